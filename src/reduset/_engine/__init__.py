@@ -1,0 +1,1 @@
+"""The only place that knows about speed: compiled loops over blocks, in bounded memory."""

@@ -1,0 +1,227 @@
+"""Points in leaves: a partition of the data into small boxes, each stored by columns.
+
+A k-d tree of which only the leaves are kept: a range is cut at the (sampled) median of its widest coordinate until it is
+short. The number of leaves is bounded, so that building is linear in n. In many dimensions the cuts look at the `KEYS` coordinates
+of the largest spread and at the distance to the centre, which in high dimension tells most about who is far from whom.
+
+Memory: one float32 copy of the data and one int32 index.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from reduset._engine.arithmetic import FAST
+from reduset._engine.profile import Floats, Frame
+from reduset._engine.threads import blocks, run_all
+
+LEAF = 64
+MOST_LEAVES = 1 << 12
+KEYS = 16
+SAMPLED = 65
+ROWS_BLOCK = 1 << 14
+
+
+@dataclass(frozen=True)
+class Leaves:
+    """The partition. Leaf l holds points starts[l]:starts[l + 1] of ``order``, and their coordinates by columns."""
+
+    order: NDArray[np.int32]  # (n,) row of the data at each place
+    starts: NDArray[np.int64]  # (leaves + 1,)
+    columns: Floats  # (n·d,) leaf l from starts[l]·d on, coordinate by coordinate
+    low: Floats  # (leaves, d) boxes
+    high: Floats
+    frame: Frame
+    slack: float  # how far any coordinate of ``columns`` may be from the true one
+
+    @property
+    def dimension(self) -> int:
+        return int(self.low.shape[1])
+
+
+def grow(points: Floats, frame: Frame, dtype: type = np.float32) -> Leaves:
+    """Sort the points into leaves, in the coordinates of ``frame``."""
+    n, d = points.shape
+    keys = _keys(points, frame, dtype)
+    order = np.arange(n, dtype=np.int32)
+    length = max(LEAF, -(-n // MOST_LEAVES))
+    starts = _cut(keys, order, length)
+    count = len(starts) - 1
+    columns = keys.reshape(-1) if d <= KEYS else np.empty(n * d, dtype)
+    low: Floats = np.empty((count, d), dtype)
+    high: Floats = np.empty((count, d), dtype)
+    if d <= KEYS:
+        run_all([partial(_transpose_leaves, columns, starts, d, low, high, a, b) for a, b in blocks(count, 512)])
+    else:
+        del keys
+        run_all([partial(_gather_leaves, points, frame, order, columns, starts, low, high, a, b) for a, b in blocks(count, 64)])
+    reach = float(max(-low.min(), high.max(), 0.0))
+    return Leaves(order, starts, columns, low, high, frame, reach * float(np.finfo(dtype).eps) / 2)
+
+
+def _keys(points: Floats, frame: Frame, dtype: type) -> Floats:
+    """(n, min(d, KEYS + 1)) what the cuts look at: the coordinates themselves, or a telling few of them."""
+    n, d = points.shape
+    if d <= KEYS:
+        keys: Floats = np.empty((n, d), dtype)
+
+        def fill(a: int, b: int) -> None:
+            keys[a:b] = frame.apply(points[a:b])
+    else:
+        sample = frame.apply(points[:: max(1, n // 2000)])
+        widest = np.sort(np.argsort(-sample.var(axis=0), kind="stable")[: KEYS - 1])
+        middle = sample.mean(axis=0)
+        keys = np.empty((n, KEYS), dtype)
+
+        def fill(a: int, b: int) -> None:
+            for c in range(a, b, 256):
+                z = frame.apply(points[c : min(b, c + 256)])
+                keys[c : c + len(z), 1:] = z[:, widest]
+                z -= middle
+                keys[c : c + len(z), 0] = np.sqrt(np.einsum("ij,ij->i", z, z))
+
+    run_all([partial(fill, a, b) for a, b in blocks(n, ROWS_BLOCK)])
+    return keys
+
+
+def _cut(keys: Floats, order: NDArray[np.int32], length: int) -> NDArray[np.int64]:
+    """Permute keys and order in place; return where each leaf starts."""
+    n = len(order)
+    parts = [(0, n)]
+    while len(parts) < 16 and parts[0][1] - parts[0][0] > 4 * length:  # the top of the tree, one task a part
+        middles = np.empty(len(parts), np.int64)
+        run_all([partial(_cut_once, keys, order, a, b, middles, k) for k, (a, b) in enumerate(parts)])
+        parts = [half for (a, b), m in zip(parts, middles.tolist(), strict=True) for half in ((a, m), (m, b)) if half[1] > half[0]]
+        parts.sort()
+        if max(b - a for a, b in parts) <= length:
+            break
+    found: list[NDArray[np.int64]] = [np.empty(0, np.int64)] * len(parts)
+
+    def finish(k: int) -> None:
+        found[k] = _cut_fully(keys, order, parts[k][0], parts[k][1], length)
+
+    run_all([partial(finish, k) for k in range(len(parts))])
+    return np.concatenate([*found, [n]])
+
+
+@njit(nogil=True, cache=True)
+def _split(keys, order, start, stop):
+    """Partition keys[start:stop] at the median of the widest key, both judged from a sample; where the second half starts."""
+    width = keys.shape[1]
+    count = min(SAMPLED, stop - start)
+    sample = np.empty((width, count), keys.dtype)
+    for i in range(count):
+        for j in range(width):
+            sample[j, i] = keys[start + (stop - start) * i // count, j]
+    widest = 0
+    extent = keys.dtype.type(-1)
+    for j in range(width):
+        extent_j = np.max(sample[j]) - np.min(sample[j])
+        if extent_j > extent:
+            widest = j
+            extent = extent_j
+    if extent == 0:
+        return _split_rare(keys, order, start, stop)
+    values = np.sort(sample[widest])
+    middle = count // 2
+    while values[middle] == values[0]:  # ties at the bottom: both halves must get a point
+        middle += 1
+    return _partition(keys, order, start, stop, widest, values[middle])
+
+
+@njit(nogil=True, cache=True)
+def _split_rare(keys, order, start, stop):
+    """The sample was all alike: look at every point, and cut anywhere if they are alike too."""
+    width = keys.shape[1]
+    low = keys[start].copy()
+    high = keys[start].copy()
+    for i in range(start + 1, stop):
+        for j in range(width):
+            low[j] = min(low[j], keys[i, j])
+            high[j] = max(high[j], keys[i, j])
+    j = np.argmax(high - low)
+    if high[j] == low[j]:
+        return (start + stop) // 2
+    pivot = low[j] + (high[j] - low[j]) / 2
+    return _partition(keys, order, start, stop, j, pivot if pivot > low[j] else high[j])
+
+
+@njit(nogil=True, cache=True)
+def _partition(keys, order, start, stop, j, pivot):
+    """Move the points whose key j is below the pivot to the front; how far they reach."""
+    width = keys.shape[1]
+    a = start
+    b = stop - 1
+    while True:
+        while keys[a, j] < pivot:
+            a += 1
+        while keys[b, j] >= pivot:
+            b -= 1
+        if a > b:
+            return a
+        for c in range(width):
+            keys[a, c], keys[b, c] = keys[b, c], keys[a, c]
+        order[a], order[b] = order[b], order[a]
+        a += 1
+        b -= 1
+
+
+@njit(nogil=True, cache=True)
+def _cut_once(keys, order, start, stop, middles, k):
+    middles[k] = _split(keys, order, start, stop)
+
+
+@njit(nogil=True, cache=True)
+def _cut_fully(keys, order, start, stop, length):
+    starts = np.empty((stop - start) // max(1, length // 16) + 16, np.int64)
+    count = 0
+    stack = [(start, stop)]
+    while len(stack) > 0:
+        a, b = stack.pop()
+        if b - a <= length:
+            if count == len(starts):
+                starts = np.concatenate((starts, np.empty_like(starts)))
+            starts[count] = a
+            count += 1
+            continue
+        m = _split(keys, order, a, b)
+        stack.append((m, b))
+        stack.append((a, m))
+    return starts[:count].copy()
+
+
+@njit(nogil=True, cache=True, fastmath=FAST)
+def _transpose_leaves(columns, starts, d, low, high, first, last):
+    """Turn each leaf's rows into columns, in place, and note its box."""
+    buffer = np.empty(0, columns.dtype)
+    for leaf in range(first, last):
+        count = starts[leaf + 1] - starts[leaf]
+        if len(buffer) < count * d:
+            buffer = np.empty(count * d, columns.dtype)
+        place = columns[starts[leaf] * d : starts[leaf + 1] * d]
+        for i in range(count * d):
+            buffer[i] = place[i]
+        for j in range(d):
+            lo = buffer[j]
+            hi = buffer[j]
+            for i in range(count):
+                value = buffer[i * d + j]
+                place[j * count + i] = value
+                lo = min(lo, value)
+                hi = max(hi, value)
+            low[leaf, j] = lo
+            high[leaf, j] = hi
+
+
+def _gather_leaves(points, frame, order, columns, starts, low, high, first, last):
+    d = points.shape[1]
+    for leaf in range(first, last):
+        a, b = starts[leaf], starts[leaf + 1]
+        z = frame.apply(points[order[a:b]])
+        columns[a * d : b * d].reshape(d, b - a)[:] = z.T
+        low[leaf], high[leaf] = z.min(axis=0), z.max(axis=0)

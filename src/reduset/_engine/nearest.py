@@ -1,0 +1,117 @@
+"""Nearest atom of every point: which, and how far.
+
+Where the points are in leaves, each leaf first rules out the atoms that cannot be nearest to any of its points (their box gap is
+above the least reach of some other atom), then looks at the few that are left. In many dimensions a matrix product ranks the atoms
+instead. Either way the distance returned is taken from the differences, in float64. Cost O(n·m·d) at worst, O(block) memory.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from reduset._engine.arithmetic import FAST
+from reduset._engine.leaves import Leaves, grow
+from reduset._engine.profile import CITYBLOCK, SQUARED, Floats, Frame, gaps
+from reduset._engine.threads import blocks, run_all, single_threaded_blas
+
+BLAS_FROM = 40
+BLAS_ROWS = 1024
+
+
+def nearest(
+    points: Floats, atoms: Floats, frame: Frame, metric: int = SQUARED, leaves: Leaves | None = None
+) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """For each point the index of its nearest atom and their distance in the frame's coordinates.
+
+    Among atoms whose distances differ by no more than rounding, any may be returned, with its own distance.
+
+    Parameters
+    ----------
+    points : (n, d); atoms : (m, d)
+    leaves : the points in leaves, where the caller has them already.
+    """
+    n, d = points.shape
+    index = np.empty(n, np.int32)
+    distance = np.empty(n)
+    A = frame.apply(atoms)
+    if d >= BLAS_FROM and metric == SQUARED:
+        half = 0.5 * np.einsum("ij,ij->i", A, A)
+        with single_threaded_blas():
+            run_all([partial(_blas_task, points, A, half, frame, index, a, b) for a, b in blocks(n, 8 * BLAS_ROWS)])
+    else:
+        leaves = leaves or grow(points, frame)
+        shrink = A.astype(leaves.columns.dtype)
+        run_all([partial(_leaf_task, leaves, shrink, metric, index, a, b) for a, b in blocks(len(leaves.low), 128)])
+    run_all([partial(_measure, points, A, frame, metric, index, distance, a, b) for a, b in blocks(n, 1 << 14)])
+    return index, distance
+
+
+def _blas_task(points, A, half, frame, index, start, stop):
+    for a, b in blocks(stop - start, BLAS_ROWS):
+        Z = frame.apply(points[start + a : start + b])
+        index[start + a : start + b] = np.argmax(Z @ A.T - half, axis=1)
+
+
+def _measure(points, A, frame, metric, index, distance, start, stop):
+    difference = frame.apply(points[start:stop]) - A[index[start:stop]]
+    if metric == CITYBLOCK:
+        distance[start:stop] = np.abs(difference).sum(axis=1)
+    else:
+        distance[start:stop] = np.sqrt(np.einsum("ij,ij->i", difference, difference))
+
+
+def _leaf_task(leaves, A, metric, index, first, last):
+    _assign_leaves(leaves.columns, leaves.starts, leaves.low, leaves.high, leaves.order, A, metric, index, first, last)
+
+
+@njit(nogil=True, cache=True, fastmath=FAST)
+def _assign_leaves(columns, starts, low, high, order, A, metric, index, first, last):
+    m, d = A.shape
+    zero = columns.dtype.type(0)
+    columns_of_A = np.ascontiguousarray(A.T)
+    closest = np.empty(m, columns.dtype)  # a lower bound on the gap of each atom to the leaf's points
+    reached = np.empty(m, columns.dtype)  # an upper bound
+    longest = 0
+    for leaf in range(first, last):
+        longest = max(longest, starts[leaf + 1] - starts[leaf])
+    t = np.empty(longest, columns.dtype)
+    best = np.empty(longest, columns.dtype)
+    which = np.empty(longest, np.int32)
+    for leaf in range(first, last):
+        a = starts[leaf]
+        b = starts[leaf + 1]
+        closest[:] = 0
+        reached[:] = 0
+        for j in range(d):
+            atoms = columns_of_A[j]
+            lo = low[leaf, j]
+            hi = high[leaf, j]
+            for k in range(len(atoms)):
+                below = lo - atoms[k]
+                above = atoms[k] - hi
+                u = max(max(below, above), zero)
+                v = max(max(-below, -above), u)
+                closest[k] += u if metric == CITYBLOCK else u * u
+                reached[k] += v if metric == CITYBLOCK else v * v
+        bound = reached[0]
+        for k in range(1, m):
+            bound = min(bound, reached[k])
+        bound *= columns.dtype.type(1.00001)  # for the rounding of the two sums
+        Z = columns[a * d : b * d].reshape(d, b - a)
+        mine = best[: b - a]
+        mine[:] = np.inf
+        mine_which = which[: b - a]
+        for k in range(m):
+            if closest[k] > bound:
+                continue
+            gaps(metric, Z, 0, b - a, A[k], t)
+            for i in range(len(mine)):
+                closer = t[i] < mine[i]
+                mine[i] = t[i] if closer else mine[i]
+                mine_which[i] = np.int32(k) if closer else mine_which[i]
+        for i in range(b - a):
+            index[order[a + i]] = which[i]

@@ -1,0 +1,171 @@
+"""What a kernel looks like to the inner loops: coordinates, a metric, and a depth.
+
+Every kernel here is φ = exp(−depth), with a depth ≥ 0 that grows from 0: r²/2 for the Gaussian, r for the Laplacian,
+a·log(1 + r²) for the Student. So one loop serves them all: a *gap* t between two points, the family's depth of that gap, exp.
+
+A `Frame` takes points to the coordinates of the loops, z = (x − centre) @ matrix: the bandwidth is divided out, a covariance is
+whitened away, and the centre keeps the numbers small, so that a shift of all the data costs no digits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from reduset._engine.arithmetic import FAST, log_of
+
+Floats = NDArray[np.floating]
+
+# The metrics: how coordinates give a gap t.
+SQUARED = 0  # Σ (zⱼ − qⱼ)²
+CITYBLOCK = 1  # Σ |zⱼ − qⱼ|
+SOFT_CITYBLOCK = 2  # Σ |zⱼ − qⱼ| − log(1 + |zⱼ − qⱼ|): the L2 product of city-block Laplacians
+
+# The families: how a gap gives a depth.
+LINEAR = 0  # t: the Gaussian (its frame holds the factor √½), and the Laplacian in city-block distance
+ROOT = 1  # √t: the Laplacian
+LOGARITHM = 2  # a·log(1 + t): the Student
+TABLE = 3  # a cubic spline of log(1 + √t): inner products without a fast closed form
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A kernel's shape in its own coordinates, φ(0) = 1."""
+
+    metric: int = SQUARED
+    family: int = LINEAR
+    exponent: float = 1.0
+    table: NDArray[np.float64] = field(default_factory=lambda: np.zeros((1, 2)))  # depth and its slope at each knot
+    step: float = 1.0
+
+    @property
+    def arguments(self) -> tuple[int, int, float, NDArray[np.float64], float]:
+        return self.metric, self.family, self.exponent, self.table, self.step
+
+    @property
+    def in_single(self) -> bool:
+        """Whether the loops have a float32 version of this profile."""
+        return self.family != TABLE and self.metric != SOFT_CITYBLOCK
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The linear map into the loops' coordinates: z = (x − centre) @ matrix, or × a number."""
+
+    centre: NDArray[np.float64]  # (d,)
+    matrix: float | NDArray[np.float64]  # scalar or (d, d)
+
+    def apply(self, points: Floats) -> NDArray[np.float64]:
+        """(n, d) points in the loops' coordinates; the differences are taken before anything is rounded."""
+        z = np.subtract(points, self.centre, dtype=np.float64)
+        if isinstance(self.matrix, float):
+            z *= self.matrix
+            return z
+        return z @ self.matrix
+
+    @staticmethod
+    def around(points: Floats, matrix: float | NDArray[np.float64]) -> Frame:
+        """A frame centred in the middle of the points' box, which halves the largest coordinate."""
+        low, high = points.min(axis=0), points.max(axis=0)
+        return Frame(low * np.float64(0.5) + high * np.float64(0.5), matrix)
+
+
+@njit(inline="always")
+def gaps(metric, Z, start, stop, query, t):
+    """t[i] = the gap of column start + i of Z (d, n) to ``query`` (d,)."""
+    d = Z.shape[0]
+    if metric == SQUARED:
+        j = 0
+        if d % 2 == 1:
+            a = Z[0, start:stop]
+            qa = query[0]
+            for i in range(len(a)):
+                u = a[i] - qa
+                t[i] = u * u
+            j = 1
+        else:
+            a = Z[0, start:stop]
+            b = Z[1, start:stop]
+            qa = query[0]
+            qb = query[1]
+            for i in range(len(a)):
+                u = a[i] - qa
+                v = b[i] - qb
+                t[i] = u * u + v * v
+            j = 2
+        while j + 3 < d:
+            a = Z[j, start:stop]
+            b = Z[j + 1, start:stop]
+            c = Z[j + 2, start:stop]
+            e = Z[j + 3, start:stop]
+            qa = query[j]
+            qb = query[j + 1]
+            qc = query[j + 2]
+            qe = query[j + 3]
+            for i in range(len(a)):
+                u = a[i] - qa
+                v = b[i] - qb
+                x = c[i] - qc
+                y = e[i] - qe
+                t[i] += (u * u + v * v) + (x * x + y * y)
+            j += 4
+        while j < d:
+            a = Z[j, start:stop]
+            b = Z[j + 1, start:stop]
+            qa = query[j]
+            qb = query[j + 1]
+            for i in range(len(a)):
+                u = a[i] - qa
+                v = b[i] - qb
+                t[i] += u * u + v * v
+            j += 2
+    elif metric == CITYBLOCK:
+        a = Z[0, start:stop]
+        qa = query[0]
+        for i in range(len(a)):
+            t[i] = abs(a[i] - qa)
+        for j in range(1, d):
+            a = Z[j, start:stop]
+            qa = query[j]
+            for i in range(len(a)):
+                t[i] += abs(a[i] - qa)
+    else:
+        for i in range(stop - start):
+            t[i] = 0
+        for j in range(d):
+            a = Z[j, start:stop]
+            qa = query[j]
+            for i in range(len(a)):
+                u = abs(a[i] - qa)
+                t[i] += u - log_of(1 + u)
+
+
+@njit(nogil=True, cache=True, fastmath=FAST)
+def depths(family, exponent, table, step, t):
+    """Turn the gaps t into depths, in place."""
+    if family == ROOT:
+        for i in range(len(t)):
+            t[i] = np.sqrt(t[i])
+    elif family == LOGARITHM:
+        a = t.dtype.type(exponent)
+        one = t.dtype.type(1.0)
+        for i in range(len(t)):
+            t[i] = a * log_of(one + t[i])
+    elif family == TABLE:
+        last = len(table) - 2
+        for i in range(len(t)):
+            x = log_of(1.0 + np.sqrt(np.float64(t[i]))) / step
+            k = min(np.int64(x), last)
+            x -= k
+            if x > 1.0:  # beyond the table: the tail of its last knot, a power law
+                t[i] = table[last + 1, 0] + (x - 1.0) * step * table[last + 1, 1]
+            else:  # cubic Hermite between two knots
+                y = 1.0 - x
+                t[i] = (
+                    y * y * (1.0 + 2.0 * x) * table[k, 0]
+                    + x * x * (1.0 + 2.0 * y) * table[k + 1, 0]
+                    + step * x * y * (y * table[k, 1] - x * table[k + 1, 1])
+                )

@@ -1,0 +1,74 @@
+"""Threads: how many, and how work is dealt to them.
+
+Work is cut into blocks whose bounds depend on the problem alone, and partial results are added in the order of the blocks:
+the number of threads changes the time, never the result. Blocks are short, so that an interrupt is answered soon.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from functools import cache
+
+from threadpoolctl import ThreadpoolController
+
+_VARIABLE = "REDUSET_NUM_THREADS"
+_chosen: int | None = None
+
+
+def set_threads(count: int | None) -> None:
+    """Use ``count`` threads from now on; None returns to the default (``REDUSET_NUM_THREADS``, or every core allowed)."""
+    global _chosen
+    if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
+        raise ValueError(f"count must be a whole number of at least 1, or None; got {count!r}")
+    _chosen = count
+
+
+def get_threads() -> int:
+    """The number of threads in use."""
+    if _chosen is not None:
+        return _chosen
+    text = os.environ.get(_VARIABLE)
+    if text is None:
+        allowed = getattr(os, "sched_getaffinity", None)
+        return len(allowed(0)) if allowed else (os.cpu_count() or 1)
+    if not text.isdigit() or int(text) < 1:
+        raise ValueError(f"{_VARIABLE} must be a whole number of at least 1; got {text!r}. Unset it to use every core")
+    return int(text)
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Hold BLAS to one thread while our own threads call it: faster, and the same result whatever their number."""
+    with _controller().limit(limits=1, user_api="blas"):
+        yield
+
+
+def run_all(tasks: Sequence[Callable[[], None]]) -> None:
+    """Run every task; raise the first exception. An interrupt waits only for the tasks that have begun."""
+    count = min(get_threads(), len(tasks))
+    if count <= 1:
+        for task in tasks:
+            task()
+        return
+    with ThreadPoolExecutor(count) as pool:
+        futures = [pool.submit(task) for task in tasks]
+        try:
+            done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+            for future in done:
+                future.result()
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+
+
+def blocks(count: int, length: int) -> list[tuple[int, int]]:
+    """Cut range(count) into consecutive (start, stop) of ``length`` (the last may be shorter)."""
+    return [(start, min(count, start + length)) for start in range(0, count, length)]

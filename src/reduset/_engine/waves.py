@@ -1,0 +1,103 @@
+"""Sums of waves: Σᵢ wᵢ exp(i ω·xᵢ) for many frequencies ω, the characteristic function of a weighted cloud of points.
+
+Cost O(n·s·d) time for s frequencies, O(block) memory; float64 throughout, because the certificate subtracts two of these sums.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from reduset._engine.arithmetic import FAST, turn
+from reduset._engine.profile import Floats, Frame
+from reduset._engine.threads import blocks, run_all, single_threaded_blas
+
+TILE = 512
+POINTS_BLOCK = 1 << 14
+BLAS_FROM = 24
+BLAS_ROWS = 512
+
+
+def wave_sums(points: Floats, weights: Floats, frequencies: NDArray[np.float64], frame: Frame) -> NDArray[np.complex128]:
+    """Σᵢ wᵢ exp(i ω·zᵢ), zᵢ the coordinates of point i in the frame.
+
+    Parameters
+    ----------
+    points : (n, d); weights : (n,); frequencies : (s, d) in the frame's coordinates
+    """
+    turns = frequencies / (2 * np.pi)
+    rows = blocks(len(points), POINTS_BLOCK)
+    part = np.zeros((len(rows), len(turns), 2))
+    by_blas = points.shape[1] >= BLAS_FROM
+    task = _blas_task if by_blas else _tile_task
+    tasks = [
+        partial(task, points[a:b], weights[a:b].astype(np.float64), turns[c:e], frame, part[k, c:e])
+        for k, (a, b) in enumerate(rows)
+        for c, e in blocks(len(turns), 256)
+    ]
+    if by_blas:
+        with single_threaded_blas():
+            run_all(tasks)
+    else:
+        run_all(tasks)
+    total = part.sum(axis=0)
+    return np.ascontiguousarray(total).view(np.complex128)[:, 0]
+
+
+def _tile_task(points, w, turns, frame, out):
+    _wave_tiles(np.ascontiguousarray(frame.apply(points).T), w, turns, out)
+
+
+def _blas_task(points, w, turns, frame, out):
+    for a, b in blocks(len(points), BLAS_ROWS):
+        _wave_rows(turns @ frame.apply(points[a:b]).T, w[a:b], out)
+
+
+@njit(nogil=True, cache=True, fastmath=FAST)
+def _wave_tiles(Z, w, turns, out):
+    d, n = Z.shape
+    t = np.empty(TILE)
+    for start in range(0, n, TILE):
+        stop = min(n, start + TILE)
+        weights = w[start:stop]
+        for k in range(len(turns)):
+            a = Z[0, start:stop]
+            u = turns[k, 0]
+            for i in range(len(a)):
+                t[i] = u * a[i]
+            j = 1
+            while j + 1 < d:
+                a = Z[j, start:stop]
+                b = Z[j + 1, start:stop]
+                u = turns[k, j]
+                v = turns[k, j + 1]
+                for i in range(len(a)):
+                    t[i] += u * a[i] + v * b[i]
+                j += 2
+            if j < d:
+                a = Z[j, start:stop]
+                u = turns[k, j]
+                for i in range(len(a)):
+                    t[i] += u * a[i]
+            _add_waves(t, weights, out[k])
+
+
+@njit(nogil=True, cache=True, fastmath=FAST)
+def _wave_rows(T, w, out):
+    for k in range(T.shape[0]):
+        _add_waves(T[k], w, out[k])
+
+
+@njit(nogil=True, cache=True, fastmath=FAST)
+def _add_waves(t, w, out):
+    real = 0.0
+    imaginary = 0.0
+    for i in range(len(w)):
+        c, s = turn(t[i])
+        real += w[i] * c
+        imaginary += w[i] * s
+    out[0] += real
+    out[1] += imaginary

@@ -1,0 +1,47 @@
+"""Progress: one line on the terminal's error stream, or the caller's own function."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+Callback = Callable[[str, int, int], None]
+
+SHOW_AFTER, SHOW_EVERY = 0.5, 0.1  # seconds
+
+
+class Progress:
+    """Tell how far a stage is. ``progress`` is False, True (a line on stderr), or a function (stage, done, total)."""
+
+    def __init__(self, progress: Any = False) -> None:
+        if not isinstance(progress, bool) and not callable(progress):
+            raise TypeError(f"progress must be True, False or a function of (stage, done, total), got {progress!r}")
+        self._callback: Callback | None = progress if callable(progress) else (self._print if progress else None)
+        self._begun = time.monotonic()
+        self._shown = 0.0
+
+    def stage(self, name: str) -> Callable[[int, int], None]:
+        """A reporter (done, total) for one stage."""
+
+        def report(done: int, total: int) -> None:
+            if self._callback is not None:
+                self._callback(name, done, total)
+
+        return report
+
+    def _print(self, stage: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        if now - self._begun < SHOW_AFTER or (now - self._shown < SHOW_EVERY and done < total):
+            return
+        self._shown = now
+        filled = int(24 * done / max(total, 1))
+        sys.stderr.write(f"\r{stage:<12} [{'#' * filled:<24}] {done:,}/{total:,} {now - self._begun:6.1f} s ")
+        sys.stderr.flush()
+
+    def close(self) -> None:
+        """Clear the line."""
+        if self._shown:
+            sys.stderr.write("\r" + " " * 78 + "\r")
+            sys.stderr.flush()

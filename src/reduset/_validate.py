@@ -1,0 +1,159 @@
+"""The only place that checks input. Every message names the parameter, the rule, the value seen and the way out."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from reduset._engine.threads import blocks
+
+Floats = NDArray[np.floating]
+
+
+def _as_numbers(value: Any, name: str) -> NDArray[Any]:
+    """A plain numeric array: float32, float64 and integers as they are (no copy), everything else refused or converted."""
+    if sparse.issparse(value):
+        raise TypeError(
+            f"{name} must be dense, got a sparse matrix of shape {value.shape}; pass {name}.toarray() if it fits in memory"
+        )
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{name} must not be a masked array; fill it ({name}.filled(...)) or drop the masked rows first")
+    if hasattr(value, "__dataframe__") or (hasattr(value, "to_numpy") and not isinstance(value, np.ndarray)):  # pandas, polars
+        value = value.to_numpy()
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ValueError(f"{name} must be a rectangular array of numbers: {error}") from error
+    if array.dtype.kind == "c":
+        raise TypeError(f"{name} must be real, got {array.dtype}; pass its real and imaginary parts as columns")
+    if array.dtype.kind == "O":
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                f"{name} must hold numbers, got objects that are none ({error}); encode or drop such columns"
+            ) from error
+    if array.dtype.kind == "b":
+        array = array.astype(np.float64)
+    if array.dtype.kind not in "fiu":
+        raise TypeError(f"{name} must hold numbers, got dtype {array.dtype}; encode or drop such columns")
+    if array.dtype.kind == "f" and array.dtype not in (np.float32, np.float64):
+        array = array.astype(np.float32 if array.dtype == np.float16 else np.float64)
+    return array
+
+
+def points(value: Any, name: str = "X", dimension: int | None = None) -> Floats:
+    """An (n, d) array of finite numbers, n, d ≥ 1. Not copied where it is numeric already."""
+    array = _as_numbers(value, name)
+    if array.ndim == 1:
+        raise ValueError(
+            f"{name} must have two dimensions (rows, columns), got shape {array.shape}; "
+            f"use {name}.reshape(-1, 1) for points on a line, or {name}.reshape(1, -1) for a single point"
+        )
+    if array.ndim != 2:
+        raise ValueError(f"{name} must have two dimensions (rows, columns), got shape {array.shape}")
+    if array.shape[0] == 0 or array.shape[1] == 0:
+        raise ValueError(f"{name} must hold at least one row and one column, got shape {array.shape}")
+    if dimension is not None and array.shape[1] != dimension:
+        raise ValueError(f"{name} must have {dimension} columns like the atoms, got shape {array.shape}")
+    if array.dtype.kind == "f":
+        for a, b in blocks(len(array), 1 << 16):
+            finite = np.isfinite(array[a:b])
+            if not finite.all():
+                row, column = (int(i) for i in np.argwhere(~finite)[0])
+                bad = array[a + row, column]
+                raise ValueError(f"{name} must be finite, got {bad} in row {a + row}, column {column}; drop or impute such rows")
+            # squares of what passes here cannot overflow
+            if np.abs(array[a:b]).max() > 1e150:
+                raise ValueError(f"{name} must stay below 1e150 in size, so that squared distances are finite; rescale it")
+    return array
+
+
+def weights(value: Any, count: int, name: str = "sample_weight", *, signed: bool = False) -> NDArray[np.float64]:
+    """(count,) finite weights, not all zero; non-negative unless ``signed``."""
+    array = _as_numbers(value, name).astype(np.float64, copy=False)
+    if array.shape != (count,):
+        raise ValueError(f"{name} must have shape ({count},), one weight a point; got {array.shape}")
+    if not np.isfinite(array).all():
+        where = int(np.flatnonzero(~np.isfinite(array))[0])
+        raise ValueError(f"{name} must be finite, got {array[where]} at position {where}")
+    if not signed and (array < 0).any():
+        where = int(np.flatnonzero(array < 0)[0])
+        raise ValueError(
+            f"{name} must not be negative, got {array[where]} at position {where}; "
+            "for signed weights build KernelMean(atoms, weights, kernel)"
+        )
+    if not array.any():
+        raise ValueError(f"{name} must not be all zero; leave it out to weigh every point alike")
+    return array
+
+
+def positive(value: Any, name: str, way_out: str = "") -> float:
+    """A finite number above zero."""
+    number = finite(value, name)
+    if not number > 0:
+        raise ValueError(f"{name} must be above 0, got {value!r}{'; ' + way_out if way_out else ''}")
+    return number
+
+
+def finite(value: Any, name: str) -> float:
+    """A finite real number."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    if not np.isfinite(float(value)):
+        raise ValueError(f"{name} must be finite, got {value!r}")
+    return float(value)
+
+
+def whole(value: Any, name: str, low: int, high: int | None = None, way_out: str = "") -> int:
+    """A whole number between low and high."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} must be a whole number, got {value!r}")
+    if value < low or (high is not None and value > high):
+        rule = f"at least {low}" if high is None else f"between {low} and {high}"
+        raise ValueError(f"{name} must be {rule}, got {value}{'; ' + way_out if way_out else ''}")
+    return int(value)
+
+
+def one_of(value: Any, name: str, choices: Iterable[str]) -> str:
+    """One of the given names."""
+    known = sorted(choices)
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}; got {value!r}")
+    return value
+
+
+def covariance(value: Any, name: str = "covariance") -> NDArray[np.float64]:
+    """A (d, d) symmetric positive definite matrix; a (d,) vector of variances becomes a diagonal one."""
+    array = _as_numbers(value, name).astype(np.float64)
+    if array.ndim == 1:
+        array = np.diag(array)
+    if array.ndim != 2 or array.shape[0] != array.shape[1] or not len(array):
+        raise ValueError(f"{name} must be a square matrix (d, d) or a vector of variances (d,), got shape {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite")
+    if not np.allclose(array, array.T, rtol=1e-8, atol=1e-12 * float(np.abs(array).max())):
+        raise ValueError(f"{name} must be symmetric; use ({name} + {name}.T) / 2 if the difference is rounding")
+    array = (array + array.T) / 2
+    eigenvalues = np.linalg.eigvalsh(array)
+    if eigenvalues[0] <= 1e-14 * eigenvalues[-1]:
+        raise ValueError(
+            f"{name} must be positive definite, its least eigenvalue is {eigenvalues[0]:.3g}; "
+            "drop constant or repeated columns, or add a small diagonal"
+        )
+    return array
+
+
+def generator(rng: Any, name: str = "rng") -> np.random.Generator:
+    """A NumPy generator from a seed, a generator, or None (fresh entropy)."""
+    if isinstance(rng, np.random.RandomState):
+        return np.random.default_rng(rng.randint(0, 2**31 - 1, size=4))
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must be None, a seed or a numpy Generator, got {rng!r}") from error

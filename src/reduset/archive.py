@@ -1,0 +1,108 @@
+"""The model file: an .npz of plain arrays and a JSON header, versioned, checked, never executed.
+
+Members are stored uncompressed, so that a file can never unpack to more than its own size. The header carries a digest of the
+arrays: a file that was cut or edited is refused. Writing goes to a temporary file beside the target, which then replaces it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+HEADER = "header"
+HEADER_MOST = 1 << 24
+
+Path_ = str | os.PathLike[str]
+
+
+def _digest(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> str:
+    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name}{array.dtype.str}{array.shape}".encode())
+        digest.update(array.data)
+    return digest.hexdigest()
+
+
+def write(path: Path_, header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write header and arrays; the target appears whole or not at all."""
+    target = Path(path)
+    complete = header | {"digest": _digest(header, arrays)}
+    text = np.frombuffer(json.dumps(complete, sort_keys=True).encode(), np.uint8)
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            np.savez(stream, allow_pickle=False, **{HEADER: text, **arrays})
+            stream.flush()
+            os.fsync(stream.fileno())
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)  # mkstemp is private; a saved file follows the user's own mask
+        os.replace(temporary, target)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def read(path: Path_, kind: str, version: int, names: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Read a file of that kind; anything unexpected is a ValueError that says what."""
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"no such file: {os.fspath(path)}")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            expected = {f"{name}.npy" for name in (HEADER, *names)}
+            found = {member.filename for member in archive.infolist()}
+            if f"{HEADER}.npy" not in found:
+                raise ValueError("it has no header")
+            if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
+                raise ValueError("its members are compressed, which this format never is")
+            header = _read_header(archive)
+            if header.get("kind") != kind:
+                raise ValueError(f"it holds {header.get('kind')!r}, not {kind!r}")
+            if not isinstance(header.get("version"), int) or header["version"] > version:
+                raise ValueError(f"its version is {header.get('version')!r}, this library reads up to {version}; upgrade reduset")
+            if found != expected:
+                raise ValueError(f"it holds {sorted(found)} where {sorted(expected)} belong")
+            arrays = {name: _read_array(archive, name) for name in names}
+    except (zipfile.BadZipFile, EOFError, OSError, KeyError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"{os.fspath(path)} is not a readable {kind} file: {error}") from error
+    except ValueError as error:
+        raise ValueError(f"{os.fspath(path)} is not a readable {kind} file: {error}") from error
+    digest = header.pop("digest", None)
+    if digest != _digest(header, arrays):
+        raise ValueError(f"{os.fspath(path)} was changed after it was written: its digest does not match; save it again")
+    return header, arrays
+
+
+def _read_header(archive: zipfile.ZipFile) -> dict[str, Any]:
+    if archive.getinfo(f"{HEADER}.npy").file_size > HEADER_MOST:
+        raise ValueError("its header is too large")
+    header = json.loads(_read_array(archive, HEADER, "u").tobytes().decode())
+    if not isinstance(header, dict):
+        raise ValueError("its header is not an object")
+    return header
+
+
+def _read_array(archive: zipfile.ZipFile, name: str, kinds: str = "f") -> NDArray[Any]:
+    info = archive.getinfo(f"{name}.npy")
+    with archive.open(info) as stream:
+        version = npy.read_magic(stream)
+        reader = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(version)
+        if reader is None:
+            raise ValueError(f"its member {name!r} is written in an unknown way")
+        shape, _, dtype = reader(stream)
+        # checked before anything is allocated: a header may promise more than the file holds
+        if dtype.kind not in kinds or dtype.hasobject or int(np.prod(shape, dtype=object)) * dtype.itemsize > info.file_size:
+            raise ValueError(f"its member {name!r} is not a plain array of numbers that fits in the file")
+    with archive.open(info) as stream:
+        return npy.read_array(stream, allow_pickle=False)

@@ -1,0 +1,244 @@
+"""compress: n points in, m weighted atoms out, with the error they carry (Cruz Cortés & Scott 2017).
+
+select (which atoms) → weigh (which weights) → certify (how much was lost).
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reduset import _validate, weigh
+from reduset._progress import Progress
+from reduset.certificate import Certificate, log_density_change
+from reduset.mean import KernelMean, as_kernel
+from reduset.nested import Nested, Path
+from reduset.run import Run, search_plateau, search_tolerance
+from reduset.select import as_selector
+
+MOST_ATOMS = 5000
+
+
+class NotReachedWarning(UserWarning):
+    """The tolerance was not reached within the largest size allowed."""
+
+
+@dataclass(frozen=True)
+class Compression:
+    """A small kernel mean and what it lost.
+
+    Attributes
+    ----------
+    mean : KernelMean of m atoms
+    indices : (m,) rows of the data, or None where atoms are new points
+    certificate : Certificate
+    n_samples : how many atoms the original had
+    dropped : rows that were selected and left out as redundant
+    reached : whether the ``tol`` or ``plateau`` asked for was reached
+    timings : seconds by stage
+    """
+
+    mean: KernelMean
+    indices: NDArray[np.int64] | None
+    certificate: Certificate
+    n_samples: int
+    selection: str
+    weighting: str
+    dropped: NDArray[np.int64]
+    reached: bool
+    timings: dict[str, float]
+    _nested: Nested = field(repr=False)
+
+    @property
+    def size(self) -> int:
+        """The number of atoms."""
+        return self.mean.size
+
+    @property
+    def path(self) -> Path:
+        """The error of every prefix (of some, where weights must be found anew for each: "simplex", or very many atoms)."""
+        return self._nested.path(self.size)
+
+    def at(self, size: int) -> Compression:
+        """The nested compression of the first ``size`` atoms: no new selection, no pass over the data."""
+        size = _validate.whole(size, "size", 1, self.size, "compress again for more atoms")
+        begun = time.perf_counter()
+        mean, certificate = self._nested.state(size)
+        rows = None if self.indices is None else self.indices[:size]
+        timings = {"total": time.perf_counter() - begun}
+        return replace(self, mean=mean, indices=rows, certificate=certificate, reached=True, timings=timings)
+
+    def reweigh(self, full: KernelMean, kernel: Any = None, weights: str | None = None, rng: Any = None) -> Compression:
+        """The same atoms for another kernel (or other weights): one pass over ``full``, no new selection.
+
+        Parameters
+        ----------
+        full : KernelMean that was compressed; a result keeps no data of its own
+        kernel : Kernel, default the one of ``full``
+        weights : str, default those of this result
+        """
+        if not isinstance(full, KernelMean):
+            raise TypeError(
+                f"full must be the KernelMean that was compressed, got {type(full).__name__}; use KernelMean.from_samples(X)"
+            )
+        if full.size != self.n_samples or full.dimension != self.mean.dimension:
+            raise ValueError(
+                f"full must be the mean that was compressed, of {self.n_samples:,} atoms in {self.mean.dimension} dimensions; "
+                f"got {full.size:,} in {full.dimension}"
+            )
+        if kernel is not None:
+            full = KernelMean(full.atoms, full.weights, as_kernel(kernel))
+        kind = _validate.one_of(self.weighting if weights is None else weights, "weights", weigh.KINDS)
+        rng = _validate.generator(rng)
+        run = Run(full, rng, self._nested.confidence, Progress())
+        run.add(np.asarray(self.mean.atoms, np.float64), self.indices)
+        return _finish(run, run.nested(kind), run.size, self.selection, True, rng)
+
+    def __str__(self) -> str:
+        parts = ", ".join(f"{name} {seconds:.3g}" for name, seconds in self.timings.items() if name != "total")
+        lines = [
+            f"Compression of {self.n_samples:,} points to {self.size:,} atoms in {self.mean.dimension}-D, {self.mean.kernel!r}",
+            *str(self.certificate).splitlines(),
+            f"atoms      {self.selection}, weights {self.weighting}"
+            + (f", {len(self.dropped)} redundant dropped" if len(self.dropped) else ""),
+        ]
+        if not self.reached:
+            lines.append("NOT REACHED within the largest size allowed: see max_size")
+        lines.append(f"time       {self.timings['total']:.3g} s" + (f" ({parts})" if parts else ""))
+        return "\n  ".join(lines)
+
+
+def compress(
+    data: Any,
+    kernel: Any = None,
+    *,
+    size: int | None = None,
+    tol: float | None = None,
+    plateau: float | None = None,
+    max_size: int | None = None,
+    select: Any = "kcenter",
+    weights: str = "free",
+    sample_weight: Any = None,
+    confidence: float = 0.95,
+    rng: Any = None,
+    progress: bool | Callable[[str, int, int], None] = False,
+) -> Compression:
+    """Replace a kernel mean, or the points X of one, by few weighted atoms.
+
+    Exactly one of ``size``, ``tol`` and ``plateau`` says how few.
+
+    Parameters
+    ----------
+    data : KernelMean, or (n, d) array or frame
+    kernel : Kernel or callable k(X, Y), default ``Gaussian("median")``
+        Only with points; a KernelMean has its own.
+    size : int
+        That many atoms (fewer where fewer points are distinct, or atoms are redundant to rounding).
+    tol : float
+        The fewest atoms whose error, ‖f − f_m‖ / ‖f‖, is certified to be at most this: the upper end of its interval is.
+    plateau : float
+        Stop at the first atom that adds at most this share of the energy added since the first (the ε of the 2017 paper).
+    max_size : int, default min(n, 5000)
+        The most atoms for ``tol`` and ``plateau``.
+    select : "kcenter", "random" or a selector
+    weights : "free", "sum_to_one", "clipped", "simplex_projection" or "simplex"
+    sample_weight : (n,) array, optional; only with points
+    confidence : float, of the certificate's interval
+    rng : None, seed or Generator; the same seed gives the same result
+    progress : bool, or a function of (stage, done, total)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset import Gaussian, compress
+    >>> X = np.random.default_rng(0).normal(size=(2000, 2))
+    >>> small = compress(X, kernel=Gaussian("median"), tol=0.01, rng=0)
+    >>> small.size < 40, small.certificate.relative_error <= 0.01
+    (True, True)
+    """
+    full = _as_mean(data, kernel, sample_weight)
+    selector = as_selector(select)
+    kind = _validate.one_of(weights, "weights", weigh.KINDS)
+    confidence = _validate.finite(confidence, "confidence")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
+    goals = {name: goal for name, goal in (("size", size), ("tol", tol), ("plateau", plateau)) if goal is not None}
+    if len(goals) != 1:
+        given = " and ".join(goals) or "none"
+        raise ValueError(
+            f"give exactly one of size (a number of atoms), tol (a relative error) and plateau (the ε rule); got {given}"
+        )
+    if size is not None:
+        size = _validate.whole(size, "size", 1, full.size, "it is a number of the data's points")
+        if max_size is not None:
+            raise ValueError("max_size goes with tol or plateau; with size it has no meaning, leave it out")
+    for name in ("tol", "plateau"):
+        if name in goals:
+            goals[name] = _validate.positive(goals[name], name, "it is a share, 0.01 for one percent")
+    most = min(full.size, MOST_ATOMS) if max_size is None else _validate.whole(max_size, "max_size", 1, full.size)
+    if kind != "free" and kind != "sum_to_one" and not full.mass > 0:
+        raise ValueError(f"weights={kind!r} needs a mean whose weights sum to more than 0, got {full.mass:g}; use weights='free'")
+
+    rng = _validate.generator(rng)
+    shown = Progress(progress)
+    try:
+        run = Run(full, rng, confidence, shown)
+        run.open(selector)
+        if size is not None:
+            run.grow(size)
+            nested, m, reached = run.nested(kind), run.size, True
+        elif tol is not None:
+            nested, m, reached = search_tolerance(run, goals["tol"], kind, most)
+        else:
+            nested, m, reached = search_plateau(run, goals["plateau"], kind, most)
+        result = _finish(run, nested, m, type(selector).__name__, reached, rng)
+    finally:
+        shown.close()
+    if not reached:
+        what = f"tol={tol}" if tol is not None else f"plateau={plateau}"
+        warnings.warn(
+            f"{what} was not reached with {result.size} atoms: the error is {result.certificate.relative_error:.3g} "
+            f"(at most {result.certificate.interval[1]:.3g}). Raise max_size, or widen the bandwidth",
+            NotReachedWarning,
+            stacklevel=2,
+        )
+    return result
+
+
+def _as_mean(data: Any, kernel: Any, sample_weight: Any) -> KernelMean:
+    if not isinstance(data, KernelMean):
+        if isinstance(data, Compression):
+            raise TypeError("data is a Compression; compress its mean: compress(small.mean, ...)")
+        return KernelMean.from_samples(data, kernel, sample_weight)
+    for name, given in (("kernel", kernel), ("sample_weight", sample_weight)):
+        if given is not None:
+            raise ValueError(
+                f"{name} goes with points; a KernelMean has its own. Use KernelMean(mean.atoms, mean.weights, kernel) to change it"
+            )
+    return data
+
+
+def _finish(run: Run, nested: Nested, size: int, selection: str, reached: bool, rng: np.random.Generator) -> Compression:
+    """The result for the first ``size`` atoms of a run."""
+    mean, certificate = nested.state(size, run.promise(nested, size))
+    with run.clock.stage("certify"):
+        certificate = replace(certificate, log_density_change=log_density_change(run.full, mean, rng))
+    rows, dropped = run.rows()
+    return Compression(
+        mean=mean,
+        indices=None if rows is None else rows[:size],
+        certificate=certificate,
+        n_samples=run.full.size,
+        selection=selection,
+        weighting=nested.kind,
+        dropped=dropped,
+        reached=reached,
+        timings=run.clock.timings(),
+        _nested=nested,
+    )

@@ -1,0 +1,248 @@
+"""The kernel mean f = Σᵢ wᵢ φ(·, xᵢ): atoms, weights and a kernel, frozen.
+
+A sample, a density estimate, an SVM and a compression of any of these are all of this one type. Evaluation costs O(n) a query, an
+inner product O(n·m); neither ever holds the matrix.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reduset import _validate, archive
+from reduset._engine.profile import Floats
+from reduset._engine.sums import Precision
+from reduset.function_kernel import FunctionKernel
+from reduset.kernels import Gaussian, Kernel, Laplacian, Student
+
+Array = NDArray[np.float64]
+
+KIND, VERSION = "reduset.KernelMean", 1
+KERNELS: dict[str, Callable[..., Kernel]] = {kernel.name: kernel for kernel in (Gaussian, Laplacian, Student)}
+
+
+def as_kernel(kernel: Any) -> Kernel:
+    """A kernel from what a user may pass: None (a Gaussian of the median bandwidth), a kernel, or a function k(X, Y)."""
+    if kernel is None:
+        return Gaussian("median")
+    if isinstance(kernel, Kernel):
+        return kernel
+    if isinstance(kernel, type) or not callable(kernel):
+        raise TypeError(f"kernel must be a Gaussian(...), Laplacian(...), Student(...) or a function k(X, Y); got {kernel!r}")
+    return FunctionKernel(kernel)
+
+
+@dataclass(frozen=True, eq=False)
+class KernelMean:
+    """A weighted sum of bumps.
+
+    Parameters
+    ----------
+    atoms : (n, d) array
+        The centres of the bumps. Kept by reference, not copied: do not change them afterwards.
+    weights : (n,) array
+        Of either sign, never renormalised.
+    kernel : Kernel
+        With a bandwidth that is a number, or a rule to be applied to the atoms.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset import Gaussian, KernelMean
+    >>> f = KernelMean.from_samples(np.array([[0.0], [1.0]]), kernel=Gaussian(1.0))
+    >>> f(np.array([[0.5]])).round(4)
+    array([0.8825])
+    >>> g = KernelMean.from_samples(np.array([[3.0]]), kernel=Gaussian(1.0))
+    >>> round(f.distance(g), 4)
+    1.2494
+    """
+
+    atoms: Floats
+    weights: Array
+    kernel: Kernel
+
+    def __post_init__(self) -> None:
+        atoms = _frozen(_validate.points(self.atoms, "atoms"))
+        weights = _frozen(_validate.weights(self.weights, len(atoms), "weights", signed=True))
+        magnitude = np.abs(weights)
+        kernel = as_kernel(self.kernel).resolve(atoms, magnitude)
+        for name, value in (("atoms", atoms), ("weights", weights), ("kernel", kernel)):
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_samples(cls, X: Any, kernel: Any = None, sample_weight: Any = None) -> KernelMean:
+        """The mean of the bumps at the rows of X, its weights summing to 1.
+
+        Parameters
+        ----------
+        X : (n, d) array or frame
+        kernel : Kernel or callable, default ``Gaussian("median")``
+        sample_weight : (n,) array, optional
+            Non-negative; only their ratios matter.
+        """
+        X = _validate.points(X)
+        if sample_weight is None:
+            weights = np.broadcast_to(1.0 / len(X), len(X))  # one number, whatever n is
+        else:
+            weights = _validate.weights(sample_weight, len(X))
+            weights = weights / weights.sum()
+        return cls(X, weights, as_kernel(kernel))
+
+    # -- size ---------------------------------------------------------------------------------------------------------------
+
+    @property
+    def size(self) -> int:
+        """The number of atoms."""
+        return len(self.atoms)
+
+    @property
+    def dimension(self) -> int:
+        return int(self.atoms.shape[1])
+
+    @property
+    def mass(self) -> float:
+        """The sum of the weights."""
+        return float(np.sum(self.weights))
+
+    # -- evaluation ---------------------------------------------------------------------------------------------------------
+
+    def __call__(self, Q: Any, precision: Precision = "auto") -> Array:
+        """f at each row of Q.
+
+        ``precision`` "auto" computes in float32 where that gives 1e-5 or better, and in float64 elsewhere; "single" and
+        "double" are obeyed.
+        """
+        _validate.one_of(precision, "precision", ("auto", "single", "double"))
+        queries = _validate.points(Q, "Q", self.dimension)
+        return self.kernel.value_sums(self.atoms, self.weights, queries, precision) * np.exp(self.kernel.log_peak(self.dimension))
+
+    def gradient(self, Q: Any) -> Array:
+        """∇f at each row of Q, (m, d). A Laplacian's corner counts as 0."""
+        queries = _validate.points(Q, "Q", self.dimension)
+        return self._radial("gradient_sums")(self.atoms, self.weights, queries) * np.exp(self.kernel.log_peak(self.dimension))
+
+    def log_density(self, Q: Any) -> Array:
+        """log of Σ wᵢ φ(q, xᵢ) at each row of Q, the bumps scaled to integrate to 1 whether or not ``normalized`` is set.
+
+        Does not underflow far from the atoms. −inf where the sum is 0, NaN where signed weights make it negative.
+        """
+        queries = _validate.points(Q, "Q", self.dimension)
+        peak = self._radial("density_log_peak")(self.dimension)
+        return np.asarray(self._radial("log_sums")(self.atoms, self.weights, queries) + peak)
+
+    def _radial(self, method: str) -> Any:
+        return getattr(self.kernel, method)
+
+    # -- geometry -----------------------------------------------------------------------------------------------------------
+
+    def inner(self, other: KernelMean) -> float:
+        """⟨f, other⟩ in the kernel's space."""
+        self._require_alike(other)
+        long, short = (self, other) if self.size >= other.size else (other, self)
+        values = self.kernel.product_sums(long.atoms, long.weights, short.atoms)
+        return float(short.weights @ values) * float(np.exp(self.kernel.log_energy(self.dimension)))
+
+    def norm(self) -> float:
+        """‖f‖."""
+        return float(np.sqrt(max(self.inner(self), 0.0)))
+
+    def distance(self, other: KernelMean) -> float:
+        """‖f − other‖: the maximum mean discrepancy in "rkhs", the L2 distance in "l2".
+
+        Differences below about 1e-8 of the norms are lost in rounding.
+        """
+        self._require_alike(other)
+        return 0.0 if other is self else (self - other).norm()
+
+    def sample(self, count: int, rng: Any = None) -> Array:
+        """``count`` draws from the density that f is, up to its mass; needs weights of one sign."""
+        count = _validate.whole(count, "count", 0)
+        rng = _validate.generator(rng)
+        if self.weights.min() < 0:
+            raise ValueError(
+                f"only non-negative weights can be sampled from, got one of {self.weights.min():.3g}; "
+                "compress with weights='simplex' or 'clipped'"
+            )
+        uniform = self.weights.strides == (0,)
+        rows = rng.choice(self.size, size=count, p=None if uniform else self.weights / self.weights.sum())
+        return np.asarray(self.atoms[rows] + self._radial("noise")(count, self.dimension, rng))
+
+    # -- algebra ------------------------------------------------------------------------------------------------------------
+
+    def _require_alike(self, other: KernelMean) -> None:
+        if not isinstance(other, KernelMean):
+            raise TypeError(f"expected a KernelMean, got {type(other).__name__}")
+        if other.dimension != self.dimension:
+            raise ValueError(f"both means must have the same dimension, got {self.dimension} and {other.dimension}")
+        if other.kernel != self.kernel:
+            raise ValueError(
+                f"both means must have the same kernel, got {self.kernel} and {other.kernel}; give both the same bandwidth"
+            )
+
+    def __add__(self, other: KernelMean) -> KernelMean:
+        if not isinstance(other, KernelMean):
+            return NotImplemented
+        self._require_alike(other)
+        return KernelMean(np.concatenate([self.atoms, other.atoms]), np.concatenate([self.weights, other.weights]), self.kernel)
+
+    def __mul__(self, factor: float) -> KernelMean:
+        if not isinstance(factor, numbers.Real):
+            return NotImplemented
+        return KernelMean(self.atoms, self.weights * _validate.finite(factor, "factor"), self.kernel)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor: float) -> KernelMean:
+        if not isinstance(divisor, numbers.Real):
+            return NotImplemented
+        if divisor == 0:
+            raise ZeroDivisionError("a kernel mean cannot be divided by 0")
+        return self * (1.0 / _validate.finite(divisor, "divisor"))
+
+    def __neg__(self) -> KernelMean:
+        return self * -1.0
+
+    def __sub__(self, other: KernelMean) -> KernelMean:
+        if not isinstance(other, KernelMean):
+            return NotImplemented
+        return self + other * -1.0
+
+    # -- files --------------------------------------------------------------------------------------------------------------
+
+    def save(self, path: archive.Path_) -> None:
+        """Write an .npz with a JSON header, atomically. Nothing in it is ever executed."""
+        header = {"kind": KIND, "version": VERSION, "kernel": self.kernel.to_dict()}
+        archive.write(path, header, {"atoms": np.asarray(self.atoms, np.float64), "weights": np.ascontiguousarray(self.weights)})
+
+    @classmethod
+    def load(cls, path: archive.Path_) -> KernelMean:
+        """Read what `save` wrote; a damaged, edited, newer or foreign file is a ValueError."""
+        header, arrays = archive.read(path, KIND, VERSION, ("atoms", "weights"))
+        return cls(arrays["atoms"], arrays["weights"], _kernel_from(header.get("kernel")))
+
+    def __repr__(self) -> str:
+        return f"KernelMean({self.size:,} atoms in {self.dimension} dimensions, {self.kernel!r})"
+
+
+def _frozen(array: Any) -> Any:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _kernel_from(fields: Any) -> Kernel:
+    """A kernel from its plain description; unknown names and fields are refused."""
+    if not isinstance(fields, dict) or not isinstance(fields.get("name"), str):
+        raise ValueError("the file describes no kernel")
+    rest = {key: value for key, value in fields.items() if key != "name"}
+    try:
+        if fields["name"] == "function":
+            return FunctionKernel(rest["function"], **rest["parameters"])
+        return KERNELS[fields["name"]](**rest)
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"the file describes a kernel that this version does not know: {fields['name']!r} ({error})") from error

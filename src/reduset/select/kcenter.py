@@ -1,0 +1,247 @@
+"""k-centre selection by farthest-first traversal (Cruz Cortés & Scott 2017, Section V).
+
+The next atom is the point farthest from those chosen, which maximises the incoherence ν = min over points of the largest inner
+product with an atom, to within the factor 2 in distance that no polynomial algorithm can improve. O(n·m·d) at worst, usually less
+(`_engine.farthest`). The order is greedy, so that every prefix is the selection of its size.
+
+With ``groups`` a point is covered by the atoms of its own group only: the discriminative kernel of Section V-A. The groups'
+traversals do not see each other, so they run apart and are merged by the distance at which each atom was chosen.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reduset import _validate
+from reduset._engine import profile as engine
+from reduset._engine.farthest import FarthestFirst
+from reduset._engine.profile import Floats, Frame
+from reduset._engine.threads import blocks
+from reduset.function_kernel import FunctionKernel
+from reduset.mean import KernelMean
+from reduset.radial import RadialKernel
+from reduset.select.selection import Cover, Indices, Report, Selector, Traversal, support
+
+Radii = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class KCenter(Selector):
+    """Farthest-first atoms.
+
+    Parameters
+    ----------
+    first : "random", "mean" or int
+        Where to begin: a random point (by weight), the point nearest the mean of the points, or a given row.
+    groups : (n,) array of labels, optional
+        Cover each group by atoms of its own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset import Gaussian, KernelMean
+    >>> from reduset.select import KCenter
+    >>> f = KernelMean.from_samples(np.array([[0.0], [1.0], [5.0], [9.0]]), kernel=Gaussian(1.0))
+    >>> KCenter(first=0).select(f, 3).indices
+    array([0, 3, 2])
+    """
+
+    first: str | int = "random"
+    groups: Any = None
+
+    def begin(self, mean: KernelMean, rng: np.random.Generator) -> Traversal:
+        if self.groups is None:
+            return _traverse(mean, self._first_row(mean, rng))
+        labels = np.asarray(self.groups)
+        if labels.shape != (mean.size,):
+            raise ValueError(f"groups must have shape ({mean.size},), one label a point; got {labels.shape}")
+        values, codes = np.unique(labels, return_inverse=True)
+        parts: list[Traversal] = []
+        first = self._first_row(mean, rng)
+        lead = int(codes[first])
+        for code in [lead, *(k for k in range(len(values)) if k != lead)]:
+            rows = np.flatnonzero((codes == code) & (mean.weights != 0))
+            if not len(rows):
+                continue
+            part = KernelMean(mean.atoms[rows], mean.weights[rows], mean.kernel)
+            start = int(np.searchsorted(rows, first)) if code == lead else _row_near_mean(part)
+            parts.append(_Renamed(_traverse(part, start), rows))
+        return _Merged(parts)
+
+    def _first_row(self, mean: KernelMean, rng: np.random.Generator) -> int:
+        if isinstance(self.first, str):
+            _validate.one_of(self.first, "first", ("random", "mean"))
+            if self.first == "mean":
+                return _row_near_mean(mean)
+            if mean.weights.strides == (0,):
+                return int(rng.integers(mean.size))
+            magnitude = np.abs(mean.weights)
+            return int(rng.choice(mean.size, p=magnitude / magnitude.sum()))
+        row = _validate.whole(self.first, "first", 0, mean.size - 1, "it is a row of the data")
+        if mean.weights[row] == 0:
+            raise ValueError(f"first must be a row of non-zero weight, row {row} has weight 0")
+        return row
+
+
+def _row_near_mean(mean: KernelMean) -> int:
+    points, rows = support(mean)
+    weights = np.abs(mean.weights if rows is None else mean.weights[rows])
+    centre = np.zeros(mean.dimension)
+    for a, b in blocks(len(points), 1 << 16):
+        centre += weights[a:b] @ (points[a:b] - points[0].astype(np.float64))
+    centre = centre / weights.sum() + points[0]
+    best, least = 0, np.inf
+    for a, b in blocks(len(points), 1 << 16):
+        gap = np.square(points[a:b] - centre).sum(axis=1)
+        k = int(np.argmin(gap))
+        if gap[k] < least:
+            best, least = a + k, float(gap[k])
+    return best if rows is None else int(rows[best])
+
+
+def _traverse(mean: KernelMean, first: int) -> Traversal:
+    """Farthest-first over the mean's atoms of non-zero weight, beginning with row ``first``."""
+    points, rows = support(mean)
+    if rows is not None:
+        part = KernelMean(points, mean.weights[rows], mean.kernel)
+        return _Renamed(_traverse(part, int(np.searchsorted(rows, first))), rows)
+    if isinstance(mean.kernel, RadialKernel):
+        return _InCoordinates(mean.atoms, mean.kernel, first)
+    if isinstance(mean.kernel, FunctionKernel):
+        return _InFeatureSpace(mean.atoms, mean.kernel, first)
+    raise TypeError(f"KCenter does not know kernels of type {type(mean.kernel).__name__}")
+
+
+class _InCoordinates(Traversal):
+    """For a radial kernel the order in feature space is that of the distances themselves, since g falls strictly."""
+
+    def __init__(self, points: Floats, kernel: RadialKernel, first: int) -> None:
+        d = points.shape[1]
+        shape = kernel.product(d)
+        metric = engine.SQUARED if shape.profile.metric == engine.SQUARED else engine.CITYBLOCK
+        # isotropic kernels are traversed in the data's own units, in which whole numbers stay exact
+        plain = kernel.covariance is None
+        frame = Frame.around(points, 1.0) if plain else kernel.frame(points, shape)
+        self._order = FarthestFirst(points, frame, first, metric)
+        self._scale = shape.stretch / kernel.width if plain else 1.0
+        self._metric = metric
+
+    def extend(self, size: int, report: Report | None = None) -> None:
+        self._order.extend(size, report)
+
+    @property
+    def indices(self) -> Indices:
+        return self._order.indices
+
+    @property
+    def cover(self) -> Cover:  # type: ignore[override]  # grown anew where float32 does not suffice, so always asked for
+        return Cover(self._order.leaves, self._metric, self._scale)
+
+    def radii(self) -> Radii:
+        return self._scale * self._order.covering_radii()
+
+
+class _InFeatureSpace(Traversal):
+    """Any kernel with a constant diagonal: gaps are 2 − 2 k(x, c)/C, one column of the matrix an atom."""
+
+    def __init__(self, points: Floats, kernel: FunctionKernel, first: int) -> None:
+        self._points, self._kernel = points, kernel
+        self._gap = np.full(len(points), np.inf)
+        self._rows: list[int] = []
+        self._radii: list[float] = []
+        self._choose(first)
+
+    def _choose(self, row: int) -> None:
+        for a, b in blocks(len(self._points), 1 << 16):
+            column = self._kernel.product_gram(self._points[a:b], self._points[row : row + 1])[:, 0]
+            np.minimum(self._gap[a:b], np.maximum(2 - 2 * column, 0), out=self._gap[a:b])
+        self._gap[row] = 0.0
+        self._rows.append(row)
+        self._radii.append(float(np.sqrt(self._gap.max())))
+
+    def extend(self, size: int, report: Report | None = None) -> None:
+        while len(self._rows) < size:
+            row = int(np.argmax(self._gap))
+            if self._gap[row] <= 1e-14:  # rounding of a diagonal
+                return
+            self._choose(row)
+            if report is not None:
+                report(len(self._rows), size)
+
+    @property
+    def indices(self) -> Indices:
+        return np.array(self._rows, dtype=np.int64)
+
+    def radii(self) -> Radii:
+        return np.array(self._radii)
+
+
+class _Renamed(Traversal):
+    """A traversal of some of the rows, under their own numbers."""
+
+    def __init__(self, inner: Traversal, rows: Indices) -> None:
+        self._inner, self._rows = inner, rows
+
+    def extend(self, size: int, report: Report | None = None) -> None:
+        self._inner.extend(min(size, len(self._rows)), report)
+
+    @property
+    def indices(self) -> Indices:
+        return np.asarray(self._rows[self._inner.indices])
+
+    def radii(self) -> Radii | None:
+        return self._inner.radii()
+
+
+class _Merged(Traversal):
+    """Several groups' traversals as one: always the group with the largest radius chooses next."""
+
+    def __init__(self, parts: list[Traversal]) -> None:
+        self._parts = parts
+        self._chosen: list[int] = []
+        self._radii: list[float] = []
+
+    def extend(self, size: int, report: Report | None = None) -> None:
+        share = 8
+        while len(self._chosen) < size:
+            # each group runs ahead far enough that the merge cannot ask for an atom it has not got
+            for part in self._parts:
+                part.extend(min(size, share), report)
+            merged, complete = self._merge(size, share)
+            if complete or share >= size:
+                self._chosen, self._radii = merged
+                return
+            share *= 2
+
+    def _merge(self, size: int, share: int) -> tuple[tuple[list[int], list[float]], bool]:
+        rows = [part.indices for part in self._parts]
+        radii = [part.radii() for part in self._parts]
+        # (−radius before the choice, group, how many it has chosen); a group's first atom comes before all others
+        heap = [(-np.inf, k, 0) for k in range(len(rows))]
+        heapq.heapify(heap)
+        chosen: list[int] = []
+        after: list[float] = []
+        while heap and len(chosen) < size:
+            _, k, done = heapq.heappop(heap)
+            chosen.append(int(rows[k][done]))
+            mine = radii[k]
+            if mine is None:
+                raise TypeError("groups need a traversal that knows its radii")
+            if done + 1 < len(rows[k]):
+                heapq.heappush(heap, (-float(mine[done]), k, done + 1))
+            elif mine[done] > 0 and done + 1 == share and share < size:
+                return (chosen, after), False
+            after.append(max((-entry[0] for entry in heap), default=float(mine[done])))
+        return (chosen, after), True
+
+    @property
+    def indices(self) -> Indices:
+        return np.array(self._chosen, dtype=np.int64)
+
+    def radii(self) -> Radii | None:
+        return np.array(self._radii)

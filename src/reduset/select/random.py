@@ -1,0 +1,54 @@
+"""Uniform (or weight-proportional) random selection: the baseline that every other selector must beat.
+
+Rows are drawn without replacement, with chances proportional to |w| (Efraimidis & Spirakis 2006: the order of exponential clocks of
+those rates). O(n), and nested: the first m of a longer draw are the draw of size m.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from reduset.mean import KernelMean
+from reduset.select.selection import Indices, Report, Selector, Traversal
+
+
+@dataclass(frozen=True)
+class Random(Selector):
+    """Random atoms, drawn by weight without replacement.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset import Gaussian, KernelMean
+    >>> from reduset.select import Random
+    >>> f = KernelMean.from_samples(np.arange(10.0).reshape(-1, 1), kernel=Gaussian(1.0))
+    >>> len(set(Random().select(f, 4, rng=0).indices.tolist()))
+    4
+    """
+
+    def begin(self, mean: KernelMean, rng: np.random.Generator) -> Traversal:
+        return _Clocks(mean, rng)
+
+
+class _Clocks(Traversal):
+    def __init__(self, mean: KernelMean, rng: np.random.Generator) -> None:
+        magnitude = np.abs(mean.weights)
+        self._ring = rng.standard_exponential(mean.size)
+        with np.errstate(divide="ignore"):
+            np.divide(self._ring, magnitude, out=self._ring)  # a zero weight rings at infinity: never
+        self._able = int(np.count_nonzero(magnitude))
+        self._order: Indices = np.empty(0, np.int64)
+
+    def extend(self, size: int, report: Report | None = None) -> None:
+        size = min(size, self._able)
+        if size > len(self._order):
+            first = np.argpartition(self._ring, size - 1)[:size] if size < len(self._ring) else np.arange(size)
+            self._order = first[np.argsort(self._ring[first], kind="stable")]
+        if report is not None:
+            report(len(self._order), size)
+
+    @property
+    def indices(self) -> Indices:
+        return self._order
