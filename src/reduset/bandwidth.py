@@ -15,7 +15,7 @@ mode_clustering    σ̄ · (4/(d + 4))^(1/(d + 6)) · nₑ^(−1/(d + 6)): the n
 
 Weights act as they do in SciPy: on moments and quantiles as repetition would, on the sample size through nₑ. Coincident points
 count as one place with their weights added where a rule speaks of pairs or neighbours, so that repeating a point is the same
-as doubling its weight. Rules that look at pairs work on a subsample of `PAIRS_FROM` rows, always the same for the same data.
+as doubling its weight. At large n, rules that look at pairs or neighbours work on a subsample, always the same for the same data.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from reduset._engine.sums import gram, kernel_sums
 
 Array = NDArray[np.float64]
 
-PAIRS_FROM = 4000
+PAIRS_FROM, PAIRS = 2000, 1 << 16
 NEIGHBOURS_FROM = 20_000
 NEIGHBOURS = (3, 5, 7, 9, 11)
 
@@ -78,9 +78,19 @@ def iqr(X: Any, sample_weight: Any = None) -> float:
 
 def median(X: Any, sample_weight: Any = None) -> float:
     """The median distance between two different points."""
-    places, w = _places(*_checked(X, sample_weight), PAIRS_FROM)
-    distances = pdist(_shrunk(places))
-    i, j = np.triu_indices(len(places), 1)
+    X, w = _checked(X, sample_weight)
+    if len(X) <= PAIRS_FROM:
+        places, w = _places(X, w, PAIRS_FROM)
+        distances = pdist(places - places.mean(axis=0))
+        if np.all(w == w[0]):
+            return float(np.median(distances))
+        i, j = np.triu_indices(len(places), 1)
+    else:
+        i, j = np.random.default_rng(0).integers(len(X), size=(2, PAIRS))
+        distances = np.sqrt(np.square(np.subtract(X[i], X[j], dtype=np.float64)).sum(axis=1))
+        apart = distances > 0
+        _found(float(apart.any()), "median", f"all {PAIRS} pairs looked at coincide")
+        distances, i, j = distances[apart], i[apart], j[apart]
     return _quantile(distances, w[i] * w[j], 0.5)
 
 
@@ -185,10 +195,6 @@ def _places(X: Floats, w: Array, most: int) -> tuple[Array, Array]:
             f"a bandwidth cannot be found from the data: all {len(rows)} points looked at coincide; give the bandwidth as a number"
         )
     return places, np.asarray(np.bincount(which.reshape(-1), weights=w[rows]), np.float64)
-
-
-def _shrunk(places: Array) -> Array:
-    return places - places.mean(axis=0)
 
 
 def _quantile(values: Floats, w: Array, q: float) -> float:

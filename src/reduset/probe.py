@@ -4,8 +4,9 @@ The difference ‖f‖² − αᵀκ of two nearly equal numbers loses all digit
 once for f and then cheap for every f_m:
 
 `Frequencies`  ‖f − f_m‖² = C·E|f̂(ω) − f̂_m(ω)|² over the kernel's spectrum. Every term is a square, so the relative error of the
-               estimate does not depend on how small the distance is. O(n·s). A first bank of frequencies on all scales shows where
-               the energy lies, a second is drawn there. For shift-invariant kernels.
+               estimate does not depend on how small the distance is. O(n·s). The energy of a difference may sit where the
+               spectrum seldom goes, so each draw is a ladder of frequencies ω, 2ω, 4ω, … that spans all scales from the
+               spread of the data to the spacing of the atoms, re-weighted. For shift-invariant kernels.
 `Rows`         Σᵢ wᵢ r(xᵢ) − Σ αₗ r(cₗ) with r = f − f_m, the first sum from a sample of rows. O(n·s). For function kernels.
 `Everything`   the same with every row: exact up to rounding. O(n²), for small n.
 
@@ -28,12 +29,9 @@ from reduset.mean import KernelMean
 from reduset.radial import Array, RadialKernel
 
 EXACT_UP_TO = 4096
-PILOT_PER_SCALE = 24
-FREQUENCIES = 512
-FEWEST_PER_SCALE = 6
+LADDERS, LADDERS_AT_A_GLANCE = 192, 64
 ROWS = 512
-LARGEST_SCALE = 4.0
-SAFETY = 1.06  # the interval's width over the normal one: estimated variances of skewed terms run a little low
+SAFETY = 1.1  # the interval's width over the normal one: estimated variances of skewed terms run a little low
 
 
 @dataclass(frozen=True)
@@ -89,8 +87,17 @@ class Everything(Probe):
         return Measured(max(square, 0.0), max(square - rounding, 0.0), max(square, 0.0) + rounding, "exact")
 
 
-Counts = NDArray[np.int64]
-Drawn = tuple[Array, NDArray[np.int64], NDArray[np.complex128]]
+@dataclass(frozen=True)
+class _Bank:
+    """Ladders of frequencies, and f̂ at each."""
+
+    base: Array  # (s, d) the lowest rungs
+    shares: Array  # (s, rungs) log of spectrum / mixture at each
+    waves: NDArray[np.complex128]  # (s, rungs)
+
+    @property
+    def rungs(self) -> int:
+        return int(self.shares.shape[1])
 
 
 class Frequencies(Probe):
@@ -104,67 +111,54 @@ class Frequencies(Probe):
         self._quantile = float(stats.norm.ppf(0.5 + confidence / 2)) * SAFETY
         self._spectrum = kernel.spectrum(mean.dimension)
         self._frame = kernel.frame(mean.atoms, kernel.product(mean.dimension))
-        lowest = min(0, -int(np.ceil(np.log2(max(_spread(mean, self._frame), 1e-9)))))
-        self._scales = LARGEST_SCALE * 2.0 ** np.arange(lowest - int(np.log2(LARGEST_SCALE)), 1)
-        self._bank: Drawn | None = None
+        self._spread = _spread(mean, self._frame)
+        self._banks: dict[tuple[int, int], _Bank] = {}
 
-    def _draw(self, counts: Counts) -> Drawn:
-        """Frequencies, the scale each came from, and f̂ at each."""
-        frequencies = np.concatenate([self._spectrum.draw(int(c), s, self._rng) for c, s in zip(counts, self._scales, strict=True)])
-        return (
-            frequencies,
-            np.repeat(np.arange(len(counts)), counts),
-            wave_sums(self._mean.atoms, self._mean.weights, frequencies, self._frame),
-        )
+    def _bank(self, count: int, size: int) -> _Bank:
+        """``count`` ladders for compressions to ``size`` atoms, drawn once: f̂ at them is the only pass over the data.
 
-    def _terms(self, drawn: Drawn, counts: Counts, atoms: Array, weights: Array) -> tuple[Array, float]:
-        """log of |f̂ − f̂_m|² · spectrum / mixture for each frequency, up to the returned shift."""
-        frequencies, _, waves = drawn
-        gap = np.abs(waves - wave_sums(atoms, weights, frequencies, self._frame)) ** 2
-        share = counts / counts.sum()
-        mixture = np.logaddexp.reduce(
-            [np.log(p) + self._spectrum.proposal_log_density(frequencies, s) for p, s in zip(share, self._scales, strict=True)]
-        )
+        Half of the ladders start at the scale where a Gaussian cloud of this spread has its energy, half at a power of two below it,
+        so that one rung is the spectrum itself. They end where atoms at their typical spacing can no longer resolve anything, or
+        where the spectrum does.
+        """
+        energy = 1 / np.sqrt(1 + 4 * self._spread**2)
+        spacing = self._spread / size ** (1 / self._mean.dimension)
+        top = min(self._spectrum.octaves, max(2.0, np.log2(4 / max(spacing, 1e-9))))
+        below = int(np.ceil(-np.log2(energy) - 1e-9))
+        rungs = below + int(np.ceil(top)) + 1
+        if (count, rungs) not in self._banks:
+            spectrum, half = self._spectrum, count // 2
+            starts = (energy, 2.0**-below)
+            base = np.concatenate([spectrum.draw(half, scale, self._rng) for scale in starts])
+            scales = [scale * 2.0**j for scale in starts for j in range(rungs)]
+            shares = np.empty((2 * half, rungs))
+            for j in range(rungs):
+                rung = base * 2.0**j
+                mixture = np.logaddexp.reduce([spectrum.proposal_log_density(rung, scale) for scale in scales]) - np.log(2.0)
+                shares[:, j] = spectrum.log_density(rung) - mixture
+            waves = wave_sums(self._mean.atoms, self._mean.weights, base, self._frame, rungs)
+            self._banks[count, rungs] = _Bank(base, shares, waves)
+        return self._banks[count, rungs]
+
+    def _estimate(self, bank: _Bank, atoms: Array, weights: Array) -> Measured:
+        gap = np.abs(bank.waves - wave_sums(atoms, weights, bank.base, self._frame, bank.rungs)) ** 2
         with np.errstate(divide="ignore"):
-            logs = np.log(gap) + self._spectrum.log_density(frequencies) - mixture
+            logs = np.log(gap) + bank.shares
         shift = float(logs.max())
-        return (np.exp(logs - shift), shift) if np.isfinite(shift) else (np.zeros(len(logs)), 0.0)
-
-    def _estimate(self, drawn: Drawn, counts: Counts, atoms: Array, weights: Array) -> Measured:
-        terms, shift = self._terms(drawn, counts, atoms, weights)
-        share = counts / counts.sum()
-        by_scale = [terms[drawn[1] == k] for k in range(len(counts))]
-        mean = sum(p * float(t.mean()) for p, t in zip(share, by_scale, strict=True))
-        variance = sum(p * p * float(t.var(ddof=1)) / len(t) for p, t in zip(share, by_scale, strict=True))
-        if mean == 0:
+        if not np.isfinite(shift):
             return Measured(0.0, 0.0, 0.0, "frequencies")
-        # on the scale of the logarithm: the terms are positive and skewed
-        width = self._quantile * np.sqrt(variance) / mean
+        terms = np.exp(logs - shift).sum(axis=1).reshape(2, -1)  # one a ladder: independent, positive, with the wanted mean
+        mean = float(terms.mean())
+        error = float(np.sqrt(terms.var(axis=1, ddof=1).sum() / terms.shape[1])) / 2
+        width = self._quantile * error / mean  # on the scale of the logarithm, because the terms are skewed
         square = mean * np.exp(shift)
         return Measured(float(square), float(square * np.exp(-width)), float(square * np.exp(width)), "frequencies")
 
-    @property
-    def _pilot(self) -> Counts:
-        return np.full(len(self._scales), PILOT_PER_SCALE)
-
-    def _first_bank(self) -> Drawn:
-        if self._bank is None:
-            self._bank = self._draw(self._pilot)
-        return self._bank
-
     def glance(self, atoms: Array, weights: Array, kappa: Array) -> Measured:
-        return self._estimate(self._first_bank(), self._pilot, atoms, weights)
+        return self._estimate(self._bank(LADDERS_AT_A_GLANCE, len(atoms)), atoms, weights)
 
     def measure(self, atoms: Array, weights: Array, kappa: Array) -> Measured:
-        bank = self._first_bank()
-        terms, _ = self._terms(bank, self._pilot, atoms, weights)
-        weight = np.array([np.sqrt(np.mean(terms[bank[1] == k] ** 2)) for k in range(len(self._scales))])
-        if not weight.any():
-            return Measured(0.0, 0.0, 0.0, "frequencies")
-        # 30 % shared out evenly, against what the pilot did not see
-        share = 0.7 * weight / weight.sum() + 0.3 / len(weight)
-        counts = np.maximum(np.rint(FREQUENCIES * share), FEWEST_PER_SCALE).astype(np.int64)
-        return self._estimate(self._draw(counts), counts, atoms, weights)
+        return self._estimate(self._bank(LADDERS, len(atoms)), atoms, weights)
 
 
 def _spread(mean: KernelMean, frame: Frame) -> float:

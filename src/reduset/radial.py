@@ -6,6 +6,7 @@ logarithms: in many dimensions they leave the range of floating point long befor
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -140,6 +141,12 @@ class RadialKernel(Kernel):
             raise ValueError(f"covariance must be {d} by {d} like the points' columns, got {self.covariance.shape}")
         if not isinstance(self.bandwidth, str):
             return self
+        if bool((points[:64] == points[0]).all() and (points == points[0]).all()):
+            # any bandwidth gives the same compression of a single place, so this is no reason to refuse it
+            warnings.warn(
+                f"all points coincide, so bandwidth={self.bandwidth!r} finds none; 1.0 is used", UserWarning, stacklevel=2
+            )
+            return replace(self, bandwidth=1.0)
         if self.covariance is not None:
             points = points @ self._whitening(d)
         return replace(self, bandwidth=rules.RULES[self.bandwidth](points, sample_weight))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ class Spectrum(ABC):
     """The law of ω, and a family of laws of every scale to draw from."""
 
     dimension: int
+    octaves: float  # above its own scale, beyond which the spectrum has no weight that could matter
 
     @abstractmethod
     def log_density(self, frequencies: Array) -> Array:
@@ -42,6 +44,7 @@ class NormalSpectrum(Spectrum):
     """Of exp(−|z|²): normal, of variance 2."""
 
     dimension: int
+    octaves: ClassVar[float] = 2
 
     def log_density(self, frequencies: Array) -> Array:
         return -_squares(frequencies) / 4 - self.dimension / 2 * np.log(4 * np.pi)
@@ -56,6 +59,7 @@ class PowerSpectrum(Spectrum):
 
     dimension: int
     freedom: float
+    octaves: ClassVar[float] = 20
 
     def log_density(self, frequencies: Array) -> Array:
         d, nu = self.dimension, self.freedom
@@ -73,6 +77,7 @@ class ProductSpectrum(Spectrum):
 
     dimension: int
     freedom: float
+    octaves: ClassVar[float] = 20
 
     def log_density(self, frequencies: Array) -> Array:
         nu = self.freedom
@@ -90,6 +95,7 @@ class BesselSpectrum(Spectrum):
 
     dimension: int
     exponent: float
+    octaves: ClassVar[float] = 4
 
     def log_density(self, frequencies: Array) -> Array:
         return _log_student_transform(frequencies, self.exponent) - self.dimension * np.log(2 * np.pi)
@@ -108,6 +114,7 @@ class SquaredBesselSpectrum(Spectrum):
 
     dimension: int
     exponent: float
+    octaves: ClassVar[float] = 4
 
     def log_density(self, frequencies: Array) -> Array:
         d, a = self.dimension, self.exponent

@@ -7,13 +7,18 @@ direction: it is dropped and named, where an ordinary Cholesky would stop or div
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf
 
+from reduset._engine.threads import single_threaded_blas
+
 BLOCK = 64
+SMALL = 1500  # up to here threads cost more than they bring, and far more on a busy machine
 
 
 def pivot_floor(size: int) -> float:
@@ -30,7 +35,8 @@ def cholesky_dropping(K: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDAr
     """
     m = len(K)
     floor = pivot_floor(m)
-    plain, failed = dpotrf(K, lower=1, clean=1)
+    with single_threaded_blas() if m <= SMALL else nullcontext():
+        plain, failed = dpotrf(K, lower=1, clean=1)
     if failed == 0 and np.min(np.diagonal(plain)) ** 2 > floor:
         return plain, np.ones(m, np.bool_)
     L = np.zeros((m, m))

@@ -1,7 +1,7 @@
 """Nearest atom of every point: which, and how far.
 
-Where the points are in leaves, each leaf first rules out the atoms that cannot be nearest to any of its points (their box gap is
-above the least reach of some other atom), then looks at the few that are left. In many dimensions a matrix product ranks the atoms
+Where the points are in leaves, each leaf looks only at the atoms whose gap to its box is below the largest gap that one of its
+points still has. In many dimensions a matrix product ranks the atoms
 instead. Either way the distance returned is taken from the differences, in float64. Cost O(n·m·d) at worst, O(block) memory.
 """
 
@@ -72,6 +72,7 @@ def _leaf_task(leaves, A, metric, index, first, last):
 def _assign_leaves(columns, starts, low, high, order, A, metric, index, first, last):
     m, d = A.shape
     zero = columns.dtype.type(0)
+    margin = columns.dtype.type(1.00001)  # for the rounding of the box gaps
     columns_of_A = np.ascontiguousarray(A.T)
     closest = np.empty(m, columns.dtype)  # a lower bound on the gap of each atom to the leaf's points
     reached = np.empty(m, columns.dtype)  # an upper bound
@@ -97,21 +98,31 @@ def _assign_leaves(columns, starts, low, high, order, A, metric, index, first, l
                 v = max(max(-below, -above), u)
                 closest[k] += u if metric == CITYBLOCK else u * u
                 reached[k] += v if metric == CITYBLOCK else v * v
-        bound = reached[0]
+        first = 0
         for k in range(1, m):
-            bound = min(bound, reached[k])
-        bound *= columns.dtype.type(1.00001)  # for the rounding of the two sums
+            if reached[k] < reached[first]:
+                first = k
         Z = columns[a * d : b * d].reshape(d, b - a)
         mine = best[: b - a]
-        mine[:] = np.inf
         mine_which = which[: b - a]
-        for k in range(m):
-            if closest[k] > bound:
-                continue
-            gaps(metric, Z, 0, b - a, A[k], t)
-            for i in range(len(mine)):
-                closer = t[i] < mine[i]
-                mine[i] = t[i] if closer else mine[i]
-                mine_which[i] = np.int32(k) if closer else mine_which[i]
+        gaps(metric, Z, 0, b - a, A[first], t)
+        worst = zero
+        for i in range(len(mine)):
+            mine[i] = t[i]
+            mine_which[i] = np.int32(first)
+            worst = max(worst, t[i])
+        # the atoms whose box gap is small come first: they bring down what the others must stay below
+        limit = reached[first] * columns.dtype.type(0.2)
+        for sweep in range(2):
+            for k in range(m):
+                if closest[k] > worst * margin or (closest[k] <= limit) != (sweep == 0) or k == first:
+                    continue
+                gaps(metric, Z, 0, b - a, A[k], t)
+                worst = zero
+                for i in range(len(mine)):
+                    closer = t[i] < mine[i]
+                    mine[i] = t[i] if closer else mine[i]
+                    mine_which[i] = np.int32(k) if closer else mine_which[i]
+                    worst = max(worst, mine[i])
         for i in range(b - a):
             index[order[a + i]] = which[i]

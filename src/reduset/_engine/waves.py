@@ -1,6 +1,7 @@
 """Sums of waves: Σᵢ wᵢ exp(i ω·xᵢ) for many frequencies ω, the characteristic function of a weighted cloud of points.
 
-Cost O(n·s·d) time for s frequencies, O(block) memory; float64 throughout, because the certificate subtracts two of these sums.
+Frequencies come in ladders ω, 2ω, 4ω, …: the first rung takes a sine and a cosine a point, each further one a doubling of the angle.
+Cost O(n·s·(d + rungs)) time for s ladders, O(block) memory; float64 throughout, because the certificate subtracts two of these sums.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ BLAS_FROM = 24
 BLAS_ROWS = 512
 
 
-def wave_sums(points: Floats, weights: Floats, frequencies: NDArray[np.float64], frame: Frame) -> NDArray[np.complex128]:
-    """Σᵢ wᵢ exp(i ω·zᵢ), zᵢ the coordinates of point i in the frame.
+def wave_sums(
+    points: Floats, weights: Floats, frequencies: NDArray[np.float64], frame: Frame, rungs: int = 1
+) -> NDArray[np.complex128]:
+    """Σᵢ wᵢ exp(i 2^j ω·zᵢ) for each frequency ω and rung j, zᵢ the coordinates of point i in the frame: (s, rungs).
 
     Parameters
     ----------
@@ -30,7 +33,7 @@ def wave_sums(points: Floats, weights: Floats, frequencies: NDArray[np.float64],
     """
     turns = frequencies / (2 * np.pi)
     rows = blocks(len(points), POINTS_BLOCK)
-    part = np.zeros((len(rows), len(turns), 2))
+    part = np.zeros((len(rows), len(turns), rungs, 2))
     by_blas = points.shape[1] >= BLAS_FROM
     task = _blas_task if by_blas else _tile_task
     tasks = [
@@ -43,8 +46,7 @@ def wave_sums(points: Floats, weights: Floats, frequencies: NDArray[np.float64],
             run_all(tasks)
     else:
         run_all(tasks)
-    total = part.sum(axis=0)
-    return np.ascontiguousarray(total).view(np.complex128)[:, 0]
+    return np.ascontiguousarray(part.sum(axis=0)).view(np.complex128)[..., 0]
 
 
 def _tile_task(points, w, turns, frame, out):
@@ -60,6 +62,7 @@ def _blas_task(points, w, turns, frame, out):
 def _wave_tiles(Z, w, turns, out):
     d, n = Z.shape
     t = np.empty(TILE)
+    sine = np.empty(TILE)
     for start in range(0, n, TILE):
         stop = min(n, start + TILE)
         weights = w[start:stop]
@@ -82,22 +85,38 @@ def _wave_tiles(Z, w, turns, out):
                 u = turns[k, j]
                 for i in range(len(a)):
                     t[i] += u * a[i]
-            _add_waves(t, weights, out[k])
+            _climb(t, sine, weights, out[k])
 
 
 @njit(nogil=True, cache=True, fastmath=FAST)
 def _wave_rows(T, w, out):
+    sine = np.empty(T.shape[1])
     for k in range(T.shape[0]):
-        _add_waves(T[k], w, out[k])
+        _climb(T[k], sine, w, out[k])
 
 
 @njit(nogil=True, cache=True, fastmath=FAST)
-def _add_waves(t, w, out):
+def _climb(t, sine, w, out):
+    """Add the waves of the angles t (in turns) and of their doublings; t is overwritten."""
     real = 0.0
     imaginary = 0.0
     for i in range(len(w)):
         c, s = turn(t[i])
+        t[i] = c
+        sine[i] = s
         real += w[i] * c
         imaginary += w[i] * s
-    out[0] += real
-    out[1] += imaginary
+    out[0, 0] += real
+    out[0, 1] += imaginary
+    for j in range(1, len(out)):
+        real = 0.0
+        imaginary = 0.0
+        for i in range(len(w)):
+            c = t[i]
+            s = sine[i]
+            t[i] = c * c - s * s
+            sine[i] = 2.0 * c * s
+            real += w[i] * t[i]
+            imaginary += w[i] * sine[i]
+        out[j, 0] += real
+        out[j, 1] += imaginary

@@ -1,0 +1,122 @@
+"""The measured error: intervals must cover the truth as often as they say, at any size of the error."""
+
+import numpy as np
+import pytest
+
+from reduset import Gaussian, KernelMean, Laplacian, Student, compress
+from reduset.function_kernel import FunctionKernel
+from reduset.probe import Everything, Frequencies, Probe, Rows, probe
+from reduset.select import KCenter
+from reduset.weigh import Span, span
+
+REPETITIONS = 200
+
+
+def mixture(n, d, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d)) + 3 * rng.normal(size=(5, d))[rng.integers(0, 5, n)]
+
+
+def compressed(mean: KernelMean, size: int) -> tuple[Span, np.ndarray]:
+    atoms = KCenter(first=0).select(mean, size).atoms
+    atoms_span = span(mean.kernel, atoms, mean.kernel.product_sums(mean.atoms, mean.weights, atoms))
+    return atoms_span, atoms_span.weights("free", mean.mass, atoms_span.size)
+
+
+def coverage(mean: KernelMean, size: int, make) -> float:
+    found, weights = compressed(mean, size)
+    truth = Everything(mean, None).measure(found.atoms, weights, found.kappa).square
+    covered = 0
+    for seed in range(REPETITIONS):
+        measured = make(mean, 0.95, np.random.default_rng(seed)).measure(found.atoms, weights, found.kappa)
+        assert measured.low <= measured.square <= measured.high
+        covered += measured.low <= truth <= measured.high
+    return covered / REPETITIONS
+
+
+@pytest.mark.parametrize(
+    ("kernel", "dimension", "size"),
+    [
+        (Gaussian("median"), 2, 15),
+        (Gaussian("scott"), 2, 150),
+        (Gaussian("median"), 5, 150),
+        (Gaussian("scott"), 5, 20),
+        (Gaussian("scott", space="l2"), 8, 40),
+        (Laplacian("median"), 3, 100),
+        (Laplacian("median", space="l2"), 2, 150),
+        (Laplacian("scott", metric="cityblock"), 3, 60),
+        (Student("median"), 2, 100),
+        (Student("median", exponent=6.0, space="l2"), 5, 60),
+    ],
+    ids=repr,
+)
+def test_frequencies_cover_the_truth_as_often_as_they_say(kernel, dimension, size):
+    mean = KernelMean.from_samples(mixture(1500, dimension), kernel)
+    assert coverage(mean, size, Frequencies) >= 0.93
+
+
+def test_rows_cover_the_truth_as_often_as_they_say():
+    mean = KernelMean.from_samples(mixture(1200, 3), FunctionKernel("rbf", gamma=0.05))
+    assert coverage(mean, 10, Rows) >= 0.93
+
+
+def test_signed_weights_are_covered_too():
+    rng = np.random.default_rng(3)
+    mean = KernelMean(mixture(1200, 3), rng.normal(size=1200), Gaussian(2.0))
+    assert coverage(mean, 30, Frequencies) >= 0.93
+
+
+def test_the_interval_of_a_certificate_covers_the_truth():
+    """End to end, with another selection and another measurement each time."""
+    covered = 0
+    for seed in range(REPETITIONS):
+        X = mixture(4200, 3, seed=seed)  # just too many to be measured exactly
+        small = compress(X, Gaussian(2.5), size=25, rng=seed)
+        assert small.certificate.method == "frequencies"
+        full = KernelMean.from_samples(X, Gaussian(2.5))
+        found = small._nested.span
+        truth = Everything(full, None).measure(found.atoms, small.mean.weights, found.kappa).square
+        low, high = small.certificate.interval
+        relative = np.sqrt(truth / (found.energy(found.size) + truth))
+        covered += low <= relative <= high
+    assert covered >= 0.93 * REPETITIONS
+
+
+def test_the_relative_width_does_not_depend_on_how_small_the_error_is():
+    mean = KernelMean.from_samples(mixture(3000, 2), Gaussian("median"))
+    widths = []
+    for size in (5, 20, 80):
+        found, weights = compressed(mean, size)
+        measured = Frequencies(mean, 0.95, np.random.default_rng(0)).measure(found.atoms, weights, found.kappa)
+        widths.append(np.log(measured.high / measured.low))
+    assert max(widths) < 0.8
+
+
+def test_below_rounding_the_frequencies_take_over():
+    mean = KernelMean.from_samples(mixture(2000, 1), Gaussian("median"))
+    found, weights = compressed(mean, 60)
+    finer = probe(mean, 0.95, np.random.default_rng(0)).measure(found.atoms, weights, found.kappa)
+    assert finer.method == "frequencies"
+    assert 0 < finer.square < 1e-15
+
+
+def test_two_probes_of_different_kinds_agree():
+    mean = KernelMean.from_samples(mixture(3000, 2), Gaussian("scott"))
+    found, weights = compressed(mean, 40)
+    arguments = found.atoms, weights, found.kappa
+    probes: list[Probe] = [
+        Everything(mean, None),
+        Frequencies(mean, 0.999, np.random.default_rng(1)),
+        Rows(mean, 0.999, np.random.default_rng(1)),
+    ]
+    exact, *others = (p.measure(*arguments) for p in probes)
+    for other in others:
+        assert other.low <= exact.square <= other.high
+
+
+def test_a_mean_is_at_distance_zero_from_itself():
+    X = mixture(50, 2)
+    mean = KernelMean.from_samples(X, Gaussian("median"))
+    kappa = mean.kernel.product_sums(X, mean.weights, X)
+    for p in (Everything(mean, None), Frequencies(mean, 0.95, np.random.default_rng(0))):
+        assert p.measure(X, np.array(mean.weights), kappa).square < 1e-15
