@@ -71,7 +71,7 @@ def test_the_simplex_projection_is_the_nearest_point(values, mass):
 @pytest.mark.parametrize("bandwidth", [0.3, 1.0, 2.0])
 @pytest.mark.parametrize("mass", [1.0, 2.5])
 def test_the_quadratic_program_is_solved(bandwidth, mass):
-    _, kernel, span, K, kappa = example(h=bandwidth)
+    _, _, span, K, kappa = example(h=bandwidth)
     alpha = span.weights("simplex", mass, 12)
     assert alpha.min() >= 0
     assert alpha.sum() == pytest.approx(mass)

@@ -117,9 +117,9 @@ class Frequencies(Probe):
     def _bank(self, count: int, size: int) -> _Bank:
         """``count`` ladders for compressions to ``size`` atoms, drawn once: f̂ at them is the only pass over the data.
 
-        Half of the ladders start at the scale where a Gaussian cloud of this spread has its energy, half at a power of two below it,
-        so that one rung is the spectrum itself. They end where atoms at their typical spacing can no longer resolve anything, or
-        where the spectrum does.
+        Half of the ladders start at the scale where a Gaussian cloud of this spread has its energy, half at a power of two below
+        it, so that one rung is the spectrum itself. They end where atoms at their typical spacing can no longer resolve
+        anything, or where the spectrum does.
         """
         energy = 1 / np.sqrt(1 + 4 * self._spread**2)
         spacing = self._spread / size ** (1 / self._mean.dimension)

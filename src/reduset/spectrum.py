@@ -24,7 +24,7 @@ class Spectrum(ABC):
     """The law of ω, and a family of laws of every scale to draw from."""
 
     dimension: int
-    octaves: float  # above its own scale, beyond which the spectrum has no weight that could matter
+    octaves: ClassVar[float]  # above its own scale, beyond which the spectrum has no weight that could matter
 
     @abstractmethod
     def log_density(self, frequencies: Array) -> Array:

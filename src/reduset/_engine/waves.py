@@ -1,7 +1,8 @@
 """Sums of waves: Σᵢ wᵢ exp(i ω·xᵢ) for many frequencies ω, the characteristic function of a weighted cloud of points.
 
-Frequencies come in ladders ω, 2ω, 4ω, …: the first rung takes a sine and a cosine a point, each further one a doubling of the angle.
-Cost O(n·s·(d + rungs)) time for s ladders, O(block) memory; float64 throughout, because the certificate subtracts two of these sums.
+Frequencies come in ladders ω, 2ω, 4ω, …: the first rung takes a sine and a cosine a point, each further one a doubling of the
+angle. Cost O(n·s·(d + rungs)) time for s ladders, O(block) memory; float64 throughout, because the certificate subtracts two of
+these sums.
 """
 
 from __future__ import annotations
