@@ -8,16 +8,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from reduset._engine.threads import blocks
+from reduset._engine.threads import row_blocks
 
 Floats = NDArray[np.floating]
 
 
 def _as_numbers(value: Any, name: str) -> NDArray[Any]:
     """A plain numeric array: float32, float64 and integers as they are (no copy), everything else refused or converted."""
-    if sparse.issparse(value):
+    if hasattr(value, "nnz") and hasattr(value, "toarray"):  # SciPy's sparse matrices and arrays, without importing them
         raise TypeError(
             f"{name} must be dense, got a sparse matrix of shape {value.shape}; pass {name}.toarray() if it fits in memory"
         )
@@ -62,7 +61,7 @@ def points(value: Any, name: str = "X", dimension: int | None = None) -> Floats:
     if dimension is not None and array.shape[1] != dimension:
         raise ValueError(f"{name} must have {dimension} columns like the atoms, got shape {array.shape}")
     if array.dtype.kind == "f":
-        for a, b in blocks(len(array), 1 << 16):
+        for a, b in row_blocks(array, array.shape[1]):
             finite = np.isfinite(array[a:b])
             if not finite.all():
                 row, column = (int(i) for i in np.argwhere(~finite)[0])

@@ -34,6 +34,7 @@ from reduset._engine.factor import cholesky_dropping
 from reduset._engine.farthest import FarthestFirst
 from reduset._engine.profile import Floats, Frame, Profile
 from reduset._engine.sums import gram, kernel_sums
+from reduset._engine.threads import row_blocks
 
 Array = NDArray[np.float64]
 
@@ -52,21 +53,21 @@ def scott(X: Any, sample_weight: Any = None) -> float:
     0.311
     """
     X, w = _checked(X, sample_weight)
-    return _scale(X, w) * _effective(X, w) ** (-1 / (X.shape[1] + 4))
+    return _scale(X, w) * _effective(w) ** (-1 / (X.shape[1] + 4))
 
 
 def silverman(X: Any, sample_weight: Any = None) -> float:
     """Silverman's rule."""
     X, w = _checked(X, sample_weight)
     d = X.shape[1]
-    return _scale(X, w) * (_effective(X, w) * (d + 2) / 4) ** (-1 / (d + 4))
+    return _scale(X, w) * (_effective(w) * (d + 2) / 4) ** (-1 / (d + 4))
 
 
 def mode_clustering(X: Any, sample_weight: Any = None) -> float:
     """The normal reference rule for the gradient of a density."""
     X, w = _checked(X, sample_weight)
     d = X.shape[1]
-    return _scale(X, w) * (4 / (d + 4)) ** (1 / (d + 6)) * _effective(X, w) ** (-1 / (d + 6))
+    return _scale(X, w) * (4 / (d + 4)) ** (1 / (d + 6)) * _effective(w) ** (-1 / (d + 6))
 
 
 def iqr(X: Any, sample_weight: Any = None) -> float:
@@ -153,25 +154,27 @@ def _checked(X: Any, sample_weight: Any) -> tuple[Floats, Array]:
     X = _validate.points(X)
     if sample_weight is None:
         return X, np.broadcast_to(1.0, len(X))
+    if isinstance(sample_weight, np.ndarray) and sample_weight.strides == (0,) and sample_weight[0] > 0:
+        return X, sample_weight
     w = _validate.weights(sample_weight, len(X))
     present = w > 0
     return (X, w) if present.all() else (X[present], w[present])
 
 
-def _effective(X: Floats, w: Array) -> float:
-    return float(w.sum() ** 2 / (w @ w))
+def _effective(w: Array) -> float:
+    return float(len(w)) if w.strides == (0,) else float(w.sum() ** 2 / (w @ w))
 
 
 def _scale(X: Floats, w: Array) -> float:
     """The mean over columns of the weighted standard deviation (the unbiased one, as in SciPy)."""
-    share = w / w.sum()
+    share = np.broadcast_to(1.0 / len(w), len(w)) if w.strides == (0,) else w / w.sum()
     centre = X[0].astype(np.float64)  # subtracting any point first keeps the digits of data far from 0
     total = np.zeros(X.shape[1])
     square = np.zeros(X.shape[1])
-    for a in range(0, len(X), 1 << 16):
-        block = X[a : a + (1 << 16)] - centre
-        total += share[a : a + (1 << 16)] @ block
-        square += share[a : a + (1 << 16)] @ block**2
+    for a, b in row_blocks(X, X.shape[1]):
+        block = X[a:b] - centre
+        total += share[a:b] @ block
+        square += share[a:b] @ block**2
     variance = np.maximum(square - total**2, 0.0)
     unbiased = 1.0 - float(share @ share)
     if unbiased <= 0:

@@ -6,17 +6,19 @@ With P the projection onto the span of the atoms' bumps, C = ‖φ(·, x)‖² a
             ≤ (1 − Σ_{i chosen} |wᵢ|) √(C − ν²/C)                 Theorem 1 of Cruz Cortés & Scott 2017, ν = min g(dᵢ)
 
 and the best weights of the mass of f lose at most Σᵢ |wᵢ| √(2(C − g(dᵢ))), since moving every point to its nearest atom is one
-choice of such weights. Weights α other than the best add exactly ‖Pf − f_α‖² to the square. In an RKHS |f(x)| ≤ √C ‖f‖, which
-makes a bound on the largest difference of any of these (Corollary 2).
+choice of such weights (on the simplex only where no wᵢ is negative). Weights α other than the best add exactly ‖Pf − f_α‖² to the
+square. In an RKHS |f(x)| ≤ √C ‖f‖, which makes a bound on the largest difference of any of these (Corollary 2).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from reduset._engine.nearest import nearest
+from reduset._engine.nearest import each_nearest
 from reduset._engine.profile import CITYBLOCK, SQUARED
 from reduset._engine.threads import blocks
 from reduset.mean import KernelMean
@@ -85,29 +87,34 @@ class Promise:
     theorem: float | None
     quantised: float | None
     incoherence: float | None
+    signed: bool = False  # some weight is negative: moving points to their atoms then leaves the simplex
 
-    def best(self, excess: float, has_mass: bool) -> tuple[float | None, float | None]:
-        """(bound, Theorem 1's) for weights that lose ``excess`` beyond the best; ``has_mass``: the best of their mass."""
+    def best(self, excess: float, kind: str) -> tuple[float | None, float | None]:
+        """(bound, Theorem 1's) for weights of a kind that lose ``excess`` beyond the best free ones."""
         theorem = None if self.theorem is None else float(np.hypot(self.theorem, np.sqrt(excess)))
         candidates = [theorem, None if self.summed is None else float(np.hypot(self.summed, np.sqrt(excess)))]
-        if has_mass:
+        if kind == "sum_to_one" or (kind == "simplex" and not self.signed):
             candidates.append(self.quantised)
         return min((c for c in candidates if c is not None), default=None), theorem
 
 
 def promise(mean: KernelMean, atoms: Array, chosen: float, cover: Cover | None) -> Promise:
     """The bounds from each point's nearest atom, ``chosen`` the Σ|w| of the points that are atoms. One pass over the data."""
-    summed = quantised = total = 0.0
-    least = 1.0
-    for a, b, g in _nearest_products(mean, atoms, cover):
-        w = np.abs(mean.weights[a:b])
-        summed += float(w @ np.sqrt(np.maximum(1 - g * g, 0.0)))
-        quantised += float(w @ np.sqrt(np.maximum(2 - 2 * g, 0.0)))
-        total += float(w.sum())
+    parts: dict[int, tuple[float, float, float, float]] = {}
+
+    def add(block: int, rows: Any, g: Array) -> None:
+        w = np.abs(mean.weights[rows])
         present = g[w > 0]
-        least = min(least, float(present.min()) if len(present) else 1.0)
+        least = float(present.min()) if len(present) else 1.0
+        summed, quantised = np.sqrt(np.maximum(1 - g * g, 0.0)), np.sqrt(np.maximum(2 - 2 * g, 0.0))
+        parts[block] = float(w @ summed), float(w @ quantised), float(w.sum()), least
+
+    _with_nearest_products(mean, atoms, cover, add)
+    # added in the order of the blocks, whichever thread was first
+    summed, quantised, total = np.sum([parts[k][:3] for k in sorted(parts)], axis=0).tolist()
+    least = min(part[3] for part in parts.values())
     theorem = theorem_one(max(total - chosen, 0.0), least)
-    return Promise(min(summed, theorem), theorem, quantised, least)
+    return Promise(min(summed, theorem), theorem, quantised, least, bool(mean.weights.min() < 0))
 
 
 def theorem_one(rest: float, incoherence: float) -> float:
@@ -115,30 +122,34 @@ def theorem_one(rest: float, incoherence: float) -> float:
     return rest * float(np.sqrt(max(1 - incoherence**2, 0.0)))
 
 
-def _nearest_products(mean: KernelMean, atoms: Array, cover: Cover | None):  # type: ignore[no-untyped-def]  # a generator of blocks
-    """(start, stop, g/C of each point with its nearest atom), block by block."""
+def _with_nearest_products(mean: KernelMean, atoms: Array, cover: Cover | None, use: Callable[[int, Any, Array], None]) -> None:
+    """Call use(block, rows, g/C of each of those points with its nearest atom) for all blocks of points."""
     kernel, d = mean.kernel, mean.dimension
     if isinstance(kernel, RadialKernel):
+        shape = kernel.product(d)
         if cover is None:
-            shape = kernel.product(d)
             metric = SQUARED if shape.profile.metric == SQUARED else CITYBLOCK
-            _, distance = nearest(mean.atoms, atoms, kernel.frame(mean.atoms, shape), metric)
-            scale = 1.0
+            frame, leaves, scale = kernel.frame(mean.atoms, shape), None, 1.0
         else:
-            _, distance = nearest(mean.atoms, atoms, cover.leaves.frame, cover.metric, cover.leaves)
-            scale = cover.scale
-        for a, b in blocks(mean.size, 1 << 16):
-            yield a, b, kernel.product_at(scale * distance[a:b], d)
+            frame, leaves, scale, metric = cover.leaves.frame, cover.leaves, cover.scale, cover.metric
+        each_nearest(
+            mean.atoms,
+            atoms,
+            frame,
+            metric,
+            leaves,
+            lambda k, rows, _, distance: use(k, rows, kernel.product_at(scale * distance, d)),
+        )
         return
-    for a, b in blocks(mean.size, max(1, (1 << 22) // len(atoms))):
-        yield a, b, np.clip(kernel.product_gram(mean.atoms[a:b], atoms).max(axis=1), 0.0, 1.0)
+    for k, (a, b) in enumerate(blocks(mean.size, max(1, (1 << 20) // len(atoms)))):
+        use(k, slice(a, b), np.clip(kernel.product_gram(mean.atoms[a:b], atoms).max(axis=1), 0.0, 1.0))
 
 
 def log_density_change(full: KernelMean, small: KernelMean, rng: np.random.Generator) -> float | None:
     """The largest |log f_m − log f| on a sample of the data; None where f is no density."""
     if not getattr(full.kernel, "normalized", False) or full.weights.min() < 0:
         return None
-    share = None if full.weights.strides == (0,) else full.weights / full.weights.sum()
+    share = None if full.is_uniform else full.weights / full.weights.sum()
     rows = rng.choice(full.size, size=min(DENSITY_ROWS, full.size), replace=True, p=share)
     queries = full.atoms[np.unique(rows)]
     change = np.abs(small.log_density(queries) - full.log_density(queries))

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
 from reduset import _validate
 from reduset._engine.profile import Floats
@@ -21,6 +20,13 @@ from reduset.radial import Array, Kernel
 
 PAIRS_BLOCK = 1 << 22
 CHECKED = 512
+
+
+def _named() -> Any:
+    """scikit-learn's kernels by name, imported when first asked for: they take most of a second."""
+    from sklearn.metrics import pairwise
+
+    return pairwise
 
 
 class FunctionKernel(Kernel):
@@ -41,7 +47,7 @@ class FunctionKernel(Kernel):
         if not (callable(function) or isinstance(function, str)):
             raise TypeError(f"function must be callable as function(X, Y), or the name of a scikit-learn kernel; got {function!r}")
         if isinstance(function, str):
-            _validate.one_of(function, "function", PAIRWISE_KERNEL_FUNCTIONS)
+            _validate.one_of(function, "function", _named().PAIRWISE_KERNEL_FUNCTIONS)
         self.function = function
         self.parameters = parameters
         self._energy: float | None = None
@@ -49,7 +55,7 @@ class FunctionKernel(Kernel):
     def matrix(self, points: Floats, others: Floats) -> Array:
         """k(xᵢ, yⱼ), checked."""
         if isinstance(self.function, str):
-            values = pairwise_kernels(points, others, metric=self.function, **self.parameters)
+            values = _named().pairwise_kernels(points, others, metric=self.function, **self.parameters)
         else:
             values = self.function(points, others, **self.parameters)
         values = np.asarray(values, dtype=np.float64)

@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 from scipy import special
-from scipy.interpolate import CubicSpline
 
 from reduset import _validate
 from reduset._engine import profile as engine
@@ -206,6 +205,8 @@ def _directions(count: int, dimension: int, rng: np.random.Generator) -> Array:
 
 def _tabulate(depth: Array, top: float) -> Profile:
     """A spline of depth over log(1 + r), knots at equal steps up to ``top``."""
+    from scipy.interpolate import CubicSpline  # only kernels that need a table pay for importing it
+
     knots = np.linspace(0.0, top, len(depth))
     slopes = CubicSpline(knots, depth)(knots, 1)
     table = np.ascontiguousarray(np.stack([depth, slopes], axis=1))

@@ -69,10 +69,9 @@ class KernelMean:
     def __post_init__(self) -> None:
         atoms = _frozen(_validate.points(self.atoms, "atoms"))
         weights = _frozen(_validate.weights(self.weights, len(atoms), "weights", signed=True))
-        magnitude = np.abs(weights)
-        kernel = as_kernel(self.kernel).resolve(atoms, magnitude)
-        for name, value in (("atoms", atoms), ("weights", weights), ("kernel", kernel)):
-            object.__setattr__(self, name, value)
+        object.__setattr__(self, "atoms", atoms)
+        object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "kernel", as_kernel(self.kernel).resolve(atoms, self.magnitudes))
 
     @classmethod
     def from_samples(cls, X: Any, kernel: Any = None, sample_weight: Any = None) -> KernelMean:
@@ -108,6 +107,16 @@ class KernelMean:
     def mass(self) -> float:
         """The sum of the weights."""
         return float(np.sum(self.weights))
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether the weights are one number, stored once."""
+        return self.weights.strides == (0,)
+
+    @property
+    def magnitudes(self) -> Array:
+        """|w|; like the weights, one number where they are one."""
+        return np.broadcast_to(abs(self.weights[0]), self.size) if self.is_uniform else np.abs(self.weights)
 
     # -- evaluation ---------------------------------------------------------------------------------------------------------
 
@@ -168,8 +177,7 @@ class KernelMean:
                 f"only non-negative weights can be sampled from, got one of {self.weights.min():.3g}; "
                 "compress with weights='simplex' or 'clipped'"
             )
-        uniform = self.weights.strides == (0,)
-        rows = rng.choice(self.size, size=count, p=None if uniform else self.weights / self.weights.sum())
+        rows = rng.choice(self.size, size=count, p=None if self.is_uniform else self.weights / self.weights.sum())
         return np.asarray(self.atoms[rows] + self._radial("noise")(count, self.dimension, rng))
 
     # -- algebra ------------------------------------------------------------------------------------------------------------

@@ -120,7 +120,7 @@ class Nested:
             nu = None if self.covered is None else float(self.covered[size - 1])
             theorem = None if nu is None else theorem_one(max(self.total - float(self.shares[:size].sum()), 0.0), nu)
             bounds = Promise(theorem, theorem, None, nu)
-        bound, theorem = bounds.best(error.excess, self.kind in ("sum_to_one", "simplex"))
+        bound, theorem = bounds.best(error.excess, self.kind)
         log_energy = kernel.log_energy(d)
         energy, scale = float(np.exp(log_energy)), float(np.exp(log_energy / 2))
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 from reduset._engine.profile import Frame
 from reduset._engine.threads import blocks
@@ -81,7 +81,7 @@ class Everything(Probe):
         residual = self._values - mean.kernel.product_sums(atoms, weights, mean.atoms)
         at_atoms = kappa - mean.kernel.product_sums(atoms, weights, atoms)
         square = float(mean.weights @ residual - weights @ at_atoms)
-        rounding = 4 * float(np.finfo(np.float64).eps) * float(np.abs(mean.weights).sum() + np.abs(weights).sum()) ** 2
+        rounding = 4 * float(np.finfo(np.float64).eps) * float(mean.magnitudes.sum() + np.abs(weights).sum()) ** 2
         if self._finer is not None and square < 1e3 * rounding:
             return self._finer.measure(atoms, weights, kappa)
         return Measured(max(square, 0.0), max(square - rounding, 0.0), max(square, 0.0) + rounding, "exact")
@@ -108,7 +108,7 @@ class Frequencies(Probe):
         if not isinstance(kernel, RadialKernel):
             raise TypeError("only shift-invariant kernels have frequencies")
         self._mean, self._rng = mean, rng
-        self._quantile = float(stats.norm.ppf(0.5 + confidence / 2)) * SAFETY
+        self._quantile = float(special.ndtri(0.5 + confidence / 2)) * SAFETY
         self._spectrum = kernel.spectrum(mean.dimension)
         self._frame = kernel.frame(mean.atoms, kernel.product(mean.dimension))
         self._spread = _spread(mean, self._frame)
@@ -172,12 +172,12 @@ class Rows(Probe):
 
     def __init__(self, mean: KernelMean, confidence: float, rng: np.random.Generator) -> None:
         self._mean = mean
-        self._total = float(np.abs(mean.weights).sum())
-        self._rows = rng.choice(mean.size, size=ROWS, p=np.abs(mean.weights) / self._total)
+        self._total = float(mean.magnitudes.sum())
+        self._rows = rng.choice(mean.size, size=ROWS, p=mean.magnitudes / self._total)
         self._values = np.concatenate(
             [mean.kernel.product_sums(mean.atoms, mean.weights, mean.atoms[self._rows[a:b]]) for a, b in blocks(ROWS, 128)]
         )
-        self._quantile = float(stats.t.ppf(0.5 + confidence / 2, ROWS - 1)) * SAFETY
+        self._quantile = float(special.stdtrit(ROWS - 1, 0.5 + confidence / 2)) * SAFETY
 
     def glance(self, atoms: Array, weights: Array, kappa: Array) -> Measured:
         mean = self._mean

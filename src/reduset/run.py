@@ -127,12 +127,12 @@ class Run:
         """The family of all prefixes of the atoms so far, with a careful measurement."""
         full, span = self.full, self.span
         rows, dropped = self.rows()
-        shares = np.zeros(span.size) if rows is None else np.abs(full.weights[rows])
+        shares = np.zeros(span.size) if rows is None else full.magnitudes[rows]
         radii = None if self._traversal is None else self._traversal.radii()
         covered = None
         if radii is not None and not len(dropped):  # a dropped atom would leave its surroundings uncovered
             covered = full.kernel.product_at(radii[: span.size], full.dimension)
-        total = float(np.abs(full.weights).sum())
+        total = float(full.magnitudes.sum())
         return Nested(full.kernel, span, self.residual(True), kind, full.mass, total, shares, covered, self._confidence)
 
     def promise(self, nested: Nested, size: int) -> Promise:

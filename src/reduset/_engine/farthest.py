@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from reduset._engine.arithmetic import FAST
 from reduset._engine.leaves import Leaves, grow
 from reduset._engine.profile import CITYBLOCK, SQUARED, Floats, Frame, gaps
-from reduset._engine.threads import blocks, run_all
+from reduset._engine.threads import blocks, row_blocks, run_all
 
 STEPS_A_CALL = 64
 GROUP = 128
@@ -205,7 +205,7 @@ def _sums_are_exact(points: Floats, frame: Frame, metric: int) -> bool:
         return False
     if points.dtype.kind in "iu":
         return True
-    return all(bool(np.all(points[a:b] == np.rint(points[a:b]))) for a, b in blocks(len(points), 1 << 16))
+    return all(bool(np.all(points[a:b] == np.rint(points[a:b]))) for a, b in row_blocks(points, points.shape[1]))
 
 
 @njit(nogil=True, cache=True)

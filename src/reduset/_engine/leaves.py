@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST
 from reduset._engine.profile import Floats, Frame
-from reduset._engine.threads import blocks, run_all
+from reduset._engine.threads import blocks, row_blocks, run_all
 
 LEAF = 64
 MOST_LEAVES = 1 << 12
 KEYS = 16
 SAMPLED = 65
-ROWS_BLOCK = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,7 @@ def _keys(points: Floats, frame: Frame, dtype: type) -> Floats:
                 z -= middle
                 keys[c : c + len(z), 0] = np.sqrt(np.einsum("ij,ij->i", z, z))
 
-    run_all([partial(fill, a, b) for a, b in blocks(n, ROWS_BLOCK)])
+    run_all([partial(fill, a, b) for a, b in row_blocks(points, d)])
     return keys
 
 

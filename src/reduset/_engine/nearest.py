@@ -7,6 +7,7 @@ instead. Either way the distance returned is taken from the differences, in floa
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -19,57 +20,77 @@ from reduset._engine.profile import CITYBLOCK, SQUARED, Floats, Frame, gaps
 from reduset._engine.threads import blocks, run_all, single_threaded_blas
 
 BLAS_FROM = 40
-BLAS_ROWS = 1024
+BLAS_ROWS = 512
+LEAVES_A_TASK = 128
 
 
-def nearest(
-    points: Floats, atoms: Floats, frame: Frame, metric: int = SQUARED, leaves: Leaves | None = None
-) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """For each point the index of its nearest atom and their distance in the frame's coordinates.
+Use = Callable[[int, NDArray[np.integer], NDArray[np.int32], NDArray[np.float64]], None]
 
-    Among atoms whose distances differ by no more than rounding, any may be returned, with its own distance.
+
+def each_nearest(points: Floats, atoms: Floats, frame: Frame, metric: int, leaves: Leaves | None, use: Use) -> None:
+    """Call ``use(block, rows, index, distance)`` for each block of points, from several threads.
+
+    ``index`` is the nearest atom of each of those rows and ``distance`` how far it is, in the frame's coordinates. Among atoms
+    whose distances differ by no more than rounding any may be given, with its own distance.
 
     Parameters
     ----------
     points : (n, d); atoms : (m, d)
     leaves : the points in leaves, where the caller has them already.
     """
-    n, d = points.shape
-    index = np.empty(n, np.int32)
-    distance = np.empty(n)
     A = frame.apply(atoms)
-    if d >= BLAS_FROM and metric == SQUARED:
+    if points.shape[1] >= BLAS_FROM and metric == SQUARED:
         half = 0.5 * np.einsum("ij,ij->i", A, A)
         with single_threaded_blas():
-            run_all([partial(_blas_task, points, A, half, frame, index, a, b) for a, b in blocks(n, 8 * BLAS_ROWS)])
-    else:
-        leaves = leaves or grow(points, frame)
-        shrink = A.astype(leaves.columns.dtype)
-        run_all([partial(_leaf_task, leaves, shrink, metric, index, a, b) for a, b in blocks(len(leaves.low), 128)])
-    run_all([partial(_measure, points, A, frame, metric, index, distance, a, b) for a, b in blocks(n, 1 << 14)])
+            run_all(
+                [
+                    partial(_blas_task, points, A, half, frame, use, k, a, b)
+                    for k, (a, b) in enumerate(blocks(len(points), BLAS_ROWS))
+                ]
+            )
+        return
+    leaves = leaves or grow(points, frame)
+    shrunk = A.astype(leaves.columns.dtype)
+    parts = enumerate(blocks(len(leaves.low), LEAVES_A_TASK))
+    run_all([partial(_leaf_task, points, A, shrunk, frame, metric, leaves, use, k, a, b) for k, (a, b) in parts])
+
+
+def nearest(
+    points: Floats, atoms: Floats, frame: Frame, metric: int = SQUARED, leaves: Leaves | None = None
+) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """For each point the index of its nearest atom and their distance, as `each_nearest` finds them."""
+    index = np.empty(len(points), np.int32)
+    distance = np.empty(len(points))
+
+    def fill(_, rows, its_index, its_distance):
+        index[rows], distance[rows] = its_index, its_distance
+
+    each_nearest(points, atoms, frame, metric, leaves, fill)
     return index, distance
 
 
-def _blas_task(points, A, half, frame, index, start, stop):
-    for a, b in blocks(stop - start, BLAS_ROWS):
-        Z = frame.apply(points[start + a : start + b])
-        index[start + a : start + b] = np.argmax(Z @ A.T - half, axis=1)
+def _blas_task(points, A, half, frame, use, block, a, b):
+    Z = frame.apply(points[a:b])
+    index = np.argmax(Z @ A.T - half, axis=1).astype(np.int32)
+    use(block, np.arange(a, b), index, _lengths(Z - A[index], SQUARED))
 
 
-def _measure(points, A, frame, metric, index, distance, start, stop):
-    difference = frame.apply(points[start:stop]) - A[index[start:stop]]
+def _leaf_task(points, A, shrunk, frame, metric, leaves, use, block, first, last):
+    start, stop = leaves.starts[first], leaves.starts[last]
+    index = np.empty(stop - start, np.int32)
+    _assign_leaves(leaves.columns, leaves.starts, leaves.low, leaves.high, shrunk, metric, index, first, last)
+    rows = leaves.order[start:stop]
+    use(block, rows, index, _lengths(frame.apply(points[rows]) - A[index], metric))
+
+
+def _lengths(difference, metric):
     if metric == CITYBLOCK:
-        distance[start:stop] = np.abs(difference).sum(axis=1)
-    else:
-        distance[start:stop] = np.sqrt(np.einsum("ij,ij->i", difference, difference))
-
-
-def _leaf_task(leaves, A, metric, index, first, last):
-    _assign_leaves(leaves.columns, leaves.starts, leaves.low, leaves.high, leaves.order, A, metric, index, first, last)
+        return np.abs(difference).sum(axis=1)
+    return np.sqrt(np.einsum("ij,ij->i", difference, difference))
 
 
 @njit(nogil=True, cache=True, fastmath=FAST)
-def _assign_leaves(columns, starts, low, high, order, A, metric, index, first, last):
+def _assign_leaves(columns, starts, low, high, A, metric, index, first, last):
     m, d = A.shape
     zero = columns.dtype.type(0)
     margin = columns.dtype.type(1.00001)  # for the rounding of the box gaps
@@ -98,24 +119,24 @@ def _assign_leaves(columns, starts, low, high, order, A, metric, index, first, l
                 v = max(max(-below, -above), u)
                 closest[k] += u if metric == CITYBLOCK else u * u
                 reached[k] += v if metric == CITYBLOCK else v * v
-        first = 0
+        likely = 0
         for k in range(1, m):
-            if reached[k] < reached[first]:
-                first = k
+            if reached[k] < reached[likely]:
+                likely = k
         Z = columns[a * d : b * d].reshape(d, b - a)
         mine = best[: b - a]
         mine_which = which[: b - a]
-        gaps(metric, Z, 0, b - a, A[first], t)
+        gaps(metric, Z, 0, b - a, A[likely], t)
         worst = zero
         for i in range(len(mine)):
             mine[i] = t[i]
-            mine_which[i] = np.int32(first)
+            mine_which[i] = np.int32(likely)
             worst = max(worst, t[i])
         # the atoms whose box gap is small come first: they bring down what the others must stay below
-        limit = reached[first] * columns.dtype.type(0.2)
+        limit = reached[likely] * columns.dtype.type(0.2)
         for sweep in range(2):
             for k in range(m):
-                if closest[k] > worst * margin or (closest[k] <= limit) != (sweep == 0) or k == first:
+                if closest[k] > worst * margin or (closest[k] <= limit) != (sweep == 0) or k == likely:
                     continue
                 gaps(metric, Z, 0, b - a, A[k], t)
                 worst = zero
@@ -125,4 +146,4 @@ def _assign_leaves(columns, starts, low, high, order, A, metric, index, first, l
                     mine_which[i] = np.int32(k) if closer else mine_which[i]
                     worst = max(worst, mine[i])
         for i in range(b - a):
-            index[order[a + i]] = which[i]
+            index[a - starts[first] + i] = which[i]

@@ -20,12 +20,11 @@ from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST, exp_minus
 from reduset._engine.profile import LINEAR, LOGARITHM, ROOT, SQUARED, Floats, Frame, Profile, depths, gaps
-from reduset._engine.threads import blocks, run_all, single_threaded_blas
+from reduset._engine.threads import blocks, row_blocks, run_all, single_threaded_blas
 
 Precision = Literal["auto", "single", "double"]
 
 TILE = 512
-POINTS_BLOCK = 1 << 14
 QUERIES_BLOCK = 1 << 12
 QUERIES_TASK = 1 << 9
 BLAS_FROM = 40
@@ -171,7 +170,7 @@ def _sums(
 ) -> NDArray[np.float64]:
     """Sum one kind of tile over all points for all queries: (q, width), or (q, blocks of points, width) for the log tiles."""
     merged = np.empty((len(queries), width))
-    rows = blocks(len(points), POINTS_BLOCK)
+    rows = row_blocks(points, points.shape[1])
     for q0, q1 in blocks(len(queries), QUERIES_BLOCK):
         Q: Floats = frame.apply(queries[q0:q1]).astype(dtype)
         part = np.zeros((len(rows), q1 - q0, width))
@@ -206,7 +205,7 @@ def reach(points: Floats, frame: Frame) -> tuple[float, float]:
         if points.shape[1] < BLAS_FROM:
             return float(far.max()), float(far @ far)
     largest = longest = 0.0
-    for a, b in blocks(len(points), POINTS_BLOCK):
+    for a, b in row_blocks(points, points.shape[1]):
         z = frame.apply(points[a:b])
         largest = max(largest, float(np.abs(z).max()))
         longest = max(longest, float(np.einsum("ij,ij->i", z, z).max()))

@@ -7,12 +7,14 @@ the number of threads changes the time, never the result. Blocks are short, so t
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Sized
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
 
 from threadpoolctl import ThreadpoolController
+
+BLOCK_ENTRIES = 1 << 17
 
 _VARIABLE = "REDUSET_NUM_THREADS"
 _chosen: int | None = None
@@ -67,6 +69,11 @@ def run_all(tasks: Sequence[Callable[[], None]]) -> None:
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise
+
+
+def row_blocks(rows: Sized, dimension: int) -> list[tuple[int, int]]:
+    """Cut the rows of a table into blocks of about a megabyte, whatever the dimension."""
+    return blocks(len(rows), max(256, BLOCK_ENTRIES // dimension))
 
 
 def blocks(count: int, length: int) -> list[tuple[int, int]]:

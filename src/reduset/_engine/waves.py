@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST, turn
 from reduset._engine.profile import Floats, Frame
-from reduset._engine.threads import blocks, run_all, single_threaded_blas
+from reduset._engine.threads import blocks, row_blocks, run_all, single_threaded_blas
 
 TILE = 512
-POINTS_BLOCK = 1 << 14
 BLAS_FROM = 24
 BLAS_ROWS = 512
 
@@ -33,7 +32,7 @@ def wave_sums(
     points : (n, d); weights : (n,); frequencies : (s, d) in the frame's coordinates
     """
     turns = frequencies / (2 * np.pi)
-    rows = blocks(len(points), POINTS_BLOCK)
+    rows = row_blocks(points, points.shape[1])
     part = np.zeros((len(rows), len(turns), rungs, 2))
     by_blas = points.shape[1] >= BLAS_FROM
     task = _blas_task if by_blas else _tile_task

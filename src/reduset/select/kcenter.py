@@ -21,7 +21,7 @@ from reduset import _validate
 from reduset._engine import profile as engine
 from reduset._engine.farthest import FarthestFirst
 from reduset._engine.profile import Floats, Frame
-from reduset._engine.threads import blocks
+from reduset._engine.threads import row_blocks
 from reduset.function_kernel import FunctionKernel
 from reduset.mean import KernelMean
 from reduset.radial import RadialKernel
@@ -78,10 +78,9 @@ class KCenter(Selector):
             _validate.one_of(self.first, "first", ("random", "mean"))
             if self.first == "mean":
                 return _row_near_mean(mean)
-            if mean.weights.strides == (0,):
+            if mean.is_uniform:
                 return int(rng.integers(mean.size))
-            magnitude = np.abs(mean.weights)
-            return int(rng.choice(mean.size, p=magnitude / magnitude.sum()))
+            return int(rng.choice(mean.size, p=mean.magnitudes / mean.magnitudes.sum()))
         row = _validate.whole(self.first, "first", 0, mean.size - 1, "it is a row of the data")
         if mean.weights[row] == 0:
             raise ValueError(f"first must be a row of non-zero weight, row {row} has weight 0")
@@ -90,13 +89,13 @@ class KCenter(Selector):
 
 def _row_near_mean(mean: KernelMean) -> int:
     points, rows = support(mean)
-    weights = np.abs(mean.weights if rows is None else mean.weights[rows])
+    weights = mean.magnitudes if rows is None else mean.magnitudes[rows]
     centre = np.zeros(mean.dimension)
-    for a, b in blocks(len(points), 1 << 16):
+    for a, b in row_blocks(points, mean.dimension):
         centre += weights[a:b] @ (points[a:b] - points[0].astype(np.float64))
     centre = centre / weights.sum() + points[0]
     best, least = 0, np.inf
-    for a, b in blocks(len(points), 1 << 16):
+    for a, b in row_blocks(points, mean.dimension):
         gap = np.square(points[a:b] - centre).sum(axis=1)
         k = int(np.argmin(gap))
         if gap[k] < least:
@@ -157,7 +156,7 @@ class _InFeatureSpace(Traversal):
         self._choose(first)
 
     def _choose(self, row: int) -> None:
-        for a, b in blocks(len(self._points), 1 << 16):
+        for a, b in row_blocks(self._points, self._points.shape[1]):
             column = self._kernel.product_gram(self._points[a:b], self._points[row : row + 1])[:, 0]
             np.minimum(self._gap[a:b], np.maximum(2 - 2 * column, 0), out=self._gap[a:b])
         self._gap[row] = 0.0

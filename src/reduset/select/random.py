@@ -34,7 +34,7 @@ class Random(Selector):
 
 class _Clocks(Traversal):
     def __init__(self, mean: KernelMean, rng: np.random.Generator) -> None:
-        magnitude = np.abs(mean.weights)
+        magnitude = mean.magnitudes
         self._ring = rng.standard_exponential(mean.size)
         with np.errstate(divide="ignore"):
             np.divide(self._ring, magnitude, out=self._ring)  # a zero weight rings at infinity: never

@@ -97,7 +97,7 @@ class Selector(ABC):
 
 def support(mean: KernelMean) -> tuple[Floats, Indices | None]:
     """The atoms of non-zero weight, and their rows (None where that is all of them): a zero weight is as good as absence."""
-    if mean.weights.strides == (0,) or mean.weights.all():
+    if mean.is_uniform or mean.weights.all():
         return mean.atoms, None
     rows = np.flatnonzero(mean.weights)
     return mean.atoms[rows], rows
