@@ -67,7 +67,7 @@ def test_no_bound_is_ever_broken(kernel, X, kind, selector, data):
             assert certificate.relative_error * scale / 2 <= truth + rounding
             assert truth <= 2 * certificate.relative_error * scale + rounding
         if certificate.bound is None:
-            assert isinstance(selector, Random)
+            assert isinstance(selector, Random) or len(small.dropped)
             assert result is not small
             continue
         assert truth <= certificate.bound * (1 + 1e-9) + rounding

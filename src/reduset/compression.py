@@ -68,6 +68,8 @@ class Compression:
     def at(self, size: int) -> Compression:
         """The nested compression of the first ``size`` atoms: no new selection, no pass over the data."""
         size = _validate.whole(size, "size", 1, self.size, "compress again for more atoms")
+        if size == self.size:
+            return self
         begun = time.perf_counter()
         mean, certificate = self._nested.state(size)
         rows = None if self.indices is None else self.indices[:size]

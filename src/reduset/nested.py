@@ -56,7 +56,7 @@ class Nested:
     kind : of the weights
     mass, total : Σw and Σ|w| of f
     shares : (m,) |w| of each atom's own point
-    covered : (m,) g / C at the covering radius after each atom, where known
+    covered : g / C at the covering radius after each atom, for as many as are known
     """
 
     kernel: Kernel
@@ -117,7 +117,7 @@ class Nested:
         kernel, d = self.kernel, self.span.atoms.shape[1]
         error = self.error(size)
         if bounds is None:
-            nu = None if self.covered is None else float(self.covered[size - 1])
+            nu = float(self.covered[size - 1]) if self.covered is not None and size <= len(self.covered) else None
             theorem = None if nu is None else theorem_one(max(self.total - float(self.shares[:size].sum()), 0.0), nu)
             bounds = Promise(theorem, theorem, None, nu)
         bound, theorem = bounds.best(error.excess, self.kind)

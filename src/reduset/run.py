@@ -126,12 +126,14 @@ class Run:
     def nested(self, kind: str) -> Nested:
         """The family of all prefixes of the atoms so far, with a careful measurement."""
         full, span = self.full, self.span
-        rows, dropped = self.rows()
+        rows, _ = self.rows()
         shares = np.zeros(span.size) if rows is None else full.magnitudes[rows]
         radii = None if self._traversal is None else self._traversal.radii()
         covered = None
-        if radii is not None and not len(dropped):  # a dropped atom would leave its surroundings uncovered
-            covered = full.kernel.product_at(radii[: span.size], full.dimension)
+        if radii is not None:
+            # up to the first atom dropped, which leaves its surroundings uncovered
+            safe = len(span.kept) if span.kept.all() else int(np.argmin(span.kept))
+            covered = full.kernel.product_at(radii[:safe], full.dimension)
         total = float(full.magnitudes.sum())
         return Nested(full.kernel, span, self.residual(True), kind, full.mass, total, shares, covered, self._confidence)
 

@@ -151,10 +151,11 @@ def _pack(points: Floats, frame: Frame, dtype: type) -> Floats:
 
 
 def _tile_task(tile, points, w, Q, frame, profile, dtype, out):
-    tile(_pack(points, frame, dtype), w, Q, *profile.arguments, out)
+    tile(_pack(points, frame, dtype), w.astype(dtype), Q, *profile.arguments, out)
 
 
 def _blas_task(tile, points, w, Q, frame, profile, dtype, out):
+    w = w.astype(dtype)
     qq = np.einsum("ij,ij->i", Q, Q)
     for a, b in blocks(len(points), BLAS_ROWS):
         Z = frame.apply(points[a:b]).astype(dtype, copy=False)
@@ -177,7 +178,7 @@ def _sums(
         by_blas = tile is _value_tiles and profile.metric == SQUARED and Q.shape[1] >= BLAS_FROM
         task = _blas_task if by_blas else _tile_task
         tasks = [
-            partial(task, tile, points[a:b], weights[a:b].astype(dtype), Q[c:e], frame, profile, dtype, part[k, c:e])
+            partial(task, tile, points[a:b], weights[a:b], Q[c:e], frame, profile, dtype, part[k, c:e])
             for k, (a, b) in enumerate(rows)
             for c, e in blocks(q1 - q0, QUERIES_TASK)
         ]

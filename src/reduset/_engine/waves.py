@@ -37,7 +37,7 @@ def wave_sums(
     by_blas = points.shape[1] >= BLAS_FROM
     task = _blas_task if by_blas else _tile_task
     tasks = [
-        partial(task, points[a:b], weights[a:b].astype(np.float64), turns[c:e], frame, part[k, c:e])
+        partial(task, points[a:b], weights[a:b], turns[c:e], frame, part[k, c:e])
         for k, (a, b) in enumerate(rows)
         for c, e in blocks(len(turns), 256)
     ]
@@ -50,10 +50,11 @@ def wave_sums(
 
 
 def _tile_task(points, w, turns, frame, out):
-    _wave_tiles(np.ascontiguousarray(frame.apply(points).T), w, turns, out)
+    _wave_tiles(np.ascontiguousarray(frame.apply(points).T), w.astype(np.float64), turns, out)
 
 
 def _blas_task(points, w, turns, frame, out):
+    w = w.astype(np.float64)
     for a, b in blocks(len(points), BLAS_ROWS):
         _wave_rows(turns @ frame.apply(points[a:b]).T, w[a:b], out)
 

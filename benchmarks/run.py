@@ -1,0 +1,47 @@
+"""Run the benchmarks and record them in RESULTS.md: all of them, or those named on the command line.
+
+Each section is replaced as a whole, with the machine and the versions it was measured with.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+import time
+from pathlib import Path
+
+from harness import machine
+
+SECTIONS = ("farthest_first", "kernel_sums", "whole_compression", "growth", "start_up")
+RESULTS = Path(__file__).with_name("RESULTS.md")
+HEAD = """# Results
+
+Peers and ours are timed in the same run, in turns; times are medians of 3. Ratios say more than seconds: the machines differ.
+`make bench` measures everything again and rewrites this file; `python benchmarks/run.py NAME` does one section.
+"""
+
+
+def recorded() -> dict[str, str]:
+    if not RESULTS.exists():
+        return {}
+    return dict(re.findall(r"<!-- (\w+) -->\n(.*?)(?=\n<!-- \w+ -->|\Z)", RESULTS.read_text(encoding="utf-8"), flags=re.DOTALL))
+
+
+def main(names: list[str]) -> None:
+    unknown = set(names) - set(SECTIONS)
+    if unknown:
+        raise SystemExit(f"unknown benchmark {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
+    for name in names or SECTIONS:
+        begun = time.perf_counter()
+        print(f"{name} …", flush=True)
+        module = importlib.import_module(name)
+        body = module.run()
+        print(body, f"\n({time.perf_counter() - begun:.0f} s)\n", flush=True)
+        sections = recorded() | {name: f"## {module.TITLE}\n\n{body}\n\n*{machine()}*\n"}
+        text = "\n".join(f"<!-- {key} -->\n{sections[key].strip()}\n" for key in SECTIONS if key in sections)
+        RESULTS.write_text(f"{HEAD}\n{text}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
