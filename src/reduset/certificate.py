@@ -38,6 +38,7 @@ class Certificate:
     interval : its confidence interval, at ``confidence``
     method : how it was measured: "exact", "frequencies" or "rows"
     norm : ‖f‖ as measured along the way
+    energy : C = ‖φ(·, x)‖², the unit of the incoherence
     bound : an upper bound on ‖f − f_m‖, certain before any measuring
     theorem_bound : the same by Theorem 1, never below ``bound``
     sup_bound : an upper bound on the largest |f(x) − f_m(x)|; None in "l2", whose norm bounds no single value
@@ -50,6 +51,7 @@ class Certificate:
     confidence: float
     method: str
     norm: float
+    energy: float
     bound: float | None
     theorem_bound: float | None
     sup_bound: float | None
@@ -66,12 +68,16 @@ class Certificate:
         if self.relative_error > 1:
             text += "\n           WORSE THAN NOTHING: the zero function is closer to f"
         if self.bound is not None and self.norm > 0:
-            text += f"\nbound      {_percent(self.bound / self.norm)} of ‖f‖ at most, before measuring"
+            if self.bound < self.norm:
+                text += f"\nbound      {_percent(self.bound / self.norm)} of ‖f‖ at most, before measuring"
+            else:
+                text += f"\nbound      says nothing here: {_percent(self.bound / self.norm)} of ‖f‖"
             if self.incoherence is not None:
-                text += f" (incoherence {self.incoherence:.3g})"
+                text += f" (incoherence ν/C {self.incoherence / self.energy:.3g})"
         if self.log_density_change is not None:
-            factor = np.exp(self.log_density_change)
-            text += f"\ndensity    changed by a factor of {factor:.3g} at most on {DENSITY_ROWS} sampled points"
+            change = self.log_density_change
+            amount = _percent(np.expm1(change)) if change < 1 else f"a factor of {np.exp(change):.3g}"
+            text += f"\ndensity    changed by {amount} at most on {DENSITY_ROWS} sampled points"
         return text
 
 

@@ -133,6 +133,7 @@ class Nested:
             confidence=self.confidence,
             method=self.residual.method,
             norm=float(np.sqrt(error.square_norm)) * scale,
+            energy=energy,
             bound=times(bound, scale),
             theorem_bound=times(theorem, scale),
             sup_bound=times(bound, energy) if kernel.space == "rkhs" else None,
