@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -67,7 +68,6 @@ class FarthestFirst:
         self._top: Floats = np.full(count, np.inf, dtype)
         self._seen = np.zeros(count, np.int64)
         self._atoms: Floats = np.empty((64, d), dtype)
-        self._true = np.empty((64, d))
         self._count = 0
         for index in self._indices:
             self._append(index)
@@ -78,9 +78,7 @@ class FarthestFirst:
     def _append(self, index: int) -> None:
         if self._count == len(self._atoms):
             self._atoms = np.concatenate([self._atoms, np.empty_like(self._atoms)])
-            self._true = np.concatenate([self._true, np.empty_like(self._true)])
-        self._true[self._count] = self.frame.apply(self.points[index : index + 1])[0]
-        self._atoms[self._count] = self._true[self._count]
+        self._atoms[self._count] = self.frame.apply(self.points[index : index + 1])[0]
         self._count += 1
 
     def _state(self) -> tuple:
@@ -122,7 +120,6 @@ class FarthestFirst:
         radii = np.empty(room)
         while len(self._atoms) < target:
             self._atoms = np.concatenate([self._atoms, np.empty_like(self._atoms)])
-            self._true = np.concatenate([self._true, np.empty_like(self._true)])
         self._catch_up()
         status, done = _choose(
             *self._state(), leaves.order, self._count, target, relative, absolute, self._resolution(), chosen, radii
@@ -130,7 +127,6 @@ class FarthestFirst:
         for index, radius in zip(chosen[:done].tolist(), radii[:done].tolist(), strict=True):
             self._indices.append(index)
             self._radii.append(radius)
-            self._true[self._count] = self.frame.apply(self.points[index : index + 1])[0]
             self._count += 1
         if status == COARSE:
             self._prepare(np.float64)
@@ -169,18 +165,26 @@ class FarthestFirst:
         """Choose among candidates that rounding cannot tell apart, by the definition in float64."""
         places = _candidates(self.leaves.starts, self._distance, self._top, self.metric, relative, absolute)
         rows = np.sort(self.leaves.order[places])
+        atoms = self._defining(self._indices)
         best, farthest = -1, 0.0
         for a, b in blocks(len(rows), 4096):
-            value = _definition(self.frame.apply(self.points[rows[a:b]]), self._true[: self._count], self.metric)
+            value = _definition(self._defining(rows[a:b]), atoms, self.metric)
             k = int(np.argmax(value))
             if value[k] > farthest:
                 best, farthest = int(rows[a + k]), float(value[k])
         if best < 0:
             return DONE
-        self._radii.append(farthest if self.metric == CITYBLOCK else float(np.sqrt(farthest)))
+        distance = farthest if self.metric == CITYBLOCK else float(np.sqrt(farthest))
+        self._radii.append(distance * self.frame.matrix if isinstance(self.frame.matrix, float) else distance)
         self._indices.append(best)
         self._append(best)
         return CHOSEN
+
+    def _defining(self, rows: Any) -> NDArray[np.float64]:
+        """Coordinates for the definition: the data's own, so that ties fall as they do there, unless a matrix mixes them."""
+        if isinstance(self.frame.matrix, float):
+            return np.asarray(self.points[rows], np.float64)
+        return self.frame.apply(self.points[rows])
 
     def covering_radii(self) -> NDArray[np.float64]:
         """After each atom the largest distance of any point to the atoms so far, in the frame, rounded up: (atoms,)."""
