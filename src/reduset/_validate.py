@@ -32,6 +32,8 @@ def _as_numbers(value: Any, name: str) -> NDArray[Any]:
         raise TypeError(f"{name} must be real, got {array.dtype}; pass its real and imaginary parts as columns")
     if array.dtype.kind == "O":
         try:
+            if any(isinstance(item, str | bytes) for item in array.flat):
+                raise TypeError("text")
             array = array.astype(np.float64)
         except (TypeError, ValueError) as error:
             raise TypeError(

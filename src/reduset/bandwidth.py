@@ -39,7 +39,8 @@ from reduset._engine.threads import row_blocks
 Array = NDArray[np.float64]
 
 PAIRS_FROM, PAIRS = 2000, 1 << 16
-NEIGHBOURS_FROM = 20_000
+NEIGHBOURS_FROM, QUERIES = 20_000, 2000
+TREE_UP_TO = 16  # dimensions; above, a tree looks at everything
 NEIGHBOURS = (3, 5, 7, 9, 11)
 
 
@@ -97,23 +98,26 @@ def median(X: Any, sample_weight: Any = None) -> float:
 
 def jaakkola(X: Any, sample_weight: Any = None, y: Any = None) -> float:
     """The median distance to the nearest different point; with labels ``y``, to the nearest point of another class."""
-    X, w = _checked(X, sample_weight)
     if y is None:
-        places, w = _places(X, w, NEIGHBOURS_FROM)
-        return _quantile(cKDTree(places).query(places, k=2)[0][:, 1], w, 0.5)
+        X, w = _checked(X, sample_weight)
+        distances, w = _neighbour_distances(X, w, 1)
+        return _quantile(distances[:, 0], w, 0.5)
+    X = _validate.points(X)
     labels = np.asarray(y)
     if labels.shape != (len(X),):
         raise ValueError(f"y must have shape ({len(X)},), one label a point; got {labels.shape}")
-    rows = _some_rows(len(X), NEIGHBOURS_FROM)
-    X, w, labels = X[rows], w[rows], labels[rows]
+    if sample_weight is not None:
+        labels = labels[_validate.weights(sample_weight, len(X)) > 0]
+    X, w = _checked(X, sample_weight)
     classes = np.unique(labels)
     if len(classes) < 2:
         raise ValueError(f"y must hold at least two classes, got only {classes[0]!r}; leave y out to use the nearest point of all")
-    nearest = np.empty(len(X))
+    rows = _some_rows(len(X), QUERIES)
+    nearest = np.empty(len(rows))
     for label in classes:
-        mine = labels == label
-        nearest[mine] = cKDTree(X[~mine]).query(X[mine])[0]
-    return _found(_quantile(nearest, w, 0.5), "jaakkola", "most points coincide with one of another class")
+        mine = labels[rows] == label
+        nearest[mine] = _nearest_of(X[labels != label], X[rows[mine]], 1)[:, 0]
+    return _found(_quantile(nearest, w[rows], 0.5), "jaakkola", "most points coincide with one of another class")
 
 
 def neighbour(X: Any, sample_weight: Any = None) -> float:
@@ -121,17 +125,55 @@ def neighbour(X: Any, sample_weight: Any = None) -> float:
 
     The ratio is that of the drop of the error between 5 and 20 atoms to the drop between 5 and 100.
     """
-    places, w = _places(*_checked(X, sample_weight), NEIGHBOURS_FROM)
+    X, w = _checked(X, sample_weight)
+    places, mass = _places(X, w, NEIGHBOURS_FROM)
     counts = [N for N in NEIGHBOURS if len(places) > N] or [len(places) - 1]
-    distances = cKDTree(places).query(places, k=counts[-1] + 1)[0]
-    candidates = [_quantile(distances[:, N], w, 0.5) for N in counts]
+    distances, shares = _neighbour_distances(X, w, counts[-1])
+    candidates = [_quantile(distances[:, N - 1], shares, 0.5) for N in counts]
     if len(candidates) == 1:
         return candidates[0]
-    frame = Frame.around(places, 1.0)
-    first = int(np.argmin(np.square(places - np.average(places, axis=0, weights=w)).sum(axis=1)))
+    frame, _ = Frame.around(places, 1.0).sized(places)
+    first = int(np.argmin(np.square(places - np.average(places, axis=0, weights=mass)).sum(axis=1)))
     order = FarthestFirst(places, frame, first)
     order.extend(min(100, len(places)))
-    return max(candidates, key=lambda h: _drop_ratio(places, w, places[order.indices], h))
+    return max(candidates, key=lambda h: _drop_ratio(places, mass, places[order.indices], h))
+
+
+def _neighbour_distances(X: Floats, w: Array, count: int) -> tuple[Array, Array]:
+    """The distances of some points to their 1st to ``count``-th different neighbour among all points, and the points' weights."""
+    if len(X) <= NEIGHBOURS_FROM:
+        places, w = _places(X, w, NEIGHBOURS_FROM)
+        rows = _some_rows(len(places), QUERIES)
+        return _nearest_of(places, places[rows], count + 1)[:, 1:], w[rows]
+    rows = _some_rows(len(X), QUERIES)
+    asked = count + 1
+    while True:  # coincident points are one place: look further until enough different distances are found
+        found = _nearest_of(X, X[rows], asked)
+        fresh = np.diff(found, axis=1) > 0
+        if fresh.sum(axis=1).min() >= count:
+            rank = np.cumsum(fresh, axis=1)
+            return np.stack(
+                [found[np.arange(len(rows)), 1 + np.argmax(rank == k, axis=1)] for k in range(1, count + 1)], axis=1
+            ), w[rows]
+        if asked >= min(len(X), 64 * (count + 1)):
+            places, w = _places(X, w, NEIGHBOURS_FROM)  # mostly repeated points: those of a subsample, each once
+            return _neighbour_distances(places, w, count)
+        asked = min(4 * asked, len(X))
+
+
+def _nearest_of(X: Floats, queries: Floats, count: int) -> Array:
+    """(queries, count) distances to the nearest points, in rising order."""
+    centre = X[0].astype(np.float64)
+    if X.shape[1] <= TREE_UP_TO:
+        found = cKDTree(np.subtract(X, centre)).query(np.subtract(queries, centre), k=list(range(1, count + 1)))[0]
+        return np.asarray(found)
+    from sklearn.neighbors import NearestNeighbors  # by blocked matrix products; imported only where it is needed
+
+    model = NearestNeighbors(n_neighbors=count, algorithm="brute").fit(np.subtract(X, centre))
+    rows = model.kneighbors(np.subtract(queries, centre), return_distance=False)
+    # from the differences: what the products cancel is what tells a repeated point from a near one
+    exact = np.stack([np.sqrt(np.square(X[rows[:, k]] - queries).sum(axis=1)) for k in range(count)], axis=1)
+    return np.sort(exact, axis=1)
 
 
 def _drop_ratio(places: Array, w: Array, atoms: Array, h: float) -> float:
@@ -205,7 +247,7 @@ def _quantile(values: Floats, w: Array, q: float) -> float:
 
     For weights that are not whole numbers: their rescaling to a mean of 1 is taken as the number of repetitions.
     """
-    if w.strides == (0,) or np.all(w == w[0]):
+    if w.strides == (0,) or (np.all(w == w[0]) and (w[0] == 1 or w[0] != np.rint(w[0]))):
         return float(np.quantile(values, q))
     order = np.argsort(values, kind="stable")
     v, w = np.asarray(values, np.float64)[order], w[order]

@@ -135,7 +135,8 @@ def _with_nearest_products(mean: KernelMean, atoms: Array, cover: Cover | None, 
         shape = kernel.product(d)
         if cover is None:
             metric = SQUARED if shape.profile.metric == SQUARED else CITYBLOCK
-            frame, leaves, scale = kernel.frame(mean.atoms, shape), None, 1.0
+            frame, scale = kernel.frame(mean.atoms, shape).sized(mean.atoms)
+            leaves = None
         else:
             frame, leaves, scale, metric = cover.leaves.frame, cover.leaves, cover.scale, cover.metric
         each_nearest(

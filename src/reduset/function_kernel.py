@@ -111,7 +111,7 @@ class FunctionKernel(Kernel):
 
     def product_at(self, distances: Array, dimension: int) -> Array:
         """g / g(0) of two points at a given distance in feature space, of unit bumps."""
-        return 1.0 - np.square(distances) / 2
+        return np.maximum(1.0 - np.square(distances) / 2, 0.0)
 
     def gradient_sums(self, points: Floats, weights: Floats, queries: Floats) -> NDArray[np.float64]:
         raise TypeError("a kernel given as a function has no gradient here; use Gaussian, Laplacian or Student")
@@ -137,7 +137,8 @@ class FunctionKernel(Kernel):
         return isinstance(other, FunctionKernel) and (self.function, self.parameters) == (other.function, other.parameters)
 
     def __hash__(self) -> int:
-        return hash((self.function, tuple(sorted(self.parameters))))
+        name = self.function if isinstance(self.function, str) else type(self.function)  # scikit-learn's kernels have no hash
+        return hash((name, tuple(sorted(self.parameters))))
 
     def __repr__(self) -> str:
         given = "".join(f", {k}={v!r}" for k, v in self.parameters.items())

@@ -229,16 +229,21 @@ def _student_table(exponent: float, dimension: int) -> Profile:
     """₂F₁(a, 2a − d/2; a + ½; −r²/4) = ∫₀¹ v^(a − 1) (1 + r²v)^−(2a − d/2) du / B(a, a) with v = u(1 − u).
 
     Over s = log(u/(1 − u)) the integrand is analytic in a strip of half-width π and decays at both ends, so that the trapezoidal
-    rule with step ½ is exact to rounding.
+    rule is exact to rounding with a step of ½, or less where large exponents make the peak narrow.
     """
     top = np.log1p(1e8)
     r = np.expm1(np.linspace(0.0, top, KNOTS))
-    s = np.arange(0.0, 40.0 / min(exponent, 1.0) + 2 * top, 0.5)
-    v = 0.25 / np.cosh(np.minimum(s / 2, 300.0)) ** 2
-    share = v**exponent
-    share[0] /= 2
     power = 2 * exponent - dimension / 2
+    s = np.arange(0.0, 40.0 / min(exponent, 1.0) + 2 * top, 0.5 / np.sqrt(max(1.0, (exponent + power) / 4)))
+    log_v = -2 * np.logaddexp(s / 2, -s / 2)
+    share = exponent * log_v  # logarithms throughout: both factors leave the range of floating point
+    share[0] -= np.log(2.0)
+    share -= special.logsumexp(share)
+    v = np.exp(log_v)
     depth = np.empty(KNOTS)
     for a, b in blocks(KNOTS, 1024):
-        depth[a:b] = -np.log(np.exp(-power * np.log1p(np.outer(r[a:b] ** 2, v))) @ (share / share.sum()))
+        logs = share - power * np.log1p(np.outer(r[a:b] ** 2, v))
+        largest = logs.max(axis=1)
+        depth[a:b] = -largest - np.log(np.exp(logs - largest[:, None]).sum(axis=1))
+    depth[0] = 0.0
     return _tabulate(depth, top)

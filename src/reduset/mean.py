@@ -7,6 +7,7 @@ inner product O(n·m); neither ever holds the matrix.
 from __future__ import annotations
 
 import numbers
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -231,7 +232,10 @@ class KernelMean:
     def load(cls, path: archive.Path_) -> KernelMean:
         """Read what `save` wrote; a damaged, edited, newer or foreign file is a ValueError."""
         header, arrays = archive.read(path, KIND, VERSION, ("atoms", "weights"))
-        return cls(arrays["atoms"], arrays["weights"], _kernel_from(header.get("kernel")))
+        try:
+            return cls(arrays["atoms"], arrays["weights"], _kernel_from(header.get("kernel")))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{os.fspath(path)} describes no kernel mean: {error}") from error
 
     def __repr__(self) -> str:
         return f"KernelMean({self.size:,} atoms in {self.dimension} dimensions, {self.kernel!r})"

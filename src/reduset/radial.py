@@ -231,7 +231,7 @@ class RadialKernel(Kernel):
     def product_at(self, distances: Array, dimension: int) -> Array:
         """The least g / g(0) of two points at a given distance in the coordinates of `product`."""
         shape = self.product(dimension)
-        t = np.array(distances, dtype=np.float64)
+        t = np.minimum(np.array(distances, dtype=np.float64), 1e150)  # far enough, and its square is finite
         if shape.profile.metric == engine.SQUARED:
             t = t * t
         elif shape.profile.metric == engine.SOFT_CITYBLOCK:  # all of the distance in one coordinate is the worst case

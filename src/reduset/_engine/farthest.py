@@ -54,9 +54,9 @@ class FarthestFirst:
         self.metric = metric
         self._exact = _sums_are_exact(points, frame, metric)
         if self._exact:
-            self.frame = Frame(np.rint(frame.centre), 1.0)
+            self.frame = Frame(np.rint(Frame.around(points, 1.0).centre), 1.0)
         self._indices = [int(first)]
-        self._radii: list[float] = []  # the distance at which each next atom was chosen
+        self._radii: list[float] = []  # the distance at which each next atom was chosen, rounded up
         self._exhausted = False  # every point coincides with an atom
         self._prepare(np.float32)
 
@@ -101,6 +101,7 @@ class FarthestFirst:
 
     def extend(self, size: int, report: Report | None = None) -> None:
         """Choose until there are ``size`` atoms, or every point coincides with one."""
+        size = min(size, len(self.points))
         while self._count < size:
             if report is not None:
                 report(self._count, size)
@@ -126,7 +127,7 @@ class FarthestFirst:
         )
         for index, radius in zip(chosen[:done].tolist(), radii[:done].tolist(), strict=True):
             self._indices.append(index)
-            self._radii.append(radius)
+            self._radii.append(radius * (1 + relative) + absolute)
             self._count += 1
         if status == COARSE:
             self._prepare(np.float64)
@@ -175,7 +176,9 @@ class FarthestFirst:
         if best < 0:
             return DONE
         distance = farthest if self.metric == CITYBLOCK else float(np.sqrt(farthest))
-        self._radii.append(distance * self.frame.matrix if isinstance(self.frame.matrix, float) else distance)
+        if isinstance(self.frame.matrix, float):
+            distance *= self.frame.matrix
+        self._radii.append(distance * (1 + (self.leaves.dimension + 4) * float(np.finfo(np.float64).eps)))
         self._indices.append(best)
         self._append(best)
         return CHOSEN
@@ -188,16 +191,12 @@ class FarthestFirst:
 
     def covering_radii(self) -> NDArray[np.float64]:
         """After each atom the largest distance of any point to the atoms so far, in the frame, rounded up: (atoms,)."""
+        if self._exhausted or self._count == len(self.points):
+            return np.append(self._radii, 0.0)
         relative, absolute = self._rounding()
-        last = 0.0
-        if not self._exhausted:
-            value = float(_settle(*self._state(), self._count))
-            last = value if self.metric == CITYBLOCK else float(np.sqrt(value))
-        radii = np.append(self._radii, last)
-        radii[radii > 0] = radii[radii > 0] * (1 + relative) + absolute
-        if not self._exhausted and last == 0.0:  # nothing that float32 can see, which is not nothing
-            radii[-1] = absolute
-        return radii
+        value = float(_settle(*self._state(), self._count))
+        last = value if self.metric == CITYBLOCK else float(np.sqrt(value))
+        return np.append(self._radii, last * (1 + relative) + absolute)
 
 
 def _sums_are_exact(points: Floats, frame: Frame, metric: int) -> bool:

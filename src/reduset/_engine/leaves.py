@@ -128,7 +128,7 @@ def _split(keys, order, start, stop):
         return _split_rare(keys, order, start, stop)
     values = np.sort(sample[widest])
     middle = count // 2
-    while values[middle] == values[0]:  # ties at the bottom: both halves must get a point
+    while middle < count - 1 and values[middle] == values[0]:  # ties at the bottom: both halves must get a point
         middle += 1
     return _partition(keys, order, start, stop, widest, values[middle])
 

@@ -46,6 +46,18 @@ class Profile:
         return self.metric, self.family, self.exponent, self.table, self.step
 
     @property
+    def slope(self) -> float:
+        """How fast rounding of a gap shows in the depth, for the choice of precision (a root's corner is treated apart)."""
+        return max(1.0, self.exponent / 4) if self.family == LOGARITHM else 1.0
+
+    @property
+    def steepness(self) -> float:
+        """The most that the depth grows with a coordinate, where the kernel is above 1e-7."""
+        if self.family == LOGARITHM:
+            return max(4.0, self.exponent)
+        return 8.0 if self.family == LINEAR and self.metric == SQUARED else 4.0
+
+    @property
     def in_single(self) -> bool:
         """Whether the loops have a float32 version of this profile."""
         return self.family != TABLE and self.metric != SOFT_CITYBLOCK
@@ -65,6 +77,15 @@ class Frame:
             z *= self.matrix
             return z
         return z @ self.matrix
+
+    def sized(self, points: Floats) -> tuple[Frame, float]:
+        """This frame, or one scaled by a power of 2 to where float32 holds squares; and the factor from its distances to ours."""
+        half = points.max(axis=0) * np.float64(0.5) - points.min(axis=0) * np.float64(0.5)
+        reach = float(np.max(half * self.matrix if isinstance(self.matrix, float) else half @ np.abs(self.matrix)))
+        if reach == 0 or 1e-6 < reach < 1e6:
+            return self, 1.0
+        unit = float(2.0 ** -np.rint(np.log2(reach)))
+        return Frame(self.centre, self.matrix * unit), 1.0 / unit
 
     @staticmethod
     def around(points: Floats, matrix: float | NDArray[np.float64]) -> Frame:

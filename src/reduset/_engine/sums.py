@@ -29,8 +29,8 @@ QUERIES_BLOCK = 1 << 12
 QUERIES_TASK = 1 << 9
 BLAS_FROM = 40
 BLAS_ROWS = 512
-SINGLE_REACH = 32.0  # float32 coordinates beyond this no longer give 1e-5
-BLAS_REACH = {np.float32: 8.0, np.float64: 1e3}  # |z|² beyond this cancels in |z|² + |q|² − 2 z·q
+SINGLE_REACH = 128.0  # float32 coordinates beyond this, over the steepness of the profile, no longer give 1e-5
+BLAS_REACH = {np.float32: 8.0, np.float64: 1e3}  # |z|² · slope beyond this cancels in |z|² + |q|² − 2 z·q
 CANCELLED = 0.01  # a gap below this share of |z|² + |q|² has lost digits that a root would need
 SINGLE_FLOOR = 1e-7  # of Σ|w|: below, the depths are large and float32 rounds them too coarsely
 FEW_PAIRS = 1 << 22  # where double costs nothing that a person would notice
@@ -160,7 +160,7 @@ def _blas_task(tile, points, w, Q, frame, profile, dtype, out):
     for a, b in blocks(len(points), BLAS_ROWS):
         Z = frame.apply(points[a:b]).astype(dtype, copy=False)
         zz = np.einsum("ij,ij->i", Z, Z)
-        if max(zz.max(), qq.max()) > BLAS_REACH[dtype]:
+        if max(zz.max(), qq.max()) * profile.slope > BLAS_REACH[dtype]:
             _tile_task(tile, points[a:b], w[a:b], Q, frame, profile, dtype, out)
         else:
             _value_rows(Q @ Z.T, Z, zz, Q, qq, w[a:b], *profile.arguments[1:], out)
@@ -227,7 +227,7 @@ def kernel_sums(
     if (
         precision == "double"
         or not profile.in_single
-        or (precision == "auto" and not _single_pays(points, weights, queries, frame))
+        or (precision == "auto" and not _single_pays(points, weights, queries, frame, profile))
     ):
         return double(queries)[:, 0]
     scale = float(np.abs(weights).max()) or 1.0  # small weights would underflow in float32
@@ -240,13 +240,15 @@ def kernel_sums(
     return sums
 
 
-def _single_pays(points: Floats, weights: Floats, queries: Floats, frame: Frame) -> bool:
+def _single_pays(points: Floats, weights: Floats, queries: Floats, frame: Frame, profile: Profile) -> bool:
     if len(points) * len(queries) <= FEW_PAIRS:
         return False
     if weights.min() < 0 < weights.max():  # signed sums cancel
         return False
     largest, longest = np.maximum(reach(points, frame), reach(queries, frame))
-    return bool(largest <= SINGLE_REACH and (points.shape[1] < BLAS_FROM or longest <= BLAS_REACH[np.float32]))
+    if largest * profile.steepness > SINGLE_REACH:
+        return False
+    return bool(points.shape[1] < BLAS_FROM or longest * profile.slope <= BLAS_REACH[np.float32])
 
 
 def gradient_sums(points: Floats, weights: Floats, queries: Floats, frame: Frame, profile: Profile) -> NDArray[np.float64]:
@@ -256,6 +258,9 @@ def gradient_sums(points: Floats, weights: Floats, queries: Floats, frame: Frame
 
 def log_sums(points: Floats, weights: Floats, queries: Floats, frame: Frame, profile: Profile) -> NDArray[np.float64]:
     """log Σᵢ wᵢ φ(xᵢ, q), finite however far the query is; −inf where the sum is 0, NaN where it is negative."""
+    present = weights != 0  # what has no weight must not set the scale
+    if not present.all():
+        points, weights = points[present], weights[present]
     least, total = _sums(points, weights, queries, frame, profile, np.float64, _log_tiles, 2).T
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.log(total) - least

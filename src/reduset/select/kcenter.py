@@ -125,9 +125,9 @@ class _InCoordinates(Traversal):
         metric = engine.SQUARED if shape.profile.metric == engine.SQUARED else engine.CITYBLOCK
         # isotropic kernels are traversed in the data's own units, in which whole numbers stay exact
         plain = kernel.covariance is None
-        frame = Frame.around(points, 1.0) if plain else kernel.frame(points, shape)
+        frame, back = (Frame.around(points, 1.0) if plain else kernel.frame(points, shape)).sized(points)
         self._order = FarthestFirst(points, frame, first, metric)
-        self._scale = shape.stretch / kernel.width if plain else 1.0
+        self._scale = back * (shape.stretch / kernel.width if plain else 1.0)
         self._metric = metric
 
     def extend(self, size: int, report: Report | None = None) -> None:
