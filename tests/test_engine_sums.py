@@ -111,13 +111,13 @@ def test_turn_is_cosine_and_sine_of_a_whole_circle():
     t = np.concatenate([np.linspace(-3, 3, 24_001), np.geomspace(1e-300, 1, 1001), 12_345.0 + np.linspace(0, 1, 257)])
     inside = [v - round(v) for v in t]  # exact, so that the argument of cos and sin is small
     expected = np.array([(math.cos(2 * math.pi * v), math.sin(2 * math.pi * v)) for v in inside])
-    assert np.max(np.abs(_turn_each(t) - expected)) < 1e-15
+    assert np.max(np.abs(_turn_each(t) - expected)) < 2e-15
 
 
 def test_turn_keeps_the_quarters():
     got = _turn_each(np.array([0.0, 0.25, 0.5, 0.75, 1.0, -0.25, 1e15]))
     expected = [[1, 0], [0, 1], [-1, 0], [0, -1], [1, 0], [0, -1], [1, 0]]
-    assert np.allclose(got, expected, rtol=0, atol=4e-16)
+    assert np.max(np.abs(got - expected)) < 4e-16
 
 
 @dimensions
@@ -128,7 +128,7 @@ def test_gaps_are_the_sums_over_coordinates(metric, d):
     expected = [(u**2).sum(1), u.sum(1), (u - np.log1p(u)).sum(1)][metric]
     t = np.empty(40)
     njit(lambda m, Z, q, t: gaps(m, Z, 2, 35, q, t))(metric, np.ascontiguousarray(X.T), q, t)
-    assert relative(t[:33], expected[2:35]) < 1e-12
+    assert np.allclose(t[:33], expected[2:35], rtol=1e-14, atol=1e-15 * d)
 
 
 def test_depths_of_a_table_follow_its_spline_and_then_a_power_law():
@@ -216,11 +216,11 @@ def test_gradients_are_those_of_the_formula(family, d):
 
 
 @bumps
-@pytest.mark.parametrize("d", [1, 2, 5, 50])
+@pytest.mark.parametrize("d", [1, 2, 5, 17])
 def test_gradients_are_the_limits_of_differences(family, d):
     X, Q, kernel = cloud(60, d), cloud(4, d, 1), typical(family, d)
     w = np.random.default_rng(2).normal(size=60)
-    step = 1e-5 * kernel.width
+    step = 1e-6 * kernel.width
     got = kernel.gradient_sums(X, w, Q)
     for j in range(d):
         side = step * np.eye(d)[j]
@@ -259,19 +259,32 @@ def test_auto_is_within_1e_5_where_the_cloud_is_thousands_of_bandwidths_wide(eag
     assert relative(kernel.value_sums(X, w, Q, "auto"), reference.value_sums(kernel, X, w, Q)) < 1e-5
 
 
-@bumps
-@pytest.mark.parametrize("d", [1, 4, 16])
-@pytest.mark.parametrize("offset", [0.5, 2.0, 5.0])
-def test_auto_is_within_1e_5_for_coincident_points_far_from_the_centre(eager_single, family, d, offset):
-    """Nothing averages out here: every pair is rounded alike."""
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        Gaussian(1.0),
+        Laplacian(1.0),
+        Laplacian(1.0, metric="cityblock"),
+        Student(1.0),
+        Student(1.0, exponent=2.5),
+        Student(1.0, exponent=60.0),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("d", [1, 4, 16, 64])
+def test_auto_is_within_1e_5_for_two_atoms_far_apart(eager_single, kernel, d):
+    """Nothing averages out here: one rounding error is the error of the sum. The atoms are as far as single is taken at all."""
+    reach = 32.0 if d < sums.BLAS_FROM or reference.in_cityblock(kernel) else math.sqrt(7.9 / d)
+    reach /= kernel.bump(d).stretch
     rng = np.random.default_rng(0)
-    kernel = BUMPS[family](1.0)
-    corner = rng.uniform(25, 31, (20, d)) / (d if family == "cityblock" else 1)
-    X = np.concatenate([corner, -corner])
-    side = rng.normal(size=(20, d))
-    Q = corner + offset * side / (np.abs(side).sum(1) if family == "cityblock" else np.linalg.norm(side, axis=1))[:, None]
-    w = np.ones(len(X))
-    assert relative(kernel.value_sums(X, w, Q, "auto"), reference.value_sums(kernel, X, w, Q)) < 1e-5
+    w = np.ones(2)
+    for offset in (0.1, 0.3, 1.0, 2.0, 4.0, 5.2):
+        atom = rng.uniform(0.8, 1.0, (1, d)) * reach
+        X = np.concatenate([atom, -atom])
+        inward = np.abs(rng.normal(size=(60, d)))
+        length = inward.sum(axis=1) if reference.in_cityblock(kernel) else np.linalg.norm(inward, axis=1)
+        Q = atom - offset * inward / length[:, None]
+        assert relative(kernel.value_sums(X, w, Q, "auto"), reference.value_sums(kernel, X, w, Q)) < 1e-5
 
 
 @pytest.mark.parametrize("exponent", [20.0, 60.0])
@@ -356,8 +369,7 @@ def test_tiles_do_not_show(family, n, d):
     assert relative(kernel.value_sums(X, w, Q, "double"), reference.value_sums(kernel, X, w, Q)) < 1e-12
 
 
-@pytest.mark.parametrize("n", [16_383, 16_384, 16_385])
-@pytest.mark.parametrize("d", [2, 40])
+@pytest.mark.parametrize(("n", "d"), [(16_383, 2), (16_384, 2), (16_385, 2), (16_385, 40)])
 def test_blocks_of_points_do_not_show(n, d):
     X, Q, kernel = cloud(n, d), cloud(3, d, 1), typical("gaussian", d)
     w = np.random.default_rng(2).uniform(size=n)
@@ -383,9 +395,9 @@ def test_sums_of_any_shape_are_those_of_the_definition(n, q, d, seed):
 
 @pytest.mark.parametrize("family", ["gaussian", "laplacian", "cauchy", "student"])
 @pytest.mark.parametrize("d", [40, 50, 101])
-@pytest.mark.parametrize(("precision", "accuracy"), [("double", 1e-12), ("single", 3e-6)])
+@pytest.mark.parametrize(("precision", "accuracy"), [("double", 1e-12), ("single", 4e-6)])
 def test_matrix_products_and_tiles_agree(monkeypatch, family, d, precision, accuracy):
-    X, kernel = cloud(900, d), BUMPS[family](math.sqrt(d))
+    X, kernel = cloud(900, d), typical(family, d)
     Q = np.concatenate([cloud(20, d, 1), X[:5], X[:5] + 1e-7])  # some queries on points, where a difference of squares cancels
     w = np.random.default_rng(2).uniform(size=900)
     by_blas = kernel.value_sums(X, w, Q, precision)
