@@ -174,7 +174,12 @@ def test_the_cityblock_inner_product_is_an_overlap(normalized):
 
 @pytest.mark.parametrize("d", [1, 2, 3, 5, 8])
 def test_the_energy_in_l2_is_the_integral_of_the_square(d):
-    for kernel in (Gaussian(0.7, space="l2"), Laplacian(0.7, space="l2"), Student(0.7, space="l2"), Student(0.7, exponent=d, space="l2")):
+    for kernel in (
+        Gaussian(0.7, space="l2"),
+        Laplacian(0.7, space="l2"),
+        Student(0.7, space="l2"),
+        Student(0.7, exponent=d, space="l2"),
+    ):
 
         def shell(theta, kernel=kernel):
             r = math.tan(theta)
@@ -218,7 +223,9 @@ def test_the_student_table_is_the_closed_form_of_the_cauchy_kernel(d):
     assert np.max(np.abs(at(_student_table(a, d), r) / (1 + r**2 / 4) ** -a - 1)) < 1e-11
 
 
-@pytest.mark.parametrize(("a", "d"), [(0.3, 1), (1.0, 3), (1.4, 3), (2.5, 2), (4.0, 5), (6.0, 16), (12.0, 16), (30.0, 16), (30.0, 100)])
+@pytest.mark.parametrize(
+    ("a", "d"), [(0.3, 1), (1.0, 3), (1.4, 3), (2.5, 2), (4.0, 5), (6.0, 16), (12.0, 16), (30.0, 16), (30.0, 100)]
+)
 def test_the_student_table_is_its_integral(a, d):
     """₂F₁ by Euler's integral over a gamma-free form: ∫ (u(1 − u))^(a − 1) (1 + r² u(1 − u))^−(2a − d/2) du / B(a, a)."""
     for r in (0.05, 0.7, 2.0, 8.0, 50.0, 3000.0):
@@ -229,7 +236,9 @@ def test_the_student_table_is_its_integral(a, d):
 
         peak = 0.5 * math.log(1 + r * r)  # beyond, the second factor has lost its grip
         ends = [0.0, 0.1, 0.3, 1.0, *sorted({2.0, peak + 1, peak + 4}), peak + 20 + 20 / a]
-        pieces = [integrate.quad(slope, x, y, epsabs=0, epsrel=1e-13, limit=200)[0] for x, y in zip(ends[:-1], ends[1:], strict=True)]
+        pieces = [
+            integrate.quad(slope, x, y, epsabs=0, epsrel=1e-13, limit=200)[0] for x, y in zip(ends[:-1], ends[1:], strict=True)
+        ]
         expected = 2 * math.fsum(pieces) / special.beta(a, a)
         assert at(_student_table(a, d), np.array([r]))[0] == pytest.approx(expected, rel=1e-11)
 
@@ -237,7 +246,7 @@ def test_the_student_table_is_its_integral(a, d):
 @pytest.mark.parametrize(("a", "d"), [(1.0, 3), (2.5, 2), (4.0, 3)])
 def test_beyond_the_student_table_the_tail_is_a_power(a, d):
     kernel = Student(1.0, exponent=a, space="l2")
-    exact = special.hyp2f1(a, 2 * a - d / 2, a + 0.5, -np.array([1e7, 1e9, 1e11]) ** 2 / 4)
+    exact = special.hyp2f1(a, 2 * a - d / 2, a + 0.5, -(np.array([1e7, 1e9, 1e11]) ** 2) / 4)
     assert np.allclose(kernel.product_at(np.array([1e7, 1e9, 1e11]), d), exact, rtol=1e-6)
 
 
@@ -589,7 +598,7 @@ def test_resolving_decides_the_bandwidth_and_nothing_else():
 
 
 def by_hand(X, Y):
-    return np.exp(-reference.distances(X, Y) ** 2 / (2 * 0.7**2))
+    return np.exp(-(reference.distances(X, Y) ** 2) / (2 * 0.7**2))
 
 
 SAME_AS_GAUSSIAN = {
@@ -621,7 +630,9 @@ def test_distances_of_a_function_kernel_are_those_of_feature_space():
     assert np.allclose(kernel.product_at(np.sqrt(2 - 2 * K), 2), K, atol=1e-12)
 
 
-@pytest.mark.parametrize("kernel", [FunctionKernel(DotProduct()), FunctionKernel("linear"), FunctionKernel(lambda X, Y: X @ Y.T + 1)])
+@pytest.mark.parametrize(
+    "kernel", [FunctionKernel(DotProduct()), FunctionKernel("linear"), FunctionKernel(lambda X, Y: X @ Y.T + 1)]
+)
 def test_a_diagonal_that_is_not_constant_is_refused(kernel):
     X = np.random.default_rng(0).normal(size=(20, 2))
     with pytest.raises(ValueError, match=r"must have a constant diagonal above 0, k\(x, x\) ranges from .* to .*; normalise it"):
