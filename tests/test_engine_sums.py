@@ -43,6 +43,12 @@ def relative(got, expected):
     return np.max(np.abs(got - expected) / np.abs(expected))
 
 
+@pytest.fixture(autouse=True)
+def _default_threads():
+    yield
+    reduset.set_threads(None)
+
+
 @pytest.fixture
 def eager_single(monkeypatch):
     """Small problems, too, are worth single precision."""

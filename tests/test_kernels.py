@@ -2,6 +2,7 @@
 
 import json
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -236,9 +237,7 @@ def test_the_student_table_is_its_integral(a, d):
 
         peak = 0.5 * math.log(1 + r * r)  # beyond, the second factor has lost its grip
         ends = [0.0, 0.1, 0.3, 1.0, *sorted({2.0, peak + 1, peak + 4}), peak + 20 + 20 / a]
-        pieces = [
-            integrate.quad(slope, x, y, epsabs=0, epsrel=1e-13, limit=200)[0] for x, y in zip(ends[:-1], ends[1:], strict=True)
-        ]
+        pieces = [integrate.quad(slope, x, y, epsabs=0, epsrel=1e-13, limit=200)[0] for x, y in pairwise(ends)]
         expected = 2 * math.fsum(pieces) / special.beta(a, a)
         assert at(_student_table(a, d), np.array([r]))[0] == pytest.approx(expected, rel=1e-11)
 
