@@ -120,7 +120,9 @@ def test_fine_structure_in_clusters_a_trillion_times_farther_apart(metric, d):
     rng = np.random.default_rng(0)
     X = (rng.uniform(-1e6, 1e6, (8, 1, d)) + 1e-6 * rng.normal(size=(8, 60, d))).reshape(-1, d)
     assert_is_the_definition(X, 120, metric=metric)
-    assert len(traverse(X, 120, metric=metric).indices) == 120
+    order = traverse(X, 120, metric=metric)
+    assert len(order.indices) == 120
+    assert order.leaves.columns.dtype == np.float64
 
 
 @metrics
