@@ -1,14 +1,16 @@
 """The kernel mean against dense oracles, quadrature and scikit-learn, and the laws of its algebra."""
 
+import itertools
+
 import numpy as np
 import pytest
-import reference_mean as reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import KernelDensity
 
+import reference_mean as reference
 from reduset import FunctionKernel, Gaussian, KernelMean, Laplacian, Student
 
 COVARIANCE = np.array([[2.0, 0.6], [0.6, 0.5]])
@@ -37,7 +39,7 @@ def queries(count=9, d=2, seed=5):
     return np.random.default_rng(seed).normal(scale=1.5, size=(count, d))
 
 
-# -- against the oracles ----------------------------------------------------------------------------------------------------------
+# -- against the oracles ---------------------------------------------------------------------------------------------
 
 
 @EVERY_FAMILY
@@ -136,7 +138,7 @@ def test_l2_distance_on_the_line_is_the_integral_of_the_squared_difference(famil
         return (f(at, precision="double")[0] - g(at, precision="double")[0]) ** 2
 
     corners = [-np.inf, -1.0, 0.0, 0.5, 2.0, np.inf]
-    total = sum(integrate.quad(square, a, b, epsabs=1e-12)[0] for a, b in zip(corners[:-1], corners[1:], strict=True))
+    total = sum(integrate.quad(square, a, b, epsabs=1e-12)[0] for a, b in itertools.pairwise(corners))
     assert f.distance(g) ** 2 == pytest.approx(total, rel=1e-7)
 
 
@@ -145,7 +147,7 @@ def test_a_normalized_mean_of_mass_one_integrates_to_one(family, options):
     f = KernelMean.from_samples([[-1.0], [0.5], [0.5]], family(0.8, normalized=True, **options))
     value = lambda x: f(np.array([[x]]), precision="double")[0]  # noqa: E731
     corners = [-np.inf, -1.0, 0.5, np.inf]
-    total = sum(integrate.quad(value, a, b)[0] for a, b in zip(corners[:-1], corners[1:], strict=True))
+    total = sum(integrate.quad(value, a, b)[0] for a, b in itertools.pairwise(corners))
     assert total == pytest.approx(1.0, rel=1e-6)
 
 
@@ -168,7 +170,7 @@ def test_a_function_kernel_says_what_it_cannot_do(use):
         f.sample(3)
 
 
-# -- algebra ------------------------------------------------------------------------------------------------------------------------
+# -- algebra ---------------------------------------------------------------------------------------------------------
 
 numbers = st.floats(-5, 5).filter(lambda x: abs(x) > 1e-3)
 
@@ -261,7 +263,7 @@ def test_division_by_zero_and_infinite_factors_are_refused():
         f * np.inf
 
 
-# -- sampling -----------------------------------------------------------------------------------------------------------------------
+# -- sampling --------------------------------------------------------------------------------------------------------
 
 
 def radial_law(kernel, d):
@@ -306,7 +308,7 @@ def test_draws_are_reproducible_and_as_many_as_asked():
 
 def test_signed_means_cannot_be_sampled():
     f, _ = signed_pair(Gaussian(0.5))
-    with pytest.raises(ValueError, match="only non-negative weights can be sampled from, got one of -.*weights='simplex'"):
+    with pytest.raises(ValueError, match=r"only non-negative weights can be sampled from, got one of -.*weights='simplex'"):
         f.sample(5)
 
 
@@ -320,11 +322,11 @@ def test_sample_refuses_what_is_no_count(count):
 def test_a_bump_that_is_no_density_has_no_log_density_and_no_draws():
     f = KernelMean.from_samples(np.ones((3, 4)), Student(1.0, exponent=1.5))
     for use in (lambda: f.log_density(np.ones((1, 4))), lambda: f.sample(3)):
-        with pytest.raises(ValueError, match="exponent must be above d/2 = 2 for the bump to be a density, got 1.5; use a larger"):
+        with pytest.raises(ValueError, match=r"exponent must be above d/2 = 2 for the bump to be a density, got 1.5; use a larger"):
             use()
 
 
-# -- construction -------------------------------------------------------------------------------------------------------------------
+# -- construction ----------------------------------------------------------------------------------------------------
 
 
 def test_weights_of_samples_sum_to_one_and_only_their_ratios_matter():
