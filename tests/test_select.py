@@ -34,7 +34,7 @@ def in_groups(D, labels, firsts, size):
     return chosen
 
 
-# -- k-centre ------------------------------------------------------------------------------------------------------------------
+# -- k-centre --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_a_function_kernel_of_negative_values_is_farthest_first_in_feature_space
     assert KCenter(first=7).select(f, 20).indices.tolist() == farthest_first(2 - 2 * K, 7, 20)
 
 
-# -- groups --------------------------------------------------------------------------------------------------------------------
+# -- groups ----------------------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=30, deadline=None)
@@ -232,7 +232,7 @@ def test_groups_of_the_wrong_shape_are_refused(labels):
         KCenter(groups=labels).select(mean_of(), 3)
 
 
-# -- random --------------------------------------------------------------------------------------------------------------------
+# -- random ----------------------------------------------------------------------------------------------------------
 
 
 def test_random_is_without_replacement_and_reproducible():
@@ -263,7 +263,7 @@ def test_the_second_random_atom_is_drawn_by_weight_from_the_rest():
     assert stats.chisquare(counts, 3000 * np.array(list(expected.values()))).pvalue > 0.01
 
 
-# -- the contract --------------------------------------------------------------------------------------------------------------
+# -- the contract ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("name", "kind"), [("kcenter", KCenter), ("random", Random)])
