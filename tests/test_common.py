@@ -229,6 +229,18 @@ def test_weights_keep_the_rules_of_their_kind(select, weights, kernel):
         assert alpha.min() >= 0
 
 
+@KERNEL
+def test_clipped_and_projected_weights_follow_from_the_free_ones(kernel):
+    free, clipped, projected = (run(cloud(), "random", w, kernel).mean.weights for w in ("free", "clipped", "simplex_projection"))
+    positive = np.maximum(free, 0)
+    np.testing.assert_allclose(clipped, positive / positive.sum(), rtol=1e-9)
+    # the nearest point of the simplex: one shift for all that stay, and no less for those that do not
+    stays = projected > 0
+    shift = (free - projected)[stays]
+    np.testing.assert_allclose(shift, shift[0], atol=1e-9)
+    assert np.all(free[~stays] <= shift[0] + 1e-9)
+
+
 @pytest.mark.parametrize("weights", CONVEX)
 @KERNEL
 @pytest.mark.parametrize("select", SELECTORS)

@@ -63,6 +63,17 @@ def test_a_covariance_changes_what_is_far():
     assert KCenter(first=7).select(f, 30).indices.tolist() == farthest_first(D, 7, 30)
 
 
+@pytest.mark.parametrize("exponent", [-200, -22, 30])
+@pytest.mark.parametrize("family", [Gaussian, Laplacian])
+def test_the_scale_of_the_data_does_not_matter(exponent, family):
+    """Squares of the smallest leave the range of float64, those of the others that of float32."""
+    unit, scale = mean_of(kernel=family(0.7)), 10.0**exponent
+    scaled = KernelMean(unit.atoms * scale, unit.weights, family(0.7 * scale))
+    one, other = (KCenter(first=7).select(f, 40) for f in (unit, scaled))
+    np.testing.assert_array_equal(other.indices, one.indices)
+    np.testing.assert_allclose(other.radii, one.radii, rtol=1e-4)
+
+
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 60), d=st.integers(1, 4), grid=st.booleans())
 def test_radii_are_the_covering_radii_of_every_prefix(seed, n, d, grid):
