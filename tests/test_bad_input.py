@@ -137,6 +137,20 @@ def test_a_rule_on_a_constant_cloud_warns_and_gives_one_atom_with_error_zero(ker
     assert small.certificate.relative_error == pytest.approx(0, abs=1e-12)
 
 
+@pytest.mark.parametrize("width", [1e-140, 1e-100, 1e-40, 1e-20, 1e100, 1e300])
+@pytest.mark.parametrize("select", ["kcenter", "random"])
+@pytest.mark.parametrize("covariance", [None, np.diag([1.0, 2.0, 3.0])], ids=["round", "oblique"])
+def test_extreme_bandwidths_give_the_limits(width, select, covariance):
+    """Every point on its own, or all points the same."""
+    small = compress(cloud(), Gaussian(width, covariance=covariance), size=12, rng=0, select=select)
+    if width < 1:
+        np.testing.assert_allclose(small.mean.weights, 1 / 60, rtol=1e-9)
+        assert small.certificate.relative_error == pytest.approx(np.sqrt(1 - 12 / 60), rel=1e-6)
+    else:
+        assert small.size == 1
+        assert small.certificate.relative_error == pytest.approx(0, abs=1e-7)
+
+
 def test_a_constant_column_does_no_harm():
     X = cloud()
     X[:, 1] = 7.0
