@@ -1,0 +1,439 @@
+"""The laws that every selector, weighting and kernel obeys."""
+
+import gc
+import itertools
+import weakref
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import reference_mean as reference
+from cases import KERNELS, SAMPLE, SELECTORS, WEIGHTINGS, Given, cloud, run
+from reduset import FunctionKernel, Gaussian, KernelMean, compress, get_threads, set_threads
+from reduset.select import KCenter, Random
+
+CONVEX = ["free", "sum_to_one", "simplex"]  # the best of a growing set: more atoms never hurt
+EVERY = pytest.mark.parametrize(("select", "weights", "kernel"), SAMPLE)
+KERNEL = pytest.mark.parametrize("kernel", KERNELS)
+
+
+def assert_same(one, other, rtol=1e-6):
+    """The same atoms in the same order, with the same weights and the same certificate."""
+    np.testing.assert_allclose(one.mean.atoms, other.mean.atoms, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(one.mean.weights, other.mean.weights, rtol=rtol, atol=rtol * np.abs(other.mean.weights).max())
+    assert one.certificate.relative_error == pytest.approx(other.certificate.relative_error, rel=rtol)
+    assert one.certificate.norm == pytest.approx(other.certificate.norm, rel=rtol)
+    assert one.certificate.bound == pytest.approx(other.certificate.bound, rel=1e-4)
+
+
+# -- the certificate is true -----------------------------------------------------------------------------------------
+
+
+@EVERY
+def test_the_error_is_the_distance_of_the_two_means_and_within_the_bounds(select, weights, kernel):
+    X = cloud()
+    small, full = run(X, select, weights, kernel), KernelMean.from_samples(X, KERNELS[kernel])
+    distance = full.distance(small.mean)
+    assert small.certificate.relative_error == pytest.approx(distance / full.norm(), rel=1e-5)
+    assert small.certificate.norm == pytest.approx(full.norm(), rel=1e-6)
+    low, high = small.certificate.interval
+    assert low <= small.certificate.relative_error <= high
+    assert distance <= small.certificate.bound * (1 + 1e-9)
+    assert small.certificate.bound <= small.certificate.theorem_bound * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "gaussian l2", "oblique", "laplacian", "cityblock", "student l2"])
+def test_the_error_is_that_of_the_dense_oracle(kernel):
+    X = cloud(30)
+    small, full = run(X, kernel=kernel, size=6), KernelMean.from_samples(X, KERNELS[kernel])
+    assert small.certificate.relative_error == pytest.approx(reference.relative_error(full, small.mean), rel=1e-5)
+
+
+@KERNEL
+@pytest.mark.parametrize("groups", [False, True])
+def test_every_nested_result_is_within_its_bounds(kernel, groups):
+    X = cloud()
+    selector = KCenter("mean", groups=np.arange(120) % 3 if groups else None)
+    small, full = compress(X, KERNELS[kernel], size=15, select=selector, rng=0), KernelMean.from_samples(X, KERNELS[kernel])
+    for size in range(1, 16):
+        certificate = small.at(size).certificate
+        assert full.distance(small.at(size).mean) <= certificate.bound * (1 + 1e-9)
+        assert 0 <= certificate.incoherence <= np.exp(KERNELS[kernel].resolve(X).log_energy(2)) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_bounds_hold_for_a_kernel_of_negative_values(size):
+    X = cloud() - 1.0  # on all sides of the origin, so that some pairs point away from each other
+    small, full = compress(X, FunctionKernel("cosine"), size=2, rng=0), KernelMean.from_samples(X, FunctionKernel("cosine"))
+    for nested in (small.at(size), compress(X, FunctionKernel("cosine"), size=size, rng=0)):
+        assert full.distance(nested.mean) <= nested.certificate.bound + 1e-7
+        assert full.distance(nested.mean) <= nested.certificate.theorem_bound + 1e-7
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    n=st.integers(1, 40),
+    d=st.integers(1, 3),
+    coarse=st.booleans(),
+    share=st.floats(0, 1),
+    select=st.sampled_from(list(SELECTORS)),
+    weights=st.sampled_from(WEIGHTINGS),
+    kernel=st.sampled_from([name for name in KERNELS if name != "oblique"]),
+)
+def test_any_small_cloud_has_finite_weights_and_a_true_certificate(seed, n, d, coarse, share, select, weights, kernel):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 3, size=(n, d)).astype(float) if coarse else rng.normal(size=(n, d))
+    small = run(X, select, weights, kernel, 1 + int(share * (n - 1)))
+    full = KernelMean.from_samples(X, KERNELS[kernel])
+    assert np.isfinite(small.mean.weights).all()
+    assert len(np.unique(small.mean.atoms, axis=0)) == small.size
+    distance, rounding = full.distance(small.mean), 1e-7 * full.norm()
+    assert abs(small.certificate.relative_error * full.norm() - distance) <= 1e-5 * distance + rounding
+    assert distance <= small.certificate.bound * (1 + 1e-9) + rounding
+
+
+def test_the_sup_bound_holds_at_every_point_looked_at():
+    X = cloud()
+    small, full = run(X), KernelMean.from_samples(X, KERNELS["gaussian"])
+    Q = np.concatenate([X, cloud(500, seed=1)])
+    assert np.abs(full(Q) - small.mean(Q)).max() <= small.certificate.sup_bound
+
+
+# -- weights of the data ---------------------------------------------------------------------------------------------
+
+
+@EVERY
+def test_a_whole_weight_is_repetition(select, weights, kernel):
+    X, w = cloud(60), np.random.default_rng(1).integers(1, 4, size=60)
+    if select == "random":  # the draw differs, so the rows are given
+        rows = Random().select(KernelMean.from_samples(X), 10, rng=0).indices
+        fixed = compress(X, KERNELS[kernel], size=10, select=Given(rows), weights=weights, sample_weight=w, rng=0)
+        places = np.concatenate([[0], np.cumsum(w)[:-1]])[rows]
+        repeated = compress(np.repeat(X, w, axis=0), KERNELS[kernel], size=10, select=Given(places), weights=weights, rng=0)
+    else:
+        fixed = run(X, select, weights, kernel, 10, sample_weight=w)
+        repeated = run(np.repeat(X, w, axis=0), select, weights, kernel, 10)
+    np.testing.assert_array_equal(fixed.mean.atoms, repeated.mean.atoms)
+    np.testing.assert_allclose(fixed.mean.weights, repeated.mean.weights, rtol=1e-6, atol=1e-9)
+    assert fixed.certificate.relative_error == pytest.approx(repeated.certificate.relative_error, rel=1e-6)
+
+
+@EVERY
+def test_a_zero_weight_is_removal(select, weights, kernel):
+    X, w = cloud(60), np.random.default_rng(1).integers(0, 3, size=60).astype(float)
+    w[::7] = 0
+    if select == "random":
+        rows = np.flatnonzero(w)[:10]
+        kept = compress(X, KERNELS[kernel], size=10, select=Given(rows), weights=weights, sample_weight=w, rng=0)
+        removed = compress(
+            X[w > 0], KERNELS[kernel], size=10, select=Given(np.arange(10)), weights=weights, sample_weight=w[w > 0], rng=0
+        )
+    else:
+        kept = run(X, select, weights, kernel, 10, sample_weight=w)
+        removed = run(X[w > 0], select, weights, kernel, 10, sample_weight=w[w > 0])
+    assert_same(kept, removed)
+    assert np.all(w[kept.indices] > 0)
+
+
+@EVERY
+def test_only_the_ratios_of_sample_weights_matter(select, weights, kernel):
+    X, w = cloud(60), np.random.default_rng(1).uniform(0, 3, size=60)
+    assert_same(run(X, select, weights, kernel, sample_weight=w), run(X, select, weights, kernel, sample_weight=8 * w))
+
+
+# -- invariance ------------------------------------------------------------------------------------------------------
+
+
+@KERNEL
+@pytest.mark.parametrize("weights", ["free", "simplex"])
+def test_the_order_of_the_rows_does_not_matter(kernel, weights):
+    X = cloud()
+    order = np.random.default_rng(3).permutation(len(X))
+    one, other = run(X, weights=weights, kernel=kernel), run(X[order], weights=weights, kernel=kernel)
+    np.testing.assert_array_equal(order[other.indices], one.indices)
+    assert_same(one, other)
+
+
+@EVERY
+def test_a_shift_of_the_data_does_not_matter(select, weights, kernel):
+    X = cloud()
+    shift = np.array([1000.0, -300.0])
+    one, other = run(X, select, weights, kernel), run(X + shift, select, weights, kernel)
+    np.testing.assert_array_equal(one.indices, other.indices)
+    np.testing.assert_allclose(other.mean.weights, one.mean.weights, rtol=1e-6, atol=1e-6)
+    assert other.certificate.relative_error == pytest.approx(one.certificate.relative_error, rel=1e-6)
+
+
+def test_a_common_scale_of_data_and_bandwidth_does_not_matter():
+    X = cloud()
+    one, other = compress(X, Gaussian(0.5), size=15, rng=0), compress(1e6 * X, Gaussian(0.5e6), size=15, rng=0)
+    np.testing.assert_array_equal(one.indices, other.indices)
+    np.testing.assert_allclose(other.mean.weights, one.mean.weights, rtol=1e-7)
+
+
+@EVERY
+def test_the_same_seed_gives_the_same_result(select, weights, kernel):
+    one, other = (run(cloud(), select, weights, kernel, rng=5) for _ in range(2))
+    np.testing.assert_array_equal(one.indices, other.indices)
+    np.testing.assert_array_equal(one.mean.weights, other.mean.weights)
+    assert one.certificate == other.certificate
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "cityblock", "student l2", "function"])
+@pytest.mark.parametrize("select", SELECTORS)
+def test_the_number_of_threads_does_not_matter(select, kernel):
+    X = cloud(6000, 4) if kernel != "function" else cloud(1500, 4)
+    results = []
+    before = get_threads()
+    try:
+        for count in (1, 2, 5):
+            set_threads(count)
+            results.append(run(X, select, "free", kernel, 40, rng=5))
+    finally:
+        set_threads(None)
+    assert get_threads() == before
+    for other in results[1:]:
+        np.testing.assert_array_equal(results[0].indices, other.indices)
+        np.testing.assert_array_equal(results[0].mean.weights, other.mean.weights)
+        assert results[0].certificate == other.certificate
+
+
+# -- weightings and prefixes -----------------------------------------------------------------------------------------
+
+
+@KERNEL
+@pytest.mark.parametrize("select", SELECTORS)
+def test_a_freer_weighting_never_loses_more(kernel, select):
+    X = cloud()
+    full = KernelMean.from_samples(X, KERNELS[kernel])
+    error = {weights: run(X, select, weights, kernel).certificate.relative_error for weights in WEIGHTINGS}
+    atoms = run(X, select, "free", kernel).mean.atoms
+    uniform = KernelMean.from_samples(atoms, KERNELS[kernel])
+    slack = 1 + 1e-9
+    assert error["free"] <= error["sum_to_one"] * slack
+    assert error["sum_to_one"] <= error["simplex"] * slack
+    assert error["simplex"] <= full.distance(uniform) / full.norm() * slack
+    assert error["simplex"] <= min(error["clipped"], error["simplex_projection"]) * slack
+
+
+@EVERY
+def test_weights_keep_the_rules_of_their_kind(select, weights, kernel):
+    alpha = run(cloud(), select, weights, kernel).mean.weights
+    assert np.isfinite(alpha).all()
+    if weights != "free":
+        assert alpha.sum() == pytest.approx(1.0, abs=1e-9)
+    if weights not in ("free", "sum_to_one"):
+        assert alpha.min() >= 0
+
+
+@KERNEL
+def test_clipped_and_projected_weights_follow_from_the_free_ones(kernel):
+    free, clipped, projected = (run(cloud(), "random", w, kernel).mean.weights for w in ("free", "clipped", "simplex_projection"))
+    positive = np.maximum(free, 0)
+    np.testing.assert_allclose(clipped, positive / positive.sum(), rtol=1e-9)
+    # the nearest point of the simplex: one shift for all that stay, and no less for those that do not
+    stays = projected > 0
+    shift = (free - projected)[stays]
+    np.testing.assert_allclose(shift, shift[0], atol=1e-9)
+    assert np.all(free[~stays] <= shift[0] + 1e-9)
+
+
+@pytest.mark.parametrize("weights", CONVEX)
+@KERNEL
+@pytest.mark.parametrize("select", SELECTORS)
+def test_more_atoms_never_hurt_along_the_path(weights, kernel, select):
+    path = run(cloud(), select, weights, kernel, 40).path
+    assert np.all(np.diff(path.sizes) > 0)
+    assert (path.sizes[0], path.sizes[-1]) == (1, 40)
+    assert np.all(np.diff(path.relative_errors) <= 1e-9)
+
+
+@EVERY
+def test_the_path_is_what_at_says(select, weights, kernel):
+    small = run(cloud(), select, weights, kernel, 12)
+    errors = [small.at(int(size)).certificate.relative_error for size in small.path.sizes]
+    np.testing.assert_allclose(small.path.relative_errors, errors, rtol=1e-9)
+    assert small.path.relative_errors[-1] == pytest.approx(small.certificate.relative_error, rel=1e-9)
+
+
+@pytest.mark.parametrize(("kernel", "method"), [("gaussian", "frequencies"), ("laplacian l2", "frequencies"), ("function", "rows")])
+@pytest.mark.parametrize("weights", CONVEX)
+def test_the_path_is_what_at_says_where_the_error_is_measured(kernel, method, weights):
+    small = run(cloud(5000), weights=weights, kernel=kernel, size=12)
+    assert small.certificate.method == method
+    errors = [small.at(int(size)).certificate.relative_error for size in small.path.sizes]
+    np.testing.assert_allclose(small.path.relative_errors, errors, rtol=1e-9)
+    assert np.all(np.diff(errors) <= 1e-9)
+
+
+@EVERY
+def test_at_is_the_compression_of_that_size(select, weights, kernel):
+    X = cloud()
+    small = run(X, select, weights, kernel)
+    for size in (1, 4, 11):
+        nested, fresh = small.at(size), run(X, select, weights, kernel, size)
+        np.testing.assert_array_equal(nested.indices, fresh.indices)
+        np.testing.assert_array_equal(nested.mean.atoms, fresh.mean.atoms)
+        np.testing.assert_allclose(nested.mean.weights, fresh.mean.weights, rtol=1e-6, atol=1e-9)
+        assert nested.certificate.relative_error == pytest.approx(fresh.certificate.relative_error, rel=1e-6)
+        assert nested.size == size
+
+
+@EVERY
+def test_at_touches_no_data(select, weights, kernel):
+    X = cloud()
+    small = run(X, select, weights, kernel)
+    before = small.at(5), small.path.relative_errors
+    X[:] = np.nan
+    after = small.at(5), small.path.relative_errors
+    np.testing.assert_array_equal(before[0].mean.weights, after[0].mean.weights)
+    np.testing.assert_array_equal(before[0].mean.atoms, after[0].mean.atoms)
+    assert before[0].certificate == after[0].certificate
+    np.testing.assert_array_equal(before[1], after[1])
+    assert np.isfinite(small.mean(np.zeros((1, 2)))).all()
+
+
+@KERNEL
+@pytest.mark.parametrize("weights", WEIGHTINGS)
+def test_all_points_with_their_own_weights_lose_nothing(kernel, weights):
+    X, w = 4 * cloud(40), np.random.default_rng(0).uniform(0.5, 2, size=40)
+    small = run(X, weights=weights, kernel=kernel, size=40, sample_weight=w)
+    np.testing.assert_allclose(small.mean.weights, (w / w.sum())[small.indices], rtol=1e-6)
+    assert small.certificate.relative_error <= 1e-7
+
+
+@EVERY
+def test_reweigh_is_compressing_with_the_same_atoms_under_the_new_kernel(select, weights, kernel):
+    X = cloud()
+    small = compress(X, Gaussian(0.9), size=12, select=SELECTORS[select], rng=0)
+    again = small.reweigh(KernelMean.from_samples(X, Gaussian(0.9)), kernel=KERNELS[kernel], weights=weights, rng=0)
+    fresh = compress(X, KERNELS[kernel], size=12, select=Given(small.indices), weights=weights, rng=0)
+    np.testing.assert_array_equal(again.indices, small.indices)
+    assert_same(again, fresh)
+    assert again.mean.kernel == fresh.mean.kernel
+    assert again.weighting == weights
+
+
+def test_reweigh_with_nothing_new_changes_nothing():
+    X = cloud()
+    small = run(X)
+    assert_same(small.reweigh(KernelMean.from_samples(X, KERNELS["gaussian"])), small)
+    assert small.reweigh(KernelMean.from_samples(X, KERNELS["gaussian"])).at(3).size == 3
+
+
+# -- what goes in and what stays -------------------------------------------------------------------------------------
+
+
+@EVERY
+def test_inputs_are_never_changed(select, weights, kernel):
+    X, w = cloud(), np.random.default_rng(0).uniform(size=120)
+    old_X, old_w, state = X.copy(), w.copy(), repr(KERNELS[kernel])
+    small = run(X, select, weights, kernel, sample_weight=w)
+    small.at(4), small.reweigh(KernelMean.from_samples(X, KERNELS[kernel], w), weights="free")
+    np.testing.assert_array_equal(X, old_X)
+    np.testing.assert_array_equal(w, old_w)
+    assert X.flags.writeable
+    assert w.flags.writeable
+    assert repr(KERNELS[kernel]) == state
+
+
+class Traced(np.ndarray):
+    """An array that can be watched."""
+
+
+@EVERY
+def test_a_result_keeps_no_reference_to_the_data(select, weights, kernel):
+    X = cloud().view(Traced)
+    full = KernelMean.from_samples(X, KERNELS[kernel])
+    watched = [weakref.ref(X), weakref.ref(full)]
+    small = compress(full, size=10, select=SELECTORS[select], weights=weights, rng=0)
+    nested = small.at(4)
+    del X, full
+    gc.collect()
+    assert [ref() for ref in watched] == [None, None]
+    assert nested.size == 4
+    held = sum(array.nbytes for array in arrays_within(small))
+    assert held < 120 * 10 * 8  # nothing of the size of the data by the atoms
+
+
+def arrays_within(thing, seen=None):
+    """Every array that an object reaches through its attributes and containers."""
+    seen = set() if seen is None else seen
+    if id(thing) in seen:
+        return
+    seen.add(id(thing))
+    if isinstance(thing, np.ndarray):
+        yield thing if thing.base is None else np.asarray(thing.base)
+        return
+    inside = thing.values() if isinstance(thing, dict) else thing if isinstance(thing, list | tuple) else ()
+    for child in itertools.chain(inside, vars(thing).values() if hasattr(thing, "__dict__") and not callable(thing) else ()):
+        yield from arrays_within(child, seen)
+
+
+def test_results_are_read_only():
+    small = run(cloud())
+    for array in (small.mean.atoms, small.mean.weights):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+    with pytest.raises(AttributeError):
+        small.indices = None
+
+
+# -- signed means, groups, compressions of compressions --------------------------------------------------------------
+
+
+@KERNEL
+@pytest.mark.parametrize("select", [KCenter("mean"), KCenter("mean", groups=np.arange(120) % 2), Random()])
+def test_signed_means_compress_like_any_other(kernel, select):
+    """A discriminative mean: one class counts up, the other down, and the mass is nothing."""
+    X = cloud()
+    full = KernelMean(X, np.where(np.arange(120) % 2, -1 / 60, 1 / 60), KERNELS[kernel])
+    for weights in ("free", "sum_to_one"):
+        small = compress(full, size=25, select=select, weights=weights, rng=0)
+        distance = full.distance(small.mean)
+        assert small.certificate.relative_error == pytest.approx(distance / full.norm(), rel=1e-5)
+        assert distance <= small.certificate.bound * (1 + 1e-9)
+        if weights == "sum_to_one":
+            assert small.mean.mass == pytest.approx(0, abs=1e-9)
+
+
+def test_the_sign_of_a_mean_passes_through():
+    full = KernelMean(cloud(), np.random.default_rng(0).normal(size=120), KERNELS["gaussian"])
+    up, down = (compress(f, size=20, select=KCenter("mean"), rng=0) for f in (full, -full))
+    np.testing.assert_allclose(down.mean.weights, -up.mean.weights, rtol=1e-9)
+    assert down.certificate.relative_error == pytest.approx(up.certificate.relative_error, rel=1e-9)
+
+
+@KERNEL
+def test_groups_cover_each_class(kernel):
+    labels = np.where(np.arange(120) < 3, "rare", np.where(np.arange(120) < 60, "a", "b"))
+    small = compress(cloud(), KERNELS[kernel], size=3, select=KCenter("mean", groups=labels), rng=0)
+    assert sorted(labels[small.indices]) == ["a", "b", "rare"]
+
+
+@EVERY
+def test_a_compression_can_be_compressed(select, weights, kernel):
+    X = cloud()
+    full = KernelMean.from_samples(X, KERNELS[kernel])
+    once = compress(full, size=60, select=SELECTORS[select], rng=0)
+    twice = compress(once.mean, size=12, select=SELECTORS[select], weights=weights, rng=0)
+    assert twice.n_samples == once.size
+    lost = once.certificate.relative_error * full.norm() + twice.certificate.relative_error * once.mean.norm()
+    assert full.distance(twice.mean) <= lost * (1 + 1e-6)
+    assert twice.certificate.relative_error == pytest.approx(once.mean.distance(twice.mean) / once.mean.norm(), rel=1e-4)
+
+
+def test_compressing_to_the_same_size_changes_nothing():
+    once = run(cloud())
+    again = compress(once.mean, size=15, select=KCenter(first=0), rng=0)
+    order = np.argsort(again.indices)
+    np.testing.assert_allclose(again.mean.weights[order], once.mean.weights, rtol=1e-6)
+
+
+def test_the_result_speaks():
+    text = str(run(cloud(), "kcenter", "simplex", "oblique"))
+    for word in ("120 points to 15 atoms in 2-D", "Gaussian(0.5", "error", "(exact)", "bound", "KCenter, weights simplex", "time"):
+        assert word in text
