@@ -51,7 +51,7 @@ def scott(X: Any, sample_weight: Any = None) -> float:
     >>> from reduset import bandwidth
     >>> X = np.random.default_rng(0).normal(size=(1000, 2))
     >>> round(bandwidth.scott(X), 3)
-    0.311
+    0.316
     """
     X, w = _checked(X, sample_weight)
     return _scale(X, w) * _effective(w) ** (-1 / (X.shape[1] + 4))
@@ -132,9 +132,8 @@ def neighbour(X: Any, sample_weight: Any = None) -> float:
     candidates = [_quantile(distances[:, N - 1], shares, 0.5) for N in counts]
     if len(candidates) == 1:
         return candidates[0]
-    frame, _ = Frame.around(places, 1.0).sized(places)
     first = int(np.argmin(np.square(places - np.average(places, axis=0, weights=mass)).sum(axis=1)))
-    order = FarthestFirst(places, frame, first)
+    order = FarthestFirst(places, Frame.around(places, 1.0), first)
     order.extend(min(100, len(places)))
     return max(candidates, key=lambda h: _drop_ratio(places, mass, places[order.indices], h))
 

@@ -60,7 +60,7 @@ class KernelMean:
     array([0.8825])
     >>> g = KernelMean.from_samples(np.array([[3.0]]), kernel=Gaussian(1.0))
     >>> round(f.distance(g), 4)
-    1.2494
+    1.2872
     """
 
     atoms: Floats

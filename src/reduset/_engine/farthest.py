@@ -46,11 +46,16 @@ class FarthestFirst:
     points : (n, d) array, kept by reference.
     frame : the coordinates in which distance is Euclidean (or city-block).
     first : the row to begin with.
+
+    Attributes
+    ----------
+    leaves : the points in leaves; their frame may be the one given, rescaled
+    unit : from distances in the leaves' frame to those in the frame given
     """
 
     def __init__(self, points: Floats, frame: Frame, first: int, metric: int = SQUARED) -> None:
         self.points = points
-        self.frame = frame
+        self.frame, self.unit = frame.sized(points)
         self.metric = metric
         self._exact = _sums_are_exact(points, frame, metric)
         if self._exact:
@@ -192,11 +197,11 @@ class FarthestFirst:
     def covering_radii(self) -> NDArray[np.float64]:
         """After each atom the largest distance of any point to the atoms so far, in the frame, rounded up: (atoms,)."""
         if self._exhausted or self._count == len(self.points):
-            return np.append(self._radii, 0.0)
+            return self.unit * np.append(self._radii, 0.0)
         relative, absolute = self._rounding()
         value = float(_settle(*self._state(), self._count))
         last = value if self.metric == CITYBLOCK else float(np.sqrt(value))
-        return np.append(self._radii, last * (1 + relative) + absolute)
+        return self.unit * np.append(self._radii, last * (1 + relative) + absolute)
 
 
 def _sums_are_exact(points: Floats, frame: Frame, metric: int) -> bool:

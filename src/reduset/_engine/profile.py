@@ -80,9 +80,9 @@ class Frame:
 
     def sized(self, points: Floats) -> tuple[Frame, float]:
         """This frame, or one scaled by a power of 2 to where float32 holds squares; and the factor from its distances to ours."""
-        half = points.max(axis=0) * np.float64(0.5) - points.min(axis=0) * np.float64(0.5)
-        reach = float(np.max(half * self.matrix if isinstance(self.matrix, float) else half @ np.abs(self.matrix)))
-        if reach == 0 or 1e-6 < reach < 1e6:
+        # one range for all columns: rough, but the squares have room for many powers of ten, and one flat pass is quick
+        reach = (0.5 * float(points.max()) - 0.5 * float(points.min())) * float(np.abs(self.matrix).max())
+        if reach == 0 or 1e-9 < reach < 1e9:
             return self, 1.0
         unit = float(2.0 ** -np.rint(np.log2(reach)))
         return Frame(self.centre, self.matrix * unit), 1.0 / unit

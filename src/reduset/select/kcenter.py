@@ -125,9 +125,9 @@ class _InCoordinates(Traversal):
         metric = engine.SQUARED if shape.profile.metric == engine.SQUARED else engine.CITYBLOCK
         # isotropic kernels are traversed in the data's own units, in which whole numbers stay exact
         plain = kernel.covariance is None
-        frame, back = (Frame.around(points, 1.0) if plain else kernel.frame(points, shape)).sized(points)
+        frame = Frame.around(points, 1.0) if plain else kernel.frame(points, shape)
         self._order = FarthestFirst(points, frame, first, metric)
-        self._scale = back * (shape.stretch / kernel.width if plain else 1.0)
+        self._scale = shape.stretch / kernel.width if plain else 1.0
         self._metric = metric
 
     def extend(self, size: int, report: Report | None = None) -> None:
@@ -139,7 +139,7 @@ class _InCoordinates(Traversal):
 
     @property
     def cover(self) -> Cover:  # type: ignore[override]  # grown anew where float32 does not suffice, so always asked for
-        return Cover(self._order.leaves, self._metric, self._scale)
+        return Cover(self._order.leaves, self._metric, self._scale * self._order.unit)
 
     def radii(self) -> Radii:
         return self._scale * self._order.covering_radii()
