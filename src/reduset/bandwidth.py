@@ -34,7 +34,7 @@ from reduset._engine.factor import cholesky_dropping
 from reduset._engine.farthest import FarthestFirst
 from reduset._engine.profile import Floats, Frame, Profile
 from reduset._engine.sums import gram, kernel_sums
-from reduset._engine.threads import row_blocks
+from reduset._engine.threads import blocks, row_blocks
 
 Array = NDArray[np.float64]
 
@@ -89,7 +89,9 @@ def median(X: Any, sample_weight: Any = None) -> float:
         i, j = np.triu_indices(len(places), 1)
     else:
         i, j = np.random.default_rng(0).integers(len(X), size=(2, PAIRS))
-        distances = np.sqrt(np.square(np.subtract(X[i], X[j], dtype=np.float64)).sum(axis=1))
+        distances = np.empty(PAIRS)
+        for a, b in blocks(PAIRS, 4096):
+            distances[a:b] = np.sqrt(np.square(np.subtract(X[i[a:b]], X[j[a:b]], dtype=np.float64)).sum(axis=1))
         apart = distances > 0
         _found(float(apart.any()), "median", f"all {PAIRS} pairs looked at coincide")
         distances, i, j = distances[apart], i[apart], j[apart]

@@ -208,12 +208,13 @@ def _sums_are_exact(points: Floats, frame: Frame, metric: int) -> bool:
     """Whether float32 holds every distance exactly: whole numbers with small enough squares, as in images."""
     if metric != SQUARED or not isinstance(frame.matrix, float) or frame.matrix != 1.0:
         return False
-    widths = np.max(points, axis=0).astype(np.float64) - np.min(points, axis=0).astype(np.float64)
-    if float(widths @ widths) >= 2**24:
+    # the first block of data that are not whole numbers says so, and costs nothing
+    if points.dtype.kind not in "iu" and not all(
+        bool(np.all(points[a:b] == np.rint(points[a:b]))) for a, b in row_blocks(points, points.shape[1])
+    ):
         return False
-    if points.dtype.kind in "iu":
-        return True
-    return all(bool(np.all(points[a:b] == np.rint(points[a:b]))) for a, b in row_blocks(points, points.shape[1]))
+    widths = np.max(points, axis=0).astype(np.float64) - np.min(points, axis=0).astype(np.float64)
+    return float(widths @ widths) < 2**24
 
 
 @njit(nogil=True, cache=True)

@@ -1,0 +1,148 @@
+"""The compiled loops of the kernel sums: a tile of points, by columns, against each query.
+
+A tile stays in the first cache. For each query it gives gaps, depths and a weighted sum of exponentials, each a loop over points
+that vectorises. Sums inside a tile run in the working precision, across tiles in float64.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from reduset._engine.arithmetic import FAST, exp_minus
+from reduset._engine.profile import LINEAR, LOGARITHM, ROOT, SQUARED, depths, gaps
+
+TILE = 512
+CANCELLED = 0.01  # a gap below this share of |z|² + |q|² has lost digits that a root would need
+
+
+@njit(nogil=True, cache=True, fastmath=FAST)
+def value_tiles(Z, w, Q, metric, family, exponent, table, step, out):
+    n = Z.shape[1]
+    t = np.empty(TILE, Z.dtype)
+    zero = Z.dtype.type(0)
+    for start in range(0, n, TILE):
+        stop = min(n, start + TILE)
+        weights = w[start:stop]
+        for q in range(Q.shape[0]):
+            gaps(metric, Z, start, stop, Q[q], t)
+            if family != LINEAR:
+                depths(family, exponent, table, step, t[: stop - start])
+            total = zero
+            for i in range(len(weights)):
+                total += weights[i] * exp_minus(t[i])
+            out[q, 0] += total
+
+
+@njit(nogil=True, cache=True, fastmath=FAST)
+def gradient_tiles(Z, w, Q, metric, family, exponent, table, step, out):
+    """out[q] += Σ w c(t) (z − q), with ∇φ = c(t)·(z − q); in city-block distance sign(z − q) stands for z − q."""
+    d, n = Z.shape
+    t = np.empty(TILE, Z.dtype)
+    gap = np.empty(TILE, Z.dtype)
+    for start in range(0, n, TILE):
+        stop = min(n, start + TILE)
+        weights = w[start:stop]
+        for q in range(Q.shape[0]):
+            gaps(metric, Z, start, stop, Q[q], t)
+            gap[:] = t
+            if family != LINEAR:
+                depths(family, exponent, table, step, t[: stop - start])
+            for i in range(len(weights)):
+                t[i] = weights[i] * exp_minus(t[i])
+            if metric != SQUARED:
+                for j in range(d):
+                    z = Z[j, start:stop]
+                    total = 0.0
+                    for i in range(len(z)):
+                        total += t[i] * np.sign(z[i] - Q[q, j])
+                    out[q, j] += total
+                continue
+            if family == LINEAR:
+                for i in range(len(weights)):
+                    t[i] *= 2
+            elif family == LOGARITHM:
+                for i in range(len(weights)):
+                    t[i] *= 2 * exponent / (1 + gap[i])
+            else:  # a Laplacian has a corner at its centre: its gradient there is taken as 0
+                for i in range(len(weights)):
+                    t[i] = t[i] / np.sqrt(gap[i]) if gap[i] > 0 else t[i] * 0
+            for j in range(d):
+                z = Z[j, start:stop]
+                total = 0.0
+                for i in range(len(z)):
+                    total += t[i] * (z[i] - Q[q, j])
+                out[q, j] += total
+
+
+@njit(nogil=True, cache=True, fastmath=FAST)
+def log_tiles(Z, w, Q, metric, family, exponent, table, step, out):
+    """out[q] = (least depth, Σ w exp(least − depth)): a sum that cannot underflow."""
+    n = Z.shape[1]
+    t = np.empty(TILE, Z.dtype)
+    out[:, 0] = np.inf
+    for start in range(0, n, TILE):
+        stop = min(n, start + TILE)
+        weights = w[start:stop]
+        for q in range(Q.shape[0]):
+            gaps(metric, Z, start, stop, Q[q], t)
+            depths(family, exponent, table, step, t[: stop - start])
+            least = t[0]
+            for i in range(1, len(weights)):
+                least = min(least, t[i])
+            if least < out[q, 0]:
+                if out[q, 1] != 0:
+                    out[q, 1] *= np.exp(least - out[q, 0])
+                out[q, 0] = least
+            total = 0.0
+            for i in range(len(weights)):
+                total += weights[i] * exp_minus(t[i] - out[q, 0])
+            out[q, 1] += total
+
+
+@njit(nogil=True, cache=True, fastmath=FAST)
+def pack_rows(points, centre, scale, Z, zz):
+    """Coordinates (x − centre)·scale and their squared lengths, in one pass; differences before rounding."""
+    for i in range(points.shape[0]):
+        x = points[i]
+        z = Z[i]
+        for j in range(len(x)):
+            z[j] = (x[j] - centre[j]) * scale
+        total = Z.dtype.type(0)
+        for j in range(len(z)):
+            total += z[j] * z[j]
+        zz[i] = total
+
+
+@njit(nogil=True, cache=True, fastmath=FAST)
+def value_rows(G, Z, zz, Q, qq, w, family, exponent, table, step, out):
+    """The same sums from a block G = Q @ Zᵀ (q, n) of inner products, which it overwrites with gaps."""
+    zero = G.dtype.type(0)
+    for q in range(G.shape[0]):
+        g = G[q]
+        for i in range(len(g)):
+            g[i] = max(zz[i] + qq[q] - 2 * g[i], zero)
+        if family == ROOT:  # the root magnifies what cancelled: take the small gaps from the differences
+            for i in range(len(g)):
+                if g[i] < CANCELLED * (zz[i] + qq[q]):
+                    t = zero
+                    for j in range(Z.shape[1]):
+                        u = Z[i, j] - Q[q, j]
+                        t += u * u
+                    g[i] = t
+        depths(family, exponent, table, step, g)
+        total = zero
+        for i in range(len(g)):
+            total += w[i] * exp_minus(g[i])
+        out[q, 0] += total
+
+
+@njit(nogil=True, cache=True, fastmath=FAST)
+def gram_rows(Q, Z, metric, family, exponent, table, step, out):
+    for q in range(Q.shape[0]):
+        t = out[q]
+        gaps(metric, Z, 0, Z.shape[1], Q[q], t)
+        if family != LINEAR:
+            depths(family, exponent, table, step, t)
+        for i in range(len(t)):
+            t[i] = exp_minus(t[i])
