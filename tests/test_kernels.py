@@ -683,7 +683,7 @@ def test_an_unresolved_function_kernel_says_what_it_needs():
 
 def test_only_a_named_function_can_be_written_down():
     kernel = FunctionKernel("rbf", gamma=2.0).resolve(np.zeros((1, 2)))
-    assert kernel.to_dict() == {"name": "function", "function": "rbf", "parameters": {"gamma": 2.0}, "energy": 1.0}
+    assert kernel.to_dict() == {"name": "function", "function": "rbf", "parameters": {"gamma": 2.0}}
     with pytest.raises(TypeError, match="cannot be saved, since loading would have to execute it"):
         FunctionKernel(rbf_kernel).to_dict()
 

@@ -131,7 +131,8 @@ class FunctionKernel(Kernel):
                 "a kernel given as a function cannot be saved, since loading would have to execute it; "
                 "use a named scikit-learn kernel, FunctionKernel('rbf', gamma=...), or save mean.atoms and mean.weights"
             )
-        return {"name": "function", "function": self.function, "parameters": self.parameters, "energy": self._energy}
+        plain = {key: value.item() if isinstance(value, np.generic) else value for key, value in self.parameters.items()}
+        return {"name": "function", "function": self.function, "parameters": plain}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, FunctionKernel) and (self.function, self.parameters) == (other.function, other.parameters)

@@ -20,6 +20,7 @@ from reduset._engine.profile import Floats
 from reduset._engine.sums import Precision
 from reduset.function_kernel import FunctionKernel
 from reduset.kernels import Gaussian, Kernel, Laplacian, Student
+from reduset.radial import exponential
 
 Array = NDArray[np.float64]
 
@@ -90,7 +91,8 @@ class KernelMean:
             weights = np.broadcast_to(1.0 / len(X), len(X))  # one number, whatever n is
         else:
             weights = _validate.weights(sample_weight, len(X))
-            weights = weights / weights.sum()
+            weights = weights / weights.max()  # first, so that the sum is finite
+            weights /= weights.sum()
         return cls(X, weights, as_kernel(kernel))
 
     # -- size ---------------------------------------------------------------------------------------------------------------
@@ -129,12 +131,13 @@ class KernelMean:
         """
         _validate.one_of(precision, "precision", ("auto", "single", "double"))
         queries = _validate.points(Q, "Q", self.dimension)
-        return self.kernel.value_sums(self.atoms, self.weights, queries, precision) * np.exp(self.kernel.log_peak(self.dimension))
+        peak = exponential(self.kernel.log_peak(self.dimension))
+        return self.kernel.value_sums(self.atoms, self.weights, queries, precision) * peak
 
     def gradient(self, Q: Any) -> Array:
         """∇f at each row of Q, (m, d). A Laplacian's corner counts as 0."""
         queries = _validate.points(Q, "Q", self.dimension)
-        return self._radial("gradient_sums")(self.atoms, self.weights, queries) * np.exp(self.kernel.log_peak(self.dimension))
+        return self._radial("gradient_sums")(self.atoms, self.weights, queries) * exponential(self.kernel.log_peak(self.dimension))
 
     def log_density(self, Q: Any) -> Array:
         """log of Σ wᵢ φ(q, xᵢ) at each row of Q, the bumps scaled to integrate to 1 whether or not ``normalized`` is set.
@@ -155,7 +158,7 @@ class KernelMean:
         self._require_alike(other)
         long, short = (self, other) if self.size >= other.size else (other, self)
         values = self.kernel.product_sums(long.atoms, long.weights, short.atoms)
-        return float(short.weights @ values) * float(np.exp(self.kernel.log_energy(self.dimension)))
+        return float(short.weights @ values) * exponential(self.kernel.log_energy(self.dimension))
 
     def norm(self) -> float:
         """‖f‖."""

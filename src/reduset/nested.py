@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from reduset.certificate import Certificate, Promise, theorem_one
 from reduset.mean import KernelMean
 from reduset.probe import Measured
-from reduset.radial import Array, Kernel
+from reduset.radial import Array, Kernel, exponential
 from reduset.weigh import FactoredSpan, Span
 
 PATH_SIZES = 24  # where weights must be found anew at every size
@@ -122,7 +122,7 @@ class Nested:
             bounds = Promise(theorem, theorem, None, nu)
         bound, theorem = bounds.best(error.excess, self.kind)
         log_energy = kernel.log_energy(d)
-        energy, scale = float(np.exp(log_energy)), float(np.exp(log_energy / 2))
+        energy, scale = exponential(log_energy), exponential(log_energy / 2)
 
         def times(value: float | None, factor: float) -> float | None:
             return None if value is None else value * factor

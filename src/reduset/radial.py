@@ -6,6 +6,7 @@ logarithms: in many dimensions they leave the range of floating point long befor
 
 from __future__ import annotations
 
+import math
 import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
@@ -22,6 +23,11 @@ from reduset._engine.profile import Floats, Frame, Profile
 from reduset.spectrum import Spectrum
 
 Array = NDArray[np.float64]
+
+
+def exponential(logarithm: float) -> float:
+    """exp, or infinity: density constants overflow in many dimensions, where only their logarithm is of use."""
+    return math.exp(logarithm) if logarithm < 709 else math.inf
 
 
 @dataclass(frozen=True)
@@ -98,7 +104,10 @@ class RadialKernel(Kernel):
         if isinstance(self.bandwidth, str):
             _validate.one_of(self.bandwidth, "bandwidth", rules.RULES)
         else:
-            object.__setattr__(self, "bandwidth", _validate.positive(self.bandwidth, "bandwidth"))
+            width = _validate.positive(self.bandwidth, "bandwidth")
+            if not 1e-150 <= width <= 1e150:
+                raise ValueError(f"bandwidth must lie between 1e-150 and 1e150 (its square must be finite), got {width}; rescale X")
+            object.__setattr__(self, "bandwidth", width)
         _validate.one_of(self.space, "space", ("rkhs", "l2"))
         if not isinstance(self.normalized, bool | np.bool_):
             raise TypeError(f"normalized must be True or False, got {self.normalized!r}")

@@ -36,7 +36,7 @@ class _Clocks(Traversal):
     def __init__(self, mean: KernelMean, rng: np.random.Generator) -> None:
         magnitude = mean.magnitudes
         self._ring = rng.standard_exponential(mean.size)
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             np.divide(self._ring, magnitude, out=self._ring)  # a zero weight rings at infinity: never
         self._able = int(np.count_nonzero(magnitude))
         self._order: Indices = np.empty(0, np.int64)
