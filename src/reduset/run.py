@@ -109,11 +109,12 @@ class Run:
 
     def residual(self, carefully: bool) -> Measured:
         """‖f − Pf‖² for all the atoms so far."""
+        with self.clock.stage("weigh"):
+            free = self.span.weights("free", self.full.mass, self.size)
         with self.clock.stage("certify"):
             self._progress.stage("certifying")(0, 1)
             if self._probe is None:
                 self._probe = probe(self.full, self._confidence, self._probe_rng)
-            free = self.span.weights("free", self.full.mass, self.size)
             look = self._probe.measure if carefully else self._probe.glance
             return look(self.span.atoms, free, self.span.kappa)
 
