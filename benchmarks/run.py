@@ -13,7 +13,7 @@ from pathlib import Path
 
 from harness import machine
 
-SECTIONS = ("farthest_first", "kernel_sums", "whole_compression", "growth", "start_up")
+SECTIONS = ("farthest_first", "kernel_sums", "whole_compression", "growth", "start_up", "certificate")
 RESULTS = Path(__file__).with_name("RESULTS.md")
 HEAD = """# Results
 

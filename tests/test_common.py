@@ -91,7 +91,12 @@ def test_any_small_cloud_has_finite_weights_and_a_true_certificate(seed, n, d, c
     assert np.isfinite(small.mean.weights).all()
     assert len(np.unique(small.mean.atoms, axis=0)) == small.size
     distance, rounding = full.distance(small.mean), 1e-7 * full.norm()
-    assert abs(small.certificate.relative_error * full.norm() - distance) <= 1e-5 * distance + rounding
+    stated = small.certificate.relative_error * full.norm()
+    if small.certificate.method == "exact":
+        assert abs(stated - distance) <= 1e-5 * distance + rounding
+    else:  # below the rounding of exact sums it is an estimate
+        assert stated <= 2 * distance + rounding
+        assert distance <= 2 * stated + rounding
     assert distance <= small.certificate.bound * (1 + 1e-9) + rounding
 
 
@@ -259,10 +264,13 @@ def test_the_path_is_what_at_says(select, weights, kernel):
     assert small.path.relative_errors[-1] == pytest.approx(small.certificate.relative_error, rel=1e-9)
 
 
-@pytest.mark.parametrize(("kernel", "method"), [("gaussian", "frequencies"), ("laplacian l2", "frequencies"), ("function", "rows")])
+@pytest.mark.parametrize(
+    ("kernel", "size", "method"),
+    [("gaussian", 150, "frequencies"), ("laplacian l2", 150, "frequencies"), ("gaussian", 4, "rows"), ("function", 12, "rows")],
+)
 @pytest.mark.parametrize("weights", CONVEX)
-def test_the_path_is_what_at_says_where_the_error_is_measured(kernel, method, weights):
-    small = run(cloud(5000), weights=weights, kernel=kernel, size=12)
+def test_the_path_is_what_at_says_where_the_error_is_measured(kernel, size, method, weights):
+    small = run(cloud(5000), weights=weights, kernel=kernel, size=size)
     assert small.certificate.method == method
     errors = [small.at(int(size)).certificate.relative_error for size in small.path.sizes]
     np.testing.assert_allclose(small.path.relative_errors, errors, rtol=1e-9)

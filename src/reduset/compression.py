@@ -169,7 +169,7 @@ def compress(
     kind = _validate.one_of(weights, "weights", weigh.KINDS)
     confidence = _validate.finite(confidence, "confidence")
     if not 0 < confidence <= 0.999999:
-        raise ValueError(f"confidence must lie above 0 and at most at 0.999999, got {confidence}; 0.95 is usual")
+        raise ValueError(f"confidence must lie between 0 and 1, got {confidence}; the largest that can be measured is 0.999999")
     goals = {name: goal for name, goal in (("size", size), ("tol", tol), ("plateau", plateau)) if goal is not None}
     if len(goals) != 1:
         given = " and ".join(goals) or "none"

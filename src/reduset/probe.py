@@ -7,7 +7,8 @@ once for f and then cheap for every f_m:
                estimate does not depend on how small the distance is. O(n·s). The energy of a difference may sit where the
                spectrum seldom goes, so each draw is a ladder of frequencies ω, 2ω, 4ω, … that spans all scales from the
                spread of the data to the spacing of the atoms, re-weighted. For shift-invariant kernels.
-`Rows`         Σᵢ wᵢ r(xᵢ) − Σ αₗ r(cₗ) with r = f − f_m, the first sum from a sample of rows. O(n·s). For function kernels.
+`Rows`         Σᵢ wᵢ r(xᵢ) − Σ αₗ r(cₗ) with r = f − f_m, the first sum from a sample of rows. O(n·s). For function kernels,
+               for bandwidths too small for angles, and where much of the mass is missed (`Either`).
 `Everything`   the same with every row: exact up to rounding. O(n²), for small n.
 
 All in units where every bump has norm 1.
@@ -17,20 +18,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
 from reduset._engine.profile import Frame
-from reduset._engine.threads import blocks
 from reduset._engine.waves import wave_sums
 from reduset.mean import KernelMean
 from reduset.radial import Array, RadialKernel
 
 EXACT_UP_TO = 4096
 LADDERS, LADDERS_AT_A_GLANCE = 192, 64
-ROWS = 512
+PHASES_UP_TO = 1e9  # bandwidths from the centre: beyond, an angle has no digits left, and every bump stands alone
+ROWS = 384
+MASS_MISSING = 0.1
 SAFETY = 1.1  # the interval's width over the normal one: estimated variances of skewed terms run a little low
 
 
@@ -62,10 +65,15 @@ class Probe(ABC):
 
 def probe(mean: KernelMean, confidence: float, rng: np.random.Generator) -> Probe:
     """The right probe for the mean: exact where it is small, by frequencies where the kernel has them."""
-    waves = isinstance(mean.kernel, RadialKernel)
+    finer = None
+    if isinstance(mean.kernel, RadialKernel):
+        frequencies = Frequencies(mean, confidence, rng)
+        if frequencies.resolved:
+            finer = frequencies
     if mean.size <= EXACT_UP_TO:
-        return Everything(mean, Frequencies(mean, confidence, rng) if waves else None)
-    return Frequencies(mean, confidence, rng) if waves else Rows(mean, confidence, rng)
+        return Everything(mean, finer)
+    rows = Rows(mean, confidence, rng)
+    return Either(finer, rows) if finer else rows
 
 
 class Everything(Probe):
@@ -110,8 +118,14 @@ class Frequencies(Probe):
         self._mean, self._rng = mean, rng
         self._quantile = float(special.ndtri(0.5 + confidence / 2)) * SAFETY
         self._spectrum = kernel.spectrum(mean.dimension)
-        self._frame = kernel.frame(mean.atoms, kernel.product(mean.dimension))
-        self._spread = _spread(mean, self._frame)
+        some = np.asarray(mean.atoms[:: max(1, mean.size // 10_000)], np.float64)
+        frame = kernel.frame(mean.atoms, kernel.product(mean.dimension))
+        # centred where most points are, so that one far outlier does not cost the phases of all others their digits
+        self._frame = Frame(np.median(some, axis=0), frame.matrix)
+        with np.errstate(over="ignore", invalid="ignore"):
+            z = np.abs(self._frame.apply(some))
+            self._spread = min(float(np.sqrt(np.mean(np.minimum(z, 1e100) ** 2))), 1e100)
+            self.resolved = bool(np.median(z) < PHASES_UP_TO)
         self._banks: dict[tuple[int, int], _Bank] = {}
 
     def _bank(self, count: int, size: int) -> _Bank:
@@ -121,7 +135,9 @@ class Frequencies(Probe):
         it, so that one rung is the spectrum itself. They end where atoms at their typical spacing can no longer resolve
         anything, or where the spectrum does.
         """
-        energy = 1 / np.sqrt(1 + 4 * self._spread**2)
+        # lower rungs than these hold less of the spectrum than a thousandth of one point's own energy
+        lowest = 1 / (1000.0 * self._mean.size)
+        energy = max(1 / np.sqrt(1 + 4 * self._spread**2), lowest)
         spacing = self._spread / size ** (1 / self._mean.dimension)
         top = min(self._spectrum.octaves, max(2.0, np.log2(4 / max(spacing, 1e-9))))
         below = int(np.ceil(-np.log2(energy) - 1e-9))
@@ -161,29 +177,50 @@ class Frequencies(Probe):
         return self._estimate(self._bank(LADDERS, len(atoms)), atoms, weights)
 
 
-def _spread(mean: KernelMean, frame: Frame) -> float:
-    """The root mean square coordinate of the atoms in the frame, from some of them."""
-    z = frame.apply(mean.atoms[:: max(1, mean.size // 10_000)])
-    return float(np.sqrt(np.mean((z - z.mean(axis=0)) ** 2)))
+class Either(Probe):
+    """Frequencies, except where the small mean misses much of the mass of the large one: then a sample of rows.
+
+    The energy of such a difference is all near frequency 0 and, if the data lie on a lattice, near its reciprocal one: in spots so
+    narrow that random frequencies miss them. Its values at the rows hardly vary, so that few rows tell it well.
+    """
+
+    def __init__(self, frequencies: Frequencies, rows: Rows) -> None:
+        self._frequencies, self._rows = frequencies, rows
+
+    def glance(self, atoms: Array, weights: Array, kappa: Array) -> Measured:
+        return self._frequencies.glance(atoms, weights, kappa)
+
+    def measure(self, atoms: Array, weights: Array, kappa: Array) -> Measured:
+        better = self._rows if self._rows.mass_missing(weights) > MASS_MISSING else self._frequencies
+        return better.measure(atoms, weights, kappa)
 
 
 class Rows(Probe):
-    """By a sample of rows."""
+    """By a sample of rows, whose values of f are the only pass over the data."""
 
     def __init__(self, mean: KernelMean, confidence: float, rng: np.random.Generator) -> None:
-        self._mean = mean
+        self._mean, self._rng = mean, rng
         self._total = float(mean.magnitudes.sum())
-        self._rows = rng.choice(mean.size, size=ROWS, p=mean.magnitudes / self._total)
-        self._values = np.concatenate(
-            [mean.kernel.product_sums(mean.atoms, mean.weights, mean.atoms[self._rows[a:b]]) for a, b in blocks(ROWS, 128)]
-        )
         self._quantile = float(special.stdtrit(ROWS - 1, 0.5 + confidence / 2)) * SAFETY
+
+    @cached_property
+    def _drawn(self) -> tuple[NDArray[np.int64], Array]:
+        """Rows drawn by weight, and f at each."""
+        mean = self._mean
+        rows = self._rng.choice(mean.size, size=ROWS, p=None if mean.is_uniform else mean.magnitudes / self._total)
+        return rows, mean.kernel.product_sums(mean.atoms, mean.weights, mean.atoms[rows])
+
+    def mass_missing(self, weights: Array) -> float:
+        """The mass that weights lack or have too much, as a share of Σ|w|."""
+        return abs(self._mean.mass - float(weights.sum())) / self._total
 
     def glance(self, atoms: Array, weights: Array, kappa: Array) -> Measured:
         mean = self._mean
-        residual = self._values - mean.kernel.product_sums(atoms, weights, mean.atoms[self._rows])
-        terms = self._total * np.sign(mean.weights[self._rows]) * residual
+        rows, values = self._drawn
+        residual = values - mean.kernel.product_sums(atoms, weights, mean.atoms[rows])
+        terms = self._total * np.sign(mean.weights[rows]) * residual
         at_atoms = float(weights @ (kappa - mean.kernel.product_sums(atoms, weights, atoms)))
         square = float(terms.mean()) - at_atoms
-        width = self._quantile * float(terms.std(ddof=1)) / np.sqrt(ROWS)
+        # and for what was not drawn at all, up to three rows in as many as were
+        width = np.hypot(self._quantile * float(terms.std(ddof=1)) / np.sqrt(ROWS), 3 * float(np.abs(terms).max()) / ROWS)
         return Measured(max(square, 0.0), max(square - width, 0.0), max(square + width, 0.0), "rows")

@@ -104,10 +104,7 @@ class RadialKernel(Kernel):
         if isinstance(self.bandwidth, str):
             _validate.one_of(self.bandwidth, "bandwidth", rules.RULES)
         else:
-            width = _validate.positive(self.bandwidth, "bandwidth")
-            if not 1e-150 <= width <= 1e150:
-                raise ValueError(f"bandwidth must lie between 1e-150 and 1e150 (its square must be finite), got {width}; rescale X")
-            object.__setattr__(self, "bandwidth", width)
+            object.__setattr__(self, "bandwidth", _validate.positive(self.bandwidth, "bandwidth"))
         _validate.one_of(self.space, "space", ("rkhs", "l2"))
         if not isinstance(self.normalized, bool | np.bool_):
             raise TypeError(f"normalized must be True or False, got {self.normalized!r}")
