@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from harness import data_folder, table
 
+from harness import data_folder, table
 from reduset import Gaussian, KernelMean, Laplacian, Student, probe
 from reduset.select import KCenter
 from reduset.weigh import span

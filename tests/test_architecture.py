@@ -101,7 +101,7 @@ def test_no_imports_run_in_a_circle():
 
 def test_the_parser_of_imports_sees_what_is_there():
     assert {"_validate", "archive", "kernels", "_engine.profile"} <= imported_modules(MODULES["mean"])
-    assert "numba" in imported_packages(MODULES["_engine.tiles"])
+    assert "numba" in imported_packages(MODULES["_engine.compiled"])
 
 
 @pytest.mark.parametrize("module", [module for module in MODULES if not module.startswith("_engine")])

@@ -90,7 +90,8 @@ def test_any_small_cloud_has_finite_weights_and_a_true_certificate(seed, n, d, c
     full = KernelMean.from_samples(X, KERNELS[kernel])
     assert np.isfinite(small.mean.weights).all()
     assert len(np.unique(small.mean.atoms, axis=0)) == small.size
-    distance, rounding = full.distance(small.mean), 1e-7 * full.norm()
+    # large weights of both signs, where atoms nearly coincide, cancel in the oracle
+    distance, rounding = full.distance(small.mean), 1e-7 * full.norm() * (1 + np.abs(small.mean.weights).sum())
     stated = small.certificate.relative_error * full.norm()
     if small.certificate.method == "exact":
         assert abs(stated - distance) <= 1e-5 * distance + rounding

@@ -293,8 +293,8 @@ def test_product_at_is_the_least_inner_product_at_a_distance(kernel, d):
 def test_waves_drawn_from_the_spectrum_average_to_the_kernel(kernel, d, scale):
     spectrum = kernel.spectrum(d)
     rng = np.random.default_rng(1)
-    omega = spectrum.draw(100_000, scale, rng)
-    ratio = np.exp(spectrum.log_density(omega) - spectrum.proposal_log_density(omega, scale))
+    omega = scale * spectrum.draw(100_000, rng)
+    ratio = np.exp(spectrum.log_density(omega) - spectrum.proposal_log_density(omega / scale) + d * math.log(scale))
     X = np.concatenate([np.zeros((1, d)), 0.8 * rng.normal(size=(6, d))])
     Z = X * kernel.product(d).stretch / kernel.width
     expected = kernel.product_gram(X, np.zeros((1, d)))[:, 0]

@@ -6,7 +6,6 @@ from reduset.compression import Compression, NotReachedWarning, compress
 from reduset.function_kernel import FunctionKernel
 from reduset.kernels import Gaussian, Kernel, Laplacian, Student
 from reduset.mean import KernelMean
-from reduset.nested import Path
 
 __version__ = "0.1.0"
 
@@ -19,7 +18,6 @@ __all__ = [
     "KernelMean",
     "Laplacian",
     "NotReachedWarning",
-    "Path",
     "Student",
     "compress",
     "get_threads",

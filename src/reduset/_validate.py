@@ -157,4 +157,5 @@ def generator(rng: Any, name: str = "rng") -> np.random.Generator:
     try:
         return np.random.default_rng(rng)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"{name} must be None, a seed or a numpy Generator, got {rng!r}") from error
+        rule = f"{name} must be None, a seed or a numpy Generator, got {rng!r}; a seed is a whole number of at least 0"
+        raise TypeError(rule) from error

@@ -57,7 +57,7 @@ def write(path: Path_, header: dict[str, Any], arrays: Mapping[str, NDArray[Any]
 def read(path: Path_, kind: str, version: int, names: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Read a file of that kind; anything unexpected is a ValueError that says what."""
     if not Path(path).is_file():
-        raise FileNotFoundError(f"no such file: {os.fspath(path)}")
+        raise FileNotFoundError(f"no such file, or not a file: {os.fspath(path)}")
     try:
         with zipfile.ZipFile(path) as archive:
             expected = {f"{name}.npy" for name in (HEADER, *names)}

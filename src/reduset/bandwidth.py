@@ -173,8 +173,8 @@ def _nearest_of(X: Floats, queries: Floats, count: int) -> Array:
     model = NearestNeighbors(n_neighbors=count, algorithm="brute").fit(np.subtract(X, centre))
     rows = model.kneighbors(np.subtract(queries, centre), return_distance=False)
     # from the differences: what the products cancel is what tells a repeated point from a near one
-    exact = np.stack([np.sqrt(np.square(X[rows[:, k]] - queries).sum(axis=1)) for k in range(count)], axis=1)
-    return np.sort(exact, axis=1)
+    gaps = (np.subtract(X[rows[:, k]], queries, dtype=np.float64) for k in range(count))
+    return np.sort(np.stack([np.sqrt(np.square(gap).sum(axis=1)) for gap in gaps], axis=1), axis=1)
 
 
 def _drop_ratio(places: Array, w: Array, atoms: Array, h: float) -> float:
@@ -197,7 +197,12 @@ def _checked(X: Any, sample_weight: Any) -> tuple[Floats, Array]:
     X = _validate.points(X)
     if sample_weight is None:
         return X, np.broadcast_to(1.0, len(X))
-    if isinstance(sample_weight, np.ndarray) and sample_weight.strides == (0,) and sample_weight[0] > 0:
+    if (
+        isinstance(sample_weight, np.ndarray)
+        and sample_weight.shape == (len(X),)
+        and sample_weight.strides == (0,)
+        and sample_weight[0] > 0
+    ):
         return X, sample_weight
     w = _validate.weights(sample_weight, len(X))
     present = w > 0

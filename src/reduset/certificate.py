@@ -38,7 +38,8 @@ class Certificate:
     interval : its confidence interval, at ``confidence``
     method : how it was measured: "exact", "frequencies" or "rows"
     norm : ‖f‖ as measured along the way
-    energy : C = ‖φ(·, x)‖², the unit of the incoherence
+    energy : C = ‖φ(·, x)‖², the unit of the incoherence; in many dimensions a density's C may leave the range of floating
+        point, and norm, bounds and incoherence with it: the relative error does not
     bound : an upper bound on ‖f − f_m‖, certain before any measuring
     theorem_bound : the same by Theorem 1, never below ``bound``
     sup_bound : an upper bound on the largest |f(x) − f_m(x)|; None in "l2", whose norm bounds no single value
@@ -67,12 +68,12 @@ class Certificate:
             text += f" ({self.confidence:.0%} interval {_percent(low)} to {_percent(high)}, by {self.method})"
         if self.relative_error > 1:
             text += "\n           WORSE THAN NOTHING: the zero function is closer to f"
-        if self.bound is not None and self.norm > 0:
+        if self.bound is not None and 0 < self.norm < np.inf:
             if self.bound < self.norm:
                 text += f"\nbound      {_percent(self.bound / self.norm)} of ‖f‖ at most, before measuring"
             else:
                 text += f"\nbound      says nothing here: {_percent(self.bound / self.norm)} of ‖f‖"
-            if self.incoherence is not None:
+            if self.incoherence is not None and 0 < self.energy < np.inf:
                 text += f" (incoherence ν/C {self.incoherence / self.energy:.3g})"
         if self.log_density_change is not None:
             change = self.log_density_change
@@ -112,13 +113,14 @@ def promise(mean: KernelMean, atoms: Array, chosen: float, cover: Cover | None) 
         w = np.abs(mean.weights[rows])
         present = g[w > 0]
         least = float(present.min()) if len(present) else 1.0
-        summed, quantised = np.sqrt(np.maximum(1 - g * g, 0.0)), np.sqrt(np.maximum(2 - 2 * g, 0.0))
+        near = np.maximum(g, 0.0)  # a negative product helps no projection
+        summed, quantised = np.sqrt(np.maximum(1 - near * near, 0.0)), np.sqrt(np.maximum(2 - 2 * g, 0.0))
         parts[block] = float(w @ summed), float(w @ quantised), float(w.sum()), least
 
     _with_nearest_products(mean, atoms, cover, add)
     # added in the order of the blocks, whichever thread was first
     summed, quantised, total = np.sum([parts[k][:3] for k in sorted(parts)], axis=0).tolist()
-    least = min(part[3] for part in parts.values())
+    least = max(min(part[3] for part in parts.values()), 0.0)
     theorem = theorem_one(max(total - chosen, 0.0), least)
     return Promise(min(summed, theorem), theorem, quantised, least, bool(mean.weights.min() < 0))
 
@@ -149,15 +151,13 @@ def _with_nearest_products(mean: KernelMean, atoms: Array, cover: Cover | None, 
         )
         return
     for k, (a, b) in enumerate(blocks(mean.size, max(1, (1 << 20) // len(atoms)))):
-        use(k, slice(a, b), np.clip(kernel.product_gram(mean.atoms[a:b], atoms).max(axis=1), 0.0, 1.0))
+        use(k, slice(a, b), np.clip(kernel.product_gram(mean.atoms[a:b], atoms).max(axis=1), -1.0, 1.0))
 
 
 def log_density_change(full: KernelMean, small: KernelMean, rng: np.random.Generator) -> float | None:
     """The largest |log f_m − log f| on a sample of the data; None where f is no density."""
     if not getattr(full.kernel, "normalized", False) or full.weights.min() < 0:
         return None
-    share = None if full.is_uniform else full.weights / full.weights.sum()
-    rows = rng.choice(full.size, size=min(DENSITY_ROWS, full.size), replace=True, p=share)
-    queries = full.atoms[np.unique(rows)]
+    queries = full.atoms[np.unique(full.draw_rows(min(DENSITY_ROWS, full.size), rng))]
     change = np.abs(small.log_density(queries) - full.log_density(queries))
     return float(np.nan_to_num(change, nan=np.inf).max())

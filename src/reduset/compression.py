@@ -9,6 +9,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ class Compression:
         """The number of atoms."""
         return self.mean.size
 
-    @property
+    @cached_property
     def path(self) -> Path:
         """The error of every prefix (of some, where weights must be found anew for each: "simplex", or very many atoms)."""
         return self._nested.path(self.size)
@@ -74,7 +75,7 @@ class Compression:
         mean, certificate = self._nested.state(size)
         rows = None if self.indices is None else self.indices[:size]
         timings = {"total": time.perf_counter() - begun}
-        return replace(self, mean=mean, indices=rows, certificate=certificate, reached=True, timings=timings)
+        return replace(self, mean=mean, indices=rows, certificate=certificate, timings=timings)
 
     def reweigh(self, full: KernelMean, kernel: Any = None, weights: str | None = None, rng: Any = None) -> Compression:
         """The same atoms for another kernel (or other weights): one pass over ``full``, no new selection.
@@ -94,6 +95,8 @@ class Compression:
                 f"full must be the mean that was compressed, of {self.n_samples:,} atoms in {self.mean.dimension} dimensions; "
                 f"got {full.size:,} in {full.dimension}"
             )
+        if self.indices is not None and not np.array_equal(full.atoms[self.indices], self.mean.atoms):
+            raise ValueError("full must be the mean that was compressed: its rows at .indices are not the atoms of this result")
         if kernel is not None:
             full = KernelMean(full.atoms, full.weights, as_kernel(kernel))
         kind = _validate.one_of(self.weighting if weights is None else weights, "weights", weigh.KINDS)
@@ -214,6 +217,11 @@ def compress(
 
 
 def _as_mean(data: Any, kernel: Any, sample_weight: Any) -> KernelMean:
+    if isinstance(data, KernelMean) and not 1e-140 < float(data.magnitudes.sum()) < 1e140:
+        raise ValueError(
+            f"the weights' magnitudes must sum to between 1e-140 and 1e140 for their squares to be finite, "
+            f"got {float(data.magnitudes.sum()):g}; rescale the mean: mean / scale"
+        )
     if not isinstance(data, KernelMean):
         if isinstance(data, Compression):
             raise TypeError("data is a Compression; compress its mean: compress(small.mean, ...)")
@@ -228,7 +236,9 @@ def _as_mean(data: Any, kernel: Any, sample_weight: Any) -> KernelMean:
 
 def _finish(run: Run, nested: Nested, size: int, selection: str, reached: bool, rng: np.random.Generator) -> Compression:
     """The result for the first ``size`` atoms of a run."""
-    mean, certificate = nested.state(size, run.promise(nested, size))
+    bounds = run.promise(nested, size)
+    with run.clock.stage("weigh"):
+        mean, certificate = nested.state(size, bounds)
     with run.clock.stage("certify"):
         certificate = replace(certificate, log_density_change=log_density_change(run.full, mean, rng))
     rows, dropped = run.rows()

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reduset import _validate
 from reduset._engine.profile import Floats
@@ -112,18 +111,6 @@ class FunctionKernel(Kernel):
     def product_at(self, distances: Array, dimension: int) -> Array:
         """g / g(0) of two points at a given distance in feature space, of unit bumps."""
         return np.maximum(1.0 - np.square(distances) / 2, 0.0)
-
-    def gradient_sums(self, points: Floats, weights: Floats, queries: Floats) -> NDArray[np.float64]:
-        raise TypeError("a kernel given as a function has no gradient here; use Gaussian, Laplacian or Student")
-
-    def log_sums(self, points: Floats, weights: Floats, queries: Floats) -> NDArray[np.float64]:
-        raise TypeError("a kernel given as a function is not a density; use Gaussian, Laplacian or Student for log_density")
-
-    def noise(self, count: int, dimension: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        raise TypeError("a kernel given as a function cannot be sampled from; use Gaussian, Laplacian or Student")
-
-    def density_log_peak(self, dimension: int) -> float:
-        raise TypeError("a kernel given as a function is not a density; use Gaussian, Laplacian or Student for log_density")
 
     def to_dict(self) -> dict[str, Any]:
         if not isinstance(self.function, str):

@@ -121,6 +121,14 @@ class KernelMean:
         """|w|; like the weights, one number where they are one."""
         return np.broadcast_to(abs(self.weights[0]), self.size) if self.is_uniform else np.abs(self.weights)
 
+    def draw_rows(self, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """``count`` rows with chances proportional to |w|, the same however equal weights are stored."""
+        chance = rng.random(count)
+        if self.is_uniform:
+            return (chance * self.size).astype(np.int64)
+        ends = np.cumsum(self.magnitudes)
+        return np.minimum(np.searchsorted(ends, chance * ends[-1], side="right"), self.size - 1)
+
     # -- evaluation ---------------------------------------------------------------------------------------------------------
 
     def __call__(self, Q: Any, precision: Precision = "auto") -> Array:
@@ -137,7 +145,7 @@ class KernelMean:
     def gradient(self, Q: Any) -> Array:
         """∇f at each row of Q, (m, d). A Laplacian's corner counts as 0."""
         queries = _validate.points(Q, "Q", self.dimension)
-        return self._radial("gradient_sums")(self.atoms, self.weights, queries) * exponential(self.kernel.log_peak(self.dimension))
+        return self.kernel.gradient_sums(self.atoms, self.weights, queries) * exponential(self.kernel.log_peak(self.dimension))
 
     def log_density(self, Q: Any) -> Array:
         """log of Σ wᵢ φ(q, xᵢ) at each row of Q, the bumps scaled to integrate to 1 whether or not ``normalized`` is set.
@@ -145,11 +153,8 @@ class KernelMean:
         Does not underflow far from the atoms. −inf where the sum is 0, NaN where signed weights make it negative.
         """
         queries = _validate.points(Q, "Q", self.dimension)
-        peak = self._radial("density_log_peak")(self.dimension)
-        return np.asarray(self._radial("log_sums")(self.atoms, self.weights, queries) + peak)
-
-    def _radial(self, method: str) -> Any:
-        return getattr(self.kernel, method)
+        peak = self.kernel.density_log_peak(self.dimension)
+        return np.asarray(self.kernel.log_sums(self.atoms, self.weights, queries) + peak)
 
     # -- geometry -----------------------------------------------------------------------------------------------------------
 
@@ -181,8 +186,8 @@ class KernelMean:
                 f"only non-negative weights can be sampled from, got one of {self.weights.min():.3g}; "
                 "compress with weights='simplex' or 'clipped'"
             )
-        rows = rng.choice(self.size, size=count, p=None if self.is_uniform else self.weights / self.weights.sum())
-        return np.asarray(self.atoms[rows] + self._radial("noise")(count, self.dimension, rng))
+        rows = self.draw_rows(count, rng)
+        return np.asarray(self.atoms[rows] + self.kernel.noise(count, self.dimension, rng))
 
     # -- algebra ------------------------------------------------------------------------------------------------------------
 
@@ -201,6 +206,10 @@ class KernelMean:
             return NotImplemented
         self._require_alike(other)
         return KernelMean(np.concatenate([self.atoms, other.atoms]), np.concatenate([self.weights, other.weights]), self.kernel)
+
+    def __radd__(self, other: Any) -> KernelMean:
+        """So that sum() works, which begins with 0."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def __mul__(self, factor: float) -> KernelMean:
         if not isinstance(factor, numbers.Real):

@@ -17,7 +17,7 @@ from reduset.probe import Measured
 from reduset.radial import Array, Kernel, exponential
 from reduset.weigh import FactoredSpan, Span
 
-PATH_SIZES = 24  # where weights must be found anew at every size
+PATH_SIZES, EVERY_UP_TO = 24, 300  # where weights must be found anew at every size
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,8 @@ class Nested:
         rest = self.residual.plus(span.energy_after(size))
         energy = span.energy(size)
         estimate, *ends = (
-            float(np.sqrt((r + excess) / (energy + r))) if energy + r > 0 else 0.0 for r in (rest.square, rest.low, rest.high)
+            float(np.sqrt((r + excess) / (energy + r))) if energy + r > 0 else (np.inf if excess > 0 else 0.0)
+            for r in (rest.square, rest.low, rest.high)
         )
         return Error(estimate, (min(ends), max(ends)), energy + rest.square, excess, weights)
 
@@ -95,7 +96,7 @@ class Nested:
         sizes = np.arange(1, size + 1)
         if squares is not None:
             return Path(sizes, np.sqrt(squares[:size]))
-        if self.kind == "simplex" or not isinstance(self.span, FactoredSpan):
+        if size > EVERY_UP_TO or self.kind == "simplex" or not isinstance(self.span, FactoredSpan):
             sizes = np.unique(np.geomspace(1, size, PATH_SIZES).round().astype(np.int64))
         return Path(sizes, np.array([self.error(int(m)).relative for m in sizes]))
 

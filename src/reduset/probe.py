@@ -31,6 +31,8 @@ from reduset.radial import Array, RadialKernel
 
 EXACT_UP_TO = 4096
 LADDERS, LADDERS_AT_A_GLANCE = 192, 64
+SOME_ROWS = 4000
+WIDE = 0.1  # of the largest deviation
 PHASES_UP_TO = 1e9  # bandwidths from the centre: beyond, an angle has no digits left, and every bump stands alone
 ROWS = 384
 MASS_MISSING = 0.1
@@ -99,7 +101,9 @@ class Everything(Probe):
 class _Bank:
     """Ladders of frequencies, and f̂ at each."""
 
-    base: Array  # (s, d) the lowest rungs
+    wide: Array  # (s, d) the lowest rung in the directions in which the data spread; doubles from rung to rung
+    narrow: Array | None  # (s, d) the lowest rung in the others; doubles from the rung ``release`` on
+    release: int
     shares: Array  # (s, rungs) log of spectrum / mixture at each
     waves: NDArray[np.complex128]  # (s, rungs)
 
@@ -109,7 +113,7 @@ class _Bank:
 
 
 class Frequencies(Probe):
-    """By the kernel's spectrum, at several scales."""
+    """By the kernel's spectrum, at several scales in the directions in which the data spread."""
 
     def __init__(self, mean: KernelMean, confidence: float, rng: np.random.Generator) -> None:
         kernel = mean.kernel
@@ -118,14 +122,14 @@ class Frequencies(Probe):
         self._mean, self._rng = mean, rng
         self._quantile = float(special.ndtri(0.5 + confidence / 2)) * SAFETY
         self._spectrum = kernel.spectrum(mean.dimension)
-        some = np.asarray(mean.atoms[:: max(1, mean.size // 10_000)], np.float64)
+        some = np.asarray(mean.atoms[:: max(1, mean.size // SOME_ROWS)], np.float64)
         frame = kernel.frame(mean.atoms, kernel.product(mean.dimension))
         # centred where most points are, so that one far outlier does not cost the phases of all others their digits
         self._frame = Frame(np.median(some, axis=0), frame.matrix)
         with np.errstate(over="ignore", invalid="ignore"):
-            z = np.abs(self._frame.apply(some))
-            self._spread = min(float(np.sqrt(np.mean(np.minimum(z, 1e100) ** 2))), 1e100)
-            self.resolved = bool(np.median(z) < PHASES_UP_TO)
+            z = np.clip(self._frame.apply(some), -1e100, 1e100)
+        self.resolved = bool(np.median(np.abs(z)) < PHASES_UP_TO)
+        self._wide, self._spread = _wide_directions(z, self._spectrum.rotates)
         self._banks: dict[tuple[int, int], _Bank] = {}
 
     def _bank(self, count: int, size: int) -> _Bank:
@@ -135,31 +139,44 @@ class Frequencies(Probe):
         it, so that one rung is the spectrum itself. They end where atoms at their typical spacing can no longer resolve
         anything, or where the spectrum does.
         """
+        directions = self._wide.shape[1]
         # lower rungs than these hold less of the spectrum than a thousandth of one point's own energy
-        lowest = 1 / (1000.0 * self._mean.size)
-        energy = max(1 / np.sqrt(1 + 4 * self._spread**2), lowest)
-        spacing = self._spread / size ** (1 / self._mean.dimension)
+        energy = max(1 / np.sqrt(1 + 4 * self._spread**2), 1 / (1000.0 * self._mean.size))
+        spacing = self._spread / size ** (1 / directions)
         top = min(self._spectrum.octaves, max(2.0, np.log2(4 / max(spacing, 1e-9))))
         below = int(np.ceil(-np.log2(energy) - 1e-9))
         rungs = below + int(np.ceil(top)) + 1
         if (count, rungs) not in self._banks:
-            spectrum, half = self._spectrum, count // 2
+            half = count // 2
             starts = (energy, 2.0**-below)
-            base = np.concatenate([spectrum.draw(half, scale, self._rng) for scale in starts])
-            scales = [scale * 2.0**j for scale in starts for j in range(rungs)]
-            shares = np.empty((2 * half, rungs))
-            for j in range(rungs):
-                rung = base * 2.0**j
-                mixture = np.logaddexp.reduce([spectrum.proposal_log_density(rung, scale) for scale in scales]) - np.log(2.0)
-                shares[:, j] = spectrum.log_density(rung) - mixture
-            waves = wave_sums(self._mean.atoms, self._mean.weights, base, self._frame, rungs)
-            self._banks[count, rungs] = _Bank(base, shares, waves)
+            drawn = self._spectrum.draw(2 * half, self._rng)
+            inside = (drawn @ self._wide) @ self._wide.T
+            wide, narrow = np.repeat(starts, half)[:, None] * inside, drawn - inside
+            # a power law is wide in all directions at once, so above its own scale they all climb; other laws not
+            release = below if self._spectrum.heavy else rungs
+            climbed = 2.0 ** np.maximum(0, np.arange(rungs) - release)
+            scales = [(start * 2.0**j, climbed[j]) for start in starts for j in range(rungs)]
+            shares = self._shares(wide, narrow, climbed, scales)
+            late = None if directions == self._mean.dimension else narrow
+            waves = wave_sums(self._mean.atoms, self._mean.weights, wide, self._frame, rungs, late, release)
+            self._banks[count, rungs] = _Bank(wide, late, release, shares, waves)
         return self._banks[count, rungs]
 
+    def _shares(self, wide: Array, narrow: Array, climbed: Array, scales: list[tuple[float, float]]) -> Array:
+        """log of spectrum / mixture at every rung; the mixture is of the proposals stretched by each pair of scales."""
+        spectrum, k = self._spectrum, self._wide.shape[1]
+        volumes = [k * np.log(s) + (spectrum.dimension - k) * np.log(t) for s, t in scales]
+        shares = np.empty((len(wide), len(climbed)))
+        for j in range(len(climbed)):
+            a, b = wide * 2.0**j, narrow * climbed[j]
+            laws = [spectrum.proposal_log_density(a / s + b / t) - volume for (s, t), volume in zip(scales, volumes, strict=True)]
+            shares[:, j] = spectrum.log_density(a + b) - np.logaddexp.reduce(laws) + np.log(2.0)
+        return shares
+
     def _estimate(self, bank: _Bank, atoms: Array, weights: Array) -> Measured:
-        gap = np.abs(bank.waves - wave_sums(atoms, weights, bank.base, self._frame, bank.rungs)) ** 2
+        mine = wave_sums(atoms, weights, bank.wide, self._frame, bank.rungs, bank.narrow, bank.release)
         with np.errstate(divide="ignore"):
-            logs = np.log(gap) + bank.shares
+            logs = np.log(np.abs(bank.waves - mine) ** 2) + bank.shares
         shift = float(logs.max())
         if not np.isfinite(shift):
             return Measured(0.0, 0.0, 0.0, "frequencies")
@@ -175,6 +192,25 @@ class Frequencies(Probe):
 
     def measure(self, atoms: Array, weights: Array, kappa: Array) -> Measured:
         return self._estimate(self._bank(LADDERS, len(atoms)), atoms, weights)
+
+
+def _wide_directions(z: Array, rotates: bool) -> tuple[Array, float]:
+    """An orthonormal basis (d, k) of the directions in which the coordinates z spread, and their spread along these.
+
+    In the others they hardly move, so that the waves do not depend on the frequency there: to stretch it would only make the
+    weights of the ladders uneven. Data near a sheet in many dimensions are measured as if they lay in the sheet.
+    """
+    low, high = np.quantile(z, [0.005, 0.995], axis=0)
+    reach = 3 * (high - low)  # a few far outliers are drawn in: they are bumps of their own, wherever they stand
+    centred = np.clip(z, low - reach, high + reach)
+    centred -= centred.mean(axis=0)
+    if rotates:
+        variances, axes = np.linalg.eigh(centred.T @ centred / len(z))
+    else:
+        variances, axes = np.mean(centred**2, axis=0), np.eye(z.shape[1])
+    deviations = np.sqrt(np.maximum(variances, 0.0))
+    wide = deviations >= WIDE * deviations.max()
+    return axes[:, wide], float(np.sqrt(np.mean(deviations[wide] ** 2)))
 
 
 class Either(Probe):
@@ -207,7 +243,7 @@ class Rows(Probe):
     def _drawn(self) -> tuple[NDArray[np.int64], Array]:
         """Rows drawn by weight, and f at each."""
         mean = self._mean
-        rows = self._rng.choice(mean.size, size=ROWS, p=None if mean.is_uniform else mean.magnitudes / self._total)
+        rows = mean.draw_rows(ROWS, self._rng)
         return rows, mean.kernel.product_sums(mean.atoms, mean.weights, mean.atoms[rows])
 
     def mass_missing(self, weights: Array) -> float:

@@ -72,6 +72,22 @@ class Kernel(ABC):
     def product_at(self, distances: Array, dimension: int) -> Array:
         """The least g / g(0) of two points at a given distance in the coordinates of the inner product."""
 
+    def gradient_sums(self, points: Floats, weights: Floats, queries: Floats) -> Array:
+        """Σᵢ wᵢ ∇_q φ(xᵢ, q) / φ(0), (m, d)."""
+        raise TypeError(f"{self!r} has no gradient here; use Gaussian, Laplacian or Student")
+
+    def log_sums(self, points: Floats, weights: Floats, queries: Floats) -> Array:
+        """log Σᵢ wᵢ φ(xᵢ, q) / φ(0), without underflow."""
+        raise TypeError(f"{self!r} is not a density; use Gaussian, Laplacian or Student for log_density")
+
+    def noise(self, count: int, dimension: int, rng: np.random.Generator) -> Array:
+        """(count, d) draws from the bump at the origin, as a density."""
+        raise TypeError(f"{self!r} cannot be sampled from; use Gaussian, Laplacian or Student")
+
+    def density_log_peak(self, dimension: int) -> float:
+        """log φ(x, x) of the bump that integrates to 1."""
+        raise TypeError(f"{self!r} is not a density; use Gaussian, Laplacian or Student for log_density")
+
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """Everything needed to build the kernel again, as plain JSON values."""

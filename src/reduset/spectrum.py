@@ -1,8 +1,7 @@
 """The Fourier side of a kernel: g(x − y) = g(0)·E cos(ω·(x − y)), ω drawn from the kernel's spectrum (Bochner).
 
 The squared distance of two kernel means is then an average of squares, ‖f − f'‖² = g(0)·E|f̂(ω) − f̂'(ω)|²: no term is
-negative and nothing cancels, which is why the certificate measures with it. The energy of a difference may sit at frequencies
-that the spectrum itself seldom visits, so frequencies are drawn from the spectrum at several scales and re-weighted.
+negative and nothing cancels, which is why the certificate measures with it.
 
 Everything is in the coordinates of the kernel's frame, where the bandwidth is gone.
 """
@@ -23,9 +22,11 @@ Array = NDArray[np.float64]
 
 
 class Spectrum(ABC):
-    """The law of ω, and a family of laws of every scale to draw from."""
+    """The law of ω, and one to draw from that is as wide as it."""
 
     dimension: int
+    rotates: ClassVar[bool] = True  # whether the law is the same in every direction
+    heavy: ClassVar[bool] = False  # whether it falls like a power
     octaves: ClassVar[float]  # above its own scale, beyond which the spectrum has no weight that could matter
 
     @abstractmethod
@@ -33,12 +34,12 @@ class Spectrum(ABC):
         """Log-density of the spectrum at (s, d) frequencies."""
 
     @abstractmethod
-    def draw(self, count: int, scale: float, rng: np.random.Generator) -> Array:
-        """(count, d) frequencies from the proposal of that scale."""
+    def draw(self, count: int, rng: np.random.Generator) -> Array:
+        """(count, d) frequencies from the proposal."""
 
-    def proposal_log_density(self, frequencies: Array, scale: float) -> Array:
-        """Log-density of that proposal; the spectrum itself, stretched, unless a class says otherwise."""
-        return self.log_density(frequencies / scale) - self.dimension * np.log(scale)
+    def proposal_log_density(self, frequencies: Array) -> Array:
+        """Log-density of the proposal; the spectrum itself unless a class says otherwise."""
+        return self.log_density(frequencies)
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,8 @@ class NormalSpectrum(Spectrum):
     def log_density(self, frequencies: Array) -> Array:
         return -_squares(frequencies) / 4 - self.dimension / 2 * np.log(4 * np.pi)
 
-    def draw(self, count: int, scale: float, rng: np.random.Generator) -> Array:
-        return scale * np.sqrt(2.0) * rng.standard_normal((count, self.dimension))
+    def draw(self, count: int, rng: np.random.Generator) -> Array:
+        return np.sqrt(2.0) * rng.standard_normal((count, self.dimension))
 
 
 @dataclass(frozen=True)
@@ -62,20 +63,23 @@ class PowerSpectrum(Spectrum):
     dimension: int
     freedom: float
     octaves: ClassVar[float] = 20
+    heavy: ClassVar[bool] = True
 
     def log_density(self, frequencies: Array) -> Array:
         d, nu = self.dimension, self.freedom
         constant = special.gammaln((nu + d) / 2) - special.gammaln(nu / 2) - d / 2 * np.log(np.pi)
         return constant - (nu + d) / 2 * np.log1p(_squares(frequencies))
 
-    def draw(self, count: int, scale: float, rng: np.random.Generator) -> Array:
+    def draw(self, count: int, rng: np.random.Generator) -> Array:
         normal = rng.standard_normal((count, self.dimension))
-        return scale * normal / np.sqrt(rng.chisquare(self.freedom, size=(count, 1)))
+        return normal / np.sqrt(rng.chisquare(self.freedom, size=(count, 1)))
 
 
 @dataclass(frozen=True)
 class ProductSpectrum(Spectrum):
     """The one-dimensional power law in each coordinate: ν = 1 for the city-block Laplacian, 3 for its L2 product."""
+
+    rotates: ClassVar[bool] = False
 
     dimension: int
     freedom: float
@@ -86,9 +90,9 @@ class ProductSpectrum(Spectrum):
         constant = special.gammaln((nu + 1) / 2) - special.gammaln(nu / 2) - np.log(np.pi) / 2
         return self.dimension * constant - (nu + 1) / 2 * np.log1p(frequencies**2).sum(axis=1)
 
-    def draw(self, count: int, scale: float, rng: np.random.Generator) -> Array:
+    def draw(self, count: int, rng: np.random.Generator) -> Array:
         shape = (count, self.dimension)
-        return scale * rng.standard_normal(shape) / np.sqrt(rng.chisquare(self.freedom, size=shape))
+        return rng.standard_normal(shape) / np.sqrt(rng.chisquare(self.freedom, size=shape))
 
 
 @dataclass(frozen=True)
@@ -102,9 +106,9 @@ class BesselSpectrum(Spectrum):
     def log_density(self, frequencies: Array) -> Array:
         return _log_student_transform(frequencies, self.exponent) - self.dimension * np.log(2 * np.pi)
 
-    def draw(self, count: int, scale: float, rng: np.random.Generator) -> Array:
+    def draw(self, count: int, rng: np.random.Generator) -> Array:
         mixing = rng.gamma(self.exponent, size=(count, 1))
-        return scale * np.sqrt(2 * mixing) * rng.standard_normal((count, self.dimension))
+        return np.sqrt(2 * mixing) * rng.standard_normal((count, self.dimension))
 
 
 @dataclass(frozen=True)
@@ -127,11 +131,11 @@ class SquaredBesselSpectrum(Spectrum):
     def _proposal(self) -> BesselSpectrum:
         return BesselSpectrum(self.dimension, 2 * self.exponent - self.dimension / 2)
 
-    def draw(self, count: int, scale: float, rng: np.random.Generator) -> Array:
-        return self._proposal.draw(count, scale / 2, rng)
+    def draw(self, count: int, rng: np.random.Generator) -> Array:
+        return self._proposal.draw(count, rng) / 2
 
-    def proposal_log_density(self, frequencies: Array, scale: float) -> Array:
-        return self._proposal.proposal_log_density(frequencies, scale / 2)
+    def proposal_log_density(self, frequencies: Array) -> Array:
+        return self._proposal.log_density(2 * frequencies) + self.dimension * np.log(2.0)
 
 
 def _squares(frequencies: Array) -> Array:

@@ -30,7 +30,7 @@ from reduset._engine.factor import cholesky_dropping
 from reduset.radial import Array, Kernel
 
 KINDS = ("free", "sum_to_one", "clipped", "simplex_projection", "simplex")
-CHOLESKY_UP_TO = 6000
+CHOLESKY_UP_TO = 8000
 PRECONDITIONER_ENTRIES = 40_000_000
 CG_TOLERANCE, CG_STEPS = 1e-10, 400
 

@@ -7,18 +7,15 @@ direction: it is dropped and named, where an ordinary Cholesky would stop or div
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf
 
+from reduset._engine.compiled import compiled
 from reduset._engine.threads import single_threaded_blas
 
 BLOCK = 64
-SMALL = 1500  # up to here threads cost more than they bring, and far more on a busy machine
 
 
 def pivot_floor(size: int) -> float:
@@ -35,7 +32,7 @@ def cholesky_dropping(K: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDAr
     """
     m = len(K)
     floor = pivot_floor(m)
-    with single_threaded_blas() if m <= SMALL else nullcontext():
+    with single_threaded_blas():  # a busy machine makes several threads slower, and results must not depend on them
         plain, failed = dpotrf(K, lower=1, clean=1)
     if failed == 0 and np.min(np.diagonal(plain)) ** 2 > floor:
         return plain, np.ones(m, np.bool_)
@@ -58,7 +55,7 @@ def cholesky_dropping(K: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDAr
     return np.ascontiguousarray(L[np.ix_(kept, kept)]), kept
 
 
-@njit(cache=True)
+@compiled()
 def _factor_block(A, keep, floor):
     """Factor one diagonal block in place; a dropped row and column become zero."""
     for j in range(len(A)):

@@ -22,6 +22,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST
+from reduset._engine.compiled import compiled
 from reduset._engine.leaves import Leaves, grow
 from reduset._engine.profile import CITYBLOCK, SQUARED, Floats, Frame, gaps
 from reduset._engine.threads import blocks, row_blocks, run_all
@@ -217,7 +218,7 @@ def _sums_are_exact(points: Floats, frame: Frame, metric: int) -> bool:
     return float(widths @ widths) < 2**24
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def _definition(candidates, atoms, metric):
     """The least gap of each candidate to the atoms, summed coordinate by coordinate."""
     out = np.full(len(candidates), np.inf)
@@ -241,7 +242,7 @@ def _box_gap(metric, low, high, atom):
     return t
 
 
-@njit(nogil=True, cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def _refresh(columns, starts, low, high, metric, distance, top, seen, atoms, count, leaf, buffer):
     """Show a leaf the atoms it has missed."""
     d = low.shape[1]
@@ -264,7 +265,7 @@ def _refresh(columns, starts, low, high, metric, distance, top, seen, atoms, cou
     seen[leaf] = count
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def _longest(starts):
     longest = 0
     for leaf in range(len(starts) - 1):
@@ -272,7 +273,7 @@ def _longest(starts):
     return longest
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def _refresh_some(columns, starts, low, high, metric, distance, top, seen, atoms, count, which):
     buffer = np.empty(_longest(starts), distance.dtype)
     for leaf in which:
@@ -291,7 +292,7 @@ def _highest(values):
     return 0
 
 
-@njit(nogil=True, cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def _group_tops(top):
     """The largest of each run of GROUP leaves: two short searches find the top leaf instead of a long one."""
     groups = np.empty((len(top) + GROUP - 1) // GROUP, top.dtype)
@@ -300,7 +301,7 @@ def _group_tops(top):
     return groups
 
 
-@njit(nogil=True, cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def _raise_top(columns, starts, low, high, metric, distance, top, seen, atoms, count, groups, buffer):
     """Refresh until the leaf on top is up to date; that leaf. Its largest gap is the largest of all."""
     while True:
@@ -316,7 +317,7 @@ def _raise_top(columns, starts, low, high, metric, distance, top, seen, atoms, c
         groups[g] = largest
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def _settle(columns, starts, low, high, metric, distance, top, seen, atoms, count):
     """The largest gap of any point to the atoms."""
     buffer = np.empty(_longest(starts), distance.dtype)
@@ -334,7 +335,7 @@ def _threshold(metric, largest, relative, absolute):
     return distance if metric == CITYBLOCK else distance * distance
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def _candidates(starts, distance, top, metric, relative, absolute):
     """Places of all points that may be the farthest (every leaf that could hold one is up to date)."""
     least = _threshold(metric, np.max(top), relative, absolute)
@@ -347,7 +348,7 @@ def _candidates(starts, distance, top, metric, relative, absolute):
     return np.array(out)
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def _choose(
     columns,
     starts,

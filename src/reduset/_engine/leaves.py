@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST
+from reduset._engine.compiled import compiled
 from reduset._engine.profile import Floats, Frame
 from reduset._engine.threads import blocks, row_blocks, run_all
 
@@ -108,7 +108,7 @@ def _cut(keys: Floats, order: NDArray[np.int32], length: int) -> NDArray[np.int6
     return np.concatenate([*found, [n]])
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def _split(keys, order, start, stop):
     """Partition keys[start:stop] at the median of the widest key, both judged from a sample; where the second half starts."""
     width = keys.shape[1]
@@ -133,7 +133,7 @@ def _split(keys, order, start, stop):
     return _partition(keys, order, start, stop, widest, values[middle])
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def _split_rare(keys, order, start, stop):
     """The sample was all alike: look at every point, and cut anywhere if they are alike too."""
     width = keys.shape[1]
@@ -150,7 +150,7 @@ def _split_rare(keys, order, start, stop):
     return _partition(keys, order, start, stop, j, pivot if pivot > low[j] else high[j])
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def _partition(keys, order, start, stop, j, pivot):
     """Move the points whose key j is below the pivot to the front; how far they reach."""
     width = keys.shape[1]
@@ -170,12 +170,12 @@ def _partition(keys, order, start, stop, j, pivot):
         b -= 1
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def _cut_once(keys, order, start, stop, middles, k):
     middles[k] = _split(keys, order, start, stop)
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def _cut_fully(keys, order, start, stop, length):
     starts = np.empty((stop - start) // max(1, length // 16) + 16, np.int64)
     count = 0
@@ -194,7 +194,7 @@ def _cut_fully(keys, order, start, stop, length):
     return starts[:count].copy()
 
 
-@njit(nogil=True, cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def _transpose_leaves(columns, starts, d, low, high, first, last):
     """Turn each leaf's rows into columns, in place, and note its box."""
     buffer = np.empty(0, columns.dtype)

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST
+from reduset._engine.compiled import compiled
 from reduset._engine.leaves import Leaves, grow
 from reduset._engine.profile import CITYBLOCK, SQUARED, Floats, Frame, gaps
 from reduset._engine.threads import blocks, run_all, single_threaded_blas
@@ -89,7 +89,7 @@ def _lengths(difference, metric):
     return np.sqrt(np.einsum("ij,ij->i", difference, difference))
 
 
-@njit(nogil=True, cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def _assign_leaves(columns, starts, low, high, A, metric, index, first, last):
     m, d = A.shape
     zero = columns.dtype.type(0)

@@ -16,6 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST, log_of
+from reduset._engine.compiled import compiled
 
 Floats = NDArray[np.floating]
 
@@ -165,7 +166,7 @@ def gaps(metric, Z, start, stop, query, t):
                 t[i] += u - log_of(1 + u)
 
 
-@njit(nogil=True, cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def depths(family, exponent, table, step, t):
     """Turn the gaps t into depths, in place."""
     if family == ROOT:

@@ -25,6 +25,7 @@ Precision = Literal["auto", "single", "double"]
 
 QUERIES_BLOCK = 1 << 12
 QUERIES_TASK = 1 << 9
+PART_ENTRIES = 1 << 22  # of partial sums, block by block, that are held before they are added
 BLAS_FROM = 40
 BLAS_ROWS = 256
 SINGLE_REACH = 128.0  # float32 coordinates beyond this, over the steepness of the profile, no longer give 1e-5
@@ -105,7 +106,7 @@ def _sums(
     rows = row_blocks(points, points.shape[1])
     by_blas = tile is value_tiles and profile.metric == SQUARED and points.shape[1] >= BLAS_FROM
     task: Any = _blas_task if by_blas else _tile_task
-    for q0, q1 in blocks(len(queries), QUERIES_BLOCK):
+    for q0, q1 in blocks(len(queries), max(1, min(QUERIES_BLOCK, PART_ENTRIES // (len(rows) * width)))):
         Q = frame.apply(queries[q0:q1])
         part = np.zeros((len(rows), q1 - q0, width))
         tasks = []

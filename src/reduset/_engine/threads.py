@@ -7,11 +7,14 @@ the number of threads changes the time, never the result. Blocks are short, so t
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence, Sized
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
+from typing import Any
 
+import numpy as np
 from threadpoolctl import ThreadpoolController
 
 BLOCK_ENTRIES = 1 << 15
@@ -23,9 +26,9 @@ _chosen: int | None = None
 def set_threads(count: int | None) -> None:
     """Use ``count`` threads from now on; None returns to the default (``REDUSET_NUM_THREADS``, or every core allowed)."""
     global _chosen
-    if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
+    if count is not None and (isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1):
         raise ValueError(f"count must be a whole number of at least 1, or None; got {count!r}")
-    _chosen = count
+    _chosen = None if count is None else int(count)
 
 
 def get_threads() -> int:
@@ -46,11 +49,29 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+_lock = threading.Lock()
+_inside = 0
+_limits: Any = None
+
+
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """Hold BLAS to one thread while our own threads call it: faster, and the same result whatever their number."""
-    with _controller().limit(limits=1, user_api="blas"):
+    """Hold BLAS to one thread while our own threads call it: faster, and the same result whatever their number.
+
+    The limit is the process's. The first of several callers sets it and the last lifts it, or one would restore another's.
+    """
+    global _inside, _limits
+    with _lock:
+        if _inside == 0:
+            _limits = _controller().limit(limits=1, user_api="blas")
+        _inside += 1
+    try:
         yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if _inside == 0:
+                _limits.restore_original_limits()
 
 
 def run_all(tasks: Sequence[Callable[[], None]]) -> None:

@@ -7,16 +7,16 @@ that vectorises. Sums inside a tile run in the working precision, across tiles i
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from reduset._engine.arithmetic import FAST, exp_minus
+from reduset._engine.compiled import compiled
 from reduset._engine.profile import LINEAR, LOGARITHM, ROOT, SQUARED, depths, gaps
 
 TILE = 512
 CANCELLED = 0.01  # a gap below this share of |z|² + |q|² has lost digits that a root would need
 
 
-@njit(nogil=True, cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def value_tiles(Z, w, Q, metric, family, exponent, table, step, out):
     n = Z.shape[1]
     t = np.empty(TILE, Z.dtype)
@@ -34,7 +34,7 @@ def value_tiles(Z, w, Q, metric, family, exponent, table, step, out):
             out[q, 0] += total
 
 
-@njit(nogil=True, cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def gradient_tiles(Z, w, Q, metric, family, exponent, table, step, out):
     """out[q] += Σ w c(t) (z − q), with ∇φ = c(t)·(z − q); in city-block distance sign(z − q) stands for z − q."""
     d, n = Z.shape
@@ -75,7 +75,7 @@ def gradient_tiles(Z, w, Q, metric, family, exponent, table, step, out):
                 out[q, j] += total
 
 
-@njit(nogil=True, cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def log_tiles(Z, w, Q, metric, family, exponent, table, step, out):
     """out[q] = (least depth, Σ w exp(least − depth)): a sum that cannot underflow."""
     n = Z.shape[1]
@@ -100,7 +100,7 @@ def log_tiles(Z, w, Q, metric, family, exponent, table, step, out):
             out[q, 1] += total
 
 
-@njit(nogil=True, cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def pack_rows(points, centre, scale, Z, zz):
     """Coordinates (x − centre)·scale and their squared lengths, in one pass; differences before rounding."""
     for i in range(points.shape[0]):
@@ -114,7 +114,7 @@ def pack_rows(points, centre, scale, Z, zz):
         zz[i] = total
 
 
-@njit(nogil=True, cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def value_rows(G, Z, zz, Q, qq, w, family, exponent, table, step, out):
     """The same sums from a block G = Q @ Zᵀ (q, n) of inner products, which it overwrites with gaps."""
     zero = G.dtype.type(0)
@@ -137,7 +137,7 @@ def value_rows(G, Z, zz, Q, qq, w, family, exponent, table, step, out):
         out[q, 0] += total
 
 
-@njit(nogil=True, cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def gram_rows(Q, Z, metric, family, exponent, table, step, out):
     for q in range(Q.shape[0]):
         t = out[q]

@@ -14,6 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST, turn
+from reduset._engine.compiled import compiled
 from reduset._engine.profile import Floats, Frame
 from reduset._engine.threads import blocks, row_blocks, run_all, single_threaded_blas
 
@@ -23,21 +24,29 @@ BLAS_ROWS = 512
 
 
 def wave_sums(
-    points: Floats, weights: Floats, frequencies: NDArray[np.float64], frame: Frame, rungs: int = 1
+    points: Floats,
+    weights: Floats,
+    frequencies: NDArray[np.float64],
+    frame: Frame,
+    rungs: int = 1,
+    late: NDArray[np.float64] | None = None,
+    release: int = 0,
 ) -> NDArray[np.complex128]:
-    """Σᵢ wᵢ exp(i 2^j ω·zᵢ) for each frequency ω and rung j, zᵢ the coordinates of point i in the frame: (s, rungs).
+    """Σᵢ wᵢ exp(i (2^j ω + η_j)·zᵢ) for each frequency ω and rung j, zᵢ the coordinates of point i in the frame: (s, rungs).
 
     Parameters
     ----------
     points : (n, d); weights : (n,); frequencies : (s, d) in the frame's coordinates
+    late : (s, d), parts η_j = 2^max(0, j − release) η that climb only from the rung ``release`` on; none by default
     """
     turns = frequencies / (2 * np.pi)
+    slow = np.zeros((len(turns), 0)) if late is None else late / (2 * np.pi)
     rows = row_blocks(points, points.shape[1])
     part = np.zeros((len(rows), len(turns), rungs, 2))
     by_blas = points.shape[1] >= BLAS_FROM
     task = _blas_task if by_blas else _tile_task
     tasks = [
-        partial(task, points[a:b], weights[a:b], turns[c:e], frame, part[k, c:e])
+        partial(task, points[a:b], weights[a:b], turns[c:e], slow[c:e], release, frame, part[k, c:e])
         for k, (a, b) in enumerate(rows)
         for c, e in blocks(len(turns), 256)
     ]
@@ -49,54 +58,72 @@ def wave_sums(
     return np.ascontiguousarray(part.sum(axis=0)).view(np.complex128)[..., 0]
 
 
-def _tile_task(points, w, turns, frame, out):
-    _wave_tiles(np.ascontiguousarray(frame.apply(points).T), w.astype(np.float64), turns, out)
+def _tile_task(points, w, turns, slow, release, frame, out):
+    _wave_tiles(np.ascontiguousarray(frame.apply(points).T), w.astype(np.float64), turns, slow, release, out)
 
 
-def _blas_task(points, w, turns, frame, out):
+def _blas_task(points, w, turns, slow, release, frame, out):
     w = w.astype(np.float64)
     for a, b in blocks(len(points), BLAS_ROWS):
-        _wave_rows(turns @ frame.apply(points[a:b]).T, w[a:b], out)
+        Z = frame.apply(points[a:b]).T
+        _wave_rows(turns @ Z, slow @ Z if slow.shape[1] else np.empty((0, 0)), release, w[a:b], out)
 
 
-@njit(nogil=True, cache=True, fastmath=FAST)
-def _wave_tiles(Z, w, turns, out):
-    d, n = Z.shape
+@njit(inline="always")
+def _angles(Z, start, stop, turns, t):
+    """t[i] = the angle, in turns, of column start + i of Z (d, n)."""
+    d = Z.shape[0]
+    a = Z[0, start:stop]
+    u = turns[0]
+    for i in range(len(a)):
+        t[i] = u * a[i]
+    j = 1
+    while j + 1 < d:
+        a = Z[j, start:stop]
+        b = Z[j + 1, start:stop]
+        u = turns[j]
+        v = turns[j + 1]
+        for i in range(len(a)):
+            t[i] += u * a[i] + v * b[i]
+        j += 2
+    if j < d:
+        a = Z[j, start:stop]
+        u = turns[j]
+        for i in range(len(a)):
+            t[i] += u * a[i]
+
+
+@compiled(fastmath=FAST)
+def _wave_tiles(Z, w, turns, slow, release, out):
+    n = Z.shape[1]
     t = np.empty(TILE)
     sine = np.empty(TILE)
+    late = np.empty(TILE)
+    late_sine = np.empty(TILE)
     for start in range(0, n, TILE):
         stop = min(n, start + TILE)
         weights = w[start:stop]
         for k in range(len(turns)):
-            a = Z[0, start:stop]
-            u = turns[k, 0]
-            for i in range(len(a)):
-                t[i] = u * a[i]
-            j = 1
-            while j + 1 < d:
-                a = Z[j, start:stop]
-                b = Z[j + 1, start:stop]
-                u = turns[k, j]
-                v = turns[k, j + 1]
-                for i in range(len(a)):
-                    t[i] += u * a[i] + v * b[i]
-                j += 2
-            if j < d:
-                a = Z[j, start:stop]
-                u = turns[k, j]
-                for i in range(len(a)):
-                    t[i] += u * a[i]
-            _climb(t, sine, weights, out[k])
+            _angles(Z, start, stop, turns[k], t)
+            if slow.shape[1] == 0:
+                _climb(t, sine, weights, out[k])
+            else:
+                _angles(Z, start, stop, slow[k], late)
+                _climb_beside(t, sine, late, late_sine, release, weights, out[k])
 
 
-@njit(nogil=True, cache=True, fastmath=FAST)
-def _wave_rows(T, w, out):
+@compiled(fastmath=FAST)
+def _wave_rows(T, S, release, w, out):
     sine = np.empty(T.shape[1])
+    late_sine = np.empty(T.shape[1])
     for k in range(T.shape[0]):
-        _climb(T[k], sine, w, out[k])
+        if S.shape[0] == 0:
+            _climb(T[k], sine, w, out[k])
+        else:
+            _climb_beside(T[k], sine, S[k], late_sine, release, w, out[k])
 
 
-@njit(nogil=True, cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def _climb(t, sine, w, out):
     """Add the waves of the angles t (in turns) and of their doublings; t is overwritten."""
     real = 0.0
@@ -119,5 +146,35 @@ def _climb(t, sine, w, out):
             sine[i] = 2.0 * c * s
             real += w[i] * t[i]
             imaginary += w[i] * sine[i]
+        out[j, 0] += real
+        out[j, 1] += imaginary
+
+
+@compiled(fastmath=FAST)
+def _climb_beside(t, sine, late, late_sine, release, w, out):
+    """The same, each wave turned by a second angle that doubles only after the rung ``release``."""
+    for i in range(len(w)):
+        c, s = turn(late[i])
+        late[i] = c
+        late_sine[i] = s
+        c, s = turn(t[i])
+        t[i] = c
+        sine[i] = s
+    for j in range(len(out)):
+        real = 0.0
+        imaginary = 0.0
+        for i in range(len(w)):
+            c = t[i]
+            s = sine[i]
+            real += w[i] * (c * late[i] - s * late_sine[i])
+            imaginary += w[i] * (c * late_sine[i] + s * late[i])
+            t[i] = c * c - s * s
+            sine[i] = 2.0 * c * s
+        if j >= release:
+            for i in range(len(w)):
+                c = late[i]
+                s = late_sine[i]
+                late[i] = c * c - s * s
+                late_sine[i] = 2.0 * c * s
         out[j, 0] += real
         out[j, 1] += imaginary

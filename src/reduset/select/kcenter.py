@@ -11,7 +11,7 @@ traversals do not see each other, so they run apart and are merged by the distan
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -52,7 +52,7 @@ class KCenter(Selector):
     """
 
     first: str | int = "random"
-    groups: Any = None
+    groups: Any = field(default=None, compare=False)
 
     def begin(self, mean: KernelMean, rng: np.random.Generator) -> Traversal:
         if self.groups is None:
@@ -78,9 +78,7 @@ class KCenter(Selector):
             _validate.one_of(self.first, "first", ("random", "mean"))
             if self.first == "mean":
                 return _row_near_mean(mean)
-            if mean.is_uniform:
-                return int(rng.integers(mean.size))
-            return int(rng.choice(mean.size, p=mean.magnitudes / mean.magnitudes.sum()))
+            return int(mean.draw_rows(1, rng)[0])
         row = _validate.whole(self.first, "first", 0, mean.size - 1, "it is a row of the data")
         if mean.weights[row] == 0:
             raise ValueError(f"first must be a row of non-zero weight, row {row} has weight 0")

@@ -1,0 +1,20 @@
+"""Compilation: numba with its result cached on disk, or without where there is nowhere to write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numba import njit
+
+
+def compiled(**options: Any) -> Callable[[Any], Any]:
+    """Compile without the GIL, cached: the next process does not compile again."""
+
+    def wrap(function: Any) -> Any:
+        try:
+            return njit(nogil=True, cache=True, **options)(function)
+        except RuntimeError:  # a read-only installation and no writable home: each process compiles for itself
+            return njit(nogil=True, **options)(function)
+
+    return wrap
