@@ -350,3 +350,16 @@ def test_what_is_no_cloud_of_points_is_refused(rule, X, error, message):
 def test_what_is_no_weight_is_refused(rule, w, message):
     with pytest.raises(ValueError, match=message):
         find(rule, [[0.0], [1.0], [3.0]], w)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16])
+@pytest.mark.parametrize("rule", ["jaakkola", "neighbour", "median", "iqr", "scott"])
+def test_small_whole_numbers_do_not_wrap_around(rule, dtype):
+    X = np.random.default_rng(0).integers(0, 250, size=(20_500, 18))
+    assert find(rule, X.astype(dtype)) == pytest.approx(find(rule, X.astype(np.float64)), rel=1e-9)
+
+
+def test_labels_of_small_whole_numbers_do_not_wrap_around():
+    X = np.random.default_rng(0).integers(0, 250, size=(600, 20))
+    y = X[:, 0] > 120
+    assert bandwidth.jaakkola(X.astype(np.uint8), y=y) == pytest.approx(bandwidth.jaakkola(X.astype(np.float64), y=y), rel=1e-9)

@@ -6,7 +6,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from reduset import Gaussian, KernelMean, Laplacian, Student, compress
+from reduset import FunctionKernel, Gaussian, KernelMean, Laplacian, Student, compress
 from reduset.certificate import promise
 from reduset.select import KCenter, Random
 from reduset.weigh import KINDS
@@ -148,3 +148,25 @@ def test_an_error_above_one_is_called_what_it_is():
     small = compress(X, Gaussian(0.3), size=5, weights="clipped", rng=0)
     assert small.certificate.relative_error > 1
     assert "WORSE THAN NOTHING" in str(small)
+
+
+def test_a_negative_inner_product_breaks_no_bound():
+    X = np.array([[1.0, 0.0], [-1.0, 0.0], [0.9, 0.1]])
+    for kind in KINDS:
+        full = KernelMean.from_samples(X, FunctionKernel("cosine"))
+        small = compress(full, size=1, weights=kind, select=KCenter(first=0))
+        assert distance(full, small.mean) <= small.certificate.bound * (1 + 1e-9)
+
+
+def test_nothing_approximated_by_something_is_no_small_error():
+    full = KernelMean.from_samples(np.array([[1.0, 0.0], [-1.0, 0.0]]), FunctionKernel("cosine"))
+    assert full.norm() == pytest.approx(0, abs=1e-9)
+    assert compress(full, size=1, weights="simplex", select=KCenter(first=0)).certificate.relative_error > 1
+
+
+def test_a_density_in_many_dimensions_prints_although_its_constants_underflow():
+    X = np.random.default_rng(0).normal(size=(500, 300))
+    for kernel in (Gaussian("median", normalized=True, space="l2"), Gaussian(0.05, normalized=True)):
+        small = compress(X, kernel, size=10, rng=0)
+        assert "error" in str(small)
+        assert 0 <= small.certificate.relative_error <= 1

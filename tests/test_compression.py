@@ -149,3 +149,26 @@ def test_float32_data_are_not_doubled():
     wide = compress(X.astype(np.float64), Gaussian("median"), size=40, rng=0)
     np.testing.assert_array_equal(small.indices, wide.indices)
     np.testing.assert_allclose(small.mean.weights, wide.mean.weights, rtol=1e-4, atol=1e-6)
+
+
+def test_reweigh_refuses_other_data_of_the_same_shape():
+    X = cloud(300, 2, 0)
+    small = compress(X, Gaussian(1.0), size=20, rng=0)
+    with pytest.raises(ValueError, match=r"its rows at \.indices are not the atoms"):
+        small.reweigh(KernelMean.from_samples(cloud(300, 2, 1), Gaussian(1.0)))
+
+
+@pytest.mark.parametrize("scale", [1e-170, 1e160])
+def test_weights_whose_squares_leave_the_range_are_refused(scale):
+    full = KernelMean.from_samples(cloud(300, 2, 0), Gaussian(1.0))
+    with pytest.raises(ValueError, match="rescale the mean"):
+        compress(full * scale, size=5)
+    assert compress(full * 1e-130, size=5, rng=0).certificate.relative_error == pytest.approx(
+        compress(full, size=5, rng=0).certificate.relative_error, rel=1e-9
+    )
+
+
+def test_at_keeps_saying_that_a_tolerance_was_not_reached():
+    with pytest.warns(NotReachedWarning):
+        small = compress(cloud(500, 5, 0), Gaussian(0.2), tol=0.01, max_size=20, rng=0)
+    assert not small.at(10).reached

@@ -600,3 +600,11 @@ def test_the_wave_of_frequency_zero_is_the_total_weight():
     got = wave_sums(cloud(100, 2), w, np.zeros((1, 2)), Frame(np.zeros(2), 1.0))
     assert got[0] == pytest.approx(w.sum(), rel=1e-13)
     assert got[0].imag == 0
+
+
+def test_how_many_partial_sums_are_held_does_not_show(monkeypatch):
+    X, w, Q = cloud(5000, 7), np.full(5000, 0.01), cloud(90, 7, 1)
+    kernel = Gaussian(2.0)
+    expected = kernel.gradient_sums(X, w, Q)
+    monkeypatch.setattr(sums, "PART_ENTRIES", 50)
+    assert np.array_equal(kernel.gradient_sums(X, w, Q), expected)

@@ -156,3 +156,42 @@ def test_frequencies_are_left_to_where_they_see_the_energy():
     X = mixture(5000, 3)
     assert compress(X, Gaussian("median"), size=100, rng=0).certificate.method == "frequencies"
     assert compress(X, Gaussian(0.01), size=100, rng=0).certificate.method == "rows"
+
+
+def sheet(inner, outer, scale, seed=0, n=1500):
+    """Points near a sheet of few dimensions in a space of many."""
+    rng = np.random.default_rng(seed)
+    directions = np.linalg.qr(rng.normal(size=(outer, outer)))[0][:inner]
+    return scale * rng.normal(size=(n, inner)) @ directions + 0.01 * rng.normal(size=(n, outer))
+
+
+@pytest.mark.parametrize(
+    ("X", "kernel", "size"),
+    [
+        (sheet(2, 10, 10.0), Gaussian(5.0), 150),
+        (sheet(2, 50, 10.0), Gaussian(5.0), 150),
+        (sheet(3, 100, 10.0), Gaussian(1.0), 100),
+        (sheet(1, 20, 3.0), Laplacian(1.0), 30),
+        (sheet(1, 20, 3.0), Gaussian(0.3), 150),
+        (sheet(2, 10, 5.0), Laplacian(3.0, space="l2"), 150),
+        (sheet(2, 20, 5.0), Student(9.0), 150),
+        (np.random.default_rng(0).normal(size=(1500, 3)) * [30.0, 30.0, 0.01], Gaussian(9.0), 150),
+        (np.random.default_rng(0).normal(size=(1500, 6)) * [5, 5, 0.01, 0.01, 0.01, 0.01], Laplacian(2.0, metric="cityblock"), 150),
+        (np.random.default_rng(0).normal(size=(1500, 20)) * 2.0 ** -np.arange(20), Gaussian(0.3), 150),
+    ],
+    ids=["2 in 10", "2 in 50", "3 in 100", "line", "narrow line", "Matérn", "Student", "plane", "city-block plane", "graded"],
+)
+def test_data_near_a_sheet_are_covered_like_any_other(X, kernel, size, monkeypatch):
+    monkeypatch.setattr("reduset.probe.EXACT_UP_TO", 0)
+    assert coverage(KernelMean.from_samples(X, kernel), size, probe) >= 0.93
+
+
+def test_tol_is_met_in_truth_near_a_sheet():
+    met = []
+    for seed in range(20):
+        for kernel, tol in ((Laplacian(1.0), 0.1), (Gaussian(0.3), 0.1)):
+            X = sheet(1, 20, 3.0, seed, n=4200)
+            small = compress(X, kernel, tol=tol, rng=seed)
+            full = KernelMean.from_samples(X, kernel)
+            met.append(small.mean.distance(full) <= tol * full.norm())
+    assert np.mean(met) >= 0.95

@@ -22,7 +22,7 @@ from reduset._engine.nearest import each_nearest
 from reduset._engine.profile import CITYBLOCK, SQUARED
 from reduset._engine.threads import blocks
 from reduset.mean import KernelMean
-from reduset.radial import Array, RadialKernel
+from reduset.radial import Array, RadialKernel, exponential
 from reduset.select.selection import Cover
 
 DENSITY_ROWS = 256
@@ -77,7 +77,7 @@ class Certificate:
                 text += f" (incoherence ν/C {self.incoherence / self.energy:.3g})"
         if self.log_density_change is not None:
             change = self.log_density_change
-            amount = _percent(np.expm1(change)) if change < 1 else f"a factor of {np.exp(change):.3g}"
+            amount = _percent(np.expm1(change)) if change < 1 else f"a factor of {exponential(change):.3g}"
             text += f"\ndensity    changed by {amount} at most on {DENSITY_ROWS} sampled points"
         return text
 
