@@ -32,7 +32,7 @@ from reduset.radial import Array, RadialKernel
 EXACT_UP_TO = 4096
 LADDERS, LADDERS_AT_A_GLANCE = 192, 64
 SOME_ROWS = 4000
-WIDE = 0.1  # of the largest deviation
+WIDE = 0.02  # of the largest deviation
 PHASES_UP_TO = 1e9  # bandwidths from the centre: beyond, an angle has no digits left, and every bump stands alone
 ROWS = 384
 MASS_MISSING = 0.1
