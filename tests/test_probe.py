@@ -180,7 +180,7 @@ def sheet(inner, outer, scale, seed=0, n=1500):
         (np.random.default_rng(0).normal(size=(1500, 20)) * 2.0 ** -np.arange(20), Gaussian(0.3), 150),
         (np.random.default_rng(0).normal(size=(1500, 5)) * [20.0, 1.0, 1.0, 1.0, 1.0], Gaussian(14.0), 60),
     ],
-    ids=["2 in 10", "2 in 50", "3 in 100", "line", "narrow line", "Matérn", "Student", "plane", "city-block plane", "graded", "cigar"],
+    ids=["2 in 10", "2 in 50", "3 in 100", "line", "narrow line", "Matérn", "Student", "plane", "city plane", "graded", "cigar"],
 )
 def test_data_near_a_sheet_are_covered_like_any_other(X, kernel, size, monkeypatch):
     monkeypatch.setattr("reduset.probe.EXACT_UP_TO", 0)

@@ -20,7 +20,7 @@ from reduset._engine.compiled import compiled
 from reduset._engine.profile import Floats, Frame
 from reduset._engine.threads import blocks, row_blocks, run_all
 
-LEAF = 64
+LEAF, LEAF_OF_MANY = 128, 64  # points; in many dimensions the points of a leaf must stay in cache
 MOST_LEAVES = 1 << 12
 KEYS = 16
 SAMPLED = 65
@@ -48,7 +48,7 @@ def grow(points: Floats, frame: Frame, dtype: type = np.float32) -> Leaves:
     n, d = points.shape
     keys = _keys(points, frame, dtype)
     order = np.arange(n, dtype=np.int32)
-    length = max(LEAF, -(-n // MOST_LEAVES))
+    length = max(LEAF if d <= KEYS else LEAF_OF_MANY, -(-n // MOST_LEAVES))
     starts = _cut(keys, order, length)
     count = len(starts) - 1
     columns = keys.reshape(-1) if d <= KEYS else np.empty(n * d, dtype)
