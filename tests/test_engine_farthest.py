@@ -162,6 +162,12 @@ def test_one_outlier_does_not_blind_the_rest():
     assert_is_the_definition(X, 100)
 
 
+def test_the_smallest_numbers_there_are():
+    X = np.array([[0.0, 0.0], [1.1e-308, 0.0], [5e-324, 3e-308]])
+    assert_is_the_definition(X, 1)
+    assert len(traverse(X, 3).indices) >= 1
+
+
 @pytest.mark.parametrize("d", [5, 20])
 def test_many_leaves_and_many_steps(d):
     """Enough points that leaves form groups and are refreshed in parallel ahead of their turn."""

@@ -85,7 +85,7 @@ class Frame:
         reach = (0.5 * float(points.max()) - 0.5 * float(points.min())) * float(np.abs(self.matrix).max())
         if reach == 0 or 1e-9 < reach < 1e9:
             return self, 1.0
-        unit = float(2.0 ** -np.rint(np.log2(reach)))
+        unit = float(2.0 ** np.clip(-np.rint(np.log2(reach)), -1000, 1000))
         return Frame(self.centre, self.matrix * unit), 1.0 / unit
 
     @staticmethod
