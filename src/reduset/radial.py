@@ -76,6 +76,12 @@ class Kernel(ABC):
         """Σᵢ wᵢ ∇_q φ(xᵢ, q) / φ(0), (m, d)."""
         raise TypeError(f"{self!r} has no gradient here; use Gaussian, Laplacian or Student")
 
+    def product_slopes(
+        self, points: Floats, weights: Floats, queries: Floats, precision: sums.Precision = "double"
+    ) -> tuple[Array, Array]:
+        """Σᵢ wᵢ g(xᵢ, q) / g(0), (m,), and its gradient in q, (m, d), in one pass."""
+        raise TypeError(f"{self!r} has no gradient here, so its atoms cannot be moved; use Gaussian, Laplacian or Student")
+
     def log_sums(self, points: Floats, weights: Floats, queries: Floats) -> Array:
         """log Σᵢ wᵢ φ(xᵢ, q) / φ(0), without underflow."""
         raise TypeError(f"{self!r} is not a density; use Gaussian, Laplacian or Student for log_density")
@@ -226,6 +232,10 @@ class RadialKernel(Kernel):
         """Coordinates for the loops, centred on the points."""
         return Frame.around(points, self._matrix(points.shape[1], shape.stretch))
 
+    def plain_frame(self, points: Floats) -> Frame:
+        """Coordinates in which distances are those of the definition of φ, in bandwidths."""
+        return Frame.around(points, self._matrix(points.shape[1], 1.0))
+
     def value_sums(self, points: Floats, weights: Floats, queries: Floats, precision: sums.Precision = "auto") -> Array:
         shape = self.bump(points.shape[1])
         return sums.kernel_sums(points, weights, queries, self.frame(points, shape), shape.profile, precision)
@@ -240,10 +250,19 @@ class RadialKernel(Kernel):
 
     def gradient_sums(self, points: Floats, weights: Floats, queries: Floats) -> Array:
         """Σᵢ wᵢ ∇_q φ(xᵢ, q) / φ(0), (m, d)."""
-        shape = self.bump(points.shape[1])
+        return self._slopes(self.bump(points.shape[1]), points, weights, queries, "double")[1]
+
+    def product_slopes(
+        self, points: Floats, weights: Floats, queries: Floats, precision: sums.Precision = "double"
+    ) -> tuple[Array, Array]:
+        return self._slopes(self.product(points.shape[1]), points, weights, queries, precision)
+
+    def _slopes(
+        self, shape: Shape, points: Floats, weights: Floats, queries: Floats, precision: sums.Precision
+    ) -> tuple[Array, Array]:
         frame = self.frame(points, shape)
-        inner = sums.gradient_sums(points, weights, queries, frame, shape.profile)
-        return inner * frame.matrix if isinstance(frame.matrix, float) else inner @ frame.matrix.T
+        values, inner = sums.gradient_sums(points, weights, queries, frame, shape.profile, precision)
+        return values, inner * frame.matrix if isinstance(frame.matrix, float) else inner @ frame.matrix.T
 
     def log_sums(self, points: Floats, weights: Floats, queries: Floats) -> Array:
         """log Σᵢ wᵢ φ(xᵢ, q) / φ(0), without underflow."""

@@ -192,3 +192,35 @@ def depths(family, exponent, table, step, t):
                     + x * x * (1.0 + 2.0 * y) * table[k + 1, 0]
                     + step * x * y * (y * table[k, 1] - x * table[k + 1, 1])
                 )
+
+
+@compiled(fastmath=FAST)
+def pulls(family, exponent, table, step, gap, t):
+    """Turn weighted values t at squared distances ``gap`` into t·2·d(depth)/d(gap): how hard each point pulls along z − q."""
+    if family == LINEAR:
+        for i in range(len(t)):
+            t[i] *= 2
+    elif family == LOGARITHM:
+        a = t.dtype.type(2 * exponent)
+        one = t.dtype.type(1.0)
+        for i in range(len(t)):
+            t[i] *= a / (one + gap[i])
+    elif family == ROOT:  # a Laplacian has a corner at its centre: its gradient there is taken as 0
+        for i in range(len(t)):
+            t[i] = t[i] / np.sqrt(gap[i]) if gap[i] > 0 else t[i] * 0
+    else:
+        last = len(table) - 2
+        for i in range(len(t)):
+            r = np.sqrt(np.float64(gap[i]))
+            if r == 0.0:
+                t[i] *= 0
+                continue
+            x = log_of(1.0 + r) / step
+            k = min(np.int64(x), last)
+            x -= k
+            if x > 1.0:
+                slope = table[last + 1, 1]
+            else:  # the derivative of the cubic Hermite of `depths`
+                rise = 6.0 * x * (1.0 - x) * (table[k + 1, 0] - table[k, 0]) / step
+                slope = rise + (1.0 - x) * (1.0 - 3.0 * x) * table[k, 1] + x * (3.0 * x - 2.0) * table[k + 1, 1]
+            t[i] *= slope / ((1.0 + r) * r)

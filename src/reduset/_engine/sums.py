@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from reduset._engine.profile import SQUARED, Floats, Frame, Profile
 from reduset._engine.threads import blocks, row_blocks, run_all, single_threaded_blas
-from reduset._engine.tiles import gradient_tiles, gram_rows, log_tiles, pack_rows, value_rows, value_tiles
+from reduset._engine.tiles import gap_rows, gradient_tiles, gram_rows, log_tiles, pack_rows, pull_rows, value_rows, value_tiles
 
 Precision = Literal["auto", "single", "double"]
 
@@ -84,7 +84,13 @@ def _blas_task(tile, points, w, unit, queries, frame, profile, chosen, out):
             Z, zz = _rows_of(points[a:b], frame, dtype)
             if max(float(zz.max()), queries.longest) * profile.slope <= BLAS_REACH[dtype]:
                 weights = (w[a:b] / unit).astype(dtype)
-                value_rows(Q @ Z.T, Z, zz, Q, queries.squares[dtype], weights, *profile.arguments[1:], out)
+                G = Q @ Z.T
+                gap_rows(G, Z, zz, Q, queries.squares[dtype], profile.family)
+                if tile is value_tiles:
+                    value_rows(G, weights, *profile.arguments[1:], out)
+                else:
+                    pull_rows(G, weights, *profile.arguments[1:], out)
+                    out[:, 1:] += G @ Z - G.sum(axis=1)[:, None] * Q
                 break
         else:
             _tile_task(tile, points[a:b], w[a:b], unit, queries, frame, profile, chosen, out)
@@ -104,7 +110,7 @@ def _sums(
     """Sum one kind of tile over all points, (q, width), weights in units of ``unit``; by ``chosen`` None each block chooses."""
     merged = np.empty((len(queries), width))
     rows = row_blocks(points, points.shape[1])
-    by_blas = tile is value_tiles and profile.metric == SQUARED and points.shape[1] >= BLAS_FROM
+    by_blas = tile is not log_tiles and profile.metric == SQUARED and points.shape[1] >= BLAS_FROM
     task: Any = _blas_task if by_blas else _tile_task
     for q0, q1 in blocks(len(queries), max(1, min(QUERIES_BLOCK, PART_ENTRIES // (len(rows) * width)))):
         Q = frame.apply(queries[q0:q1])
@@ -153,9 +159,14 @@ def kernel_sums(
     return sums
 
 
-def gradient_sums(points: Floats, weights: Floats, queries: Floats, frame: Frame, profile: Profile) -> NDArray[np.float64]:
-    """Σᵢ wᵢ ∇φ(xᵢ, q) in the frame's coordinates, (m, d)."""
-    return _sums(points, weights, queries, frame, profile, gradient_tiles, points.shape[1])
+def gradient_sums(
+    points: Floats, weights: Floats, queries: Floats, frame: Frame, profile: Profile, precision: Precision = "double"
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Σᵢ wᵢ φ(xᵢ, q), (m,), and Σᵢ wᵢ ∇φ(xᵢ, q) in the frame's coordinates, (m, d), in one pass."""
+    chosen = np.float64 if precision == "double" or not profile.in_single else None if precision == "auto" else np.float32
+    unit = 1.0 if chosen is np.float64 else float(np.abs(weights).max()) or 1.0
+    both = unit * _sums(points, weights, queries, frame, profile, gradient_tiles, 1 + points.shape[1], chosen, unit)
+    return both[:, 0], both[:, 1:]
 
 
 def log_sums(points: Floats, weights: Floats, queries: Floats, frame: Frame, profile: Profile) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from reduset._engine.arithmetic import FAST, exp_minus
 from reduset._engine.compiled import compiled
-from reduset._engine.profile import LINEAR, LOGARITHM, ROOT, SQUARED, depths, gaps
+from reduset._engine.profile import CITYBLOCK, LINEAR, ROOT, SQUARED, depths, gaps, pulls
 
 TILE = 512
 CANCELLED = 0.01  # a gap below this share of |z|² + |q|² has lost digits that a root would need
@@ -36,10 +36,11 @@ def value_tiles(Z, w, Q, metric, family, exponent, table, step, out):
 
 @compiled(fastmath=FAST)
 def gradient_tiles(Z, w, Q, metric, family, exponent, table, step, out):
-    """out[q] += Σ w c(t) (z − q), with ∇φ = c(t)·(z − q); in city-block distance sign(z − q) stands for z − q."""
+    """out[q] += (Σ w φ, Σ w ∇φ), with ∇φ = φ·pull·(z − q); in the city-block metrics the pull has a sign for z − q."""
     d, n = Z.shape
     t = np.empty(TILE, Z.dtype)
     gap = np.empty(TILE, Z.dtype)
+    one = Z.dtype.type(1)
     for start in range(0, n, TILE):
         stop = min(n, start + TILE)
         weights = w[start:stop]
@@ -48,31 +49,28 @@ def gradient_tiles(Z, w, Q, metric, family, exponent, table, step, out):
             gap[:] = t
             if family != LINEAR:
                 depths(family, exponent, table, step, t[: stop - start])
+            total = Z.dtype.type(0)
             for i in range(len(weights)):
                 t[i] = weights[i] * exp_minus(t[i])
-            if metric != SQUARED:
-                for j in range(d):
-                    z = Z[j, start:stop]
-                    total = 0.0
-                    for i in range(len(z)):
-                        total += t[i] * np.sign(z[i] - Q[q, j])
-                    out[q, j] += total
-                continue
-            if family == LINEAR:
-                for i in range(len(weights)):
-                    t[i] *= 2
-            elif family == LOGARITHM:
-                for i in range(len(weights)):
-                    t[i] *= 2 * exponent / (1 + gap[i])
-            else:  # a Laplacian has a corner at its centre: its gradient there is taken as 0
-                for i in range(len(weights)):
-                    t[i] = t[i] / np.sqrt(gap[i]) if gap[i] > 0 else t[i] * 0
+                total += t[i]
+            out[q, 0] += total
+            if metric == SQUARED:
+                pulls(family, exponent, table, step, gap[: stop - start], t[: stop - start])
             for j in range(d):
                 z = Z[j, start:stop]
-                total = 0.0
-                for i in range(len(z)):
-                    total += t[i] * (z[i] - Q[q, j])
-                out[q, j] += total
+                here = Q[q, j]
+                total = Z.dtype.type(0)
+                if metric == SQUARED:
+                    for i in range(len(z)):
+                        total += t[i] * (z[i] - here)
+                elif metric == CITYBLOCK:
+                    for i in range(len(z)):
+                        total += t[i] * np.sign(z[i] - here)
+                else:
+                    for i in range(len(z)):
+                        u = z[i] - here
+                        total += t[i] * u / (one + abs(u))
+                out[q, 1 + j] += total
 
 
 @compiled(fastmath=FAST)
@@ -115,8 +113,8 @@ def pack_rows(points, centre, scale, Z, zz):
 
 
 @compiled(fastmath=FAST)
-def value_rows(G, Z, zz, Q, qq, w, family, exponent, table, step, out):
-    """The same sums from a block G = Q @ Zᵀ (q, n) of inner products, which it overwrites with gaps."""
+def gap_rows(G, Z, zz, Q, qq, family):
+    """Turn inner products G = Q @ Zᵀ (q, n) into squared distances, in place."""
     zero = G.dtype.type(0)
     for q in range(G.shape[0]):
         g = G[q]
@@ -130,11 +128,35 @@ def value_rows(G, Z, zz, Q, qq, w, family, exponent, table, step, out):
                         u = Z[i, j] - Q[q, j]
                         t += u * u
                     g[i] = t
+
+
+@compiled(fastmath=FAST)
+def value_rows(G, w, family, exponent, table, step, out):
+    """The same sums from a block G (q, n) of squared distances, which it overwrites."""
+    for q in range(G.shape[0]):
+        g = G[q]
         depths(family, exponent, table, step, g)
-        total = zero
+        total = G.dtype.type(0)
         for i in range(len(g)):
             total += w[i] * exp_minus(g[i])
         out[q, 0] += total
+
+
+@compiled(fastmath=FAST)
+def pull_rows(G, w, family, exponent, table, step, out):
+    """The values' sums into out[q, 0], and G (q, n) turned from squared distances into pulls."""
+    t = np.empty(G.shape[1], G.dtype)
+    for q in range(G.shape[0]):
+        g = G[q]
+        t[:] = g
+        depths(family, exponent, table, step, t)
+        total = G.dtype.type(0)
+        for i in range(len(g)):
+            t[i] = w[i] * exp_minus(t[i])
+            total += t[i]
+        out[q, 0] += total
+        pulls(family, exponent, table, step, g, t)
+        g[:] = t
 
 
 @compiled(fastmath=FAST)

@@ -4,13 +4,38 @@ from __future__ import annotations
 
 from typing import Any
 
+from reduset.select.auto import Auto
+from reduset.select.cholesky import Cholesky
+from reduset.select.columnnorm import ColumnNorm
+from reduset.select.greedy import Greedy
+from reduset.select.herding import Herding
 from reduset.select.kcenter import KCenter
+from reduset.select.kmeans import KMeans
 from reduset.select.random import Random
 from reduset.select.selection import Selection, Selector
+from reduset.select.shadow import Shadow
+from reduset.select.thinning import Thinning
 
-__all__ = ["KCenter", "Random", "Selection", "Selector", "as_selector"]
+__all__ = [
+    "Auto",
+    "Cholesky",
+    "ColumnNorm",
+    "Greedy",
+    "Herding",
+    "KCenter",
+    "KMeans",
+    "Random",
+    "Selection",
+    "Selector",
+    "Shadow",
+    "Thinning",
+    "as_selector",
+]
 
-BY_NAME: dict[str, type[Selector]] = {"kcenter": KCenter, "random": Random}
+BY_NAME: dict[str, type[Selector]] = {
+    kind.__name__.lower(): kind
+    for kind in (Auto, Cholesky, ColumnNorm, Greedy, Herding, KCenter, KMeans, Random, Shadow, Thinning)
+}
 
 
 def as_selector(select: Any) -> Selector:

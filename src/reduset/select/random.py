@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reduset.mean import KernelMean
 from reduset.select.selection import Indices, Report, Selector, Traversal
@@ -29,16 +30,18 @@ class Random(Selector):
     """
 
     def begin(self, mean: KernelMean, rng: np.random.Generator) -> Traversal:
-        return _Clocks(mean, rng)
+        return Clocks(mean, mean.magnitudes, rng)
 
 
-class _Clocks(Traversal):
-    def __init__(self, mean: KernelMean, rng: np.random.Generator) -> None:
-        magnitude = mean.magnitudes
+class Clocks(Traversal):
+    """Rows in the order in which independent exponential clocks of the given rates ring."""
+
+    def __init__(self, mean: KernelMean, rates: NDArray[np.float64], rng: np.random.Generator) -> None:
         self._ring = rng.standard_exponential(mean.size)
         with np.errstate(divide="ignore", over="ignore"):
-            np.divide(self._ring, magnitude, out=self._ring)  # a zero weight rings at infinity: never
-        self._able = int(np.count_nonzero(magnitude))
+            np.divide(self._ring, rates, out=self._ring)  # a rate of zero rings at infinity: never
+        self._able = int(np.count_nonzero(rates))
+        self._mass = mean.mass
         self._order: Indices = np.empty(0, np.int64)
 
     def extend(self, size: int, report: Report | None = None) -> None:
@@ -52,3 +55,6 @@ class _Clocks(Traversal):
     @property
     def indices(self) -> Indices:
         return self._order
+
+    def weights(self) -> NDArray[np.float64]:
+        return np.full(len(self._order), self._mass / max(len(self._order), 1))

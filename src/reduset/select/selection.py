@@ -1,7 +1,8 @@
 """The selector contract: a kernel mean and a size go in, atoms come out.
 
-A selector is a small frozen object of options. ``begin`` opens a traversal that hands out atoms in order and can be continued, so
-that a search for the right size never starts over; ``select`` runs one to a given size.
+A selector is a small frozen object of options. ``begin`` opens a traversal that hands out atoms and can be continued, so that a
+search for the right size never starts over; ``select`` runs one to a given size. Most traversals nest: the atoms so far stay when
+more are asked for. Those that do not (k-means, thinning) say so, and whoever needs an order makes one.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from reduset._engine.leaves import Leaves
 from reduset._engine.profile import Floats
 from reduset.mean import KernelMean
 
+Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Report = Callable[[int, int], None]
 
@@ -42,17 +44,29 @@ class Selection:
     indices : (m,) rows of the mean's atoms, or None where the atoms are new points
     radii : (m,) array or None
         After each atom, the largest distance of any point to the atoms so far, in the kernel's coordinates.
+    weights : (m,) array or None
+        The weights that the selector itself would give them: counts, equal shares, a line search. Not the best ones.
     """
 
-    atoms: NDArray[np.float64]
+    atoms: Array
     indices: Indices | None
-    radii: NDArray[np.float64] | None = None
+    radii: Array | None = None
+    weights: Array | None = None
     cover: Cover | None = field(default=None, repr=False, compare=False)
 
 
 class Traversal(ABC):
-    """Atoms in order, as many as are asked for."""
+    """Atoms, as many as are asked for.
 
+    Attributes
+    ----------
+    nested : whether the atoms so far stay, in their order, when more are asked for
+    ending : whether the selector decides by itself how many atoms there are
+    cover : the points in leaves, where the traversal has them
+    """
+
+    nested: bool = True
+    ending: bool = False
     cover: Cover | None = None
 
     @abstractmethod
@@ -61,12 +75,30 @@ class Traversal(ABC):
 
     @property
     @abstractmethod
-    def indices(self) -> Indices:
-        """Rows chosen so far."""
+    def indices(self) -> Indices | None:
+        """Rows chosen so far; None where the atoms are new points."""
 
-    def radii(self) -> NDArray[np.float64] | None:
+    @property
+    def points(self) -> Array:
+        """The atoms so far, (m, d), where they are new points."""
+        raise TypeError(f"{type(self).__name__} chooses rows: see indices")
+
+    @property
+    def kappa(self) -> Array | None:
+        """The inner products of f with the atoms so far, where the traversal has them."""
+        return None
+
+    def radii(self) -> Array | None:
         """The covering radius after each atom so far, where the traversal knows it."""
         return None
+
+    def weights(self) -> Array | None:
+        """The selector's own weights for the atoms so far, where it has any."""
+        return None
+
+    def remark(self) -> str:
+        """What the selector has to say about its choice; empty where its name says it all."""
+        return ""
 
 
 class Selector(ABC):
@@ -75,6 +107,9 @@ class Selector(ABC):
     @abstractmethod
     def begin(self, mean: KernelMean, rng: np.random.Generator) -> Traversal:
         """Open a traversal of the mean's atoms."""
+
+    def __str__(self) -> str:
+        return type(self).__name__
 
     def select(self, mean: KernelMean, size: int, rng: Any = None, progress: Report | None = None) -> Selection:
         """Choose ``size`` atoms of the mean (fewer where fewer are distinct).
@@ -92,7 +127,8 @@ class Selector(ABC):
         traversal = self.begin(mean, _validate.generator(rng))
         traversal.extend(size, progress)
         rows = traversal.indices
-        return Selection(np.asarray(mean.atoms[rows], np.float64), rows, traversal.radii(), traversal.cover)
+        atoms = traversal.points if rows is None else np.asarray(mean.atoms[rows], np.float64)
+        return Selection(atoms, rows, traversal.radii(), traversal.weights(), traversal.cover)
 
 
 def support(mean: KernelMean) -> tuple[Floats, Indices | None]:

@@ -1,0 +1,57 @@
+"""Rows that a greedy selector may choose from, and the mean's values there.
+
+Greedy selection looks at every candidate at every step, and needs f at each: n² kernel evaluations over all of the data. Up to
+`EVERY_UP_TO` rows that is cheap. Beyond, `SOME` rows drawn by weight stand for all, and f there is summed over the data as long as
+that is quick, then taken from a larger compression (`stand_in`) whose measured error is within `CLOSE`; where no such compression
+exists, because the bandwidth is too small, it is summed all the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reduset.mean import KernelMean
+from reduset.select.random import Random
+from reduset.select.selection import Indices
+from reduset.stand_in import stand_in
+
+EVERY_UP_TO = 8192
+SOME = 4096
+PAIRS = 1 << 31  # kernel evaluations that a person would wait for
+STAND_IN_ATOMS = 2048
+CLOSE = 0.01  # relative error of a stand-in that may be believed
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Rows to choose from.
+
+    Attributes
+    ----------
+    rows : (q,) distinct rows of the mean
+    points : (q, d)
+    values : (q,) ⟨f, φ(·, x)⟩ at each, in units where every bump has norm 1
+    """
+
+    rows: Indices
+    points: NDArray[np.float64]
+    values: NDArray[np.float64]
+
+
+def candidates(mean: KernelMean, rng: np.random.Generator) -> Candidates:
+    """All rows of non-zero weight, or a draw of them, with f at each."""
+    able = int(np.count_nonzero(mean.weights))
+    if able <= EVERY_UP_TO:
+        rows = np.flatnonzero(mean.weights)
+    else:
+        rows = np.sort(Random().select(mean, SOME, rng).indices)
+    points = np.asarray(mean.atoms[rows], np.float64)
+    source = mean
+    if mean.size * len(rows) > PAIRS:
+        stand = stand_in(mean, STAND_IN_ATOMS, rng)
+        source = stand.mean if stand.relative_error <= CLOSE else mean
+    values = source.kernel.product_sums(source.atoms, source.weights, points, "double" if able <= EVERY_UP_TO else "auto")
+    return Candidates(rows, points, values)

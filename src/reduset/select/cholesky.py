@@ -1,0 +1,130 @@
+"""Randomly pivoted Cholesky (Chen, Epperly, Tropp & Webber 2023), by rejection (Epperly, Tropp & Webber 2024).
+
+Each atom is drawn with a chance proportional to |w|·σ², σ² the squared distance of a point's bump to the span of those chosen. The
+plain algorithm updates σ² of every point at every step, O(n·m²) with an n × m matrix. But σ² only shrinks, so an old one is an upper
+bound: draw by the bounds, compute σ² of what was drawn, and accept with the ratio of the two. The law of the atoms is the
+same. Proposals go in blocks, every one tightens its own bound, and all bounds are refreshed only when the proposals since the last
+refresh have cost as much as one. Memory O(n + m²).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from reduset._engine.factor import pivot_floor
+from reduset._engine.threads import blocks, run_all, single_threaded_blas
+from reduset.mean import KernelMean
+from reduset.select.selection import Indices, Report, Selector, Traversal
+
+PROPOSALS = 128
+REFRESH_ROWS = 2048
+
+
+@dataclass(frozen=True)
+class Cholesky(Selector):
+    """Random atoms, each drawn by its distance to the span of those before it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset import Gaussian, KernelMean
+    >>> from reduset.select import Cholesky
+    >>> f = KernelMean.from_samples(np.array([[0.0], [0.0], [0.0], [9.0]]), kernel=Gaussian(1.0))
+    >>> sorted(f.atoms[Cholesky().select(f, 2, rng=0).indices, 0].tolist())
+    [0.0, 9.0]
+    """
+
+    def begin(self, mean: KernelMean, rng: np.random.Generator) -> Traversal:
+        return _Pivots(mean, rng)
+
+
+class _Pivots(Traversal):
+    def __init__(self, mean: KernelMean, rng: np.random.Generator) -> None:
+        self._mean, self._rng = mean, rng
+        self._chance = np.array(mean.magnitudes)  # |w| times the bound on σ²
+        self._bound = np.ones(mean.size)
+        self._factor = np.zeros((0, 0))  # of the atoms' Gram matrix
+        self._rows: list[int] = []
+        self._since = 0  # proposals since the last refresh
+        self._exhausted = False
+
+    @property
+    def indices(self) -> Indices:
+        return np.array(self._rows, dtype=np.int64)
+
+    def extend(self, size: int, report: Report | None = None) -> None:
+        while len(self._rows) < size and not self._exhausted:
+            self._propose(size)
+            if self._since >= self._mean.size and len(self._rows) < size:
+                self._refresh()
+            if report is not None:
+                report(len(self._rows), size)
+
+    def _columns(self, rows: Indices) -> np.ndarray:
+        """L⁻¹ k(atoms, rows): the bumps of the rows in the orthonormal basis of the span."""
+        atoms = self._mean.atoms[self.indices]
+        gram = self._mean.kernel.product_gram(atoms, self._mean.atoms[rows])
+        with single_threaded_blas():
+            return np.asarray(solve_triangular(self._factor, gram, lower=True, check_finite=False, overwrite_b=True))
+
+    def _propose(self, size: int) -> None:
+        """Draw a block by the bounds, and accept or reject one after the other."""
+        ends = np.cumsum(self._chance)
+        if not ends[-1] > 0:
+            self._exhausted = True
+            return
+        drawn = np.minimum(np.searchsorted(ends, self._rng.random(PROPOSALS) * ends[-1], side="right"), self._mean.size - 1)
+        luck = self._rng.random(PROPOSALS)
+        points = self._mean.atoms[drawn]
+        residual = self._mean.kernel.product_gram(points, points)
+        columns = self._columns(drawn) if self._rows else np.empty((0, PROPOSALS))
+        residual -= columns.T @ columns
+        floor = pivot_floor(len(self._rows) + PROPOSALS)
+        known = self._bound[drawn]
+        accepted: list[int] = []
+        inside = np.zeros((PROPOSALS, PROPOSALS))  # row k: the direction that the k-th accepted adds, at every proposal
+        for i in range(PROPOSALS):
+            room = float(residual[i, i])
+            if room <= floor or luck[i] * known[i] >= room:
+                continue
+            direction = residual[i] / np.sqrt(room)
+            inside[len(accepted)] = direction
+            residual -= np.outer(direction, direction)
+            accepted.append(i)
+            if len(self._rows) + len(accepted) == size:
+                break
+        self._since += PROPOSALS
+        self._append(drawn, accepted, columns, inside)
+        room = np.maximum(np.diagonal(residual), 0.0)
+        self._tighten(drawn, np.where(room <= floor, 0.0, room))
+        self._tighten(drawn[accepted], np.zeros(len(accepted)))
+
+    def _append(self, drawn: Indices, accepted: list[int], columns: np.ndarray, inside: np.ndarray) -> None:
+        done, more = len(self._rows), len(accepted)
+        factor = np.zeros((done + more, done + more))
+        factor[:done, :done] = self._factor
+        factor[done:, :done] = columns[:, accepted].T
+        factor[done:, done:] = np.tril(inside[:more][:, accepted].T)
+        self._factor = factor
+        self._rows.extend(int(drawn[i]) for i in accepted)
+
+    def _tighten(self, rows: Indices, bound: np.ndarray) -> None:
+        self._bound[rows] = np.minimum(self._bound[rows], bound)
+        self._chance[rows] = self._mean.magnitudes[rows] * self._bound[rows]
+
+    def _refresh(self) -> None:
+        """σ² of every point."""
+
+        def look(a: int, b: int) -> None:
+            able = a + np.flatnonzero(self._chance[a:b])
+            if len(able):
+                columns = self._columns(able)
+                room = 1.0 - np.einsum("ij,ij->j", columns, columns)
+                self._tighten(able, np.where(room <= pivot_floor(len(self._rows)), 0.0, room))
+
+        run_all([partial(look, a, b) for a, b in blocks(self._mean.size, REFRESH_ROWS)])
+        self._since = 0

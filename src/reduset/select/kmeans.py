@@ -1,0 +1,132 @@
+"""k-means centres as atoms: close to the best places at small sizes and small bandwidths (Zhang, Tsang & Kwok 2008 on Nyström).
+
+In the coordinates of the kernel, with bandwidth and covariance divided out: k-means++ seeds by scikit-learn from some of the rows,
+then sweeps of Lloyd's algorithm on the engine's nearest atoms, over a batch of rows that doubles until it is all of them or
+`MOST_ROWS`. Nested batches instead of fresh ones let the early sweeps be cheap and the late ones exact. The centres are new
+points, so a selection has no indices, and no order of its own.
+
+O(min(n, MOST_ROWS)·m·d) a sweep at worst, less where leaves can be skipped. The same seed gives the same centres whatever the number of
+threads, which scikit-learn's own sweeps do not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.cluster import kmeans_plusplus
+
+from reduset._engine.leaves import Leaves, grow
+from reduset._engine.nearest import nearest
+from reduset._engine.profile import SQUARED, Floats, Frame
+from reduset.mean import KernelMean
+from reduset.radial import RadialKernel
+from reduset.select.selection import Report, Selector, Traversal, support
+
+SEED_ROWS = 4096
+FIRST_ROWS = 8192
+MOST_ROWS = 1 << 17
+SWEEPS, LAST_SWEEPS = 3, 5
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class KMeans(Selector):
+    """Cluster centres; their own weights are the clusters' masses.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset import Gaussian, KernelMean
+    >>> from reduset.select import KMeans
+    >>> f = KernelMean.from_samples(np.array([[0.0], [0.2], [5.0], [5.0]]), kernel=Gaussian(1.0))
+    >>> chosen = KMeans().select(f, 2, rng=0)
+    >>> np.sort(chosen.atoms[:, 0]).round(6)
+    array([0.1, 5. ])
+    >>> chosen.indices is None
+    True
+    """
+
+    def begin(self, mean: KernelMean, rng: np.random.Generator) -> Traversal:
+        return _Clusters(mean, rng)
+
+
+class _Clusters(Traversal):
+    nested = False
+    indices = None
+
+    def __init__(self, mean: KernelMean, rng: np.random.Generator) -> None:
+        self._mean, self._rng = mean, rng
+        self._points, rows = support(mean)
+        self._weights = mean.weights if rows is None else mean.weights[rows]
+        self._frame = _frame(mean)
+        self._centres: Array = np.empty((0, mean.dimension))
+
+    @property
+    def points(self) -> Array:
+        return self._centres
+
+    def extend(self, size: int, report: Report | None = None) -> None:
+        seeds, *batches = self._batches(size)
+        centres = self._seed(size, *seeds)
+        total = sum(SWEEPS for _ in batches) - SWEEPS + LAST_SWEEPS
+        done = 0
+        for k, (points, weights) in enumerate(batches):
+            leaves = _leaves(points, self._frame)
+            for _ in range(LAST_SWEEPS if k == len(batches) - 1 else SWEEPS):
+                moved = self._sweep(points, weights, centres, leaves)
+                done += 1
+                if report is not None:
+                    report(done, total)
+                if np.array_equal(moved, centres):
+                    break
+                centres = moved
+        _, first = np.unique(centres, axis=0, return_index=True)
+        self._centres = centres[np.sort(first)]
+
+    def _batches(self, size: int) -> list[tuple[Floats, Array]]:
+        """Rows to seed from, then ever larger batches of them, each within the next: all by one permutation."""
+        n = len(self._points)
+        lengths = [max(SEED_ROWS, 2 * size), max(FIRST_ROWS, 16 * size)]
+        while lengths[-1] < min(n, MOST_ROWS):
+            lengths.append(2 * lengths[-1])
+        if lengths[0] >= n:  # everything is one batch: no draw, so that the order of the rows hardly matters
+            return [(self._points, np.abs(self._weights))] * 2
+        order = self._rng.permutation(n)[: min(n, max(lengths[-1], MOST_ROWS))]
+        return [(self._points[order[:length]], np.abs(self._weights[order[:length]])) for length in lengths]
+
+    def _seed(self, size: int, points: Floats, weights: Array) -> Array:
+        seed = int(self._rng.integers(2**31))
+        z = self._frame.apply(points)
+        _, rows = kmeans_plusplus(z, min(size, len(z)), sample_weight=weights, random_state=seed, n_local_trials=1)
+        return np.asarray(points[np.sort(rows)], np.float64)
+
+    def _sweep(self, points: Floats, weights: Array, centres: Array, leaves: Leaves | None) -> Array:
+        """Each centre to the mean of the points nearest to it; one without points stays."""
+        owner, _ = nearest(points, centres, self._frame, SQUARED, leaves)
+        masses = np.bincount(owner, weights, len(centres))
+        moved = centres.copy()
+        occupied = masses > 0
+        for j in range(points.shape[1]):  # differences to the centre, so that a shift of the data costs no digits
+            pull = np.bincount(owner, weights * (points[:, j] - centres[owner, j]), len(centres))
+            moved[occupied, j] += pull[occupied] / masses[occupied]
+        return moved
+
+    def weights(self) -> Array:
+        owner, _ = nearest(self._points, self._centres, self._frame, SQUARED, _leaves(self._points, self._frame))
+        return np.bincount(owner, self._weights, len(self._centres))
+
+
+def _frame(mean: KernelMean) -> Frame:
+    kernel = mean.kernel
+    if isinstance(kernel, RadialKernel):
+        frame = kernel.frame(mean.atoms, kernel.product(mean.dimension))
+    else:
+        frame = Frame.around(mean.atoms, 1.0)
+    return frame.sized(mean.atoms)[0]
+
+
+def _leaves(points: Floats, frame: Frame) -> Leaves | None:
+    return grow(points, frame) if points.shape[1] < 40 else None
