@@ -25,12 +25,16 @@ ORDER = [
     "function_kernel",
     "archive",
     "mean",
-    "select",
+    "effort",
     "weigh",
     "probe",
+    "stand_in",
+    "select",
     "certificate",
     "nested",
+    "refine",
     "run",
+    "search",
     "compression",
 ]
 

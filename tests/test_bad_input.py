@@ -221,9 +221,9 @@ def test_every_point_may_be_an_atom():
         (
             {"size": 5, "select": "best"},
             ValueError,
-            "select must be one of 'kcenter', 'random', or a selector such as .*; got 'best'",
+            "select must be one of 'auto', .*'thinning', or a selector such as .*; got 'best'",
         ),
-        ({"size": 5, "select": KCenter}, ValueError, "select must be one of 'kcenter', 'random', or a selector such as"),
+        ({"size": 5, "select": KCenter}, ValueError, "select must be one of 'auto', .*'thinning', or a selector such as"),
         ({"size": 5, "select": None}, ValueError, "select must be one of"),
         ({"size": 5, "weights": "best"}, ValueError, "weights must be one of 'clipped', 'free', .*; got 'best'"),
         ({"size": 5, "weights": np.ones(5)}, ValueError, "weights must be one of"),

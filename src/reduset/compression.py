@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset import _validate, weigh
+from reduset import _validate, search, weigh
 from reduset._progress import Progress
 from reduset.certificate import Certificate, log_density_change
 from reduset.mean import KernelMean, as_kernel
 from reduset.nested import Nested, Path
-from reduset.run import Run, search_plateau, search_tolerance
+from reduset.radial import RadialKernel
+from reduset.run import Run
 from reduset.select import as_selector
 
 MOST_ATOMS = 5000
@@ -43,6 +44,7 @@ class Compression:
     dropped : rows that were selected and left out as redundant
     reached : whether the ``tol`` or ``plateau`` asked for was reached
     timings : seconds by stage
+    remark : what the selector chose and why, and whether the atoms were moved, where there is something to say
     """
 
     mean: KernelMean
@@ -54,6 +56,7 @@ class Compression:
     dropped: NDArray[np.int64]
     reached: bool
     timings: dict[str, float]
+    remark: str
     _nested: Nested = field(repr=False)
 
     @property
@@ -99,10 +102,14 @@ class Compression:
             raise ValueError("full must be the mean that was compressed: its rows at .indices are not the atoms of this result")
         if kernel is not None:
             full = KernelMean(full.atoms, full.weights, as_kernel(kernel))
-        kind = _validate.one_of(self.weighting if weights is None else weights, "weights", weigh.KINDS)
+        kind = self.weighting if weights is None else weights
+        if weights is None and kind == weigh.OWN:
+            raise ValueError("weights='own' are the selector's, for the kernel it saw; say which weights to give the atoms now")
+        kind = _validate.one_of(kind, "weights", weigh.KINDS)
         rng = _validate.generator(rng)
         run = Run(full, rng, self._nested.confidence, Progress())
-        run.add(np.asarray(self.mean.atoms, np.float64), self.indices)
+        run.place(np.asarray(self.mean.atoms, np.float64), self.indices, ordered=True)
+        run.remark = self.remark
         return _finish(run, run.nested(kind), run.size, self.selection, True, rng)
 
     def __str__(self) -> str:
@@ -113,6 +120,8 @@ class Compression:
             f"atoms      {self.selection}, weights {self.weighting}"
             + (f", {len(self.dropped)} redundant dropped" if len(self.dropped) else ""),
         ]
+        if self.remark:
+            lines.extend(f"           {line}" for line in self.remark.split("; "))
         if not self.reached:
             lines.append("NOT REACHED within the largest size allowed: see max_size")
         lines.append(f"time       {self.timings['total']:.3g} s" + (f" ({parts})" if parts else ""))
@@ -128,6 +137,7 @@ def compress(
     plateau: float | None = None,
     max_size: int | None = None,
     select: Any = "kcenter",
+    refine: bool | int = False,
     weights: str = "free",
     sample_weight: Any = None,
     confidence: float = 0.95,
@@ -136,7 +146,7 @@ def compress(
 ) -> Compression:
     """Replace a kernel mean, or the points X of one, by few weighted atoms.
 
-    Exactly one of ``size``, ``tol`` and ``plateau`` says how few.
+    Exactly one of ``size``, ``tol`` and ``plateau`` says how few; none is needed where the selector does (Shadow).
 
     Parameters
     ----------
@@ -151,8 +161,12 @@ def compress(
         Stop at the first atom that adds at most this share of the energy added since the first (the ε of the 2017 paper).
     max_size : int, default min(n, 5000)
         The most atoms for ``tol`` and ``plateau``.
-    select : "kcenter", "random" or a selector
-    weights : "free", "sum_to_one", "clipped", "simplex_projection" or "simplex"
+    select : "kcenter", "random", "kmeans", "greedy", "cholesky", "thinning", "herding", "columnnorm", "shadow", "auto", or a
+        selector
+    refine : bool or int
+        Move the selected atoms to where the error is least, by L-BFGS; a number is the most steps. The result has no indices, is
+        never worse than what it started from, and its certificate is measured on the data like any other.
+    weights : "free", "sum_to_one", "clipped", "simplex_projection", "simplex", or "own" (the selector's own)
     sample_weight : (n,) array, optional; only with points
     confidence : float, of the certificate's interval
     rng : None, seed or Generator; the same seed gives the same result
@@ -169,12 +183,13 @@ def compress(
     """
     full = _as_mean(data, kernel, sample_weight)
     selector = as_selector(select)
-    kind = _validate.one_of(weights, "weights", weigh.KINDS)
+    kind = _validate.one_of(weights, "weights", (*weigh.KINDS, weigh.OWN))
+    steps = _steps(refine, kind, full)
     confidence = _validate.finite(confidence, "confidence")
     if not 0 < confidence <= 0.999999:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence}; the largest that can be measured is 0.999999")
     goals = {name: goal for name, goal in (("size", size), ("tol", tol), ("plateau", plateau)) if goal is not None}
-    if len(goals) != 1:
+    if len(goals) > 1 or (not goals and not selector.ending):
         given = " and ".join(goals) or "none"
         raise ValueError(
             f"give exactly one of size (a number of atoms), tol (a relative error) and plateau (the ε rule); got {given}"
@@ -187,7 +202,7 @@ def compress(
         if name in goals:
             goals[name] = _validate.positive(goals[name], name, "it is a share, 0.01 for one percent")
     most = min(full.size, MOST_ATOMS) if max_size is None else _validate.whole(max_size, "max_size", 1, full.size)
-    if kind != "free" and kind != "sum_to_one" and not full.mass > 0:
+    if kind not in ("free", "sum_to_one", weigh.OWN) and not full.mass > 0:
         raise ValueError(f"weights={kind!r} needs a mean whose weights sum to more than 0, got {full.mass:g}; use weights='free'")
 
     rng = _validate.generator(rng)
@@ -196,17 +211,18 @@ def compress(
         run = Run(full, rng, confidence, shown)
         run.open(selector)
         if size is not None:
-            run.grow(size)
-            nested, m, reached = run.nested(kind), run.size, True
+            nested, m, reached = search.by_size(run, size, kind, steps)
         elif tol is not None:
-            nested, m, reached = search_tolerance(run, goals["tol"], kind, most)
+            nested, m, reached = search.by_tolerance(run, goals["tol"], kind, most, steps)
+        elif plateau is not None:
+            nested, m, reached = search.by_plateau(run, goals["plateau"], kind, most, steps)
         else:
-            nested, m, reached = search_plateau(run, goals["plateau"], kind, most)
-        result = _finish(run, nested, m, type(selector).__name__, reached, rng)
+            nested, m, reached = search.by_end(run, kind, most, steps)
+        result = _finish(run, nested, m, str(selector), reached, rng)
     finally:
         shown.close()
     if not reached:
-        what = f"tol={tol}" if tol is not None else f"plateau={plateau}"
+        what = f"tol={tol}" if tol is not None else f"plateau={plateau}" if plateau is not None else f"{selector}'s own end"
         warnings.warn(
             f"{what} was not reached with {result.size} atoms: the error is {result.certificate.relative_error:.3g} "
             f"(at most {result.certificate.interval[1]:.3g}). Raise max_size, or widen the bandwidth",
@@ -214,6 +230,21 @@ def compress(
             stacklevel=2,
         )
     return result
+
+
+def _steps(refine: Any, kind: str, full: KernelMean) -> int | None:
+    """The number of steps to move the atoms by: None for none, 0 where it is left to the time they take."""
+    if not isinstance(refine, bool | np.bool_ | int | np.integer):
+        raise TypeError(f"refine must be True, False or a number of steps, got {refine!r}")
+    if refine is False or refine is np.False_:
+        return None
+    if kind == weigh.OWN:
+        raise ValueError("weights='own' belong to the atoms as they were selected, refine moves them; use weights='free'")
+    if not isinstance(full.kernel, RadialKernel):
+        raise TypeError(f"refine needs a kernel with a gradient, {full.kernel!r} has none; use Gaussian, Laplacian or Student")
+    if isinstance(refine, bool | np.bool_):
+        return 0
+    return _validate.whole(refine, "refine", 1, None, "it is a number of steps, or True or False")
 
 
 def _as_mean(data: Any, kernel: Any, sample_weight: Any) -> KernelMean:
@@ -241,7 +272,7 @@ def _finish(run: Run, nested: Nested, size: int, selection: str, reached: bool, 
         mean, certificate = nested.state(size, bounds)
     with run.clock.stage("certify"):
         certificate = replace(certificate, log_density_change=log_density_change(run.full, mean, rng))
-    rows, dropped = run.rows()
+    rows, dropped = (run.atoms.rows, np.empty(0, np.int64)) if nested.kind == weigh.OWN else run.rows()
     return Compression(
         mean=mean,
         indices=None if rows is None else rows[:size],
@@ -252,5 +283,6 @@ def _finish(run: Run, nested: Nested, size: int, selection: str, reached: bool, 
         dropped=dropped,
         reached=reached,
         timings=run.clock.timings(),
+        remark=run.remark,
         _nested=nested,
     )

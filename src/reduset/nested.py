@@ -57,6 +57,7 @@ class Nested:
     mass, total : Σw and Σ|w| of f
     shares : (m,) |w| of each atom's own point
     covered : g / C at the covering radius after each atom, for as many as are known
+    own : (k,) the selector's own weights of all the atoms given, where these are meant
     """
 
     kernel: Kernel
@@ -68,14 +69,30 @@ class Nested:
     shares: Array
     covered: Array | None
     confidence: float
+    own: Array | None = None
+
+    @property
+    def atoms(self) -> Array:
+        """The atoms in order; the redundant ones are among them only where they have weights of their own."""
+        return self.span.atoms if self.own is None else self.span.given
 
     def error(self, size: int) -> Error:
         """The error of the first ``size`` atoms."""
         span = self.span
+        if self.own is not None:
+            return self._own_error(self.own, size)
         weights = span.weights(self.kind, self.mass, size)
-        excess = 0.0 if self.kind == "free" else span.excess(weights, size)
-        rest = self.residual.plus(span.energy_after(size))
-        energy = span.energy(size)
+        return self._error(weights, 0.0 if self.kind == "free" else span.excess(weights, size), size)
+
+    def _own_error(self, own: Array, size: int) -> Error:
+        """A prefix of the selector's own weights is scaled up to the weight of all: what it drops, the others take over."""
+        some = float(np.abs(own[:size]).sum())
+        weights = own[:size] * (float(np.abs(own).sum()) / some) if some > 0 and size < len(own) else own[:size]
+        return self._error(weights, self.span.excess_of_given(weights, size), int(self.span.kept[:size].sum()))
+
+    def _error(self, weights: Array, excess: float, size: int) -> Error:
+        rest = self.residual.plus(self.span.energy_after(size))
+        energy = self.span.energy(size)
         estimate, *ends = (
             float(np.sqrt((r + excess) / (energy + r))) if energy + r > 0 else (np.inf if excess > 0 else 0.0)
             for r in (rest.square, rest.low, rest.high)
@@ -102,12 +119,12 @@ class Nested:
 
     def smallest(self, tol: float) -> int | None:
         """The first size whose interval ends within tol, if any does."""
-        if self.error(self.span.size).interval[1] > tol:
+        if self.error(len(self.atoms)).interval[1] > tol:
             return None
         squares = self._squares(self.residual.high)
         if squares is not None:
             return int(np.flatnonzero(squares <= tol**2)[0]) + 1
-        low, high = 0, self.span.size  # the error falls with the size, or nearly so: halve
+        low, high = 0, len(self.atoms)  # the error falls with the size, or nearly so: halve
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if self.error(middle).interval[1] <= tol else (middle, high)
@@ -115,7 +132,7 @@ class Nested:
 
     def state(self, size: int, bounds: Promise | None = None) -> tuple[KernelMean, Certificate]:
         """The mean of the first ``size`` atoms and its certificate; bounds from the covering radii where none are given."""
-        kernel, d = self.kernel, self.span.atoms.shape[1]
+        kernel, d = self.kernel, self.atoms.shape[1]
         error = self.error(size)
         if bounds is None:
             nu = float(self.covered[size - 1]) if self.covered is not None and size <= len(self.covered) else None
@@ -140,4 +157,4 @@ class Nested:
             sup_bound=times(bound, energy) if kernel.space == "rkhs" else None,
             incoherence=times(bounds.incoherence, energy),
         )
-        return KernelMean(self.span.atoms[:size], error.weights, kernel), certificate
+        return KernelMean(self.atoms[:size], error.weights, kernel), certificate

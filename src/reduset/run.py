@@ -1,7 +1,8 @@
 """One compression on its way: the atoms so far, their κ, and the probe.
 
 Sizes of a search grow by doubling, and each step adds to the selection and to κ only what is missing: a search costs little more
-than its last step.
+than its last step. Selections that do not nest, and moved atoms, are put in the order of the energy that each adds, so that their
+prefixes are good ones.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reduset import weigh
+from reduset._engine.pursuit import order_by_energy
 from reduset._engine.threads import blocks
 from reduset._progress import Progress
 from reduset.certificate import Promise, promise
@@ -21,12 +24,11 @@ from reduset.mean import KernelMean
 from reduset.nested import Nested
 from reduset.probe import Measured, Probe, probe
 from reduset.radial import Array
+from reduset.refine import refine, steps_for, target
 from reduset.select import Selector
 from reduset.select.selection import Traversal
 
-FIRST_SIZE = 32
 ATOMS_A_STEP = 512
-NEGLIGIBLE = 0.5  # of tol²: what the measured residual may take, so that the search for the smallest prefix is sharp
 
 Rows = NDArray[np.int64]
 
@@ -52,19 +54,36 @@ class Clock:
         return self._stages | {"total": time.perf_counter() - self._begun}
 
 
+@dataclass(frozen=True)
+class Atoms:
+    """The atoms so far.
+
+    Attributes
+    ----------
+    places : (m, d)
+    rows : (m,) of the data, or None where they are new points
+    kappa : (m,) products of f with their bumps
+    order : (m,) where the traversal has each, or None where they are not its any more
+    """
+
+    places: Array
+    rows: Rows | None
+    kappa: Array
+    order: Rows | None
+
+
 class Run:
     """The state of a compression of ``full``."""
 
     def __init__(self, full: KernelMean, rng: np.random.Generator, confidence: float, progress: Progress) -> None:
         self.full, self._confidence, self._progress = full, confidence, progress
         self.clock = Clock()
-        self._select_rng, self._probe_rng = rng.spawn(2)
-        self._atoms = np.empty((0, full.dimension))
-        self._rows: Rows | None = np.empty(0, np.int64)
-        self._kappa = np.empty(0)
+        self._select_rng, self._probe_rng, self._refine_rng = rng.spawn(3)
+        self._atoms: Atoms | None = None
         self._probe: Probe | None = None
         self._span: weigh.Span | None = None
         self._traversal: Traversal | None = None  # none where the atoms were given
+        self.remark = ""
 
     @property
     def span(self) -> weigh.Span:
@@ -72,6 +91,20 @@ class Run:
         if self._span is None:
             raise RuntimeError("no atoms yet")
         return self._span
+
+    @property
+    def atoms(self) -> Atoms:
+        """The atoms so far, redundant ones included."""
+        if self._atoms is None:
+            raise RuntimeError("no atoms yet")
+        return self._atoms
+
+    @property
+    def traversal(self) -> Traversal:
+        """The selection."""
+        if self._traversal is None:
+            raise RuntimeError("the selection has not begun")
+        return self._traversal
 
     @property
     def size(self) -> int:
@@ -85,27 +118,78 @@ class Run:
 
     def grow(self, size: int) -> bool:
         """Have ``size`` atoms; False where the data has no more that are distinct."""
+        traversal = self.traversal
         with self.clock.stage("select"):
-            if self._traversal is None:
-                raise RuntimeError("the selection has not begun")
-            self._traversal.extend(size, self._progress.stage("selecting"))
-            rows = self._traversal.indices[:size]
-        fresh = rows[len(self._atoms) :]
-        self.add(np.asarray(self.full.atoms[fresh], np.float64), fresh)
-        return len(rows) == size
+            traversal.extend(size, self._progress.stage("selecting"))
+            self.remark = traversal.remark()
+            rows = traversal.indices
+            if rows is not None:
+                rows = rows[:size]
+            places = traversal.points[:size] if rows is None else np.asarray(self.full.atoms[rows], np.float64)
+        if not traversal.nested:
+            self.place(places, rows, traversal.kappa)
+        else:
+            had = Atoms(places[:0], rows if rows is None else rows[:0], np.empty(0), None) if self._atoms is None else self._atoms
+            start = len(had.places)
+            fresh = self._kappa_of(places[start:])
+            self._set(Atoms(places, rows, np.concatenate([had.kappa, fresh]), np.arange(len(places))))
+        return len(places) == size
 
-    def add(self, atoms: Array, rows: Rows | None) -> None:
-        """Take these atoms: their κ, and the span of all so far."""
+    def place(
+        self, places: Array, rows: Rows | None, kappa: Array | None = None, moved: bool = False, ordered: bool = False
+    ) -> None:
+        """Take these atoms instead of any before, in the order of the energy that each adds, or as they are."""
+        if kappa is None:
+            kappa = self._kappa_of(places)
+        order = np.arange(len(places))
+        if not ordered:
+            with self.clock.stage("weigh"):
+                order = order_by_energy(self.full.kernel.product_gram(places, places), kappa)
+        self._set(Atoms(places[order], None if rows is None else rows[order], kappa[order], None if moved else order))
+
+    def cut(self, size: int) -> None:
+        """Keep only the first ``size`` of the atoms that are kept."""
+        some = np.flatnonzero(self.span.kept)[:size]
+        now = self.atoms
+        rows, order = (None if each is None else each[some] for each in (now.rows, now.order))
+        self._set(Atoms(now.places[some], rows, now.kappa[some], order))
+
+    def _kappa_of(self, places: Array) -> Array:
         with self.clock.stage("weigh"):
             report = self._progress.stage("weighing")
-            parts = [self._kappa]
-            for a, b in blocks(len(atoms), ATOMS_A_STEP):
-                report(a, len(atoms))
-                parts.append(self.full.kernel.product_sums(self.full.atoms, self.full.weights, atoms[a:b]))
-            self._kappa = np.concatenate(parts)
-            self._atoms = np.concatenate([self._atoms, atoms])
-            self._rows = None if rows is None or self._rows is None else np.concatenate([self._rows, rows])
-            self._span = weigh.span(self.full.kernel, self._atoms, self._kappa)
+            parts = []
+            for a, b in blocks(len(places), ATOMS_A_STEP):
+                report(a, len(places))
+                parts.append(self.full.kernel.product_sums(self.full.atoms, self.full.weights, places[a:b]))
+            return np.concatenate(parts) if parts else np.empty(0)
+
+    def _set(self, atoms: Atoms) -> None:
+        with self.clock.stage("weigh"):
+            self._atoms = atoms
+            self._span = weigh.span(self.full.kernel, atoms.places, atoms.kappa)
+
+    def refine(self, kind: str, steps: int) -> Nested:
+        """Move the atoms; go back where, measured on the data with weights of this kind, they lose more than before.
+
+        ``steps`` of 0 leaves their number to the time they take.
+        """
+        before = self.nested(kind)
+        lost = before.error(self.size).relative
+        kept_atoms, kept_span = self._atoms, self._span
+        with self.clock.stage("refine"):
+            aim = target(self.full, lost**2, self.size, self._refine_rng)
+            count = steps or steps_for(aim, self.size)
+            places = refine(aim, self.span.atoms, kind, count, self._progress.stage("moving"))
+        self.place(places, None, moved=True)
+        after = self.nested(kind)
+        if (gained := after.error(self.size).relative) < lost:
+            words = f"moved by L-BFGS, {count} steps at most against {aim.words}: error {lost:.3g} before, {gained:.3g} after"
+        else:
+            self._atoms, self._span, after = kept_atoms, kept_span, before
+            words = f"not moved: {count} steps of L-BFGS against {aim.words} found nothing better"
+        chosen = self.traversal.remark() if self._traversal is not None else ""
+        self.remark = f"{chosen}; {words}" if chosen else words
+        return after
 
     def residual(self, carefully: bool) -> Measured:
         """‖f − Pf‖² for all the atoms so far."""
@@ -120,63 +204,40 @@ class Run:
 
     def rows(self) -> tuple[Rows | None, Rows]:
         """The rows of the atoms kept, and of those dropped as redundant."""
-        if self._rows is None:
+        rows, kept = self.atoms.rows, self.span.kept
+        if rows is None:
             return None, np.empty(0, np.int64)
-        return self._rows[self.span.kept], self._rows[~self.span.kept]
+        return rows[kept], rows[~kept]
 
     def nested(self, kind: str) -> Nested:
         """The family of all prefixes of the atoms so far, with a careful measurement."""
-        full, span = self.full, self.span
-        rows, _ = self.rows()
-        shares = np.zeros(span.size) if rows is None else full.magnitudes[rows]
-        radii = None if self._traversal is None else self._traversal.radii()
+        full, span, atoms = self.full, self.span, self.atoms
+        own = self._own_weights() if kind == weigh.OWN else None
+        rows = atoms.rows if atoms.rows is None or own is not None else atoms.rows[span.kept]
+        shares = np.zeros(len(atoms.places)) if rows is None else full.magnitudes[rows]
+        unmoved = self._traversal is not None and atoms.order is not None
+        radii = self.traversal.radii() if unmoved else None
         covered = None
         if radii is not None:
             # up to the first atom dropped, which leaves its surroundings uncovered
             safe = len(span.kept) if span.kept.all() else int(np.argmin(span.kept))
             covered = full.kernel.product_at(radii[:safe], full.dimension)
         total = float(full.magnitudes.sum())
-        return Nested(full.kernel, span, self.residual(True), kind, full.mass, total, shares, covered, self._confidence)
+        return Nested(full.kernel, span, self.residual(True), kind, full.mass, total, shares, covered, self._confidence, own)
+
+    def _own_weights(self) -> Array:
+        """The selector's own weights, in the order of the atoms."""
+        order = self.atoms.order
+        own = None if self._traversal is None or order is None else self._traversal.weights()
+        if own is None or order is None:
+            raise ValueError(
+                "weights='own' are those of a selector that has any (Shadow, KMeans, Herding, Thinning, Random), "
+                "for atoms that were not moved; use weights='free'"
+            )
+        return own[order]
 
     def promise(self, nested: Nested, size: int) -> Promise:
         """The a-priori bounds for the first ``size`` atoms, from one more pass over the data."""
         with self.clock.stage("certify"):
             cover = None if self._traversal is None else self._traversal.cover
-            return promise(self.full, nested.span.atoms[:size], float(nested.shares[:size].sum()), cover)
-
-
-def search_tolerance(run: Run, tol: float, kind: str, most: int) -> tuple[Nested, int, bool]:
-    """The smallest prefix whose error is certified within tol (all the atoms where none is), and whether it is."""
-    size = min(FIRST_SIZE, most)
-    while True:
-        more = run.grow(size) and size < most
-        residual = run.residual(carefully=False)
-        goal = tol**2 * (run.span.energy(run.size) + residual.square)
-        if more and residual.high > NEGLIGIBLE * goal:
-            size = min(most, max(size + 1, int(1.25 * size)) if residual.high <= goal else 2 * size)
-            continue
-        nested = run.nested(kind)
-        smallest = nested.smallest(tol)
-        if smallest is not None:
-            return nested, smallest, True
-        if not more:
-            return nested, run.size, False
-        size = min(most, 2 * size)
-
-
-def search_plateau(run: Run, epsilon: float, kind: str, most: int) -> tuple[Nested, int, bool]:
-    """The first size at which an atom adds at most epsilon of the energy added since the first (2017, Section V-B)."""
-    size = min(FIRST_SIZE, most)
-    while True:
-        more = run.grow(size) and size < most
-        span = run.span
-        if not isinstance(span, weigh.FactoredSpan):
-            raise ValueError(f"plateau works up to {weigh.CHOLESKY_UP_TO} atoms; set max_size to that or less, or use tol")
-        added = span.energies_added()
-        since = np.cumsum(added) - added[0]
-        flat = np.flatnonzero(added[1:] <= epsilon * since[1:])
-        if len(flat):
-            return run.nested(kind), int(flat[0]) + 2, True
-        if not more:  # with every distinct point an atom, nothing is left to add
-            return run.nested(kind), span.size, len(span.kept) < size or size == run.full.size
-        size = min(most, 2 * size)
+            return promise(self.full, nested.atoms[:size], float(nested.shares[:size].sum()), cover)

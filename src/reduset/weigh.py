@@ -10,6 +10,7 @@ sum_to_one             the best with the mass of f (2014, eq. 8)
 clipped                the free ones, negative ones set to 0, rescaled to the mass of f (2014, α⁽¹⁾)
 simplex_projection     the Euclidean projection of the free ones onto the simplex (2017, Section V-B)
 simplex                the best on the simplex: a quadratic program
+own                    those that the selector itself gives: counts, equal shares, a line search; not the best of anything
 =====================  ==================================================================================================
 
 All in units where every bump has norm 1. O(m³/3) up to `CHOLESKY_UP_TO` atoms, conjugate gradients of O(m²) a step beyond.
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +32,7 @@ from reduset._engine.factor import cholesky_dropping
 from reduset.radial import Array, Kernel
 
 KINDS = ("free", "sum_to_one", "clipped", "simplex_projection", "simplex")
+OWN = "own"
 CHOLESKY_UP_TO = 8000
 PRECONDITIONER_ENTRIES = 40_000_000
 CG_TOLERANCE, CG_STEPS = 1e-10, 400
@@ -40,11 +43,13 @@ class Span(ABC):
 
     Attributes
     ----------
+    given : (k, d) the atoms given, in order
     atoms : (m, d), redundant ones already dropped
     kappa : (m,) inner products of f with the atoms' bumps
     kept : mask over the atoms given, False where redundant
     """
 
+    given: Array
     atoms: Array
     kappa: Array
     kept: NDArray[np.bool_]
@@ -69,6 +74,10 @@ class Span(ABC):
     def excess(self, weights: Array, size: int) -> float:
         """‖Pf − Σ αᵢ φ(·, cᵢ)‖² for weights of the first ``size`` atoms."""
 
+    def excess_of_given(self, weights: Array, size: int) -> float:
+        """The same for weights of the first ``size`` atoms given, redundant ones included."""
+        return self.excess(weights, size)
+
 
 def span(kernel: Kernel, atoms: Array, kappa: Array) -> Span:
     """Factor the atoms' Gram matrix, or prepare to iterate where it is too large to."""
@@ -80,6 +89,7 @@ class FactoredSpan(Span):
 
     def __init__(self, kernel: Kernel, atoms: Array, kappa: Array) -> None:
         self.L, self.kept = cholesky_dropping(kernel.product_gram(atoms, atoms))
+        self._kernel, self.given = kernel, atoms
         self.atoms, self.kappa = atoms[self.kept], kappa[self.kept]
         self.y = solve_triangular(self.L, self.kappa, lower=True, check_finite=False)
 
@@ -101,15 +111,24 @@ class FactoredSpan(Span):
         gap = self.L[:size, :size].T @ weights - self.y[:size]
         return float(gap @ gap)
 
+    @cached_property
+    def _coordinates(self) -> Array:
+        """The bumps of the atoms given in the orthonormal basis of the span, (k, m): L with a row for each that was dropped."""
+        if self.kept.all():
+            return self.L
+        rows = np.empty((len(self.given), self.size))
+        rows[self.kept] = self.L
+        dropped = self._kernel.product_gram(self.atoms, self.given[~self.kept])
+        rows[~self.kept] = solve_triangular(self.L, dropped, lower=True, check_finite=False).T
+        return rows
+
+    def excess_of_given(self, weights: Array, size: int) -> float:
+        kept = int(self.kept[:size].sum())  # a redundant atom lies in the span of those before it
+        gap = weights @ self._coordinates[:size, :kept] - self.y[:kept]
+        return float(gap @ gap)
+
     def weights(self, kind: str, mass: float, size: int) -> Array:
-        L, y = self.L[:size, :size], self.y[:size]
-        if kind == "simplex":
-            return _quadratic_program(L, y, mass)
-        free = solve_triangular(L, y, lower=True, trans=1, check_finite=False)
-        if kind == "sum_to_one":
-            ones = cho_solve((L, True), np.ones(size), check_finite=False)
-            return _with_mass(free, ones, mass)
-        return _constrained(kind, free, mass)
+        return weights_from(self.L[:size, :size], self.y[:size], kind, mass)
 
     def excess_of_sum(self, mass: float) -> Array:
         """What "sum_to_one" loses beyond "free" at every prefix: (mass − 1ᵀα)² / 1ᵀK⁻¹1."""
@@ -126,7 +145,8 @@ class IterativeSpan(Span):
 
     def __init__(self, kernel: Kernel, atoms: Array, kappa: Array) -> None:
         self._kernel = kernel
-        self.atoms, self.kappa = atoms, kappa
+        self.given = self.atoms = atoms
+        self.kappa = kappa
         self.kept = np.ones(len(atoms), np.bool_)
         self._solved: dict[tuple[str, int], Array] = {}
 
@@ -184,6 +204,16 @@ class IterativeSpan(Span):
     def excess(self, weights: Array, size: int) -> float:
         gap = weights - self._solve("kappa", self.kappa[:size])
         return max(float(gap @ self._times(gap, size)), 0.0) if gap.any() else 0.0
+
+
+def weights_from(L: Array, y: Array, kind: str, mass: float) -> Array:
+    """Weights of a kind from the factor L of the atoms' Gram matrix and y = L⁻¹κ."""
+    if kind == "simplex":
+        return _quadratic_program(L, y, mass)
+    free = solve_triangular(L, y, lower=True, trans=1, check_finite=False)
+    if kind == "sum_to_one":
+        return _with_mass(free, cho_solve((L, True), np.ones(len(y)), check_finite=False), mass)
+    return _constrained(kind, free, mass)
 
 
 def _with_mass(free: Array, ones: Array, mass: float) -> Array:

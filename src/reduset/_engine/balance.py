@@ -1,7 +1,7 @@
 """The self-balancing walk of kernel halving (Dwivedi & Mackey 2021, Algorithm 1a): which of each pair of points stays.
 
-A sign is drawn for every pair so that ψ = Σ ±(k(·, x) − k(·, x′)) stays small: the closer its inner product α with the next difference
-comes to the threshold a, the surer the next sign is the opposite one.
+A sign is drawn for every pair so that ψ = Σ ±(k(·, x) − k(·, x′)) stays small: the closer its inner product α with the next
+difference comes to the threshold a, the surer the next sign is the opposite one.
 """
 
 from __future__ import annotations

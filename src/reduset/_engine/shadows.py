@@ -1,7 +1,7 @@
 """Shadows: in the order of the rows, each point not yet covered becomes a centre and covers all within a radius of it.
 
-Points are in leaves, so that a centre looks only into the boxes within its reach that still hold uncovered points. O(n·m·d) at worst;
-one float64 copy of the data.
+Points are in leaves, so that a centre looks only into the boxes within its reach that still hold uncovered points. O(n·m·d) at
+worst; one float64 copy of the data.
 """
 
 from __future__ import annotations

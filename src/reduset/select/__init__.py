@@ -33,8 +33,7 @@ __all__ = [
 ]
 
 BY_NAME: dict[str, type[Selector]] = {
-    kind.__name__.lower(): kind
-    for kind in (Auto, Cholesky, ColumnNorm, Greedy, Herding, KCenter, KMeans, Random, Shadow, Thinning)
+    kind.__name__.lower(): kind for kind in (Auto, Cholesky, ColumnNorm, Greedy, Herding, KCenter, KMeans, Random, Shadow, Thinning)
 }
 
 

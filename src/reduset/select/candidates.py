@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset.mean import KernelMean
-from reduset.select.random import Random
+from reduset.select.random import draw
 from reduset.select.selection import Indices
 from reduset.stand_in import stand_in
 
@@ -43,15 +43,12 @@ class Candidates:
 
 def candidates(mean: KernelMean, rng: np.random.Generator) -> Candidates:
     """All rows of non-zero weight, or a draw of them, with f at each."""
-    able = int(np.count_nonzero(mean.weights))
-    if able <= EVERY_UP_TO:
-        rows = np.flatnonzero(mean.weights)
-    else:
-        rows = np.sort(Random().select(mean, SOME, rng).indices)
+    every = np.count_nonzero(mean.weights) <= EVERY_UP_TO
+    rows = np.flatnonzero(mean.weights) if every else draw(mean, SOME, rng)
     points = np.asarray(mean.atoms[rows], np.float64)
     source = mean
     if mean.size * len(rows) > PAIRS:
         stand = stand_in(mean, STAND_IN_ATOMS, rng)
         source = stand.mean if stand.relative_error <= CLOSE else mean
-    values = source.kernel.product_sums(source.atoms, source.weights, points, "double" if able <= EVERY_UP_TO else "auto")
+    values = source.kernel.product_sums(source.atoms, source.weights, points, "double" if every else "auto")
     return Candidates(rows, points, values)

@@ -1,10 +1,10 @@
 """Randomly pivoted Cholesky (Chen, Epperly, Tropp & Webber 2023), by rejection (Epperly, Tropp & Webber 2024).
 
 Each atom is drawn with a chance proportional to |w|·σ², σ² the squared distance of a point's bump to the span of those chosen. The
-plain algorithm updates σ² of every point at every step, O(n·m²) with an n × m matrix. But σ² only shrinks, so an old one is an upper
-bound: draw by the bounds, compute σ² of what was drawn, and accept with the ratio of the two. The law of the atoms is the
-same. Proposals go in blocks, every one tightens its own bound, and all bounds are refreshed only when the proposals since the last
-refresh have cost as much as one. Memory O(n + m²).
+plain algorithm updates σ² of every point at every step, O(n·m²) with an n × m matrix. But σ² only shrinks, so an old one is an
+upper bound: draw by the bounds, compute σ² of what was drawn, and accept with the ratio of the two. The law of the atoms is the
+same. Proposals go in blocks, larger ones as fewer are accepted; every one tightens its own bound, and all bounds are refreshed only
+when the proposals since the last refresh have cost as much as one. Memory O(n + m²).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from reduset._engine.factor import pivot_floor
@@ -20,8 +21,10 @@ from reduset._engine.threads import blocks, run_all, single_threaded_blas
 from reduset.mean import KernelMean
 from reduset.select.selection import Indices, Report, Selector, Traversal
 
-PROPOSALS = 128
+PROPOSALS, MOST_PROPOSALS = 64, 2048
 REFRESH_ROWS = 2048
+
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ class _Pivots(Traversal):
         self._bound = np.ones(mean.size)
         self._factor = np.zeros((0, 0))  # of the atoms' Gram matrix
         self._rows: list[int] = []
+        self._block = PROPOSALS
         self._since = 0  # proposals since the last refresh
         self._exhausted = False
 
@@ -64,7 +68,7 @@ class _Pivots(Traversal):
             if report is not None:
                 report(len(self._rows), size)
 
-    def _columns(self, rows: Indices) -> np.ndarray:
+    def _columns(self, rows: Indices) -> Array:
         """L⁻¹ k(atoms, rows): the bumps of the rows in the orthonormal basis of the span."""
         atoms = self._mean.atoms[self.indices]
         gram = self._mean.kernel.product_gram(atoms, self._mean.atoms[rows])
@@ -77,33 +81,36 @@ class _Pivots(Traversal):
         if not ends[-1] > 0:
             self._exhausted = True
             return
-        drawn = np.minimum(np.searchsorted(ends, self._rng.random(PROPOSALS) * ends[-1], side="right"), self._mean.size - 1)
-        luck = self._rng.random(PROPOSALS)
-        points = self._mean.atoms[drawn]
-        residual = self._mean.kernel.product_gram(points, points)
-        columns = self._columns(drawn) if self._rows else np.empty((0, PROPOSALS))
-        residual -= columns.T @ columns
+        places = self._rng.random(self._block) * ends[-1]
+        drawn = np.minimum(np.searchsorted(ends, places, side="right"), self._mean.size - 1)
+        threshold = self._rng.random(self._block) * self._bound[drawn]
         floor = pivot_floor(len(self._rows) + PROPOSALS)
-        known = self._bound[drawn]
+        columns = self._columns(drawn) if self._rows else np.empty((0, self._block))
+        room = 1.0 - np.einsum("ij,ij->j", columns, columns)
+        self._tighten(drawn, np.where(room > floor, room, 0.0))
+        self._since += self._block
+        able = np.flatnonzero((room > floor) & (room > threshold))  # room only shrinks, so the others are out
+        if len(able) < self._block // 4:
+            self._block = min(2 * self._block, MOST_PROPOSALS)
+        self._accept(drawn[able], columns[:, able], threshold[able], floor, size - len(self._rows))
+
+    def _accept(self, drawn: Indices, columns: Array, threshold: Array, floor: float, most: int) -> None:
+        """Go through the proposals one after the other, each in sight of those accepted before it."""
+        points = self._mean.atoms[drawn]
+        residual = self._mean.kernel.product_gram(points, points) - columns.T @ columns
         accepted: list[int] = []
-        inside = np.zeros((PROPOSALS, PROPOSALS))  # row k: the direction that the k-th accepted adds, at every proposal
-        for i in range(PROPOSALS):
+        inside = np.zeros((len(drawn), len(drawn)))  # row k: the direction that the k-th accepted adds, at every proposal
+        for i in range(len(drawn)):
             room = float(residual[i, i])
-            if room <= floor or luck[i] * known[i] >= room:
+            if len(accepted) == most or not room > max(floor, threshold[i]):
                 continue
-            direction = residual[i] / np.sqrt(room)
-            inside[len(accepted)] = direction
-            residual -= np.outer(direction, direction)
+            inside[len(accepted)] = residual[i] / np.sqrt(room)
+            residual -= np.outer(inside[len(accepted)], inside[len(accepted)])
             accepted.append(i)
-            if len(self._rows) + len(accepted) == size:
-                break
-        self._since += PROPOSALS
         self._append(drawn, accepted, columns, inside)
-        room = np.maximum(np.diagonal(residual), 0.0)
-        self._tighten(drawn, np.where(room <= floor, 0.0, room))
         self._tighten(drawn[accepted], np.zeros(len(accepted)))
 
-    def _append(self, drawn: Indices, accepted: list[int], columns: np.ndarray, inside: np.ndarray) -> None:
+    def _append(self, drawn: Indices, accepted: list[int], columns: Array, inside: Array) -> None:
         done, more = len(self._rows), len(accepted)
         factor = np.zeros((done + more, done + more))
         factor[:done, :done] = self._factor
@@ -112,7 +119,7 @@ class _Pivots(Traversal):
         self._factor = factor
         self._rows.extend(int(drawn[i]) for i in accepted)
 
-    def _tighten(self, rows: Indices, bound: np.ndarray) -> None:
+    def _tighten(self, rows: Indices, bound: Array) -> None:
         self._bound[rows] = np.minimum(self._bound[rows], bound)
         self._chance[rows] = self._mean.magnitudes[rows] * self._bound[rows]
 

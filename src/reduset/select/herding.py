@@ -1,8 +1,8 @@
 """Kernel herding (Chen, Welling & Smola 2010) and its line-search form, the HERD of Cruz Cortés & Scott 2017 (Bach et al. 2012).
 
-Frank–Wolfe towards f in the convex hull of the points' bumps: each step goes from f_t a share ρ of the way towards the bump at which
-f − f_t is largest. ρ = 1/(t + 1) keeps all weights equal (plain herding), the line search takes the best ρ. A point may be met again,
-and then its weight grows; after `REPEATS` steps without a new one the next is the best of those not yet chosen, so that
+Frank–Wolfe towards f in the convex hull of the points' bumps: each step goes from f_t a share ρ of the way towards the bump at
+which f − f_t is largest. ρ = 1/(t + 1) keeps all weights equal (plain herding), the line search takes the best ρ. A point may be
+met again, and then its weight grows; after `REPEATS` steps without a new one the next is the best of those not yet chosen, so that
 any number of atoms is reached.
 
 O(n·q + q·steps) with q candidates (`candidates`), memory O(n). For signed means the hull is that of the bumps with their weights'
@@ -16,7 +16,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset import _validate
 from reduset.mean import KernelMean
 from reduset.select.candidates import candidates
 from reduset.select.selection import Indices, Report, Selector, Traversal
@@ -40,7 +39,7 @@ class Herding(Selector):
     >>> from reduset.select import Herding
     >>> f = KernelMean.from_samples(np.arange(9.0).reshape(-1, 1), kernel=Gaussian(2.0))
     >>> Herding(line_search=False).select(f, 3).indices
-    array([4, 0, 8])
+    array([4, 0, 7])
     """
 
     line_search: bool = True

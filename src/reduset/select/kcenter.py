@@ -216,7 +216,7 @@ class _Merged(Traversal):
             share *= 2
 
     def _merge(self, size: int, share: int) -> tuple[tuple[list[int], list[float]], bool]:
-        rows = [part.indices for part in self._parts]
+        rows = [np.asarray(part.indices) for part in self._parts]
         radii = [part.radii() for part in self._parts]
         # (−radius before the choice, group, how many it has chosen); a group's first atom comes before all others
         heap = [(-np.inf, k, 0) for k in range(len(rows))]

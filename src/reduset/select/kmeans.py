@@ -5,8 +5,8 @@ then sweeps of Lloyd's algorithm on the engine's nearest atoms, over a batch of 
 `MOST_ROWS`. Nested batches instead of fresh ones let the early sweeps be cheap and the late ones exact. The centres are new
 points, so a selection has no indices, and no order of its own.
 
-O(min(n, MOST_ROWS)·m·d) a sweep at worst, less where leaves can be skipped. The same seed gives the same centres whatever the number of
-threads, which scikit-learn's own sweeps do not.
+O(min(n, MOST_ROWS)·m·d) a sweep at worst, less where leaves can be skipped. The same seed gives the same centres whatever the
+number of threads, which scikit-learn's own sweeps do not.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.cluster import kmeans_plusplus
 
 from reduset._engine.leaves import Leaves, grow
 from reduset._engine.nearest import nearest
@@ -98,6 +97,8 @@ class _Clusters(Traversal):
         return [(self._points[order[:length]], np.abs(self._weights[order[:length]])) for length in lengths]
 
     def _seed(self, size: int, points: Floats, weights: Array) -> Array:
+        from sklearn.cluster import kmeans_plusplus  # heavy to import, and only this selector needs it
+
         seed = int(self._rng.integers(2**31))
         z = self._frame.apply(points)
         _, rows = kmeans_plusplus(z, min(size, len(z)), sample_weight=weights, random_state=seed, n_local_trials=1)
@@ -116,7 +117,7 @@ class _Clusters(Traversal):
 
     def weights(self) -> Array:
         owner, _ = nearest(self._points, self._centres, self._frame, SQUARED, _leaves(self._points, self._frame))
-        return np.bincount(owner, self._weights, len(self._centres))
+        return np.bincount(owner, self._weights, len(self._centres)).astype(np.float64)
 
 
 def _frame(mean: KernelMean) -> Frame:

@@ -58,3 +58,10 @@ class Clocks(Traversal):
 
     def weights(self) -> NDArray[np.float64]:
         return np.full(len(self._order), self._mass / max(len(self._order), 1))
+
+
+def draw(mean: KernelMean, count: int, rng: np.random.Generator) -> Indices:
+    """``count`` distinct rows drawn by weight, in the order of the data."""
+    clocks = Clocks(mean, mean.magnitudes, rng)
+    clocks.extend(count)
+    return np.sort(clocks.indices)

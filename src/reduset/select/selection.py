@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,12 +61,10 @@ class Traversal(ABC):
     Attributes
     ----------
     nested : whether the atoms so far stay, in their order, when more are asked for
-    ending : whether the selector decides by itself how many atoms there are
     cover : the points in leaves, where the traversal has them
     """
 
     nested: bool = True
-    ending: bool = False
     cover: Cover | None = None
 
     @abstractmethod
@@ -102,7 +100,14 @@ class Traversal(ABC):
 
 
 class Selector(ABC):
-    """Which atoms."""
+    """Which atoms.
+
+    Attributes
+    ----------
+    ending : whether it decides by itself how many atoms there are
+    """
+
+    ending: ClassVar[bool] = False
 
     @abstractmethod
     def begin(self, mean: KernelMean, rng: np.random.Generator) -> Traversal:

@@ -1,10 +1,10 @@
-"""The shadow density estimate (Kingravi, Vela & Gray 2013, Algorithm 2): a single pass that decides by itself how many atoms there are.
+"""The shadow density estimate (Kingravi, Vela & Gray 2013, Algorithm 2): a single pass that decides how many atoms there are.
 
 In the order of the rows, each point that no atom covers becomes one and covers all within bandwidth/ℓ of it: points that the kernel
 hardly tells apart. Its own weight is the mass it covers. O(n·m) as in the paper at worst, less by boxes (`_engine.shadows`).
 
-Atoms are handed out heaviest first, so that a prefix holds as much of the mass as it can. For a kernel without a bandwidth a point is
-covered where its bump is as close to the atom's as a Gaussian's is at bandwidth/ℓ: g/C above exp(−1/(2ℓ²)).
+Atoms are handed out heaviest first, so that a prefix holds as much of the mass as it can. For a kernel without a bandwidth a point
+is covered where its bump is as close to the atom's as a Gaussian's is at bandwidth/ℓ: g/C above exp(−1/(2ℓ²)).
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ class Shadow(Selector):
     """
 
     ell: float = 4.0
+    ending = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ell", _validate.positive(self.ell, "ell", "the paper advises 3 to 5"))
@@ -56,8 +57,6 @@ class Shadow(Selector):
 
 
 class _Shadows(Traversal):
-    ending = True
-
     def __init__(self, mean: KernelMean, ell: float) -> None:
         self._mean, self._ell = mean, ell
         self._rows: Indices | None = None
@@ -85,7 +84,7 @@ class _Shadows(Traversal):
                 UserWarning,
                 stacklevel=2,
             )
-        masses = np.bincount(owner, weights, len(centres))
+        masses = np.bincount(owner, weights, len(centres)).astype(np.float64)
         heaviest = np.argsort(-np.bincount(owner, np.abs(weights), len(centres)), kind="stable")
         chosen = centres[heaviest]
         return chosen if rows is None else rows[chosen], masses[heaviest]

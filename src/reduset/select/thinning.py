@@ -1,12 +1,12 @@
 """Kernel thinning (Dwivedi & Mackey 2021) inside the recursion of Compress++ (Shetty, Dwivedi & Mackey 2022).
 
-Halving keeps one of each pair of points by a self-balancing walk, so that the kept half has nearly the mean of the whole: an error of
-order 1/m instead of the 1/√m of a random draw, with equal weights. It costs the square of its input, so it is applied to small parts:
-four compressed quarters are put together and halved, up the recursion, until `m·2^g` points are left; these are halved g times more,
-and each of the m that remain is then swapped for the best point in its place.
+Halving keeps one of each pair of points by a self-balancing walk, so that the kept half has nearly the mean of the whole: an error
+of order 1/m instead of the 1/√m of a random draw, with equal weights. It costs the square of its input, so it is applied to small
+parts: four compressed quarters are put together and halved, up the recursion, until `m·2^g` points are left; these are halved g
+times more, and each of the m that remain is then swapped for the best point in its place.
 
-m·2^r rows go in, as many as there are (drawn by weight where weights differ, systematically, so that a row of twice the weight comes
-twice). O(n·m) kernel evaluations and less, O(n + m²) memory. No order of its own.
+m·2^r rows go in, as many as there are (drawn by weight where weights differ, systematically, so that a row of twice the weight
+comes twice). O(n·m) kernel evaluations and less, O(n + m²) memory. No order of its own.
 """
 
 from __future__ import annotations

@@ -1,0 +1,61 @@
+"""Greedy choice by energy: always the bump that explains most of what is left of f once it is made orthogonal to those chosen.
+
+With F the candidates' bumps in the orthonormal basis chosen so far, r what is left of f at each candidate and σ² the squared
+distance of each to the span, the next is the one of the largest r²/σ². O(q·j) for the j-th of q candidates, memory O(q·m).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reduset._engine.factor import pivot_floor
+
+Array = NDArray[np.float64]
+
+
+class Pursuit:
+    """A pursuit that can be continued.
+
+    Parameters
+    ----------
+    values : (q,) products of f with the candidates' bumps, each of norm 1
+    row : the products of one candidate with all, (q,)
+    """
+
+    def __init__(self, values: Array, row: Callable[[int], Array]) -> None:
+        self._row = row
+        self._left = np.array(values)
+        self._room = np.ones(len(values))
+        self._basis = np.empty((min(64, len(values)), len(values)))  # row j: the j-th direction at every candidate
+        self.chosen: list[int] = []
+
+    def choose(self) -> bool:
+        """Choose one more; False where no candidate adds a direction."""
+        done = len(self.chosen)
+        floor = pivot_floor(done + 1)
+        able = self._room > floor
+        if not able.any():
+            return False
+        best = int(np.argmax(np.where(able, np.square(self._left) / np.maximum(self._room, floor), -1.0)))
+        if done == len(self._basis):
+            self._basis = np.concatenate([self._basis, np.empty_like(self._basis)])
+        root = float(np.sqrt(self._room[best]))
+        direction = (self._row(best) - self._basis[:done, best] @ self._basis[:done]) / root
+        self._left -= (self._left[best] / root) * direction
+        self._room -= np.square(direction)
+        self._room[best] = 0.0  # it is in the span now, whatever rounding says
+        self._basis[done] = direction
+        self.chosen.append(best)
+        return True
+
+
+def order_by_energy(gram: Array, values: Array) -> NDArray[np.int64]:
+    """All of the bumps in the order in which a pursuit chooses them, the redundant ones last."""
+    pursuit = Pursuit(values, lambda k: gram[k])
+    while len(pursuit.chosen) < len(values) and pursuit.choose():
+        pass
+    rest = np.setdiff1d(np.arange(len(values)), pursuit.chosen)
+    return np.concatenate([np.array(pursuit.chosen, dtype=np.int64), rest])
