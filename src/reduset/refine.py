@@ -5,11 +5,18 @@ For places c the best weights α(c) are known in closed form, so the weights are
     E(c) = ‖f − f_m‖² − ‖f‖² = αᵀKα − 2αᵀκ,        ∂E/∂c_l = −2 α_l ∇r(c_l),
 
 the weights' own dependence on c drops out because they are optimal (the envelope theorem), for free weights as for those with a
-given mass or on the simplex. K carries a ridge of rounding size, so that atoms may meet: a ridge costs nothing, and a duplicate
-then is one atom with its weight shared.
+given mass or on the simplex. K carries a ridge of rounding size, so that atoms may meet: it costs nothing, and two that have met
+share one weight.
 
-A step costs O(N·m·d + m³/3) for a target of N atoms: the mean itself where it is small, a stand-in where a good one exists, and all
-of the data otherwise.
+A step on the data costs O(n·m·d + m³/3). Where n is large the steps go in rounds, each on a model: a stand-in of N atoms (a larger
+compression) for f, corrected to first order by one pass over the data at the round's start,
+
+    κ_l(c) ≈ κ_l^N(c) + [κ_l − κ_l^N](c⁰) + ∇[κ_l − κ_l^N](c⁰)·(c_l − c_l⁰),
+
+so that value and gradient at the start of a round are those of the data, whatever the stand-in is worth, and a place where the
+rounds come to rest is a stationary point of the true error. Moves within a round are bounded, and a round that ends higher on the
+data than it began is undone and repeated with a tighter bound. Where the stand-in is too coarse for that (a small bandwidth), all
+steps go on the data.
 """
 
 from __future__ import annotations
@@ -34,113 +41,174 @@ from reduset.weigh import weights_from
 
 Array = NDArray[np.float64]
 Report = Callable[[int, int], None]
+Slopes = Callable[[Array], tuple[Array, Array]]
 
-SECONDS = 1.0  # what the steps may take, by the estimates of `effort`, where their number is not given
-FEWEST_STEPS, MOST_STEPS = 12, 300
+SECONDS = 0.8  # what the steps may take, by the estimates of `effort`, where their number is not given
+FEWEST_STEPS, MOST_STEPS = 12, 200
 MEMORY = 20  # of L-BFGS, in steps
-SMALL = 8192  # a mean of so many atoms is its own target
+SMALL = 8192  # rows up to which every step sees the data
 STAND_IN_ATOMS = 2048
-MUCH_CLOSER = 0.03  # a target's error over the start's, squared: what is left is then the target's fault to a few percent
-COARSE = 1e-5  # squared relative error above which single precision tells the steps apart
+ROUNDS = 5
+CLOSE = 0.05  # share of κ that a stand-in may lack: beyond, its curvature means nothing
+COARSE = 1e-4  # squared relative error above which single precision tells the steps apart
 
 
 @dataclass(frozen=True)
-class Target:
-    """What the atoms are fitted to, and how it is summed."""
+class Moved:
+    """Atoms that have been moved, their products with f, and in words how that was done."""
 
-    mean: KernelMean
-    precision: Precision
+    places: Array
+    kappa: Array
     words: str
 
 
-def target(mean: KernelMean, start: float, size: int, rng: np.random.Generator) -> Target:
-    """The mean, or a smaller one much closer to it than the atoms are at the start, of squared relative error ``start``."""
-    if mean.size <= SMALL:
-        return Target(mean, "double", "the data")
-    stand = stand_in(mean, max(STAND_IN_ATOMS, 4 * size), rng)
-    if stand.relative_error**2 <= MUCH_CLOSER * start:
-        return Target(stand.mean, "double", f"a compression of {stand.mean.size:,} atoms")
-    return Target(mean, "auto" if start > COARSE else "double", "the data")
-
-
-def steps_for(target: Target, size: int) -> int:
-    """How many steps fit into the time for them."""
-    n, d = target.mean.size, target.mean.dimension
-    share = 1.0 if target.precision == "double" else 0.5
-    price = share * effort.of_slopes(n, size, d) + effort.of_slopes(size, size, d) + effort.of_factor(size)
-    return int(np.clip(SECONDS / price, FEWEST_STEPS, MOST_STEPS))
-
-
-def refine(target: Target, atoms: Array, kind: str, steps: int, report: Report | None = None) -> Array:
-    """The atoms after ``steps`` steps of L-BFGS on the error at the best weights of a kind.
+def refine(
+    full: KernelMean,
+    atoms: Array,
+    kind: str,
+    lost: float,
+    steps: int,
+    rng: np.random.Generator,
+    report: Report | None = None,
+) -> Moved:
+    """The atoms after at most ``steps`` steps of L-BFGS on the error at the best weights of a kind.
 
     Parameters
     ----------
     atoms : (m, d)
     kind : of the weights; "clipped" and "simplex_projection" are fitted as "simplex", which they approximate
+    lost : the squared relative error at the start
+    steps : 0 for as many as take `SECONDS`
     """
-    kernel = target.mean.kernel
+    kernel = full.kernel
     if not isinstance(kernel, RadialKernel):
         raise TypeError(f"refine moves atoms along gradients, which {kernel!r} does not have; use Gaussian, Laplacian or Student")
-    problem = _Problem(target, kernel, atoms, kind)
-    done = 0
+    precision: Precision = "auto" if lost > COARSE else "double"
+    shown = _Counter(report)
+    problem = _Problem(kernel, kind, full.mass, len(atoms), shown)
 
-    def count(_: Array) -> None:
-        nonlocal done
-        done += 1
-        if report is not None:
-            report(done, steps)
+    def on_data(places: Array) -> tuple[Array, Array]:
+        return kernel.product_slopes(full.atoms, full.weights, places, precision)
 
-    minimize(
-        problem.value,
-        np.zeros(atoms.size),
-        jac=True,
-        method="L-BFGS-B",
-        callback=count,
-        options={"maxiter": steps, "maxfun": 2 * steps, "maxcor": MEMORY, "ftol": 0.0, "gtol": 0.0},
-    )
-    return problem.best
+    with single_threaded_blas():  # for results that do not depend on the number of threads; the products here are small
+        if full.size > SMALL:
+            model = stand_in(full, STAND_IN_ATOMS, rng)
+            first = on_data(atoms)
+            if np.abs(_lacking(kernel, model, atoms, first)[0]).sum() <= CLOSE * np.abs(first[0]).sum():
+                shown.total = steps or _steps_within_time(model, len(atoms))
+                return _in_rounds(problem, model, on_data, atoms, first, shown.total)
+        shown.total = steps or _steps_within_time(full, len(atoms))
+        places, kappa = problem.descend(on_data, atoms, shown.total)
+        return Moved(places, kappa, f"{shown.total} steps at most")
+
+
+def _in_rounds(
+    problem: _Problem, model: KernelMean, on_data: Slopes, atoms: Array, first: tuple[Array, Array], count: int
+) -> Moved:
+    """Rounds of steps on the model, each set right by the data where it starts."""
+    rounds = min(ROUNDS, count)
+    bound = 1 / np.sqrt(atoms.shape[1])
+    best, slopes = atoms, first
+    least = problem.error(atoms, first[0])
+    for _ in range(rounds):
+        lacking = _lacking(problem.kernel, model, best, slopes)
+        places, _ = problem.descend(_corrected(problem.kernel, model, best, *lacking), best, -(-count // rounds), bound)
+        found = on_data(places)
+        error = problem.error(places, found[0])
+        if error < least:
+            best, slopes, least = places, found, error
+        else:
+            bound /= 4
+    words = f"{count} steps at most on a compression of {model.size:,} atoms, set right by the data {rounds} times"
+    return Moved(best, slopes[0], words)
+
+
+def _steps_within_time(model: KernelMean, size: int) -> int:
+    n, d = model.size, model.dimension
+    price = effort.of_slopes(n, size, d) + effort.of_slopes(size, size, d) + effort.of_factor(size)
+    return int(np.clip(SECONDS / price, FEWEST_STEPS, MOST_STEPS))
+
+
+def _lacking(kernel: RadialKernel, model: KernelMean, places: Array, slopes: tuple[Array, Array]) -> tuple[Array, Array]:
+    """What the model lacks, in value and in gradient, of what the data say at these places."""
+    value, gradient = kernel.product_slopes(model.atoms, model.weights, places)
+    return slopes[0] - value, slopes[1] - gradient
+
+
+def _corrected(kernel: RadialKernel, model: KernelMean, start: Array, lacking: Array, steeper: Array) -> Slopes:
+    """The model's κ and its gradient, corrected to first order about the start."""
+
+    def slopes(places: Array) -> tuple[Array, Array]:
+        value, gradient = kernel.product_slopes(model.atoms, model.weights, places)
+        return value + lacking + np.einsum("ij,ij->i", steeper, places - start), gradient + steeper
+
+    return slopes
+
+
+class _Counter:
+    """Steps done, over all rounds."""
+
+    def __init__(self, report: Report | None) -> None:
+        self._report, self._done, self.total = report, 0, 0
+
+    def __call__(self, _: Array) -> None:
+        self._done += 1
+        if self._report is not None:
+            self._report(min(self._done, self.total), self.total)
 
 
 class _Problem:
-    """E and its gradient in moves from the start, in bandwidths; the best places seen are kept."""
+    """E and its gradient for one kernel and kind of weights."""
 
-    def __init__(self, target: Target, kernel: RadialKernel, atoms: Array, kind: str) -> None:
-        self._target, self._kernel, self._start = target, kernel, atoms
+    def __init__(self, kernel: RadialKernel, kind: str, mass: float, size: int, count: Callable[[Array], None]) -> None:
+        self.kernel, self._mass, self._count = kernel, mass, count
         self._kind = kind if kind in ("free", "sum_to_one") else "simplex"
-        # moves are in the kernel's own coordinates, in which all directions matter alike
-        matrix = kernel.plain_frame(atoms).matrix
-        self._to_data = 1.0 / matrix if isinstance(matrix, float) else np.linalg.inv(matrix)
-        self._ridge = pivot_floor(len(atoms))
-        self._unit = 0.0
-        self._least = np.inf
-        self.best = atoms
+        self._ridge = pivot_floor(size)
 
-    def _places(self, moves: Array) -> Array:
-        moves = moves.reshape(self._start.shape)
-        return self._start + (moves * self._to_data if isinstance(self._to_data, float) else moves @ self._to_data)
-
-    def value(self, moves: Array) -> tuple[float, Array]:
-        target, kernel = self._target.mean, self._kernel
-        places = self._places(moves)
-        kappa, uphill = kernel.product_slopes(target.atoms, target.weights, places, self._target.precision)
-        gram = kernel.product_gram(places, places)
+    def _weigh(self, places: Array, kappa: Array) -> tuple[float, Array]:
+        """E and the best weights; the ridge is part of both."""
+        gram = self.kernel.product_gram(places, places)
         gram[np.diag_indices(len(gram))] += self._ridge
-        alpha = self._weights(gram, kappa)
-        _, own = kernel.product_slopes(places, alpha, places)
-        error = float(alpha @ (gram @ alpha) - 2 * (alpha @ kappa))
-        if self._unit == 0:
-            self._unit = 1 / max(abs(error), np.finfo(np.float64).tiny)
-        if error < self._least:
-            self._least, self.best = error, places
-        slope = -2 * alpha[:, None] * (uphill - own)
-        slope = slope * self._to_data if isinstance(self._to_data, float) else slope @ self._to_data.T
-        return error * self._unit, (slope * self._unit).ravel()
-
-    def _weights(self, gram: Array, kappa: Array) -> Array:
-        with single_threaded_blas():  # results must not depend on the number of threads
-            factor, failed = dpotrf(gram, lower=1, clean=1)
+        factor, failed = dpotrf(gram, lower=1, clean=1)
         if failed:
-            return np.zeros(len(kappa))  # no step goes here: E is then 0, above the start's
+            return 0.0, np.zeros(len(kappa))  # no step goes here: the start's is below
         y = solve_triangular(factor, kappa, lower=True, check_finite=False)
-        return weights_from(factor, y, self._kind, self._target.mean.mass)
+        alpha = weights_from(factor, y, self._kind, self._mass)
+        gap = factor.T @ alpha - y
+        return float(gap @ gap - y @ y), alpha
+
+    def error(self, places: Array, kappa: Array) -> float:
+        return self._weigh(places, kappa)[0]
+
+    def descend(self, slopes: Slopes, start: Array, steps: int, bound: float | None = None) -> tuple[Array, Array]:
+        """The best places seen in ``steps`` steps from the start, no coordinate moved by more than the bound; and their κ."""
+        # moves are in the kernel's own coordinates, in which all directions matter alike
+        matrix = self.kernel.plain_frame(start).matrix
+        to_data = np.linalg.inv(np.atleast_2d(matrix))
+        unit, least, best = 0.0, np.inf, (start, np.empty(0))
+
+        def stretched(moves: Array, map_: Array) -> Array:
+            return moves * map_[0, 0] if map_.size == 1 else moves @ map_
+
+        def value(moves: Array) -> tuple[float, Array]:
+            nonlocal unit, least, best
+            places = start + stretched(moves.reshape(start.shape), to_data)
+            kappa, uphill = slopes(places)
+            error, alpha = self._weigh(places, kappa)
+            if unit == 0:
+                unit = 1 / max(abs(error), np.finfo(np.float64).tiny)
+            if error < least:
+                least, best = error, (places, kappa)
+            _, own = self.kernel.product_slopes(places, alpha, places)
+            return error * unit, stretched(-2 * unit * alpha[:, None] * (uphill - own), to_data.T).ravel()
+
+        minimize(
+            value,
+            np.zeros(start.size),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=None if bound is None else [(-bound, bound)] * start.size,
+            callback=self._count,
+            options={"maxiter": steps, "maxfun": 2 * steps, "maxcor": MEMORY, "ftol": 0.0, "gtol": 0.0},
+        )
+        return best

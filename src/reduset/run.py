@@ -24,7 +24,7 @@ from reduset.mean import KernelMean
 from reduset.nested import Nested
 from reduset.probe import Measured, Probe, probe
 from reduset.radial import Array
-from reduset.refine import refine, steps_for, target
+from reduset.refine import refine
 from reduset.select import Selector
 from reduset.select.selection import Traversal
 
@@ -177,16 +177,15 @@ class Run:
         lost = before.error(self.size).relative
         kept_atoms, kept_span = self._atoms, self._span
         with self.clock.stage("refine"):
-            aim = target(self.full, lost**2, self.size, self._refine_rng)
-            count = steps or steps_for(aim, self.size)
-            places = refine(aim, self.span.atoms, kind, count, self._progress.stage("moving"))
-        self.place(places, None, moved=True)
+            report = self._progress.stage("moving")
+            found = refine(self.full, self.span.atoms, kind, lost**2, steps, self._refine_rng, report)
+        self.place(found.places, None, moved=True)
         after = self.nested(kind)
         if (gained := after.error(self.size).relative) < lost:
-            words = f"moved by L-BFGS, {count} steps at most against {aim.words}: error {lost:.3g} before, {gained:.3g} after"
+            words = f"moved by L-BFGS, {found.words}: error {lost:.3g} before, {gained:.3g} after"
         else:
             self._atoms, self._span, after = kept_atoms, kept_span, before
-            words = f"not moved: {count} steps of L-BFGS against {aim.words} found nothing better"
+            words = f"not moved: L-BFGS, {found.words}, found nothing better"
         chosen = self.traversal.remark() if self._traversal is not None else ""
         self.remark = f"{chosen}; {words}" if chosen else words
         return after

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset._engine.factor import pivot_floor
+from reduset._engine.threads import single_threaded_blas
 
 Array = NDArray[np.float64]
 
@@ -33,7 +34,7 @@ class Pursuit:
         self.chosen: list[int] = []
 
     def choose(self) -> bool:
-        """Choose one more; False where no candidate adds a direction."""
+        """Choose one more; False where no candidate adds a direction. Call it with BLAS held to one thread."""
         done = len(self.chosen)
         floor = pivot_floor(done + 1)
         able = self._room > floor
@@ -55,7 +56,8 @@ class Pursuit:
 def order_by_energy(gram: Array, values: Array) -> NDArray[np.int64]:
     """All of the bumps in the order in which a pursuit chooses them, the redundant ones last."""
     pursuit = Pursuit(values, lambda k: gram[k])
-    while len(pursuit.chosen) < len(values) and pursuit.choose():
-        pass
+    with single_threaded_blas():
+        while len(pursuit.chosen) < len(values) and pursuit.choose():
+            pass
     rest = np.setdiff1d(np.arange(len(values)), pursuit.chosen)
     return np.concatenate([np.array(pursuit.chosen, dtype=np.int64), rest])

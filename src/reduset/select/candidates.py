@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from reduset.mean import KernelMean
 from reduset.select.random import draw
 from reduset.select.selection import Indices
-from reduset.stand_in import stand_in
+from reduset.stand_in import distance_from, stand_in
 
 EVERY_UP_TO = 8192
 SOME = 4096
@@ -48,7 +48,7 @@ def candidates(mean: KernelMean, rng: np.random.Generator) -> Candidates:
     points = np.asarray(mean.atoms[rows], np.float64)
     source = mean
     if mean.size * len(rows) > PAIRS:
-        stand = stand_in(mean, STAND_IN_ATOMS, rng)
-        source = stand.mean if stand.relative_error <= CLOSE else mean
+        smaller = stand_in(mean, STAND_IN_ATOMS, rng)
+        source = smaller if distance_from(mean, smaller, rng) <= CLOSE else mean
     values = source.kernel.product_sums(source.atoms, source.weights, points, "double" if every else "auto")
     return Candidates(rows, points, values)

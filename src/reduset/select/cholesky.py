@@ -92,7 +92,8 @@ class _Pivots(Traversal):
         able = np.flatnonzero((room > floor) & (room > threshold))  # room only shrinks, so the others are out
         if len(able) < self._block // 4:
             self._block = min(2 * self._block, MOST_PROPOSALS)
-        self._accept(drawn[able], columns[:, able], threshold[able], floor, size - len(self._rows))
+        if len(able):
+            self._accept(drawn[able], columns[:, able], threshold[able], floor, size - len(self._rows))
 
     def _accept(self, drawn: Indices, columns: Array, threshold: Array, floor: float, most: int) -> None:
         """Go through the proposals one after the other, each in sight of those accepted before it."""

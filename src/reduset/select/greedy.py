@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reduset._engine.pursuit import Pursuit
+from reduset._engine.threads import single_threaded_blas
 from reduset.mean import KernelMean
 from reduset.select.candidates import candidates
 from reduset.select.selection import Indices, Report, Selector, Traversal
@@ -43,9 +44,10 @@ class _Pursuit(Traversal):
         self._pursuit = Pursuit(found.values, lambda k: mean.kernel.product_gram(found.points[k : k + 1], found.points)[0])
 
     def extend(self, size: int, report: Report | None = None) -> None:
-        while len(self._pursuit.chosen) < size and self._pursuit.choose():
-            if report is not None:
-                report(len(self._pursuit.chosen), size)
+        with single_threaded_blas():
+            while len(self._pursuit.chosen) < size and self._pursuit.choose():
+                if report is not None:
+                    report(len(self._pursuit.chosen), size)
 
     @property
     def indices(self) -> Indices:
