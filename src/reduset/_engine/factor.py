@@ -3,6 +3,9 @@
 K = L Lᵀ without pivoting, so that the leading block factors the first atoms and one factorisation serves every prefix. An
 atom whose pivot (the squared distance of its bump to the span of those before it) vanishes to rounding carries no new
 direction: it is dropped and named, where an ordinary Cholesky would stop or divide by noise. O(m³/3), most of it in BLAS.
+
+A pivot just above the rounding is itself half noise, and many of them in a row let L⁻¹ grow without limit, and with it any weights.
+So the norm of L⁻¹ is estimated, and where rounding times its square could reach the size of the result, the floor is raised.
 """
 
 from __future__ import annotations
@@ -10,12 +13,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dpotrf
+from scipy.linalg.lapack import dpotrf, dtrcon
 
 from reduset._engine.compiled import compiled
 from reduset._engine.threads import single_threaded_blas
 
 BLOCK = 64
+GROWTH = 0.1
+COARSEST = 1e-6  # no floor is raised beyond
 
 
 def pivot_floor(size: int) -> float:
@@ -34,8 +39,25 @@ def cholesky_dropping(K: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDAr
     floor = pivot_floor(m)
     with single_threaded_blas():  # a busy machine makes several threads slower, and results must not depend on them
         plain, failed = dpotrf(K, lower=1, clean=1)
-    if failed == 0 and np.min(np.diagonal(plain)) ** 2 > floor:
-        return plain, np.ones(m, np.bool_)
+        if failed == 0 and np.min(np.diagonal(plain)) ** 2 > floor and _growth(plain) <= GROWTH:
+            return plain, np.ones(m, np.bool_)
+        while True:
+            L, kept = _dropping(K, floor)
+            if _growth(L) <= GROWTH or floor > COARSEST:
+                return L, kept
+            floor *= 8
+
+
+def _growth(L: NDArray[np.float64]) -> float:
+    """ε‖L⁻¹‖², about: what rounding of K may do to the weights, relative to them."""
+    reciprocal, _ = dtrcon(L, norm="1", uplo="L")
+    norm = float(np.abs(L).sum(axis=0).max())
+    return float(np.finfo(np.float64).eps) / len(L) / max(reciprocal * norm, 1e-150) ** 2
+
+
+def _dropping(K: NDArray[np.float64], floor: float) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """The factor with every row and column left out whose pivot is at most ``floor``."""
+    m = len(K)
     L = np.zeros((m, m))
     kept = np.ones(m, np.bool_)
     for start in range(0, m, BLOCK):

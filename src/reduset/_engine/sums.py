@@ -31,6 +31,7 @@ BLAS_ROWS = 256
 SINGLE_REACH = 128.0  # float32 coordinates beyond this, over the steepness of the profile, no longer give 1e-5
 BLAS_REACH = {np.float32: 8.0, np.float64: 1e3}  # |z|² · slope beyond this cancels in |z|² + |q|² − 2 z·q
 SINGLE_FLOOR = 1e-7  # of Σ|w|: below, the depths are large and float32 rounds them too coarsely
+WORTH_SHARING = 1 << 18  # entries of a matrix: below, starting threads costs more than they save
 FEW_PAIRS = 1 << 22  # where double costs nothing that a person would notice
 
 _Tile = Callable[..., None]
@@ -183,5 +184,8 @@ def gram(points: Floats, others: Floats, frame: Frame, profile: Profile) -> NDAr
     """The matrix φ(xᵢ, yⱼ), (n, m) in float64: for the atoms, never for the data."""
     out = np.empty((len(points), len(others)))
     Z = np.ascontiguousarray(frame.apply(others).T)
+    if out.size <= WORTH_SHARING:
+        gram_rows(frame.apply(points), Z, *profile.arguments, out)
+        return out
     run_all([partial(gram_rows, frame.apply(points[a:b]), Z, *profile.arguments, out[a:b]) for a, b in blocks(len(points), 64)])
     return out

@@ -22,6 +22,7 @@ from reduset.mean import KernelMean
 from reduset.select.selection import Indices, Report, Selector, Traversal
 
 PROPOSALS, MOST_PROPOSALS = 64, 2048
+TOGETHER = 128  # proposals gone through one after the other in one block
 REFRESH_ROWS = 2048
 
 Array = NDArray[np.float64]
@@ -92,6 +93,7 @@ class _Pivots(Traversal):
         able = np.flatnonzero((room > floor) & (room > threshold))  # room only shrinks, so the others are out
         if len(able) < self._block // 4:
             self._block = min(2 * self._block, MOST_PROPOSALS)
+        able = able[:TOGETHER]  # what would come after is drawn again: draws are independent, so their law is the same
         if len(able):
             self._accept(drawn[able], columns[:, able], threshold[able], floor, size - len(self._rows))
 
