@@ -115,11 +115,11 @@ rounding and tie. Columns are standardised (constant ones dropped), images of di
 half of the rows.
 
 Time is that of a warm run of one method: for ours the whole of `compress` with its certificate, for peers the choice of atoms
-and, with optimal weights (K⁻¹κ, computed by us for all), those too. Nobody's time holds the bandwidth rule, reading or copying. A
-run may take 60 s. Methods whose cost is n² are not run above 10,000 rows; coreax has map-reduce (for herding) and Compress++ (for
-thinning) in their place. goodpoints halves, so it is given a random subset of as many rows as its halving takes to end at m:
-between a half and all of them. Its Compress++ is put together from the library's own two steps, with a number of bins that makes
-any m possible.
+and, with optimal weights (K⁻¹κ, computed by us for all: by Cholesky, and where that drops atoms as redundant also by eigenvalues,
+the better of the two), those too. Nobody's time holds the bandwidth rule, reading or copying. A run may take 60 s. Methods whose
+cost is n² are not run above 10,000 rows; coreax has map-reduce (for herding) and Compress++ (for thinning) in their place.
+goodpoints halves, so it is given a random subset of as many rows as its halving takes to end at m: between a half and all of
+them. Its Compress++ is put together from the library's own two steps, with a number of bins that makes any m possible.
 
 Peers: {versions}. Measured on: {machine}."""
 

@@ -13,7 +13,7 @@ from sklearn.metrics import pairwise_distances_argmin_min
 
 import peer_data
 from harness import seconds, table, verdict
-from peers import evaluator, optimal_weights
+from peers import evaluator, weigh_optimally
 from reduset import Gaussian, KernelMean, bandwidth
 from reduset.select import Cholesky, KMeans, Shadow, Thinning
 from reduset.select.selection import Selector
@@ -101,8 +101,7 @@ def quality(measure: str, mean: KernelMean, relative: Callable, atoms: np.ndarra
         return float(np.square(pairwise_distances_argmin_min(mean.atoms, atoms)[1]).sum())
     if measure == "error, equal weights":
         return relative(atoms, np.full(len(atoms), 1 / len(atoms)), size)
-    kept, weights, _ = optimal_weights(mean, atoms)
-    return relative(kept, weights, size)
+    return weigh_optimally(mean, relative, atoms, size).error
 
 
 def run() -> str:
