@@ -64,11 +64,10 @@ class Worker:
         return worker
 
     def load(self, X: np.ndarray) -> None:
-        """Use this cloud from now on."""
+        """Use this cloud from now on, in a fresh process: what libraries keep of the last one must not fill the memory."""
+        self.stop()
         self._cloud = Path(self._folder.name) / "cloud.npy"
         np.save(self._cloud, X)
-        if self._process is not None:
-            self._ask({"load": str(self._cloud)}, START_UP)
 
     def run(self, method: str, size: int, bandwidth: float, limit: float) -> tuple[np.ndarray, np.ndarray | None, float]:
         """Atoms, weights (None where the method has none of its own) and seconds of one run."""
