@@ -3,10 +3,10 @@
 Runs in an environment of the peers' own and imports no reduset. It is driven over its standard input and output (`serve`), one
 timed run a request; who asks decides what is a warm-up and what counts. `--check` compares the kernels with exp(−r²/2h²).
 
-The settings are the best reasonable ones found by trying:
+The settings are the best reasonable ones found by trying a few, on banana and on cytometry alone:
 
 - goodpoints thins with the target kernel in both of its steps, as its own Compress++ does, and keeps every row at most once,
-  which costs nothing with equal weights and saves atoms with optimal ones. It halves, so that m atoms come from m·2^k rows only:
+  which changed little with equal weights and saves atoms with optimal ones. It halves, so that m atoms come from m·2^k rows only:
   a random subset of as many rows as there are, in random order. Its Compress++ gives powers of two only. The same two calls that
   it is made of (compress the bins, thin what is left) give every size when the number of bins is m·2^j. The oversampling g is the
   largest up to 4 whose last step stays affordable.
@@ -157,7 +157,7 @@ def coreax_thinning(cloud: Cloud, size: int, h: float) -> np.ndarray:
 
     n = len(cloud.X)
     order = np.random.default_rng(0).permutation(n)  # it halves the first rows, so these must be like the others
-    # the kernel itself in place of its square root: the same rows came out, and the root's scale leaves float32 in many dimensions
+    # the kernel itself in place of its square root, whose scale leaves float32 in many dimensions; on banana errors were the same
     k = _kernel(h)
     solver = KernelThinning(size, kernel=k, sqrt_kernel=k, random_key=jax.random.key(0), delta=1 / (n * np.log(np.log(n))))
     return order[np.asarray(_compiled()(solver, cloud.for_coreax("float32", order)))]
