@@ -1,9 +1,10 @@
-# Each target sets up its own .venv; nothing else on the machine is touched.
+# Each target sets up its own .venv (the peers of the comparison live in .venv-peers); nothing else on the machine is touched.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PEERS := .venv-peers
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench peers clean
 
 $(VENV)/dev.stamp: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -19,6 +20,11 @@ $(VENV)/bench.stamp: $(VENV)/dev.stamp
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[bench]"
 	touch $@
 
+$(PEERS)/peers.stamp: benchmarks/peers-requirements.txt
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	touch $@
+
 demo: $(VENV)/demo.stamp
 	$(BIN)/python examples/photograph.py
 
@@ -30,9 +36,13 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(VENV)/bench.stamp
+bench: $(VENV)/bench.stamp $(PEERS)/peers.stamp
 	$(BIN)/python benchmarks/run.py
 
+peers: $(VENV)/bench.stamp $(PEERS)/peers.stamp
+	$(BIN)/python benchmarks/peers.py
+	$(BIN)/python benchmarks/peers.py --summary
+
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -13,7 +13,16 @@ from pathlib import Path
 
 from harness import machine
 
-SECTIONS = ("farthest_first", "kernel_sums", "whole_compression", "growth", "start_up", "certificate")
+SECTIONS = (
+    "farthest_first",
+    "kernel_sums",
+    "whole_compression",
+    "growth",
+    "start_up",
+    "certificate",
+    "selector_speed",
+    "peers",
+)
 RESULTS = Path(__file__).with_name("RESULTS.md")
 HEAD = """# Results
 

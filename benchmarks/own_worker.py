@@ -1,0 +1,29 @@
+"""Our side of the comparison with peers: compress by any selector, served the way the peers are (see `peer_worker`).
+
+A method is `reduset-` and the name of a selector, such as `reduset-kcenter`, or `reduset-auto+refine` to have the atoms moved.
+What is timed is the whole call of `compress`, certificate included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from peer_worker import Cloud, serve
+from reduset import Gaussian, compress
+
+
+def find(name: str) -> Callable[[Cloud, int, float], tuple[np.ndarray, np.ndarray]]:
+    select, _, refine = name.removeprefix("reduset-").partition("+")
+    options = {refine: True} if refine else {}
+
+    def run(cloud: Cloud, size: int, h: float) -> tuple[np.ndarray, np.ndarray]:
+        mean = compress(cloud.X, kernel=Gaussian(h), size=size, select=select, rng=0, **options).mean
+        return np.asarray(mean.atoms, np.float64), np.asarray(mean.weights, np.float64)
+
+    return run
+
+
+if __name__ == "__main__":
+    serve(find, ("numpy", "numba"))
