@@ -13,7 +13,20 @@ from pathlib import Path
 
 from harness import machine
 
-SECTIONS = ("farthest_first", "kernel_sums", "whole_compression", "growth", "start_up", "certificate")
+SECTIONS = (
+    "farthest_first",
+    "kernel_sums",
+    "whole_compression",
+    "growth",
+    "start_up",
+    "certificate",
+    "paper_sparsity",
+    "paper_bandwidth",
+    "paper_figure6",
+    "paper_kl",
+    "paper_effects",
+    "paper_2014",
+)
 RESULTS = Path(__file__).with_name("RESULTS.md")
 HEAD = """# Results
 
