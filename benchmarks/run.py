@@ -22,6 +22,12 @@ SECTIONS = (
     "certificate",
     "selector_speed",
     "peers",
+    "paper_sparsity",
+    "paper_bandwidth",
+    "paper_figure6",
+    "paper_kl",
+    "paper_effects",
+    "paper_2014",
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
 HEAD = """# Results
