@@ -9,7 +9,7 @@ from __future__ import annotations
 SUM, SUM_A_COORDINATE = 2.0e-9, 0.11e-9
 SLOPE, SLOPE_A_COORDINATE = 2.5e-9, 0.2e-9
 FLOP = 4e-11  # of a factorisation in double precision
-START = 5e-4  # of a call into compiled code and back
+START = 1e-4  # of a call into compiled code and back
 
 
 def of_sums(points: int, queries: int, dimension: int) -> float:

@@ -88,7 +88,7 @@ class Nested:
         """A prefix of the selector's own weights is scaled up to the weight of all: what it drops, the others take over."""
         some = float(np.abs(own[:size]).sum())
         weights = own[:size] * (float(np.abs(own).sum()) / some) if some > 0 and size < len(own) else own[:size]
-        return self._error(weights, self.span.excess_of_given(weights, size), int(self.span.kept[:size].sum()))
+        return self._error(weights, self.span.excess_of_given(weights, size), self.span.size)
 
     def _error(self, weights: Array, excess: float, size: int) -> Error:
         rest = self.residual.plus(self.span.energy_after(size))

@@ -44,11 +44,11 @@ Report = Callable[[int, int], None]
 Slopes = Callable[[Array], tuple[Array, Array]]
 
 SECONDS = 0.8  # what the steps may take, by the estimates of `effort`, where their number is not given
-FEWEST_STEPS, MOST_STEPS = 12, 200
+FEWEST_STEPS, MOST_STEPS = 5, 200
 MEMORY = 20  # of L-BFGS, in steps
 SMALL = 8192  # rows up to which every step sees the data
-STAND_IN_ATOMS = 2048
-ROUNDS = 5
+STAND_IN_ATOMS = (256, 2048)
+ROUNDS, STEPS_A_ROUND = 5, 8  # at most, and at least
 CLOSE = 0.05  # share of κ that a stand-in may lack: beyond, its curvature means nothing
 COARSE = 1e-4  # squared relative error above which single precision tells the steps apart
 
@@ -92,12 +92,12 @@ def refine(
 
     with single_threaded_blas():  # for results that do not depend on the number of threads; the products here are small
         if full.size > SMALL:
-            model = stand_in(full, STAND_IN_ATOMS, rng)
+            model = stand_in(full, _stand_in_size(full, len(atoms)), rng, precision == "double")
             first = on_data(atoms)
             if np.abs(_lacking(kernel, model, atoms, first)[0]).sum() <= CLOSE * np.abs(first[0]).sum():
-                shown.total = steps or _steps_within_time(model, len(atoms))
+                shown.total = steps or _steps_within_time(model, len(atoms), "double")
                 return _in_rounds(problem, model, on_data, atoms, first, shown.total)
-        shown.total = steps or _steps_within_time(full, len(atoms))
+        shown.total = steps or _steps_within_time(full, len(atoms), precision)
         places, kappa = problem.descend(on_data, atoms, shown.total)
         return Moved(places, kappa, f"{shown.total} steps at most")
 
@@ -106,7 +106,7 @@ def _in_rounds(
     problem: _Problem, model: KernelMean, on_data: Slopes, atoms: Array, first: tuple[Array, Array], count: int
 ) -> Moved:
     """Rounds of steps on the model, each set right by the data where it starts."""
-    rounds = min(ROUNDS, count)
+    rounds = int(np.clip(count // STEPS_A_ROUND, 1, ROUNDS))
     bound = 1 / np.sqrt(atoms.shape[1])
     best, slopes = atoms, first
     least = problem.error(atoms, first[0])
@@ -123,9 +123,16 @@ def _in_rounds(
     return Moved(best, slopes[0], words)
 
 
-def _steps_within_time(model: KernelMean, size: int) -> int:
+def _stand_in_size(full: KernelMean, size: int) -> int:
+    """As many atoms as take a fraction of the time (in many dimensions fewer), but well above those to be moved."""
+    quick = SECONDS / 2 / effort.of_sums(full.size, 1, full.dimension)
+    return int(np.clip(max(quick, 4 * size), *STAND_IN_ATOMS))
+
+
+def _steps_within_time(model: KernelMean, size: int, precision: Precision) -> int:
     n, d = model.size, model.dimension
-    price = effort.of_slopes(n, size, d) + effort.of_slopes(size, size, d) + effort.of_factor(size)
+    share = 1.0 if precision == "double" else 0.5
+    price = share * effort.of_slopes(n, size, d) + effort.of_slopes(size, size, d) + effort.of_factor(size)
     return int(np.clip(SECONDS / price, FEWEST_STEPS, MOST_STEPS))
 
 

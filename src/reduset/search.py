@@ -29,11 +29,11 @@ def by_size(run: Run, size: int, kind: str, steps: int | None) -> Found:
 def by_end(run: Run, kind: str, most: int, steps: int | None) -> Found:
     """All the atoms that the selector gives, up to the most allowed."""
     reached = not run.grow(most) or most == run.full.size
-    if not reached:
+    nested = run.nested(kind) if steps is None else run.refine(kind, steps)
+    if not reached:  # there may be exactly that many
         run.traversal.extend(most + 1)
         rows = run.traversal.indices
         reached = rows is not None and len(rows) == most
-    nested = run.nested(kind) if steps is None else run.refine(kind, steps)
     return nested, len(nested.atoms), reached
 
 

@@ -75,8 +75,10 @@ class Span(ABC):
         """‖Pf − Σ αᵢ φ(·, cᵢ)‖² for weights of the first ``size`` atoms."""
 
     def excess_of_given(self, weights: Array, size: int) -> float:
-        """The same for weights of the first ``size`` atoms given, redundant ones included."""
-        return self.excess(weights, size)
+        """‖Pf − Σ αᵢ φ(·, cᵢ)‖², P onto all of the span, for weights of the first ``size`` atoms given, redundant ones included."""
+        padded = np.zeros(self.size)
+        padded[:size] = weights
+        return self.excess(padded, self.size)
 
 
 def span(kernel: Kernel, atoms: Array, kappa: Array) -> Span:
@@ -123,8 +125,7 @@ class FactoredSpan(Span):
         return rows
 
     def excess_of_given(self, weights: Array, size: int) -> float:
-        kept = int(self.kept[:size].sum())  # a redundant atom lies in the span of those before it
-        gap = weights @ self._coordinates[:size, :kept] - self.y[:kept]
+        gap = weights @ self._coordinates[:size] - self.y
         return float(gap @ gap)
 
     def weights(self, kind: str, mass: float, size: int) -> Array:

@@ -5,7 +5,8 @@ atom whose pivot (the squared distance of its bump to the span of those before i
 direction: it is dropped and named, where an ordinary Cholesky would stop or divide by noise. O(m³/3), most of it in BLAS.
 
 A pivot just above the rounding is itself half noise, and many of them in a row let L⁻¹ grow without limit, and with it any weights.
-So the norm of L⁻¹ is estimated, and where rounding times its square could reach the size of the result, the floor is raised.
+So the norm of L⁻¹ is estimated, and where rounding times its square could reach the size of the result, a Cholesky with pivoting,
+which reveals the rank, says which atoms to keep instead; these are then factored in the given order.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dpotrf, dtrcon
+from scipy.linalg.lapack import dpotrf, dpstrf, dtrcon
 
 from reduset._engine.compiled import compiled
 from reduset._engine.threads import single_threaded_blas
@@ -41,11 +42,14 @@ def cholesky_dropping(K: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDAr
         plain, failed = dpotrf(K, lower=1, clean=1)
         if failed == 0 and np.min(np.diagonal(plain)) ** 2 > floor and _growth(plain) <= GROWTH:
             return plain, np.ones(m, np.bool_)
-        while True:
-            L, kept = _dropping(K, floor)
-            if _growth(L) <= GROWTH or floor > COARSEST:
-                return L, kept
+        L, kept = _dropping(K, floor)
+        while _growth(L) > GROWTH and floor < COARSEST:
+            _, pivots, rank, _ = dpstrf(K, lower=1, tol=floor)
+            kept = np.zeros(m, np.bool_)
+            kept[pivots[:rank] - 1] = True
+            L, _ = dpotrf(K[np.ix_(kept, kept)], lower=1, clean=1)
             floor *= 8
+        return L, kept
 
 
 def _growth(L: NDArray[np.float64]) -> float:

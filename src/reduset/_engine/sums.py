@@ -48,9 +48,12 @@ class _Queries:
 
     @staticmethod
     def of(Q: NDArray[np.float64], dtypes: tuple[type, ...]) -> _Queries:
+        largest = float(np.abs(Q).max())
+        if largest > SINGLE_REACH and np.float64 in dtypes:
+            dtypes = (np.float64,)  # so far out that every block would choose it, and float32 might not even hold it
         values: dict[type, Floats] = {dtype: Q.astype(dtype) for dtype in dtypes}
         squares = {dtype: np.einsum("ij,ij->i", each, each) for dtype, each in values.items()}
-        return _Queries(values, squares, float(np.abs(Q).max()), max(float(each.max()) for each in squares.values()))
+        return _Queries(values, squares, largest, max(float(each.max()) for each in squares.values()))
 
 
 def _precision_of(chosen: type | None, Z: Floats, queries: _Queries, profile: Profile) -> type:
@@ -75,8 +78,9 @@ def _rows_of(points: Floats, frame: Frame, dtype: type) -> tuple[Floats, Floats]
         zz: Floats = np.empty(len(points), dtype)
         pack_rows(points, frame.centre, frame.matrix, Z, zz)
         return Z, zz
-    Z = frame.apply(points).astype(dtype, copy=False)
-    return Z, np.einsum("ij,ij->i", Z, Z)
+    with np.errstate(over="ignore"):  # an infinite length is out of reach, and another precision is tried
+        Z = frame.apply(points).astype(dtype, copy=False)
+        return Z, np.einsum("ij,ij->i", Z, Z)
 
 
 def _blas_task(tile, points, w, unit, queries, frame, profile, chosen, out):

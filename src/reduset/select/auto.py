@@ -2,8 +2,8 @@
 
 For fixed atoms the best weights lose ‖f‖² − ‖Pf‖², so the largest energy ‖Pf‖² = κᵀK⁻¹κ is the least error, and comparing selectors
 takes no measurement of the error itself: one pass for κ and one factorisation each. Tried in this order, as long as the budget
-lasts (by the estimates of `effort`): k-centre, the first always and the best in few dimensions; k-means; greedy, the best at small
-bandwidths; randomly pivoted Cholesky. What was tried, what each explained and what was left out is in the remark.
+lasts (by the estimates of `effort`): k-means, always; greedy, the best at small bandwidths; k-centre, the best in few dimensions at
+large sizes; randomly pivoted Cholesky. What was tried, what each explained and what was left out is in the remark.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from reduset.select.candidates import EVERY_UP_TO, SOME
 from reduset.select.cholesky import Cholesky
 from reduset.select.greedy import Greedy
 from reduset.select.kcenter import KCenter
-from reduset.select.kmeans import MOST_ROWS, KMeans
+from reduset.select.kmeans import KMeans, rows_looked_at
 from reduset.select.selection import Indices, Report, Selection, Selector, Traversal
 from reduset.weigh import span
 
 Array = NDArray[np.float64]
 
-BUDGET = 1.0
+BUDGET = 2.0
 ROUNDING = 4 * float(np.finfo(np.float64).eps)  # of (Σ|α|)²: energy that large weights of both signs only seem to explain
 
 
@@ -35,7 +35,8 @@ def _kcenter(n: int, m: int, d: int) -> float:
 
 
 def _kmeans(n: int, m: int, d: int) -> float:
-    return 12 * effort.of_sums(min(n, MOST_ROWS), m, d) / 3
+    rows = rows_looked_at(n, m, d)
+    return 8 * (effort.of_sums(rows, m, d) / 3 + rows * d * 4e-9)
 
 
 def _greedy(n: int, m: int, d: int) -> float:
@@ -48,9 +49,9 @@ def _cholesky(n: int, m: int, d: int) -> float:
 
 
 TRIED: tuple[tuple[Selector, Callable[[int, int, int], float]], ...] = (
-    (KCenter(), _kcenter),
     (KMeans(), _kmeans),
     (Greedy(), _greedy),
+    (KCenter(), _kcenter),
     (Cholesky(), _cholesky),
 )
 
@@ -62,7 +63,7 @@ class Auto(Selector):
     Parameters
     ----------
     budget : float
-        Seconds on two cores, by estimate; at least k-centre is tried, however small it is.
+        Seconds on two cores, by estimate; k-means is tried however small it is.
 
     Examples
     --------

@@ -2,10 +2,10 @@
 
 In the coordinates of the kernel, with bandwidth and covariance divided out: k-means++ seeds by scikit-learn from some of the rows,
 then sweeps of Lloyd's algorithm on the engine's nearest atoms, over a batch of rows that doubles until it is all of them or
-`MOST_ROWS`. Nested batches instead of fresh ones let the early sweeps be cheap and the late ones exact. The centres are new
+`rows_looked_at`. Nested batches instead of fresh ones let the early sweeps be cheap and the late ones exact. The centres are new
 points, so a selection has no indices, and no order of its own.
 
-O(min(n, MOST_ROWS)·m·d) a sweep at worst, less where leaves can be skipped. The same seed gives the same centres whatever the
+O(n·m·d) a sweep at worst, less where leaves can be skipped. The same seed gives the same centres whatever the
 number of threads, which scikit-learn's own sweeps do not.
 """
 
@@ -25,8 +25,9 @@ from reduset.select.selection import Report, Selector, Traversal, support
 
 SEED_ROWS = 4096
 FIRST_ROWS = 8192
-MOST_ROWS = 1 << 17
+MOST_ROWS, MOST_ENTRIES = 1 << 17, 1 << 23
 SWEEPS, LAST_SWEEPS = 3, 5
+BLIND = 1e-3  # g/C of a centre with the nearest of its points, below which it is not worth its place
 
 Array = NDArray[np.float64]
 
@@ -60,7 +61,7 @@ class _Clusters(Traversal):
         self._mean, self._rng = mean, rng
         self._points, rows = support(mean)
         self._weights = mean.weights if rows is None else mean.weights[rows]
-        self._frame = _frame(mean)
+        self._frame, self._unit = _frame(mean)
         self._centres: Array = np.empty((0, mean.dimension))
 
     @property
@@ -82,18 +83,35 @@ class _Clusters(Traversal):
                 if np.array_equal(moved, centres):
                     break
                 centres = moved
+        centres = self._in_sight(points, centres, leaves)
         _, first = np.unique(centres, axis=0, return_index=True)
         self._centres = centres[np.sort(first)]
+
+    def _in_sight(self, points: Floats, centres: Array, leaves: Leaves | None) -> Array:
+        """Where the bandwidth is so small that a centre sees none of its points, the nearest of them is the better atom."""
+        kernel = self._mean.kernel
+        if not isinstance(kernel, RadialKernel):
+            return centres
+        owner, distance = nearest(points, centres, self._frame, SQUARED, leaves)
+        order = np.lexsort((distance, owner))
+        occupied, first = np.unique(owner[order], return_index=True)
+        closest = order[first]
+        apart = distance[closest] * self._unit
+        blind = kernel.product_at(apart, self._mean.dimension) < BLIND
+        moved = centres.copy()
+        moved[occupied[blind]] = points[closest[blind]]
+        return moved
 
     def _batches(self, size: int) -> list[tuple[Floats, Array]]:
         """Rows to seed from, then ever larger batches of them, each within the next: all by one permutation."""
         n = len(self._points)
-        lengths = [max(SEED_ROWS, 2 * size), max(FIRST_ROWS, 16 * size)]
-        while lengths[-1] < min(n, MOST_ROWS):
-            lengths.append(2 * lengths[-1])
+        most = min(n, rows_looked_at(n, size, self._mean.dimension))
+        lengths = [max(SEED_ROWS, 2 * size), min(most, max(FIRST_ROWS, 16 * size))]
+        while lengths[-1] < most:
+            lengths.append(min(most, 2 * lengths[-1]))
         if lengths[0] >= n:  # everything is one batch: no draw, so that the order of the rows hardly matters
             return [(self._points, np.abs(self._weights))] * 2
-        order = self._rng.permutation(n)[: min(n, max(lengths[-1], MOST_ROWS))]
+        order = self._rng.permutation(n)[: max(lengths)]
         return [(self._points[order[:length]], np.abs(self._weights[order[:length]])) for length in lengths]
 
     def _seed(self, size: int, points: Floats, weights: Array) -> Array:
@@ -107,12 +125,13 @@ class _Clusters(Traversal):
     def _sweep(self, points: Floats, weights: Array, centres: Array, leaves: Leaves | None) -> Array:
         """Each centre to the mean of the points nearest to it; one without points stays."""
         owner, _ = nearest(points, centres, self._frame, SQUARED, leaves)
-        masses = np.bincount(owner, weights, len(centres))
+        order = np.argsort(owner, kind="stable")
+        occupied, starts = np.unique(owner[order], return_index=True)
+        masses = np.add.reduceat(weights[order], starts)
+        # differences to one point of the data, so that a shift of all costs no digits
+        sums = np.add.reduceat((points[order] - points[0].astype(np.float64)) * weights[order, None], starts)
         moved = centres.copy()
-        occupied = masses > 0
-        for j in range(points.shape[1]):  # differences to the centre, so that a shift of the data costs no digits
-            pull = np.bincount(owner, weights * (points[:, j] - centres[owner, j]), len(centres))
-            moved[occupied, j] += pull[occupied] / masses[occupied]
+        moved[occupied] = points[0] + sums / masses[:, None]
         return moved
 
     def weights(self) -> Array:
@@ -120,13 +139,19 @@ class _Clusters(Traversal):
         return np.bincount(owner, self._weights, len(self._centres)).astype(np.float64)
 
 
-def _frame(mean: KernelMean) -> Frame:
+def rows_looked_at(n: int, size: int, dimension: int) -> int:
+    """The rows of the largest batch: enough for every cluster, and otherwise as many as can be swept quickly."""
+    return min(n, max(16 * size, min(MOST_ROWS, MOST_ENTRIES // dimension)))
+
+
+def _frame(mean: KernelMean) -> tuple[Frame, float]:
+    """Coordinates in which the kernel is round, and the factor from their distances to the kernel's."""
     kernel = mean.kernel
     if isinstance(kernel, RadialKernel):
         frame = kernel.frame(mean.atoms, kernel.product(mean.dimension))
     else:
         frame = Frame.around(mean.atoms, 1.0)
-    return frame.sized(mean.atoms)[0]
+    return frame.sized(mean.atoms)
 
 
 def _leaves(points: Floats, frame: Frame) -> Leaves | None:
