@@ -1,28 +1,32 @@
 """Kernel thinning (Dwivedi & Mackey 2021) inside the recursion of Compress++ (Shetty, Dwivedi & Mackey 2022).
 
 Halving keeps one of each pair of points by a self-balancing walk, so that the kept half has nearly the mean of the whole: an error
-of order 1/m instead of the 1/√m of a random draw, with equal weights. It costs the square of its input, so it is applied to small
-parts: four compressed quarters are put together and halved, up the recursion, until `m·2^g` points are left; these are halved g
+of order 1/m instead of the 1/√m of a random draw, with equal weights. It costs the square of its input, so it begins with small
+parts: always four parts are put together and halved, until one is left of at least m·2^g points; that many of these are halved g
 times more, and each of the m that remain is then swapped for the best point in its place.
 
-m·2^r rows go in, as many as there are (drawn by weight where weights differ, systematically, so that a row of twice the weight
-comes twice). O(n·m) kernel evaluations and less, O(n + m²) memory. No order of its own.
+Rows of a mean of unequal weights are drawn by weight first, systematically, so that a row of twice the weight comes twice. O(n·b)
+kernel evaluations a level, b the size of the first parts, and O(n + m²) memory. No order of its own.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._engine.balance import balance
+from reduset._engine.balance import balance_points, balance_products
+from reduset._engine.threads import blocks, run_all
 from reduset.mean import KernelMean
-from reduset.radial import Kernel
+from reduset.radial import Kernel, RadialKernel
 from reduset.select.selection import Indices, Report, Selector, Traversal
 
-PAIRS_A_BLOCK = 64
-ROUNDS = 4  # halvings after the recursion, at least
+ROUNDS = 3  # g: halvings after the levels, at least
+SHORTEST = 8  # of the first parts
+TOGETHER = 1 << 11  # points that a thread halves at a time
+FAR = 1e3  # bandwidths: float32 coordinates are good for less
 FAILURE = 0.5  # δ, shared out over all pairs
 
 Array = NDArray[np.float64]
@@ -65,15 +69,21 @@ class _Thinned(Traversal):
 
     def extend(self, size: int, report: Report | None = None) -> None:
         size = min(size, int(np.count_nonzero(self._mean.weights)))
-        doublings = int(np.log2(self._mean.size / size))
-        rows = self._draw(size << doublings)
-        rounds = min(doublings, max(ROUNDS, -(-doublings // 2)))
-        self._report, self._done, self._total = report, 0, len(rows)
-        pool = self._compress(rows, size << (2 * rounds - doublings))
+        rows = self._draw(self._mean.size)
+        levels, part = _plan(len(rows), size)
+        lists = rows[: part * 4**levels].reshape(-1, part)
+        for level in range(levels):
+            lists = self._halve(lists.reshape(len(lists) // 4, -1))
+            if report is not None:
+                report(level + 1, levels + 1)
+        pool = self._rng.permutation(lists[0])
+        pool = pool[: size << int(np.log2(len(pool) / size))]
         chosen = pool
         while len(chosen) > size:
-            chosen = self._halve(chosen)
+            chosen = self._halve(chosen[None])[0]
         self._rows = swap(self._mean.kernel, self._mean.atoms, pool, chosen)
+        if report is not None:
+            report(levels + 1, levels + 1)
 
     def _draw(self, count: int) -> Indices:
         """``count`` rows in random order: distinct ones where weights are equal, else systematically by weight."""
@@ -84,36 +94,41 @@ class _Thinned(Traversal):
         places = (np.arange(count) + rng.random()) * (ends[-1] / count)
         return np.asarray(rng.permutation(np.minimum(np.searchsorted(ends, places, side="right"), mean.size - 1)))
 
-    def _compress(self, rows: Indices, part: int) -> Indices:
-        """Halve what four compressed quarters leave, down to parts that stay as they are."""
-        if len(rows) <= part:
-            self._done += len(rows)
-            if self._report is not None:
-                self._report(self._done, self._total)
-            return rows
-        quarter = len(rows) // 4
-        return self._halve(np.concatenate([self._compress(rows[k * quarter : (k + 1) * quarter], part) for k in range(4)]))
+    def _halve(self, lists: Indices) -> Indices:
+        """Half of each list of rows, (k, 2p) to (k, p): the lists are shared out among threads."""
+        luck = self._rng.random((len(lists), lists.shape[1] // 2))
+        halved = np.empty(luck.shape, np.int64)
 
-    def _halve(self, rows: Indices) -> Indices:
-        return rows[halve(self._mean.kernel, np.asarray(self._mean.atoms[rows], np.float64), self._rng)]
+        def work(a: int, b: int) -> None:
+            for k in range(a, b):
+                points = np.asarray(self._mean.atoms[lists[k]], np.float64)
+                halved[k] = lists[k][halve(self._mean.kernel, points, luck[k])]
+
+        run_all([partial(work, a, b) for a, b in blocks(len(lists), max(1, TOGETHER // lists.shape[1]))])
+        return halved
 
 
-def halve(kernel: Kernel, points: Array, rng: np.random.Generator) -> Indices:
-    """Positions of half of the points, one of each pair (2i, 2i + 1)."""
-    pairs = len(points) // 2
-    luck = rng.random(pairs)
+def _plan(n: int, size: int) -> tuple[int, int]:
+    """How many levels of four to one, and how long the first parts: as many as leave size·2^ROUNDS points or more."""
+    levels = 0
+    while (part := n // 4 ** (levels + 1)) >= SHORTEST and part << (levels + 1) >= size << ROUNDS:
+        levels += 1
+    return levels, n // 4**levels
+
+
+def halve(kernel: Kernel, points: Array, luck: Array) -> Indices:
+    """Positions of half of the points, one of each pair (2i, 2i + 1), by the uniform draws ``luck``, one a pair."""
+    pairs = len(luck)
     confidence = float(np.sqrt(2 * np.log(2 * max(pairs, 1) / FAILURE)))
-    along = np.zeros(pairs)  # products of ψ with each pair's difference
     signs = np.empty(pairs)
-    spread = 0.0
-    for start in range(0, pairs, PAIRS_A_BLOCK):
-        stop = min(pairs, start + PAIRS_A_BLOCK)
-        K = kernel.product_gram(points[2 * start : 2 * stop], points[2 * start : 2 * pairs])
-        mine = signs[start:stop]
-        spread = balance(K, along[start:stop], luck[start:stop], confidence, spread, mine)
-        rest = K[:, 2 * (stop - start) :]
-        pull = mine @ rest[0::2] - mine @ rest[1::2]
-        along[stop:] += pull[0::2] - pull[1::2]
+    if isinstance(kernel, RadialKernel):
+        shape = kernel.product(points.shape[1])
+        # a walk at random needs no more than single precision, where the loops have it
+        z = kernel.frame(points, shape).apply(points)
+        z = z.astype(np.float32) if shape.profile.in_single and float(np.abs(z).max()) < FAR else z
+        balance_points(z[0 : 2 * pairs : 2], z[1 : 2 * pairs : 2], *shape.profile.arguments, luck, confidence, signs)
+    else:
+        balance_products(kernel.product_gram(points, points), luck, confidence, signs)
     return 2 * np.arange(pairs) + (signs < 0)
 
 
