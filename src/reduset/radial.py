@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -67,6 +68,10 @@ class Kernel(ABC):
     @abstractmethod
     def product_gram(self, points: Floats, others: Floats) -> Array:
         """The matrix g(xᵢ, yⱼ) / g(0)."""
+
+    def product_rows(self, points: Floats) -> Callable[[int], Array]:
+        """The matrix g(xᵢ, xⱼ) / g(0) row by row, for whoever asks for one row after the other."""
+        return lambda k: self.product_gram(points[k : k + 1], points)[0]
 
     @abstractmethod
     def product_at(self, distances: Array, dimension: int) -> Array:
@@ -247,6 +252,10 @@ class RadialKernel(Kernel):
     def product_gram(self, points: Floats, others: Floats) -> Array:
         shape = self.product(points.shape[1])
         return sums.gram(points, others, self.frame(points, shape), shape.profile)
+
+    def product_rows(self, points: Floats) -> Callable[[int], Array]:
+        shape = self.product(points.shape[1])
+        return sums.gram_by_rows(points, self.frame(points, shape), shape.profile)
 
     def gradient_sums(self, points: Floats, weights: Floats, queries: Floats) -> Array:
         """Σᵢ wᵢ ∇_q φ(xᵢ, q) / φ(0), (m, d)."""

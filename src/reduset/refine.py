@@ -45,6 +45,7 @@ Slopes = Callable[[Array], tuple[Array, Array]]
 
 SECONDS = 0.8  # what the steps may take, by the estimates of `effort`, where their number is not given
 FEWEST_STEPS, MOST_STEPS = 5, 200
+PATIENCE = 4.0  # seconds that the fewest steps may take; beyond, the atoms stay unless a number of steps is given
 MEMORY = 20  # of L-BFGS, in steps
 SMALL = 8192  # rows up to which every step sees the data
 STAND_IN_ATOMS = (256, 2048)
@@ -91,15 +92,17 @@ def refine(
         return kernel.product_slopes(full.atoms, full.weights, places, precision)
 
     with single_threaded_blas():  # for results that do not depend on the number of threads; the products here are small
+        first = on_data(atoms)
         if full.size > SMALL:
             model = stand_in(full, _stand_in_size(full, len(atoms)), rng, precision == "double")
-            first = on_data(atoms)
             if np.abs(_lacking(kernel, model, atoms, first)[0]).sum() <= CLOSE * np.abs(first[0]).sum():
-                shown.total = steps or _steps_within_time(model, len(atoms), "double")
+                shown.total = steps or _steps_within_time(_price_of_step(model, len(atoms), "double"))
                 return _in_rounds(problem, model, on_data, atoms, first, shown.total)
-        shown.total = steps or _steps_within_time(full, len(atoms), precision)
-        places, kappa = problem.descend(on_data, atoms, shown.total)
-        return Moved(places, kappa, f"{shown.total} steps at most")
+        price = _price_of_step(full, len(atoms), precision)
+        if not steps and FEWEST_STEPS * price > PATIENCE:
+            return Moved(atoms, first[0], f"of which a step over the data would take {price:.1f} s")
+        shown.total = steps or _steps_within_time(price)
+        return Moved(*problem.descend(on_data, atoms, shown.total), f"{shown.total} steps at most")
 
 
 def _in_rounds(
@@ -129,10 +132,13 @@ def _stand_in_size(full: KernelMean, size: int) -> int:
     return int(np.clip(max(quick, 4 * size), *STAND_IN_ATOMS))
 
 
-def _steps_within_time(model: KernelMean, size: int, precision: Precision) -> int:
-    n, d = model.size, model.dimension
+def _price_of_step(mean: KernelMean, size: int, precision: Precision) -> float:
+    n, d = mean.size, mean.dimension
     share = 1.0 if precision == "double" else 0.5
-    price = share * effort.of_slopes(n, size, d) + effort.of_slopes(size, size, d) + effort.of_factor(size)
+    return share * effort.of_slopes(n, size, d) + effort.of_slopes(size, size, d) + effort.of_factor(size)
+
+
+def _steps_within_time(price: float) -> int:
     return int(np.clip(SECONDS / price, FEWEST_STEPS, MOST_STEPS))
 
 

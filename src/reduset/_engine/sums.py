@@ -193,3 +193,15 @@ def gram(points: Floats, others: Floats, frame: Frame, profile: Profile) -> NDAr
         return out
     run_all([partial(gram_rows, frame.apply(points[a:b]), Z, *profile.arguments, out[a:b]) for a, b in blocks(len(points), 64)])
     return out
+
+
+def gram_by_rows(points: Floats, frame: Frame, profile: Profile) -> Callable[[int], NDArray[np.float64]]:
+    """The matrix φ(xᵢ, xⱼ) row by row, as it is asked for: the points are brought into columns once."""
+    Z = np.ascontiguousarray(frame.apply(points).T)
+
+    def row(k: int) -> NDArray[np.float64]:
+        out = np.empty((1, Z.shape[1]))
+        gram_rows(np.ascontiguousarray(Z[:, k])[None], Z, *profile.arguments, out)
+        return out[0]
+
+    return row

@@ -41,7 +41,7 @@ class _Pursuit(Traversal):
     def __init__(self, mean: KernelMean, rng: np.random.Generator) -> None:
         found = candidates(mean, rng)
         self._rows = found.rows
-        self._pursuit = Pursuit(found.values, lambda k: mean.kernel.product_gram(found.points[k : k + 1], found.points)[0])
+        self._pursuit = Pursuit(found.values, mean.kernel.product_rows(found.points))
 
     def extend(self, size: int, report: Report | None = None) -> None:
         with single_threaded_blas():

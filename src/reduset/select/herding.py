@@ -54,8 +54,9 @@ class Herding(Selector):
 
 class _Walk(Traversal):
     def __init__(self, mean: KernelMean, line_search: bool, rng: np.random.Generator) -> None:
-        self._kernel, self._line_search = mean.kernel, line_search
+        self._line_search = line_search
         self._found = candidates(mean, rng)
+        self._row = mean.kernel.product_rows(self._found.points)
         self._signs = np.sign(mean.weights[self._found.rows])
         self._total = float(mean.magnitudes.sum())
         self._here = np.zeros(len(self._found.rows))  # f_t at the candidates
@@ -85,7 +86,7 @@ class _Walk(Traversal):
         else:
             ahead, length = with_f - self._inner - with_here + self._square, total**2 - 2 * with_here + self._square
             rate = 1.0 if not self._order else min(max(ahead / length, 0.0), 1.0) if length > 0 else 0.0
-        column = self._kernel.product_gram(self._found.points[best : best + 1], self._found.points)[0]
+        column = self._row(best)
         self._square = (1 - rate) ** 2 * self._square + 2 * rate * (1 - rate) * with_here + (rate * total) ** 2
         self._inner += rate * (with_f - self._inner)
         self._here += rate * (total * signs[best] * column - self._here)

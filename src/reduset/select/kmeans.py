@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from reduset._engine.leaves import Leaves, grow
 from reduset._engine.nearest import nearest
 from reduset._engine.profile import SQUARED, Floats, Frame
+from reduset._engine.threads import single_threaded_blas
 from reduset.mean import KernelMean
 from reduset.radial import RadialKernel
 from reduset.select.selection import Report, Selector, Traversal, support
@@ -119,7 +120,8 @@ class _Clusters(Traversal):
 
         seed = int(self._rng.integers(2**31))
         z = self._frame.apply(points)
-        _, rows = kmeans_plusplus(z, min(size, len(z)), sample_weight=weights, random_state=seed, n_local_trials=1)
+        with single_threaded_blas():  # its products are small
+            _, rows = kmeans_plusplus(z, min(size, len(z)), sample_weight=weights, random_state=seed, n_local_trials=1)
         return np.asarray(points[np.sort(rows)], np.float64)
 
     def _sweep(self, points: Floats, weights: Array, centres: Array, leaves: Leaves | None) -> Array:

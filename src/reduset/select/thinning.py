@@ -143,13 +143,14 @@ def swap(kernel: Kernel, points: NDArray[np.floating], pool: Indices, chosen: In
     goal = kernel.product_sums(candidates, counts / len(pool), candidates)
     now = kernel.product_sums(candidates[at], np.full(size, 1.0 / size), candidates)
     uses = np.bincount(at, minlength=len(rows))
+    row = kernel.product_rows(candidates)
     for k in range(size):
-        column = kernel.product_gram(candidates[at[k] : at[k] + 1], candidates)[0]
+        column = row(int(at[k]))
         now -= column / size
         uses[at[k]] -= 1
         best = int(np.argmin(np.where(uses > 0, np.inf, now - goal)))  # the first of all where all are in use
         if best != at[k]:
-            column = kernel.product_gram(candidates[best : best + 1], candidates)[0]
+            column = row(best)
         now += column / size
         uses[best] += 1
         at[k] = best
