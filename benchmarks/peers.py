@@ -36,8 +36,8 @@ CSV = Path(__file__).with_name("peers.csv")
 COLUMNS = ("data", "n", "d", "bandwidth", "h", "size", "method", "weights", "status", "error", "seconds", "atoms")
 BANDWIDTHS = ("median", "scott")
 SIZES = (25, 50, 100, 200, 500)
-LIMIT, LONG = 60.0, 5.0  # seconds: a run that takes longer is given up; one that takes longer is not repeated
-COMPILING = 120.0  # seconds allowed to a first run that compiles
+LIMIT, LONG = 20.0, 5.0  # seconds: a run that takes longer is given up; one that takes longer is not repeated
+COMPILING = 60.0  # seconds allowed to a first run that compiles
 QUADRATIC_UP_TO = 10_000  # rows
 EIGENVALUES_FROM = 1e-15  # of the largest; the best of 1e-11, 1e-12 … 1e-15 on three random draws of 500 from banana
 
