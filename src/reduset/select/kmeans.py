@@ -130,10 +130,10 @@ class _Clusters(Traversal):
         order = np.argsort(owner, kind="stable")
         occupied, starts = np.unique(owner[order], return_index=True)
         masses = np.add.reduceat(weights[order], starts)
-        # differences to one point of the data, so that a shift of all costs no digits
-        sums = np.add.reduceat((points[order] - points[0].astype(np.float64)) * weights[order, None], starts)
+        # differences to the centre: a shift of the data costs no digits, and a cluster of one place stays exactly there
+        pulled = np.add.reduceat((points[order] - centres[owner[order]]) * weights[order, None], starts)
         moved = centres.copy()
-        moved[occupied] = points[0] + sums / masses[:, None]
+        moved[occupied] += pulled / masses[:, None]
         return moved
 
     def weights(self) -> Array:
