@@ -1,7 +1,7 @@
 """k-means centres as atoms: close to the best places at small sizes and small bandwidths (Zhang, Tsang & Kwok 2008 on Nyström).
 
-In the coordinates of the kernel, with bandwidth and covariance divided out: k-means++ seeds by scikit-learn from some of the rows,
-then sweeps of Lloyd's algorithm on the engine's nearest atoms, over a batch of rows that doubles until it is all of them or
+In the coordinates of the kernel, with bandwidth and covariance divided out: k-means++ seeds from some of the rows, then sweeps of
+Lloyd's algorithm on the engine's nearest atoms, over a batch of rows that doubles until it is all of them or
 `rows_looked_at`. Nested batches instead of fresh ones let the early sweeps be cheap and the late ones exact. The centres are new
 points, so a selection has no indices, and no order of its own.
 
@@ -19,12 +19,11 @@ from numpy.typing import NDArray
 from reduset._engine.leaves import Leaves, grow
 from reduset._engine.nearest import nearest
 from reduset._engine.profile import SQUARED, Floats, Frame
-from reduset._engine.threads import single_threaded_blas
 from reduset.mean import KernelMean
 from reduset.radial import RadialKernel
 from reduset.select.selection import Report, Selector, Traversal, support
 
-SEED_ROWS = 4096
+SEED_ROWS, SEED_ENTRIES = 4096, 1 << 20
 FIRST_ROWS = 8192
 MOST_ROWS, MOST_ENTRIES = 1 << 17, 1 << 23
 SWEEPS, LAST_SWEEPS = 3, 5
@@ -107,7 +106,7 @@ class _Clusters(Traversal):
         """Rows to seed from, then ever larger batches of them, each within the next: all by one permutation."""
         n = len(self._points)
         most = min(n, rows_looked_at(n, size, self._mean.dimension))
-        lengths = [max(SEED_ROWS, 2 * size), min(most, max(FIRST_ROWS, 16 * size))]
+        lengths = [max(2 * size, min(SEED_ROWS, SEED_ENTRIES // self._mean.dimension)), min(most, max(FIRST_ROWS, 16 * size))]
         while lengths[-1] < most:
             lengths.append(min(most, 2 * lengths[-1]))
         if lengths[0] >= n:  # everything is one batch: no draw, so that the order of the rows hardly matters
@@ -116,13 +115,19 @@ class _Clusters(Traversal):
         return [(self._points[order[:length]], np.abs(self._weights[order[:length]])) for length in lengths]
 
     def _seed(self, size: int, points: Floats, weights: Array) -> Array:
-        from sklearn.cluster import kmeans_plusplus  # heavy to import, and only this selector needs it
-
-        seed = int(self._rng.integers(2**31))
+        """k-means++ (Arthur & Vassilvitskii 2007): each seed drawn by weight times the squared distance to those before it."""
         z = self._frame.apply(points)
-        with single_threaded_blas():  # its products are small
-            _, rows = kmeans_plusplus(z, min(size, len(z)), sample_weight=weights, random_state=seed, n_local_trials=1)
-        return np.asarray(points[np.sort(rows)], np.float64)
+        gaps = np.ones(len(z))
+        seeds: list[int] = []
+        for luck in self._rng.random(min(size, len(z))):
+            ends = np.cumsum(weights * gaps)
+            if not ends[-1] > 0:
+                break  # every place has its seed
+            seeds.append(min(int(np.searchsorted(ends, luck * ends[-1], side="right")), len(z) - 1))
+            apart = z - z[seeds[-1]]
+            fresh = np.einsum("ij,ij->i", apart, apart)
+            gaps = fresh if len(seeds) == 1 else np.minimum(gaps, fresh)
+        return np.asarray(points[seeds], np.float64)
 
     def _sweep(self, points: Floats, weights: Array, centres: Array, leaves: Leaves | None) -> Array:
         """Each centre to the mean of the points nearest to it; one without points stays."""
