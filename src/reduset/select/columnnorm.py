@@ -17,7 +17,7 @@ from reduset.mean import KernelMean
 from reduset.select.random import Clocks
 from reduset.select.selection import Selector, Traversal
 
-EXACT_UP_TO = 4096
+EXACT_UP_TO, SAMPLED = 4096, 1024
 ENTRIES = 1 << 21  # of the kernel matrix that are held at a time
 
 
@@ -46,7 +46,7 @@ def column_norms(mean: KernelMean, rng: np.random.Generator) -> NDArray[np.float
     if mean.size <= EXACT_UP_TO:
         others, shares = mean.atoms, np.asarray(magnitudes)
     else:
-        others, shares = mean.atoms[mean.draw_rows(EXACT_UP_TO, rng)], np.full(EXACT_UP_TO, 1.0 / EXACT_UP_TO)
+        others, shares = mean.atoms[mean.draw_rows(SAMPLED, rng)], np.full(SAMPLED, 1.0 / SAMPLED)
     norms = np.empty(mean.size)
     for a, b in blocks(mean.size, max(1, ENTRIES // len(others))):
         norms[a:b] = np.square(mean.kernel.product_gram(mean.atoms[a:b], others)) @ shares
