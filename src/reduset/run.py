@@ -80,6 +80,7 @@ class Run:
         self.clock = Clock()
         self._select_rng, self._probe_rng, self._refine_rng = rng.spawn(3)
         self._atoms: Atoms | None = None
+        self._selected = np.empty(0)  # κ of the atoms that a nested traversal has given so far
         self._probe: Probe | None = None
         self._span: weigh.Span | None = None
         self._traversal: Traversal | None = None  # none where the atoms were given
@@ -129,10 +130,9 @@ class Run:
         if not traversal.nested:
             self.place(places, rows, traversal.kappa)
         else:
-            had = Atoms(places[:0], rows if rows is None else rows[:0], np.empty(0), None) if self._atoms is None else self._atoms
-            start = len(had.places)
-            fresh = self._kappa_of(places[start:])
-            self._set(Atoms(places, rows, np.concatenate([had.kappa, fresh]), np.arange(len(places))))
+            # of the traversal's own atoms, whatever has been moved or cut since
+            self._selected = np.concatenate([self._selected, self._kappa_of(places[len(self._selected) :])])
+            self._set(Atoms(places, rows, self._selected[: len(places)], np.arange(len(places))))
         return len(places) == size
 
     def place(

@@ -2,7 +2,7 @@
 
 Row j is drawn with a chance proportional to |wⱼ| Σₖ |wₖ| g(xₖ, xⱼ)²: points in dense places first. Without replacement, by
 exponential clocks as in `random`, so that draws nest. The sum runs over every row up to `EXACT_UP_TO` of them and over a sample of
-as many rows beyond, O(n) in all. It is a rival to compare with: dense places are where atoms are least needed.
+`SAMPLED` beyond, O(n) in all. It is a rival to compare with: dense places are where atoms are least needed.
 """
 
 from __future__ import annotations
