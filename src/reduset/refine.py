@@ -15,7 +15,7 @@ compression) for f, corrected to first order by one pass over the data at the ro
 
 so that value and gradient at the start of a round are those of the data, whatever the stand-in is worth, and a place where the
 rounds come to rest is a stationary point of the true error. Moves within a round are bounded, and a round that ends higher on the
-data than it began is undone and repeated with a tighter bound. Where the stand-in is too coarse for that (a small bandwidth), all
+data than it began is undone, and the next has a tighter bound. Where the stand-in is too coarse for that (a small bandwidth), all
 steps go on the data.
 """
 
@@ -51,6 +51,7 @@ SMALL = 8192  # rows up to which every step sees the data
 STAND_IN_ATOMS = (256, 2048)
 ROUNDS, STEPS_A_ROUND = 5, 8  # at most, and at least
 CLOSE = 0.05  # share of κ that a stand-in may lack: beyond, its curvature means nothing
+LEAST = 1e-15  # squared relative error that rounding leaves anyway
 COARSE = 1e-4  # squared relative error above which single precision tells the steps apart
 
 
@@ -86,7 +87,7 @@ def refine(
         raise TypeError(f"refine moves atoms along gradients, which {kernel!r} does not have; use Gaussian, Laplacian or Student")
     precision: Precision = "auto" if lost > COARSE else "double"
     shown = _Counter(report)
-    problem = _Problem(kernel, kind, full.mass, len(atoms), shown)
+    problem = _Problem(kernel, kind, full.mass, len(atoms), max(lost, LEAST), shown)
 
     def on_data(places: Array) -> tuple[Array, Array]:
         return kernel.product_slopes(full.atoms, full.weights, places, precision)
@@ -173,8 +174,10 @@ class _Counter:
 class _Problem:
     """E and its gradient for one kernel and kind of weights."""
 
-    def __init__(self, kernel: RadialKernel, kind: str, mass: float, size: int, count: Callable[[Array], None]) -> None:
-        self.kernel, self._mass, self._count = kernel, mass, count
+    def __init__(
+        self, kernel: RadialKernel, kind: str, mass: float, size: int, lost: float, count: Callable[[Array], None]
+    ) -> None:
+        self.kernel, self._mass, self._lost, self._count = kernel, mass, lost, count
         self._kind = kind if kind in ("free", "sum_to_one") else "simplex"
         self._ridge = pivot_floor(size)
 
@@ -208,8 +211,8 @@ class _Problem:
             places = start + stretched(moves.reshape(start.shape), to_data)
             kappa, uphill = slopes(places)
             error, alpha = self._weigh(places, kappa)
-            if unit == 0:
-                unit = 1 / max(abs(error), np.finfo(np.float64).tiny)
+            if unit == 0:  # what there is to gain counts as 1, or its gradient would be lost in rounding from the first step on
+                unit = 1 / max(self._lost * abs(error), np.finfo(np.float64).tiny)
             if error < least:
                 least, best = error, (places, kappa)
             _, own = self.kernel.product_slopes(places, alpha, places)

@@ -35,22 +35,25 @@ class Pursuit:
 
     def choose(self) -> bool:
         """Choose one more; False where no candidate adds a direction. Call it with BLAS held to one thread."""
-        done = len(self.chosen)
-        floor = pivot_floor(done + 1)
+        floor = pivot_floor(len(self.chosen) + 1)
         able = self._room > floor
         if not able.any():
             return False
-        best = int(np.argmax(np.where(able, np.square(self._left) / np.maximum(self._room, floor), -1.0)))
+        self.take(int(np.argmax(np.where(able, np.square(self._left) / np.maximum(self._room, floor), -1.0))))
+        return True
+
+    def take(self, best: int) -> None:
+        """Choose this one."""
+        done = len(self.chosen)
         if done == len(self._basis):
             self._basis = np.concatenate([self._basis, np.empty_like(self._basis)])
-        root = float(np.sqrt(self._room[best]))
+        root = float(np.sqrt(max(self._room[best], pivot_floor(done + 1))))
         direction = (self._row(best) - self._basis[:done, best] @ self._basis[:done]) / root
         self._left -= (self._left[best] / root) * direction
         self._room -= np.square(direction)
         self._room[best] = 0.0  # it is in the span now, whatever rounding says
         self._basis[done] = direction
         self.chosen.append(best)
-        return True
 
 
 def order_by_energy(gram: Array, values: Array) -> NDArray[np.int64]:

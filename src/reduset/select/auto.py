@@ -21,10 +21,11 @@ from reduset.select.cholesky import Cholesky
 from reduset.select.greedy import Greedy
 from reduset.select.kcenter import KCenter
 from reduset.select.kmeans import KMeans, rows_looked_at
-from reduset.select.selection import Indices, Report, Selection, Selector, Traversal
+from reduset.select.selection import Indices, Report, Selector, Traversal
 from reduset.weigh import span
 
 Array = NDArray[np.float64]
+Cost = Callable[[int, int, int], float]  # seconds, from n, m and d
 
 BUDGET = 2.0
 ROUNDING = 4 * float(np.finfo(np.float64).eps)  # of (Σ|α|)²: energy that large weights of both signs only seem to explain
@@ -48,7 +49,7 @@ def _cholesky(n: int, m: int, d: int) -> float:
     return 2 * effort.of_sums(n, m, d) + 2 * effort.FLOP * n * m * m
 
 
-TRIED: tuple[tuple[Selector, Callable[[int, int, int], float]], ...] = (
+TRIED: tuple[tuple[Selector, Cost], ...] = (
     (KMeans(), _kmeans),
     (Greedy(), _greedy),
     (KCenter(), _kcenter),
@@ -84,53 +85,90 @@ class Auto(Selector):
         return _Best(mean, self.budget, rng)
 
 
+class _Contestant:
+    """One selector with its traversal, which is continued where it can be, and κ of its atoms."""
+
+    def __init__(self, mean: KernelMean, selector: Selector, cost: Cost, rng: np.random.Generator) -> None:
+        self._mean, self._selector, self._cost, self._rng = mean, selector, cost, rng
+        self._traversal: Traversal | None = None
+        self.name = str(selector)
+        self.places: Array = np.empty((0, mean.dimension))
+        self.kappa: Array = np.empty(0)
+        self.rows: Indices | None = None
+
+    def price(self, size: int) -> float:
+        """Seconds, by estimate, for the selection, κ and the factor."""
+        n, d = self._mean.size, self._mean.dimension
+        return self._cost(n, size, d) + effort.of_sums(n, size, d) + effort.of_factor(size)
+
+    def extend(self, size: int, report: Report | None) -> None:
+        mean = self._mean
+        if self._traversal is None:
+            self._traversal = self._selector.begin(mean, self._rng)
+        traversal = self._traversal
+        traversal.extend(size, report)
+        self.rows = traversal.indices
+        self.places = traversal.points if self.rows is None else np.asarray(mean.atoms[self.rows], np.float64)
+        known = self.kappa if traversal.nested else np.empty(0)
+        if len(self.places) > len(known):
+            fresh = mean.kernel.product_sums(mean.atoms, mean.weights, self.places[len(known) :])
+            self.kappa = np.concatenate([known, fresh])
+
+    def energy(self) -> float:
+        """What the atoms explain of ‖f‖² for sure."""
+        explained = span(self._mean.kernel, self.places, self.kappa)
+        alpha = explained.weights("free", self._mean.mass, explained.size)
+        return explained.energy(explained.size) - ROUNDING * float(np.abs(alpha).sum()) ** 2
+
+    def weights(self) -> Array | None:
+        return None if self._traversal is None else self._traversal.weights()
+
+
 class _Best(Traversal):
     nested = False
 
     def __init__(self, mean: KernelMean, budget: float, rng: np.random.Generator) -> None:
-        self._mean, self._budget = mean, budget
-        self._streams = rng.spawn(len(TRIED))
-        self._chosen: Selection | None = None
-        self._kappa: Array = np.empty(0)
+        streams = rng.spawn(len(TRIED))
+        self._contestants = [
+            _Contestant(mean, selector, cost, stream) for (selector, cost), stream in zip(TRIED, streams, strict=True)
+        ]
+        self._budget = budget
+        self._chosen = self._contestants[0]
         self._remark = ""
 
     def extend(self, size: int, report: Report | None = None) -> None:
-        mean, n, d = self._mean, self._mean.size, self._mean.dimension
         left, best = self._budget, -np.inf
         tried: list[str] = []
         skipped: list[str] = []
-        for (selector, cost), stream in zip(TRIED, self._streams, strict=True):
-            price = cost(n, size, d) + effort.of_sums(n, size, d) + effort.of_factor(size)
+        for contestant in self._contestants:
+            price = contestant.price(size)
             if tried and price > left:
-                skipped.append(f"{selector} would take {price:.1f} s")
+                skipped.append(f"{contestant.name} would take {price:.1f} s")
                 continue
             left -= price
-            found = selector.select(mean, size, stream, report)
-            kappa = mean.kernel.product_sums(mean.atoms, mean.weights, found.atoms)
-            explained = span(mean.kernel, found.atoms, kappa)
-            alpha = explained.weights("free", mean.mass, explained.size)
-            energy = explained.energy(explained.size) - ROUNDING * float(np.abs(alpha).sum()) ** 2
-            tried.append(f"{selector} {energy:.6g}")
+            contestant.extend(size, report)
+            energy = contestant.energy()
+            tried.append(f"{contestant.name} {energy:.6g}")
             if energy > best:
-                best, self._chosen, self._kappa, name = energy, found, kappa, str(selector)
-        self._remark = f"{name}, which explains most of ‖f‖²: {', '.join(tried)}"
+                best, self._chosen = energy, contestant
+        self._remark = f"{self._chosen.name}, which explains most of ‖f‖²: {', '.join(tried)}"
         if skipped:
             self._remark += f"; beyond the budget of {self._budget:g} s: {', '.join(skipped)}"
 
     @property
     def indices(self) -> Indices | None:
-        return None if self._chosen is None else self._chosen.indices
+        return self._chosen.rows
 
     @property
     def points(self) -> Array:
-        return np.empty((0, self._mean.dimension)) if self._chosen is None else self._chosen.atoms
+        return self._chosen.places
 
     @property
     def kappa(self) -> Array:
-        return self._kappa
+        return self._chosen.kappa
 
     def weights(self) -> Array | None:
-        return None if self._chosen is None else self._chosen.weights
+        return self._chosen.weights()
 
     def remark(self) -> str:
         return self._remark

@@ -1,9 +1,10 @@
 """Rows that a greedy selector may choose from, and the mean's values there.
 
 Greedy selection looks at every candidate at every step, and needs f at each: n² kernel evaluations over all of the data. Up to
-`EVERY_UP_TO` rows that is cheap. Beyond, `SOME` rows drawn by weight stand for all, and f there is summed over the data as long as
-that is quick, then taken from a larger compression (`stand_in`) whose measured error is within `CLOSE`; where no such compression
-exists, because the bandwidth is too small, it is summed all the same.
+`EVERY_UP_TO` rows that is cheap. Beyond, `SOME` rows drawn by weight stand for all (twice as many as atoms are asked for, where that
+is more), and are drawn anew where they run out. f there is summed over the data as long as that is quick, then taken from a larger
+compression (`stand_in`) whose measured error is within `CLOSE`; where no such compression exists, because the bandwidth is too small,
+it is summed all the same.
 """
 
 from __future__ import annotations
@@ -34,21 +35,28 @@ class Candidates:
     rows : (q,) distinct rows of the mean
     points : (q, d)
     values : (q,) ⟨f, φ(·, x)⟩ at each, in units where every bump has norm 1
+    every : whether these are all rows of non-zero weight
     """
 
     rows: Indices
     points: NDArray[np.float64]
     values: NDArray[np.float64]
+    every: bool
+
+    def suffice_for(self, size: int) -> bool:
+        """Whether there is something to choose from for the last of ``size`` atoms."""
+        return self.every or 2 * size <= len(self.rows)
 
 
-def candidates(mean: KernelMean, rng: np.random.Generator) -> Candidates:
-    """All rows of non-zero weight, or a draw of them, with f at each."""
-    every = np.count_nonzero(mean.weights) <= EVERY_UP_TO
-    rows = np.flatnonzero(mean.weights) if every else draw(mean, SOME, rng)
+def candidates(mean: KernelMean, size: int, chosen: Indices, rng: np.random.Generator) -> Candidates:
+    """All rows of non-zero weight, or a draw of them for ``size`` atoms, with f at each; those already chosen are among them."""
+    able = int(np.count_nonzero(mean.weights))
+    every = able <= max(EVERY_UP_TO, 2 * size)
+    rows = np.flatnonzero(mean.weights) if every else np.union1d(draw(mean, max(SOME, 2 * size), rng), chosen)
     points = np.asarray(mean.atoms[rows], np.float64)
     source = mean
     if mean.size * len(rows) > PAIRS:
         smaller = stand_in(mean, STAND_IN_ATOMS, rng)
         source = smaller if distance_from(mean, smaller, rng) <= CLOSE else mean
     values = source.kernel.product_sums(source.atoms, source.weights, points, "double" if every else "auto")
-    return Candidates(rows, points, values)
+    return Candidates(rows, points, values, every)

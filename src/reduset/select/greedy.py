@@ -15,8 +15,10 @@ import numpy as np
 from reduset._engine.pursuit import Pursuit
 from reduset._engine.threads import single_threaded_blas
 from reduset.mean import KernelMean
-from reduset.select.candidates import candidates
+from reduset.select.candidates import Candidates, candidates
 from reduset.select.selection import Indices, Report, Selector, Traversal
+
+RENEWALS = 3  # of candidates that add nothing, before the data count as exhausted
 
 
 @dataclass(frozen=True)
@@ -39,16 +41,35 @@ class Greedy(Selector):
 
 class _Pursuit(Traversal):
     def __init__(self, mean: KernelMean, rng: np.random.Generator) -> None:
-        found = candidates(mean, rng)
-        self._rows = found.rows
-        self._pursuit = Pursuit(found.values, mean.kernel.product_rows(found.points))
+        self._mean, self._rng = mean, rng
+        self._rows: Indices = np.empty(0, np.int64)
+        self._found: Candidates | None = None
+        self._pursuit: Pursuit | None = None
 
     def extend(self, size: int, report: Report | None = None) -> None:
+        renewals = 0
         with single_threaded_blas():
-            while len(self._pursuit.chosen) < size and self._pursuit.choose():
-                if report is not None:
-                    report(len(self._pursuit.chosen), size)
+            while len(self._rows) < size:
+                if self._pursuit is None or self._found is None or not self._found.suffice_for(size):
+                    self._pursuit, self._found = self._renewed(size)
+                if self._pursuit.choose():
+                    self._rows = self._found.rows[np.array(self._pursuit.chosen, dtype=np.int64)]
+                    if report is not None:
+                        report(len(self._rows), size)
+                elif self._found.every or renewals == RENEWALS:
+                    return
+                else:
+                    renewals += 1
+                    self._pursuit = None
+
+    def _renewed(self, size: int) -> tuple[Pursuit, Candidates]:
+        """A pursuit over fresh candidates that has made the choices so far."""
+        found = candidates(self._mean, size, self._rows, self._rng)
+        pursuit = Pursuit(found.values, self._mean.kernel.product_rows(found.points))
+        for place in np.searchsorted(found.rows, self._rows):
+            pursuit.take(int(place))
+        return pursuit, found
 
     @property
     def indices(self) -> Indices:
-        return self._rows[np.array(self._pursuit.chosen, dtype=np.int64)]
+        return self._rows

@@ -17,10 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset.mean import KernelMean
-from reduset.select.candidates import candidates
+from reduset.select.candidates import Candidates, candidates
 from reduset.select.selection import Indices, Report, Selector, Traversal
 
 REPEATS = 16
+
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -54,27 +56,39 @@ class Herding(Selector):
 
 class _Walk(Traversal):
     def __init__(self, mean: KernelMean, line_search: bool, rng: np.random.Generator) -> None:
-        self._line_search = line_search
-        self._found = candidates(mean, rng)
-        self._row = mean.kernel.product_rows(self._found.points)
-        self._signs = np.sign(mean.weights[self._found.rows])
+        self._mean, self._line_search, self._rng = mean, line_search, rng
         self._total = float(mean.magnitudes.sum())
-        self._here = np.zeros(len(self._found.rows))  # f_t at the candidates
         self._square = self._inner = 0.0  # ‖f_t‖² and ⟨f, f_t⟩
         self._steps = self._repeats = 0
-        self._order: list[int] = []
-        self._met = np.zeros(len(self._found.rows), np.bool_)
-        self._shares = np.zeros(len(self._found.rows))  # of the hull, a share a candidate
+        self._rows: Indices = np.empty(0, np.int64)
+        self._shares: Array = np.empty(0)  # of the hull, one a row
+        self._found: Candidates | None = None
 
     def extend(self, size: int, report: Report | None = None) -> None:
-        size = min(size, len(self._found.rows))
-        while len(self._order) < size:
-            self._step()
+        size = min(size, int(np.count_nonzero(self._mean.weights)))
+        while len(self._rows) < size:
+            if self._found is None or not self._found.suffice_for(size):
+                self._found = self._renewed(size)
+            self._step(self._found)
             if report is not None:
-                report(len(self._order), size)
+                report(len(self._rows), size)
 
-    def _step(self) -> None:
-        values, signs, total = self._found.values, self._signs, self._total
+    def _renewed(self, size: int) -> Candidates:
+        """Fresh candidates, and where the walk stands seen from them."""
+        mean = self._mean
+        found = candidates(mean, size, self._rows, self._rng)
+        self._row = mean.kernel.product_rows(found.points)
+        self._signs = np.sign(mean.weights[found.rows])
+        self._places = np.searchsorted(found.rows, self._rows)
+        self._met = np.zeros(len(found.rows), np.bool_)
+        self._met[self._places] = True
+        self._here = np.zeros(len(found.rows))  # f_t at the candidates
+        if len(self._rows):
+            self._here = mean.kernel.product_sums(mean.atoms[self._rows], self.weights(), found.points)
+        return found
+
+    def _step(self, found: Candidates) -> None:
+        values, signs, total = found.values, self._signs, self._total
         pull = signs * (values - self._here)
         best = int(np.argmax(pull))
         if self._met[best] and self._repeats == REPEATS:
@@ -85,25 +99,24 @@ class _Walk(Traversal):
             rate = 1.0 / (self._steps + 1)
         else:
             ahead, length = with_f - self._inner - with_here + self._square, total**2 - 2 * with_here + self._square
-            rate = 1.0 if not self._order else min(max(ahead / length, 0.0), 1.0) if length > 0 else 0.0
-        column = self._row(best)
+            rate = 1.0 if not len(self._rows) else min(max(ahead / length, 0.0), 1.0) if length > 0 else 0.0
         self._square = (1 - rate) ** 2 * self._square + 2 * rate * (1 - rate) * with_here + (rate * total) ** 2
         self._inner += rate * (with_f - self._inner)
-        self._here += rate * (total * signs[best] * column - self._here)
-        self._shares *= 1 - rate
-        self._shares[best] += rate
+        self._here += rate * (total * signs[best] * self._row(best) - self._here)
+        self._shares = self._shares * (1 - rate)
         self._steps += 1
         if self._met[best]:
+            self._shares[np.flatnonzero(self._places == best)] += rate
             self._repeats += 1
         else:
-            self._order.append(best)
+            self._rows, self._places = np.append(self._rows, found.rows[best]), np.append(self._places, best)
+            self._shares = np.append(self._shares, rate)
             self._met[best] = True
             self._repeats = 0
 
     @property
     def indices(self) -> Indices:
-        return self._found.rows[np.array(self._order, dtype=np.int64)]
+        return self._rows
 
-    def weights(self) -> NDArray[np.float64]:
-        chosen = np.array(self._order, dtype=np.int64)
-        return np.asarray(self._total * self._signs[chosen] * self._shares[chosen])
+    def weights(self) -> Array:
+        return np.asarray(self._total * np.sign(self._mean.weights[self._rows]) * self._shares)

@@ -71,6 +71,8 @@ class _Clusters(Traversal):
     def extend(self, size: int, report: Report | None = None) -> None:
         seeds, *batches = self._batches(size)
         centres = self._seed(size, *seeds)
+        if len(centres) < size and len(seeds[0]) < len(self._points):  # few places among those rows: look at all
+            centres = self._seed(size, self._points, np.abs(self._weights))
         total = sum(SWEEPS for _ in batches) - SWEEPS + LAST_SWEEPS
         done = 0
         for k, (points, weights) in enumerate(batches):

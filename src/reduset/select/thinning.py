@@ -2,10 +2,11 @@
 
 Halving keeps one of each pair of points by a self-balancing walk, so that the kept half has nearly the mean of the whole: an error
 of order 1/m instead of the 1/√m of a random draw, with equal weights. It costs the square of its input, so it begins with small
-parts: always four parts are put together and halved, until one is left of at least m·2^g points; that many of these are halved g
-times more, and each of the m that remain is then swapped for the best point in its place.
+parts: always four parts are put together and halved, until one is left, of m·2^g points; these are halved g times more, and each of
+the m that remain is then swapped for the best point in its place. m·2^r rows go in, as many as there are.
 
-Rows of a mean of unequal weights are drawn by weight first, systematically, so that a row of twice the weight comes twice. O(n·b)
+Rows of a mean of unequal weights are drawn by weight first, systematically, so that a row of twice the weight comes twice; if it is
+chosen twice, its own weight is twice the others'. The positive and the negative part of a signed mean are thinned apart. O(n·b)
 kernel evaluations a level, b the size of the first parts, and O(n + m²) memory. No order of its own.
 """
 
@@ -21,6 +22,7 @@ from reduset._engine.balance import balance_points, balance_products
 from reduset._engine.threads import blocks, run_all
 from reduset.mean import KernelMean
 from reduset.radial import Kernel, RadialKernel
+from reduset.select.random import Clocks
 from reduset.select.selection import Indices, Report, Selector, Traversal
 
 ROUNDS = 3  # g: halvings after the levels, at least
@@ -58,41 +60,64 @@ class _Thinned(Traversal):
     def __init__(self, mean: KernelMean, rng: np.random.Generator) -> None:
         self._mean, self._rng = mean, rng
         self._rows: Indices = np.empty(0, np.int64)
+        self._weights: Array = np.empty(0)
 
     @property
     def indices(self) -> Indices:
         return self._rows
 
     def weights(self) -> Array:
-        total = float(self._mean.magnitudes.sum())
-        return np.asarray(np.sign(self._mean.weights[self._rows]) * (total / max(len(self._rows), 1)))
+        return self._weights
 
     def extend(self, size: int, report: Report | None = None) -> None:
-        size = min(size, int(np.count_nonzero(self._mean.weights)))
-        rows = self._draw(self._mean.size)
+        mean = self._mean
+        size = min(size, int(np.count_nonzero(mean.weights)))
+        chosen: list[Indices] = []
+        left, parts = size, [sign * mean.weights > 0 for sign in (1, -1)]
+        total = float(mean.magnitudes.sum())
+        for part in parts:
+            if part.any():
+                share = left if not parts[1].any() or chosen else round(size * float(mean.magnitudes[part].sum()) / total)
+                share = min(max(share, 1), int(part.sum()), left)
+                chosen.append(self._thin(share, None if part.all() else np.flatnonzero(part), report))
+                left -= share
+        rows, counts = np.unique(np.concatenate(chosen), return_counts=True)
+        self._weights = np.sign(mean.weights[rows]) * counts * (total / counts.sum())
+        # rows chosen twice leave places free: others take them, without a weight of their own
+        more = Clocks(mean, np.where(np.isin(np.arange(mean.size), rows), 0.0, mean.magnitudes), self._rng)
+        more.extend(size - len(rows))
+        self._rows = np.concatenate([rows, more.indices])
+        self._weights = np.concatenate([self._weights, np.zeros(len(more.indices))])
+
+    def _thin(self, size: int, among: Indices | None, report: Report | None) -> Indices:
+        """``size`` of these rows (None for all), some perhaps more than once where weights differ."""
+        rows = self._draw(among)
         levels, part = _plan(len(rows), size)
         lists = rows[: part * 4**levels].reshape(-1, part)
         for level in range(levels):
             lists = self._halve(lists.reshape(len(lists) // 4, -1))
             if report is not None:
                 report(level + 1, levels + 1)
-        pool = self._rng.permutation(lists[0])
-        pool = pool[: size << int(np.log2(len(pool) / size))]
-        chosen = pool
+        pool = chosen = lists[0]
         while len(chosen) > size:
             chosen = self._halve(chosen[None])[0]
-        self._rows = swap(self._mean.kernel, self._mean.atoms, pool, chosen)
         if report is not None:
             report(levels + 1, levels + 1)
+        return swap(self._mean.kernel, self._mean.atoms, pool, chosen)
 
-    def _draw(self, count: int) -> Indices:
-        """``count`` rows in random order: distinct ones where weights are equal, else systematically by weight."""
+    def _draw(self, among: Indices | None) -> Indices:
+        """The rows in random order; where weights differ, as many drawn systematically by weight."""
         mean, rng = self._mean, self._rng
         if mean.is_uniform:
-            return np.asarray(rng.permutation(mean.size)[:count])
-        ends = np.cumsum(mean.magnitudes)
-        places = (np.arange(count) + rng.random()) * (ends[-1] / count)
-        return np.asarray(rng.permutation(np.minimum(np.searchsorted(ends, places, side="right"), mean.size - 1)))
+            return np.asarray(rng.permutation(mean.size))
+        rows = np.arange(mean.size) if among is None else among
+        magnitudes = mean.magnitudes[rows]
+        if magnitudes.min() == magnitudes.max():
+            return np.asarray(rng.permutation(rows))
+        ends = np.cumsum(magnitudes)
+        places = (np.arange(len(rows)) + rng.random()) * (ends[-1] / len(rows))
+        drawn = np.minimum(np.searchsorted(ends, places, side="right"), len(rows) - 1)
+        return np.asarray(rng.permutation(rows[drawn]))
 
     def _halve(self, lists: Indices) -> Indices:
         """Half of each list of rows, (k, 2p) to (k, p): the lists are shared out among threads."""
@@ -109,11 +134,15 @@ class _Thinned(Traversal):
 
 
 def _plan(n: int, size: int) -> tuple[int, int]:
-    """How many levels of four to one, and how long the first parts: as many as leave size·2^ROUNDS points or more."""
-    levels = 0
-    while (part := n // 4 ** (levels + 1)) >= SHORTEST and part << (levels + 1) >= size << ROUNDS:
-        levels += 1
-    return levels, n // 4**levels
+    """How many levels of four to one, and how long the first parts, so that size·2^r rows end as a pool of size·2^(r − levels).
+
+    As many levels as leave at least `ROUNDS` halvings and parts that are whole and not too short.
+    """
+    doublings = int(np.log2(n / size))
+    levels, part = 0, size << doublings
+    while doublings - levels > ROUNDS and part % 4 == 0 and part // 4 >= SHORTEST:
+        levels, part = levels + 1, part // 4
+    return levels, part
 
 
 def halve(kernel: Kernel, points: Array, luck: Array) -> Indices:
@@ -154,4 +183,4 @@ def swap(kernel: Kernel, points: NDArray[np.floating], pool: Indices, chosen: In
         now += column / size
         uses[best] += 1
         at[k] = best
-    return np.asarray(rows[np.unique(at)])
+    return np.asarray(rows[at])
