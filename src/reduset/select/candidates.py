@@ -1,10 +1,10 @@
 """Rows that a greedy selector may choose from, and the mean's values there.
 
 Greedy selection looks at every candidate at every step, and needs f at each: n² kernel evaluations over all of the data. Up to
-`EVERY_UP_TO` rows that is cheap. Beyond, `SOME` rows drawn by weight stand for all (twice as many as atoms are asked for, where that
-is more), and are drawn anew where they run out. f there is summed over the data as long as that is quick, then taken from a larger
-compression (`stand_in`) whose measured error is within `CLOSE`; where no such compression exists, because the bandwidth is too small,
-it is summed all the same.
+`EVERY_UP_TO` rows that is cheap. Beyond, `SOME` rows drawn by weight stand for all (twice as many as atoms are asked for, where
+that is more), and are drawn anew where they run out. f there is summed over the data as long as that is quick, then taken from a
+larger compression (`stand_in`) whose measured error is within `CLOSE`; where no such compression exists, because the bandwidth is
+too small, it is summed all the same.
 """
 
 from __future__ import annotations
