@@ -1,4 +1,4 @@
-"""Slow oracles for the selectors: each algorithm as it is written down, over dense matrices, everything computed anew at every step.
+"""Slow oracles for the selectors: each algorithm as it is written down, over dense matrices, all computed anew at every step.
 
 K is the Gram matrix of the points in units where every bump has norm 1, `reference.product_shape`; f = Σ wᵢ φ(·, xᵢ).
 """
@@ -19,10 +19,10 @@ def gram(mean):
 
 
 def herding(K, w, size, line_search, most_repeats):
-    """Frank–Wolfe towards f in the hull of ±Σ|w|·φ(·, x): the points in the order they are met, their weights, ‖f − f_t‖² after each
-    step.
+    """Frank–Wolfe towards f in the hull of ±Σ|w|·φ(·, x).
 
-    After ``most_repeats`` steps without a new point the next one is new.
+    Returns the points in the order in which they are met, their weights, and ‖f − f_t‖² after each step. After ``most_repeats``
+    steps without a new point the next one is new.
     """
     n, total = len(K), float(np.abs(w).sum())
     corners = total * np.diag(np.sign(w))  # row i: the weights of the i-th corner of the hull
@@ -134,7 +134,7 @@ def swap(K, pool, chosen):
 
 
 def shadows(D, w, radius):
-    """Kingravi, Vela & Gray 2013, Algorithm 2, from distances: centres in the order of the rows, and the weight that each covers."""
+    """Kingravi, Vela & Gray 2013, Algorithm 2: the centres in the order of the rows, and the weight that each covers."""
     waiting = [i for i in range(len(D)) if w[i] != 0]
     centres, masses = [], []
     while waiting:

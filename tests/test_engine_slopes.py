@@ -93,7 +93,9 @@ def test_at_a_point_the_slopes_are_those_of_the_other_points(family, d, precisio
     for k in range(3):
         others = np.arange(60) != k
         expected = kernel.product_slopes(X[others], w[others], X[k : k + 1], precision)[1][0]
-        np.testing.assert_allclose(got[k], expected, rtol=0, atol=(1e-11 if precision == "double" else 2e-3) * np.abs(expected).max())
+        np.testing.assert_allclose(
+            got[k], expected, rtol=0, atol=(1e-11 if precision == "double" else 2e-3) * np.abs(expected).max()
+        )
 
 
 @product

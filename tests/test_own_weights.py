@@ -159,7 +159,9 @@ def test_a_plateau_counts_the_atoms_that_it_weighs():
 
 @pytest.mark.parametrize("select", ["kcenter", "greedy", "cholesky"])
 def test_selectors_without_any_say_so(select):
-    with pytest.raises(ValueError, match=r"weights='own' are those of a selector that has any \(.*Shadow.*\).*; use weights='free'"):
+    with pytest.raises(
+        ValueError, match=r"weights='own' are those of a selector that has any \(.*Shadow.*\).*; use weights='free'"
+    ):
         own(cloud(), select)
 
 

@@ -127,7 +127,9 @@ def test_column_norms_are_those_of_the_matrix(kernel):
     w = np.random.default_rng(1).uniform(size=60)
     f = mean_of(60, kernel, sample_weight=w)
     K = f.kernel.product_gram(f.atoms, f.atoms)
-    np.testing.assert_allclose(columnnorm.column_norms(f, np.random.default_rng(0)), reference.column_norms(K, f.weights), rtol=1e-9)
+    np.testing.assert_allclose(
+        columnnorm.column_norms(f, np.random.default_rng(0)), reference.column_norms(K, f.weights), rtol=1e-9
+    )
 
 
 def test_the_first_row_is_drawn_by_its_column_norm_and_the_second_from_the_rest():

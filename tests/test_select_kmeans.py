@@ -1,5 +1,7 @@
 """k-means centres: a fixed point of Lloyd's algorithm in the kernel's coordinates, about as good as scikit-learn's."""
 
+import itertools
+
 import numpy as np
 import pytest
 from sklearn.cluster import KMeans as SklearnKMeans
@@ -134,7 +136,7 @@ def test_batches_grow_within_each_other_up_to_a_limit(small_batches):
     traversal = KMeans().begin(KernelMean.from_samples(X, Gaussian(0.7)), np.random.default_rng(0))
     batches = [points for points, _ in traversal._batches(6)]
     assert [len(points) for points in batches] == [64, 128, 256, 512]
-    for smaller, larger in zip(batches, batches[1:], strict=False):
+    for smaller, larger in itertools.pairwise(batches):
         np.testing.assert_array_equal(larger[: len(smaller)], smaller)
 
 
@@ -168,7 +170,10 @@ def test_rows_of_no_weight_pull_no_centre():
 
 def test_centres_beat_rows_at_a_small_size():
     X = blobs(1000)
-    error = {name: compress(X, Gaussian("scott"), size=12, select=name, rng=0).certificate.relative_error for name in ("kmeans", "random")}
+    error = {
+        name: compress(X, Gaussian("scott"), size=12, select=name, rng=0).certificate.relative_error
+        for name in ("kmeans", "random")
+    }
     assert error["kmeans"] < 0.8 * error["random"]
 
 

@@ -113,7 +113,10 @@ def test_a_prefix_takes_over_the_mass_of_the_rest():
 
 def test_a_row_of_three_times_the_weight_counts_three_times():
     X, w = cloud(60), np.random.default_rng(1).integers(1, 4, size=60)
-    weighted, repeated = KernelMean.from_samples(X, Gaussian(0.5), w), KernelMean.from_samples(np.repeat(X, w, axis=0), Gaussian(0.5))
+    weighted, repeated = (
+        KernelMean.from_samples(X, Gaussian(0.5), w),
+        KernelMean.from_samples(np.repeat(X, w, axis=0), Gaussian(0.5)),
+    )
     one, other = by_row(Shadow(2.0).select(weighted, 60)), by_row(Shadow(2.0).select(repeated, len(repeated.atoms)))
     places = np.concatenate([[0], np.cumsum(w)[:-1]])
     assert {int(places[row]): pytest.approx(mass) for row, mass in one.items()} == other
@@ -175,7 +178,9 @@ def test_as_many_shadows_as_are_allowed_are_an_end():
 
 
 def test_an_ell_that_keeps_every_point_is_told():
-    with pytest.warns(UserWarning, match=r"Shadow: ell=400 keeps every one of the 120 points, .*; lower ell, or widen the bandwidth"):
+    with pytest.warns(
+        UserWarning, match=r"Shadow: ell=400 keeps every one of the 120 points, .*; lower ell, or widen the bandwidth"
+    ):
         small = compress(cloud(), Gaussian(0.5), select=Shadow(ell=400.0), rng=0)
     assert small.size == 120
     assert small.certificate.relative_error < 1e-6

@@ -9,7 +9,12 @@ import reference_select as reference
 from reduset import FunctionKernel, Gaussian, KernelMean, Laplacian, Student, compress
 from reduset.select import Random, Thinning, thinning
 
-KERNELS = [Gaussian(0.7), Laplacian(0.8, metric="cityblock"), Student(0.6, exponent=2.5, space="l2"), FunctionKernel("rbf", gamma=1.0)]
+KERNELS = [
+    Gaussian(0.7),
+    Laplacian(0.8, metric="cityblock"),
+    Student(0.6, exponent=2.5, space="l2"),
+    FunctionKernel("rbf", gamma=1.0),
+]
 KERNEL = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 
 
@@ -113,7 +118,9 @@ def test_every_power_of_two_goes_in(monkeypatch, n):
     """m·2^r rows, and parts that four quarters make."""
     seen = []
     plain = thinning._Thinned._compress
-    monkeypatch.setattr(thinning._Thinned, "_compress", lambda self, rows, part: (seen.append(len(rows)), plain(self, rows, part))[1])
+    monkeypatch.setattr(
+        thinning._Thinned, "_compress", lambda self, rows, part: (seen.append(len(rows)), plain(self, rows, part))[1]
+    )
     chosen = Thinning().select(mean_of(n), 10, rng=0)
     assert len(chosen.indices) == 10
     assert seen[0] == 10 * 2 ** int(np.log2(n / 10))
