@@ -232,7 +232,7 @@ def test_atoms_far_from_every_point_stay_where_they_are():
 def small_is_small(monkeypatch):
     """Some hundred points are many."""
     monkeypatch.setattr(module, "SMALL", 300)
-    monkeypatch.setattr(module, "STAND_IN_ATOMS", 120)
+    monkeypatch.setattr(module, "STAND_IN_ATOMS", (120, 120))
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "gaussian l2", "oblique", "laplacian l2", "student"])
@@ -361,10 +361,14 @@ def test_more_steps_lose_no_more():
 
 def test_without_a_number_there_are_as_many_steps_as_take_their_time():
     full = KernelMean.from_samples(cloud(2000, 5), Gaussian("median"))
-    steps = [module._steps_within_time(full, size) for size in (5, 500, 1000, 2000, 5000)]
+    steps = [module._steps_within_time(full, size, "auto") for size in (5, 500, 1000, 2000, 5000)]
     assert steps[0] == module.MOST_STEPS
     assert steps[-1] == module.FEWEST_STEPS
     assert np.all(np.diff(steps) <= 0)
+    assert all(
+        module._steps_within_time(full, size, "double") <= each
+        for size, each in zip((5, 500, 1000, 2000, 5000), steps, strict=True)
+    )
     assert f"L-BFGS, {steps[0]} steps at most" in compress(full, size=5, refine=True, rng=0).remark
 
 

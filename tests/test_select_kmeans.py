@@ -165,6 +165,36 @@ def test_rows_of_no_weight_pull_no_centre():
     np.testing.assert_allclose(chosen.atoms, plain.atoms, atol=1e-12)
 
 
+@pytest.mark.parametrize(("n", "size", "d"), [(100, 5, 2), (10**6, 5, 2), (10**6, 5, 1000), (10**6, 10**5, 2)])
+def test_as_many_rows_are_looked_at_as_are_quickly_swept_and_enough_for_every_cluster(n, size, d):
+    rows = kmeans.rows_looked_at(n, size, d)
+    assert rows == n or rows >= 16 * size
+    assert rows <= max(16 * size, kmeans.MOST_ROWS)
+    assert rows * d <= max(16 * size * d, kmeans.MOST_ENTRIES)
+
+
+# -- centres and bandwidths ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bandwidth", [1e-140, 1e-20, 1e-3])
+@pytest.mark.parametrize("covariance", [None, COVARIANCE], ids=["round", "oblique"])
+def test_a_centre_that_would_see_no_point_is_put_on_one(bandwidth, covariance):
+    X = blobs(200)
+    f = KernelMean.from_samples(X, Gaussian(bandwidth, covariance=covariance))
+    chosen = KMeans().select(f, 12, rng=0)
+    assert {tuple(atom) for atom in chosen.atoms.tolist()} <= {tuple(x) for x in X.tolist()}
+    assert chosen.weights.sum() == pytest.approx(1)
+    small = compress(f, size=12, select="kmeans", rng=0)
+    np.testing.assert_allclose(small.mean.weights, 1 / 200, rtol=1e-6)
+    assert small.certificate.relative_error == pytest.approx(np.sqrt(1 - 12 / 200), rel=1e-6)
+
+
+def test_a_centre_that_sees_its_points_stays_between_them():
+    X = np.array([[0.0], [1.0], [10.0], [11.0]])
+    f = KernelMean.from_samples(X, Gaussian(0.5))
+    np.testing.assert_allclose(np.sort(KMeans().select(f, 2, rng=0).atoms[:, 0]), [0.5, 10.5])
+
+
 # -- as a compression ------------------------------------------------------------------------------------------------
 
 

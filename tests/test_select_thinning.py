@@ -34,30 +34,41 @@ def lost(f, chosen):
 @pytest.mark.parametrize("n", [2, 7, 60])
 def test_halving_is_the_walk_of_the_paper(kernel, n):
     f = mean_of(n, kernel)
-    kept = thinning.halve(f.kernel, f.atoms, np.random.default_rng(5))
     luck = np.random.default_rng(5).random(n // 2)
+    kept = thinning.halve(f.kernel, f.atoms, luck)
     assert kept.tolist() == reference.halve(f.kernel.product_gram(f.atoms, f.atoms), luck, thinning.FAILURE)
 
 
-@pytest.mark.parametrize("block", [1, 3, 20, 21])
-def test_blocks_of_pairs_do_not_show(monkeypatch, block):
-    f = mean_of(41)
-    monkeypatch.setattr(thinning, "PAIRS_A_BLOCK", block)
-    kept = thinning.halve(f.kernel, f.atoms, np.random.default_rng(5))
-    luck = np.random.default_rng(5).random(20)
-    assert kept.tolist() == reference.halve(reference.gram(f), luck, thinning.FAILURE)
+@pytest.mark.parametrize("d", [1, 3, 45])
+@pytest.mark.parametrize("far", [0.0, np.inf], ids=["double", "single"])
+def test_the_walk_does_not_depend_on_dimension_or_precision(monkeypatch, d, far):
+    monkeypatch.setattr(thinning, "FAR", far)
+    f = mean_of(60, Gaussian(np.sqrt(d)), d=d)
+    luck = np.random.default_rng(5).random(30)
+    assert thinning.halve(f.kernel, f.atoms, luck).tolist() == reference.halve(reference.gram(f), luck, thinning.FAILURE)
+
+
+def test_lists_are_halved_each_by_its_own_luck():
+    f = mean_of(96)
+    traversal = Thinning().begin(f, np.random.default_rng(5))
+    lists = np.random.default_rng(0).permutation(96).reshape(6, 16)
+    luck = np.random.default_rng(5).random((6, 8))
+    K = reference.gram(f)
+    expected = [rows[reference.halve(K[np.ix_(rows, rows)], own, thinning.FAILURE)] for rows, own in zip(lists, luck, strict=True)]
+    np.testing.assert_array_equal(traversal._halve(lists), expected)
 
 
 def test_of_two_that_coincide_either_stays():
     X = np.repeat(np.random.default_rng(0).normal(size=(20, 2)), 2, axis=0)
-    kept = thinning.halve(KERNELS[0], X, np.random.default_rng(0))
-    assert kept.tolist() == reference.halve(KERNELS[0].product_gram(X, X), np.random.default_rng(0).random(20), thinning.FAILURE)
+    luck = np.random.default_rng(0).random(20)
+    kept = thinning.halve(KERNELS[0], X, luck)
+    assert kept.tolist() == reference.halve(KERNELS[0].product_gram(X, X), luck, thinning.FAILURE)
     assert 0 < np.sum(kept % 2) < 20
 
 
 def test_a_half_has_nearly_the_mean_of_the_whole():
     f = mean_of(1000)
-    halves = [f.atoms[thinning.halve(f.kernel, f.atoms, np.random.default_rng(seed))] for seed in range(8)]
+    halves = [f.atoms[thinning.halve(f.kernel, f.atoms, np.random.default_rng(seed).random(500))] for seed in range(8)]
     flips = [f.atoms[2 * np.arange(500) + np.random.default_rng(seed).integers(0, 2, 500)] for seed in range(8)]
     walked, flipped = (np.mean([f.distance(KernelMean.from_samples(X, f.kernel)) for X in each]) for each in (halves, flips))
     assert walked < flipped / 1.7
@@ -113,18 +124,38 @@ def test_thinning_gives_distinct_rows_with_equal_weights(kernel, size):
     np.testing.assert_allclose(chosen.weights, 1 / size, rtol=1e-12)
 
 
+@settings(max_examples=100, deadline=None)
+@given(n=st.integers(1, 10**6), share=st.floats(0, 1))
+def test_levels_of_four_to_one_leave_enough_to_halve_on(n, share):
+    size = 1 + int((n - 1) * share**4)
+    levels, part = thinning._plan(n, size)
+    assert n - 4**levels < part * 4**levels <= n  # all go in, but for a remainder
+    left = part * 2**levels
+    assert left >= size
+    if levels:
+        assert left >= size << thinning.ROUNDS
+        assert part >= thinning.SHORTEST
+    deeper = n // 4 ** (levels + 1)
+    assert deeper < thinning.SHORTEST or deeper << (levels + 1) < size << thinning.ROUNDS
+
+
 @pytest.mark.parametrize("n", [1000, 1023, 1024, 5000])
-def test_every_power_of_two_goes_in(monkeypatch, n):
-    """m·2^r rows, and parts that four quarters make."""
-    seen = []
-    plain = thinning._Thinned._compress
-    monkeypatch.setattr(
-        thinning._Thinned, "_compress", lambda self, rows, part: (seen.append(len(rows)), plain(self, rows, part))[1]
-    )
+def test_every_level_halves_what_four_parts_make(monkeypatch, n):
+    shapes = []
+    plain = thinning._Thinned._halve
+
+    def watched(self, lists):
+        shapes.append(lists.shape)
+        return plain(self, lists)
+
+    monkeypatch.setattr(thinning._Thinned, "_halve", watched)
     chosen = Thinning().select(mean_of(n), 10, rng=0)
     assert len(chosen.indices) == 10
-    assert seen[0] == 10 * 2 ** int(np.log2(n / 10))
-    assert set(seen) <= {seen[0] // 4**level for level in range(6)}
+    levels, part = thinning._plan(n, 10)
+    assert levels > 0
+    assert shapes[:levels] == [(4 ** (levels - level - 1), 4 * part * 2**level) for level in range(levels)]
+    lengths = [length for count, length in shapes[levels:] if count == 1]
+    assert lengths == [20 << k for k in reversed(range(len(lengths)))]
 
 
 @pytest.mark.parametrize(("n", "size"), [(1500, 25), (4000, 60)])
