@@ -153,6 +153,15 @@ def test_the_scale_of_the_weights_comes_out_of_the_slopes(precision, scale):
     np.testing.assert_allclose(got[1] / scale, slopes, rtol=0, atol=1e-5 * np.abs(w).sum())
 
 
+@product
+@pytest.mark.parametrize("d", [1, 3, 45])
+def test_a_matrix_row_by_row_is_the_matrix(family, d):
+    X, kernel = cloud(30, d), typical(family, d)
+    row, K = kernel.product_rows(X), kernel.product_gram(X, X)
+    for k in (0, 7, 29):
+        np.testing.assert_array_equal(row(k), K[k])
+
+
 @pytest.mark.parametrize(("family", "exponent"), [(LINEAR, 1.0), (ROOT, 1.0), (LOGARITHM, 2.5), (TABLE, 1.0)])
 def test_pulls_are_the_derivative_of_the_depth(family, exponent):
     knots = np.linspace(0, 3, 301)

@@ -361,15 +361,21 @@ def test_more_steps_lose_no_more():
 
 def test_without_a_number_there_are_as_many_steps_as_take_their_time():
     full = KernelMean.from_samples(cloud(2000, 5), Gaussian("median"))
-    steps = [module._steps_within_time(full, size, "auto") for size in (5, 500, 1000, 2000, 5000)]
-    assert steps[0] == module.MOST_STEPS
-    assert steps[-1] == module.FEWEST_STEPS
+    prices = [module._price_of_step(full, size, "auto") for size in (5, 500, 1000, 2000, 5000)]
+    steps = [module._steps_within_time(price) for price in prices]
+    assert np.all(np.diff(prices) > 0)
     assert np.all(np.diff(steps) <= 0)
-    assert all(
-        module._steps_within_time(full, size, "double") <= each
-        for size, each in zip((5, 500, 1000, 2000, 5000), steps, strict=True)
-    )
+    assert (steps[0], steps[-1]) == (module.MOST_STEPS, module.FEWEST_STEPS)
+    assert module._price_of_step(full, 500, "double") > prices[1]
     assert f"L-BFGS, {steps[0]} steps at most" in compress(full, size=5, refine=True, rng=0).remark
+
+
+def test_steps_that_nobody_would_wait_for_are_taken_only_if_asked_for(monkeypatch):
+    monkeypatch.setattr(module, "PATIENCE", 0.0)
+    stays, moves = (compress(cloud(), Gaussian(0.5), size=8, refine=refine, rng=0) for refine in (True, 5))
+    assert stays.remark.startswith("not moved: L-BFGS, of which a step over the data would take ")
+    assert stays.indices is not None
+    assert moves.remark.startswith("moved by L-BFGS, 5 steps at most")
 
 
 def test_moving_tells_its_progress():
