@@ -3,7 +3,19 @@
 import numpy as np
 
 from reduset import FunctionKernel, Gaussian, Laplacian, Student, compress
-from reduset.select import KCenter, Random, Selector
+from reduset.select import (
+    Auto,
+    Cholesky,
+    ColumnNorm,
+    Greedy,
+    Herding,
+    KCenter,
+    KMeans,
+    Random,
+    Selector,
+    Shadow,
+    Thinning,
+)
 from reduset.select.selection import Traversal
 
 COVARIANCE = np.array([[1.5, 0.4], [0.4, 0.7]])
@@ -18,13 +30,47 @@ KERNELS = {
     "student l2": Student(0.6, exponent=1.7, space="l2"),
     "function": FunctionKernel("rbf", gamma=2.0),
 }
-SELECTORS = {"kcenter": KCenter("mean"), "random": Random()}
+SELECTORS = {
+    "kcenter": KCenter("mean"),
+    "random": Random(),
+    "shadow": Shadow(ell=2.5),  # covers some points of the cloud, by no means all
+    "kmeans": KMeans(),
+    "columnnorm": ColumnNorm(),
+    "herding": Herding(),
+    "plain herding": Herding(line_search=False),
+    "cholesky": Cholesky(),
+    "thinning": Thinning(),
+    "greedy": Greedy(),
+    "auto": Auto(),
+}
+MOVED = {"moved kcenter": "kcenter", "moved kmeans": "kmeans"}  # selections whose atoms are then moved
+STEPS = 8
+WAYS = [*SELECTORS, *MOVED]
+
+NESTED = [name for name in SELECTORS if name not in ("kmeans", "thinning", "auto")]  # a longer selection begins with a shorter one
+DRAWN = ["random", "columnnorm", "cholesky", "thinning", "auto"]  # by a draw over rows, which repeated or absent rows change
+WITH_OWN_WEIGHTS = ["random", "shadow", "kmeans", "columnnorm", "herding", "plain herding", "thinning"]
+
 WEIGHTINGS = ["free", "sum_to_one", "clipped", "simplex_projection", "simplex"]
 
-# every kernel with every selector, the weightings taken in turn; and every weighting of one kernel
-SAMPLE = [
-    (select, WEIGHTINGS[(i + 2 * j) % 5], kernel) for i, kernel in enumerate(KERNELS) for j, select in enumerate(SELECTORS)
-] + [("kcenter", weights, "gaussian") for weights in WEIGHTINGS[1:]]
+
+def kernels_of(select):
+    return [name for name in KERNELS if not (select in MOVED and name == "function")]
+
+
+def every_third(select):
+    """Three of the kernels, others for every selector."""
+    return kernels_of(select)[WAYS.index(select) % 3 :: 3]
+
+
+# k-centre and random with every kernel, the others with some of them, the weightings taken in turn; every weighting of one kernel
+PAIRS = [(select, kernel) for select in ("kcenter", "random") for kernel in KERNELS] + [
+    (select, kernel) for select in WAYS[2:] for kernel in every_third(select)
+]
+SAMPLE = [(select, WEIGHTINGS[(list(KERNELS).index(kernel) + 2 * WAYS.index(select)) % 5], kernel) for select, kernel in PAIRS] + [
+    *(("kcenter", weights, "gaussian") for weights in WEIGHTINGS[1:]),
+    ("moved kcenter", "free", "gaussian"),
+]
 
 
 def cloud(n=120, d=2, seed=0):
@@ -32,8 +78,14 @@ def cloud(n=120, d=2, seed=0):
     return rng.normal(size=(n, d)) + 2 * rng.integers(0, 2, size=(n, 1))
 
 
+def squeeze(data, kernel=None, select="kcenter", **options):
+    """compress by one of `WAYS`."""
+    selector = SELECTORS[MOVED.get(select, select)]
+    return compress(data, kernel, select=selector, refine=STEPS if select in MOVED else False, **options)
+
+
 def run(X, select="kcenter", weights="free", kernel="gaussian", size=15, rng=0, **options):
-    return compress(X, KERNELS[kernel], size=size, select=SELECTORS[select], weights=weights, rng=rng, **options)
+    return squeeze(X, KERNELS[kernel], select, weights=weights, size=size, rng=rng, **options)
 
 
 class Given(Selector):
@@ -56,3 +108,27 @@ class GivenTraversal(Traversal):
     @property
     def indices(self):
         return self._rows[: self._count]
+
+
+class GivenPlaces(Selector):
+    """The places that are given, in order, whether or not they are points of the data."""
+
+    def __init__(self, places):
+        self.places = np.asarray(places)
+
+    def begin(self, mean, rng):
+        return GivenPlacesTraversal(self.places)
+
+
+class GivenPlacesTraversal(Traversal):
+    indices = None
+
+    def __init__(self, places):
+        self._places, self._count = places, 0
+
+    def extend(self, size, report=None):
+        self._count = min(size, len(self._places))
+
+    @property
+    def points(self):
+        return self._places[: self._count]

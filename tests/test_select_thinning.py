@@ -1,0 +1,223 @@
+"""Kernel thinning: halving and swapping by their definitions, and means that equal weights keep."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import reference_select as reference
+from reduset import FunctionKernel, Gaussian, KernelMean, Laplacian, Student, compress
+from reduset.select import Random, Thinning, thinning
+
+KERNELS = [
+    Gaussian(0.7),
+    Laplacian(0.8, metric="cityblock"),
+    Student(0.6, exponent=2.5, space="l2"),
+    FunctionKernel("rbf", gamma=1.0),
+]
+KERNEL = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+
+
+def mean_of(n=200, kernel=KERNELS[0], seed=0, d=2, sample_weight=None):
+    return KernelMean.from_samples(np.random.default_rng(seed).normal(size=(n, d)), kernel, sample_weight)
+
+
+def lost(f, chosen):
+    """‖f − mean of the chosen, equally weighted‖."""
+    return f.distance(KernelMean(chosen.atoms, np.full(len(chosen.atoms), f.mass / len(chosen.atoms)), f.kernel))
+
+
+# -- halving ---------------------------------------------------------------------------------------------------------
+
+
+@KERNEL
+@pytest.mark.parametrize("n", [2, 7, 60])
+def test_halving_is_the_walk_of_the_paper(kernel, n):
+    f = mean_of(n, kernel)
+    luck = np.random.default_rng(5).random(n // 2)
+    kept = thinning.halve(f.kernel, f.atoms, luck)
+    assert kept.tolist() == reference.halve(f.kernel.product_gram(f.atoms, f.atoms), luck, thinning.FAILURE)
+
+
+@pytest.mark.parametrize("d", [1, 3, 45])
+@pytest.mark.parametrize("far", [0.0, np.inf], ids=["double", "single"])
+def test_the_walk_does_not_depend_on_dimension_or_precision(monkeypatch, d, far):
+    monkeypatch.setattr(thinning, "FAR", far)
+    f = mean_of(60, Gaussian(np.sqrt(d)), d=d)
+    luck = np.random.default_rng(5).random(30)
+    assert thinning.halve(f.kernel, f.atoms, luck).tolist() == reference.halve(reference.gram(f), luck, thinning.FAILURE)
+
+
+def test_lists_are_halved_each_by_its_own_luck():
+    f = mean_of(96)
+    traversal = Thinning().begin(f, np.random.default_rng(5))
+    lists = np.random.default_rng(0).permutation(96).reshape(6, 16)
+    luck = np.random.default_rng(5).random((6, 8))
+    K = reference.gram(f)
+    expected = [rows[reference.halve(K[np.ix_(rows, rows)], own, thinning.FAILURE)] for rows, own in zip(lists, luck, strict=True)]
+    np.testing.assert_array_equal(traversal._halve(lists), expected)
+
+
+def test_of_two_that_coincide_either_stays():
+    X = np.repeat(np.random.default_rng(0).normal(size=(20, 2)), 2, axis=0)
+    luck = np.random.default_rng(0).random(20)
+    kept = thinning.halve(KERNELS[0], X, luck)
+    assert kept.tolist() == reference.halve(KERNELS[0].product_gram(X, X), luck, thinning.FAILURE)
+    assert 0 < np.sum(kept % 2) < 20
+
+
+def test_a_half_has_nearly_the_mean_of_the_whole():
+    f = mean_of(1000)
+    halves = [f.atoms[thinning.halve(f.kernel, f.atoms, np.random.default_rng(seed).random(500))] for seed in range(8)]
+    flips = [f.atoms[2 * np.arange(500) + np.random.default_rng(seed).integers(0, 2, 500)] for seed in range(8)]
+    walked, flipped = (np.mean([f.distance(KernelMean.from_samples(X, f.kernel)) for X in each]) for each in (halves, flips))
+    assert walked < flipped / 1.7
+
+
+# -- swapping --------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10**6), size=st.integers(1, 8), repeated=st.booleans())
+def test_swapping_takes_the_best_row_for_each_in_turn(seed, size, repeated):
+    f = mean_of(24, seed=seed)
+    rng = np.random.default_rng(seed)
+    pool = rng.integers(0, 12, size=24) if repeated else np.arange(24)
+    chosen = rng.permutation(np.unique(pool))[:size]
+    K = reference.gram(f)
+    swapped = thinning.swap(f.kernel, f.atoms, pool, chosen)
+    before, after = reference.squared_mmd(K, pool, chosen), reference.squared_mmd(K, pool, swapped)
+    assert after <= before + 1e-12
+    assert after == pytest.approx(reference.squared_mmd(K, pool, reference.swap(K, pool, chosen)), abs=1e-12)
+    assert len(np.unique(swapped)) == len(chosen)
+    assert set(swapped) <= set(pool)
+
+
+@KERNEL
+def test_swapped_rows_are_those_of_the_definition(kernel):
+    f = mean_of(40, kernel)
+    pool, chosen = np.random.default_rng(0).permutation(40)[:32], np.array([3, 8, 11, 20])
+    chosen = pool[chosen]
+    K = f.kernel.product_gram(f.atoms, f.atoms)
+    assert thinning.swap(f.kernel, f.atoms, pool, chosen).tolist() == reference.swap(K, pool.tolist(), chosen.tolist())
+
+
+def test_a_row_chosen_twice_makes_room_for_another():
+    f = mean_of(20)
+    swapped = thinning.swap(f.kernel, f.atoms, np.arange(20), np.array([4, 4, 4]))
+    assert len(np.unique(swapped)) == 3
+
+
+def test_fewer_rows_than_are_chosen_all_stay():
+    f = mean_of(20)
+    assert thinning.swap(f.kernel, f.atoms, np.array([2, 2, 7, 2]), np.array([2, 7, 2])).tolist() == [2, 7]
+
+
+# -- selection -------------------------------------------------------------------------------------------------------
+
+
+@KERNEL
+@pytest.mark.parametrize("size", [1, 7, 50, 199, 200])
+def test_thinning_gives_distinct_rows_with_equal_weights(kernel, size):
+    chosen = Thinning().select(mean_of(kernel=kernel), size, rng=0)
+    assert len(np.unique(chosen.indices)) == size
+    np.testing.assert_allclose(chosen.weights, 1 / size, rtol=1e-12)
+
+
+@settings(max_examples=100, deadline=None)
+@given(n=st.integers(1, 10**6), share=st.floats(0, 1))
+def test_levels_of_four_to_one_leave_enough_to_halve_on(n, share):
+    size = 1 + int((n - 1) * share**4)
+    levels, part = thinning._plan(n, size)
+    assert n - 4**levels < part * 4**levels <= n  # all go in, but for a remainder
+    left = part * 2**levels
+    assert left >= size
+    if levels:
+        assert left >= size << thinning.ROUNDS
+        assert part >= thinning.SHORTEST
+    deeper = n // 4 ** (levels + 1)
+    assert deeper < thinning.SHORTEST or deeper << (levels + 1) < size << thinning.ROUNDS
+
+
+@pytest.mark.parametrize("n", [1000, 1023, 1024, 5000])
+def test_every_level_halves_what_four_parts_make(monkeypatch, n):
+    shapes = []
+    plain = thinning._Thinned._halve
+
+    def watched(self, lists):
+        shapes.append(lists.shape)
+        return plain(self, lists)
+
+    monkeypatch.setattr(thinning._Thinned, "_halve", watched)
+    chosen = Thinning().select(mean_of(n), 10, rng=0)
+    assert len(chosen.indices) == 10
+    levels, part = thinning._plan(n, 10)
+    assert levels > 0
+    assert shapes[:levels] == [(4 ** (levels - level - 1), 4 * part * 2**level) for level in range(levels)]
+    lengths = [length for count, length in shapes[levels:] if count == 1]
+    assert lengths == [20 << k for k in reversed(range(len(lengths)))]
+
+
+@pytest.mark.parametrize(("n", "size"), [(1500, 25), (4000, 60)])
+def test_thinned_rows_are_several_times_closer_than_random_ones(n, size):
+    f = mean_of(n)
+    thinned, random = (np.mean([lost(f, s.select(f, size, rng=seed)) for seed in range(5)]) for s in (Thinning(), Random()))
+    assert thinned < random / 3
+
+
+def test_the_error_falls_faster_than_that_of_random_rows():
+    f = mean_of(4096)
+    few, many = (np.mean([lost(f, Thinning().select(f, size, rng=seed)) for seed in range(4)]) for size in (8, 128))
+    assert many < few / 8  # a random draw gives a quarter
+
+
+def test_a_row_of_three_times_the_weight_counts_three_times():
+    """Among points far from each other the share of the heavy ones is that of their mass."""
+    X = 100.0 * np.arange(240).reshape(-1, 1)
+    w = np.where(np.arange(240) < 120, 3.0, 1.0)
+    f = KernelMean.from_samples(X, Gaussian(1.0), w)
+    rows = Thinning().begin(f, np.random.default_rng(0))._draw(480)
+    counts = np.bincount(rows, minlength=240)
+    assert set(counts[:120]) == {3}
+    assert set(counts[120:]) == {1}
+
+
+@pytest.mark.parametrize("size", [10, 40])
+def test_weighted_rows_are_thinned_like_repeated_ones(size):
+    X, w = np.random.default_rng(0).normal(size=(400, 2)), np.random.default_rng(1).integers(1, 6, size=400)
+    weighted = KernelMean.from_samples(X, Gaussian(0.7), w)
+    repeated = KernelMean.from_samples(np.repeat(X, w, axis=0), Gaussian(0.7))
+    by_weight, by_row, random = (
+        np.mean([lost(f, s.select(f, size, rng=seed)) for seed in range(6)])
+        for f, s in ((weighted, Thinning()), (repeated, Thinning()), (weighted, Random()))
+    )
+    assert by_weight < random / 2
+    assert by_weight < 2 * by_row
+
+
+def test_duplicates_may_all_be_chosen_and_are_then_merged():
+    X = np.repeat(np.random.default_rng(0).normal(size=(20, 2)), 10, axis=0)
+    full = KernelMean.from_samples(X, Gaussian(0.5))
+    small = compress(full, size=50, select="thinning", rng=0)
+    assert small.size + len(small.dropped) == 50
+    assert len(np.unique(small.mean.atoms, axis=0)) == small.size <= 20
+    own = compress(full, size=50, select="thinning", weights="own", rng=0)
+    assert own.size == 50
+    assert own.certificate.relative_error == pytest.approx(full.distance(own.mean) / full.norm(), rel=1e-6)
+
+
+def test_one_row_of_nearly_all_the_weight_leaves_few():
+    w = np.full(100, 1e-6)
+    w[17] = 1.0
+    chosen = Thinning().select(KernelMean.from_samples(np.random.default_rng(0).normal(size=(100, 2)), Gaussian(0.7), w), 10, rng=0)
+    assert 17 in chosen.indices
+    assert 1 <= len(chosen.indices) <= 10
+    assert chosen.weights.sum() == pytest.approx(1)
+
+
+def test_weights_keep_their_signs():
+    w = np.random.default_rng(1).normal(size=200)
+    f = KernelMean(np.random.default_rng(0).normal(size=(200, 2)), w, Gaussian(0.7))
+    chosen = Thinning().select(f, 20, rng=0)
+    np.testing.assert_array_equal(np.sign(chosen.weights), np.sign(w[chosen.indices]))
+    assert np.abs(chosen.weights).sum() == pytest.approx(np.abs(w).sum())
