@@ -67,7 +67,8 @@ def orders_of_methods() -> str:
     text = (
         f"So the paper's ordering, SKM before RAND, L2 and HERD on most sets with p < 0.05, holds at {len(rows) - len(fails)} of "
         f"{len(rows)} bandwidths. It fails at {'; '.join(fails) or 'none'}. Under a wide kernel the far points that SKM "
-        "takes first are a small part of f; under one that sees no neighbours all methods need every point, and tie. One split of each set."
+        "takes first are a small part of f; under one that sees no neighbours all methods need every point, and tie. One split of "
+        "each set."
     )
     return table(["bandwidth", "SKM, mean share of n", *REST], rows) + "\n\n" + text
 
@@ -90,9 +91,9 @@ def all_points() -> str:
 
 def run() -> str:
     return (
-        f"Mean difference from the paper's shares over the 11 sets, nearest first; the paper does not state its "
-        "rule, so this is a fit, on {SPLITS} splits "
-        f"of each set ({splits_of('image', SPLITS)} of image). What remains at the best of them is mostly RAND on sets "
+        "Mean difference from the paper's shares over the 11 sets, nearest first; the paper does not state its "
+        f"rule, so this is a fit, on {SPLITS} splits of each set ({splits_of('image', SPLITS)} of image). What remains at "
+        "the best of them is mostly RAND on sets "
         "with repeated rows, as said above. `neighbour k` is the median distance to the k-th "
         f"nearest other point; {RANK} is the fifth where a point counts as its own first, as in a sorted row of "
         "distances. The library's "
