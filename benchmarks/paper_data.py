@@ -54,20 +54,22 @@ def neighbour_distance(X: np.ndarray, rank: int) -> float:
     return float(np.median(near))
 
 
-def smallest(mean: KernelMean, select: Any, seed: int, accuracy: float) -> Compression | None:
-    """The smallest compression, with free weights, whose squared relative error is within ``accuracy``; None where there is none.
+def smallest(mean: KernelMean, select: Any, seed: int, accuracy: float, precision: float = 0.0) -> Compression:
+    """The smallest compression, with free weights, whose squared relative error is within ``accuracy``.
 
-    The size grows by a quarter at a time: atoms far beyond those needed would only be nearly dependent on each other.
+    Found by halving, up to ``precision`` of its size, each size compressed anew. One path of all sizes would do where no atom is
+    redundant; where many are (random atoms, a wide bandwidth), those kept of all n are others than those kept of the first m, so
+    its prefixes are not the selector's.
     """
-    size = min(32, mean.size)
-    while True:
-        found = compress(mean, size=size, select=select, rng=seed)
-        enough = np.flatnonzero(found.path.relative_errors**2 <= accuracy)
-        if len(enough):
-            return found.at(int(enough[0]) + 1)
-        if size == mean.size:
-            return None
-        size = min(mean.size, size + size // 4)
+    low, high, best = 0, mean.size, None
+    while high - low > max(1, precision * high):
+        middle = (low + high) // 2
+        tried = compress(mean, size=middle, select=select, rng=seed)
+        if tried.certificate.relative_error**2 <= accuracy:
+            high, best = middle, tried
+        else:
+            low = middle
+    return compress(mean, size=high, select=select, rng=seed) if best is None else best
 
 
 def signed_rank(first: Sequence[float], second: Sequence[float]) -> float:

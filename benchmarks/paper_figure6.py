@@ -9,7 +9,7 @@ import numpy as np
 
 from harness import table
 from paper_data import neighbour_distance, split
-from paper_sparsity import ACCURACY, RANK
+from paper_sparsity import ACCURACY, RANK, frank_wolfe
 from reduset import Gaussian, KernelMean, compress
 from reduset.select import Herding
 
@@ -24,8 +24,8 @@ SIZES = (10, 25, 50, 100, 150, 200, 250, 300)
 Curve = tuple[np.ndarray, np.ndarray]  # sizes, squared relative errors
 
 
-def nested(mean: KernelMean, select, weights: str = "free") -> Curve:
-    path = compress(mean, size=mean.size, select=select, weights=weights, rng=0).path
+def nested(mean: KernelMean, select) -> Curve:
+    path = compress(mean, size=mean.size, select=select, rng=0).path
     return path.sizes, path.relative_errors**2
 
 
@@ -41,7 +41,7 @@ def curves(mean: KernelMean) -> dict[str, Curve]:
         "RAND": nested(mean, "random"),
         "L2": nested(mean, "columnnorm"),
         "KMEANS": one_by_one(mean, "kmeans"),
-        "HERD": nested(mean, Herding(line_search=True), "own"),
+        "HERD": (np.arange(1, mean.size + 1), frank_wolfe(mean)[1]),
         "HERD, best weights": nested(mean, Herding(line_search=True)),
     }
 
@@ -51,7 +51,7 @@ def draw(found: dict[str, Curve], n: int) -> None:
     for name, (sizes, squares) in found.items():
         axes.semilogy(sizes, np.maximum(squares, 1e-8), label=name, linestyle="--" if "best" in name else "-")
     axes.axhline(ACCURACY, color="0.7", linewidth=0.8)
-    axes.set(xlabel="atoms", ylabel="‖f − f_m‖² / ‖f‖²", title=f"banana, {n} points", ylim=(1e-6, 1))
+    axes.set(xlabel="atoms; steps of HERD", ylabel="‖f − f_m‖² / ‖f‖²", title=f"banana, {n} points", ylim=(1e-6, 1.5))
     axes.legend()
     figure.savefig(FIGURE, dpi=110, metadata={"Software": None})
     plt.close(figure)
@@ -64,7 +64,11 @@ def run() -> str:
     rows = [[name, *(f"{np.interp(m, *curve):.1e}" for m in SIZES)] for name, curve in found.items()]
     skm, rand = (np.interp(np.arange(1, len(X)), *found[name]) for name in ("SKM", "RAND"))
     crossing = int(np.flatnonzero(skm > rand)[-1]) + 2
+    sizes, squares = found["KMEANS"]
+    below = np.sum(squares < np.interp(sizes, *found["RAND"]))
     return (
         f"![errors on banana]({FIGURE.name})\n\n{table(['atoms', *map(str, SIZES)], rows)}\n\n"
-        f"As in the paper, SKM begins with larger errors and overtakes: from {crossing} of {len(X)} atoms on it stays below RAND."
+        f"As in the paper, SKM begins with larger errors and overtakes: from {crossing} of {len(X)} atoms on it stays below RAND. "
+        f"Unlike there, where KMEANS follows RAND, ours lies below it at {below} of the {len(sizes)} sizes tried; a likely reason "
+        "is with Table V. HERD is drawn by its steps, dashed by its atoms with the best weights."
     )
