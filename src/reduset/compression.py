@@ -109,7 +109,6 @@ class Compression:
         rng = _validate.generator(rng)
         run = Run(full, rng, self._nested.confidence, Progress())
         run.place(np.asarray(self.mean.atoms, np.float64), self.indices, ordered=True)
-        run.remark = self.remark
         return _finish(run, run.nested(kind), run.size, self.selection, True, rng)
 
     def __str__(self) -> str:
@@ -136,7 +135,7 @@ def compress(
     tol: float | None = None,
     plateau: float | None = None,
     max_size: int | None = None,
-    select: Any = "kcenter",
+    select: Any = "auto",
     refine: bool | int = False,
     weights: str = "free",
     sample_weight: Any = None,
@@ -164,8 +163,8 @@ def compress(
     select : "kcenter", "random", "kmeans", "greedy", "cholesky", "thinning", "herding", "columnnorm", "shadow", "auto", or a
         selector
     refine : bool or int
-        Move the selected atoms to where the error is least, by L-BFGS; a number is the most steps. The result has no indices, is
-        never worse than what it started from, and its certificate is measured on the data like any other.
+        Move the selected atoms to where the error is least, by L-BFGS; a number is the most steps. Moved atoms have no indices.
+        The result is never worse than what it started from, and its certificate is measured on the data like any other.
     weights : "free", "sum_to_one", "clipped", "simplex_projection", "simplex", or "own" (the selector's own)
     sample_weight : (n,) array, optional; only with points
     confidence : float, of the certificate's interval
@@ -185,6 +184,11 @@ def compress(
     selector = as_selector(select)
     kind = _validate.one_of(weights, "weights", (*weigh.KINDS, weigh.OWN))
     steps = _steps(refine, kind, full)
+    if kind == weigh.OWN and not selector.weighs:
+        raise ValueError(
+            f"weights='own' are the selector's own, and {selector} has none (Shadow, KMeans, Herding, Thinning and Random do); "
+            "use weights='free'"
+        )
     confidence = _validate.finite(confidence, "confidence")
     if not 0 < confidence <= 0.999999:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence}; the largest that can be measured is 0.999999")
@@ -225,7 +229,8 @@ def compress(
         what = f"tol={tol}" if tol is not None else f"plateau={plateau}" if plateau is not None else f"{selector}'s own end"
         warnings.warn(
             f"{what} was not reached with {result.size} atoms: the error is {result.certificate.relative_error:.3g} "
-            f"(at most {result.certificate.interval[1]:.3g}). Raise max_size, or widen the bandwidth",
+            f"(at most {result.certificate.interval[1]:.3g}). "
+            + ("Raise max_size, or widen the bandwidth" if run.size >= most else f"{selector} has no more atoms that add to these"),
             NotReachedWarning,
             stacklevel=2,
         )

@@ -25,3 +25,8 @@ def of_slopes(points: int, queries: int, dimension: int) -> float:
 def of_factor(size: int) -> float:
     """Seconds for a Cholesky factor and its solves."""
     return START + FLOP * size**2 * (size / 3 + 50)
+
+
+def of_quadratic_program(size: int) -> float:
+    """Seconds for weights on the simplex."""
+    return START + 2.5e-9 * size**3

@@ -122,8 +122,8 @@ class Nested:
         if self.error(len(self.atoms)).interval[1] > tol:
             return None
         squares = self._squares(self.residual.high)
-        if squares is not None:
-            return int(np.flatnonzero(squares <= tol**2)[0]) + 1
+        if squares is not None:  # where tol is the very end of the interval, rounding may leave none
+            return int(np.append(np.flatnonzero(squares <= tol**2), len(squares) - 1)[0]) + 1
         low, high = 0, len(self.atoms)  # the error falls with the size, or nearly so: halve
         while high - low > 1:
             middle = (low + high) // 2

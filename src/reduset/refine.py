@@ -51,16 +51,16 @@ SMALL = 8192  # rows up to which every step sees the data
 STAND_IN_ATOMS = (256, 2048)
 ROUNDS, STEPS_A_ROUND = 5, 8  # at most, and at least
 CLOSE = 0.05  # share of κ that a stand-in may lack: beyond, its curvature means nothing
+CLOSED_FORM = ("free", "sum_to_one")
 LEAST = 1e-15  # squared relative error that rounding leaves anyway
 COARSE = 1e-4  # squared relative error above which single precision tells the steps apart
 
 
 @dataclass(frozen=True)
 class Moved:
-    """Atoms that have been moved, their products with f, and in words how that was done."""
+    """Atoms that have been moved, and in words how that was done."""
 
     places: Array
-    kappa: Array
     words: str
 
 
@@ -85,7 +85,8 @@ def refine(
     kernel = full.kernel
     if not isinstance(kernel, RadialKernel):
         raise TypeError(f"refine moves atoms along gradients, which {kernel!r} does not have; use Gaussian, Laplacian or Student")
-    precision: Precision = "auto" if lost > COARSE else "double"
+    signed = bool(full.weights.min() < 0 < full.weights.max())  # their sums cancel
+    precision: Precision = "auto" if lost > COARSE and not signed else "double"
     shown = _Counter(report)
     problem = _Problem(kernel, kind, full.mass, len(atoms), max(lost, LEAST), shown)
 
@@ -97,13 +98,13 @@ def refine(
         if full.size > SMALL:
             model = stand_in(full, _stand_in_size(full, len(atoms)), rng, precision == "double")
             if np.abs(_lacking(kernel, model, atoms, first)[0]).sum() <= CLOSE * np.abs(first[0]).sum():
-                shown.total = steps or _steps_within_time(_price_of_step(model, len(atoms), "double"))
+                shown.total = steps or _steps_within_time(_price_of_step(model, len(atoms), "double", kind))
                 return _in_rounds(problem, model, on_data, atoms, first, shown.total)
-        price = _price_of_step(full, len(atoms), precision)
+        price = _price_of_step(full, len(atoms), precision, kind)
         if not steps and FEWEST_STEPS * price > PATIENCE:
-            return Moved(atoms, first[0], f"of which a step over the data would take {price:.1f} s")
+            return Moved(atoms, f"of which a step would take {price:.1f} s")
         shown.total = steps or _steps_within_time(price)
-        return Moved(*problem.descend(on_data, atoms, shown.total), f"{shown.total} steps at most")
+        return Moved(problem.descend(on_data, atoms, shown.total), f"{shown.total} steps at most")
 
 
 def _in_rounds(
@@ -116,7 +117,7 @@ def _in_rounds(
     least = problem.error(atoms, first[0])
     for _ in range(rounds):
         lacking = _lacking(problem.kernel, model, best, slopes)
-        places, _ = problem.descend(_corrected(problem.kernel, model, best, *lacking), best, -(-count // rounds), bound)
+        places = problem.descend(_corrected(problem.kernel, model, best, *lacking), best, -(-count // rounds), bound)
         found = on_data(places)
         error = problem.error(places, found[0])
         if error < least:
@@ -124,7 +125,7 @@ def _in_rounds(
         else:
             bound /= 4
     words = f"{count} steps at most on a compression of {model.size:,} atoms, set right by the data {rounds} times"
-    return Moved(best, slopes[0], words)
+    return Moved(best, words)
 
 
 def _stand_in_size(full: KernelMean, size: int) -> int:
@@ -133,10 +134,11 @@ def _stand_in_size(full: KernelMean, size: int) -> int:
     return int(np.clip(max(quick, 4 * size), *STAND_IN_ATOMS))
 
 
-def _price_of_step(mean: KernelMean, size: int, precision: Precision) -> float:
+def _price_of_step(mean: KernelMean, size: int, precision: Precision, kind: str) -> float:
     n, d = mean.size, mean.dimension
     share = 1.0 if precision == "double" else 0.5
-    return share * effort.of_slopes(n, size, d) + effort.of_slopes(size, size, d) + effort.of_factor(size)
+    weighing = effort.of_factor(size) + (0.0 if kind in CLOSED_FORM else effort.of_quadratic_program(size))
+    return share * effort.of_slopes(n, size, d) + effort.of_slopes(size, size, d) + weighing
 
 
 def _steps_within_time(price: float) -> int:
@@ -178,7 +180,7 @@ class _Problem:
         self, kernel: RadialKernel, kind: str, mass: float, size: int, lost: float, count: Callable[[Array], None]
     ) -> None:
         self.kernel, self._mass, self._lost, self._count = kernel, mass, lost, count
-        self._kind = kind if kind in ("free", "sum_to_one") else "simplex"
+        self._kind = kind if kind in CLOSED_FORM else "simplex"
         self._ridge = pivot_floor(size)
 
     def _weigh(self, places: Array, kappa: Array) -> tuple[float, Array]:
@@ -187,21 +189,28 @@ class _Problem:
         gram[np.diag_indices(len(gram))] += self._ridge
         factor, failed = dpotrf(gram, lower=1, clean=1)
         if failed:
-            return 0.0, np.zeros(len(kappa))  # no step goes here: the start's is below
+            return self._far(kappa)
         y = solve_triangular(factor, kappa, lower=True, check_finite=False)
-        alpha = weights_from(factor, y, self._kind, self._mass)
+        try:
+            alpha = weights_from(factor, y, self._kind, self._mass)
+        except RuntimeError:  # the quadratic program did not converge
+            return self._far(kappa)
         gap = factor.T @ alpha - y
         return float(gap @ gap - y @ y), alpha
+
+    def _far(self, kappa: Array) -> tuple[float, Array]:
+        """Above any error worth a step, so that the line search turns back."""
+        return 1.0 + len(kappa) * float(kappa @ kappa), np.zeros(len(kappa))
 
     def error(self, places: Array, kappa: Array) -> float:
         return self._weigh(places, kappa)[0]
 
-    def descend(self, slopes: Slopes, start: Array, steps: int, bound: float | None = None) -> tuple[Array, Array]:
-        """The best places seen in ``steps`` steps from the start, no coordinate moved by more than the bound; and their κ."""
+    def descend(self, slopes: Slopes, start: Array, steps: int, bound: float | None = None) -> Array:
+        """The best places seen in ``steps`` steps from the start, no coordinate moved by more than the bound."""
         # moves are in the kernel's own coordinates, in which all directions matter alike
         matrix = self.kernel.plain_frame(start).matrix
         to_data = np.linalg.inv(np.atleast_2d(matrix))
-        unit, least, best = 0.0, np.inf, (start, np.empty(0))
+        unit, least, best = 0.0, np.inf, start
 
         def stretched(moves: Array, map_: Array) -> Array:
             return moves * map_[0, 0] if map_.size == 1 else moves @ map_
@@ -214,7 +223,7 @@ class _Problem:
             if unit == 0:  # what there is to gain counts as 1, or its gradient would be lost in rounding from the first step on
                 unit = 1 / max(self._lost * abs(error), np.finfo(np.float64).tiny)
             if error < least:
-                least, best = error, (places, kappa)
+                least, best = error, places
             _, own = self.kernel.product_slopes(places, alpha, places)
             return error * unit, stretched(-2 * unit * alpha[:, None] * (uphill - own), to_data.T).ravel()
 

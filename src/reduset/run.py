@@ -142,7 +142,7 @@ class Run:
         if kappa is None:
             kappa = self._kappa_of(places)
         order = np.arange(len(places))
-        if not ordered:
+        if not ordered and len(places) <= weigh.CHOLESKY_UP_TO:  # beyond, no matrix of the atoms is held
             with self.clock.stage("weigh"):
                 order = order_by_energy(self.full.kernel.product_gram(places, places), kappa)
         self._set(Atoms(places[order], None if rows is None else rows[order], kappa[order], None if moved else order))

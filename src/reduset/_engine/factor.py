@@ -43,13 +43,14 @@ def cholesky_dropping(K: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDAr
         if failed == 0 and np.min(np.diagonal(plain)) ** 2 > floor and _growth(plain) <= GROWTH:
             return plain, np.ones(m, np.bool_)
         L, kept = _dropping(K, floor)
-        while _growth(L) > GROWTH and floor < COARSEST:
+        failed = 0
+        while (failed or _growth(L) > GROWTH) and floor < COARSEST:
             _, pivots, rank, _ = dpstrf(K, lower=1, tol=floor)
             kept = np.zeros(m, np.bool_)
             kept[pivots[:rank] - 1] = True
-            L, _ = dpotrf(K[np.ix_(kept, kept)], lower=1, clean=1)
+            L, failed = dpotrf(K[np.ix_(kept, kept)], lower=1, clean=1)
             floor *= 8
-        return L, kept
+        return (L, kept) if failed <= 0 else _dropping(K, floor)
 
 
 def _growth(L: NDArray[np.float64]) -> float:

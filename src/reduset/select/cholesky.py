@@ -19,6 +19,7 @@ from scipy.linalg import solve_triangular
 from reduset._engine.factor import pivot_floor
 from reduset._engine.threads import blocks, run_all, single_threaded_blas
 from reduset.mean import KernelMean
+from reduset.radial import RadialKernel
 from reduset.select.selection import Indices, Report, Selector, Traversal
 
 PROPOSALS, MOST_PROPOSALS = 64, 2048
@@ -136,5 +137,6 @@ class _Pivots(Traversal):
                 room = 1.0 - np.einsum("ij,ij->j", columns, columns)
                 self._tighten(able, np.where(room <= pivot_floor(len(self._rows)), 0.0, room))
 
-        run_all([partial(look, a, b) for a, b in blocks(self._mean.size, REFRESH_ROWS)])
+        tasks = [partial(look, a, b) for a, b in blocks(self._mean.size, REFRESH_ROWS)]
+        run_all(tasks, in_turn=not isinstance(self._mean.kernel, RadialKernel))
         self._since = 0

@@ -43,6 +43,7 @@ class ColumnNorm(Selector):
 def column_norms(mean: KernelMean, rng: np.random.Generator) -> NDArray[np.float64]:
     """|wⱼ| Σₖ |wₖ| g(xₖ, xⱼ)² for every row j, (n,); from a sample of the rows k where there are many."""
     magnitudes = mean.magnitudes
+    total = float(magnitudes.sum())
     if mean.size <= EXACT_UP_TO:
         others, shares = mean.atoms, np.asarray(magnitudes)
     else:
@@ -50,4 +51,6 @@ def column_norms(mean: KernelMean, rng: np.random.Generator) -> NDArray[np.float
     norms = np.empty(mean.size)
     for a, b in blocks(mean.size, max(1, ENTRIES // len(others))):
         norms[a:b] = np.square(mean.kernel.product_gram(mean.atoms[a:b], others)) @ shares
-    return magnitudes * np.maximum(norms, np.finfo(np.float64).tiny)
+        if len(others) < mean.size:  # a sample seldom holds the row itself
+            norms[a:b] += magnitudes[a:b] / total
+    return magnitudes * norms

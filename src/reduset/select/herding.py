@@ -45,6 +45,7 @@ class Herding(Selector):
     """
 
     line_search: bool = True
+    weighs = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.line_search, bool | np.bool_):

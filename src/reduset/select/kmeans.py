@@ -49,6 +49,8 @@ class KMeans(Selector):
     True
     """
 
+    weighs = True
+
     def begin(self, mean: KernelMean, rng: np.random.Generator) -> Traversal:
         return _Clusters(mean, rng)
 
@@ -73,7 +75,7 @@ class _Clusters(Traversal):
         centres = self._seed(size, *seeds)
         if len(centres) < size and len(seeds[0]) < len(self._points):  # few places among those rows: look at all
             centres = self._seed(size, self._points, np.abs(self._weights))
-        total = sum(SWEEPS for _ in batches) - SWEEPS + LAST_SWEEPS
+        total = SWEEPS * (len(batches) - 1) + LAST_SWEEPS
         done = 0
         for k, (points, weights) in enumerate(batches):
             leaves = _leaves(points, self._frame)
@@ -105,7 +107,7 @@ class _Clusters(Traversal):
         return moved
 
     def _batches(self, size: int) -> list[tuple[Floats, Array]]:
-        """Rows to seed from, then ever larger batches of them, each within the next: all by one permutation."""
+        """Rows to seed from, then ever larger batches of them, each within the next."""
         n = len(self._points)
         most = min(n, rows_looked_at(n, size, self._mean.dimension))
         lengths = [max(2 * size, min(SEED_ROWS, SEED_ENTRIES // self._mean.dimension)), min(most, max(FIRST_ROWS, 16 * size))]
@@ -113,8 +115,12 @@ class _Clusters(Traversal):
             lengths.append(min(most, 2 * lengths[-1]))
         if lengths[0] >= n:  # everything is one batch: no draw, so that the order of the rows hardly matters
             return [(self._points, np.abs(self._weights))] * 2
-        order = self._rng.permutation(n)[: max(lengths)]
-        return [(self._points[order[:length]], np.abs(self._weights[order[:length]])) for length in lengths]
+        if self._mean.is_uniform:
+            order = self._rng.permutation(n)[: max(lengths)]
+        else:  # by weight, and then all alike: rows that carry the mass must not be missed
+            ends = np.cumsum(np.abs(self._weights))
+            order = np.minimum(np.searchsorted(ends, self._rng.random(max(lengths)) * ends[-1], side="right"), n - 1)
+        return [(self._points[order[:length]], np.ones(min(length, len(order)))) for length in lengths]
 
     def _seed(self, size: int, points: Floats, weights: Array) -> Array:
         """k-means++ (Arthur & Vassilvitskii 2007): each seed drawn by weight times the squared distance to those before it."""

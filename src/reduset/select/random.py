@@ -29,19 +29,21 @@ class Random(Selector):
     4
     """
 
+    weighs = True
+
     def begin(self, mean: KernelMean, rng: np.random.Generator) -> Traversal:
-        return Clocks(mean, mean.magnitudes, rng)
+        return _ByWeight(mean, mean.magnitudes, rng)
 
 
 class Clocks(Traversal):
     """Rows in the order in which independent exponential clocks of the given rates ring."""
 
     def __init__(self, mean: KernelMean, rates: NDArray[np.float64], rng: np.random.Generator) -> None:
+        self._mean = mean
         self._ring = rng.standard_exponential(mean.size)
         with np.errstate(divide="ignore", over="ignore"):
             np.divide(self._ring, rates, out=self._ring)  # a rate of zero rings at infinity: never
         self._able = int(np.count_nonzero(rates))
-        self._mass = mean.mass
         self._order: Indices = np.empty(0, np.int64)
 
     def extend(self, size: int, report: Report | None = None) -> None:
@@ -56,8 +58,16 @@ class Clocks(Traversal):
     def indices(self) -> Indices:
         return self._order
 
+
+class _ByWeight(Clocks):
     def weights(self) -> NDArray[np.float64]:
-        return np.full(len(self._order), self._mass / max(len(self._order), 1))
+        """w over the chance that a row's clock has rung by the time of the next: equal shares of few rows, w itself of all."""
+        mean, count = self._mean, len(self._order)
+        own = mean.weights[self._order]
+        if 0 < count < self._able:
+            until = float(np.partition(self._ring, count)[count])
+            own = own / -np.expm1(-np.abs(own) * until)
+        return np.asarray(own * (float(mean.magnitudes.sum()) / max(float(np.abs(own).sum()), np.finfo(np.float64).tiny)))
 
 
 def draw(mean: KernelMean, count: int, rng: np.random.Generator) -> Indices:

@@ -105,9 +105,11 @@ class Selector(ABC):
     Attributes
     ----------
     ending : whether it decides by itself how many atoms there are
+    weighs : whether its traversals have weights of their own
     """
 
     ending: ClassVar[bool] = False
+    weighs: ClassVar[bool] = False
 
     @abstractmethod
     def begin(self, mean: KernelMean, rng: np.random.Generator) -> Traversal:

@@ -48,6 +48,7 @@ class Shadow(Selector):
 
     ell: float = 4.0
     ending = True
+    weighs = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ell", _validate.positive(self.ell, "ell", "the paper advises 3 to 5"))

@@ -28,6 +28,7 @@ from reduset.select.selection import Indices, Report, Selector, Traversal
 ROUNDS = 3  # g: halvings after the levels, at least
 SHORTEST = 8  # of the first parts
 TOGETHER = 1 << 11  # points that a thread halves at a time
+PIECE = 1 << 9  # pairs of points under a kernel without coordinates that are balanced together
 FAR = 1e3  # bandwidths: float32 coordinates are good for less
 FAILURE = 0.5  # δ, shared out over all pairs
 
@@ -49,6 +50,8 @@ class Thinning(Selector):
     >>> f.distance(KernelMean(chosen.atoms, chosen.weights, f.kernel)) < f.distance(random) / 3
     True
     """
+
+    weighs = True
 
     def begin(self, mean: KernelMean, rng: np.random.Generator) -> Traversal:
         return _Thinned(mean, rng)
@@ -129,7 +132,8 @@ class _Thinned(Traversal):
                 points = np.asarray(self._mean.atoms[lists[k]], np.float64)
                 halved[k] = lists[k][halve(self._mean.kernel, points, luck[k])]
 
-        run_all([partial(work, a, b) for a, b in blocks(len(lists), max(1, TOGETHER // lists.shape[1]))])
+        tasks = [partial(work, a, b) for a, b in blocks(len(lists), max(1, TOGETHER // lists.shape[1]))]
+        run_all(tasks, in_turn=not isinstance(self._mean.kernel, RadialKernel))
         return halved
 
 
@@ -156,15 +160,17 @@ def halve(kernel: Kernel, points: Array, luck: Array) -> Indices:
         z = kernel.frame(points, shape).apply(points)
         z = z.astype(np.float32) if shape.profile.in_single and float(np.abs(z).max()) < FAR else z
         balance_points(z[0 : 2 * pairs : 2], z[1 : 2 * pairs : 2], *shape.profile.arguments, luck, confidence, signs)
-    else:
-        balance_products(kernel.product_gram(points, points), luck, confidence, signs)
+    else:  # in pieces, so that no large matrix is held
+        for a, b in blocks(pairs, PIECE):
+            piece = points[2 * a : 2 * b]
+            balance_products(kernel.product_gram(piece, piece), luck[a:b], confidence, signs[a:b])
     return 2 * np.arange(pairs) + (signs < 0)
 
 
 def swap(kernel: Kernel, points: NDArray[np.floating], pool: Indices, chosen: Indices) -> Indices:
     """Exchange each chosen row for the row of the pool that brings the mean of the chosen closest to that of the pool.
 
-    Rows chosen already are not chosen twice, as long as there are others.
+    A row is chosen as often as the pool has it, at most.
     """
     rows, counts = np.unique(pool, return_counts=True)
     candidates = np.asarray(points[rows], np.float64)
@@ -177,7 +183,7 @@ def swap(kernel: Kernel, points: NDArray[np.floating], pool: Indices, chosen: In
         column = row(int(at[k]))
         now -= column / size
         uses[at[k]] -= 1
-        best = int(np.argmin(np.where(uses > 0, np.inf, now - goal)))  # the first of all where all are in use
+        best = int(np.argmin(np.where(uses >= counts, np.inf, now - goal)))
         if best != at[k]:
             column = row(best)
         now += column / size
