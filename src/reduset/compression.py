@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _validate, search, weigh
+from reduset._engine.threads import single_threaded_blas
 from reduset._progress import Progress
 from reduset.certificate import Certificate, log_density_change
 from reduset.mean import KernelMean, as_kernel
@@ -212,17 +213,19 @@ def compress(
     rng = _validate.generator(rng)
     shown = Progress(progress)
     try:
-        run = Run(full, rng, confidence, shown)
-        run.open(selector)
-        if size is not None:
-            nested, m, reached = search.by_size(run, size, kind, steps)
-        elif tol is not None:
-            nested, m, reached = search.by_tolerance(run, goals["tol"], kind, most, steps)
-        elif plateau is not None:
-            nested, m, reached = search.by_plateau(run, goals["plateau"], kind, most, steps)
-        else:
-            nested, m, reached = search.by_end(run, kind, most, steps)
-        result = _finish(run, nested, m, str(selector), reached, rng)
+        # once for all, and not call by call: whoever compresses in several threads would have it switched under their feet
+        with single_threaded_blas():
+            run = Run(full, rng, confidence, shown)
+            run.open(selector)
+            if size is not None:
+                nested, m, reached = search.by_size(run, size, kind, steps)
+            elif tol is not None:
+                nested, m, reached = search.by_tolerance(run, goals["tol"], kind, most, steps)
+            elif plateau is not None:
+                nested, m, reached = search.by_plateau(run, goals["plateau"], kind, most, steps)
+            else:
+                nested, m, reached = search.by_end(run, kind, most, steps)
+            result = _finish(run, nested, m, str(selector), reached, rng)
     finally:
         shown.close()
     if not reached:

@@ -115,10 +115,11 @@ class _Clusters(Traversal):
             lengths.append(min(most, 2 * lengths[-1]))
         if lengths[0] >= n:  # everything is one batch: no draw, so that the order of the rows hardly matters
             return [(self._points, np.abs(self._weights))] * 2
-        if self._mean.is_uniform:
+        magnitudes = np.abs(self._weights)
+        if self._mean.is_uniform or magnitudes.min() == magnitudes.max():
             order = self._rng.permutation(n)[: max(lengths)]
         else:  # by weight, and then all alike: rows that carry the mass must not be missed
-            ends = np.cumsum(np.abs(self._weights))
+            ends = np.cumsum(magnitudes)
             order = np.minimum(np.searchsorted(ends, self._rng.random(max(lengths)) * ends[-1], side="right"), n - 1)
         return [(self._points[order[:length]], np.ones(min(length, len(order)))) for length in lengths]
 
