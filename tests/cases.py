@@ -49,7 +49,7 @@ WAYS = [*SELECTORS, *MOVED]
 
 NESTED = [name for name in SELECTORS if name not in ("kmeans", "thinning", "auto")]  # a longer selection begins with a shorter one
 DRAWN = ["random", "columnnorm", "cholesky", "thinning", "auto"]  # by a draw over rows, which repeated or absent rows change
-WITH_OWN_WEIGHTS = ["random", "shadow", "kmeans", "columnnorm", "herding", "plain herding", "thinning"]
+WITH_OWN_WEIGHTS = [name for name, selector in SELECTORS.items() if selector.weighs]
 
 WEIGHTINGS = ["free", "sum_to_one", "clipped", "simplex_projection", "simplex"]
 

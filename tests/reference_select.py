@@ -121,13 +121,13 @@ def squared_mmd(K, pool, chosen):
 
 
 def swap(K, pool, chosen):
-    """Each chosen row in turn becomes the row of the pool, not in use elsewhere, that brings the two means closest."""
-    chosen = list(chosen)
+    """Each chosen row in turn becomes the one that brings the two means closest, none more often than the pool has it."""
+    pool, chosen = list(pool), list(chosen)
     for k in range(len(chosen)):
         others = chosen[:k] + chosen[k + 1 :]
-        free = [row for row in sorted(set(pool)) if row not in others]
+        free = [row for row in sorted(set(pool)) if others.count(row) < pool.count(row)]
         chosen[k] = min(free, key=lambda row: (round(squared_mmd(K, pool, [*others, row]), 14), row))
-    return sorted(chosen)
+    return chosen
 
 
 # -- shadows --------------------------------------------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ def test_own_weights_do_not_move(refine):
 
 @pytest.mark.parametrize("refine", [False, np.False_])
 def test_atoms_that_are_not_to_be_moved_stay(refine):
-    small = compress(cloud(), GAUSSIAN, size=5, refine=refine, rng=0)
+    small = compress(cloud(), GAUSSIAN, size=5, select="kcenter", refine=refine, rng=0)
     np.testing.assert_array_equal(small.mean.atoms, cloud()[small.indices])
 
 
@@ -109,8 +109,10 @@ def test_other_names_are_refused(name):
 
 @pytest.mark.parametrize("kind", [Greedy, KMeans, Auto])
 def test_a_class_is_no_selector(kind):
-    with pytest.raises(ValueError, match=r"select must be one of .*, or a selector such as KCenter\(first=0\); got <class"):
+    with pytest.raises(TypeError, match=rf"select must be a selector, got its class; use {kind.__name__}\(\)"):
         compress(cloud(), GAUSSIAN, size=5, select=kind)
+    with pytest.raises(ValueError, match=r"select must be one of .*, or a selector such as KCenter\(first=0\); got <class 'int'>"):
+        compress(cloud(), GAUSSIAN, size=5, select=int)
 
 
 @pytest.mark.parametrize("name", [name for name in sorted(BY_NAME) if name != "shadow"])

@@ -53,8 +53,9 @@ def test_every_nested_result_is_within_its_bounds(kernel, groups):
 @pytest.mark.parametrize("size", [1, 2])
 def test_bounds_hold_for_a_kernel_of_negative_values(size):
     X = cloud() - 1.0  # on all sides of the origin, so that some pairs point away from each other
-    small, full = compress(X, FunctionKernel("cosine"), size=2, rng=0), KernelMean.from_samples(X, FunctionKernel("cosine"))
-    for nested in (small.at(size), compress(X, FunctionKernel("cosine"), size=size, rng=0)):
+    small, fresh = (compress(X, FunctionKernel("cosine"), size=m, select="kcenter", rng=0) for m in (2, size))
+    full = KernelMean.from_samples(X, FunctionKernel("cosine"))
+    for nested in (small.at(size), fresh):
         assert full.distance(nested.mean) <= nested.certificate.bound + 1e-7
         assert full.distance(nested.mean) <= nested.certificate.theorem_bound + 1e-7
 

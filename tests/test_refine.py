@@ -1,14 +1,19 @@
 """Moved atoms: a true gradient, never a worse result, rounds on a stand-in, and goals."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import reduset
 import reduset.refine as module
 from cases import COVARIANCE, Given, cloud
-from reduset import Gaussian, KernelMean, Laplacian, NotReachedWarning, Student, compress
+from reduset import Gaussian, KernelMean, Laplacian, NotReachedWarning, Student
 from reduset.stand_in import distance_from, stand_in
+
+compress = partial(reduset.compress, select="kcenter")  # far from the best places, so that there is something to gain
 
 KERNELS = {
     "gaussian": Gaussian(0.7),
@@ -70,7 +75,7 @@ def assert_no_worse(full, **options):
 def test_the_gradient_is_the_limit_of_differences(monkeypatch, kernel, kind):
     full = KernelMean.from_samples(cloud(60), KERNELS[kernel])
     start = full.atoms[:6] + 0.05
-    problem = module._Problem(full.kernel, kind, 1.0, 6, counted)
+    problem = module._Problem(full.kernel, kind, 1.0, 6, 0.1, counted)
     value, moves = objective_of(monkeypatch, problem, lambda c: full.kernel.product_slopes(full.atoms, full.weights, c), start)
     assert not moves.any()
     assert_gradient(value, moves)
@@ -82,7 +87,7 @@ def test_the_gradient_is_the_limit_of_differences(monkeypatch, kernel, kind):
 def test_the_objective_is_the_squared_error_at_the_best_weights(kernel, kind):
     full = KernelMean.from_samples(cloud(60), KERNELS[kernel])
     rows = np.array([0, 7, 9, 20, 31, 44])
-    problem = module._Problem(full.kernel, kind, 1.0, 6, counted)
+    problem = module._Problem(full.kernel, kind, 1.0, 6, 0.1, counted)
     lost = problem.error(full.atoms[rows], full.kernel.product_sums(full.atoms, full.weights, full.atoms[rows]))
     small = compress(full, size=6, select=Given(rows), weights=kind, rng=0)
     unit = np.exp(full.kernel.log_energy(2))
@@ -93,7 +98,7 @@ def test_the_objective_is_the_squared_error_at_the_best_weights(kernel, kind):
 def test_the_gradient_holds_for_signed_means(monkeypatch, kind):
     weights = np.random.default_rng(1).normal(size=60) + 0.5
     full = KernelMean(cloud(60), weights, Gaussian(0.7))
-    problem = module._Problem(full.kernel, kind, full.mass, 6, counted)
+    problem = module._Problem(full.kernel, kind, full.mass, 6, 0.1, counted)
     value, _ = objective_of(
         monkeypatch, problem, lambda c: full.kernel.product_slopes(full.atoms, weights, c), full.atoms[:6] + 0.05
     )
@@ -109,7 +114,7 @@ def test_a_corrected_model_says_what_the_data_say_where_it_was_corrected(monkeyp
     corrected = module._corrected(full.kernel, model, start, *module._lacking(full.kernel, model, start, slopes))
     for got, expected in zip(corrected(start), slopes, strict=True):
         np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-12)
-    problem = module._Problem(full.kernel, "free", 1.0, 6, counted)
+    problem = module._Problem(full.kernel, "free", 1.0, 6, 0.1, counted)
     value, moves = objective_of(monkeypatch, problem, corrected, start, 0.7)
     assert_gradient(value, moves)
     assert_gradient(value, 0.2 * np.random.default_rng(0).normal(size=12))
@@ -124,11 +129,11 @@ def test_a_descent_keeps_the_best_place_that_it_saw():
         seen.append((problem.error(places, found[0]), places))
         return found
 
-    problem = module._Problem(full.kernel, "free", 1.0, 6, counted)
-    places, kappa = problem.descend(slopes, full.atoms[:6].copy(), 20)
+    problem = module._Problem(full.kernel, "free", 1.0, 6, 0.1, counted)
+    places = problem.descend(slopes, full.atoms[:6].copy(), 20)
     least, best = min(seen, key=lambda pair: pair[0])
     np.testing.assert_array_equal(places, best)
-    assert problem.error(places, kappa) == least
+    assert problem.error(places, full.kernel.product_sums(full.atoms, full.weights, places)) == pytest.approx(least, rel=1e-12)
     assert least < seen[0][0]
 
 
@@ -137,8 +142,8 @@ def test_moves_stay_within_their_bound_in_the_coordinates_of_the_kernel(bound):
     kernel = Gaussian(0.7, covariance=COVARIANCE)
     full = KernelMean.from_samples(cloud(60), kernel)
     start = full.atoms[:6].copy()
-    problem = module._Problem(kernel, "free", 1.0, 6, counted)
-    places, _ = problem.descend(lambda c: kernel.product_slopes(full.atoms, full.weights, c), start, 30, bound)
+    problem = module._Problem(kernel, "free", 1.0, 6, 0.1, counted)
+    places = problem.descend(lambda c: kernel.product_slopes(full.atoms, full.weights, c), start, 30, bound)
     moves = (places - start) @ kernel.plain_frame(start).matrix
     assert np.abs(moves).max() <= bound * (1 + 1e-9)
     assert np.abs(moves).max() == pytest.approx(bound)
@@ -210,10 +215,9 @@ def test_atoms_that_start_together_end_finite(kernel):
     for start in (np.repeat(full.atoms[:2], 3, axis=0), full.atoms[:1] + np.linspace(0, 1e-7, 6)[:, None]):
         found = module.refine(full, start, "free", lost**2, 10, np.random.default_rng(0))
         assert np.isfinite(found.places).all()
-        assert np.isfinite(found.kappa).all()
-        problem = module._Problem(full.kernel, "free", 1.0, len(start), counted)
-        before = full.kernel.product_sums(full.atoms, full.weights, start)
-        assert problem.error(found.places, found.kappa) <= problem.error(start, before)
+        problem = module._Problem(full.kernel, "free", 1.0, len(start), 0.1, counted)
+        before, after = (problem.error(c, full.kernel.product_sums(full.atoms, full.weights, c)) for c in (start, found.places))
+        assert after <= before
 
 
 def test_atoms_far_from_every_point_stay_where_they_are():
@@ -277,7 +281,7 @@ def test_a_round_that_ends_higher_is_undone_and_bound_tighter(small_is_small, mo
 
     def astray(self, slopes, start, steps, bound=None):
         bounds.append(bound)
-        return start + 100.0, np.zeros(len(start))
+        return start + 100.0
 
     monkeypatch.setattr(module._Problem, "descend", astray)
     start = np.asarray(full.atoms[:8], float)
@@ -361,19 +365,20 @@ def test_more_steps_lose_no_more():
 
 def test_without_a_number_there_are_as_many_steps_as_take_their_time():
     full = KernelMean.from_samples(cloud(2000, 5), Gaussian("median"))
-    prices = [module._price_of_step(full, size, "auto") for size in (5, 500, 1000, 2000, 5000)]
+    prices = [module._price_of_step(full, size, "auto", "free") for size in (5, 500, 1000, 2000, 5000)]
     steps = [module._steps_within_time(price) for price in prices]
     assert np.all(np.diff(prices) > 0)
     assert np.all(np.diff(steps) <= 0)
     assert (steps[0], steps[-1]) == (module.MOST_STEPS, module.FEWEST_STEPS)
-    assert module._price_of_step(full, 500, "double") > prices[1]
+    assert module._price_of_step(full, 500, "double", "free") > prices[1]
+    assert module._price_of_step(full, 500, "auto", "simplex") > prices[1]
     assert f"L-BFGS, {steps[0]} steps at most" in compress(full, size=5, refine=True, rng=0).remark
 
 
 def test_steps_that_nobody_would_wait_for_are_taken_only_if_asked_for(monkeypatch):
     monkeypatch.setattr(module, "PATIENCE", 0.0)
     stays, moves = (compress(cloud(), Gaussian(0.5), size=8, refine=refine, rng=0) for refine in (True, 5))
-    assert stays.remark.startswith("not moved: L-BFGS, of which a step over the data would take ")
+    assert stays.remark.startswith("not moved: L-BFGS, of which a step would take ")
     assert stays.indices is not None
     assert moves.remark.startswith("moved by L-BFGS, 5 steps at most")
 

@@ -154,7 +154,7 @@ def test_greedy_works_with_a_function_as_with_the_kernel_it_writes_out():
 @pytest.mark.parametrize("selector", [Greedy(), Herding(), Herding(line_search=False)])
 def test_of_many_points_some_are_candidates(some_candidates, selector):
     f = mean_of(400)
-    found = candidates.candidates(f, np.random.default_rng(3))
+    found = candidates.candidates(f, 20, np.empty(0, np.int64), np.random.default_rng(3))
     assert len(np.unique(found.rows)) == len(found.rows) == 80
     K = reference.gram(f)
     np.testing.assert_allclose(found.values, (K @ f.weights)[found.rows], rtol=1e-9)
@@ -167,7 +167,7 @@ def test_of_many_points_some_are_candidates(some_candidates, selector):
 def test_candidates_have_weight(some_candidates):
     w = np.where(np.arange(400) % 3, 0.0, 1.0)
     f = KernelMean.from_samples(np.random.default_rng(0).normal(size=(400, 2)), Gaussian(0.7), w)
-    assert np.all(w[candidates.candidates(f, np.random.default_rng(0)).rows] > 0)
+    assert np.all(w[candidates.candidates(f, 20, np.empty(0, np.int64), np.random.default_rng(0)).rows] > 0)
 
 
 @pytest.mark.parametrize(("bandwidth", "believed"), [(1.5, True), (0.02, False)])
@@ -175,7 +175,7 @@ def test_a_stand_in_gives_the_values_where_it_is_close(some_candidates, monkeypa
     monkeypatch.setattr(candidates, "PAIRS", 0)
     monkeypatch.setattr(candidates, "STAND_IN_ATOMS", 150)
     f = mean_of(400, kernel=Gaussian(bandwidth))
-    found = candidates.candidates(f, np.random.default_rng(0))
+    found = candidates.candidates(f, 20, np.empty(0, np.int64), np.random.default_rng(0))
     exact = f.kernel.product_sums(f.atoms, f.weights, found.points)
     assert np.array_equal(found.values, exact) != believed
     np.testing.assert_allclose(found.values, exact, rtol=0.02)
