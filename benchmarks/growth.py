@@ -22,7 +22,7 @@ def measure(n: int) -> dict[str, float]:
     from reduset import compress
 
     rng = np.random.default_rng(0)
-    compress(rng.normal(size=(20_000, 5)), size=500, rng=0)
+    compress(rng.normal(size=(20_000, 5)), size=500, select="kcenter", rng=0)
     X = np.empty((n, 5))
     for a in range(0, n, 1 << 16):
         X[a : a + (1 << 16)] = rng.normal(size=X[a : a + (1 << 16)].shape)
@@ -31,7 +31,7 @@ def measure(n: int) -> dict[str, float]:
     times = []
     for _ in range(3):
         begun = time.perf_counter()
-        compress(X, size=500, rng=0)
+        compress(X, size=500, select="kcenter", rng=0)
         times.append(time.perf_counter() - begun)
     return {"seconds": float(np.median(times)), "extra": (memory("VmHWM") - before) / X.nbytes, "megabytes": X.nbytes / 1e6}
 

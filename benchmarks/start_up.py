@@ -12,7 +12,7 @@ TITLE = "A second process"
 IMPORT = "import reduset"
 COMPRESS = """
 import numpy as np, reduset
-reduset.compress(np.random.default_rng(0).normal(size=(10_000, 5)), size=100, rng=0)
+reduset.compress(np.random.default_rng(0).normal(size=(10_000, 5)), size=100, select='kcenter', rng=0)
 """
 
 

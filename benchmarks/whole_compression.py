@@ -66,7 +66,7 @@ def run() -> str:
     for rule in ("median", "scott"):
         full = KernelMean.from_samples(X, Gaussian(rule))
         h = full.kernel.width
-        compress(X[:5000], Gaussian(h), size=500, rng=0)
+        compress(X[:5000], Gaussian(h), size=500, select="kcenter", rng=0)
         times = medians(
             3,
             ours=lambda rule=rule: compress(X, Gaussian(rule), size=500, select=KCenter(first=0), rng=0),
@@ -109,11 +109,11 @@ def run() -> str:
     )
 
     full = KernelMean.from_samples(X, Gaussian("median"))
-    small = compress(full, size=500, rng=0)
+    small = compress(full, size=500, select="kcenter", rng=0)
     moved = Gaussian(full.kernel.width / 2)
     again = medians(3, at=lambda: small.at(100), reweigh=lambda: small.reweigh(full, kernel=moved, rng=0))
     begun = time.perf_counter()
-    fresh = compress(X, moved, size=500, rng=0)
+    fresh = compress(X, moved, size=500, select="kcenter", rng=0)
     whole = time.perf_counter() - begun
     stages = small.reweigh(full, kernel=moved, rng=0).timings
     assert "select" not in stages

@@ -100,7 +100,7 @@ def test_at_is_the_compression_of_that_size(m):
 def test_reweigh_keeps_the_atoms_and_finds_the_best_weights():
     X = cloud(1500, 3, 3)
     full = KernelMean.from_samples(X, Gaussian("median"))
-    small = compress(full, size=80, rng=0)
+    small = compress(full, size=80, select="kcenter", rng=0)
     other = small.reweigh(full, kernel=Gaussian(1.3), rng=0)
     np.testing.assert_array_equal(other.indices, small.indices)
     direct = compress(X, Gaussian(1.3), size=80, select=KCenter(first=int(small.indices[0])), rng=0)
@@ -135,7 +135,7 @@ def test_redundant_atoms_are_dropped_and_reported():
     X = rng.normal(size=(400, 1))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        small = compress(X, Gaussian(2.0), size=200, rng=0)
+        small = compress(X, Gaussian(2.0), size=200, select="kcenter", rng=0)
     assert small.size + len(small.dropped) == 200
     assert len(small.dropped) > 100
     assert np.isfinite(small.mean.weights).all()
@@ -153,7 +153,7 @@ def test_float32_data_are_not_doubled():
 
 def test_reweigh_refuses_other_data_of_the_same_shape():
     X = cloud(300, 2, 0)
-    small = compress(X, Gaussian(1.0), size=20, rng=0)
+    small = compress(X, Gaussian(1.0), size=20, select="kcenter", rng=0)
     with pytest.raises(ValueError, match=r"its rows at \.indices are not the atoms"):
         small.reweigh(KernelMean.from_samples(cloud(300, 2, 1), Gaussian(1.0)))
 

@@ -45,7 +45,7 @@ def test_an_interrupt_passes_through_and_leaves_no_threads(stage, error):
     set_threads(3)
     try:
         with pytest.raises(error):
-            compress(X, KERNELS["gaussian"], size=200, rng=0, progress=stop)
+            compress(X, KERNELS["gaussian"], size=200, select="kcenter", rng=0, progress=stop)
     finally:
         set_threads(None)
     assert set(threading.enumerate()) <= before

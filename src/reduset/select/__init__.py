@@ -43,8 +43,6 @@ def as_selector(select: Any) -> Selector:
         return select
     if isinstance(select, str) and select in BY_NAME:
         return BY_NAME[select]()
-    if isinstance(select, type) and issubclass(select, Selector):
-        raise TypeError(f"select must be a selector, got its class; use {select.__name__}()")
-    raise ValueError(
-        f"select must be one of {', '.join(map(repr, sorted(BY_NAME)))}, or a selector such as KCenter(first=0); got {select!r}"
-    )
+    names = ", ".join(map(repr, sorted(BY_NAME)))
+    hint = f"; write {select.__name__}()" if isinstance(select, type) and issubclass(select, Selector) else ""
+    raise ValueError(f"select must be one of {names}, or a selector such as KCenter(first=0); got {select!r}{hint}")
