@@ -7,21 +7,25 @@ import threading
 import time
 
 import numpy as np
+import pytest
 from threadpoolctl import threadpool_info
 
+from cases import SELECTORS
 from reduset import Gaussian, KernelMean, compress
 from reduset._engine.compiled import compiled
 
 CACHED = """
 import numpy as np
 from reduset import Gaussian, compress
-from reduset._engine import factor, farthest, leaves, nearest, profile, tiles, waves
+from reduset._engine import balance, factor, farthest, leaves, nearest, profile, shadows, tiles, waves
 
-small = compress(np.random.default_rng(0).normal(size=(6000, 3)), Gaussian(1.0, normalized=True), size=40, rng=0)
+X = np.random.default_rng(0).normal(size=(6000, 3))
+for select in ("kcenter", "kmeans", "thinning", "shadow"):
+    small = compress(X, Gaussian(1.0, normalized=True), size=40, select=select, refine=3, rng=0)
 small.mean(np.zeros((2, 3))), small.mean.gradient(np.zeros((2, 3)))
 missed = [
     f"{module.__name__}.{name}"
-    for module in (factor, farthest, leaves, nearest, profile, tiles, waves)
+    for module in (balance, factor, farthest, leaves, nearest, profile, shadows, tiles, waves)
     for name, function in vars(module).items()
     if hasattr(function, "stats") and sum(function.stats.cache_misses.values())
 ]
@@ -76,12 +80,14 @@ def test_blas_is_left_as_it_was_found_even_by_several_threads():
     assert limits() == before
 
 
-def test_equal_weights_give_one_result_however_they_are_stored(tmp_path):
+@pytest.mark.parametrize("select", SELECTORS)
+def test_equal_weights_give_one_result_however_they_are_stored(tmp_path, select):
     X = np.random.default_rng(0).normal(size=(5000, 2))
     full = KernelMean.from_samples(X, Gaussian(1.0))
     full.save(tmp_path / "full.npz")
     stored = [full, KernelMean.load(tmp_path / "full.npz"), KernelMean.from_samples(X, Gaussian(1.0), np.ones(5000))]
-    results = [compress(mean, size=20, rng=3) for mean in stored]
+    results = [compress(mean, size=20, select=SELECTORS[select], rng=3) for mean in stored]
     for other in results[1:]:
         np.testing.assert_array_equal(other.indices, results[0].indices)
+        np.testing.assert_allclose(other.mean.atoms, results[0].mean.atoms, atol=1e-9)
         np.testing.assert_allclose(other.certificate.interval, results[0].certificate.interval, rtol=1e-9)
