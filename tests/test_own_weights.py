@@ -136,6 +136,33 @@ def test_where_the_error_is_measured_it_is_still_true():
         assert low * 0.98 <= true_error(full, small.mean) <= high * 1.02
 
 
+# -- random rows -----------------------------------------------------------------------------------------------------
+
+
+def test_equal_rows_drawn_at_random_have_equal_shares():
+    small = own(cloud(), "random", size=30)
+    np.testing.assert_allclose(small.mean.weights, 1 / 30, rtol=1e-12)
+
+
+def test_all_rows_have_their_own_weights():
+    w = np.random.default_rng(0).uniform(0.1, 5, size=120)
+    chosen = Random().select(KernelMean.from_samples(cloud(), Gaussian(0.5), w), 120, rng=0)
+    np.testing.assert_allclose(chosen.weights, (w / w.sum())[chosen.indices], rtol=1e-9)
+
+
+def test_a_row_that_was_sure_to_be_drawn_weighs_what_it_weighs():
+    """A tenth of the rows has most of the mass: equal shares would give the light rows too much."""
+    X, w = cloud(200), np.where(np.arange(200) < 20, 50.0, 1.0)
+    full = KernelMean.from_samples(X, Gaussian(0.5), w)
+    lost = {"own": [], "equal": []}
+    for seed in range(20):
+        chosen = Random().select(full, 100, rng=seed)
+        assert chosen.weights.sum() == pytest.approx(1)
+        lost["own"].append(full.distance(KernelMean(chosen.atoms, chosen.weights, full.kernel)))
+        lost["equal"].append(full.distance(KernelMean.from_samples(chosen.atoms, full.kernel)))
+    assert np.mean(lost["own"]) < np.mean(lost["equal"]) / 3
+
+
 # -- goals -----------------------------------------------------------------------------------------------------------
 
 

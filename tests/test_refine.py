@@ -317,6 +317,7 @@ def test_a_tolerance_takes_fewer_atoms_where_they_may_move(tol, kind):
     assert moved.reached
     assert moved.certificate.interval[1] <= tol
     assert true_error(full, moved) <= tol
+    assert moved.certificate.relative_error == pytest.approx(true_error(full, moved), rel=1e-4)
     assert moved.size < plain.size
     assert moved.path.relative_errors[-1] == pytest.approx(moved.certificate.relative_error, rel=1e-9)
 

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.cluster import KMeans as SklearnKMeans
 
 import reference
@@ -155,6 +156,35 @@ def test_masses_are_counted_over_all_rows(small_batches):
     chosen = KMeans().select(f, 6, rng=0)
     owner, _ = reference.nearest(f.atoms, chosen.atoms)
     np.testing.assert_allclose(chosen.weights, np.bincount(owner, minlength=6) / 2000)
+
+
+def test_few_rows_of_most_of_the_weight_are_not_missed(small_batches):
+    X, w = blobs(2000), np.ones(2000)
+    X[:5], w[:5] = 50.0, 2000.0
+    chosen = KMeans().select(KernelMean.from_samples(X, Gaussian(0.7), w), 6, rng=0)
+    assert np.abs(chosen.atoms - 50).max(axis=1).min() < 1e-6
+
+
+def test_rare_places_are_seeded_where_there_are_few_of_them(small_batches):
+    """Five places, two of them so rare that the first rows looked at hardly hold them."""
+    X = np.repeat(10.0 * np.arange(5), [1000, 995, 995, 5, 5]).reshape(-1, 1)
+    chosen = KMeans().select(KernelMean.from_samples(X, Gaussian(0.7)), 5, rng=0)
+    np.testing.assert_allclose(np.sort(chosen.atoms[:, 0]), 10.0 * np.arange(5))
+
+
+def test_seeds_are_drawn_by_weight_and_squared_distance():
+    X, w = np.array([[0.0], [1.0], [3.0], [3.5]]), np.array([1.0, 2.0, 1.0, 3.0])
+    rng = np.random.default_rng(0)
+    traversal = KMeans().begin(KernelMean.from_samples(X, Gaussian(0.7), w), rng)
+    pairs = [tuple(traversal._seed(2, X, w)[:, 0].tolist()) for _ in range(3000)]
+    D = (X - X.T) ** 2
+    chances = {(i, j): w[i] / w.sum() * w[j] * D[i, j] / (w @ D[i]) for i, j in itertools.permutations(range(4), 2)}
+    counts = [pairs.count((X[i, 0], X[j, 0])) for i, j in chances]
+    expected = 3000 * np.array(list(chances.values()))
+    common = expected > 8
+    assert sum(counts) == 3000
+    observed, expected = np.array(counts)[common], expected[common]
+    assert stats.chisquare(observed, expected * observed.sum() / expected.sum()).pvalue > 0.005
 
 
 def test_rows_of_no_weight_pull_no_centre():

@@ -170,6 +170,36 @@ def test_candidates_have_weight(some_candidates):
     assert np.all(w[candidates.candidates(f, 20, np.empty(0, np.int64), np.random.default_rng(0)).rows] > 0)
 
 
+@pytest.mark.parametrize("selector", [Greedy(), Herding(), Herding(line_search=False)])
+def test_candidates_are_drawn_anew_where_they_run_out_and_what_was_chosen_stays(some_candidates, selector):
+    f = mean_of(400, kernel=Laplacian(0.8))
+    traversal = selector.begin(f, np.random.default_rng(0))
+    before = np.empty(0, np.int64)
+    for size in (10, 60, 150, 400):
+        traversal.extend(size)
+        np.testing.assert_array_equal(traversal.indices[: len(before)], before)
+        before = traversal.indices.copy()
+        assert len(np.unique(before)) == size
+
+
+@pytest.mark.parametrize("line_search", [True, False])
+def test_a_walk_goes_on_from_where_it_was_with_other_candidates(some_candidates, line_search):
+    f = mean_of(400)
+    traversal = Herding(line_search).begin(f, np.random.default_rng(0))
+    lost = []
+    for size in (5, 30, 45, 60, 90):
+        traversal.extend(size)
+        assert traversal.weights().sum() == pytest.approx(1)
+        lost.append(f.distance(KernelMean(f.atoms[traversal.indices], traversal.weights(), f.kernel)))
+    assert np.all(np.diff(lost) <= (1e-9 if line_search else 0.02))
+
+
+def test_greedy_looks_for_places_that_its_candidates_lack_before_it_ends(some_candidates):
+    X = np.repeat(np.random.default_rng(0).normal(size=(30, 2)), 20, axis=0)
+    chosen = Greedy().select(KernelMean.from_samples(X, Gaussian(0.5)), 60, rng=0)
+    assert len(chosen.indices) == len(np.unique(chosen.atoms, axis=0)) == 30
+
+
 @pytest.mark.parametrize(("bandwidth", "believed"), [(1.5, True), (0.02, False)])
 def test_a_stand_in_gives_the_values_where_it_is_close(some_candidates, monkeypatch, bandwidth, believed):
     monkeypatch.setattr(candidates, "PAIRS", 0)
