@@ -223,7 +223,7 @@ def test_every_point_may_be_an_atom():
             ValueError,
             "select must be one of 'auto', .*'thinning', or a selector such as .*; got 'best'",
         ),
-        ({"size": 5, "select": KCenter}, TypeError, r"select must be a selector, got its class; use KCenter\(\)"),
+        ({"size": 5, "select": KCenter}, ValueError, r"select must be one of 'auto', .*, or a selector .*; write KCenter\(\)"),
         ({"size": 5, "select": None}, ValueError, "select must be one of"),
         ({"size": 5, "weights": "best"}, ValueError, "weights must be one of 'clipped', 'free', .*; got 'best'"),
         ({"size": 5, "weights": np.ones(5)}, ValueError, "weights must be one of"),
