@@ -163,6 +163,20 @@ def test_a_row_that_was_sure_to_be_drawn_weighs_what_it_weighs():
     assert np.mean(lost["own"]) < np.mean(lost["equal"]) / 3
 
 
+@pytest.mark.parametrize("select", ["thinning", "herding"])
+def test_a_prefix_of_atoms_without_a_weight_has_one(select):
+    """Places that rows chosen twice leave free, and rows that a walk was forced to take, weigh nothing in the whole."""
+    rng = np.random.default_rng(0)
+    for seed in range(10):
+        w = rng.integers(1, 30, size=40).astype(float) ** 2
+        full = KernelMean.from_samples(rng.normal(size=(40, 1)), Gaussian(2.0), w)
+        small = own(full, select, size=20, rng=seed)
+        for size in range(1, small.size + 1):
+            nested = small.at(size)
+            assert nested.mean.mass == pytest.approx(1)
+            assert nested.certificate.relative_error == pytest.approx(true_error(full, nested.mean), rel=1e-4, abs=1e-6)
+
+
 # -- goals -----------------------------------------------------------------------------------------------------------
 
 

@@ -227,3 +227,17 @@ def test_weights_keep_their_signs():
     chosen = Thinning().select(f, 20, rng=0)
     np.testing.assert_array_equal(np.sign(chosen.weights), np.sign(w[chosen.indices]))
     assert np.abs(chosen.weights).sum() == pytest.approx(np.abs(w).sum())
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 49, 50])
+@pytest.mark.parametrize("negative", [1e-6, 0.3, 1.0, 30.0])
+def test_either_sign_has_the_places_and_the_weight_of_its_mass(size, negative):
+    w = np.where(np.arange(50) % 5, 1.0, -negative)
+    chosen = Thinning().select(KernelMean(np.random.default_rng(0).normal(size=(50, 2)), w, Gaussian(0.7)), size, rng=0)
+    assert len(np.unique(chosen.indices)) == size
+    up, taken = w > 0, w[chosen.indices] > 0
+    share = size * w[up].sum() / np.abs(w).sum()
+    assert abs(taken.sum() - np.clip(share, size - 10, 40)) <= 1  # as far as there are so many of either
+    for all_of_it, mine in ((up, taken), (~up, ~taken)):
+        if mine.any():
+            assert chosen.weights[mine].sum() == pytest.approx(w[all_of_it].sum())
