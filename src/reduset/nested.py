@@ -87,7 +87,10 @@ class Nested:
     def _own_error(self, own: Array, size: int) -> Error:
         """A prefix of the selector's own weights is scaled up to the weight of all: what it drops, the others take over."""
         some = float(np.abs(own[:size]).sum())
-        weights = own[:size] * (float(np.abs(own).sum()) / some) if some > 0 and size < len(own) else own[:size]
+        if some == 0:  # atoms that the selector took without giving them a weight
+            weights = np.full(size, self.mass / size)
+        else:
+            weights = own[:size] * (float(np.abs(own).sum()) / some) if size < len(own) else own[:size]
         return self._error(weights, self.span.excess_of_given(weights, size), self.span.size)
 
     def _error(self, weights: Array, excess: float, size: int) -> Error:

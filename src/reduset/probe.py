@@ -28,6 +28,7 @@ from reduset._engine.profile import Frame
 from reduset._engine.waves import wave_sums
 from reduset.mean import KernelMean
 from reduset.radial import Array, RadialKernel
+from reduset.spectrum import ProductSpectrum
 
 EXACT_UP_TO = 4096
 LADDERS, LADDERS_AT_A_GLANCE = 192, 64
@@ -69,7 +70,8 @@ def probe(mean: KernelMean, confidence: float, rng: np.random.Generator) -> Prob
     """The right probe for the mean: exact where it is small, by frequencies where the kernel has them."""
     finer = None
     if isinstance(mean.kernel, RadialKernel):
-        frequencies = Frequencies(mean, confidence, rng)
+        along_axes = isinstance(mean.kernel.spectrum(mean.dimension), ProductSpectrum)
+        frequencies = (AxisFrequencies if along_axes else Frequencies)(mean, confidence, rng)
         if frequencies.resolved:
             finer = frequencies
     if mean.size <= EXACT_UP_TO:
@@ -115,6 +117,8 @@ class _Bank:
 class Frequencies(Probe):
     """By the kernel's spectrum, at several scales in the directions in which the data spread."""
 
+    _kinds = 2  # of ladders, as many of each
+
     def __init__(self, mean: KernelMean, confidence: float, rng: np.random.Generator) -> None:
         kernel = mean.kernel
         if not isinstance(kernel, RadialKernel):
@@ -133,22 +137,11 @@ class Frequencies(Probe):
         self._banks: dict[tuple[int, int], _Bank] = {}
 
     def _bank(self, count: int, size: int) -> _Bank:
-        """``count`` ladders for compressions to ``size`` atoms, drawn once: f̂ at them is the only pass over the data.
-
-        Half of the ladders start at the scale where a Gaussian cloud of this spread has its energy, half at a power of two below
-        it, so that one rung is the spectrum itself. They end where atoms at their typical spacing can no longer resolve
-        anything, or where the spectrum does.
-        """
+        """``count`` ladders for compressions to ``size`` atoms, drawn once: f̂ at them is the only pass over the data."""
+        starts, below, rungs = self._span_of_scales(size)
         directions = self._wide.shape[1]
-        # lower rungs than these hold less of the spectrum than a thousandth of one point's own energy
-        energy = max(1 / np.sqrt(1 + 4 * self._spread**2), 1 / (1000.0 * self._mean.size))
-        spacing = self._spread / size ** (1 / directions)
-        top = min(self._spectrum.octaves, max(2.0, np.log2(4 / max(spacing, 1e-9))))
-        below = int(np.ceil(-np.log2(energy) - 1e-9))
-        rungs = below + int(np.ceil(top)) + 1
         if (count, rungs) not in self._banks:
             half = count // 2
-            starts = (energy, 2.0**-below)
             drawn = self._spectrum.draw(2 * half, self._rng)
             inside = (drawn @ self._wide) @ self._wide.T
             wide, narrow = np.repeat(starts, half)[:, None] * inside, drawn - inside
@@ -161,6 +154,22 @@ class Frequencies(Probe):
             waves = wave_sums(self._mean.atoms, self._mean.weights, wide, self._frame, rungs, late, release)
             self._banks[count, rungs] = _Bank(wide, late, release, shares, waves)
         return self._banks[count, rungs]
+
+    def _span_of_scales(self, size: int) -> tuple[tuple[float, float], int, int]:
+        """Where ladders start, how many rungs lie below the spectrum's own scale, and how many there are.
+
+        Half of the ladders start at the scale where a Gaussian cloud of this spread has its energy, half at a power of two below
+        it, so that one rung is the spectrum itself. They end where atoms at their typical spacing can no longer resolve anything,
+        or where the spectrum does: a power law has weight down to the gaps between points that nearly coincide.
+        """
+        # lower rungs than these hold less of the spectrum than a thousandth of one point's own energy
+        energy = max(1 / np.sqrt(1 + 4 * self._spread**2), 1 / (1000.0 * self._mean.size))
+        top = self._spectrum.octaves
+        if not self._spectrum.heavy:
+            spacing = self._spread / size ** (1 / self._wide.shape[1])
+            top = min(top, max(2.0, np.log2(4 / max(spacing, 1e-9))))
+        below = int(np.ceil(-np.log2(energy) - 1e-9))
+        return (energy, 2.0**-below), below, below + int(np.ceil(top)) + 1
 
     def _shares(self, wide: Array, narrow: Array, climbed: Array, scales: list[tuple[float, float]]) -> Array:
         """log of spectrum / mixture at every rung; the mixture is of the proposals stretched by each pair of scales."""
@@ -180,9 +189,9 @@ class Frequencies(Probe):
         shift = float(logs.max())
         if not np.isfinite(shift):
             return Measured(0.0, 0.0, 0.0, "frequencies")
-        terms = np.exp(logs - shift).sum(axis=1).reshape(2, -1)  # one a ladder: independent, positive, with the wanted mean
+        terms = np.exp(logs - shift).sum(axis=1).reshape(self._kinds, -1)  # one a ladder: independent, positive
         mean = float(terms.mean())
-        error = float(np.sqrt(terms.var(axis=1, ddof=1).sum() / terms.shape[1])) / 2
+        error = float(np.sqrt(terms.var(axis=1, ddof=1).sum() / terms.shape[1])) / self._kinds
         width = self._quantile * error / mean  # on the scale of the logarithm, because the terms are skewed
         square = mean * np.exp(shift)
         return Measured(float(square), float(square * np.exp(-width)), float(square * np.exp(width)), "frequencies")
@@ -192,6 +201,46 @@ class Frequencies(Probe):
 
     def measure(self, atoms: Array, weights: Array, kappa: Array) -> Measured:
         return self._estimate(self._bank(LADDERS, len(atoms)), atoms, weights)
+
+
+class AxisFrequencies(Frequencies):
+    """For a product of power laws, whose weight lies along the axes: far out in one coordinate, near 0 in the others.
+
+    Half of the ladders climb in all coordinates at once, half in a single one, the others at the spectrum's own scale.
+    """
+
+    _kinds = 4
+
+    def _bank(self, count: int, size: int) -> _Bank:
+        starts, _, rungs = self._span_of_scales(size)
+        if (count, rungs) not in self._banks:
+            each = count // 4
+            axes = np.flatnonzero(self._wide.any(axis=1))
+            climbs = np.zeros((4 * each, self._mean.dimension), np.bool_)
+            climbs[np.ix_(np.arange(2 * each), axes)] = True
+            climbs[np.arange(2 * each, 4 * each), self._rng.choice(axes, 2 * each)] = True
+            drawn = self._spectrum.draw(4 * each, self._rng)
+            wide, late = np.tile(np.repeat(starts, each), 2)[:, None] * drawn * climbs, drawn * ~climbs
+            scales = [start * 2.0**j for start in starts for j in range(rungs)]
+            shares = np.stack([self._share(wide * 2.0**j + late, axes, scales) for j in range(rungs)], axis=1)
+            waves = wave_sums(self._mean.atoms, self._mean.weights, wide, self._frame, rungs, late, rungs)
+            self._banks[count, rungs] = _Bank(wide, late, rungs, shares, waves)
+        return self._banks[count, rungs]
+
+    def _share(self, frequencies: Array, axes: NDArray[np.int64], scales: list[float]) -> Array:
+        """log of spectrum / mixture of all ladders' laws, which differ from the spectrum in the coordinates that climb alone."""
+        spectrum = self._spectrum
+        if not isinstance(spectrum, ProductSpectrum):
+            raise TypeError("only a product of laws has axes")
+        own = spectrum.log_densities(frequencies[:, axes])
+        together: list[Array] = []
+        alone: list[Array] = []
+        for scale in scales:
+            further = spectrum.log_densities(frequencies[:, axes] / scale) - np.log(scale) - own  # (s, axes)
+            largest = further.max(axis=1)
+            together.append(further.sum(axis=1))
+            alone.append(largest + np.log(np.exp(further - largest[:, None]).mean(axis=1)))
+        return np.log(4.0) - np.logaddexp.reduce(together + alone)
 
 
 def _wide_directions(z: Array, rotates: bool) -> tuple[Array, float]:

@@ -84,11 +84,16 @@ class ProductSpectrum(Spectrum):
     dimension: int
     freedom: float
     octaves: ClassVar[float] = 20
+    heavy: ClassVar[bool] = True
 
     def log_density(self, frequencies: Array) -> Array:
+        return self.log_densities(frequencies).sum(axis=1)
+
+    def log_densities(self, frequencies: Array) -> Array:
+        """The log-density of each coordinate."""
         nu = self.freedom
         constant = special.gammaln((nu + 1) / 2) - special.gammaln(nu / 2) - np.log(np.pi) / 2
-        return self.dimension * constant - (nu + 1) / 2 * np.log1p(frequencies**2).sum(axis=1)
+        return constant - (nu + 1) / 2 * np.log1p(frequencies**2)
 
     def draw(self, count: int, rng: np.random.Generator) -> Array:
         shape = (count, self.dimension)

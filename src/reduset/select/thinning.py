@@ -75,22 +75,27 @@ class _Thinned(Traversal):
     def extend(self, size: int, report: Report | None = None) -> None:
         mean = self._mean
         size = min(size, int(np.count_nonzero(mean.weights)))
-        chosen: list[Indices] = []
-        left, parts = size, [sign * mean.weights > 0 for sign in (1, -1)]
-        total = float(mean.magnitudes.sum())
-        for part in parts:
-            if part.any():
-                share = left if not parts[1].any() or chosen else round(size * float(mean.magnitudes[part].sum()) / total)
-                share = min(max(share, 1), int(part.sum()), left)
-                chosen.append(self._thin(share, None if part.all() else np.flatnonzero(part), report))
-                left -= share
-        rows, counts = np.unique(np.concatenate(chosen), return_counts=True)
-        self._weights = np.sign(mean.weights[rows]) * counts * (total / counts.sum())
+        rows: list[Indices] = []
+        weights: list[Array] = []
+        for part, places in self._places(size):
+            among = None if part.all() else np.flatnonzero(part)
+            found, counts = np.unique(self._thin(places, among, report), return_counts=True)
+            rows.append(found)
+            weights.append(np.asarray(counts * (float(mean.weights[part].sum()) / places), np.float64))
+        chosen = np.concatenate(rows)
         # rows chosen twice leave places free: others take them, without a weight of their own
-        more = Clocks(mean, np.where(np.isin(np.arange(mean.size), rows), 0.0, mean.magnitudes), self._rng)
-        more.extend(size - len(rows))
-        self._rows = np.concatenate([rows, more.indices])
-        self._weights = np.concatenate([self._weights, np.zeros(len(more.indices))])
+        more = Clocks(mean, np.where(np.isin(np.arange(mean.size), chosen), 0.0, mean.magnitudes), self._rng)
+        more.extend(size - len(chosen))
+        self._rows = np.concatenate([chosen, more.indices])
+        self._weights = np.concatenate([*weights, np.zeros(len(more.indices))])
+
+    def _places(self, size: int) -> list[tuple[NDArray[np.bool_], int]]:
+        """The rows of either sign and how many places they get, by their mass; those that get none are left out."""
+        mean = self._mean
+        up, down = mean.weights > 0, mean.weights < 0
+        share = size * float(mean.magnitudes[up].sum()) / float(mean.magnitudes.sum())
+        places = int(np.clip(round(share), size - np.count_nonzero(down), np.count_nonzero(up)))
+        return [(part, count) for part, count in ((up, places), (down, size - places)) if count]
 
     def _thin(self, size: int, among: Indices | None, report: Report | None) -> Indices:
         """``size`` of these rows (None for all), some perhaps more than once where weights differ."""
