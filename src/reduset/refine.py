@@ -25,7 +25,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf
 from scipy.optimize import minimize
@@ -35,12 +34,11 @@ from reduset._engine.factor import pivot_floor
 from reduset._engine.sums import Precision
 from reduset._engine.threads import single_threaded_blas
 from reduset.mean import KernelMean
-from reduset.radial import RadialKernel
+from reduset.radial import Array, RadialKernel
+from reduset.select.selection import Report
 from reduset.stand_in import stand_in
 from reduset.weigh import weights_from
 
-Array = NDArray[np.float64]
-Report = Callable[[int, int], None]
 Slopes = Callable[[Array], tuple[Array, Array]]
 
 SECONDS = 0.8  # what the steps may take, by the estimates of `effort`, where their number is not given

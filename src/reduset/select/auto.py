@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reduset import _validate, effort
 from reduset.mean import KernelMean
@@ -21,10 +20,9 @@ from reduset.select.cholesky import Cholesky
 from reduset.select.greedy import Greedy
 from reduset.select.kcenter import KCenter
 from reduset.select.kmeans import KMeans, rows_looked_at
-from reduset.select.selection import Indices, Report, Selector, Traversal
+from reduset.select.selection import Array, Indices, Report, Selector, Traversal
 from reduset.weigh import span
 
-Array = NDArray[np.float64]
 Cost = Callable[[int, int, int], float]  # seconds, from n, m and d
 
 BUDGET = 2.0

@@ -13,20 +13,17 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from reduset._engine.factor import pivot_floor
 from reduset._engine.threads import blocks, run_all, single_threaded_blas
 from reduset.mean import KernelMean
 from reduset.radial import RadialKernel
-from reduset.select.selection import Indices, Report, Selector, Traversal
+from reduset.select.selection import Array, Indices, Report, Selector, Traversal
 
 PROPOSALS, MOST_PROPOSALS = 64, 2048
 TOGETHER = 128  # proposals gone through one after the other in one block
 REFRESH_ROWS = 2048
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -14,15 +14,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reduset.mean import KernelMean
 from reduset.select.candidates import Candidates, candidates
-from reduset.select.selection import Indices, Report, Selector, Traversal
+from reduset.select.selection import Array, Indices, Report, Selector, Traversal
 
 REPEATS = 16
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -14,22 +14,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reduset._engine.leaves import Leaves, grow
 from reduset._engine.nearest import nearest
 from reduset._engine.profile import SQUARED, Floats, Frame
 from reduset.mean import KernelMean
 from reduset.radial import RadialKernel
-from reduset.select.selection import Report, Selector, Traversal, support
+from reduset.select.selection import Array, Report, Selector, Traversal, support
 
 SEED_ROWS, SEED_ENTRIES = 4096, 1 << 20
 FIRST_ROWS = 8192
 MOST_ROWS, MOST_ENTRIES = 1 << 17, 1 << 23
 SWEEPS, LAST_SWEEPS = 3, 5
 BLIND = 1e-3  # g/C of a centre with the nearest of its points, below which it is not worth its place
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

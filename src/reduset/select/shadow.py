@@ -21,9 +21,7 @@ from reduset._engine.shadows import shadows
 from reduset._engine.threads import row_blocks
 from reduset.mean import KernelMean
 from reduset.radial import Kernel, RadialKernel
-from reduset.select.selection import Indices, Report, Selector, Traversal, support
-
-Array = NDArray[np.float64]
+from reduset.select.selection import Array, Indices, Report, Selector, Traversal, support
 
 
 @dataclass(frozen=True)

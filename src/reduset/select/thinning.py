@@ -23,7 +23,7 @@ from reduset._engine.threads import blocks, run_all
 from reduset.mean import KernelMean
 from reduset.radial import Kernel, RadialKernel
 from reduset.select.random import Clocks
-from reduset.select.selection import Indices, Report, Selector, Traversal
+from reduset.select.selection import Array, Indices, Report, Selector, Traversal
 
 ROUNDS = 3  # g: halvings after the levels, at least
 SHORTEST = 8  # of the first parts
@@ -31,8 +31,6 @@ TOGETHER = 1 << 11  # points that a thread halves at a time
 PIECE = 1 << 9  # pairs of points under a kernel without coordinates that are balanced together
 FAR = 1e3  # bandwidths: float32 coordinates are good for less
 FAILURE = 0.5  # δ, shared out over all pairs
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
