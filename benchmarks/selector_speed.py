@@ -42,6 +42,7 @@ class Algorithm:
 
 ALGORITHMS = (
     Algorithm(KMeans(), "inertia", ("kmeans", "minibatch-kmeans")),
+    Algorithm(KMeans(rows=None), "inertia", ("kmeans",)),
     Algorithm(Cholesky(), "error, optimal weights", ("coreax-cholesky-float32", "coreax-cholesky-float64", "goodpoints-cholesky")),
     Algorithm(
         Thinning(),
@@ -145,7 +146,7 @@ def _row(name: str, mean: KernelMean, relative: Callable, algorithm: Algorithm, 
     ratio = min(times.values()) / mine
     return [
         f"{name} {mean.size:,}×{mean.dimension}, {size}",
-        type(algorithm.selector).__name__,
+        repr(algorithm.selector),
         algorithm.measure,
         f"{mine:.3f} s, {measured['reduset']:.4g}",
         "; ".join(

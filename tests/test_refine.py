@@ -34,7 +34,7 @@ def counted(_):
     """Nobody watches."""
 
 
-def objective_of(monkeypatch, problem, slopes, start, bound=None):
+def objective_of(monkeypatch, problem, slopes, start, bound=np.inf):
     """The function of the moves that `descend` hands to the minimiser, and its starting point."""
     handed = {}
     monkeypatch.setattr(module, "minimize", lambda value, moves, **_: handed.update(value=value, moves=moves))
@@ -80,6 +80,16 @@ def test_the_gradient_is_the_limit_of_differences(monkeypatch, kernel, kind):
     assert not moves.any()
     assert_gradient(value, moves)
     assert_gradient(value, 0.2 * np.random.default_rng(0).normal(size=12))
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "oblique"])
+def test_the_gradient_holds_within_a_bound(monkeypatch, kernel):
+    full = KernelMean.from_samples(cloud(60), KERNELS[kernel])
+    problem = module._Problem(full.kernel, "free", 1.0, 6, 0.1, counted)
+    slopes = partial(full.kernel.product_slopes, full.atoms, full.weights)
+    value, moves = objective_of(monkeypatch, problem, slopes, full.atoms[:6] + 0.05, bound=0.3)
+    assert_gradient(value, moves)
+    assert_gradient(value, 0.4 * np.random.default_rng(0).normal(size=12))
 
 
 @KERNEL

@@ -75,9 +75,9 @@ def test_a_budget_for_nothing_is_enough_for_the_first(budget):
 def test_a_budget_for_some_leaves_out_the_dear_ones():
     """Greedy looks at every pair of points, the others at every pair of a point and an atom."""
     f = KernelMean.from_samples(cloud(8000, 2), Gaussian(0.5))
-    traversal = Auto(0.08).begin(f, np.random.default_rng(0))
+    traversal = Auto(0.03).begin(f, np.random.default_rng(0))
     traversal.extend(10)
-    tried, left_out = traversal.remark().split("; beyond the budget of 0.08 s: ")
+    tried, left_out = traversal.remark().split("; beyond the budget of 0.03 s: ")
     assert "Greedy" in left_out
     for name in ("KCenter", "KMeans", "Cholesky"):
         assert name in tried

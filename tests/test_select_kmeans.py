@@ -44,7 +44,6 @@ def small_batches(monkeypatch):
     """Some hundred rows are many."""
     monkeypatch.setattr(kmeans, "SEED_ROWS", 64)
     monkeypatch.setattr(kmeans, "FIRST_ROWS", 128)
-    monkeypatch.setattr(kmeans, "MOST_ROWS", 512)
 
 
 # -- Lloyd's algorithm -----------------------------------------------------------------------------------------------
@@ -134,7 +133,7 @@ def test_short_numbers_are_averaged_in_double(dtype):
 
 def test_batches_grow_within_each_other_up_to_a_limit(small_batches):
     X = blobs(2000)
-    traversal = KMeans().begin(KernelMean.from_samples(X, Gaussian(0.7)), np.random.default_rng(0))
+    traversal = KMeans(rows=512).begin(KernelMean.from_samples(X, Gaussian(0.7)), np.random.default_rng(0))
     batches = [points for points, _ in traversal._batches(6)]
     assert [len(points) for points in batches] == [64, 128, 256, 512]
     for smaller, larger in itertools.pairwise(batches):
@@ -146,14 +145,14 @@ def test_batches_lose_little(small_batches, n):
     ours, theirs = [], []
     for seed in range(12):
         X = blobs(n, seed=seed % 3)
-        ours.append(inertia(X, KMeans().select(KernelMean.from_samples(X, Gaussian(0.7)), 6, rng=seed).atoms))
+        ours.append(inertia(X, KMeans(rows=512).select(KernelMean.from_samples(X, Gaussian(0.7)), 6, rng=seed).atoms))
         theirs.append(inertia(X, SklearnKMeans(6, n_init=1, random_state=seed).fit(X).cluster_centers_))
     assert np.mean(ours) <= 1.5 * np.mean(theirs)
 
 
 def test_masses_are_counted_over_all_rows(small_batches):
     f = KernelMean.from_samples(blobs(2000), Gaussian(0.7))
-    chosen = KMeans().select(f, 6, rng=0)
+    chosen = KMeans(rows=512).select(f, 6, rng=0)
     owner, _ = reference.nearest(f.atoms, chosen.atoms)
     np.testing.assert_allclose(chosen.weights, np.bincount(owner, minlength=6) / 2000)
 
@@ -161,14 +160,14 @@ def test_masses_are_counted_over_all_rows(small_batches):
 def test_few_rows_of_most_of_the_weight_are_not_missed(small_batches):
     X, w = blobs(2000), np.ones(2000)
     X[:5], w[:5] = 50.0, 2000.0
-    chosen = KMeans().select(KernelMean.from_samples(X, Gaussian(0.7), w), 6, rng=0)
+    chosen = KMeans(rows=512).select(KernelMean.from_samples(X, Gaussian(0.7), w), 6, rng=0)
     assert np.abs(chosen.atoms - 50).max(axis=1).min() < 1e-6
 
 
 def test_rare_places_are_seeded_where_there_are_few_of_them(small_batches):
     """Five places, two of them so rare that the first rows looked at hardly hold them."""
     X = np.repeat(10.0 * np.arange(5), [1000, 995, 995, 5, 5]).reshape(-1, 1)
-    chosen = KMeans().select(KernelMean.from_samples(X, Gaussian(0.7)), 5, rng=0)
+    chosen = KMeans(rows=512).select(KernelMean.from_samples(X, Gaussian(0.7)), 5, rng=0)
     np.testing.assert_allclose(np.sort(chosen.atoms[:, 0]), 10.0 * np.arange(5))
 
 
@@ -198,10 +197,26 @@ def test_rows_of_no_weight_pull_no_centre():
 
 @pytest.mark.parametrize(("n", "size", "d"), [(100, 5, 2), (10**6, 5, 2), (10**6, 5, 1000), (10**6, 10**5, 2)])
 def test_as_many_rows_are_looked_at_as_are_quickly_swept_and_enough_for_every_cluster(n, size, d):
-    rows = kmeans.rows_looked_at(n, size, d)
+    rows = kmeans.rows_looked_at(n, size, d, kmeans.ROWS)
     assert rows == n or rows >= 16 * size
-    assert rows <= max(16 * size, kmeans.MOST_ROWS)
+    assert rows <= max(16 * size, kmeans.ROWS)
     assert rows * d <= max(16 * size * d, kmeans.MOST_ENTRIES)
+    assert kmeans.rows_looked_at(n, size, d, None) == n
+
+
+@pytest.mark.parametrize("rows", [0, -3])
+def test_at_least_one_row_is_looked_at(rows):
+    with pytest.raises(ValueError, match="rows must be at least 1.*None looks at all"):
+        KMeans(rows=rows)
+
+
+def test_all_rows_bring_the_centres_closer_to_the_best(small_batches):
+    X = blobs(2000)
+    few, every = (
+        np.mean([inertia(X, KMeans(rows=rows).select(KernelMean.from_samples(X, Gaussian(0.7)), 40, rng=seed).atoms) for seed in range(6)])
+        for rows in (1, None)
+    )
+    assert every < few
 
 
 # -- centres and bandwidths ------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ def lost(f, chosen):
 def test_halving_is_the_walk_of_the_paper(kernel, n):
     f = mean_of(n, kernel)
     luck = np.random.default_rng(5).random(n // 2)
-    kept = thinning.halve(f.kernel, f.atoms, luck)
+    kept = thinning.halve(f.kernel, f.atoms, luck[None])[0]
     assert kept.tolist() == reference.halve(f.kernel.product_gram(f.atoms, f.atoms), luck, thinning.FAILURE)
 
 
@@ -45,7 +45,7 @@ def test_the_walk_does_not_depend_on_dimension_or_precision(monkeypatch, d, far)
     monkeypatch.setattr(thinning, "FAR", far)
     f = mean_of(60, Gaussian(np.sqrt(d)), d=d)
     luck = np.random.default_rng(5).random(30)
-    assert thinning.halve(f.kernel, f.atoms, luck).tolist() == reference.halve(reference.gram(f), luck, thinning.FAILURE)
+    assert thinning.halve(f.kernel, f.atoms, luck[None])[0].tolist() == reference.halve(reference.gram(f), luck, thinning.FAILURE)
 
 
 def test_lists_are_halved_each_by_its_own_luck():
@@ -61,14 +61,14 @@ def test_lists_are_halved_each_by_its_own_luck():
 def test_of_two_that_coincide_either_stays():
     X = np.repeat(np.random.default_rng(0).normal(size=(20, 2)), 2, axis=0)
     luck = np.random.default_rng(0).random(20)
-    kept = thinning.halve(KERNELS[0], X, luck)
+    kept = thinning.halve(KERNELS[0], X, luck[None])[0]
     assert kept.tolist() == reference.halve(KERNELS[0].product_gram(X, X), luck, thinning.FAILURE)
     assert 0 < np.sum(kept % 2) < 20
 
 
 def test_a_half_has_nearly_the_mean_of_the_whole():
     f = mean_of(1000)
-    halves = [f.atoms[thinning.halve(f.kernel, f.atoms, np.random.default_rng(seed).random(500))] for seed in range(8)]
+    halves = [f.atoms[thinning.halve(f.kernel, f.atoms, np.random.default_rng(seed).random((1, 500)))[0]] for seed in range(8)]
     flips = [f.atoms[2 * np.arange(500) + np.random.default_rng(seed).integers(0, 2, 500)] for seed in range(8)]
     walked, flipped = (np.mean([f.distance(KernelMean.from_samples(X, f.kernel)) for X in each]) for each in (halves, flips))
     assert walked < flipped / 1.7

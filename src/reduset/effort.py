@@ -6,20 +6,23 @@ figures are of `benchmarks/RESULTS.md`'s machine; another is faster or slower by
 
 from __future__ import annotations
 
-SUM, SUM_A_COORDINATE = 2.0e-9, 0.11e-9
-SLOPE, SLOPE_A_COORDINATE = 2.5e-9, 0.2e-9
+MANY = 40  # dimensions, from which on sums go by matrix products
 FLOP = 4e-11  # of a factorisation in double precision
 START = 1e-4  # of a call into compiled code and back
 
 
 def of_sums(points: int, queries: int, dimension: int) -> float:
     """Seconds for kernel sums in double precision."""
-    return START + points * queries * (SUM + SUM_A_COORDINATE * dimension)
+    if dimension < MANY:
+        return START + points * (35e-9 + 1e-9 * dimension) + points * queries * (0.4e-9 + 0.055e-9 * dimension)
+    return START + points * (220e-9 + 0.5e-9 * dimension) + points * queries * (0.8e-9 + 0.021e-9 * dimension)
 
 
 def of_slopes(points: int, queries: int, dimension: int) -> float:
     """Seconds for kernel sums with gradients in double precision."""
-    return START + points * queries * (SLOPE + SLOPE_A_COORDINATE * dimension)
+    if dimension < MANY:
+        return START + points * (45e-9 + 1.5e-9 * dimension) + points * queries * (0.6e-9 + 0.1e-9 * dimension)
+    return START + points * 400e-9 + points * queries * (1e-9 + 0.072e-9 * dimension)
 
 
 def of_factor(size: int) -> float:

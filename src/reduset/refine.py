@@ -41,13 +41,15 @@ from reduset.weigh import weights_from
 
 Slopes = Callable[[Array], tuple[Array, Array]]
 
-SECONDS = 0.8  # what the steps may take, by the estimates of `effort`, where their number is not given
+SECONDS = 0.6  # what the steps may take, by the estimates of `effort`, where their number is not given
 FEWEST_STEPS, MOST_STEPS = 5, 200
-PATIENCE = 4.0  # seconds that the fewest steps may take; beyond, the atoms stay unless a number of steps is given
+PATIENCE = 2.0  # seconds that the fewest steps may take; beyond, the atoms stay unless a number of steps is given
 MEMORY = 20  # of L-BFGS, in steps
+A_COORDINATE = 2.5e-9  # seconds that L-BFGS takes itself, for each step that it remembers
 SMALL = 8192  # rows up to which every step sees the data
 STAND_IN_ATOMS = (256, 2048)
 ROUNDS, STEPS_A_ROUND = 5, 8  # at most, and at least
+LOOKS_A_STEP = 1.8  # evaluations that a step takes, with its line search
 CLOSE = 0.05  # share of κ that a stand-in may lack: beyond, its curvature means nothing
 CLOSED_FORM = ("free", "sum_to_one")
 LEAST = 1e-15  # squared relative error that rounding leaves anyway
@@ -93,23 +95,26 @@ def refine(
 
     with single_threaded_blas():  # for results that do not depend on the number of threads; the products here are small
         first = on_data(atoms)
-        if full.size > SMALL:
-            model = stand_in(full, _stand_in_size(full, len(atoms)), rng, precision == "double")
+        enough = _stand_in_size(full, len(atoms))
+        # one atom of a stand-in is to stand for n/N points, which must see each other
+        if full.size > SMALL and np.abs(first[0]).mean() * enough > float(full.magnitudes.sum()):
+            model = stand_in(full, enough, rng, precision == "double")
             if np.abs(_lacking(kernel, model, atoms, first)[0]).sum() <= CLOSE * np.abs(first[0]).sum():
                 shown.total = steps or _steps_within_time(_price_of_step(model, len(atoms), "double", kind))
-                return _in_rounds(problem, model, on_data, atoms, first, shown.total)
+                passes = int(2 * SECONDS / effort.of_slopes(full.size, len(atoms), full.dimension))
+                rounds = int(np.clip(min(shown.total // STEPS_A_ROUND, passes), 1, ROUNDS))
+                return _in_rounds(problem, model, on_data, atoms, first, shown.total, rounds)
         price = _price_of_step(full, len(atoms), precision, kind)
-        if not steps and FEWEST_STEPS * price > PATIENCE:
+        if not steps and FEWEST_STEPS * LOOKS_A_STEP * price > PATIENCE:
             return Moved(atoms, f"of which a step would take {price:.1f} s")
         shown.total = steps or _steps_within_time(price)
         return Moved(problem.descend(on_data, atoms, shown.total), f"{shown.total} steps at most")
 
 
 def _in_rounds(
-    problem: _Problem, model: KernelMean, on_data: Slopes, atoms: Array, first: tuple[Array, Array], count: int
+    problem: _Problem, model: KernelMean, on_data: Slopes, atoms: Array, first: tuple[Array, Array], count: int, rounds: int
 ) -> Moved:
-    """Rounds of steps on the model, each set right by the data where it starts."""
-    rounds = int(np.clip(count // STEPS_A_ROUND, 1, ROUNDS))
+    """Rounds of ``count`` steps in all on the model, each set right by the data where it starts."""
     bound = 1 / np.sqrt(atoms.shape[1])
     best, slopes = atoms, first
     least = problem.error(atoms, first[0])
@@ -128,19 +133,21 @@ def _in_rounds(
 
 def _stand_in_size(full: KernelMean, size: int) -> int:
     """As many atoms as take a fraction of the time (in many dimensions fewer), but well above those to be moved."""
-    quick = SECONDS / 2 / effort.of_sums(full.size, 1, full.dimension)
+    n, d = full.size, full.dimension
+    quick = SECONDS / 2 / (effort.of_sums(n, 2, d) - effort.of_sums(n, 1, d))
     return int(np.clip(max(quick, 4 * size), *STAND_IN_ATOMS))
 
 
 def _price_of_step(mean: KernelMean, size: int, precision: Precision, kind: str) -> float:
     n, d = mean.size, mean.dimension
-    share = 1.0 if precision == "double" else 0.5
+    share = 0.5 if precision == "auto" and d < effort.MANY else 1.0
     weighing = effort.of_factor(size) + (0.0 if kind in CLOSED_FORM else effort.of_quadratic_program(size))
-    return share * effort.of_slopes(n, size, d) + effort.of_slopes(size, size, d) + weighing
+    own = effort.START + MEMORY * size * d * A_COORDINATE
+    return share * effort.of_slopes(n, size, d) + effort.of_slopes(size, size, d) + weighing + own
 
 
 def _steps_within_time(price: float) -> int:
-    return int(np.clip(SECONDS / price, FEWEST_STEPS, MOST_STEPS))
+    return int(np.clip(SECONDS / (LOOKS_A_STEP * price), FEWEST_STEPS, MOST_STEPS))
 
 
 def _lacking(kernel: RadialKernel, model: KernelMean, places: Array, slopes: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -203,8 +210,11 @@ class _Problem:
     def error(self, places: Array, kappa: Array) -> float:
         return self._weigh(places, kappa)[0]
 
-    def descend(self, slopes: Slopes, start: Array, steps: int, bound: float | None = None) -> Array:
-        """The best places seen in ``steps`` steps from the start, no coordinate moved by more than the bound."""
+    def descend(self, slopes: Slopes, start: Array, steps: int, bound: float = np.inf) -> Array:
+        """The best places seen in ``steps`` steps from the start, no coordinate moved by more than the bound.
+
+        The bound is part of the variables u, a move being bound·tanh(u/bound): a box of constraints would cost more than the steps.
+        """
         # moves are in the kernel's own coordinates, in which all directions matter alike
         matrix = self.kernel.plain_frame(start).matrix
         to_data = np.linalg.inv(np.atleast_2d(matrix))
@@ -213,9 +223,11 @@ class _Problem:
         def stretched(moves: Array, map_: Array) -> Array:
             return moves * map_[0, 0] if map_.size == 1 else moves @ map_
 
-        def value(moves: Array) -> tuple[float, Array]:
+        def value(u: Array) -> tuple[float, Array]:
             nonlocal unit, least, best
-            places = start + stretched(moves.reshape(start.shape), to_data)
+            share = np.tanh(u.reshape(start.shape) / bound)
+            moves = u.reshape(start.shape) if np.isinf(bound) else bound * share
+            places = start + stretched(moves, to_data)
             kappa, uphill = slopes(places)
             error, alpha = self._weigh(places, kappa)
             if unit == 0:  # what there is to gain counts as 1, or its gradient would be lost in rounding from the first step on
@@ -223,14 +235,14 @@ class _Problem:
             if error < least:
                 least, best = error, places
             _, own = self.kernel.product_slopes(places, alpha, places)
-            return error * unit, stretched(-2 * unit * alpha[:, None] * (uphill - own), to_data.T).ravel()
+            slope = stretched(-2 * unit * alpha[:, None] * (uphill - own), to_data.T)
+            return error * unit, (slope * (1 - share**2)).ravel()
 
         minimize(
             value,
             np.zeros(start.size),
             jac=True,
             method="L-BFGS-B",
-            bounds=None if bound is None else [(-bound, bound)] * start.size,
             callback=self._count,
             options={"maxiter": steps, "maxfun": 2 * steps, "maxcor": MEMORY, "ftol": 0.0, "gtol": 0.0},
         )

@@ -40,34 +40,41 @@ def balance_products(K, luck, confidence, signs):
 
 
 @compiled(fastmath=FAST)
-def _add_products(sign, query, Z, start, metric, family, exponent, table, step, t, along):
-    """along[j] += sign·g(query, column j of Z) for all columns from ``start`` on."""
+def _add_products(sign, query, Z, start, metric, family, exponent, table, step, t, sums):
+    """sums[j] += sign·g(query, column j of Z) for all columns from ``start`` on."""
     count = Z.shape[1] - start
     gaps(metric, Z, start, Z.shape[1], query, t)
     if family != LINEAR:
         depths(family, exponent, table, step, t[:count])
-    later = along[start:]
+    later = sums[start:]
     for j in range(len(later)):
         later[j] += sign * exp_minus(t[j])
 
 
 @compiled(fastmath=FAST)
-def balance_points(first, second, metric, family, exponent, table, step, luck, confidence, signs):
-    """The same from the coordinates, by rows (p, d), of the two points of every pair, in their precision."""
-    pairs = len(signs)
-    A = np.ascontiguousarray(first.T)
-    B = np.ascontiguousarray(second.T)
-    along = np.zeros(pairs)
-    t = np.empty(pairs, A.dtype)
-    spread = 0.0
-    one = np.empty(1, A.dtype)
-    for i in range(pairs):
-        gaps(metric, B, i, i + 1, first[i], one)
-        if family != LINEAR:
-            depths(family, exponent, table, step, one)
-        signs[i], spread = _draw(2 - 2 * exp_minus(one[0]), along[i], luck[i], confidence, spread)
-        if i + 1 < pairs:
-            _add_products(signs[i], first[i], A, i + 1, metric, family, exponent, table, step, t, along)
-            _add_products(-signs[i], first[i], B, i + 1, metric, family, exponent, table, step, t, along)
-            _add_products(-signs[i], second[i], A, i + 1, metric, family, exponent, table, step, t, along)
-            _add_products(signs[i], second[i], B, i + 1, metric, family, exponent, table, step, t, along)
+def balance_lists(Z, metric, family, exponent, table, step, luck, confidence, kept):
+    """The same from coordinates, in their precision, for many lists of equal length one below the other in Z (k·length, d).
+
+    ``kept`` (k, p) becomes the position in its list of the point of each pair that stays.
+    """
+    length = len(Z) // len(luck)
+    pairs = luck.shape[1]
+    sums = np.empty(2 * pairs)  # of ψ with each point: a pair's product with it is the difference of two
+    t = np.empty(2 * pairs, Z.dtype)
+    one = np.empty(1, Z.dtype)
+    for k in range(len(luck)):
+        rows = Z[k * length : k * length + 2 * pairs]
+        columns = np.ascontiguousarray(rows.T)
+        sums[:] = 0
+        spread = 0.0
+        for i in range(pairs):
+            first, second = 2 * i, 2 * i + 1
+            gaps(metric, columns, second, second + 1, rows[first], one)
+            if family != LINEAR:
+                depths(family, exponent, table, step, one)
+            along = sums[first] - sums[second]
+            sign, spread = _draw(2 - 2 * exp_minus(one[0]), along, luck[k, i], confidence, spread)
+            if i + 1 < pairs:
+                _add_products(sign, rows[first], columns, second + 1, metric, family, exponent, table, step, t, sums)
+                _add_products(-sign, rows[second], columns, second + 1, metric, family, exponent, table, step, t, sums)
+            kept[k, i] = first if sign > 0 else second

@@ -25,30 +25,31 @@ from reduset.weigh import span
 
 Cost = Callable[[int, int, int], float]  # seconds, from n, m and d
 
-BUDGET = 2.0
+BUDGET = 1.5
+KMEANS_ROWS = 1 << 17
 ROUNDING = 4 * float(np.finfo(np.float64).eps)  # of (Σ|α|)²: energy that large weights of both signs only seem to explain
 
 
 def _kcenter(n: int, m: int, d: int) -> float:
-    return n * d * 2e-8 + 0.1 * effort.of_sums(n, m, d)
+    return n * d * 2e-8 + 0.1 * effort.of_sums(n, m, d) if d < effort.MANY else n * d * (5e-9 + 1.3e-10 * m)
 
 
 def _kmeans(n: int, m: int, d: int) -> float:
-    rows = rows_looked_at(n, m, d)
-    return 8 * (effort.of_sums(rows, m, d) / 3 + rows * d * 4e-9)
+    rows = rows_looked_at(n, m, d, KMEANS_ROWS)
+    return rows * (1.6e-6 + 8e-8 * d) + (1.3 if d < effort.MANY else 12) * effort.of_sums(rows, m, d)
 
 
 def _greedy(n: int, m: int, d: int) -> float:
     q = n if n <= EVERY_UP_TO else SOME
-    return (1.0 if q == n else 0.4) * effort.of_sums(n, q, d) + 1e-9 * q * m * m / 2 + m * effort.of_sums(1, q, d)
+    return effort.of_sums(n, q, d) + 2.5e-10 * q * m * m / 2 + m * effort.of_sums(1, q, d)
 
 
 def _cholesky(n: int, m: int, d: int) -> float:
-    return 2 * effort.of_sums(n, m, d) + 2 * effort.FLOP * n * m * m
+    return effort.of_sums(n, m, d) + effort.FLOP * n * m * m
 
 
 TRIED: tuple[tuple[Selector, Cost], ...] = (
-    (KMeans(), _kmeans),
+    (KMeans(rows=KMEANS_ROWS), _kmeans),
     (Greedy(), _greedy),
     (KCenter(), _kcenter),
     (Cholesky(), _cholesky),

@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._engine.balance import balance_points, balance_products
+from reduset._engine.balance import balance_lists, balance_products
 from reduset._engine.threads import blocks, run_all
 from reduset.mean import KernelMean
 from reduset.radial import Kernel, RadialKernel
@@ -131,9 +131,9 @@ class _Thinned(Traversal):
         halved = np.empty(luck.shape, np.int64)
 
         def work(a: int, b: int) -> None:
-            for k in range(a, b):
-                points = np.asarray(self._mean.atoms[lists[k]], np.float64)
-                halved[k] = lists[k][halve(self._mean.kernel, points, luck[k])]
+            points = np.asarray(self._mean.atoms[lists[a:b].ravel()], np.float64)
+            kept = halve(self._mean.kernel, points, luck[a:b])
+            halved[a:b] = np.take_along_axis(lists[a:b], kept, axis=1)
 
         tasks = [partial(work, a, b) for a, b in blocks(len(lists), max(1, TOGETHER // lists.shape[1]))]
         run_all(tasks, in_turn=not isinstance(self._mean.kernel, RadialKernel))
@@ -153,21 +153,28 @@ def _plan(n: int, size: int) -> tuple[int, int]:
 
 
 def halve(kernel: Kernel, points: Array, luck: Array) -> Indices:
-    """Positions of half of the points, one of each pair (2i, 2i + 1), by the uniform draws ``luck``, one a pair."""
-    pairs = len(luck)
+    """Positions (k, p) of half of the points of each of k lists of equal length, one below the other: one of each pair (2i, 2i + 1).
+
+    ``luck`` (k, p) has a uniform draw for each pair.
+    """
+    lists, pairs = luck.shape
     confidence = float(np.sqrt(2 * np.log(2 * max(pairs, 1) / FAILURE)))
-    signs = np.empty(pairs)
+    kept = np.empty(luck.shape, np.int64)
     if isinstance(kernel, RadialKernel):
         shape = kernel.product(points.shape[1])
         # a walk at random needs no more than single precision, where the loops have it
         z = kernel.frame(points, shape).apply(points)
         z = z.astype(np.float32) if shape.profile.in_single and float(np.abs(z).max()) < FAR else z
-        balance_points(z[0 : 2 * pairs : 2], z[1 : 2 * pairs : 2], *shape.profile.arguments, luck, confidence, signs)
-    else:  # in pieces, so that no large matrix is held
-        for a, b in blocks(pairs, PIECE):
-            piece = points[2 * a : 2 * b]
-            balance_products(kernel.product_gram(piece, piece), luck[a:b], confidence, signs[a:b])
-    return 2 * np.arange(pairs) + (signs < 0)
+        balance_lists(z, *shape.profile.arguments, luck, confidence, kept)
+        return kept
+    length = len(points) // lists
+    signs = np.empty(pairs)
+    for k in range(lists):
+        for a, b in blocks(pairs, PIECE):  # in pieces, so that no large matrix is held
+            piece = points[k * length + 2 * a : k * length + 2 * b]
+            balance_products(kernel.product_gram(piece, piece), luck[k, a:b], confidence, signs[a:b])
+        kept[k] = 2 * np.arange(pairs) + (signs < 0)
+    return kept
 
 
 def swap(kernel: Kernel, points: NDArray[np.floating], pool: Indices, chosen: Indices) -> Indices:
