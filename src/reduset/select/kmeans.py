@@ -15,11 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reduset import _validate
 from reduset._engine.leaves import Leaves, grow
 from reduset._engine.nearest import nearest
 from reduset._engine.profile import SQUARED, Floats, Frame
 from reduset._engine.seeds import draw_seeds
-from reduset import _validate
 from reduset.mean import KernelMean
 from reduset.radial import RadialKernel
 from reduset.select.selection import Array, Report, Selector, Traversal, support

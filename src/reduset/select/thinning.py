@@ -153,7 +153,7 @@ def _plan(n: int, size: int) -> tuple[int, int]:
 
 
 def halve(kernel: Kernel, points: Array, luck: Array) -> Indices:
-    """Positions (k, p) of half of the points of each of k lists of equal length, one below the other: one of each pair (2i, 2i + 1).
+    """Positions (k, p) of half of the points of each of k equally long lists, one below the other: one of each pair (2i, 2i + 1).
 
     ``luck`` (k, p) has a uniform draw for each pair.
     """
