@@ -36,6 +36,13 @@ ORDER = [
     "run",
     "search",
     "compression",
+    "likelihood",
+    "slices",
+    "density",
+    "climb",
+    "clusterings",
+    "segmentation",
+    "modes",
 ]
 
 MOST_LINES = 450

@@ -1,0 +1,143 @@
+"""Mean shift (Comaniciu & Meer 2002): every point climbs a density to its mode, and modes that are close are one.
+
+    y ← Σᵢ wᵢ φ(y, cᵢ) cᵢ / Σᵢ wᵢ φ(y, cᵢ),        Gaussian φ, wᵢ ≥ 0: each step goes uphill
+
+A step costs O(m) for m atoms. Trajectories flow together, so those that meet within a small part of a bandwidth go on as one: after
+a few steps of all points, there are few left to move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial import cKDTree
+
+from reduset._engine.nearest import nearest
+from reduset._engine.profile import SQUARED, Floats
+from reduset._engine.sums import gradient_sums
+from reduset.kernels import Gaussian
+from reduset.mean import KernelMean
+
+Array = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+MEET = 0.03  # bandwidths, the side of a cell in which trajectories are one
+REST = 1e-3  # bandwidths, a step below which a point has arrived
+FAINT = 1e-33  # of the mass: below, single precision has lost the density, and the nearest atom is where a step leads
+
+
+@dataclass(frozen=True)
+class Climb:
+    """Where points end.
+
+    Attributes
+    ----------
+    places : (k, d) the distinct ends
+    owner : (n,) which of them is whose
+    steps : the most that any point took
+    """
+
+    places: Array
+    owner: Labels
+    steps: int
+
+    @property
+    def ends(self) -> Array:
+        return self.places[self.owner]
+
+
+def climb(
+    mean: KernelMean,
+    starts: Floats,
+    most: int = 300,
+    meet: float = MEET,
+    rest: float = REST,
+    report: Callable[[int, int], None] | None = None,
+) -> Climb:
+    """Climb from every start, at most ``most`` steps.
+
+    Parameters
+    ----------
+    mean : of a Gaussian kernel, weights not negative
+    starts : (n, d)
+    meet : trajectories this close go on as one, in bandwidths; 0 keeps them apart
+    """
+    kernel = _gaussian(mean)
+    shape = kernel.bump(mean.dimension)
+    frame = kernel.frame(mean.atoms, shape)  # in which φ = exp(−|z|²): a bandwidth is √½
+    unit = np.sqrt(0.5)
+    total = float(np.abs(mean.weights).sum())
+    places = np.array(starts, np.float64)
+    owner = np.arange(len(places))
+    moving = np.arange(len(places))
+    steps = 0
+    while steps < most and len(moving):
+        here = places[moving]
+        value, uphill = gradient_sums(mean.atoms, mean.weights, here, frame, shape.profile, "auto")
+        lost = value <= FAINT * total
+        move = uphill / (2 * np.where(lost, 1.0, value))[:, None]
+        there = here + _to_data(move, frame.matrix)
+        if lost.any():
+            closest, _ = nearest(here[lost], mean.atoms, frame, SQUARED)
+            there[lost] = mean.atoms[closest]
+        places[moving] = there
+        steps += 1
+        arrived = (np.einsum("ij,ij->i", move, move) <= (rest * unit) ** 2) & ~lost
+        moving = moving[~arrived]
+        if meet > 0 and len(moving):
+            first, joined = _cells(frame.apply(places[moving]), meet * unit)
+            follow = np.arange(len(places))
+            follow[moving] = moving[first[joined]]
+            owner = follow[owner]
+            moving = moving[first]
+        if report is not None:
+            report(steps, most)
+    used, owner = np.unique(owner, return_inverse=True)
+    return Climb(places[used], owner.astype(np.int64), steps)
+
+
+def _gaussian(mean: KernelMean) -> Gaussian:
+    if not isinstance(mean.kernel, Gaussian):
+        raise TypeError(f"mean shift climbs a Gaussian density, got {mean.kernel!r}")
+    return mean.kernel
+
+
+def _to_data(move: Array, matrix: float | Array) -> Array:
+    """A move in the frame's coordinates as one in the data's."""
+    return move / matrix if isinstance(matrix, float) else np.asarray(np.linalg.solve(matrix.T, move.T).T, np.float64)
+
+
+def _cells(z: Array, side: float) -> tuple[Labels, Labels]:
+    """The first point of each occupied cell of a grid, and for every point the number of its cell."""
+    cells = np.floor(z / side).astype(np.int64).view(np.uint64)
+    with np.errstate(over="ignore"):
+        keys = cells[:, 0].copy()
+        for column in cells.T[1:]:  # a hash of 64 bits: two cells out of a million share one with a chance of 1e-8
+            keys = (keys ^ (keys >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15) + column
+        keys = (keys ^ (keys >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+    _, first, joined = np.unique(keys, return_index=True, return_inverse=True)
+    return first, joined
+
+
+def merge_modes(mean: KernelMean, places: Array, radius: float) -> tuple[Array, Labels]:
+    """Modes and, for each place, the number of its own: places within ``radius`` bandwidths of each other are one, by chains.
+
+    A mode is the highest of its places. The highest mode comes first.
+    """
+    kernel = _gaussian(mean)
+    z = kernel.plain_frame(mean.atoms).apply(places)
+    pairs = cKDTree(z).query_pairs(radius, output_type="ndarray")
+    links = coo_array((np.ones(len(pairs), bool), (pairs[:, 0], pairs[:, 1])), shape=(len(z), len(z)))
+    count, group = connected_components(links, directed=False)
+    height = mean.log_density(places)
+    order = np.lexsort((-height, group))
+    tops = order[np.searchsorted(group[order], np.arange(count))]
+    by_height = np.argsort(-height[tops], kind="stable")
+    rank = np.empty(count, np.int64)
+    rank[by_height] = np.arange(count)
+    return places[tops[by_height]], rank[group]

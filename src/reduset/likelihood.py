@@ -1,0 +1,166 @@
+"""Bandwidth by held-out likelihood: for each of many, how probable does the rest of the data find points that were left out?
+
+    score(h) = Σ_q w_q log Σᵢ wᵢ φ_h(q, xᵢ) / Σ_q w_q,        x among the rest, q left out
+
+Two ways. "distances": the whole density, not a compressed one. One pass counts how far the points are from each q, and serves
+every bandwidth (`_engine/radii.py`), so that fifty cost little more than one: O(n·q·d). "atoms" (Cruz Cortés & Scott 2017,
+Section VI-B, there for proportions): atoms are selected once, weights found for every bandwidth, O(m³) each; it asks what
+suits the compressed density. Here too one pass over the data serves every bandwidth.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from reduset import _validate
+from reduset._engine import profile as engine
+from reduset._engine.profile import Floats
+from reduset._engine.radii import gap_histograms, nodes
+from reduset.mean import KernelMean
+from reduset.radial import Array, RadialKernel
+from reduset.select.kmeans import KMeans
+from reduset.weigh import span
+
+METHODS = ("distances", "atoms")
+GRID, FROM, TO = 50, 0.03, 3.0  # bandwidths, as multiples of Scott's
+LEFT_OUT = 2000  # points
+FOLDS, FOLDS_UP_TO = 5, 10_000  # rows up to which every point is left out once
+ATOMS = 500
+FAINT = 1e-280  # a sum below it may have lost terms to underflow
+
+
+@dataclass(frozen=True)
+class Search:
+    """Bandwidths with their scores: mean log-density of points that were left out, and its standard error."""
+
+    bandwidths: Array
+    scores: Array
+    errors: Array
+
+    @property
+    def best(self) -> float:
+        return float(self.bandwidths[np.argmax(self.scores)])
+
+
+def grid_for(X: Floats, kernel: RadialKernel, sample_weight: Any = None) -> Array:
+    """Bandwidths worth a look, small to large, around Scott's rule in the coordinates of the kernel."""
+    scott = replace(kernel, bandwidth="scott").resolve(X, sample_weight).width
+    return scott * np.geomspace(FROM, TO, GRID)
+
+
+def search_bandwidth(
+    X: Any,
+    kernel: RadialKernel,
+    bandwidths: Any = None,
+    sample_weight: Any = None,
+    method: str = "distances",
+    size: int = ATOMS,
+    rng: Any = None,
+) -> Search:
+    """Scores of the kernel with each of the bandwidths.
+
+    Parameters
+    ----------
+    X : (n, d), at least two rows
+    bandwidths : (k,) positive, or None for 50 around Scott's rule
+    method : "distances" or "atoms"
+    size : how many atoms the second looks at
+    """
+    X = _validate.points(X)
+    _validate.one_of(method, "method", METHODS)
+    rng = _validate.generator(rng)
+    if len(X) < 2:
+        raise ValueError("a search leaves points out, and needs at least 2; got 1. Give a number as bandwidth")
+    weights = np.ones(len(X)) if sample_weight is None else _validate.weights(sample_weight, len(X))
+    if bandwidths is None:
+        grid = grid_for(X, kernel, weights)
+    else:
+        grid = np.array([_validate.positive(h, "bandwidth") for h in np.ravel(bandwidths)])
+        if len(grid) == 0:
+            raise ValueError("bandwidth must hold at least one number to choose from, got none")
+    score = _by_distances if method == "distances" else _by_atoms
+    narrow = replace(kernel, bandwidth=float(grid[0]))
+    splits = list(_splits(weights, rng))
+    logs = np.concatenate(
+        [score(KernelMean.from_samples(X[kept], narrow, weights[kept]), X[out], grid, rng, size) for kept, out in splits]
+    )
+    shares = np.concatenate([weights[out] for _, out in splits])
+    shares = shares / shares.sum()
+    scores = shares @ logs
+    with np.errstate(invalid="ignore"):
+        errors = np.sqrt(shares**2 @ np.square(logs - scores))
+    found = Search(grid, scores, errors)
+    if len(grid) > 2 and found.best in (grid.min(), grid.max()):
+        warnings.warn(
+            f"the best bandwidth, {found.best:.3g}, is the {'least' if found.best == grid.min() else 'largest'} of the "
+            f"{len(grid)} tried: give others as bandwidth, or look for repeated rows",
+            stacklevel=3,
+        )
+    return found
+
+
+def _splits(weights: Array, rng: np.random.Generator) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Rows that stay and rows that are left out; those without weight are neither."""
+    order = rng.permutation(np.flatnonzero(weights))
+    if len(order) < 2:
+        raise ValueError("a search leaves points out, and needs at least 2 of weight above 0; got 1. Give a number as bandwidth")
+    if len(order) > FOLDS_UP_TO:
+        yield order[LEFT_OUT:], order[:LEFT_OUT]
+        return
+    for out in np.array_split(order, min(FOLDS, len(order))):
+        yield np.setdiff1d(order, out), out
+
+
+def _sums_for_all(kernel: RadialKernel, mean: KernelMean, queries: Floats, grid: Array, product: bool) -> tuple[Array, Array]:
+    """For each query how much weight is at each distance, (q, t), and the depth of φ (or g) there for each bandwidth, (k, t)."""
+    middle = float(np.sqrt(grid.min() * grid.max()))
+    scaled = replace(kernel, bandwidth=middle)
+    shape = (scaled.product if product else scaled.bump)(mean.dimension)
+    profile = shape.profile
+    counts = gap_histograms(mean.atoms, mean.weights, queries, scaled.frame(mean.atoms, shape), profile.metric)
+    power = 2 if profile.metric == engine.SQUARED else 1
+    depths = np.outer((middle / grid) ** power, nodes())
+    for row in depths:
+        engine.depths(*profile.arguments[1:], row)
+    return counts, depths
+
+
+def _by_distances(mean: KernelMean, queries: Floats, grid: Array, rng: np.random.Generator, size: int) -> Array:
+    """log f_h at each query for each bandwidth, (q, k), from all the points."""
+    kernel = _radial(mean)
+    counts, depths = _sums_for_all(kernel, mean, queries, grid, product=False)
+    sums = counts @ np.exp(-depths).T
+    with np.errstate(divide="ignore"):
+        logs = np.log(sums)
+    for k in np.flatnonzero((sums < FAINT).any(axis=1)):
+        present = counts[k] > 0
+        logs[k] = logsumexp(-depths[:, present], b=counts[k, present], axis=1)
+    return logs + np.array([replace(kernel, bandwidth=float(h)).density_log_peak(mean.dimension) for h in grid])
+
+
+def _by_atoms(mean: KernelMean, queries: Floats, grid: Array, rng: np.random.Generator, size: int) -> Array:
+    """log of the compressed f_h, (q, k): k-means centres, which do not depend on the bandwidth, weighed anew for each."""
+    kernel = _radial(mean)
+    atoms = KMeans().select(mean, min(size, mean.size), rng).atoms
+    counts, depths = _sums_for_all(kernel, mean, atoms, grid, product=True)
+    kappas = counts @ np.exp(-depths).T
+    logs = np.empty((len(queries), len(grid)))
+    for k, h in enumerate(grid):
+        wide = replace(kernel, bandwidth=float(h))
+        basis = span(wide, atoms, kappas[:, k])
+        weights = basis.weights("simplex_projection", 1.0, basis.size)
+        logs[:, k] = KernelMean(basis.atoms, weights, wide).log_density(queries)
+    return logs
+
+
+def _radial(mean: KernelMean) -> RadialKernel:
+    if not isinstance(mean.kernel, RadialKernel):
+        raise TypeError(f"bandwidths are searched for Gaussian, Laplacian and Student kernels, got {mean.kernel!r}")
+    return mean.kernel

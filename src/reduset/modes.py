@@ -1,0 +1,223 @@
+"""Clusters as the basins of a density's modes: mean shift on few atoms, behind scikit-learn's interface.
+
+One compression, O(n·m), then steps of O(m) a point instead of O(n).
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from reduset import _validate
+from reduset._engine.nearest import nearest
+from reduset._progress import Progress
+from reduset.certificate import Certificate
+from reduset.climb import climb, merge_modes
+from reduset.clusterings import clustering_distance, discrepancy_index
+from reduset.compression import Compression, NotReachedWarning, compress
+from reduset.kernels import Gaussian
+from reduset.mean import KernelMean
+from reduset.segmentation import Segmentation, features, flat, pixels
+
+__all__ = ["Segmentation", "SparseMeanShift", "clustering_distance", "discrepancy_index", "segment"]
+
+TOL = 0.03
+MOST_ATOMS = 1000
+
+Array = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+
+class SparseMeanShift(ClusterMixin, BaseEstimator):
+    """Mean shift on a compressed Gaussian density: in place of `sklearn.cluster.MeanShift`, whose kernel is flat.
+
+    Parameters
+    ----------
+    bandwidth : float, str or None
+        Of the Gaussian, a number or a rule of `reduset.bandwidth`; None means "mode_clustering".
+    tol : float, optional
+        The largest relative error of the density; 0.03 if neither it nor ``size`` is given. Where ``max_size`` atoms do not reach
+        it, a warning says so, and these are climbed.
+    size : int, optional
+        The number of atoms, instead of ``tol``; as many as there are points climbs the full density.
+    max_size : int
+        The most atoms with ``tol``.
+    merge : float
+        Modes within so many bandwidths of each other are one.
+    cluster_all : bool
+        Whether points farther than ``orphan`` bandwidths from every mode are given to the mode they climb to, or labelled −1.
+    orphan : float
+    max_iter : int
+        The most steps of a point.
+    progress : bool or function of (stage, done, total)
+    random_state : int, RandomState, Generator or None
+
+    Attributes
+    ----------
+    cluster_centers_ : (k, d) the modes, the highest first
+    labels_ : (n,)
+    ends_ : (n, d) where each point came to rest
+    n_iter_ : the most steps that a point took
+    mean_, compression_, certificate_, bandwidth_ : what is climbed, and what it lost; compression_ is None for the full density
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset.modes import SparseMeanShift
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(size=(500, 2)), rng.normal(size=(500, 2)) + 6.0])
+    >>> shift = SparseMeanShift(bandwidth=1.0, random_state=0).fit(X)
+    >>> len(shift.cluster_centers_)
+    2
+    >>> shift.predict([[0.5, 0.0], [5.0, 7.0]]).tolist() == shift.labels_[[0, -1]].tolist()
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        bandwidth: Any = None,
+        tol: float | None = None,
+        size: int | None = None,
+        max_size: int = MOST_ATOMS,
+        merge: float = 1.0,
+        cluster_all: bool = True,
+        orphan: float = 3.0,
+        max_iter: int = 300,
+        progress: Any = False,
+        random_state: Any = None,
+    ) -> None:
+        self.bandwidth = bandwidth
+        self.tol = tol
+        self.size = size
+        self.max_size = max_size
+        self.merge = merge
+        self.cluster_all = cluster_all
+        self.orphan = orphan
+        self.max_iter = max_iter
+        self.progress = progress
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SparseMeanShift:
+        """Compress the density of X and climb it from every row.
+
+        Parameters
+        ----------
+        X : (n, d)
+        y : ignored
+        sample_weight : (n,) array, optional
+            Non-negative; only their ratios matter.
+        """
+        X = validate_data(self, X, dtype=(np.float64, np.float32))
+        merge = _validate.positive(self.merge, "merge", "it is a number of bandwidths")
+        _validate.whole(self.max_iter, "max_iter", 1)
+        rule = "mode_clustering" if self.bandwidth is None else self.bandwidth
+        full = KernelMean.from_samples(X, Gaussian(rule, normalized=True, space="l2"), sample_weight)
+        self.compression_: Compression | None = self._compressed(full)
+        if self.compression_ is None:
+            self.mean_, self.certificate_ = full, Certificate.of_nothing_lost(full)
+        else:
+            self.mean_, self.certificate_ = self.compression_.mean, self.compression_.certificate
+        self.bandwidth_ = _kernel(self.mean_).width
+        found = self._climb(X)
+        self.cluster_centers_, mode_of = merge_modes(self.mean_, found.places, merge)
+        self.ends_ = found.ends
+        self.n_iter_ = found.steps
+        self.labels_: Labels = self._without_orphans(X, mode_of[found.owner])
+        return self
+
+    def _compressed(self, full: KernelMean) -> Compression | None:
+        rng = _validate.generator(self.random_state, "random_state")
+        if self.size is not None:
+            if self.tol is not None:
+                raise ValueError("give tol or size, not both")
+            if _validate.whole(self.size, "size", 1, full.size) == full.size:
+                return None
+            return compress(full, size=self.size, weights="simplex", rng=rng, progress=self.progress)
+        tol = TOL if self.tol is None else self.tol
+        most = min(_validate.whole(self.max_size, "max_size", 1), full.size)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotReachedWarning)
+            found = compress(full, tol=tol, max_size=most, weights="simplex", rng=rng, progress=self.progress)
+        if not found.reached:
+            warnings.warn(
+                f"{found.size:,} atoms leave an error of {found.certificate.relative_error:.2g}, above tol={tol:g}: their modes "
+                "may differ from those of all points. A wider bandwidth, a larger tol or a larger max_size reaches it",
+                NotReachedWarning,
+                stacklevel=3,
+            )
+        return found
+
+    def _climb(self, X: Any) -> Any:
+        shown = Progress(self.progress)
+        try:
+            return climb(self.mean_, X, self.max_iter, report=shown.stage("climb"))
+        finally:
+            shown.close()
+
+    def predict(self, X: Any) -> Labels:
+        """The cluster of each row of X: of the mode nearest to where it climbs."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
+        found = self._climb(X)
+        frame = _kernel(self.mean_).plain_frame(self.mean_.atoms)
+        closest, _ = nearest(found.places, self.cluster_centers_, frame)
+        return self._without_orphans(X, closest.astype(np.int64)[found.owner])
+
+    def _without_orphans(self, X: Any, labels: Labels) -> Labels:
+        if self.cluster_all:
+            return labels
+        frame = _kernel(self.mean_).plain_frame(self.mean_.atoms)
+        _, distance = nearest(X, self.cluster_centers_, frame)
+        return np.where(distance > _validate.positive(self.orphan, "orphan"), -1, labels)
+
+
+def _kernel(mean: KernelMean) -> Gaussian:
+    assert isinstance(mean.kernel, Gaussian)
+    return mean.kernel
+
+
+def segment(image: Any, bandwidth: Any = None, spatial: float = 1.0, min_size: int = 1, **options: Any) -> Segmentation:
+    """Cut an image into segments of one colour, by mean shift on position and colour.
+
+    Parameters
+    ----------
+    image : (h, w), (h, w, 3) or (h, w, 4) array
+        Grey, RGB or RGBA; whole numbers of their type's range, or floats. What is transparent counts by its colour all the same.
+    bandwidth : float, str or None
+        In units where colours go from 0 to 1 (floats are taken as they are) and so does the longer side of the image.
+    spatial : float
+        How much the position counts: the longer side, in those units.
+    min_size : int
+        Segments of fewer pixels go to the segment whose mode is nearest.
+    **options : as `SparseMeanShift`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset.modes import segment
+    >>> image = np.zeros((20, 30), np.uint8)
+    >>> image[:, 15:] = 200
+    >>> found = segment(image, bandwidth=0.2, random_state=0)
+    >>> found.count, found.image[0, 0].item(), found.image[0, 29].item()
+    (2, 0, 200)
+    """
+    array = pixels(image)
+    least = _validate.whole(min_size, "min_size", 1)
+    X = features(array, _validate.positive(spatial, "spatial", "it is the length of the longer side"))
+    shift = SparseMeanShift(bandwidth=bandwidth, **options).fit(X)
+    labels = _dissolved(shift.labels_, shift.cluster_centers_, least)
+    return Segmentation(labels.reshape(array.shape[:2]), flat(array, labels), shift.certificate_, shift.bandwidth_)
+
+
+def _dissolved(labels: Labels, modes: Array, least: int) -> Labels:
+    """Labels 0, 1, … of the segments that are large enough; the pixels of the others go to the nearest of these modes."""
+    counts = np.bincount(labels, minlength=len(modes))
+    kept = np.flatnonzero(counts >= min(least, int(counts.max())))
+    apart = np.linalg.norm(modes[:, None] - modes[None, kept], axis=2)
+    return np.argmin(apart, axis=1)[labels]

@@ -1,0 +1,68 @@
+"""Marginal and conditional densities of a sum of Gaussian bumps: sums of Gaussian bumps again.
+
+With Σ = h²·covariance and the coordinates split into kept a and others b,
+
+    ∫ f dx_b = Σᵢ wᵢ N(· ; cᵢₐ, Σₐₐ),        f(x_a | x_b = v) = Σᵢ ωᵢ N(· ; cᵢₐ + Σ_ab Σ_bb⁻¹ (v − cᵢ_b), Σₐₐ − Σ_ab Σ_bb⁻¹ Σ_ba),
+
+ωᵢ ∝ wᵢ N(v ; cᵢ_b, Σ_bb), all with one covariance. O(m·d²) for m atoms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from reduset import _validate
+from reduset.kernels import Gaussian
+from reduset.mean import KernelMean
+
+
+def marginal(mean: KernelMean, columns: Sequence[int]) -> KernelMean:
+    """The mean with every column but these integrated out, in the order given."""
+    kernel = _gaussian(mean)
+    kept = _columns(columns, mean.dimension)
+    covariance = None if kernel.covariance is None else kernel.covariance[np.ix_(kept, kept)]
+    return KernelMean(mean.atoms[:, kept], mean.weights, _density(kernel, covariance))
+
+
+def conditional(mean: KernelMean, columns: Sequence[int], values: Any) -> KernelMean:
+    """The density of the other columns where these have the given values; its weights sum to 1."""
+    kernel = _gaussian(mean)
+    known = _columns(columns, mean.dimension)
+    other = [j for j in range(mean.dimension) if j not in known]
+    if not other:
+        raise ValueError(f"columns must leave at least one out, got all {mean.dimension}")
+    at = _validate.points(np.reshape(np.asarray(values, np.float64), (1, -1)), "values", len(known))
+    covariance = np.eye(mean.dimension) if kernel.covariance is None else np.asarray(kernel.covariance)
+    solve = cho_factor(covariance[np.ix_(known, known)])
+    slope = cho_solve(solve, covariance[np.ix_(known, other)])  # Σ_bb⁻¹ Σ_ba
+    places = np.asarray(mean.atoms[:, other], np.float64) + (at - mean.atoms[:, known]) @ slope
+    left = covariance[np.ix_(other, other)] - covariance[np.ix_(other, known)] @ slope
+    away = (at - mean.atoms[:, known]) / kernel.width
+    depth = 0.5 * np.einsum("ij,ji->i", away, cho_solve(solve, away.T))
+    least = depth[mean.weights != 0].min()
+    weights = mean.weights * np.exp(-np.minimum(depth - least, 1e3))
+    total = float(weights.sum())
+    if not total > 0:
+        raise ValueError(f"f must be positive at the given values to be divided by it, got a sum of weights of {total:.3g}")
+    return KernelMean(places, weights / total, _density(kernel, None if kernel.covariance is None else left))
+
+
+def _gaussian(mean: KernelMean) -> Gaussian:
+    if not isinstance(mean.kernel, Gaussian):
+        raise TypeError(f"slices of a density have a closed form for the Gaussian kernel only, got {mean.kernel!r}")
+    return mean.kernel
+
+
+def _density(kernel: Gaussian, covariance: Any) -> Gaussian:
+    return Gaussian(kernel.width, covariance=covariance, normalized=kernel.normalized, space=kernel.space)
+
+
+def _columns(columns: Sequence[int], dimension: int) -> list[int]:
+    found = [_validate.whole(j, "columns", -dimension, dimension - 1) % dimension for j in np.ravel(columns).tolist()]
+    if not found or len(set(found)) < len(found):
+        raise ValueError(f"columns must name at least one column, and none twice; got {list(np.ravel(columns))}")
+    return found
