@@ -28,6 +28,8 @@ SECTIONS = (
     "paper_kl",
     "paper_effects",
     "paper_2014",
+    "density",
+    "mean_shift",
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
 HEAD = """# Results

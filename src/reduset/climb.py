@@ -26,7 +26,7 @@ from reduset.mean import KernelMean
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-MEET = 0.03  # bandwidths, the side of a cell in which trajectories are one
+MEET = 0.05  # bandwidths, the side of a cell in which trajectories are one
 REST = 1e-3  # bandwidths, a step below which a point has arrived
 FAINT = 1e-33  # of the mass: below, single precision has lost the density, and the nearest atom is where a step leads
 
@@ -73,10 +73,14 @@ def climb(
     unit = np.sqrt(0.5)
     total = float(np.abs(mean.weights).sum())
     places = np.array(starts, np.float64)
-    owner = np.arange(len(places))
+    leader = np.arange(len(places))  # whom each follows; leaders follow themselves, or another since
     moving = np.arange(len(places))
     steps = 0
     while steps < most and len(moving):
+        if meet > 0:
+            first, joined = _cells(frame.apply(places[moving]), meet * unit)
+            leader[moving] = moving[first[joined]]
+            moving = moving[first]
         here = places[moving]
         value, uphill = gradient_sums(mean.atoms, mean.weights, here, frame, shape.profile, "auto")
         lost = value <= FAINT * total
@@ -89,15 +93,11 @@ def climb(
         steps += 1
         arrived = (np.einsum("ij,ij->i", move, move) <= (rest * unit) ** 2) & ~lost
         moving = moving[~arrived]
-        if meet > 0 and len(moving):
-            first, joined = _cells(frame.apply(places[moving]), meet * unit)
-            follow = np.arange(len(places))
-            follow[moving] = moving[first[joined]]
-            owner = follow[owner]
-            moving = moving[first]
         if report is not None:
             report(steps, most)
-    used, owner = np.unique(owner, return_inverse=True)
+    while not np.array_equal(leader, leader[leader]):
+        leader = leader[leader]
+    used, owner = np.unique(leader, return_inverse=True)
     return Climb(places[used], owner.astype(np.int64), steps)
 
 

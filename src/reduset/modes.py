@@ -26,8 +26,7 @@ from reduset.segmentation import Segmentation, features, flat, pixels
 
 __all__ = ["Segmentation", "SparseMeanShift", "clustering_distance", "discrepancy_index", "segment"]
 
-TOL = 0.03
-MOST_ATOMS = 1000
+LEAST_ATOMS, MOST_ATOMS = 500, 1000
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -41,10 +40,11 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
     bandwidth : float, str or None
         Of the Gaussian, a number or a rule of `reduset.bandwidth`; None means "mode_clustering".
     tol : float, optional
-        The largest relative error of the density; 0.03 if neither it nor ``size`` is given. Where ``max_size`` atoms do not reach
-        it, a warning says so, and these are climbed.
+        The largest relative L2 error of the density. Where ``max_size`` atoms do not reach it, a warning says so, and these are
+        climbed.
     size : int, optional
-        The number of atoms, instead of ``tol``; as many as there are points climbs the full density.
+        The number of atoms, instead of ``tol``; as many as there are points climbs the full density. 500 or √n, whichever is
+        more, if neither is given.
     max_size : int
         The most atoms with ``tol``.
     merge : float
@@ -133,21 +133,22 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
 
     def _compressed(self, full: KernelMean) -> Compression | None:
         rng = _validate.generator(self.random_state, "random_state")
-        if self.size is not None:
-            if self.tol is not None:
-                raise ValueError("give tol or size, not both")
-            if _validate.whole(self.size, "size", 1, full.size) == full.size:
+        if self.tol is not None and self.size is not None:
+            raise ValueError("give tol or size, not both")
+        if self.tol is None:
+            usual = min(full.size, max(LEAST_ATOMS, int(np.sqrt(full.size))))
+            size = usual if self.size is None else _validate.whole(self.size, "size", 1, full.size)
+            if size == full.size:
                 return None
-            return compress(full, size=self.size, weights="simplex", rng=rng, progress=self.progress)
-        tol = TOL if self.tol is None else self.tol
+            return compress(full, size=size, weights="simplex", rng=rng, progress=self.progress)
         most = min(_validate.whole(self.max_size, "max_size", 1), full.size)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NotReachedWarning)
-            found = compress(full, tol=tol, max_size=most, weights="simplex", rng=rng, progress=self.progress)
+            found = compress(full, tol=self.tol, max_size=most, weights="simplex", rng=rng, progress=self.progress)
         if not found.reached:
             warnings.warn(
-                f"{found.size:,} atoms leave an error of {found.certificate.relative_error:.2g}, above tol={tol:g}: their modes "
-                "may differ from those of all points. A wider bandwidth, a larger tol or a larger max_size reaches it",
+                f"{found.size:,} atoms leave an error of {found.certificate.relative_error:.2g}, above tol={self.tol:g}: their "
+                "modes may differ from those of all points. A wider bandwidth, a larger tol or a larger max_size reaches it",
                 NotReachedWarning,
                 stacklevel=3,
             )
