@@ -49,6 +49,9 @@ class Pursuit:
             self._basis = np.concatenate([self._basis, np.empty_like(self._basis)])
         root = float(np.sqrt(max(self._room[best], pivot_floor(done + 1))))
         direction = (self._row(best) - self._basis[:done, best] @ self._basis[:done]) / root
+        # no bump is longer along a direction than what it has beyond the span; without this, rounding grows from one to the next
+        most = np.sqrt(np.maximum(self._room, 0.0))
+        np.clip(direction, -most, most, out=direction)
         self._left -= (self._left[best] / root) * direction
         self._room -= np.square(direction)
         self._room[best] = 0.0  # it is in the span now, whatever rounding says
