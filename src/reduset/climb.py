@@ -17,6 +17,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
+from reduset._engine.leaves import grow
 from reduset._engine.nearest import nearest
 from reduset._engine.profile import SQUARED, Floats
 from reduset._engine.sums import gradient_sums
@@ -84,7 +85,8 @@ def climb(
         move = uphill / (2 * np.where(lost, 1.0, value))[:, None]
         there = here + _to_data(move, frame.matrix)
         if lost.any():
-            closest, distance = nearest(here[lost], weighty, frame, SQUARED)
+            far = here[lost]  # so far that single precision may not tell the atoms apart
+            closest, distance = nearest(far, weighty, frame, SQUARED, grow(far, frame, np.float64))
             there[lost] = weighty[closest]
             move[lost, 0] = distance
         places[moving] = there
