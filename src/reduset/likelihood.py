@@ -147,6 +147,7 @@ def _by_histograms(
 def _by_distances(mean: KernelMean, queries: Floats, grid: Array, rng: np.random.Generator, size: int) -> Array:
     """log f_h at each query for each bandwidth, (q, k), from all the points."""
     logs = np.empty((len(queries), len(grid)))
+    kernels = _with_each(mean.kernel, grid)
     for some, counts, depths in _by_histograms(mean, queries, grid, product=False):
         sums = counts @ np.exp(-depths).T
         with np.errstate(divide="ignore"):
@@ -154,7 +155,11 @@ def _by_distances(mean: KernelMean, queries: Floats, grid: Array, rng: np.random
         for k in np.flatnonzero((sums < FAINT).any(axis=1)):
             present = counts[k] > 0
             logs[k, some] = logsumexp(-depths[:, present], b=counts[k, present], axis=1)
-    return logs + np.array([kernel.density_log_peak(mean.dimension) for kernel in _with_each(mean.kernel, grid)])
+        beyond = ~counts[:, :-2].any(axis=1)  # all the points are farther than the histogram reaches
+        if beyond.any():
+            for k in some:
+                logs[beyond, k] = kernels[k].log_sums(mean.atoms, mean.weights, queries[beyond])
+    return logs + np.array([kernel.density_log_peak(mean.dimension) for kernel in kernels])
 
 
 def _by_atoms(mean: KernelMean, queries: Floats, grid: Array, rng: np.random.Generator, size: int) -> Array:
