@@ -565,6 +565,15 @@ def test_points_without_weight_do_not_hide_those_with():
     assert kernel.log_sums(X, np.array([0.0, 1.0]), np.array([[0.0]]))[0] == pytest.approx(-5000.0)
 
 
+@pytest.mark.parametrize("kernel", [Gaussian(1e-200), Laplacian(1e-200)])
+def test_distances_whose_squares_overflow_are_too_far_to_count(kernel):
+    X = np.ones((1500, 2))
+    w = np.full(1500, 0.5)
+    assert kernel.log_sums(X, w, np.zeros((1, 2)))[0] == -np.inf
+    X[1400] = 0.0  # after whole tiles of the others
+    assert kernel.log_sums(X, w, np.zeros((1, 2)))[0] == pytest.approx(np.log(0.5))
+
+
 def test_the_logarithm_of_nothing_is_minus_infinity_and_of_less_is_not_a_number():
     X, q, kernel = np.array([[0.0], [0.0]]), np.array([[0.5]]), Gaussian(1.0)
     assert kernel.log_sums(X, np.array([1.0, -1.0]), q)[0] == -np.inf

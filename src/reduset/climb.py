@@ -17,6 +17,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
+from reduset._engine.leaves import grow
 from reduset._engine.nearest import nearest
 from reduset._engine.profile import SQUARED, Floats
 from reduset._engine.sums import gradient_sums
@@ -72,6 +73,7 @@ def climb(
     frame = kernel.frame(mean.atoms, shape)  # in which φ = exp(−|z|²): a bandwidth is √½
     unit = np.sqrt(0.5)
     total = float(np.abs(mean.weights).sum())
+    weighty = mean.atoms[mean.weights != 0]
     places = np.array(starts, np.float64)
     leader = np.arange(len(places))  # whom each follows; leaders follow themselves, or another since
     moving = np.arange(len(places))
@@ -87,11 +89,13 @@ def climb(
         move = uphill / (2 * np.where(lost, 1.0, value))[:, None]
         there = here + _to_data(move, frame.matrix)
         if lost.any():
-            closest, _ = nearest(here[lost], mean.atoms, frame, SQUARED)
-            there[lost] = mean.atoms[closest]
+            far = here[lost]  # so far that single precision may not tell the atoms apart
+            closest, distance = nearest(far, weighty, frame, SQUARED, grow(far, frame, np.float64))
+            there[lost] = weighty[closest]
+            move[lost, 0] = distance
         places[moving] = there
         steps += 1
-        arrived = (np.einsum("ij,ij->i", move, move) <= (rest * unit) ** 2) & ~lost
+        arrived = np.einsum("ij,ij->i", move, move) <= (rest * unit) ** 2
         moving = moving[~arrived]
         if report is not None:
             report(steps, most)
@@ -114,7 +118,7 @@ def _to_data(move: Array, matrix: float | Array) -> Array:
 
 def _cells(z: Array, side: float) -> tuple[Labels, Labels]:
     """The first point of each occupied cell of a grid, and for every point the number of its cell."""
-    cells = np.floor(z / side).astype(np.int64).view(np.uint64)
+    cells = (np.floor(z / side) + 0.0).view(np.uint64)  # the bits of whole numbers, however large; + 0.0 has one zero of the two
     with np.errstate(over="ignore"):
         keys = cells[:, 0].copy()
         for column in cells.T[1:]:  # a hash of 64 bits: two cells out of a million share one with a chance of 1e-8

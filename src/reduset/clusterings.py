@@ -59,7 +59,10 @@ def clustering_distance(labels: Any, others: Any, sample_weight: Any = None) -> 
     if len(other[1]) != count:
         raise ValueError(f"labels and others must be of the same points, got {count} and {len(other[1])}")
     weights = np.ones(count) if sample_weight is None else _validate.weights(sample_weight, count)
-    common = coo_array((weights / weights.sum(), (one[1], other[1])), shape=(len(one[0]), len(other[0]))).tocsr()
+    present = weights > 0  # a cluster of points without weight is none
+    one, other = (np.unique(each[1][present], return_inverse=True) for each in (one, other))
+    shares = weights[present] / weights.max()  # first, so that the sum is finite
+    common = coo_array((shares / shares.sum(), (one[1], other[1])), shape=(len(one[0]), len(other[0]))).tocsr()
     masses, other_masses = np.asarray(common.sum(axis=1)).ravel(), np.asarray(common.sum(axis=0)).ravel()
     return max(_farthest(common, masses, other_masses), _farthest(common.T.tocsr(), other_masses, masses), 0.0)
 

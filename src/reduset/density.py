@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,6 +112,10 @@ class SparseKernelDensity(BaseEstimator):
             Non-negative; only their ratios matter.
         """
         X = validate_data(self, X, dtype=(np.float64, np.float32))
+        if self.size is not None:
+            _validate.whole(self.size, "size", 1, len(X), "it is a number of the data's points")
+            if self.tol is not None:
+                raise ValueError(f"give tol or size, not both; got tol={self.tol!r} and size={self.size!r}")
         rng = _validate.generator(self.random_state, "random_state")
         weights = None if sample_weight is None else _validate.weights(sample_weight, len(X))
         kernel = self._kernel(X, weights)
@@ -127,25 +131,23 @@ class SparseKernelDensity(BaseEstimator):
             self.mean_, self.certificate_ = full, Certificate.of_nothing_lost(full)
         else:
             self.mean_, self.certificate_ = self.compression_.mean, self.compression_.certificate
-        resolved = full.kernel
-        assert isinstance(resolved, RadialKernel)
-        self.bandwidth_ = resolved.width
+        self.bandwidth_ = cast(RadialKernel, full.kernel).width
         return self
 
     def _kernel(self, X: Any, weights: Any) -> RadialKernel:
         """The kernel as a density in L2, with the bandwidth that does not need a search."""
         kernel = self.kernel
         if isinstance(kernel, str):
-            kernel = KERNELS[_validate.one_of(kernel, "kernel", KERNELS)]("scott", space="l2")
+            kernel = KERNELS[_validate.one_of(kernel, "kernel", KERNELS)]("scott")
         if not isinstance(kernel, RadialKernel):
             raise TypeError(f"kernel must be one of {', '.join(KERNELS)}, or a Gaussian, Laplacian or Student; got {kernel!r}")
-        changes: dict[str, Any] = {"normalized": True}
+        changes: dict[str, Any] = {"normalized": True, "space": "l2"}
         if self.bandwidth is not None and not self._searches():
             changes["bandwidth"] = self.bandwidth
         if self.whiten:
             if kernel.covariance is not None:
                 raise ValueError("whiten takes the covariance of the data, and the kernel has one of its own; give one of the two")
-            changes["covariance"] = _validate.covariance(np.cov(X, rowvar=False, aweights=weights), "the covariance of X")
+            changes["covariance"] = _covariance(X, weights)
         return replace(kernel, **changes)
 
     def _searches(self) -> bool:
@@ -157,11 +159,10 @@ class SparseKernelDensity(BaseEstimator):
     def _compressed(self, full: KernelMean, rng: np.random.Generator) -> Compression | None:
         options = {"weights": self.weights, "select": self.select, "refine": self.refine, "rng": rng}
         if self.size is not None:
-            if self.tol is not None:
-                raise ValueError("give tol or size, not both")
             return compress(full, size=self.size, **options)
         tol = TOL if self.tol is None else self.tol
         most = min(MOST_ATOMS, -(-full.size // 2)) if self.max_size is None else self.max_size
+        most = min(_validate.whole(most, "max_size", 1), full.size)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NotReachedWarning)
             found = compress(full, tol=tol, max_size=most, **options)
@@ -207,3 +208,10 @@ class SparseKernelDensity(BaseEstimator):
         if unknown:
             raise ValueError(f"columns must be numbers or among {names}, got {unknown[0]!r}")
         return [names.index(column) if isinstance(column, str) else column for column in asked]
+
+
+def _covariance(X: Any, weights: Any) -> Array:
+    if (len(X) if weights is None else np.count_nonzero(weights)) < 2:
+        raise ValueError("whiten takes the covariance of the data, and needs at least 2 points of weight; got 1. Use whiten=False")
+    shares = None if weights is None else weights / weights.max()
+    return _validate.covariance(np.atleast_2d(np.cov(X, rowvar=False, aweights=shares)), "the covariance of X")

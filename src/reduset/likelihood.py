@@ -33,6 +33,7 @@ GRID, FROM, TO = 50, 0.03, 3.0  # bandwidths, as multiples of Scott's
 LEFT_OUT = 2000  # points
 FOLDS, FOLDS_UP_TO = 5, 10_000  # rows up to which every point is left out once
 ATOMS = 500
+DECADES = 5.0  # of bandwidths that one histogram serves; its distances span nine
 FAINT = 1e-280  # a sum below it may have lost terms to underflow
 
 
@@ -74,11 +75,13 @@ def search_bandwidth(
     size : how many atoms the second looks at
     """
     X = _validate.points(X)
+    _require_radial(kernel)
     _validate.one_of(method, "method", METHODS)
     rng = _validate.generator(rng)
     if len(X) < 2:
         raise ValueError("a search leaves points out, and needs at least 2; got 1. Give a number as bandwidth")
     weights = np.ones(len(X)) if sample_weight is None else _validate.weights(sample_weight, len(X))
+    weights = weights / weights.max()  # so that sums are finite
     if bandwidths is None:
         grid = grid_for(X, kernel, weights)
     else:
@@ -94,7 +97,7 @@ def search_bandwidth(
     shares = np.concatenate([weights[out] for _, out in splits])
     shares = shares / shares.sum()
     scores = shares @ logs
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         errors = np.sqrt(shares**2 @ np.square(logs - scores))
     found = Search(grid, scores, errors)
     if len(grid) > 2 and found.best in (grid.min(), grid.max()):
@@ -118,49 +121,71 @@ def _splits(weights: Array, rng: np.random.Generator) -> Iterator[tuple[NDArray[
         yield np.setdiff1d(order, out), out
 
 
-def _sums_for_all(kernel: RadialKernel, mean: KernelMean, queries: Floats, grid: Array, product: bool) -> tuple[Array, Array]:
-    """For each query how much weight is at each distance, (q, t), and the depth of φ (or g) there for each bandwidth, (k, t)."""
-    middle = float(np.sqrt(grid.min() * grid.max()))
-    scaled = replace(kernel, bandwidth=middle)
-    shape = (scaled.product if product else scaled.bump)(mean.dimension)
-    profile = shape.profile
-    counts = gap_histograms(mean.atoms, mean.weights, queries, scaled.frame(mean.atoms, shape), profile.metric)
-    power = 2 if profile.metric == engine.SQUARED else 1
-    depths = np.outer((middle / grid) ** power, nodes())
-    for row in depths:
-        engine.depths(*profile.arguments[1:], row)
-    return counts, depths
+def _by_histograms(
+    mean: KernelMean, queries: Floats, grid: Array, product: bool
+) -> Iterator[tuple[NDArray[np.int64], Array, Array]]:
+    """For some of the bandwidths at a time, which: how much weight is at each distance of each query, (q, t), and the depth of φ
+    (or g) there for each of these bandwidths, (k, t).
+
+    A histogram spans some powers of ten, so bandwidths much farther apart than anyone tries take several.
+    """
+    decade = np.log10(grid) - np.log10(grid.min())
+    for part in np.unique(decade // DECADES):
+        some = np.flatnonzero(decade // DECADES == part)
+        middle = float(np.sqrt(grid[some].min()) * np.sqrt(grid[some].max()))
+        scaled = replace(_require_radial(mean.kernel), bandwidth=middle)
+        shape = (scaled.product if product else scaled.bump)(mean.dimension)
+        profile = shape.profile
+        counts = gap_histograms(mean.atoms, mean.weights, queries, scaled.frame(mean.atoms, shape), profile.metric)
+        power = 2 if profile.metric == engine.SQUARED else 1
+        depths = np.outer((middle / grid[some]) ** power, nodes())
+        for row in depths:
+            engine.depths(*profile.arguments[1:], row)
+        yield some, counts, depths
 
 
 def _by_distances(mean: KernelMean, queries: Floats, grid: Array, rng: np.random.Generator, size: int) -> Array:
     """log f_h at each query for each bandwidth, (q, k), from all the points."""
-    kernel = _radial(mean)
-    counts, depths = _sums_for_all(kernel, mean, queries, grid, product=False)
-    sums = counts @ np.exp(-depths).T
-    with np.errstate(divide="ignore"):
-        logs = np.log(sums)
-    for k in np.flatnonzero((sums < FAINT).any(axis=1)):
-        present = counts[k] > 0
-        logs[k] = logsumexp(-depths[:, present], b=counts[k, present], axis=1)
-    return logs + np.array([replace(kernel, bandwidth=float(h)).density_log_peak(mean.dimension) for h in grid])
+    logs = np.empty((len(queries), len(grid)))
+    kernels = _with_each(mean.kernel, grid)
+    for some, counts, depths in _by_histograms(mean, queries, grid, product=False):
+        sums = counts @ np.exp(-depths).T
+        with np.errstate(divide="ignore"):
+            logs[:, some] = np.log(sums)
+        for k in np.flatnonzero((sums < FAINT).any(axis=1)):
+            present = counts[k] > 0
+            logs[k, some] = logsumexp(-depths[:, present], b=counts[k, present], axis=1)
+        beyond = ~counts[:, :-2].any(axis=1)  # all the points are farther than the histogram reaches
+        if beyond.any():
+            for k in some:
+                logs[beyond, k] = kernels[k].log_sums(mean.atoms, mean.weights, queries[beyond])
+    return logs + np.array([kernel.density_log_peak(mean.dimension) for kernel in kernels])
 
 
 def _by_atoms(mean: KernelMean, queries: Floats, grid: Array, rng: np.random.Generator, size: int) -> Array:
     """log of the compressed f_h, (q, k): k-means centres, which do not depend on the bandwidth, weighed anew for each."""
-    kernel = _radial(mean)
     atoms = KMeans().select(mean, min(size, mean.size), rng).atoms
-    counts, depths = _sums_for_all(kernel, mean, atoms, grid, product=True)
-    kappas = counts @ np.exp(-depths).T
+    kernels = _with_each(mean.kernel, grid)
+    kappas = np.empty((len(atoms), len(grid)))
+    if kernels[0].product(mean.dimension).profile.metric == engine.SOFT_CITYBLOCK:  # whose gaps do not scale with the bandwidth
+        for k, kernel in enumerate(kernels):
+            kappas[:, k] = kernel.product_sums(mean.atoms, mean.weights, atoms)
+    else:
+        for some, counts, depths in _by_histograms(mean, atoms, grid, product=True):
+            kappas[:, some] = counts @ np.exp(-depths).T
     logs = np.empty((len(queries), len(grid)))
-    for k, h in enumerate(grid):
-        wide = replace(kernel, bandwidth=float(h))
-        basis = span(wide, atoms, kappas[:, k])
+    for k, kernel in enumerate(kernels):
+        basis = span(kernel, atoms, kappas[:, k])
         weights = basis.weights("simplex_projection", 1.0, basis.size)
-        logs[:, k] = KernelMean(basis.atoms, weights, wide).log_density(queries)
+        logs[:, k] = KernelMean(basis.atoms, weights, kernel).log_density(queries)
     return logs
 
 
-def _radial(mean: KernelMean) -> RadialKernel:
-    if not isinstance(mean.kernel, RadialKernel):
-        raise TypeError(f"bandwidths are searched for Gaussian, Laplacian and Student kernels, got {mean.kernel!r}")
-    return mean.kernel
+def _with_each(kernel: Any, grid: Array) -> list[RadialKernel]:
+    return [replace(_require_radial(kernel), bandwidth=float(h)) for h in grid]
+
+
+def _require_radial(kernel: Any) -> RadialKernel:
+    if not isinstance(kernel, RadialKernel):
+        raise TypeError(f"bandwidths are searched for Gaussian, Laplacian and Student kernels, got {kernel!r}")
+    return kernel

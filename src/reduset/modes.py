@@ -6,10 +6,11 @@ One compression, O(n·m), then steps of O(m) a point instead of O(n).
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -134,7 +135,7 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
     def _compressed(self, full: KernelMean) -> Compression | None:
         rng = _validate.generator(self.random_state, "random_state")
         if self.tol is not None and self.size is not None:
-            raise ValueError("give tol or size, not both")
+            raise ValueError(f"give tol or size, not both; got tol={self.tol!r} and size={self.size!r}")
         if self.tol is None:
             usual = min(full.size, max(LEAST_ATOMS, int(np.sqrt(full.size))))
             size = usual if self.size is None else _validate.whole(self.size, "size", 1, full.size)
@@ -179,8 +180,7 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
 
 
 def _kernel(mean: KernelMean) -> Gaussian:
-    assert isinstance(mean.kernel, Gaussian)
-    return mean.kernel
+    return cast(Gaussian, mean.kernel)
 
 
 def segment(image: Any, bandwidth: Any = None, spatial: float = 1.0, min_size: int = 1, **options: Any) -> Segmentation:
@@ -211,14 +211,18 @@ def segment(image: Any, bandwidth: Any = None, spatial: float = 1.0, min_size: i
     array = pixels(image)
     least = _validate.whole(min_size, "min_size", 1)
     X = features(array, _validate.positive(spatial, "spatial", "it is the length of the longer side"))
-    shift = SparseMeanShift(bandwidth=bandwidth, **options).fit(X)
+    shift = SparseMeanShift(bandwidth=bandwidth, **options)
+    if not shift.cluster_all:
+        raise ValueError("every pixel belongs to a segment, so cluster_all must be True, got False; leave it out")
+    shift.fit(X)
     labels = _dissolved(shift.labels_, shift.cluster_centers_, least)
-    return Segmentation(labels.reshape(array.shape[:2]), flat(array, labels), shift.certificate_, shift.bandwidth_)
+    coloured = flat(array, labels).reshape(np.shape(image))
+    return Segmentation(labels.reshape(array.shape[:2]), coloured, shift.certificate_, shift.bandwidth_)
 
 
 def _dissolved(labels: Labels, modes: Array, least: int) -> Labels:
     """Labels 0, 1, … of the segments that are large enough; the pixels of the others go to the nearest of these modes."""
     counts = np.bincount(labels, minlength=len(modes))
     kept = np.flatnonzero(counts >= min(least, int(counts.max())))
-    apart = np.linalg.norm(modes[:, None] - modes[None, kept], axis=2)
-    return np.argmin(apart, axis=1)[labels]
+    _, closest = cKDTree(modes[kept]).query(modes)
+    return np.asarray(closest, np.int64)[labels]

@@ -51,6 +51,11 @@ def pixels(image: Any) -> NDArray[Any]:
         raise ValueError(f"image must be grey (h, w), RGB (h, w, 3) or RGBA (h, w, 4), got an array of shape {np.shape(image)}")
     if array.dtype.kind not in "buif":
         raise TypeError(f"image must hold numbers, got dtype {array.dtype}")
+    if array.dtype.kind in "ui" and array.dtype.itemsize > 2:
+        raise TypeError(
+            f"whole numbers of an image must have 8 or 16 bits, whose range is that of the colours; got dtype {array.dtype}. "
+            "Use image.astype(np.uint8), or floats from 0 to 1"
+        )
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise ValueError("image must be finite, got NaN or infinity; fill these pixels first")
     return array
@@ -66,7 +71,7 @@ def features(array: NDArray[Any], spatial: float) -> Array:
 
 
 def flat(array: NDArray[Any], labels: NDArray[np.int64]) -> NDArray[Any]:
-    """The image with every colour replaced by the mean of its segment; shape and type as given."""
+    """The image, (h, w, channels), with every colour replaced by the mean of its segment; its type as given."""
     height, width, channels = array.shape
     colours = min(channels, 3) if channels != 1 else 1
     counts = np.bincount(labels)
@@ -76,4 +81,4 @@ def flat(array: NDArray[Any], labels: NDArray[np.int64]) -> NDArray[Any]:
         if array.dtype.kind != "f":
             mean = np.rint(mean)
         out[:, :, c] = mean[labels].reshape(height, width).astype(array.dtype)
-    return out[:, :, 0] if channels == 1 else out
+    return out

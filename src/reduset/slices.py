@@ -4,7 +4,8 @@ With Σ = h²·covariance and the coordinates split into kept a and others b,
 
     ∫ f dx_b = Σᵢ wᵢ N(· ; cᵢₐ, Σₐₐ),        f(x_a | x_b = v) = Σᵢ ωᵢ N(· ; cᵢₐ + Σ_ab Σ_bb⁻¹ (v − cᵢ_b), Σₐₐ − Σ_ab Σ_bb⁻¹ Σ_ba),
 
-ωᵢ ∝ wᵢ N(v ; cᵢ_b, Σ_bb), all with one covariance. O(m·d²) for m atoms.
+ωᵢ ∝ wᵢ N(v ; cᵢ_b, Σ_bb), all with one covariance. f is read as `log_density` reads it, its bumps scaled to integrate to 1, and the
+kernels of the results are normalized. O(m·d²) for m atoms.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ def conditional(mean: KernelMean, columns: Sequence[int], values: Any) -> Kernel
     other = [j for j in range(mean.dimension) if j not in known]
     if not other:
         raise ValueError(f"columns must leave at least one out, got all {mean.dimension}")
-    at = _validate.points(np.reshape(np.asarray(values, np.float64), (1, -1)), "values", len(known))
+    at = np.asarray(_validate.points(np.reshape(values, (1, -1)), "values"), np.float64)
+    if at.shape[1] != len(known):
+        raise ValueError(f"values must be one number for each of the {len(known)} columns, got {at.shape[1]}")
     covariance = np.eye(mean.dimension) if kernel.covariance is None else np.asarray(kernel.covariance)
     solve = cho_factor(covariance[np.ix_(known, known)])
     slope = cho_solve(solve, covariance[np.ix_(known, other)])  # Σ_bb⁻¹ Σ_ba
@@ -44,7 +47,7 @@ def conditional(mean: KernelMean, columns: Sequence[int], values: Any) -> Kernel
     away = (at - mean.atoms[:, known]) / kernel.width
     depth = 0.5 * np.einsum("ij,ji->i", away, cho_solve(solve, away.T))
     least = depth[mean.weights != 0].min()
-    weights = mean.weights * np.exp(-np.minimum(depth - least, 1e3))
+    weights = mean.weights * np.exp(-np.clip(depth - least, 0.0, 1e3))  # below 0 are atoms without weight
     total = float(weights.sum())
     if not total > 0:
         raise ValueError(f"f must be positive at the given values to be divided by it, got a sum of weights of {total:.3g}")
@@ -58,11 +61,11 @@ def _gaussian(mean: KernelMean) -> Gaussian:
 
 
 def _density(kernel: Gaussian, covariance: Any) -> Gaussian:
-    return Gaussian(kernel.width, covariance=covariance, normalized=kernel.normalized, space=kernel.space)
+    return Gaussian(kernel.width, covariance=covariance, normalized=True, space=kernel.space)
 
 
 def _columns(columns: Sequence[int], dimension: int) -> list[int]:
     found = [_validate.whole(j, "columns", -dimension, dimension - 1) % dimension for j in np.ravel(columns).tolist()]
     if not found or len(set(found)) < len(found):
-        raise ValueError(f"columns must name at least one column, and none twice; got {list(np.ravel(columns))}")
+        raise ValueError(f"columns must name at least one column, and none twice; got {np.ravel(columns).tolist()}")
     return found

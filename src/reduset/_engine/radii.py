@@ -3,7 +3,8 @@
 A radial kernel sees only distances, so Σᵢ wᵢ φ(|xᵢ − q|/h) for any number of bandwidths is a sum over a histogram of the gaps. Its
 bins are those of floating point itself, 2⁵ to an octave, so that finding a bin takes a shift of bits and no logarithm. A point's
 weight is split between the two ends of its bin, which makes every function that is linear within the bins exact: the relative
-error of exp(−t) is at most (t/2⁵)²/8. O(n·q·d) time, O(q · bins) memory.
+error of exp(−t) is at most (t/2⁵)²/8 up to t = 24, and that of its logarithm at most 2⁻⁵ everywhere.
+O(n·q·d) time, O(q · bins) memory.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ def _sums(
 
 def _merge_logs(part: NDArray[np.float64]) -> NDArray[np.float64]:
     least = part[:, :, 0].min(axis=0)
-    total = (part[:, :, 1] * np.exp(least - part[:, :, 0])).sum(axis=0)
+    total = (part[:, :, 1] * np.exp(np.where(np.isinf(least), 0.0, least) - part[:, :, 0])).sum(axis=0)
     return np.stack([least, total], axis=1)
 
 

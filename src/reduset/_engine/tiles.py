@@ -88,6 +88,8 @@ def log_tiles(Z, w, Q, metric, family, exponent, table, step, out):
             least = t[0]
             for i in range(1, len(weights)):
                 least = min(least, t[i])
+            if least == np.inf:  # so far that squares overflow
+                continue
             if least < out[q, 0]:
                 if out[q, 1] != 0:
                     out[q, 1] *= np.exp(least - out[q, 0])

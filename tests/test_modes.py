@@ -1,0 +1,282 @@
+"""SparseMeanShift: what scikit-learn expects of mean shift, and how near few atoms come to the full density."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.cluster import MeanShift
+from sklearn.datasets import make_blobs
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import adjusted_rand_score
+from sklearn.utils.estimator_checks import check_estimator
+
+import reference_uses as oracle
+from reduset import Gaussian, KernelMean, NotReachedWarning, bandwidth
+from reduset.modes import SparseMeanShift, clustering_distance, discrepancy_index
+
+CENTRES = np.array([[0.0, 0.0], [6.0, 0.0], [2.0, 7.0]])
+
+
+def blobs(n=600, seed=0, d=2):
+    centres = np.zeros((3, d))
+    centres[:, :2] = CENTRES
+    return make_blobs(n, centers=centres, cluster_std=1.0, random_state=seed)
+
+
+def fitted(X=None, sample_weight=None, **options):
+    X = blobs()[0] if X is None else X
+    return SparseMeanShift(**{"bandwidth": 1.0, "random_state": 0} | options).fit(X, sample_weight=sample_weight)
+
+
+@pytest.mark.filterwarnings("ignore::reduset.NotReachedWarning")
+def test_scikit_learn_finds_nothing_to_complain_of():
+    results = check_estimator(SparseMeanShift(), on_skip=None, on_fail=None)
+    assert len(results) > 30
+    assert [result["check_name"] for result in results if result["status"] == "failed"] == []
+
+
+# -- clusters ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("d", [2, 3, 5])
+@pytest.mark.parametrize("rule", [1.0, None, "mode_clustering"])
+def test_blobs_are_found(d, rule):
+    X, y = blobs(d=d)
+    shift = fitted(X, bandwidth=rule)
+    assert len(shift.cluster_centers_) == 3
+    assert adjusted_rand_score(y, shift.labels_) > 0.98
+    nearest = np.linalg.norm(shift.cluster_centers_[:, None, :2] - CENTRES, axis=2).argmin(axis=1)
+    assert sorted(nearest) == [0, 1, 2]
+    assert np.linalg.norm(shift.cluster_centers_[:, :2] - CENTRES[nearest], axis=1).max() < 0.5
+
+
+def test_scikit_learns_own_finds_the_same_blobs():
+    X, _ = blobs()
+    theirs = MeanShift(bandwidth=2.5, bin_seeding=True).fit(X)
+    assert clustering_distance(fitted(X).labels_, theirs.labels_) <= 0.02
+
+
+def test_labels_are_those_of_predict_and_of_fit_predict():
+    X, _ = blobs()
+    shift = fitted(X)
+    np.testing.assert_array_equal(shift.predict(X), shift.labels_)
+    np.testing.assert_array_equal(clone(shift).fit_predict(X), shift.labels_)
+    alone = np.concatenate([shift.predict(X[k : k + 1]) for k in range(0, 600, 40)])
+    np.testing.assert_array_equal(alone, shift.labels_[::40])
+
+
+@pytest.mark.filterwarnings("ignore::reduset.NotReachedWarning")
+@pytest.mark.parametrize("seed", range(6))
+def test_predict_repeats_the_labels_where_modes_are_many(seed):
+    rng = np.random.default_rng(seed)
+    X = 3 * rng.normal(size=(250, 1 + seed % 3))
+    shift = fitted(X, bandwidth=0.4, merge=[1.0, 0.3][seed % 2])
+    assert len(shift.cluster_centers_) > 3
+    np.testing.assert_array_equal(shift.predict(X), shift.labels_)
+
+
+def test_new_points_go_to_the_basin_they_lie_in():
+    shift = fitted()
+    Q = CENTRES + np.array([[0.5, -0.5]])
+    nearest = np.linalg.norm(Q[:, None] - shift.cluster_centers_, axis=2).argmin(axis=1)
+    np.testing.assert_array_equal(shift.predict(Q), nearest)
+    np.testing.assert_array_equal(shift.predict([[1e9, -1e7], [-1e4, -1e4]]), nearest[[1, 0]])
+
+
+def test_centres_are_modes_inside_the_data_the_highest_first():
+    X, _ = blobs()
+    shift = fitted(X)
+    centres = shift.cluster_centers_
+    assert (centres >= X.min(axis=0)).all()
+    assert (centres <= X.max(axis=0)).all()
+    heights = shift.mean_.log_density(centres)
+    assert (np.diff(heights) <= 0).all()
+    around = centres[:, None] + 0.05 * np.array([[1, 0], [-1, 0], [0, 1], [0, -1]])
+    assert (shift.mean_.log_density(around.reshape(-1, 2)).reshape(-1, 4) < heights[:, None]).all()
+
+
+def test_ends_are_near_the_centre_of_their_cluster():
+    shift = fitted()
+    assert shift.ends_.shape == (600, 2)
+    assert np.linalg.norm(shift.ends_ - shift.cluster_centers_[shift.labels_], axis=1).max() < 0.05
+
+
+def test_a_huge_bandwidth_makes_one_cluster():
+    shift = fitted(bandwidth=1e3, size=600)
+    assert len(shift.cluster_centers_) == 1
+    assert not shift.labels_.any()
+    np.testing.assert_allclose(shift.cluster_centers_[0], blobs()[0].mean(axis=0), atol=0.01)
+
+
+@pytest.mark.parametrize("width", [1e-5, 1e-20])
+def test_a_tiny_bandwidth_makes_every_place_a_cluster(width):
+    X = np.repeat(blobs(60)[0], 2, axis=0)
+    shift = fitted(X, bandwidth=width)
+    assert len(shift.cluster_centers_) == 60
+    assert np.bincount(shift.labels_).tolist() == [2] * 60
+    np.testing.assert_array_equal(shift.ends_, X)
+
+
+def test_modes_closer_than_merge_are_one():
+    X, _ = blobs()
+    apart = fitted(X).cluster_centers_
+    gaps = np.linalg.norm(apart[:, None] - apart, axis=2)
+    widest, least = gaps.max(), gaps[gaps > 0].min()
+    assert len(fitted(X, merge=float(least) * 1.05).cluster_centers_) < 3
+    assert len(fitted(X, merge=float(widest) * 1.05).cluster_centers_) == 1
+
+
+def test_orphans_are_labelled_minus_one():
+    X = np.concatenate([blobs()[0], [[2.0, 30.0], [-40.0, 0.0]]])
+    everyone, few = fitted(X), fitted(X, cluster_all=False)
+    assert everyone.labels_.min() == 0
+    assert few.labels_[-2:].tolist() == [-1, -1] or len(few.cluster_centers_) > 3  # unless an atom stands there
+    distance = np.linalg.norm(X[:, None] - few.cluster_centers_, axis=2).min(axis=1)
+    np.testing.assert_array_equal(few.labels_ == -1, distance > 3.0)
+    np.testing.assert_array_equal(few.labels_[distance <= 3.0], everyone.labels_[distance <= 3.0])
+    np.testing.assert_array_equal(few.predict(X), few.labels_)
+    near = fitted(X, cluster_all=False, orphan=1.0)
+    assert (near.labels_ == -1).sum() > (few.labels_ == -1).sum()
+
+
+def test_steps_are_counted_and_limited():
+    assert 1 < fitted().n_iter_ < 300
+    assert fitted(max_iter=2).n_iter_ == 2
+    assert fitted([[1.0, 2.0]]).n_iter_ == 1
+
+
+# -- the density -------------------------------------------------------------------------------------------------------
+
+
+def test_as_many_atoms_as_points_climb_the_full_density():
+    X, _ = blobs(90)
+    shift = fitted(X, size=90)
+    full = KernelMean.from_samples(X, Gaussian(1.0, normalized=True))
+    assert shift.compression_ is None
+    assert shift.certificate_.relative_error == 0
+    np.testing.assert_array_equal(shift.mean_.atoms, X)
+    plain = oracle.plain_mean_shift(full, X, 60)
+    assert np.linalg.norm(shift.ends_ - plain, axis=1).max() < 0.1
+    assert clustering_distance(shift.labels_, np.round(plain).astype(int) @ [1000, 1]) == 0
+
+
+def test_few_atoms_end_where_all_points_do():
+    X, _ = blobs(2000)
+    full, small = fitted(X, size=2000), fitted(X)
+    assert small.mean_.size < 60
+    assert small.certificate_.relative_error <= 0.03
+    assert discrepancy_index(full.ends_, small.ends_, 3.0) <= 0.01
+    assert clustering_distance(full.labels_, small.labels_) <= 0.01
+
+
+def test_size_is_the_number_of_atoms():
+    shift = fitted(size=25)
+    assert shift.mean_.size == shift.compression_.size == 25
+    assert shift.mean_.weights.min() >= 0
+    assert shift.certificate_ == shift.compression_.certificate
+
+
+def test_the_bandwidth_is_that_of_the_rule():
+    X, _ = blobs()
+    assert fitted(X, bandwidth=None).bandwidth_ == pytest.approx(bandwidth.mode_clustering(X))
+    assert fitted(X, bandwidth="scott").bandwidth_ == pytest.approx(bandwidth.scott(X))
+    assert fitted(X, bandwidth=0.9).bandwidth_ == 0.9
+
+
+def test_a_tolerance_out_of_reach_is_said_and_the_atoms_climbed():
+    message = "10 atoms leave an error of .*, above tol=0.03: .* wider bandwidth, a larger tol or a larger max_size"
+    with pytest.warns(NotReachedWarning, match=message):
+        shift = fitted(max_size=10)
+    assert shift.mean_.size == 10
+    assert not shift.compression_.reached
+
+
+# -- input -------------------------------------------------------------------------------------------------------------
+
+
+def test_single_precision_gives_the_same_labels():
+    X, _ = blobs()
+    np.testing.assert_array_equal(fitted(X.astype(np.float32)).labels_, fitted(X).labels_)
+    np.testing.assert_array_equal(fitted(np.round(X * 100).astype(int), bandwidth=100.0).labels_, fitted(X).labels_)
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_weights_are_repetitions(full):
+    X, _ = blobs(90)
+    w = np.random.default_rng(0).integers(1, 4, size=90)
+    rows = np.repeat(X, w, axis=0)
+    sizes = {"size": 90}, {"size": len(rows)} if full else {"size": 90}
+    weighed, repeated = fitted(X, w, **sizes[0]), fitted(rows, **sizes[1])
+    np.testing.assert_allclose(weighed.cluster_centers_, repeated.cluster_centers_, atol=5e-3)
+    np.testing.assert_array_equal(np.repeat(weighed.labels_, w), repeated.labels_)
+
+
+@pytest.mark.parametrize("size", [600, 40])
+def test_rows_without_weight_make_no_modes_and_are_labelled(size):
+    X, y = blobs()
+    shift = fitted(X, (y != 2).astype(float), size=size)
+    assert len(shift.cluster_centers_) == 2
+    assert shift.labels_.shape == (600,)
+    assert np.linalg.norm(shift.cluster_centers_ - CENTRES[2], axis=1).min() > 3
+
+
+def test_an_outlier_keeps_the_others_together():
+    X = np.concatenate([blobs()[0], [[1e6, 0.0]]])
+    shift = fitted(X, size=601)
+    assert len(shift.cluster_centers_) == 4
+    assert (shift.labels_ == shift.labels_[-1]).sum() == 1
+    np.testing.assert_array_equal(shift.labels_[:-1], fitted(X[:-1], size=600).labels_)
+
+
+def test_a_common_shift_changes_no_label():
+    X = np.round(blobs()[0], 3)
+    np.testing.assert_array_equal(fitted(X + 1e8).labels_, fitted(X).labels_)
+
+
+def test_points_that_coincide_are_one_cluster():
+    with pytest.warns(UserWarning, match="all points coincide"):
+        shift = fitted(np.ones((20, 2)), bandwidth=None)
+    np.testing.assert_array_equal(shift.cluster_centers_, [[1.0, 1.0]])
+    assert not shift.labels_.any()
+
+
+def test_the_same_seed_gives_the_same_clusters():
+    one, other = fitted(random_state=3), fitted(random_state=3)
+    np.testing.assert_array_equal(one.cluster_centers_, other.cluster_centers_)
+    np.testing.assert_array_equal(one.ends_, other.ends_)
+
+
+def test_clones_are_not_fitted_and_pickles_are():
+    shift = fitted()
+    with pytest.raises(NotFittedError):
+        clone(shift).predict(CENTRES)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(shift)).predict(CENTRES), shift.predict(CENTRES))
+
+
+def test_progress_is_reported():
+    seen = []
+    fitted(progress=lambda stage, done, total: seen.append(stage))
+    assert "climb" in seen
+    assert len(set(seen)) > 1
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"bandwidth": 0.0}, ValueError, "bandwidth must be above 0, got 0.0"),
+        ({"bandwidth": "wide"}, ValueError, "bandwidth must be one of .*; got 'wide'"),
+        ({"size": 601}, ValueError, "size must be between 1 and 600, got 601"),
+        ({"size": 5, "tol": 0.1}, ValueError, "give tol or size, not both; got tol=0.1 and size=5"),
+        ({"tol": -1.0}, ValueError, "tol must be above 0, got -1.0"),
+        ({"max_size": 0}, ValueError, "max_size must be at least 1, got 0"),
+        ({"merge": 0.0}, ValueError, "merge must be above 0, got 0.0; it is a number of bandwidths"),
+        ({"max_iter": 0}, ValueError, "max_iter must be at least 1, got 0"),
+        ({"orphan": 0.0, "cluster_all": False}, ValueError, "orphan must be above 0, got 0.0"),
+        ({"random_state": "luck"}, TypeError, "random_state must be None, a seed .*, got 'luck'"),
+        ({"sample_weight": np.zeros(600)}, ValueError, "sample_weight must not be all zero"),
+    ],
+)
+def test_bad_parameters_are_named(options, error, message):
+    with pytest.raises(error, match=message):
+        fitted(**options)
