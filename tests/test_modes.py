@@ -163,11 +163,18 @@ def test_as_many_atoms_as_points_climb_the_full_density():
 
 def test_few_atoms_end_where_all_points_do():
     X, _ = blobs(2000)
-    full, small = fitted(X, size=2000), fitted(X)
+    full, small = fitted(X, size=2000), fitted(X, tol=0.03)
     assert small.mean_.size < 60
     assert small.certificate_.relative_error <= 0.03
     assert discrepancy_index(full.ends_, small.ends_, 3.0) <= 0.01
     assert clustering_distance(full.labels_, small.labels_) <= 0.01
+
+
+@pytest.mark.parametrize(("n", "atoms"), [(400, 400), (500, 500), (501, 500), (2000, 500)])
+def test_five_hundred_atoms_are_usual_and_all_points_where_there_are_fewer(n, atoms):
+    shift = fitted(blobs(n)[0])
+    assert shift.mean_.size == atoms
+    assert (shift.compression_ is None) == (n == atoms)
 
 
 def test_size_is_the_number_of_atoms():
@@ -187,7 +194,7 @@ def test_the_bandwidth_is_that_of_the_rule():
 def test_a_tolerance_out_of_reach_is_said_and_the_atoms_climbed():
     message = "10 atoms leave an error of .*, above tol=0.03: .* wider bandwidth, a larger tol or a larger max_size"
     with pytest.warns(NotReachedWarning, match=message):
-        shift = fitted(max_size=10)
+        shift = fitted(tol=0.03, max_size=10)
     assert shift.mean_.size == 10
     assert not shift.compression_.reached
 
@@ -269,7 +276,7 @@ def test_progress_is_reported():
         ({"size": 601}, ValueError, "size must be between 1 and 600, got 601"),
         ({"size": 5, "tol": 0.1}, ValueError, "give tol or size, not both; got tol=0.1 and size=5"),
         ({"tol": -1.0}, ValueError, "tol must be above 0, got -1.0"),
-        ({"max_size": 0}, ValueError, "max_size must be at least 1, got 0"),
+        ({"tol": 0.1, "max_size": 0}, ValueError, "max_size must be at least 1, got 0"),
         ({"merge": 0.0}, ValueError, "merge must be above 0, got 0.0; it is a number of bandwidths"),
         ({"max_iter": 0}, ValueError, "max_iter must be at least 1, got 0"),
         ({"orphan": 0.0, "cluster_all": False}, ValueError, "orphan must be above 0, got 0.0"),

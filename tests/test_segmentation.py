@@ -149,7 +149,7 @@ def test_it_is_mean_shift_of_the_features():
     shift = SparseMeanShift(bandwidth=0.1, random_state=0).fit(features(image, 0.2))
     found = cut(image)
     np.testing.assert_array_equal(found.labels.ravel(), shift.labels_)
-    assert found.certificate == shift.certificate_
+    assert found.certificate.relative_error == shift.certificate_.relative_error == 0
     assert found.bandwidth == 0.1
 
 
@@ -178,7 +178,7 @@ def test_the_result_says_what_it_is():
 
 def test_options_go_to_the_mean_shift():
     with pytest.warns(NotReachedWarning, match="2 atoms leave an error"):
-        assert cut(noisy(), max_size=2).count <= 2
+        assert cut(noisy(), tol=0.03, max_size=2).count <= 2
 
 
 @pytest.mark.parametrize(
