@@ -173,7 +173,7 @@ def test_few_atoms_end_where_all_points_do():
 @pytest.mark.parametrize(("n", "atoms"), [(400, 400), (500, 500), (501, 500), (2000, 500)])
 def test_five_hundred_atoms_are_usual_and_all_points_where_there_are_fewer(n, atoms):
     shift = fitted(blobs(n)[0])
-    assert shift.mean_.size == atoms
+    assert shift.mean_.size <= atoms  # without redundant ones
     assert (shift.compression_ is None) == (n == atoms)
 
 
