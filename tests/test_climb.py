@@ -96,11 +96,13 @@ def test_owners_are_numbers_of_distinct_places():
 
 @pytest.mark.parametrize("covariance", [None, COVARIANCE])
 def test_going_on_as_one_changes_hardly_any_label(covariance):
-    X = blobs(2000)
-    mean = mean_of(X, 0.6, covariance=covariance)
-    one, _ = labels_of(mean, X)
+    X = 2 * np.random.default_rng(0).normal(size=(1500, 2))  # one cloud, whose basins have long borders
+    mean = mean_of(X, 0.35, covariance=covariance)
+    one, modes = labels_of(mean, X)
     apart, _ = labels_of(mean, X, meet=0.0)
+    assert len(modes) > 8
     assert clustering_distance(one, apart) <= 0.002
+    assert clustering_distance(labels_of(mean, X, meet=1.0)[0], apart) > 0.01  # where they meet too soon
     assert len(climb(mean, X).places) < len(X) / 4
 
 
@@ -117,7 +119,7 @@ def test_a_far_point_does_not_end_at_an_atom_without_weight():
     X = np.concatenate([blobs(), [[1e4, 0.0]]])
     mean = mean_of(X, w=np.repeat([1.0, 0.0], [150, 1]))
     found = climb(mean, [[1e4, 0.0], [1e4, 3.0]])
-    assert found.steps < 300
+    assert found.steps < 30
     assert np.linalg.norm(found.ends - [6, 0], axis=1).max() < 1
 
 
@@ -132,6 +134,12 @@ def test_an_atom_of_next_to_no_weight_is_an_end():
 def test_bandwidths_below_any_distance_leave_every_point_where_it_is(h):
     X = blobs(40)
     np.testing.assert_array_equal(climb(mean_of(X, h), X).ends, X)
+
+
+def test_bandwidths_below_any_distance_lead_to_the_nearest_of_few_atoms():
+    X = blobs(40)
+    ends = climb(mean_of(X[:5], 1e-20), X).ends
+    np.testing.assert_array_equal(ends, X[:5][np.linalg.norm(X[:, None] - X[:5], axis=2).argmin(axis=1)])
 
 
 def test_two_bumps_have_the_modes_that_calculus_says():

@@ -33,7 +33,7 @@ def test_scores_are_held_out_log_likelihoods(kernel, weighted):
     logs, shares = oracle.held_out(X, KERNELS[kernel], GRID, w, oracle.five_folds(w, 5))
     exact = oracle.log_mean_of(logs, shares)
     assert (found.scores >= exact - 1e-6).all()
-    np.testing.assert_allclose(found.scores, exact, atol=4e-3)
+    np.testing.assert_allclose(found.scores, exact, atol=1e-3)
     errors = np.sqrt(np.square(shares / shares.sum()) @ np.square(logs - exact))
     np.testing.assert_allclose(found.errors, errors, rtol=2e-2)
     np.testing.assert_array_equal(found.bandwidths, GRID)
@@ -149,7 +149,7 @@ def test_the_atoms_are_weighed_anew_for_every_bandwidth(kernel):
             small = compress(mean, size=len(atoms), select=GivenPlaces(atoms), weights="simplex_projection")
             assert small.size == len(atoms)
             total[k] += w[out] @ oracle.log_density(wide, small.mean.atoms, small.mean.weights, X[out])
-    np.testing.assert_allclose(found.scores, total / w.sum(), atol=0.02)
+    np.testing.assert_allclose(found.scores, total / w.sum(), atol=1e-4)
 
 
 def test_few_atoms_ask_for_a_wider_bandwidth():

@@ -27,6 +27,7 @@ from reduset.mean import KernelMean
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
+MOST_STEPS = 3000  # along flat ridges points take hundreds, and few are left then: a step of these costs next to nothing
 MEET = 0.05  # bandwidths, the side of a cell in which trajectories are one
 REST = 1e-3  # bandwidths, a step below which a point has arrived
 FAINT = 1e-33  # of the mass: below, single precision has lost the density, and the nearest atom is where a step leads
@@ -55,7 +56,7 @@ class Climb:
 def climb(
     mean: KernelMean,
     starts: Floats,
-    most: int = 300,
+    most: int = MOST_STEPS,
     meet: float = MEET,
     rest: float = REST,
     report: Callable[[int, int], None] | None = None,
@@ -96,7 +97,8 @@ def climb(
         places[moving] = there
         steps += 1
         arrived = np.einsum("ij,ij->i", move, move) <= (rest * unit) ** 2
-        moving = moving[~arrived]
+        # the highest first: of those that meet it goes on, or whoever comes from behind would take the others back
+        moving = moving[~arrived][np.argsort(-value[~arrived], kind="stable")]
         if report is not None:
             report(steps, most)
     while not np.array_equal(leader, leader[leader]):

@@ -18,7 +18,7 @@ from reduset import _validate
 from reduset._engine.nearest import nearest
 from reduset._progress import Progress
 from reduset.certificate import Certificate
-from reduset.climb import climb, merge_modes
+from reduset.climb import MOST_STEPS, climb, merge_modes
 from reduset.clusterings import clustering_distance, discrepancy_index
 from reduset.compression import Compression, NotReachedWarning, compress
 from reduset.kernels import Gaussian
@@ -89,7 +89,7 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
         merge: float = 1.0,
         cluster_all: bool = True,
         orphan: float = 3.0,
-        max_iter: int = 300,
+        max_iter: int = MOST_STEPS,
         progress: Any = False,
         random_state: Any = None,
     ) -> None:
