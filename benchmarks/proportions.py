@@ -41,7 +41,7 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 
 
 def draw(labels: np.ndarray, classes: np.ndarray, pi: np.ndarray, rows: int, rng: np.random.Generator) -> np.ndarray:
-    """Rows of a sample with these proportions, drawn at random from each class; a row is drawn again only where there are too few."""
+    """Rows of a sample with these proportions, drawn at random from each class; a row twice only where there are too few."""
     chosen = []
     for code, count in zip(classes, rng.multinomial(rows, pi), strict=True):
         pool = np.flatnonzero(labels == code)
@@ -219,9 +219,9 @@ def against_quapy() -> str:
     text = (
         "**QuaPy's quantifiers** on pendigits (7,494 training rows, standardised), samples of 100 rows by its artificial-"
         "prevalence protocol: on the grid (0, ⅓, ⅔, 1) of each class (220 samples, so at most three classes are in any), and "
-        "uniform on the simplex (200 samples). Mean absolute error over classes and samples, × 1000. 'reduset' sees the rows themselves and is "
-        "measured against the best peer with logistic regression, QuaPy's default classifier; others against the best peer with "
-        f"the same classifier. QuaPy {first['versions']['quapy']}, parameters as it sets them.\n\n"
+        "uniform on the simplex (200 samples). Mean absolute error over classes and samples, × 1000. 'reduset' sees the rows "
+        "themselves and is measured against the best peer with logistic regression, QuaPy's default classifier; others against "
+        f"the best peer with the same classifier. QuaPy {first['versions']['quapy']}, parameters as it sets them.\n\n"
     )
     return text + "\n\n".join(parts)
 

@@ -172,20 +172,22 @@ class Matcher(ABC):
     atoms : (m, d)
     directions : (m, k): a point x enters by its values v(x) = A'k(x)
     mixer : the products of the class means, in the norm chosen
+    plain : the same class means in the norm of the space, which says whether a sample is a mixture at all
     """
 
     kernel: Kernel
     atoms: Floats
     directions: Array
     mixer: Mixer
+    plain: Matcher
 
     def values(self, points: Floats) -> Array:
         """(n₀, k) the values of each point."""
         return product_values([self.kernel], points, self.atoms, [self.directions])[0]
 
     @abstractmethod
-    def look(self, points: Floats) -> tuple[Array, float]:
-        """The values of each point, (n₀, k), and the squared norm of the points' mean, in one pass."""
+    def look(self, points: Floats) -> tuple[Array, Array, float]:
+        """The values of each point, (n₀, k), those in the plain norm, and the points' mean's squared plain norm, in one pass."""
 
     @abstractmethod
     def noise(self, data: Labelled, rng: np.random.Generator) -> Noise:
@@ -229,6 +231,7 @@ class Seen(Matcher):
             means = self._coordinates(kappa)
             self.directions = self._back(means)
         self.mixer = Mixer(means.T @ means)
+        self.plain = self if self._R is None else Seen(kernel, atoms, basis, kappa, None)
 
     def _coordinates(self, kappa: Array) -> Array:
         """(m, columns) products with the atoms' bumps, in the coordinates that are compared."""
@@ -240,17 +243,19 @@ class Seen(Matcher):
             z = solve_triangular(self._R, z, lower=True, trans=1, check_finite=False)
         return np.asarray(solve_triangular(self._L, z, lower=True, trans=1, check_finite=False))
 
-    def look(self, points: Floats) -> tuple[Array, float]:
-        values = np.empty((len(points), self.directions.shape[1]))
+    def look(self, points: Floats) -> tuple[Array, Array, float]:
+        k = self.directions.shape[1]
+        both = self.directions if self.plain is self else np.hstack([self.directions, self.plain.directions])
+        values = np.empty((len(points), both.shape[1]))
         kappa = np.zeros(len(self.atoms))
 
         def use(s: int, a: int, b: int, K: Array) -> None:
-            np.matmul(K, self.directions, out=values[a:b])
+            np.matmul(K, both, out=values[a:b])
             kappa[:] += K.sum(axis=0)
 
         product_blocks([self.kernel], points, self.atoms, use)
-        z = self._coordinates(kappa[:, None] / len(points))[:, 0]
-        return values, float(z @ z)
+        z = solve_triangular(self._L, kappa / len(points), lower=True, check_finite=False)
+        return values[:, :k], values[:, -k:], float(z @ z)
 
     def noise(self, data: Labelled, rng: np.random.Generator) -> Noise:
         some = data.some(NOISE_ROWS, rng)
@@ -299,11 +304,12 @@ class Everything(Matcher):
         product_blocks([kernel], data.points, self.atoms, use)
         products = self.directions.T @ self._values
         self.mixer = Mixer((products + products.T) / 2)
+        self.plain = self
 
-    def look(self, points: Floats) -> tuple[Array, float]:
+    def look(self, points: Floats) -> tuple[Array, Array, float]:
         values = self.values(points)
         weights = np.broadcast_to(1.0 / len(points), len(points))
-        return values, float(weights @ self.kernel.product_sums(points, weights, points))
+        return values, values, float(weights @ self.kernel.product_sums(points, weights, points))
 
     def noise(self, data: Labelled, rng: np.random.Generator) -> Noise:
         data, values, G = self._data, self._values, self.mixer.products

@@ -104,20 +104,8 @@ class Noise:
     square: float
 
 
-@dataclass(frozen=True)
-class Answer:
-    """Proportions, their interval (k, 2), and how far f₀ is from the mixture, beside what sampling explains."""
-
-    values: Array
-    interval: Array
-    residual: float
-    expected: float
-    p_value: float
-    foreign: float
-
-
-def answer(mixer: Mixer, noise: Noise, values: Array, energy: float, solver: str, confidence: float) -> Answer:
-    """All that can be said of a sample by its rows' values (f₁(x), …, f_k(x)), (n₀, k), and ‖f₀‖²."""
+def proportions(mixer: Mixer, noise: Noise, values: Array, solver: str, confidence: float) -> tuple[Array, Array]:
+    """π̂ (k,) and its interval (k, 2) from the values (f₁(x), …, f_k(x)) of a sample's rows, (n₀, k)."""
     count, k = values.shape
     b = values.mean(axis=0)
     loose, pi = mixer.unbounded(b[None])[0], mixer.solve(b[None], solver)[0]
@@ -127,17 +115,31 @@ def answer(mixer: Mixer, noise: Noise, values: Array, energy: float, solver: str
     deviation = np.sqrt(np.maximum(np.einsum("ij,jl,il->i", D, spread, D), 0.0))
     reach = stats.norm.ppf(0.5 + confidence / 2) * deviation
     low, high = np.clip(loose - reach, 0.0, 1.0), np.clip(loose + reach, 0.0, 1.0)
-    interval = np.stack([np.minimum(low, pi), np.maximum(high, pi)], axis=1)
+    return pi, np.stack([np.minimum(low, pi), np.maximum(high, pi)], axis=1)
 
-    within = np.einsum("ijl,jl->i", noise.scatter, D)  # tr of each covariance along the differences of means
-    across = np.maximum(noise.traces - within, FLOOR)
-    expected = float((pi / count + pi**2 / noise.sizes) @ across)
+
+@dataclass(frozen=True)
+class Fit:
+    """How far f₀ is from the mixture, beside what sampling explains."""
+
+    residual: float
+    expected: float
+    p_value: float
+    foreign: float
+
+
+def fit(mixer: Mixer, noise: Noise, values: Array, energy: float, pi: Array) -> Fit:
+    """Whether a sample is a mixture at all, from the values of its rows (n₀, k), ‖f₀‖², and its proportions."""
+    b = values.mean(axis=0)
+    D = mixer.inverse
+    along = np.einsum("ijl,jl->i", noise.scatter, D)  # tr of each covariance along the differences of means
+    across = np.maximum(noise.traces - along, FLOOR)
+    expected = float((pi / len(values) + pi**2 / noise.sizes) @ across)
     middle = D @ noise.scatter.mean(axis=0)
     square = max(noise.square - float(np.einsum("ij,ji->", middle, middle)), float(across.mean()) ** 2 / 1e9)
     rank = max(float(across.mean()) ** 2 / square, 1.0)
-    beyond = mixer.square(loose, b, energy)  # from all mixtures, those with negative shares too: its law is known
+    beyond = mixer.square(mixer.unbounded(b[None])[0], b, energy)  # from mixtures with negative shares too: its law is known
     p_value = float(stats.chi2.sf(rank * beyond / expected, rank))
     apart = float(np.mean(1.0 / np.sqrt(np.diagonal(D))))
     foreign = min(float(np.sqrt(max(beyond - expected, 0.0))) / apart, 1.0)
-    residual = float(np.sqrt(mixer.square(pi, b, energy)))
-    return Answer(pi, interval, residual, float(np.sqrt(expected)), p_value, foreign)
+    return Fit(float(np.sqrt(mixer.square(pi, b, energy))), float(np.sqrt(expected)), p_value, foreign)

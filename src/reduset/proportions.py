@@ -18,13 +18,13 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.validation import check_is_fitted
 
-from reduset import _validate
+from reduset import _validate, mixing
 from reduset._engine.profile import Floats
 from reduset._progress import Progress
 from reduset.compression import compress
 from reduset.matching import Basis, Everything, Labelled, Matcher, Seen, grams, moments
 from reduset.mean import KernelMean, as_kernel
-from reduset.mixing import SOLVERS, answer
+from reduset.mixing import SOLVERS
 from reduset.mixture_search import RIDGES, Search, search
 from reduset.radial import Array, Kernel, RadialKernel
 from reduset.select import as_selector
@@ -45,7 +45,7 @@ class Proportions:
     values : (k,) proportions; at least 0, their sum 1
     interval : (k, 2) from and to, at the confidence asked for: the noise of the sample and of the training rows
     confidence : float
-    residual : ‖f₀ − Σ πᵢ fᵢ‖, in the norm that was matched in, a bump having norm 1 in the kernel's own
+    residual : ‖f₀ − Σ πᵢ fᵢ‖ in the kernel's space, as far as the atoms see it, a bump having norm 1
     expected : what sampling alone makes of the residual (the root of its mean square), were the sample a mixture
     p_value : the chance of a residual as large from a mixture of the classes
     foreign : about the share of rows that no class explains; 0 where sampling explains the residual
@@ -243,6 +243,8 @@ class ClassProportions(BaseEstimator):
             self.ridge_ = None if self.norm == "kernel" else FALLBACK_RIDGE if self.ridge is None else float(self.ridge)
             self._matcher = _match(data, kernel, atoms, self.ridge_, search_rng, report)
         self._noise = self._matcher.noise(data, noise_rng)
+        plain = self._matcher.plain
+        self._plain_noise = self._noise if plain is self._matcher else plain.noise(data, noise_rng)
         self.kernel_: Kernel = self._matcher.kernel
         self.atoms_ = self._matcher.atoms
         self.means_ = self._matcher.means()
@@ -309,12 +311,11 @@ class ClassProportions(BaseEstimator):
         """
         points = self._represent(X)
         confidence = _validate.between(confidence, "confidence", 0.0, 1.0)
-        values, energy = self._matcher.look(points)
-        found = answer(self._matcher.mixer, self._noise, values, energy, self.solver, confidence)
-        return Proportions(
-            self.classes_, found.values, found.interval, confidence, found.residual, found.expected, found.p_value,
-            found.foreign, len(points),
-        )  # fmt: skip
+        values, plain, energy = self._matcher.look(points)
+        pi, interval = mixing.proportions(self._matcher.mixer, self._noise, values, self.solver, confidence)
+        fit = mixing.fit(self._matcher.plain.mixer, self._plain_noise, plain, energy, pi)
+        shown = (fit.residual, fit.expected, fit.p_value, fit.foreign)
+        return Proportions(self.classes_, pi, interval, confidence, *shown, n_samples=len(points))
 
 
 def _match(
