@@ -1,8 +1,9 @@
-# Each target sets up its own .venv (the peers of the comparison live in .venv-peers); nothing else on the machine is touched.
+# Each target sets up its own .venv (the peers of the comparisons live in .venv-peers and .venv-quapy); nothing else on the machine is touched.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PEERS := .venv-peers
+QUAPY := .venv-quapy
 
 .PHONY: demo test lint bench peers clean
 
@@ -25,6 +26,11 @@ $(PEERS)/peers.stamp: benchmarks/peers-requirements.txt
 	$(PEERS)/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	touch $@
 
+$(QUAPY)/quapy.stamp: benchmarks/quapy-requirements.txt
+	$(PYTHON) -m venv $(QUAPY)
+	$(QUAPY)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	touch $@
+
 demo: $(VENV)/demo.stamp
 	$(BIN)/python examples/photograph.py
 
@@ -36,7 +42,7 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(VENV)/bench.stamp $(PEERS)/peers.stamp
+bench: $(VENV)/bench.stamp $(PEERS)/peers.stamp $(QUAPY)/quapy.stamp
 	$(BIN)/python benchmarks/run.py
 
 peers: $(VENV)/bench.stamp $(PEERS)/peers.stamp
@@ -44,5 +50,5 @@ peers: $(VENV)/bench.stamp $(PEERS)/peers.stamp
 	$(BIN)/python benchmarks/peers.py --summary
 
 clean:
-	rm -rf $(VENV) $(PEERS) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) $(QUAPY) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

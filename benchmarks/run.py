@@ -30,6 +30,7 @@ SECTIONS = (
     "paper_2014",
     "density",
     "mean_shift",
+    "proportions",
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
 HEAD = """# Results

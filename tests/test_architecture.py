@@ -43,6 +43,11 @@ ORDER = [
     "clusterings",
     "segmentation",
     "modes",
+    "sweeps",
+    "mixing",
+    "matching",
+    "mixture_search",
+    "proportions",
 ]
 
 MOST_LINES = 450

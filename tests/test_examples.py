@@ -31,3 +31,17 @@ def test_photograph_prints_the_result_and_draws_a_picture(tmp_path):
     pixels = image.imread(picture)[..., :3]
     assert min(pixels.shape[:2]) > 500
     assert len(np.unique((255 * pixels).astype(np.uint8).reshape(-1, 3), axis=0)) > 1000, "the picture is nearly empty"
+
+
+def test_the_quapy_example_says_so_where_quapy_is_missing(tmp_path):
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    result = subprocess.run(
+        [sys.executable, "-W", "error", str(ROOT / "examples" / "quapy_quantifier.py")],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert result.returncode == 0, result.stderr
+    assert "QuaPy is not installed" in result.stdout or "mean absolute error" in result.stdout

@@ -129,6 +129,43 @@ def one_of(value: Any, name: str, choices: Iterable[str]) -> str:
     return value
 
 
+def between(value: Any, name: str, low: float, high: float) -> float:
+    """A number strictly between low and high."""
+    number = finite(value, name)
+    if not low < number < high:
+        raise ValueError(f"{name} must lie between {low:g} and {high:g}, got {value!r}")
+    return number
+
+
+def labelled(y: Any, sample_weight: Any, count: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64], NDArray[np.float64]]:
+    """(count,) labels, the classes (k,) in order, the number of each label's class, and (count,) weights; at least two classes."""
+    if y is None:
+        raise ValueError("y must hold one label a row, got None; class proportions are learnt from labelled rows")
+    labels = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.shape != (count,):
+        raise ValueError(f"y must have shape ({count},), one label a row of X; got {labels.shape}")
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        where = int(np.flatnonzero(~np.isfinite(labels))[0])
+        raise ValueError(f"y must hold no missing labels, got {labels[where]} in row {where}; drop such rows")
+    if labels.dtype.kind == "f" and (labels != np.rint(labels)).any():
+        raise ValueError("y must hold classes, got a continuous quantity (Unknown label type); bin it, or use whole numbers")
+    try:
+        classes, codes = np.unique(labels, return_inverse=True)
+    except TypeError as error:
+        raise TypeError(f"y must hold labels of one type that can be sorted: {error}; convert them, y.astype(str)") from error
+    if len(classes) < 2:
+        raise ValueError(f"y must hold at least two classes, got only one class, {classes[0]!s}; a mixture of one is all of it")
+    mass = np.broadcast_to(1.0, count) if sample_weight is None else weights(sample_weight, count)
+    empty = np.flatnonzero(np.bincount(codes, mass, len(classes)) == 0)
+    if len(empty):
+        raise ValueError(
+            f"sample_weight must leave some weight to every class, class {classes[empty[0]]!s} has none; drop its rows from X and y"
+        )
+    return labels, classes, np.asarray(codes, np.int64), np.asarray(mass, np.float64)
+
+
 def covariance(value: Any, name: str = "covariance") -> NDArray[np.float64]:
     """A (d, d) symmetric positive definite matrix; a (d,) vector of variances becomes a diagonal one."""
     array = _as_numbers(value, name).astype(np.float64)

@@ -1,0 +1,88 @@
+"""Kernel matrices of one block of rows after the other, for many bandwidths at once.
+
+The distances of a block of rows to the others are found once and serve every bandwidth: a gap in other units is the gap times a
+factor. In many dimensions, where the distances cost more than the exponentials, ten bandwidths then cost little more than one.
+
+O(n·m·d) for the gaps and O(n·m) a bandwidth, O(block) memory. What is done with a matrix is the caller's ``use``: for one bandwidth
+it is called in the order of the rows and never twice at a time, so that it may add up, and the number of threads changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reduset._engine.arithmetic import FAST, exp_minus
+from reduset._engine.compiled import compiled
+from reduset._engine.profile import CITYBLOCK, LINEAR, SQUARED, Floats, Frame, Profile, depths, gaps
+from reduset._engine.sums import BLAS_FROM, BLAS_REACH
+from reduset._engine.threads import blocks, run_all, single_threaded_blas
+from reduset._engine.tiles import gap_rows
+
+ENTRIES, MOST_ROWS, LEAST_ROWS, PART = 1 << 21, 1024, 64, 128
+
+Matrix = NDArray[np.float64]
+Use = Callable[[int, int, int, Matrix], None]  # (which bandwidth, first row, last row + 1, the matrix of these rows)
+
+
+@compiled(fastmath=FAST)
+def _gap_matrix(P, Z, metric, out):
+    for i in range(P.shape[0]):
+        gaps(metric, Z, 0, Z.shape[1], P[i], out[i])
+
+
+@compiled(fastmath=FAST)
+def _value_matrix(gap, factor, family, exponent, table, step, out):
+    for i in range(gap.shape[0]):
+        t = out[i]
+        for j in range(len(t)):
+            t[j] = factor * gap[i, j]
+        if family != LINEAR:
+            depths(family, exponent, table, step, t)
+        for j in range(len(t)):
+            t[j] = exp_minus(t[j])
+
+
+def sweep(points: Floats, others: Floats, frame: Frame, profile: Profile, stretches: Sequence[float], use: Use) -> None:
+    """Hand the matrices φ(xᵢ, yⱼ) in coordinates stretched by each of ``stretches`` to ``use``, block by block of the points."""
+    rows = min(MOST_ROWS, max(LEAST_ROWS, ENTRIES // len(others)))
+    shared = profile.metric in (SQUARED, CITYBLOCK)  # in other units any other metric is no multiple of itself
+    units = [1.0] if shared else list(stretches)
+    power = 2 if profile.metric == SQUARED else 1
+    fill = [_gap_filler(others, frame, profile, unit, max(stretches)) for unit in units]
+    for a, b in blocks(len(points), rows):
+        gap = np.empty((len(units), b - a, len(others)))
+        values = np.empty((len(stretches), b - a, len(others)))
+        parts = blocks(b - a, PART)
+        with single_threaded_blas():
+            run_all([partial(fill[u], points[a + c : a + e], gap[u, c:e]) for u in range(len(units)) for c, e in parts])
+            tasks = []
+            for s, stretch in enumerate(stretches):
+                u, factor = (0, stretch**power) if shared else (s, 1.0)
+                tasks += [partial(_value_matrix, gap[u, c:e], factor, *profile.arguments[1:], values[s, c:e]) for c, e in parts]
+            run_all(tasks)
+            run_all([partial(use, s, a, b, values[s]) for s in range(len(stretches))])
+
+
+def _gap_filler(others: Floats, frame: Frame, profile: Profile, unit: float, widest: float) -> Callable[[Floats, Matrix], None]:
+    """A function that fills in the gaps of some points to the others, both in coordinates of the frame times ``unit``."""
+    Y = frame.apply(others) * unit
+    columns = np.ascontiguousarray(Y.T)
+    squares = np.einsum("ij,ij->i", Y, Y)
+    by_blas = profile.metric == SQUARED and Y.shape[1] >= BLAS_FROM
+
+    def fill(points: Floats, out: Matrix) -> None:
+        P = frame.apply(points) * unit
+        lengths = np.einsum("ij,ij->i", P, P)
+        # what |p|² + |y|² − 2 p·y cancels is magnified by the widest stretch
+        reach = max(float(lengths.max()), float(squares.max())) * widest**2 * profile.slope
+        if by_blas and reach <= BLAS_REACH[np.float64]:
+            np.matmul(P, columns, out=out)
+            gap_rows(out, Y, squares, P, lengths, profile.family)
+        else:
+            _gap_matrix(P, columns, profile.metric, out)
+
+    return fill
