@@ -42,11 +42,13 @@ class Climb:
     places : (k, d) the distinct ends
     owner : (n,) which of them is whose
     steps : the most that any point took
+    unfinished : how many points had not come to rest by then
     """
 
     places: Array
     owner: Labels
     steps: int
+    unfinished: int
 
     @property
     def ends(self) -> Array:
@@ -104,7 +106,8 @@ def climb(
     while not np.array_equal(leader, leader[leader]):
         leader = leader[leader]
     used, owner = np.unique(leader, return_inverse=True)
-    return Climb(places[used], owner.astype(np.int64), steps)
+    unfinished = int(np.isin(leader, moving).sum())
+    return Climb(places[used], owner.astype(np.int64), steps, unfinished)
 
 
 def _gaussian(mean: KernelMean) -> Gaussian:

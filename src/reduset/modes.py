@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from reduset import _validate
 from reduset._engine.nearest import nearest
 from reduset._progress import Progress
 from reduset.certificate import Certificate
-from reduset.climb import MOST_STEPS, climb, merge_modes
+from reduset.climb import MOST_STEPS, Climb, climb, merge_modes
 from reduset.clusterings import clustering_distance, discrepancy_index
 from reduset.compression import Compression, NotReachedWarning, compress
 from reduset.kernels import Gaussian
@@ -155,12 +156,19 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
             )
         return found
 
-    def _climb(self, X: Any) -> Any:
+    def _climb(self, X: Any) -> Climb:
         shown = Progress(self.progress)
         try:
-            return climb(self.mean_, X, self.max_iter, report=shown.stage("climb"))
+            found = climb(self.mean_, X, self.max_iter, report=shown.stage("climb"))
         finally:
             shown.close()
+        if found.unfinished:
+            warnings.warn(
+                f"{found.unfinished:,} of {len(X):,} points were still climbing after max_iter={self.max_iter} steps; raise it",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return found
 
     def predict(self, X: Any) -> Labels:
         """The cluster of each row of X: of the mode nearest to where it climbs."""
