@@ -1,0 +1,198 @@
+"""Shared atoms: many bags compressed onto the same atoms, each with the best weights of its own.
+
+The atoms are selected for the mean of all bags, each bag with the same mass. Let P be the projection onto their span, f and g two
+bags, D = ‖f − g‖ and D₀ = ‖Pf − Pg‖. Both are projected onto one span, so by Pythagoras
+
+    D² − D₀² = ‖(I − P)(f − g)‖² ≤ (e_f + e_g)²,    e_f = ‖f − Pf‖,
+    0 ≤ D − D₀ ≤ √(D₀² + (e_f + e_g)²) − D₀:
+
+what the compression loses enters a distance to second order. With atoms of their own (Cruz Cortés & Scott 2017, Section VI-A) the
+two projections differ, and all that holds is |D − D₀| ≤ e_f + e_g.
+
+What a bag loses is in part its sampling noise, of energy about (1 − ‖Pφ‖²)/n, which no other bag shares: of small bags no few atoms
+are within a small tolerance, theirs or shared.
+
+Cost: the selection, on at most `POOL_ROWS` rows; Σn·m kernel values for all weights; Σn·192 waves for all certificates; and one
+factor, O(m³/3).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from reduset import search, weigh
+from reduset._engine.profile import Floats
+from reduset._engine.threads import single_threaded_blas
+from reduset._progress import Progress
+from reduset.compression import Compression
+from reduset.mean import Array, KernelMean
+from reduset.nested import Nested
+from reduset.probe import Probe, probe
+from reduset.radial import Kernel
+from reduset.run import Run
+from reduset.select import Selector
+
+POOL_ROWS = 1 << 15
+AHEAD = 1.02  # of the size that the errors so far predict
+
+Report = Callable[[int, int], None]
+
+
+def pool(bags: Sequence[Floats], kernel: Kernel, rng: np.random.Generator) -> KernelMean:
+    """The mean of all bags, each with the same mass; of many rows as many are drawn from each bag.
+
+    The kernel's bandwidth, where a rule is to find it, comes from these points.
+    """
+    drawn = bags
+    if sum(map(len, bags)) > POOL_ROWS:
+        most = max(2, POOL_ROWS // len(bags))
+        drawn = [bag if len(bag) <= most else bag[np.sort(rng.choice(len(bag), most, replace=False))] for bag in bags]
+    weights = np.concatenate([np.full(len(rows), 1 / (len(bags) * len(rows))) for rows in drawn])
+    return KernelMean(np.concatenate(drawn), weights, kernel)
+
+
+@dataclass(frozen=True)
+class SharedAtoms:
+    """Atoms that any bag can be put on.
+
+    Attributes
+    ----------
+    span : of the atoms; whose κ it holds does not matter
+    kind : of weights
+    selection : who selected the atoms
+    """
+
+    kernel: Kernel
+    span: weigh.Span
+    kind: str
+    confidence: float
+    selection: str
+
+    def put(self, mean: KernelMean, rng: np.random.Generator) -> Compression:
+        """A bag on these atoms: one pass over its points."""
+        return _OnAtoms(mean, self.confidence, rng).see(self.span, self.kind).state(self.span.size, self.selection)
+
+
+class _OnAtoms:
+    """One bag, its κ at the atoms so far, and its probe."""
+
+    def __init__(self, mean: KernelMean, confidence: float, rng: np.random.Generator) -> None:
+        self._mean, self._confidence, self._rng = mean, confidence, rng
+        self._probe: Probe | None = None
+        self._places: Array = np.empty((0, mean.dimension))
+        self._kappa: Array = np.empty(0)
+        self._begun = time.perf_counter()
+        self._nested: Nested | None = None
+
+    def see(self, span: weigh.Span, kind: str) -> _OnAtoms:
+        """Take these atoms instead of any before; what they begin with and was seen already is not summed again."""
+        mean, known = self._mean, len(self._places)
+        if not np.array_equal(span.given[:known], self._places):
+            known = 0
+        fresh = mean.kernel.product_sums(mean.atoms, mean.weights, span.given[known:]) if len(span.given) > known else np.empty(0)
+        self._places = span.given
+        self._kappa = np.concatenate([self._kappa[:known], fresh])[: len(span.given)]
+        mine = span.facing(self._kappa)
+        if self._probe is None:
+            self._probe = probe(mean, self._confidence, self._rng)
+        residual = self._probe.measure(mine.atoms, mine.weights("free", mean.mass, mine.size), mine.kappa)
+        shares, total = np.zeros(len(mine.atoms)), float(mean.magnitudes.sum())
+        self._nested = Nested(mean.kernel, mine, residual, kind, mean.mass, total, shares, None, self._confidence)
+        return self
+
+    @property
+    def nested(self) -> Nested:
+        if self._nested is None:
+            raise RuntimeError("no atoms yet")
+        return self._nested
+
+    def state(self, size: int, selection: str, tol: float = np.inf) -> Compression:
+        """The compression onto the first ``size`` atoms."""
+        mean, certificate = self.nested.state(size)
+        return Compression(
+            mean=mean,
+            indices=None,
+            certificate=certificate,
+            n_samples=self._mean.size,
+            selection=selection,
+            weighting=self.nested.kind,
+            dropped=np.empty(0, np.int64),
+            reached=certificate.interval[1] <= tol,
+            timings={"total": time.perf_counter() - self._begun},
+            remark="atoms shared with other bags",
+            _nested=self.nested,
+        )
+
+
+def share(
+    means: Sequence[KernelMean],
+    pooled: KernelMean,
+    selector: Selector,
+    kind: str,
+    confidence: float,
+    rng: np.random.Generator,
+    progress: Progress,
+    *,
+    size: int | None = None,
+    tol: float = np.inf,
+    most: int = 0,
+) -> tuple[SharedAtoms, list[Compression]]:
+    """Select atoms for the mean of all bags and put each bag on them.
+
+    Parameters
+    ----------
+    size : that many atoms; or else
+    tol : the fewest for which each bag's error is certified to be at most this, or ``most`` where that does not do
+    """
+    run_rng, *bag_rngs = rng.spawn(1 + len(means))
+    bags = [_OnAtoms(mean, confidence, each) for mean, each in zip(means, bag_rngs, strict=True)]
+    weighing = progress.stage("weighing bags")
+    with single_threaded_blas():
+        run = Run(pooled, run_rng, confidence, progress)
+        run.open(selector)
+        if size is not None:
+            run.grow(size)
+            _see(bags, run.span, kind, weighing)
+            found = run.size
+        else:
+            found = _fewest(bags, run, kind, tol, most, weighing)
+        span = run.span
+        if found < span.size:
+            span = weigh.span(pooled.kernel, span.atoms[:found], span.kappa[:found])
+        atoms = SharedAtoms(pooled.kernel, span, kind, confidence, str(selector))
+        return atoms, [bag.state(found, str(selector), tol) for bag in bags]
+
+
+def _see(bags: list[_OnAtoms], span: weigh.Span, kind: str, report: Report) -> None:
+    for k, bag in enumerate(bags):
+        report(k, len(bags))
+        bag.see(span, kind)
+
+
+def _fewest(bags: list[_OnAtoms], run: Run, kind: str, tol: float, most: int, report: Report) -> int:
+    """Grow the atoms until every bag is within tol.
+
+    The mean of all bags says quickly where to begin, since it loses less than they do: their noise is their own. From there the
+    fall of the worst bag's error says how many more.
+    """
+    _, asked, _ = search.by_tolerance(run, tol, "free", most, None)
+    while True:
+        more = run.grow(asked) and asked < most
+        _see(bags, run.span, kind, report)
+        size = run.size  # without what is redundant
+        errors = [bag.nested.error(size) for bag in bags]
+        worst = int(np.argmax([error.interval[1] for error in errors]))
+        excess = errors[worst].interval[1] / tol
+        if excess <= 1:
+            # other kinds of weights must be found anew for every size that is tried, for every bag
+            return max(bag.nested.smallest(tol) or size for bag in bags) if kind == "free" else size
+        if not more:
+            return size
+        earlier = max(1, 3 * size // 4)
+        fall = np.log(bags[worst].nested.error(earlier).relative / errors[worst].relative)
+        steepness = max(float(fall / np.log((size + 1) / (earlier + 1))), 0.5) if size > 1 else 0.5
+        asked = min(most, max(asked + 1, int(asked * np.clip(AHEAD * excess ** (1 / steepness), 1.1, 2.0))))
