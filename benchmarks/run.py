@@ -28,6 +28,7 @@ SECTIONS = (
     "paper_kl",
     "paper_effects",
     "paper_2014",
+    "cohort",
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
 HEAD = """# Results

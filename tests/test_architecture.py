@@ -103,7 +103,7 @@ def test_imports_point_one_way(module):
 
 def test_no_imports_run_in_a_circle():
     graph = {module: imported_modules(path) - {module} for module, path in MODULES.items()}
-    assert list(TopologicalSorter(graph).static_order())[-1] == ""
+    assert set(TopologicalSorter(graph).static_order()) == set(MODULES)
 
 
 def test_the_parser_of_imports_sees_what_is_there():

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from reduset._engine.profile import Floats
 from reduset._progress import Progress
 from reduset.cohort.distances import between
 from reduset.cohort.divergences import estimate
+from reduset.cohort.goals import AllDistances, EachBag, Goal
 from reduset.cohort.shared import SharedAtoms, pool, share
 from reduset.compression import Compression, NotReachedWarning, compress
 from reduset.mean import Array, KernelMean
@@ -26,11 +27,13 @@ from reduset.radial import Kernel
 from reduset.select import Selector
 
 WAYS = ("shared", "own", "all")
+DISTANCE_TOL, OWN_TOL = 0.01, 0.02  # where neither tol nor size is given
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for; ``tol`` is None where ``size`` is given."""
+    """What was asked for; at most one of ``size`` and ``tol`` is given."""
 
     distance: str
     kernel: Kernel
@@ -72,7 +75,7 @@ class Comparison:
             self._atoms, self.compressions = self._shared(full, pooled, progress)
         elif request.atoms == "own":
             self.compressions = self._own(full, self._rng, progress)
-        self._warn(names)
+        self._warn_of(names)
         self.means = full if self.compressions is None else [each.mean for each in self.compressions]
         self.distances, self.errors = self._between(self.means, self.compressions, None, draws_rng, progress)
 
@@ -81,22 +84,24 @@ class Comparison:
 
     def _shared(self, full: list[KernelMean], pooled: KernelMean, progress: Progress) -> tuple[SharedAtoms, list[Compression]]:
         asked = self._request
-        goal = {"size": min(asked.size, pooled.size)} if asked.size is not None else {}
-        return share(
-            full,
-            pooled,
-            asked.selector,
-            asked.weights,
-            asked.confidence,
-            self._rng,
-            progress,
-            tol=np.inf if asked.tol is None else asked.tol,
-            most=min(asked.max_size, pooled.size),
-            **goal,
+        goal: int | Goal
+        if asked.size is not None:
+            goal = min(asked.size, pooled.size)
+        else:
+            goal = AllDistances(DISTANCE_TOL) if asked.tol is None else EachBag(asked.tol)
+        most = min(asked.max_size, pooled.size)
+        atoms, found, reached = share(
+            full, pooled, asked.selector, asked.weights, asked.confidence, self._rng, progress, goal, most
         )
+        # the weights of densities lose more than the free ones that were looked at
+        short = [] if asked.tol is None else [each.certificate.interval[1] > asked.tol * (1 + ROUNDING) for each in found]
+        if not reached and asked.tol is None:
+            self._warn(f"distances certain to {DISTANCE_TOL:.0%} were not reached", found[0].size)
+        return atoms, [replace(each, reached=not late) for each, late in zip(found, short, strict=True)] if any(short) else found
 
     def _own(self, full: list[KernelMean], rng: np.random.Generator, progress: Progress) -> list[Compression]:
         asked, found = self._request, []
+        tol = OWN_TOL if asked.tol is None and asked.size is None else asked.tol
         report = progress.stage("compressing")
         for k, mean in enumerate(full):
             report(k, len(full))
@@ -106,8 +111,8 @@ class Comparison:
                     compress(
                         mean,
                         size=None if asked.size is None else min(asked.size, mean.size),
-                        tol=asked.tol,
-                        max_size=None if asked.tol is None else min(asked.max_size, mean.size),
+                        tol=tol,
+                        max_size=None if tol is None else min(asked.max_size, mean.size),
                         select=asked.selector,
                         weights=asked.weights,
                         confidence=asked.confidence,
@@ -116,21 +121,24 @@ class Comparison:
                 )
         return found
 
-    def _warn(self, names: Sequence[object]) -> None:
-        asked = self._request
-        if asked.tol is None or self.compressions is None:
+    def _warn_of(self, names: Sequence[object]) -> None:
+        """Say which bags are not within tol."""
+        found, tol = self.compressions, self._request.tol
+        if found is None or tol is None:
             return
-        short = [(name, each) for name, each in zip(names, self.compressions, strict=True) if not each.reached]
-        if not short:
-            return
-        worst = max(each.certificate.interval[1] for _, each in short)
-        most, some = max(each.size for _, each in short), ", ".join(repr(name) for name, _ in short[:5])
+        short = [(name, each) for name, each in zip(names, found, strict=True) if not each.reached]
+        if short:
+            some = ", ".join(repr(name) for name, _ in short[:5]) + (", …" if len(short) > 5 else "")
+            worst = max(each.certificate.interval[1] for _, each in short)
+            what = f"tol={tol} was not reached by {len(short)} of {len(names)} bags ({some}; errors up to {worst:.3g})"
+            self._warn(what, max(each.size for _, each in short))
+
+    def _warn(self, what: str, size: int) -> None:
         warnings.warn(
-            f"tol={asked.tol} was not reached by {len(short)} of {len(names)} bags ({some}{', …' if len(short) > 5 else ''}) with "
-            f"{most} atoms: the largest error is at most {worst:.3g}. What that means for each distance is in errors_. "
-            "Raise max_size or tol, or widen the bandwidth",
+            f"{what} with {size} atoms. What that means for each distance is in errors_. Raise max_size or tol, give a size, or "
+            "widen the bandwidth",
             NotReachedWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
     def others(

@@ -46,8 +46,8 @@ def distances(
     >>> means = [KernelMean.from_samples(np.array([[0.0], [x]]), Gaussian(1.0)) for x in (0.0, 1.0, 4.0)]
     >>> distances(means).round(3)
     array([[0.   , 0.444, 0.707],
-           [0.444, 0.   , 0.627],
-           [0.707, 0.627, 0.   ]])
+           [0.444, 0.   , 0.703],
+           [0.707, 0.703, 0.   ]])
     """
     means = checked(means, "means")
     columns = means if others is None else checked(others, "others")

@@ -63,7 +63,7 @@ def divergences(
     >>> from reduset.cohort import divergences
     >>> p, q = (KernelMean(np.array([[x]]), np.ones(1), Gaussian(1.0)) for x in (0.0, 1.0))
     >>> found = divergences([p, q], draws=20_000, rng=0)  # exactly: (0 − 1)² = 1
-    >>> abs(found.values[0, 1] - 1) < 3 * found.errors[0, 1] < 0.03
+    >>> bool(abs(found.values[0, 1] - 1) < 3 * found.errors[0, 1] < 0.1)
     True
     """
     draws = _validate.whole(draws, "draws", 2, None, "an error needs at least two")

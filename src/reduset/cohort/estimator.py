@@ -22,7 +22,8 @@ from reduset.mean import Array, as_kernel
 from reduset.radial import RadialKernel
 from reduset.select import as_selector
 
-DEFAULT_TOL = {"mmd": 0.02, "kl": 0.05}
+DENSITY_SIZE = 400  # where neither tol nor size is given
+MOST = {"mmd": MOST_ATOMS, "kl": 1000}  # weights of densities are a quadratic program for each bag
 
 
 class CohortMap(TransformerMixin, BaseEstimator):
@@ -41,13 +42,15 @@ class CohortMap(TransformerMixin, BaseEstimator):
     n_components : int, dimensions of the map
     kernel : Kernel or callable, default ``Gaussian("median")``, for "kl" ``Gaussian("iqr", normalized=True)``
         A bandwidth rule is applied to the points of all bags together, each bag with the same weight.
-    tol : float, default 0.02 (for "kl" 0.05) where no size is given
-        The largest certified ‖f − f_m‖ / ‖f‖ of each bag. With shared atoms it enters a distance only in the square.
-    size : int, that many atoms instead
+    tol : float
+        The fewest atoms for which ‖f − f_m‖ / ‖f‖ of each bag is certified to be at most this.
+    size : int
+        That many atoms. Where neither is given: for "mmd" as many as make the distances certain to 1 %,
+        ‖errors_‖ ≤ 0.01 ‖distances_‖ in the Frobenius norm (with own atoms, tol 0.02); for "kl" 400.
     atoms : "shared", "own" or "all"
         The same atoms for all bags; each bag its own, as in the paper; or no compression.
     select : selector or its name
-    max_size : int, the most atoms for ``tol``
+    max_size : int, the most atoms for ``tol``; default 5000, for "kl" 1000
     n_neighbors : int, of the graph of layout "isomap"; at most one less than there are bags is used
     draws : int, from each density, for "kl"
     confidence : float, of the certificates behind ``errors_``
@@ -92,7 +95,7 @@ class CohortMap(TransformerMixin, BaseEstimator):
         *,
         atoms: str = "shared",
         select: Any = "greedy",
-        max_size: int = MOST_ATOMS,
+        max_size: int | None = None,
         n_neighbors: int = 5,
         draws: int = 1000,
         confidence: float = 0.95,
@@ -114,23 +117,23 @@ class CohortMap(TransformerMixin, BaseEstimator):
         self.progress = progress
 
     def _request(self) -> Request:
-        distance = _validate.one_of(self.distance, "distance", DEFAULT_TOL)
+        distance = _validate.one_of(self.distance, "distance", MOST)
         if self.size is not None and self.tol is not None:
             raise ValueError(f"give size or tol, not both; got size={self.size} and tol={self.tol}")
         usual = Gaussian("iqr", normalized=True) if distance == "kl" else None
         kernel = as_kernel(usual if self.kernel is None else self.kernel)
         if distance == "kl" and not isinstance(kernel, RadialKernel):
             raise TypeError(f"distance='kl' compares densities, and {kernel!r} is none; use Gaussian, Laplacian or Student")
-        tol = (
-            DEFAULT_TOL[distance] if self.tol is None else _validate.positive(self.tol, "tol", "it is a share, 0.02 for 2 percent")
-        )
+        tol, size = self.tol, self.size
+        if tol is None and size is None and distance == "kl":
+            size = DENSITY_SIZE
         return Request(
             distance=distance,
             kernel=kernel,
             atoms=_validate.one_of(self.atoms, "atoms", WAYS),
-            size=None if self.size is None else _validate.whole(self.size, "size", 1),
-            tol=tol if self.size is None else None,
-            max_size=_validate.whole(self.max_size, "max_size", 1),
+            size=None if size is None else _validate.whole(size, "size", 1),
+            tol=None if tol is None else _validate.positive(tol, "tol", "it is a share, 0.02 for 2 percent"),
+            max_size=MOST[distance] if self.max_size is None else _validate.whole(self.max_size, "max_size", 1),
             selector=as_selector(self.select),
             confidence=_validate.confidence(self.confidence),
             draws=_validate.whole(self.draws, "draws", 2, None, "an error needs at least two"),

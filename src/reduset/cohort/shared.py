@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from reduset import search, weigh
 from reduset._engine.profile import Floats
 from reduset._engine.threads import single_threaded_blas
 from reduset._progress import Progress
+from reduset.cohort.goals import Goal, Losses
 from reduset.compression import Compression
 from reduset.mean import Array, KernelMean
 from reduset.nested import Nested
@@ -74,7 +75,7 @@ class SharedAtoms:
 
     def put(self, mean: KernelMean, rng: np.random.Generator) -> Compression:
         """A bag on these atoms: one pass over its points."""
-        return _OnAtoms(mean, self.confidence, rng).see(self.span, self.kind).state(self.span.size, self.selection)
+        return _OnAtoms(mean, self.confidence, rng).see(self.span).state(self.span.size, self.kind, self.selection)
 
 
 class _OnAtoms:
@@ -88,7 +89,7 @@ class _OnAtoms:
         self._begun = time.perf_counter()
         self._nested: Nested | None = None
 
-    def see(self, span: weigh.Span, kind: str) -> _OnAtoms:
+    def see(self, span: weigh.Span) -> _OnAtoms:
         """Take these atoms instead of any before; what they begin with and was seen already is not summed again."""
         mean, known = self._mean, len(self._places)
         if not np.array_equal(span.given[:known], self._places):
@@ -101,7 +102,7 @@ class _OnAtoms:
             self._probe = probe(mean, self._confidence, self._rng)
         residual = self._probe.measure(mine.atoms, mine.weights("free", mean.mass, mine.size), mine.kappa)
         shares, total = np.zeros(len(mine.atoms)), float(mean.magnitudes.sum())
-        self._nested = Nested(mean.kernel, mine, residual, kind, mean.mass, total, shares, None, self._confidence)
+        self._nested = Nested(mean.kernel, mine, residual, "free", mean.mass, total, shares, None, self._confidence)
         return self
 
     @property
@@ -110,21 +111,30 @@ class _OnAtoms:
             raise RuntimeError("no atoms yet")
         return self._nested
 
-    def state(self, size: int, selection: str, tol: float = np.inf) -> Compression:
-        """The compression onto the first ``size`` atoms."""
-        mean, certificate = self.nested.state(size)
+    @property
+    def coordinates(self) -> Array:
+        """y = L⁻¹κ."""
+        span = self.nested.span
+        if not isinstance(span, weigh.FactoredSpan):
+            raise RuntimeError(f"coordinates need a factor, which there is up to {weigh.CHOLESKY_UP_TO} atoms")
+        return span.y
+
+    def state(self, size: int, kind: str, selection: str) -> Compression:
+        """The compression onto the first ``size`` atoms, with weights of that kind."""
+        nested = replace(self.nested, kind=kind)
+        mean, certificate = nested.state(size)
         return Compression(
             mean=mean,
             indices=None,
             certificate=certificate,
             n_samples=self._mean.size,
             selection=selection,
-            weighting=self.nested.kind,
+            weighting=kind,
             dropped=np.empty(0, np.int64),
-            reached=certificate.interval[1] <= tol,
+            reached=True,
             timings={"total": time.perf_counter() - self._begun},
             remark="atoms shared with other bags",
-            _nested=self.nested,
+            _nested=nested,
         )
 
 
@@ -136,17 +146,14 @@ def share(
     confidence: float,
     rng: np.random.Generator,
     progress: Progress,
-    *,
-    size: int | None = None,
-    tol: float = np.inf,
-    most: int = 0,
-) -> tuple[SharedAtoms, list[Compression]]:
-    """Select atoms for the mean of all bags and put each bag on them.
+    goal: int | Goal,
+    most: int,
+) -> tuple[SharedAtoms, list[Compression], bool]:
+    """Select atoms for the mean of all bags, put each bag on them, and say whether the goal was reached.
 
     Parameters
     ----------
-    size : that many atoms; or else
-    tol : the fewest for which each bag's error is certified to be at most this, or ``most`` where that does not do
+    goal : that many atoms; or the fewest that reach it, with free weights, or ``most`` where these do not do
     """
     run_rng, *bag_rngs = rng.spawn(1 + len(means))
     bags = [_OnAtoms(mean, confidence, each) for mean, each in zip(means, bag_rngs, strict=True)]
@@ -154,45 +161,43 @@ def share(
     with single_threaded_blas():
         run = Run(pooled, run_rng, confidence, progress)
         run.open(selector)
-        if size is not None:
-            run.grow(size)
-            _see(bags, run.span, kind, weighing)
-            found = run.size
+        if isinstance(goal, int):
+            run.grow(goal)
+            _see(bags, run.span, weighing)
+            size, reached = run.size, True
         else:
-            found = _fewest(bags, run, kind, tol, most, weighing)
+            size, reached = _grow(bags, run, goal, min(most, weigh.CHOLESKY_UP_TO), weighing)
         span = run.span
-        if found < span.size:
-            span = weigh.span(pooled.kernel, span.atoms[:found], span.kappa[:found])
+        if size < span.size:
+            span = weigh.span(pooled.kernel, span.atoms[:size], span.kappa[:size])
         atoms = SharedAtoms(pooled.kernel, span, kind, confidence, str(selector))
-        return atoms, [bag.state(found, str(selector), tol) for bag in bags]
+        return atoms, [bag.state(size, kind, str(selector)) for bag in bags], reached
 
 
-def _see(bags: list[_OnAtoms], span: weigh.Span, kind: str, report: Report) -> None:
+def _see(bags: list[_OnAtoms], span: weigh.Span, report: Report) -> None:
     for k, bag in enumerate(bags):
         report(k, len(bags))
-        bag.see(span, kind)
+        bag.see(span)
 
 
-def _fewest(bags: list[_OnAtoms], run: Run, kind: str, tol: float, most: int, report: Report) -> int:
-    """Grow the atoms until every bag is within tol.
+def _grow(bags: list[_OnAtoms], run: Run, goal: Goal, most: int, report: Report) -> tuple[int, bool]:
+    """Grow the atoms until the goal is reached; how many of them it takes, and whether it was.
 
     The mean of all bags says quickly where to begin, since it loses less than they do: their noise is their own. From there the
-    fall of the worst bag's error says how many more.
+    fall of the errors says how many more.
     """
-    _, asked, _ = search.by_tolerance(run, tol, "free", most, None)
+    _, asked, _ = search.by_tolerance(run, goal.start, "free", most, None)
     while True:
         more = run.grow(asked) and asked < most
-        _see(bags, run.span, kind, report)
+        _see(bags, run.span, report)
         size = run.size  # without what is redundant
-        errors = [bag.nested.error(size) for bag in bags]
-        worst = int(np.argmax([error.interval[1] for error in errors]))
-        excess = errors[worst].interval[1] / tol
-        if excess <= 1:
-            # other kinds of weights must be found anew for every size that is tried, for every bag
-            return max(bag.nested.smallest(tol) or size for bag in bags) if kind == "free" else size
+        losses = Losses(np.stack([bag.coordinates for bag in bags]), np.array([bag.nested.residual.high for bag in bags]))
+        lack = goal.lack(losses, size)
+        if lack <= 1:
+            return goal.fewest(losses), True
         if not more:
-            return size
+            return size, False
         earlier = max(1, 3 * size // 4)
-        fall = np.log(bags[worst].nested.error(earlier).relative / errors[worst].relative)
+        fall = np.log(goal.lack(losses, earlier) / lack)
         steepness = max(float(fall / np.log((size + 1) / (earlier + 1))), 0.5) if size > 1 else 0.5
-        asked = min(most, max(asked + 1, int(asked * np.clip(AHEAD * excess ** (1 / steepness), 1.1, 2.0))))
+        asked = min(most, max(asked + 1, int(asked * np.clip(AHEAD * lack ** (1 / steepness), 1.1, 2.0))))
