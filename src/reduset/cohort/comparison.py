@@ -93,7 +93,6 @@ class Comparison:
         atoms, found, reached = share(
             full, pooled, asked.selector, asked.weights, asked.confidence, self._rng, progress, goal, most
         )
-        # the weights of densities lose more than the free ones that were looked at
         short = [] if asked.tol is None else [each.certificate.interval[1] > asked.tol * (1 + ROUNDING) for each in found]
         if not reached and asked.tol is None:
             self._warn(f"distances certain to {DISTANCE_TOL:.0%} were not reached", found[0].size)

@@ -78,7 +78,10 @@ class EachBag(Goal):
 
 @dataclass(frozen=True)
 class AllDistances(Goal):
-    """The bounds of all distances at most ``share`` of the distances, in the Frobenius norm."""
+    """The bounds of all distances at most ``share`` of the distances, in the Frobenius norm.
+
+    Of bags that hardly differ no error is a small share of the distance: distances count as at least ``share`` of the bags' norms.
+    """
 
     share: float
 
@@ -87,10 +90,8 @@ class AllDistances(Goal):
         lost = np.sqrt(losses.squares(size))
         i, j = np.triu_indices(len(lost), 1)
         errors = np.hypot(apart, lost[i] + lost[j]) - apart
-        if not errors.any():
-            return 0.0
-        # the bounds are of second order in the errors of the bags
-        return float(np.sqrt(np.linalg.norm(errors) / (self.share * np.linalg.norm(apart)))) if apart.any() else np.inf
+        scale = max(np.linalg.norm(apart), self.share * np.linalg.norm(losses.norms[i]))
+        return float(np.sqrt(np.linalg.norm(errors) / (self.share * scale)))  # of second order in the errors of the bags
 
     @property
     def start(self) -> float:

@@ -111,6 +111,10 @@ class _OnAtoms:
             raise RuntimeError("no atoms yet")
         return self._nested
 
+    def error(self, size: int, kind: str) -> float:
+        """The upper end of the relative error with weights of that kind."""
+        return replace(self.nested, kind=kind).error(size).interval[1]
+
     @property
     def coordinates(self) -> Array:
         """y = L⁻¹κ."""
@@ -153,7 +157,8 @@ def share(
 
     Parameters
     ----------
-    goal : that many atoms; or the fewest that reach it, with free weights, or ``most`` where these do not do
+    goal : that many atoms; or the fewest that reach it, or ``most`` where these do not do. With other weights than free ones it is
+        a tolerance for each bag
     """
     run_rng, *bag_rngs = rng.spawn(1 + len(means))
     bags = [_OnAtoms(mean, confidence, each) for mean, each in zip(means, bag_rngs, strict=True)]
@@ -166,7 +171,7 @@ def share(
             _see(bags, run.span, weighing)
             size, reached = run.size, True
         else:
-            size, reached = _grow(bags, run, goal, min(most, weigh.CHOLESKY_UP_TO), weighing)
+            size, reached = _grow(bags, run, goal, kind, min(most, weigh.CHOLESKY_UP_TO), weighing)
         span = run.span
         if size < span.size:
             span = weigh.span(pooled.kernel, span.atoms[:size], span.kappa[:size])
@@ -180,7 +185,7 @@ def _see(bags: list[_OnAtoms], span: weigh.Span, report: Report) -> None:
         bag.see(span)
 
 
-def _grow(bags: list[_OnAtoms], run: Run, goal: Goal, most: int, report: Report) -> tuple[int, bool]:
+def _grow(bags: list[_OnAtoms], run: Run, goal: Goal, kind: str, most: int, report: Report) -> tuple[int, bool]:
     """Grow the atoms until the goal is reached; how many of them it takes, and whether it was.
 
     The mean of all bags says quickly where to begin, since it loses less than they do: their noise is their own. From there the
@@ -193,8 +198,13 @@ def _grow(bags: list[_OnAtoms], run: Run, goal: Goal, most: int, report: Report)
         size = run.size  # without what is redundant
         losses = Losses(np.stack([bag.coordinates for bag in bags]), np.array([bag.nested.residual.high for bag in bags]))
         lack = goal.lack(losses, size)
-        if lack <= 1:
+        if lack <= 1 and kind == "free":
             return goal.fewest(losses), True
+        if lack <= 1:
+            # weights of another kind must be found anew for every size that is tried, so no smaller ones are
+            lack = max(bag.error(size, kind) for bag in bags) / goal.start
+            if lack <= 1:
+                return size, True
         if not more:
             return size, False
         earlier = max(1, 3 * size // 4)
