@@ -102,7 +102,8 @@ def _within_span(means: Sequence[KernelMean], others: Sequence[KernelMean]) -> A
 def _from_products(means: list[KernelMean], others: list[KernelMean] | None, report: Callable[[int, int], None]) -> Array:
     """From all inner products; of two equal lists each pair is taken once."""
     columns = means if others is None else others
-    norms, other_norms = (np.array([mean.inner(mean) for mean in some]) for some in (means, columns))
+    norms = np.array([mean.inner(mean) for mean in means])
+    other_norms = norms if others is None else np.array([mean.inner(mean) for mean in others])
     products = np.empty((len(means), len(columns)))
     for i, mean in enumerate(means):
         report(i, len(means))
