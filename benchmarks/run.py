@@ -31,6 +31,7 @@ SECTIONS = (
     "density",
     "mean_shift",
     "proportions",
+    "cohort",
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
 HEAD = """# Results

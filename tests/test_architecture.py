@@ -48,7 +48,10 @@ ORDER = [
     "matching",
     "mixture_search",
     "proportions",
+    "cohort",
 ]
+
+DRAWING = ["cohort.picture"]  # where plots are drawn, with a library that is imported when the first one is
 
 MOST_LINES = 450
 
@@ -128,7 +131,8 @@ def test_only_the_engine_compiles(module):
 @pytest.mark.parametrize("module", list(MODULES))
 def test_no_module_imports_pickle_or_a_plotting_or_frame_library(module):
     forbidden = {"pickle", "matplotlib", "pandas", "polars", "hypothesis", "pytest"}
-    assert not forbidden & imported_packages(MODULES[module])
+    allowed = {"matplotlib"} if module in DRAWING else set()
+    assert not (forbidden - allowed) & imported_packages(MODULES[module])
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))

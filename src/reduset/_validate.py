@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -75,6 +75,73 @@ def points(value: Any, name: str = "X", dimension: int | None = None) -> Floats:
     return array
 
 
+def bags(value: Any, sample: Any = None, fewest: int = 1, dimension: int | None = None) -> tuple[list[Any], list[Floats]]:
+    """The names and the points of each bag, (n, d) with n ≥ 2 and the same d: from a list, a mapping by name, or a long table.
+
+    A table, frame or (n, d) array, comes with ``sample``: the column that says which bag a row belongs to, or a label a row.
+    """
+    if sample is not None:
+        names, parts = _split(value, sample)
+        titles = [f"sample {name!r}" for name in names]
+    elif isinstance(value, Mapping):
+        names, parts = list(value), list(value.values())
+        titles = [f"bags[{name!r}]" for name in names]
+    else:
+        parts = _listed(value)
+        names = list(range(len(parts)))
+        titles = [f"bags[{k}]" for k in names]
+    if len(parts) < fewest:
+        raise ValueError(f"bags must hold at least {fewest} of them, got {len(parts)}")
+    checked: list[Floats] = []
+    for title, part in zip(titles, parts, strict=True):
+        array = points(part, title)
+        if len(array) < 2:
+            raise ValueError(f"{title} must hold at least 2 points, got {len(array)}; leave out what is no sample")
+        first = f"like {titles[0]}" if dimension is None else "like the bags that were fitted"
+        wanted = dimension if dimension is not None else checked[0].shape[1] if checked else array.shape[1]
+        if array.shape[1] != wanted:
+            raise ValueError(f"{title} must have {wanted} columns {first}, got shape {array.shape}")
+        checked.append(array)
+    return names, checked
+
+
+def _listed(value: Any) -> list[Any]:
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise TypeError(f"bags must be a list of (n, d) arrays, a mapping of names to them, or a table with sample=; got {value!r}")
+    if hasattr(value, "columns") or (isinstance(value, np.ndarray) and value.ndim != 3):
+        raise ValueError(
+            f"bags is one table, of shape {getattr(value, 'shape', '?')}; say which sample each row belongs to: "
+            "sample= a column's name or a label a row. A single bag X is the list [X]"
+        )
+    return list(value)
+
+
+def _split(table: Any, sample: Any) -> tuple[list[Any], list[NDArray[Any]]]:
+    """The rows of a long table by their labels, in the order in which these appear."""
+    framed = hasattr(table, "columns")
+    if isinstance(sample, str) or (framed and isinstance(sample, Hashable)):
+        if not framed:
+            raise ValueError(f"sample={sample!r} names a column, but bags has none; pass an array with a label for every row")
+        if sample not in list(table.columns):
+            raise ValueError(f"sample={sample!r} must be one of the columns {list(table.columns)}")
+        labels, table = table[sample], table[[column for column in table.columns if column != sample]]
+    else:
+        labels = sample
+    labels = np.asarray(labels.to_numpy() if hasattr(labels, "to_numpy") else labels)
+    array = _as_numbers(table, "bags")
+    if labels.shape != array.shape[:1]:
+        raise ValueError(f"sample must hold a label for each of the {len(array)} rows, got shape {labels.shape}")
+    seen: dict[Any, int] = {}
+    codes = np.fromiter((seen.setdefault(label, len(seen)) for label in labels.tolist()), np.int64, len(labels))
+    for label in seen:
+        # pandas' own marks of what is missing neither equal themselves nor differ
+        if label is None or type(label).__name__ in ("NAType", "NaTType") or label != label:
+            row = int(np.flatnonzero(codes == seen[label])[0])
+            raise ValueError(f"sample must not be missing, got {label!r} in row {row}; drop such rows")
+    order = np.argsort(codes, kind="stable")
+    return list(seen), np.split(array[order], np.cumsum(np.bincount(codes))[:-1])
+
+
 def weights(value: Any, count: int, name: str = "sample_weight", *, signed: bool = False) -> NDArray[np.float64]:
     """(count,) finite weights, not all zero; non-negative unless ``signed``."""
     array = _as_numbers(value, name).astype(np.float64, copy=False)
@@ -109,6 +176,14 @@ def finite(value: Any, name: str) -> float:
     if not np.isfinite(float(value)):
         raise ValueError(f"{name} must be finite, got {value!r}")
     return float(value)
+
+
+def confidence(value: Any, name: str = "confidence") -> float:
+    """The share of cases in which an interval is to hold."""
+    number = finite(value, name)
+    if not 0 < number <= 0.999999:
+        raise ValueError(f"{name} must lie between 0 and 1, got {number}; the largest that can be measured is 0.999999")
+    return number
 
 
 def whole(value: Any, name: str, low: int, high: int | None = None, way_out: str = "") -> int:

@@ -190,9 +190,7 @@ def compress(
             f"weights='own' are the selector's own, and {selector} has none (Shadow, KMeans, Herding, Thinning and Random do); "
             "use weights='free'"
         )
-    confidence = _validate.finite(confidence, "confidence")
-    if not 0 < confidence <= 0.999999:
-        raise ValueError(f"confidence must lie between 0 and 1, got {confidence}; the largest that can be measured is 0.999999")
+    confidence = _validate.confidence(confidence)
     goals = {name: goal for name, goal in (("size", size), ("tol", tol), ("plateau", plateau)) if goal is not None}
     if len(goals) > 1 or (not goals and not selector.ending):
         given = " and ".join(goals) or "none"

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
+from copy import copy
 from functools import cached_property
 
 import numpy as np
@@ -59,6 +60,10 @@ class Span(ABC):
         return len(self.atoms)
 
     @abstractmethod
+    def facing(self, kappa: Array) -> Span:
+        """The span of the same atoms for another f, from its κ at all the atoms given; what the atoms alone decide is shared."""
+
+    @abstractmethod
     def weights(self, kind: str, mass: float, size: int) -> Array:
         """Weights of that kind for the first ``size`` atoms."""
 
@@ -95,6 +100,12 @@ class FactoredSpan(Span):
         self.atoms, self.kappa = atoms[self.kept], kappa[self.kept]
         self.y = solve_triangular(self.L, self.kappa, lower=True, check_finite=False)
 
+    def facing(self, kappa: Array) -> FactoredSpan:
+        other = copy(self)
+        other.kappa = kappa[self.kept]
+        other.y = solve_triangular(self.L, other.kappa, lower=True, check_finite=False)
+        return other
+
     def energy(self, size: int) -> float:
         return float(self.y[:size] @ self.y[:size])
 
@@ -114,7 +125,7 @@ class FactoredSpan(Span):
         return float(gap @ gap)
 
     @cached_property
-    def _coordinates(self) -> Array:
+    def coordinates(self) -> Array:
         """The bumps of the atoms given in the orthonormal basis of the span, (k, m): L with a row for each that was dropped."""
         if self.kept.all():
             return self.L
@@ -125,7 +136,7 @@ class FactoredSpan(Span):
         return rows
 
     def excess_of_given(self, weights: Array, size: int) -> float:
-        gap = weights @ self._coordinates[:size] - self.y
+        gap = weights @ self.coordinates[:size] - self.y
         return float(gap @ gap)
 
     def weights(self, kind: str, mass: float, size: int) -> Array:
@@ -150,6 +161,9 @@ class IterativeSpan(Span):
         self.kappa = kappa
         self.kept = np.ones(len(atoms), np.bool_)
         self._solved: dict[tuple[str, int], Array] = {}
+
+    def facing(self, kappa: Array) -> IterativeSpan:
+        return IterativeSpan(self._kernel, self.given, kappa)
 
     def _times(self, vector: Array, size: int) -> Array:
         return self._kernel.product_sums(self.atoms[:size], vector, self.atoms[:size])

@@ -1,0 +1,215 @@
+"""CohortMap: bags in, a map of them out, in the manner of scikit-learn (Cruz Cortés & Scott 2017, Section VI-A).
+
+bags → compressions (`shared`) → distances (`distances`, `divergences`) → map (`layouts`). Validates, calls, stores.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from reduset import _validate
+from reduset._progress import Progress
+from reduset.cohort.comparison import WAYS, Comparison, Request
+from reduset.cohort.layouts import LAYOUTS, lay_out
+from reduset.cohort.picture import scatter
+from reduset.compression import MOST_ATOMS
+from reduset.kernels import Gaussian
+from reduset.mean import Array, as_kernel
+from reduset.radial import RadialKernel
+from reduset.select import as_selector
+
+DENSITY_SIZE = 400  # where neither tol nor size is given
+MOST = {"mmd": MOST_ATOMS, "kl": 1000}  # weights of densities are a quadratic program for each bag
+
+
+class CohortMap(TransformerMixin, BaseEstimator):
+    """A map on which bags that are alike are near each other.
+
+    A bag is a sample: the (n, d) points of one patient, say. Bags come as a list of arrays or frames, a mapping of names to them,
+    an (N, n, d) array, or one long table with ``sample=``: the name of the column that says which bag a row belongs to, or an
+    array with a label for each row.
+
+    Parameters
+    ----------
+    distance : "mmd" or "kl"
+        The distance of the bags' kernel means (maximum mean discrepancy; L2 for a kernel with ``space="l2"``), or the symmetrised
+        Kullback-Leibler divergence of their densities, by Monte Carlo.
+    layout : "isomap" or "mds"
+    n_components : int, dimensions of the map
+    kernel : Kernel or callable, default ``Gaussian("median")``, for "kl" ``Gaussian("iqr", normalized=True)``
+        A bandwidth rule is applied to the points of all bags together, each bag with the same weight.
+    tol : float
+        The fewest atoms for which ‖f − f_m‖ / ‖f‖ of each bag is certified to be at most this.
+    size : int
+        That many atoms. Where neither is given: for "mmd" as many as make the distances certain to 1 %,
+        ‖errors_‖ ≤ 0.01 ‖distances_‖ in the Frobenius norm (with own atoms, tol 0.02); for "kl" 400.
+    atoms : "shared", "own" or "all"
+        The same atoms for all bags; each bag its own, as in the paper; or no compression.
+    select : selector or its name
+    max_size : int, the most atoms for ``tol``; default 5000, for "kl" 1000
+    n_neighbors : int, of the graph of layout "isomap"; at most one less than there are bags is used
+    draws : int, from each density, for "kl"
+    confidence : float, of the certificates behind ``errors_``
+    random_state : None, seed, Generator or RandomState
+    progress : bool, or a function of (stage, done, total)
+
+    Attributes
+    ----------
+    embedding_ : (N, n_components)
+    distances_ : (N, N)
+    errors_ : (N, N)
+        "mmd": what the compression can have changed in each distance, at most: with shared atoms the full distance lies between
+        ``distances_`` and ``distances_ + errors_``, with own atoms within ``errors_`` on either side. "kl": the standard error of
+        the Monte-Carlo estimate.
+    compressions_ : list of Compression, one a bag; None for atoms "all"
+    names_ : list, of the bags: positions in the list, keys, or labels in the order in which they appear
+    kernel_ : Kernel, with its bandwidth a number
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset.cohort import CohortMap
+    >>> rng = np.random.default_rng(0)
+    >>> bags = [rng.normal(shift, 1, size=(500, 2)) for shift in (0, 0.1, 0.2, 3, 3.1, 3.2)]
+    >>> cohort = CohortMap(layout="mds", random_state=0)
+    >>> cohort.fit_transform(bags).shape
+    (6, 2)
+    >>> bool(cohort.distances_[0, 1] < cohort.distances_[0, 3])
+    True
+    """
+
+    def __init__(
+        self,
+        distance: str = "mmd",
+        layout: str = "isomap",
+        n_components: int = 2,
+        kernel: Any = None,
+        tol: float | None = None,
+        size: int | None = None,
+        random_state: Any = None,
+        *,
+        atoms: str = "shared",
+        select: Any = "greedy",
+        max_size: int | None = None,
+        n_neighbors: int = 5,
+        draws: int = 1000,
+        confidence: float = 0.95,
+        progress: Any = False,
+    ) -> None:
+        self.distance = distance
+        self.layout = layout
+        self.n_components = n_components
+        self.kernel = kernel
+        self.tol = tol
+        self.size = size
+        self.random_state = random_state
+        self.atoms = atoms
+        self.select = select
+        self.max_size = max_size
+        self.n_neighbors = n_neighbors
+        self.draws = draws
+        self.confidence = confidence
+        self.progress = progress
+
+    def _request(self) -> Request:
+        distance = _validate.one_of(self.distance, "distance", MOST)
+        if self.size is not None and self.tol is not None:
+            raise ValueError(f"give size or tol, not both; got size={self.size} and tol={self.tol}")
+        usual = Gaussian("iqr", normalized=True) if distance == "kl" else None
+        kernel = as_kernel(usual if self.kernel is None else self.kernel)
+        if distance == "kl" and not isinstance(kernel, RadialKernel):
+            raise TypeError(f"distance='kl' compares densities, and {kernel!r} is none; use Gaussian, Laplacian or Student")
+        tol, size = self.tol, self.size
+        if tol is None and size is None and distance == "kl":
+            size = DENSITY_SIZE
+        return Request(
+            distance=distance,
+            kernel=kernel,
+            atoms=_validate.one_of(self.atoms, "atoms", WAYS),
+            size=None if size is None else _validate.whole(size, "size", 1),
+            tol=None if tol is None else _validate.positive(tol, "tol", "it is a share, 0.02 for 2 percent"),
+            max_size=MOST[distance] if self.max_size is None else _validate.whole(self.max_size, "max_size", 1),
+            selector=as_selector(self.select),
+            confidence=_validate.confidence(self.confidence),
+            draws=_validate.whole(self.draws, "draws", 2, None, "an error needs at least two"),
+        )
+
+    def fit(self, bags: Any, y: Any = None, *, sample: Any = None) -> Self:
+        """Compare the bags and lay them out.
+
+        Parameters
+        ----------
+        bags : list, mapping, (N, n, d) array, or long table with ``sample``
+        y : ignored
+        sample : column of the table, or (n,) labels
+        """
+        request = self._request()
+        layout = _validate.one_of(self.layout, "layout", LAYOUTS)
+        neighbours = _validate.whole(self.n_neighbors, "n_neighbors", 1)
+        names, checked = _validate.bags(bags, sample, fewest=2)
+        most = len(checked) - 1
+        components = _validate.whole(
+            self.n_components, "n_components", 1, most, f"{len(checked)} bags lie in at most {most} dimensions"
+        )
+        rng = _validate.generator(self.random_state, "random_state")
+        shown = Progress(self.progress)
+        try:
+            comparison = Comparison(request, checked, names, rng, shown)
+            self._layout = lay_out(layout, comparison.distances, components, neighbours)
+        finally:
+            shown.close()
+        self._comparison = comparison
+        self.names_ = names
+        self.n_features_in_ = int(checked[0].shape[1])
+        self.kernel_ = comparison.kernel
+        self.compressions_ = comparison.compressions
+        self.distances_, self.errors_ = comparison.distances, comparison.errors
+        self.embedding_ = self._layout.places
+        return self
+
+    def fit_transform(self, bags: Any, y: Any = None, *, sample: Any = None) -> Array:
+        """Fit, and return the places of the bags, (N, n_components)."""
+        return self.fit(bags, y, sample=sample).embedding_
+
+    def transform(self, bags: Any, *, sample: Any = None) -> Array:
+        """Places for later bags, (M, n_components); the map stays as it is."""
+        distances, _ = self.distances_to_fitted(bags, sample=sample)
+        return self._layout.place(distances)
+
+    def distances_to_fitted(self, bags: Any, *, sample: Any = None) -> tuple[Array, Array]:
+        """The distances of later bags to the fitted ones, and their errors, (M, N) each."""
+        check_is_fitted(self, "embedding_")
+        _, checked = _validate.bags(bags, sample, dimension=self.n_features_in_)
+        rng = _validate.generator(self.random_state, "random_state")
+        shown = Progress(self.progress)
+        try:
+            return self._comparison.to_fitted(checked, rng, shown)
+        finally:
+            shown.close()
+
+    def plot(self, ax: Any = None, labels: Any = None, groups: Any = None) -> Any:
+        """Draw the map with matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional; new ones by default
+        labels : list of N texts to write beside the places, or True for the names of the bags
+        groups : list of N, one colour for each value
+
+        Returns
+        -------
+        the axes
+        """
+        check_is_fitted(self, "embedding_")
+        return scatter(np.asarray(self.embedding_), ax, self.names_ if labels is True else labels, groups)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False  # one table alone does not say which rows make a bag
+        tags.input_tags.three_d_array = True
+        return tags

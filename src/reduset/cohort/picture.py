@@ -1,0 +1,35 @@
+"""A map of bags as a scatter plot, with matplotlib, which is imported only when a plot is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from reduset.mean import Array
+
+
+def scatter(places: Array, ax: Any, labels: Sequence[Any] | None, groups: Sequence[Any] | None) -> Any:
+    """Draw the first two columns of a map, each group in its own colour; return the axes."""
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError("plot needs matplotlib, which is not installed: pip install matplotlib") from error
+    for name, given in (("labels", labels), ("groups", groups)):
+        if given is not None and len(given) != len(places):
+            raise ValueError(f"{name} must have one entry for each of the {len(places)} bags, got {len(given)}")
+    if ax is None:
+        _, ax = pyplot.subplots()
+    x, y = places[:, 0], places[:, 1] if places.shape[1] > 1 else np.zeros(len(places))
+    if groups is None:
+        ax.scatter(x, y)
+    else:
+        for group in dict.fromkeys(groups):
+            mine = np.array([other == group for other in groups])
+            ax.scatter(x[mine], y[mine], label=str(group))
+        ax.legend()
+    for place_x, place_y, label in zip(x, y, labels if labels is not None else (), strict=labels is not None):
+        ax.annotate(str(label), (place_x, place_y), xytext=(4, 4), textcoords="offset points", fontsize="small")
+    ax.set_aspect("equal", adjustable="datalim")  # a map's distances mean the same in every direction
+    return ax

@@ -1,0 +1,178 @@
+"""What a cohort may come as, what is refused and how, and the plot of its map."""
+
+import sys
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.utils.estimator_checks import check_estimator
+
+from reduset import Gaussian
+from reduset.cohort import CohortMap
+
+mpl.use("Agg")
+
+
+def bags(seed=0):
+    rng = np.random.default_rng(seed)
+    return [rng.normal(0.5 * k, 1.0, size=(60, 2)) for k in range(5)]
+
+
+def fitted(value=None, **options):
+    value = bags() if value is None else value
+    return CohortMap(kernel=Gaussian(1.0), layout="mds", size=30, random_state=0).fit(value, **options)
+
+
+def long_table():
+    """All bags in one table, rows of different bags between each other."""
+    rows = np.concatenate(bags())
+    labels = np.repeat(["e", "a", "d", "b", "c"], 60)
+    order = np.argsort(np.tile(np.arange(60), 5), kind="stable")
+    return pd.DataFrame({"x": rows[order, 0], "patient": labels[order], "y": rows[order, 1]})
+
+
+NAMED = dict(zip("eadbc", bags(), strict=True))
+TABLE = long_table()
+FORMS = {
+    "tuple": (tuple(bags()), None, list(range(5))),
+    "generator": (None, None, list(range(5))),
+    "array": (np.stack(bags()), None, list(range(5))),
+    "frames": ([pd.DataFrame(bag) for bag in bags()], None, list(range(5))),
+    "lists": ([bag.tolist() for bag in bags()], None, list(range(5))),
+    "mapping": (NAMED, None, list("eadbc")),
+    "pandas table": (TABLE, "patient", list("eadbc")),
+    "polars table": (pl.DataFrame({name: TABLE[name].tolist() for name in TABLE}), "patient", list("eadbc")),
+    "categories": (TABLE.astype({"patient": "category"}), "patient", list("eadbc")),
+    "labels": (TABLE[["x", "y"]].to_numpy(), TABLE["patient"], list("eadbc")),
+    "numbers": (TABLE[["x", "y"]], pd.factorize(TABLE["patient"])[0], list(range(5))),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_bags_may_come_in_any_of_these_forms(form):
+    value, sample, names = FORMS[form]
+    value = (bag for bag in bags()) if form == "generator" else value
+    found = fitted(value, sample=sample)
+    assert found.names_ == names
+    np.testing.assert_allclose(found.distances_, fitted().distances_, rtol=1e-9)
+
+
+def test_later_bags_may_come_as_a_table_too():
+    cohort = fitted(TABLE, sample="patient")
+    np.testing.assert_allclose(cohort.transform(TABLE, sample="patient"), cohort.transform(bags()), atol=1e-9)
+
+
+def test_the_bags_are_read_and_not_changed():
+    mine = bags()
+    before = [bag.copy() for bag in mine]
+    fitted(mine)
+    for one, other in zip(mine, before, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def with_bag(bag):
+    return [*bags()[:2], bag, *bags()[3:]]
+
+
+def table_with(column, row, value):
+    table = TABLE.copy()
+    table.loc[row, column] = value
+    return table
+
+
+BAD = {
+    "another width": (with_bag(np.ones((5, 3))), None, r"bags\[2\] must have 2 columns like bags\[0\], got shape \(5, 3\)"),
+    "empty": (with_bag(np.empty((0, 2))), None, r"bags\[2\] must hold at least one row"),
+    "one point": (with_bag(np.ones((1, 2))), None, r"bags\[2\] must hold at least 2 points, got 1"),
+    "NaN": (with_bag(np.array([[0.0, 1.0], [np.nan, 2.0]])), None, r"bags\[2\] must be finite, got nan in row 1, column 0"),
+    "flat": (with_bag(np.ones(4)), None, r"bags\[2\] must have two dimensions"),
+    "named": (NAMED | {"d": np.ones((1, 2))}, None, r"bags\['d'\] must hold at least 2 points"),
+    "NaN in a table": (table_with("x", 3, np.nan), "patient", r"sample 'b' must be finite, got nan in row 0"),
+    "no label": (table_with("patient", 3, None), "patient", "sample must not be missing, got .* in row 3"),
+    "one of a label": (table_with("patient", 3, "z"), "patient", "sample 'z' must hold at least 2 points, got 1"),
+    "unknown column": (TABLE, "doctor", r"sample='doctor' must be one of the columns \['x', 'patient', 'y'\]"),
+    "a column of an array": (np.ones((4, 2)), "patient", "names a column, but bags has none"),
+    "too few labels": (np.ones((4, 2)), ["a", "b"], r"a label for each of the 4 rows, got shape \(2,\)"),
+    "one bag": (bags()[:1], None, "at least 2 of them, got 1"),
+    "one table": (TABLE[["x", "y"]], None, "say which sample each row belongs to"),
+    "one array": (bags()[0], None, r"A single bag X is the list \[X\]"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_bags_are_named(case):
+    value, sample, message = BAD[case]
+    with pytest.raises(ValueError, match=message):
+        fitted(value, sample=sample)
+
+
+def test_text_in_a_bag_and_what_is_no_list_are_refused():
+    with pytest.raises(TypeError, match=r"bags\[2\] must hold numbers"):
+        fitted(with_bag(np.array([["a", "b"], ["c", "d"]])))
+    with pytest.raises(TypeError, match="bags must be a list"):
+        fitted(7)
+
+
+def test_a_later_bag_must_be_as_wide_as_those_fitted():
+    with pytest.raises(ValueError, match=r"bags\[0\] must have 2 columns like the bags that were fitted"):
+        fitted().transform([np.ones((5, 3))])
+
+
+OPTIONS = {
+    "distance": ({"distance": "emd"}, "distance must be one of"),
+    "layout": ({"layout": "tsne"}, "layout must be one of"),
+    "atoms": ({"atoms": "some"}, "atoms must be one of"),
+    "n_components": ({"n_components": 5}, "n_components must be between 1 and 4, got 5; 5 bags lie in at most 4 dimensions"),
+    "both goals": ({"size": 5, "tol": 0.1}, "give size or tol, not both"),
+    "tol": ({"tol": 0.0}, "tol must be above 0"),
+    "size": ({"size": 0}, "size must be at least 1"),
+    "max_size": ({"max_size": 0}, "max_size must be at least 1"),
+    "n_neighbors": ({"n_neighbors": 0}, "n_neighbors must be at least 1"),
+    "draws": ({"draws": 1}, "draws must be at least 2"),
+    "confidence": ({"confidence": 1.5}, "confidence must lie between 0 and 1"),
+}
+
+
+@pytest.mark.parametrize("case", OPTIONS)
+def test_bad_options_are_named(case):
+    options, message = OPTIONS[case]
+    with pytest.raises(ValueError, match=message):
+        CohortMap(**options).fit(bags())
+
+
+def test_the_checks_of_scikit_learn_that_need_no_table_pass():
+    # Those that fit need one (n, d) array as the whole input, which says of no row what bag it belongs to: the estimator declares
+    # so (two_d_array is False), and scikit-learn leaves them out with this warning.
+    with pytest.warns(UserWarning, match="Can't test estimator"):
+        ran = check_estimator(CohortMap())
+    assert ran
+    assert {result["status"] for result in ran} == {"passed"}
+
+
+def test_a_plot_shows_each_bag_with_its_label_in_the_colour_of_its_group():
+    cohort = fitted(NAMED)
+    ax = cohort.plot(labels=True, groups=["u", "v", "u", "v", "u"])
+    assert [text.get_text() for text in ax.texts] == list("eadbc")
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["u", "v"]
+    np.testing.assert_allclose(ax.collections[0].get_offsets(), cohort.embedding_[[0, 2, 4]])
+    same = cohort.plot(ax=ax, labels=["1", "2", "3", "4", "5"])
+    assert same is ax
+    np.testing.assert_allclose(ax.collections[-1].get_offsets(), cohort.embedding_)
+    with pytest.raises(ValueError, match="labels must have one entry for each of the 5 bags, got 1"):
+        cohort.plot(labels=["a"])
+    mpl.pyplot.close("all")
+
+
+def test_a_map_of_one_dimension_is_drawn_on_a_line():
+    cohort = CohortMap(kernel=Gaussian(1.0), layout="mds", n_components=1, size=20, random_state=0).fit(bags())
+    ax = cohort.plot()
+    assert not np.asarray(ax.collections[0].get_offsets())[:, 1].any()
+    mpl.pyplot.close("all")
+
+
+def test_a_plot_without_matplotlib_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match="pip install matplotlib"):
+        fitted().plot()
