@@ -418,9 +418,8 @@ def test_the_data_are_not_changed():
         ({"bandwidth": -1.0}, ValueError, "bandwidth must be above 0, got -1.0"),
         ({"bandwidth": []}, ValueError, "bandwidth must hold at least one number"),
         ({"tol": 0.0}, ValueError, "tol must be above 0, got 0.0; it is a share"),
-        ({"size": 0}, ValueError, "size must be between 1 and 100, got 0; it is a number of the data's points"),
-        ({"size": 0, "bandwidth": "likelihood"}, ValueError, "size must be between 1 and 100, got 0"),
-        ({"size": 101}, ValueError, "size must be between 1 and 100, got 101"),
+        ({"size": 0}, ValueError, "size must be at least 1, got 0"),
+        ({"size": 0, "bandwidth": "likelihood"}, ValueError, "size must be at least 1, got 0"),
         ({"size": 5, "tol": 0.1}, ValueError, "give tol or size, not both; got tol=0.1 and size=5"),
         ({"max_size": 0}, ValueError, "max_size must be at least 1, got 0"),
         ({"max_size": 2.5}, TypeError, "max_size must be a whole number, got 2.5"),
@@ -466,3 +465,31 @@ def test_signed_weights_cannot_be_sampled_and_other_kernels_not_sliced():
         density.sample(3)
     with pytest.raises(TypeError, match="closed form for the Gaussian kernel only"):
         fitted(kernel="student", bandwidth=0.5).marginal([0])
+
+
+@pytest.mark.parametrize("size", [100, 101, 1000])
+def test_as_many_atoms_as_points_are_the_exact_density(size):
+    X = np.random.default_rng(0).normal(size=(100, 2))
+    density = SparseKernelDensity(bandwidth=0.5, size=size).fit(X)
+    assert density.compression_ is None
+    assert density.certificate_.relative_error == 0
+    np.testing.assert_allclose(density.score_samples(X), KernelDensity(bandwidth=0.5).fit(X).score_samples(X), rtol=1e-6)
+
+
+def test_an_exact_density_keeps_no_tie_to_the_data():
+    X = np.random.default_rng(0).normal(size=(100, 2))
+    density = SparseKernelDensity(bandwidth=0.5, size=100).fit(X)
+    before = density.score_samples([[0.0, 0.0]])
+    X[:] = 9.0
+    np.testing.assert_array_equal(density.score_samples([[0.0, 0.0]]), before)
+
+
+def test_columns_go_by_mask_and_values_by_their_names():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(np.random.default_rng(0).normal(size=(200, 3)) * [1, 2, 3], columns=["a", "b", "c"])
+    density = SparseKernelDensity(bandwidth=0.7, size=50, random_state=0).fit(frame)
+    named = density.conditional(["c", "a"], pandas.Series([0.5, 2.0], index=["a", "c"]))
+    np.testing.assert_array_equal(named.atoms, density.conditional([2, 0], [2.0, 0.5]).atoms)
+    np.testing.assert_array_equal(density.marginal([True, False, True]).atoms, density.marginal([0, 2]).atoms)
+    with pytest.raises(ValueError, match="columns as a mask must have 3 entries, got 2"):
+        density.marginal([True, False])

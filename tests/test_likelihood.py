@@ -228,3 +228,14 @@ def test_bad_input_is_named(change, error, message):
     options = {"X": cloud(30), "kernel": Gaussian(), "bandwidths": [0.5, 1.0], "rng": 0} | change
     with pytest.raises(error, match=message):
         search_bandwidth(**options)
+
+
+def test_few_heavy_rows_among_many_light_ones_decide():
+    """Thirty rows carry all the weight: drawn blindly, few of them or none would be left out."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(30, 2)), rng.normal(size=(12_000, 2)) * 5])
+    weights = np.concatenate([np.ones(30), np.full(12_000, 1e-9)])
+    grid = np.geomspace(0.05, 3.0, 25)
+    found = [search_bandwidth(X, Gaussian(1.0), grid, weights, rng=seed).best for seed in range(3)]
+    alone = [search_bandwidth(X[:30], Gaussian(1.0), grid, rng=seed).best for seed in range(3)]
+    assert np.abs(np.log(np.median(found) / np.median(alone))) < 0.4

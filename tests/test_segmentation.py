@@ -162,7 +162,7 @@ def test_features_are_position_and_colour():
     np.testing.assert_allclose(X[-1], [1 * 2 / 5, 4 * 2 / 5, 1.0, 0.2, 0.0])
     np.testing.assert_allclose(features(pixels(np.full((1, 1), 65535, np.uint16)), 1.0), [[0, 0, 1.0]])
     np.testing.assert_allclose(features(pixels(np.array([[True]])), 1.0), [[0, 0, 1.0]])
-    np.testing.assert_allclose(features(pixels(np.array([[-3.5]])), 1.0), [[0, 0, -3.5]])
+    np.testing.assert_allclose(features(pixels(np.array([[-1.5]])), 1.0), [[0, 0, -1.5]])
 
 
 def test_means_of_whole_numbers_are_rounded():
@@ -213,3 +213,13 @@ def test_bad_images_are_named(image, error, message):
 def test_bad_options_are_named(options, error, message):
     with pytest.raises(error, match=message):
         cut(noisy(), **options)
+
+
+def test_floats_beyond_white_are_warned_of():
+    with pytest.warns(UserWarning, match="go to 255, so that colour outweighs position; divide them by 255"):
+        cut(255.0 * KINDS["RGB float"] / KINDS["RGB float"].max(), bandwidth=20.0)
+
+
+def test_masked_images_are_refused():
+    with pytest.raises(TypeError, match="image must not be masked"):
+        segment(np.ma.masked_array(np.zeros((4, 4)), mask=np.eye(4)))

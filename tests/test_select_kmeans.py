@@ -204,6 +204,14 @@ def test_as_many_rows_are_looked_at_as_are_quickly_swept_and_enough_for_every_cl
     assert kmeans.rows_looked_at(n, size, d, None) == n
 
 
+def test_all_rows_are_all_rows_with_their_weights(small_batches):
+    X, w = blobs(2000), np.random.default_rng(0).uniform(size=2000)
+    traversal = KMeans(rows=None).begin(KernelMean.from_samples(X, Gaussian(0.7), w), np.random.default_rng(0))
+    points, weights = traversal._batches(6)[-1]
+    np.testing.assert_array_equal(points, X)
+    np.testing.assert_allclose(weights, w / w.sum())
+
+
 @pytest.mark.parametrize("rows", [0, -3])
 def test_at_least_one_row_is_looked_at(rows):
     with pytest.raises(ValueError, match=r"rows must be at least 1.*None looks at all"):

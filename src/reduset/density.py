@@ -43,7 +43,7 @@ class SparseKernelDensity(BaseEstimator):
         The largest L2 error of the density, relative to its norm; 0.03 if neither it nor ``size`` is given. Where that takes more
         than ``max_size`` atoms, a warning says so and the density is evaluated exactly, from all points.
     size : int, optional
-        The number of atoms, instead of ``tol``.
+        The number of atoms, instead of ``tol``; as many as there are points, or more, evaluates the density exactly.
     max_size : int, optional
         The most atoms with ``tol``; half the points or 1,000, whichever is less, if not given.
     whiten : bool
@@ -113,7 +113,7 @@ class SparseKernelDensity(BaseEstimator):
         """
         X = validate_data(self, X, dtype=(np.float64, np.float32))
         if self.size is not None:
-            _validate.whole(self.size, "size", 1, len(X), "it is a number of the data's points")
+            _validate.whole(self.size, "size", 1)
             if self.tol is not None:
                 raise ValueError(f"give tol or size, not both; got tol={self.tol!r} and size={self.size!r}")
         rng = _validate.generator(self.random_state, "random_state")
@@ -128,7 +128,9 @@ class SparseKernelDensity(BaseEstimator):
         full = KernelMean.from_samples(X, kernel, weights)
         self.compression_: Compression | None = self._compressed(full, rng)
         if self.compression_ is None:
-            self.mean_, self.certificate_ = full, Certificate.of_nothing_lost(full)
+            # a copy: the data are the caller's, and may change
+            self.mean_ = KernelMean(np.array(full.atoms), full.weights, full.kernel)
+            self.certificate_ = Certificate.of_nothing_lost(full)
         else:
             self.mean_, self.certificate_ = self.compression_.mean, self.compression_.certificate
         self.bandwidth_ = cast(RadialKernel, full.kernel).width
@@ -159,7 +161,7 @@ class SparseKernelDensity(BaseEstimator):
     def _compressed(self, full: KernelMean, rng: np.random.Generator) -> Compression | None:
         options = {"weights": self.weights, "select": self.select, "refine": self.refine, "rng": rng}
         if self.size is not None:
-            return compress(full, size=self.size, **options)
+            return compress(full, size=self.size, **options) if self.size < full.size else None
         tol = TOL if self.tol is None else self.tol
         most = min(MOST_ATOMS, -(-full.size // 2)) if self.max_size is None else self.max_size
         most = min(_validate.whole(most, "max_size", 1), full.size)
@@ -199,11 +201,17 @@ class SparseKernelDensity(BaseEstimator):
     def conditional(self, columns: Any, values: Any) -> KernelMean:
         """The density of the other columns where these have the given values; of a Gaussian kernel."""
         check_is_fitted(self)
+        if hasattr(values, "index") and not callable(values.index):  # a Series: its values go by their names
+            values = [values[column] for column in ([columns] if isinstance(columns, str) else columns)]
         return slices.conditional(self.mean_, self._numbers(columns), values)
 
     def _numbers(self, columns: Any) -> list[Any]:
         names = list(getattr(self, "feature_names_in_", ()))
         asked = [columns] if isinstance(columns, str) else list(np.ravel(np.asarray(columns, object)))
+        if asked and all(isinstance(column, bool | np.bool_) for column in asked):
+            if len(asked) != self.n_features_in_:
+                raise ValueError(f"columns as a mask must have {self.n_features_in_} entries, got {len(asked)}")
+            return np.flatnonzero(asked).tolist()
         unknown = [column for column in asked if isinstance(column, str) and column not in names]
         if unknown:
             raise ValueError(f"columns must be numbers or among {names}, got {unknown[0]!r}")

@@ -114,11 +114,16 @@ def _splits(weights: Array, rng: np.random.Generator) -> Iterator[tuple[NDArray[
     order = rng.permutation(np.flatnonzero(weights))
     if len(order) < 2:
         raise ValueError("a search leaves points out, and needs at least 2 of weight above 0; got 1. Give a number as bandwidth")
-    if len(order) > FOLDS_UP_TO:
+    shares = weights[order] / weights[order].max()
+    effective = float(shares.sum() ** 2 / np.square(shares).sum())
+    if len(order) > FOLDS_UP_TO and effective > FOLDS_UP_TO:
         yield order[LEFT_OUT:], order[:LEFT_OUT]
         return
     for out in np.array_split(order, min(FOLDS, len(order))):
-        yield np.setdiff1d(order, out), out
+        kept = np.setdiff1d(order, out)
+        if len(out) > LEFT_OUT:  # those that carry the weight: each among the first by chance, the heavier the sooner
+            out = out[np.argsort(rng.exponential(size=len(out)) / weights[out])[:LEFT_OUT]]
+        yield kept, out
 
 
 def _by_histograms(

@@ -45,14 +45,15 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
         The largest relative L2 error of the density. Where ``max_size`` atoms do not reach it, a warning says so, and these are
         climbed.
     size : int, optional
-        The number of atoms, instead of ``tol``; as many as there are points climbs the full density. 500 or √n, whichever is
-        more, if neither is given.
+        The number of atoms, instead of ``tol``; as many as there are points, or more, climbs the full density. 500 or √n,
+        whichever is more, if neither is given.
     max_size : int
         The most atoms with ``tol``.
     merge : float
         Modes within so many bandwidths of each other are one.
     cluster_all : bool
-        Whether points farther than ``orphan`` bandwidths from every mode are given to the mode they climb to, or labelled −1.
+        Whether points farther than ``orphan`` bandwidths from where any point comes to rest belong to the mode they climb to, or
+        are labelled −1.
     orphan : float
     max_iter : int
         The most steps of a point.
@@ -122,15 +123,18 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
         full = KernelMean.from_samples(X, Gaussian(rule, normalized=True, space="l2"), sample_weight)
         self.compression_: Compression | None = self._compressed(full)
         if self.compression_ is None:
-            self.mean_, self.certificate_ = full, Certificate.of_nothing_lost(full)
+            # a copy: the data are the caller's, and may change
+            self.mean_ = KernelMean(np.array(full.atoms), full.weights, full.kernel)
+            self.certificate_ = Certificate.of_nothing_lost(full)
         else:
             self.mean_, self.certificate_ = self.compression_.mean, self.compression_.certificate
         self.bandwidth_ = _kernel(self.mean_).width
         found = self._climb(X)
-        self.cluster_centers_, mode_of = merge_modes(self.mean_, found.places, merge)
+        self._rests = found.places
+        self.cluster_centers_, self._mode_of = merge_modes(self.mean_, found.places, merge)
         self.ends_ = found.ends
         self.n_iter_ = found.steps
-        self.labels_: Labels = self._without_orphans(X, mode_of[found.owner])
+        self.labels_: Labels = self._without_orphans(X, self._mode_of[found.owner])
         return self
 
     def _compressed(self, full: KernelMean) -> Compression | None:
@@ -139,8 +143,8 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
             raise ValueError(f"give tol or size, not both; got tol={self.tol!r} and size={self.size!r}")
         if self.tol is None:
             usual = min(full.size, max(LEAST_ATOMS, int(np.sqrt(full.size))))
-            size = usual if self.size is None else _validate.whole(self.size, "size", 1, full.size)
-            if size == full.size:
+            size = usual if self.size is None else _validate.whole(self.size, "size", 1)
+            if size >= full.size:
                 return None
             return compress(full, size=size, weights="simplex", rng=rng, progress=self.progress)
         most = min(_validate.whole(self.max_size, "max_size", 1), full.size)
@@ -171,19 +175,19 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
         return found
 
     def predict(self, X: Any) -> Labels:
-        """The cluster of each row of X: of the mode nearest to where it climbs."""
+        """The cluster of each row of X: that of the fitted points that came to rest nearest to where it does."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
         found = self._climb(X)
         frame = _kernel(self.mean_).plain_frame(self.mean_.atoms)
-        closest, _ = nearest(found.places, self.cluster_centers_, frame)
-        return self._without_orphans(X, closest.astype(np.int64)[found.owner])
+        closest, _ = nearest(found.places, self._rests, frame)
+        return self._without_orphans(X, self._mode_of[closest][found.owner])
 
     def _without_orphans(self, X: Any, labels: Labels) -> Labels:
         if self.cluster_all:
             return labels
         frame = _kernel(self.mean_).plain_frame(self.mean_.atoms)
-        _, distance = nearest(X, self.cluster_centers_, frame)
+        _, distance = nearest(X, self._rests, frame)
         return np.where(distance > _validate.positive(self.orphan, "orphan"), -1, labels)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,8 @@ from numpy.typing import NDArray
 from reduset.certificate import Certificate
 
 Array = NDArray[np.float64]
+
+BRIGHT = 2.0  # a float beyond it is no share of white
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,8 @@ class Segmentation:
 
 def pixels(image: Any) -> NDArray[Any]:
     """The image as (h, w, channels), checked."""
+    if np.ma.isMaskedArray(image):
+        raise TypeError("image must not be masked, every pixel has its segment; fill it first: image.filled(0)")
     array = np.asarray(image)
     if array.ndim == 2:
         array = array[:, :, None]
@@ -58,6 +63,12 @@ def pixels(image: Any) -> NDArray[Any]:
         )
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise ValueError("image must be finite, got NaN or infinity; fill these pixels first")
+    if array.dtype.kind == "f" and float(np.abs(array).max()) > BRIGHT:
+        warnings.warn(
+            f"the floats of the image go to {float(np.abs(array).max()):.3g}, so that colour outweighs position; divide them by "
+            "255, or whatever white is, or give a larger spatial",
+            stacklevel=3,
+        )
     return array
 
 

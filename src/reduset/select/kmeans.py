@@ -131,7 +131,8 @@ class _Clusters(Traversal):
         else:  # by weight, and then all alike: rows that carry the mass must not be missed
             ends = np.cumsum(magnitudes)
             order = np.minimum(np.searchsorted(ends, self._rng.random(max(lengths)) * ends[-1], side="right"), n - 1)
-        return [(self._points[order[:length]], np.ones(min(length, len(order)))) for length in lengths]
+        batches = [(self._points[order[:length]], np.ones(min(length, len(order)))) for length in lengths]
+        return [*batches[:-1], (self._points, magnitudes)] if lengths[-1] >= n else batches
 
     def _seed(self, size: int, points: Floats, weights: Array) -> Array:
         """As many places to start from as there are, up to ``size``."""
