@@ -32,8 +32,8 @@ def run() -> str:
     X, Q = cloud(ROWS, rng), cloud(QUERIES, rng)
     searched = table(["fit", "alone", "with search", "ratio", "below", "met"], searches(X, bandwidth.scott(X)))
     return (
-        f"{ROWS:,}×{DIMENSION}, {QUERIES:,} queries, against KernelDensity(rtol={RTOL:g}), whose queries are timed on {TREE_QUERIES} "
-        f"and scaled.\n\n{against_tree(X, Q, 'scott')}\n\n{against_tree(X, Q, 'median')}\n\n"
+        f"{ROWS:,}×{DIMENSION}, {QUERIES:,} queries, against KernelDensity(rtol={RTOL:g}), whose queries are timed on "
+        f"{TREE_QUERIES} and scaled.\n\n{against_tree(X, Q, 'scott')}\n\n{against_tree(X, Q, 'median')}\n\n"
         "The difference at the queries is the root of the mean square over that of the density. A search of 50 bandwidths by "
         f"held-out likelihood, against one fit:\n\n{searched}"
     )
