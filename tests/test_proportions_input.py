@@ -1,5 +1,7 @@
 """Class proportions of hostile and awkward input: classes that cannot be told apart, few atoms, frames, spaces, weights, memory."""
 
+import tracemalloc
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -211,3 +213,41 @@ def test_a_tolerance_takes_a_bounded_number_of_atoms(monkeypatch):
     with pytest.warns(NotReachedWarning, match="tol=1e-06 was not reached with 12 atoms.* Give size for more"):
         model = ClassProportions(Gaussian(0.5), tol=1e-6, ridge=1e-3, random_state=0).fit(X, Y)
     assert len(model.atoms_) == 12
+
+
+def test_bandwidths_in_groups_are_bandwidths_together(monkeypatch):
+    options = {"size": 20, "random_state": 0}
+    together = ClassProportions(**options).fit(X, Y)
+    monkeypatch.setattr("reduset.mixture_search.ENTRIES", 2 * 20**2 + 1)
+    groups = ClassProportions(**options).fit(X, Y)
+    assert groups.search_.bandwidths == together.search_.bandwidths
+    np.testing.assert_allclose(groups.search_.errors, together.search_.errors, atol=1e-6)
+    assert (groups.kernel_, groups.ridge_) == (together.kernel_, together.ridge_)
+    np.testing.assert_allclose(groups.predict_proportions(Q), together.predict_proportions(Q), atol=1e-6)
+
+
+def test_the_memory_of_a_search_does_not_grow_with_its_bandwidths(monkeypatch):
+    size = 300
+    monkeypatch.setattr("reduset.mixture_search.ENTRIES", size**2)
+    rows = np.random.default_rng(0).normal(size=(700, 2))
+    labels = (rows[:, 0] > 0).astype(int)
+    ClassProportions(size=10, random_state=0).fit(rows, labels)  # what is compiled, and what the threads keep, is not counted
+    peaks = []
+    for ladder in ((1.0,), tuple(2.0 ** (j / 8) for j in range(-8, 9))):
+        monkeypatch.setattr("reduset.mixture_search.LADDER", ladder)
+        monkeypatch.setattr("reduset.mixture_search.MOST_LONGER", 0)
+        tracemalloc.start()
+        try:
+            ClassProportions(size=size, random_state=0).fit(rows, labels)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    assert peaks[1] < peaks[0] + 5 * 8 * size**2
+
+
+def test_a_ridge_below_rounding_is_refused_by_name():
+    rows, labels = np.r_[X, X + 0.3, X - 0.2], np.tile(Y, 3)
+    with pytest.raises(
+        ValueError, match=r"ridge must be above what rounding leaves .* got 1e-15 with 200 atoms; give at least 1e-6"
+    ):
+        fitted(rows, labels, kernel=Gaussian(2.0), size=200, ridge=1e-15)

@@ -88,7 +88,7 @@ class ClassProportions(BaseEstimator):
         With a bandwidth of its own that is taken as it is, unless ``bandwidth_search`` is True.
     size : int or "all", default min(500, half the rows)
         The number of atoms that the class means share, at least that of the classes. "all" does not compress: every row is an atom.
-        Memory is about 12·m² numbers, 0.1 GB at m = 1,000; a search by bandwidths takes at most 0.1 GB more.
+        Fitting takes about 15·m² numbers, 0.4 GB for 1,900 atoms, and a search of bandwidths up to 0.15 GB more.
     tol : float, optional
         In place of ``size``: as many atoms as bring the error of the classes' average down to this, at most 2,000.
     space : "rkhs" or "l2", optional
