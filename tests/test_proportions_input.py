@@ -63,6 +63,17 @@ def test_beside_classes_that_are_alike_the_others_are_still_told(norm, solver):
         assert found.fits
 
 
+@NORM
+def test_two_pairs_of_classes_that_are_alike_still_tell_strangers(norm):
+    with pytest.warns(UserWarning, match="classes 0, 1, 2, 3 cannot be told apart"):
+        model = fitted(np.r_[A, A, B + 1, B + 1], np.repeat(np.arange(4), 60), **NORMS[norm])
+    found = model.estimate(np.r_[A[:30], B[:10] + 1])
+    assert are_proportions(found.values)
+    assert found.values[:2].sum() == pytest.approx(0.75, abs=0.05)
+    assert found.fits
+    assert not model.estimate(Q + 50.0).fits
+
+
 @pytest.mark.parametrize("scale", [1e-250, 1e-20, 1.0, 1e20])
 @SOLVER
 def test_means_that_are_mixtures_of_others_have_proportions_at_any_scale(scale, solver):

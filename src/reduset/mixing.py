@@ -76,11 +76,11 @@ class Mixer:
     @cached_property
     def apart(self) -> float:
         """How far a class mean is from all mixtures of the others, on average over the classes that can be told."""
-        known = np.diagonal(self.inverse)[~self.blurred]
-        if not len(known):  # of classes that equal others, those that equal none of some group; or of all, the means' own length
-            known = np.diagonal(self.inverse)[np.diagonal(self.inverse) > 0]
-        if not len(known):
+        squares = np.diagonal(self.inverse)
+        if not squares.any():  # all means are one: what is apart from it is so by about its length
             return float(np.sqrt(max(np.diagonal(self.products).mean(), NOTHING)))
+        # where every class has its like, those that some other class differs from
+        known = squares[squares > BLURRED * squares.max()] if self.blurred.all() else squares[~self.blurred]
         return float(np.mean(1.0 / np.sqrt(known)))
 
     @cached_property
