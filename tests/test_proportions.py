@@ -38,9 +38,9 @@ WAYS = {
     "whitened": {},
     "kernel": {"norm": "kernel"},
     "all": {"norm": "kernel", "size": "all"},
-    "l2": {"norm": "kernel", "space": "l2"},
-    "all l2": {"norm": "kernel", "size": "all", "space": "l2"},
-    "whitened l2": {"space": "l2", "kernel": Laplacian(1.0)},
+    "l2": {"norm": "kernel", "kernel": Gaussian(0.8, space="l2")},
+    "all l2": {"norm": "kernel", "size": "all", "kernel": Gaussian(0.8, space="l2")},
+    "whitened l2": {"kernel": Laplacian(1.0, space="l2")},
     "function": {"kernel": lambda A, B: np.exp(-np.square(A[:, None] - B[None]).sum(axis=2))},
 }
 WAY = pytest.mark.parametrize("way", WAYS)
@@ -167,7 +167,7 @@ def test_uncompressed_it_is_the_definition_by_double_loops(space):
 def test_with_every_row_an_atom_compression_changes_nothing(space):
     X, y = draw([30, 30, 30])
     Q = draw([20, 10, 30], seed=1)[0]
-    options = {"kernel": Gaussian(0.7), "norm": "kernel", "space": space}
+    options = {"kernel": Gaussian(0.7, space=space), "norm": "kernel"}
     small = fitted(X, y, select="kcenter", **options | {"size": 90}).estimate(Q)
     full = fitted(X, y, **options | {"size": "all"}).estimate(Q)
     np.testing.assert_allclose(small.values, full.values, atol=1e-4)
@@ -364,7 +364,7 @@ def test_a_searched_bandwidth_beats_a_bad_one():
 def test_a_tolerance_decides_the_size():
     X, y = draw([200, 200, 200])
     loose, tight = (ClassProportions(Gaussian(1.0), tol=tol, ridge=1e-3, random_state=0).fit(X, y) for tol in (0.2, 0.01))
-    assert 1 <= len(loose.atoms_) < len(tight.atoms_)
+    assert 3 <= len(loose.atoms_) < len(tight.atoms_)
 
 
 # -- posteriors --------------------------------------------------------------------------------------------------------------
@@ -413,7 +413,7 @@ X_, Y_ = draw([20, 20, 20])
         (X_, np.where(np.arange(60) == 3, np.nan, Y_), {}, "no missing labels, got nan in row 3"),
         (X_, Y_ + 0.5, {}, "y must hold classes, got a continuous quantity"),
         (X_[:, 0], Y_, {}, "two dimensions"),
-        (X_, Y_, {"size": 61}, "size must be between 1 and 60, got 61; .*'all' takes every row"),
+        (X_, Y_, {"size": 61}, "size must be between 3 and 60, got 61; .*'all' takes every row"),
         (X_, Y_, {"size": "some"}, "size must be one of 'all'; got 'some'"),
         (X_, Y_, {"tol": 0.1}, "give size or tol, not both"),
         (X_, Y_, {"size": "all"}, "size='all' goes with norm='kernel'"),
@@ -462,7 +462,7 @@ def test_a_class_of_one_row_cannot_be_searched_by_but_is_fitted():
     with pytest.warns(UserWarning, match="class 2 has a single row, so none can be held out"):
         model = ClassProportions(size=10, random_state=0).fit(X, y)
     assert np.isfinite(model.estimate(X).p_value)
-    with pytest.raises(ValueError, match="classifier needs at least two rows of every class"):
+    with pytest.raises(ValueError, match="classifier needs at least two rows of every class, got one of class 2"):
         ClassProportions(classifier=LogisticRegression()).fit(X, y)
 
 

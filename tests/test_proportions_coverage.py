@@ -34,7 +34,7 @@ def repeated(foreign=0.0, seed=0, **options):
 OPTIONS = {
     "whitened": {},
     "kernel": {"norm": "kernel"},
-    "l2": {"norm": "kernel", "space": "l2"},
+    "l2": {"norm": "kernel", "kernel": Gaussian(1.0, space="l2")},
     "all": {"norm": "kernel", "size": "all"},
 }
 OPTION = pytest.mark.parametrize("option", OPTIONS)

@@ -213,7 +213,7 @@ def between(value: Any, name: str, low: float, high: float) -> float:
 
 
 def labelled(y: Any, sample_weight: Any, count: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64], NDArray[np.float64]]:
-    """(count,) labels, the classes (k,) in order, the number of each label's class, and (count,) weights; at least two classes."""
+    """(count,) labels, the classes (k,) in order, the number of each label's class, and (count,) weights, the largest 1."""
     if y is None:
         raise ValueError("y must hold one label a row, got None; class proportions are learnt from labelled rows")
     labels = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
@@ -232,7 +232,10 @@ def labelled(y: Any, sample_weight: Any, count: int) -> tuple[NDArray[Any], NDAr
         raise TypeError(f"y must hold labels of one type that can be sorted: {error}; convert them, y.astype(str)") from error
     if len(classes) < 2:
         raise ValueError(f"y must hold at least two classes, got only one class, {classes[0]!s}; a mixture of one is all of it")
-    mass = np.broadcast_to(1.0, count) if sample_weight is None else weights(sample_weight, count)
+    mass = np.broadcast_to(1.0, count)
+    if sample_weight is not None:
+        mass = weights(sample_weight, count)
+        mass = mass / mass.max()  # so that sums are finite
     empty = np.flatnonzero(np.bincount(codes, mass, len(classes)) == 0)
     if len(empty):
         raise ValueError(

@@ -172,14 +172,18 @@ class Matcher(ABC):
     atoms : (m, d)
     directions : (m, k): a point x enters by its values v(x) = A'k(x)
     mixer : the products of the class means, in the norm chosen
-    plain : the same class means in the norm of the space, which says whether a sample is a mixture at all
     """
 
     kernel: Kernel
     atoms: Floats
     directions: Array
     mixer: Mixer
-    plain: Matcher
+    _plain: Matcher | None = None  # never itself: in a circle, matrices would outlive their use
+
+    @property
+    def plain(self) -> Matcher:
+        """The same class means in the norm of the space, which says whether a sample is a mixture at all."""
+        return self if self._plain is None else self._plain
 
     def values(self, points: Floats) -> Array:
         """(n₀, k) the values of each point."""
@@ -227,11 +231,11 @@ class Seen(Matcher):
         self._rows = basis.rows
         with single_threaded_blas():
             if ridge is not None and basis.within is not None:
-                self._R = cholesky(basis.within + ridge * np.eye(len(atoms)), lower=True, check_finite=False)
+                self._R = _root(basis.within, ridge)
             means = self._coordinates(kappa)
             self.directions = self._back(means)
         self.mixer = Mixer(means.T @ means)
-        self.plain = self if self._R is None else Seen(kernel, atoms, basis, kappa, None)
+        self._plain = None if self._R is None else Seen(kernel, atoms, basis, kappa, None)
 
     def _coordinates(self, kappa: Array) -> Array:
         """(m, columns) products with the atoms' bumps, in the coordinates that are compared."""
@@ -285,6 +289,17 @@ class Seen(Matcher):
         return [KernelMean(self.atoms, column.copy(), self.kernel) for column in weights.T]
 
 
+def _root(within: Array, ridge: float) -> Array:
+    """The Cholesky factor of C + ridge."""
+    try:
+        return np.asarray(cholesky(within + ridge * np.eye(len(within)), lower=True, check_finite=False))
+    except np.linalg.LinAlgError as error:
+        raise ValueError(
+            f"ridge must be above what rounding leaves of a variance, got {ridge:g} with {len(within)} atoms; "
+            "give at least 1e-6, leave ridge out to have it searched for, or take fewer atoms"
+        ) from error
+
+
 class Everything(Matcher):
     """The uncompressed class means: every row is an atom. O(n²), and O(n₀² + n₀·n) a sample."""
 
@@ -304,7 +319,6 @@ class Everything(Matcher):
         product_blocks([kernel], data.points, self.atoms, use)
         products = self.directions.T @ self._values
         self.mixer = Mixer((products + products.T) / 2)
-        self.plain = self
 
     def look(self, points: Floats) -> tuple[Array, Array, float]:
         values = self.values(points)

@@ -2,7 +2,9 @@
 
 Minimise ‖f₀ − Σ πᵢ fᵢ‖² over the simplex, from the k × k products G of the means and b = ⟨fᵢ, f₀⟩ alone. On the simplex only
 differences of means count, so they are centred first: what the means have in common would cost digits. Without the bounds πᵢ ≥ 0
-the answer is linear in b, π̃ = c + D b with D the inverse of the centred G; that is the paper's linear system.
+the answer is linear in b, π̃ = c + D b with D the inverse of the centred G; that is the paper's linear system. Where a mean is a
+mixture of the others to rounding, the difference has no length and is left out of D: no sample says anything about it, equal shares
+are as good as any, and the classes that it is between are named `blurred`, with the interval [0, 1].
 
 * **Interval.** The noise of π̃ is D times that of b: of the rows of f₀, seen in their values v = (f₁(x), …, f_k(x)), and of those of
   the class means, to first order: cov π̃ = D cov(v) D / n₀ + Σ πᵢ² D covᵢ(v) D / nᵢ (the delta method). The interval is
@@ -21,13 +23,16 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
-from scipy.linalg import solve_triangular
+from scipy.linalg import helmert, solve_triangular
 
 from reduset.radial import Array
 from reduset.weigh import project_onto_simplex, weights_from
 
-FLOOR = 1e-12  # of the largest eigenvalue of the centred products: below, two classes cannot be told apart
+FLOOR = 1e-12  # of the means' squared norms together: a difference as short as that is rounding
+NOTHING = 1e-200  # products of unit bumps this small are none: the atoms see no row at all
+BLURRED = 1e-6  # the share of a class in differences without length from which on its own proportion is open
 SOLVERS = ("simplex", "projection")
 
 
@@ -44,25 +49,55 @@ class Mixer:
         return self.products - across[:, None] - across + across.mean()
 
     @cached_property
+    def _spectrum(self) -> tuple[Array, Array, float]:
+        """Squared lengths (k − 1,) of orthogonal differences of means, their coefficients (k, k − 1), and what counts as none."""
+        across = helmert(len(self.products))  # an orthonormal basis of what sums to 0, (k − 1, k)
+        values, vectors = np.linalg.eigh(across @ self._centred @ across.T)
+        return values, across.T @ vectors, FLOOR * max(float(np.trace(self.products)), NOTHING)
+
+    @cached_property
+    def _told(self) -> Array:
+        """The differences that have a length, (k, up to k − 1)."""
+        values, vectors, floor = self._spectrum
+        return np.asarray(vectors[:, values > floor])
+
+    @cached_property
+    def blurred(self) -> NDArray[np.bool_]:
+        """(k,) the classes that some mixture of others equals, so that their own proportions cannot be told."""
+        values, vectors, floor = self._spectrum
+        return np.asarray(np.square(vectors[:, values <= floor]).sum(axis=1) > BLURRED)
+
+    @cached_property
     def inverse(self) -> Array:
         """D: what b moves π̃ by, (k, k); its rows sum to 0."""
-        values, vectors = np.linalg.eigh(self._centred)
-        rest = vectors[:, 1:] if len(values) > 1 else vectors[:, :0]  # the first is along (1, …, 1), which π cannot move in
-        floor = max(float(values[-1]), 1e-300) * FLOOR
-        return np.asarray((rest / np.maximum(values[1:], floor)) @ rest.T)
+        values, _, floor = self._spectrum
+        return np.asarray((self._told / values[values > floor]) @ self._told.T)
+
+    @cached_property
+    def apart(self) -> float:
+        """How far a class mean is from all mixtures of the others, on average over the classes that can be told."""
+        squares = np.diagonal(self.inverse)
+        if not squares.any():  # all means are one: what is apart from it is so by about its length
+            return float(np.sqrt(max(np.diagonal(self.products).mean(), NOTHING)))
+        # where every class has its like, those that some other class differs from
+        known = squares[squares > BLURRED * squares.max()] if self.blurred.all() else squares[~self.blurred]
+        return float(np.mean(1.0 / np.sqrt(known)))
 
     @cached_property
     def _factor(self) -> tuple[Array, float]:
         """The Cholesky factor of the centred products, made regular by a constant that no mixture notices; and the scale."""
-        scale = float(np.trace(self._centred)) / len(self.products) or 1.0
-        regular = self._centred / scale + 1.0
+        values, vectors, floor = self._spectrum
+        values = np.maximum(values, floor)
+        scale = float(values.sum()) / len(self.products)
+        regular = (vectors * (values / scale)) @ vectors.T + 1.0
         regular[np.diag_indices(len(regular))] += FLOOR
         return np.asarray(np.linalg.cholesky(regular), np.float64), scale
 
     def _right_sides(self, b: Array) -> Array:
-        """⟨fᵢ − f̄, f₀ − f̄⟩ for each row of b, (t, k)."""
+        """⟨fᵢ − f̄, f₀ − f̄⟩ for each row of b, (t, k), as far as differences have a length."""
         across = self.products.mean(axis=1)
-        return np.asarray(b - b.mean(axis=-1, keepdims=True) - across + across.mean())
+        right = b - b.mean(axis=-1, keepdims=True) - across + across.mean()
+        return np.asarray((right @ self._told) @ self._told.T)
 
     def unbounded(self, b: Array) -> Array:
         """π̃, the best that sums to 1, for each row of b (t, k)."""
@@ -71,12 +106,12 @@ class Mixer:
     def solve(self, b: Array, solver: str = "simplex") -> Array:
         """π̂ for each row of b (t, k): the best on the simplex, or π̃ projected onto it."""
         found = self.unbounded(b)
-        L, scale = self._factor
         outside = np.flatnonzero((found < 0).any(axis=1))
         for t, right in zip(outside, self._right_sides(b[outside]), strict=True):
             if solver == "projection":
                 found[t] = project_onto_simplex(found[t])
             else:
+                L, scale = self._factor
                 y = solve_triangular(L, right / scale + 1.0, lower=True, check_finite=False)
                 found[t] = weights_from(L, y, "simplex", 1.0)
         return found
@@ -115,6 +150,7 @@ def proportions(mixer: Mixer, noise: Noise, values: Array, solver: str, confiden
     deviation = np.sqrt(np.maximum(np.einsum("ij,jl,il->i", D, spread, D), 0.0))
     reach = stats.norm.ppf(0.5 + confidence / 2) * deviation
     low, high = np.clip(loose - reach, 0.0, 1.0), np.clip(loose + reach, 0.0, 1.0)
+    low, high = np.where(mixer.blurred, 0.0, low), np.where(mixer.blurred, 1.0, high)
     return pi, np.stack([np.minimum(low, pi), np.maximum(high, pi)], axis=1)
 
 
@@ -140,6 +176,5 @@ def fit(mixer: Mixer, noise: Noise, values: Array, energy: float, pi: Array) -> 
     rank = max(float(across.mean()) ** 2 / square, 1.0)
     beyond = mixer.square(mixer.unbounded(b[None])[0], b, energy)  # from mixtures with negative shares too: its law is known
     p_value = float(stats.chi2.sf(rank * beyond / expected, rank))
-    apart = float(np.mean(1.0 / np.sqrt(np.diagonal(D))))
-    foreign = min(float(np.sqrt(max(beyond - expected, 0.0))) / apart, 1.0)
+    foreign = min(float(np.sqrt(max(beyond - expected, 0.0))) / mixer.apart, 1.0)
     return Fit(float(np.sqrt(mixer.square(pi, b, energy))), float(np.sqrt(expected)), p_value, foreign)

@@ -6,12 +6,16 @@ are drawn from the rows held out, and every pair is judged by the same ones (Cru
 The atoms do not depend on the bandwidth, so they are selected once, and the distances to them serve all bandwidths (`sweeps`). A
 point enters a mixture by its k values, so a mixture costs an average of them and no kernel evaluation. The rows held out are added
 to the means in the same pass, so the means of all rows cost no pass of their own: O(n·m·d) in all, and O(n·m) a bandwidth.
+
+Memory: four (m, m) matrices a bandwidth, and three for the best so far. Above m = 680 the bandwidths go in groups, as many as make
+2²² entries of one kind (one from m = 1,450 on), each with a pass of its own: 0.13 GB beside what a single bandwidth takes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial, reduce
 
 import numpy as np
 
@@ -24,6 +28,7 @@ LADDER = tuple(2.0 ** (j / 2) for j in range(-6, 3))  # times the kernel's own b
 LONGER, MOST_LONGER = 4, 2  # rungs added where the best is at the end, and how often
 RIDGES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 HELD_OUT = 8192
+ENTRIES = 2**22  # of the matrices of a group of bandwidths, 32 MiB a kind
 MIXTURES, MIXTURE_ROWS = 120, 500
 CONCENTRATIONS = (0.2, 1.0, 3.0)
 
@@ -80,10 +85,20 @@ def _error(mixer: Mixer, values: Array, counts: Array, truth: Array, solver: str
 
 @dataclass(frozen=True)
 class _Tried:
-    """The errors of some bandwidths, (b, r), and what it takes to make the best of them on all rows."""
+    """The errors of some bandwidths, (b, r), the ridge of the best, and what makes the best on all rows; it holds no others."""
 
     errors: Array
-    finish: Callable[[int, int], Matcher]
+    ridge: int
+    finish: Callable[[], Matcher]
+
+    @property
+    def least(self) -> float:
+        return float(self.errors.min())
+
+
+def _best(errors: Array) -> tuple[int, int]:
+    s, r = np.unravel_index(int(np.argmin(errors)), errors.shape)
+    return int(s), int(r)
 
 
 def _try_seen(
@@ -97,9 +112,10 @@ def _try_seen(
     directions: list[Array] = []
     for kernel, K, seen in zip(kernels, gram, first, strict=True):
         basis = Basis.of(K, seen.within, seen.rows)
-        matchers = [Seen(kernel, atoms, basis, seen.kappa, ridge) for ridge in ridges]
-        mixers.append([matcher.mixer for matcher in matchers])
-        directions.append(np.hstack([matcher.directions for matcher in matchers]))
+        matchers = (Seen(kernel, atoms, basis, seen.kappa, ridge) for ridge in ridges)  # one at a time: each has a factor
+        ready = [(matcher.mixer, matcher.directions) for matcher in matchers]
+        mixers.append([mixer for mixer, _ in ready])
+        directions.append(np.hstack([columns for _, columns in ready]))
     observer = Observer(held, len(kernels), len(atoms), whitened)
     values = [np.empty((len(held.codes), w.shape[1])) for w in directions]
 
@@ -110,14 +126,15 @@ def _try_seen(
     product_blocks(kernels, held.points, atoms, use)
     second = observer.result()
     k = held.classes
-    errors = [[_error(mixers[s][r], values[s][:, r * k : (r + 1) * k], *drawn, solver) for r in range(len(ridges))]
-              for s in range(len(kernels))]  # fmt: skip
+    errors = np.array([[_error(mixers[s][r], values[s][:, r * k : (r + 1) * k], *drawn, solver) for r in range(len(ridges))]
+                       for s in range(len(kernels))])  # fmt: skip
+    s, r = _best(errors)
+    return _Tried(errors, r, partial(_finished, kernels[s], atoms, gram[s], first[s], second[s], ridges[r]))
 
-    def finish(s: int, r: int) -> Matcher:
-        both: Moments = first[s].with_(second[s])
-        return Seen(kernels[s], atoms, Basis.of(gram[s], both.within, both.rows), both.kappa, ridges[r])
 
-    return _Tried(np.array(errors), finish)
+def _finished(kernel: Kernel, atoms: Array, gram: Array, first: Moments, second: Moments, ridge: float | None) -> Matcher:
+    both = first.with_(second)
+    return Seen(kernel, atoms, Basis.of(gram, both.within, both.rows), both.kappa, ridge)
 
 
 def _try_everything(
@@ -131,7 +148,14 @@ def _try_everything(
     for values, inside in zip(seen, own, strict=True):
         products = weights[0].T @ inside
         errors.append([_error(Mixer((products + products.T) / 2), values, *drawn, solver)])
-    return _Tried(np.array(errors), lambda s, r: Everything(kernels[s], data, report))
+    best = kernels[_best(np.array(errors))[0]]
+    return _Tried(np.array(errors), 0, lambda: Everything(best, data, report))
+
+
+def _together(first: _Tried, second: _Tried) -> _Tried:
+    """Both, the second's bandwidths after the first's."""
+    best = second if second.least < first.least else first
+    return replace(best, errors=np.concatenate([first.errors, second.errors]))
 
 
 def search(
@@ -150,29 +174,23 @@ def search(
     def attempt(kernels: Sequence[Kernel]) -> _Tried:
         if atoms is None:
             return _try_everything(*parts, kernels, data, drawn, solver, report)
-        return _try_seen(*parts, kernels, atoms, ridges, drawn, solver, report)
+        group = max(1, ENTRIES // len(atoms) ** 2)
+        some = (kernels[a : a + group] for a in range(0, len(kernels), group))
+        return reduce(_together, (_try_seen(*parts, part, atoms, ridges, drawn, solver, report) for part in some))
 
     if not bandwidths or not isinstance(kernel, RadialKernel):
         tried = attempt([kernel])
-        r = int(np.argmin(tried.errors[0]))
         width = kernel.width if isinstance(kernel, RadialKernel) else float("nan")
-        return tried.finish(0, r), ridges[r], Search((width,), ridges, tried.errors)
+        return tried.finish(), ridges[tried.ridge], Search((width,), ridges, tried.errors)
     factors = np.array(LADDER)
-    kernels = [replace(kernel, bandwidth=float(kernel.width * factor)) for factor in factors]
-    tried = attempt(kernels)
-    errors, best = tried.errors, np.unravel_index(int(np.argmin(tried.errors)), tried.errors.shape)
-    winner, ridge = (tried, int(best[0])), int(best[1])
+    tried = attempt([replace(kernel, bandwidth=float(kernel.width * factor)) for factor in factors])
     for _ in range(MOST_LONGER):
-        s = int(np.argmin(errors.min(axis=1)))
+        s = int(np.argmin(tried.errors.min(axis=1)))
         if 0 < s < len(factors) - 1:
             break
         step = 2.0 ** (np.arange(1, LONGER + 1) / 2)
         more = factors[-1] * step if s else factors[0] / step[::-1]
-        tried = attempt([replace(kernel, bandwidth=float(kernel.width * factor)) for factor in more])
-        if tried.errors.min() < errors.min():
-            best = np.unravel_index(int(np.argmin(tried.errors)), tried.errors.shape)
-            winner, ridge = (tried, int(best[0])), int(best[1])
+        others = attempt([replace(kernel, bandwidth=float(kernel.width * factor)) for factor in more])
         factors = np.concatenate([factors, more] if s else [more, factors])
-        errors = np.concatenate([errors, tried.errors] if s else [tried.errors, errors])
-    matcher = winner[0].finish(winner[1], ridge)
-    return matcher, ridges[ridge], Search(tuple(float(kernel.width * f) for f in factors), ridges, errors)
+        tried = _together(tried, others) if s else _together(others, tried)
+    return tried.finish(), ridges[tried.ridge], Search(tuple(float(kernel.width * f) for f in factors), ridges, tried.errors)

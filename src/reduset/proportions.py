@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import StratifiedKFold
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from reduset import _validate, mixing
 from reduset._engine.profile import Floats
 from reduset._progress import Progress
-from reduset.compression import compress
+from reduset.compression import NotReachedWarning, compress
 from reduset.matching import Basis, Everything, Labelled, Matcher, Seen, grams, moments
 from reduset.mean import KernelMean, as_kernel
 from reduset.mixing import SOLVERS
@@ -29,7 +30,7 @@ from reduset.mixture_search import RIDGES, Search, search
 from reduset.radial import Array, Kernel, RadialKernel
 from reduset.select import as_selector
 
-MOST_ATOMS = 500
+MOST_ATOMS, MOST_BY_TOL = 500, 2000
 FALLBACK_RIDGE = 1e-3
 FOLDS = 5
 DOUBT, FOREIGN = 0.01, 0.05
@@ -86,11 +87,12 @@ class ClassProportions(BaseEstimator):
     kernel : Kernel or callable, default a Gaussian whose bandwidth is searched for
         With a bandwidth of its own that is taken as it is, unless ``bandwidth_search`` is True.
     size : int or "all", default min(500, half the rows)
-        The number of atoms that the class means share. "all" does not compress: every row is an atom.
+        The number of atoms that the class means share, at least that of the classes. "all" does not compress: every row is an atom.
+        Fitting takes about 15·m² numbers, 0.4 GB for 1,900 atoms, and a search of bandwidths up to 0.15 GB more.
     tol : float, optional
-        In place of ``size``: as many atoms as bring the error of the classes' average down to this.
-    space : "rkhs" or "l2"
-        Whose distance is minimised: that of kernel means, or the L2 distance of density estimates.
+        In place of ``size``: as many atoms as bring the error of the classes' average down to this, at most 2,000.
+    space : "rkhs" or "l2", optional
+        Whose distance is minimised: that of kernel means, or the L2 distance of density estimates. Default: the kernel's own.
     norm : "whitened" or "kernel"
         "kernel" is the norm of the space, as in the paper. "whitened" measures distance against the scatter within classes, which
         tells them apart much better.
@@ -101,7 +103,8 @@ class ClassProportions(BaseEstimator):
     solver : "simplex" or "projection"
         The quadratic program, or the paper's linear system projected onto the simplex.
     classifier : scikit-learn classifier with predict_proba, optional
-        Match its posterior probabilities, cross-validated on the training rows, in place of the rows themselves.
+        Match its posterior probabilities, cross-validated on the training rows, in place of the rows themselves. Where X is a data
+        frame it gets data frames.
     select : selector or its name
         How the atoms are chosen.
     progress : bool, or a function of (stage, done, total)
@@ -117,6 +120,7 @@ class ClassProportions(BaseEstimator):
     search_ : what was tried, as `bandwidths` (b,), `ridges` (r,) and `errors` (b, r); None without a search
     classifier_ : the classifier fitted to all rows, None without
     n_features_in_ : int
+    feature_names_in_ : (d,) names of the columns, where X is a data frame whose columns are named by strings
 
     Examples
     --------
@@ -135,7 +139,7 @@ class ClassProportions(BaseEstimator):
         kernel: Any = None,
         size: int | str | None = None,
         tol: float | None = None,
-        space: str = "rkhs",
+        space: str | None = None,
         norm: str = "whitened",
         ridge: float | None = None,
         bandwidth_search: bool | None = None,
@@ -170,25 +174,45 @@ class ClassProportions(BaseEstimator):
         self._check_options()
         points = _validate.points(X)
         labels, classes, codes, weights = _validate.labelled(y, sample_weight, len(points))
+        if self.size is not None and self.size != "all":
+            rule = f"at least one for each of the {len(classes)} classes and at most one a row; 'all' takes every row"
+            _validate.whole(self.size, "size", len(classes), len(points), rule)
+        validate_data(self, X if hasattr(X, "columns") else points, skip_check_array=True)
         rng = _validate.generator(self.random_state, "random_state")
         shown = Progress(self.progress)
         present = weights > 0
+        table, given = self._table(X, points), None if sample_weight is None else _validate.weights(sample_weight, len(points))
         if not present.all():
             points, labels, codes, weights = points[present], labels[present], codes[present], weights[present]
-        self.n_features_in_ = int(points.shape[1])
+            table, given = _safe_indexing(table, np.flatnonzero(present)), None if given is None else given[present]
         self.classes_ = classes
         try:
             self.classifier_ = None
             if self.classifier is not None:
-                weighed = None if sample_weight is None else weights
-                points = self._posteriors(points, labels, weighed, rng, shown)
+                points = self._posteriors(table, labels, given, rng, shown)
+            elif self.size == "all":
+                points = points.copy()  # they are kept, and X is the user's
             self._fit(Labelled(points, codes, weights, len(classes)), rng, shown)
         finally:
             shown.close()
+        blurred = self._matcher.mixer.blurred
+        if blurred.any():
+            warnings.warn(
+                f"classes {', '.join(map(str, classes[blurred]))} cannot be told apart: each is a mixture of the others, as far as "
+                "the kernel and the atoms see. Their shares are arbitrary and their intervals 0 to 1; merge them, or give more "
+                "atoms, another bandwidth or other columns",
+                UserWarning,
+                stacklevel=2,
+            )
         return self
 
+    def _table(self, X: Any, points: Floats) -> Any:
+        """What a classifier is given: the data frame, where columns have names."""
+        return X if hasattr(self, "feature_names_in_") and hasattr(X, "columns") else points
+
     def _check_options(self) -> None:
-        _validate.one_of(self.space, "space", ("rkhs", "l2"))
+        if self.space is not None:
+            _validate.one_of(self.space, "space", ("rkhs", "l2"))
         _validate.one_of(self.norm, "norm", ("whitened", "kernel"))
         _validate.one_of(self.solver, "solver", SOLVERS)
         if isinstance(self.size, str):
@@ -210,12 +234,21 @@ class ClassProportions(BaseEstimator):
                 f"classifier must have predict_proba, {self.classifier!r} has none; use CalibratedClassifierCV around it"
             )
 
-    def _fit(self, data: Labelled, rng: np.random.Generator, shown: Progress) -> None:
+    def _kernel(self) -> Kernel:
         kernel = as_kernel(self.kernel)
-        if isinstance(kernel, RadialKernel) and self.space != kernel.space:
-            kernel = replace(kernel, space=self.space)
-        elif self.space != kernel.space:
+        if self.space is None or self.space == kernel.space:
+            return kernel
+        if not isinstance(kernel, RadialKernel):
             raise TypeError(f"space={self.space!r} needs a Gaussian, Laplacian or Student, got {kernel!r}")
+        if self.kernel is not None:
+            raise ValueError(
+                f"space={self.space!r} contradicts the kernel {kernel!r}, whose space is {kernel.space!r}; "
+                f"give {type(kernel).__name__}(..., space={self.space!r}), or leave space out"
+            )
+        return replace(kernel, space=self.space)
+
+    def _fit(self, data: Labelled, rng: np.random.Generator, shown: Progress) -> None:
+        kernel = self._kernel()
         widths = self.kernel is None if self.bandwidth_search is None else bool(self.bandwidth_search)
         if widths and not isinstance(kernel, RadialKernel):
             raise TypeError(f"bandwidth_search needs a Gaussian, Laplacian or Student, got {kernel!r}; leave it out")
@@ -250,41 +283,58 @@ class ClassProportions(BaseEstimator):
         self.means_ = self._matcher.means()
 
     def _choose_atoms(self, average: KernelMean, rng: np.random.Generator, shown: Progress) -> Array:
+        n, classes = average.size, len(self.classes_)
         if self.tol is not None:
-            small = compress(average, tol=self.tol, select=self.select, rng=rng, progress=self.progress)
-            return np.asarray(small.mean.atoms, np.float64)
-        n = average.size
-        size = max(1, min(MOST_ATOMS, n // 2)) if self.size is None else _validate.whole(
-            self.size, "size", 1, n, "it is a number of the training rows; 'all' takes every row"
-        )  # fmt: skip
-        selector = as_selector(self.select)
-        return selector.select(average, size, rng, shown.stage("selecting")).atoms
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", NotReachedWarning)
+                small = compress(
+                    average, tol=self.tol, max_size=min(n, MOST_BY_TOL), select=self.select, rng=rng, progress=self.progress
+                )
+            if not small.reached:
+                warnings.warn(
+                    f"tol={self.tol:g} was not reached with {small.size:,} atoms: the error is "
+                    f"{small.certificate.relative_error:.2g}. Give size for more atoms, a larger tol or a wider bandwidth",
+                    NotReachedWarning,
+                    stacklevel=4,
+                )
+            if small.size >= classes:
+                return np.asarray(small.mean.atoms, np.float64)
+        usual = classes if self.tol is not None else max(classes, min(MOST_ATOMS, n // 2))
+        size = min(n, usual if self.size is None else int(self.size))
+        return as_selector(self.select).select(average, size, rng, shown.stage("selecting")).atoms
 
     def _posteriors(
-        self, points: Floats, labels: NDArray[Any], weights: Array | None, rng: np.random.Generator, shown: Progress
+        self, table: Any, labels: NDArray[Any], weights: Array | None, rng: np.random.Generator, shown: Progress
     ) -> Array:
         """Posterior probabilities of each training row by a classifier that has not seen it; and the classifier fitted to all."""
-        fewest = int(np.unique(labels, return_counts=True)[1].min())
+        counts = np.unique(labels, return_counts=True)[1]
+        fewest = int(counts.min())
         if fewest < 2:
-            raise ValueError(f"classifier needs at least two rows of every class, got one of {fewest}; leave it out or add rows")
+            raise ValueError(
+                f"classifier needs at least two rows of every class, got one of class {self.classes_[np.argmin(counts)]!s}; "
+                "leave classifier out or add rows"
+            )
 
         def fitted(rows: NDArray[np.int64]) -> Any:
             weighed = {} if weights is None else {"sample_weight": weights[rows]}
-            return clone(self.classifier).fit(points[rows], labels[rows], **weighed)
+            return clone(self.classifier).fit(_safe_indexing(table, rows), labels[rows], **weighed)
 
         folds = StratifiedKFold(min(FOLDS, fewest), shuffle=True, random_state=int(rng.integers(2**31)))
         out = np.empty((len(labels), len(self.classes_)))
         report = shown.stage("classifying")
-        for done, (rest, some) in enumerate(folds.split(points, labels)):
+        for done, (rest, some) in enumerate(folds.split(labels, labels)):
             report(done, folds.n_splits)
-            out[some] = fitted(rest).predict_proba(points[some])
+            out[some] = fitted(rest).predict_proba(_safe_indexing(table, some))
         self.classifier_ = fitted(np.arange(len(labels)))
         return out
 
     def _represent(self, X: Any) -> Floats:
         check_is_fitted(self)
         points = _validate.points(X, "X", self.n_features_in_)
-        return points if self.classifier_ is None else np.asarray(self.classifier_.predict_proba(points), np.float64)
+        validate_data(self, X if hasattr(X, "columns") else points, reset=False, skip_check_array=True)
+        if self.classifier_ is None:
+            return points
+        return np.asarray(self.classifier_.predict_proba(self._table(X, points)), np.float64)
 
     def predict_proportions(self, X: Any) -> Array:
         """The proportions of the classes in a sample.
