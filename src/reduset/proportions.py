@@ -240,11 +240,6 @@ class ClassProportions(BaseEstimator):
             return kernel
         if not isinstance(kernel, RadialKernel):
             raise TypeError(f"space={self.space!r} needs a Gaussian, Laplacian or Student, got {kernel!r}")
-        if self.kernel is not None:
-            raise ValueError(
-                f"space={self.space!r} contradicts the kernel {kernel!r}, whose space is {kernel.space!r}; "
-                f"give {type(kernel).__name__}(..., space={self.space!r}), or leave space out"
-            )
         return replace(kernel, space=self.space)
 
     def _fit(self, data: Labelled, rng: np.random.Generator, shown: Progress) -> None:
