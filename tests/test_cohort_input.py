@@ -72,6 +72,39 @@ def test_the_bags_are_read_and_not_changed():
         np.testing.assert_array_equal(one, other)
 
 
+def frames(*orders):
+    """The bags as frames, the first ones with their columns in these orders."""
+    named = [pd.DataFrame(bag, columns=["a", "b"]) for bag in bags()]
+    return [frame[list(order)] for frame, order in zip(named, [*orders, *["ab"] * len(named)], strict=False)]
+
+
+def test_columns_in_another_order_are_refused_and_not_mixed_up():
+    with pytest.raises(ValueError, match=r"bags\[1\] must have the columns \['b', 'a'\] like bags\[0\], got .*; take them"):
+        fitted(frames("ba"))
+    with pytest.raises(ValueError, match=r"bags\['v'\] must have the columns .*rename or select"):
+        fitted({"u": frames()[0], "v": frames()[1].rename(columns={"a": "c"})})
+    cohort = fitted(frames())
+    assert cohort.feature_names_in_.tolist() == ["a", "b"]
+    np.testing.assert_array_equal(cohort.transform(frames()), cohort.transform(bags()))
+    with pytest.raises(ValueError, match=r"bags\[0\] must have the columns \['a', 'b'\] like the bags that were fitted"):
+        cohort.transform(frames("ba"))
+    with pytest.raises(ValueError, match=r"bags must have the columns .* like the bags that were fitted"):
+        cohort.transform(TABLE, sample="patient")
+    assert not hasattr(cohort.fit(bags()), "feature_names_in_")
+
+
+def test_labels_may_come_as_a_tuple_and_a_tuple_may_name_a_column():
+    labels = tuple(TABLE["patient"])
+    assert fitted(TABLE[["x", "y"]], sample=labels).names_ == list("eadbc")
+    deep = TABLE.set_axis([("at", "x"), ("who", "patient"), ("at", "y")], axis=1)
+    assert fitted(deep, sample=("who", "patient")).names_ == list("eadbc")
+    with pytest.raises(ValueError, match=r"^sample must hold a label for each of the 300 rows, got shape \(299,\)$"):
+        fitted(TABLE[["x", "y"]], sample=labels[1:])
+    wide = pd.DataFrame(np.ones((4, 500)))
+    with pytest.raises(ValueError, match=r"one of the columns \[0, 1, .*, 11, …\]$"):
+        fitted(wide, sample="patient")
+
+
 def with_bag(bag):
     return [*bags()[:2], bag, *bags()[3:]]
 
@@ -162,6 +195,15 @@ def test_a_plot_shows_each_bag_with_its_label_in_the_colour_of_its_group():
     np.testing.assert_allclose(ax.collections[-1].get_offsets(), cohort.embedding_)
     with pytest.raises(ValueError, match="labels must have one entry for each of the 5 bags, got 1"):
         cohort.plot(labels=["a"])
+    mpl.pyplot.close("all")
+
+
+def test_bags_without_a_group_are_drawn_too_and_labels_may_be_left_out():
+    cohort = fitted(NAMED)
+    ax = cohort.plot(labels=False, groups=["u", None, float("nan"), "u", pd.NA])
+    assert not ax.texts
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["u", "no group"]
+    np.testing.assert_allclose(ax.collections[1].get_offsets(), cohort.embedding_[[1, 2, 4]])
     mpl.pyplot.close("all")
 
 

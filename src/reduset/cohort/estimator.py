@@ -69,6 +69,7 @@ class CohortMap(TransformerMixin, BaseEstimator):
     names_ : list, of the bags: positions in the list, keys, or labels in the order in which they appear
     kernel_ : Kernel, with its bandwidth a number
     n_features_in_ : int
+    feature_names_in_ : (d,) array, the columns of the frames, where bags are frames whose columns have texts as names
 
     Examples
     --------
@@ -151,7 +152,7 @@ class CohortMap(TransformerMixin, BaseEstimator):
         request = self._request()
         layout = _validate.one_of(self.layout, "layout", LAYOUTS)
         neighbours = _validate.whole(self.n_neighbors, "n_neighbors", 1)
-        names, checked = _validate.bags(bags, sample, fewest=2)
+        names, checked, columns = _validate.bags(bags, sample, fewest=2)
         most = len(checked) - 1
         components = _validate.whole(
             self.n_components, "n_components", 1, most, f"{len(checked)} bags lie in at most {most} dimensions"
@@ -164,6 +165,11 @@ class CohortMap(TransformerMixin, BaseEstimator):
         finally:
             shown.close()
         self._comparison = comparison
+        self._columns = columns
+        if columns is not None and all(isinstance(column, str) for column in columns):
+            self.feature_names_in_ = np.array(columns, dtype=object)
+        elif hasattr(self, "feature_names_in_"):  # of an earlier fit
+            del self.feature_names_in_
         self.names_ = names
         self.n_features_in_ = int(checked[0].shape[1])
         self.kernel_ = comparison.kernel
@@ -184,7 +190,7 @@ class CohortMap(TransformerMixin, BaseEstimator):
     def distances_to_fitted(self, bags: Any, *, sample: Any = None) -> tuple[Array, Array]:
         """The distances of later bags to the fitted ones, and their errors, (M, N) each."""
         check_is_fitted(self, "embedding_")
-        _, checked = _validate.bags(bags, sample, dimension=self.n_features_in_)
+        _, checked, _ = _validate.bags(bags, sample, dimension=self.n_features_in_, columns=self._columns)
         rng = _validate.generator(self.random_state, "random_state")
         shown = Progress(self.progress)
         try:
@@ -198,15 +204,16 @@ class CohortMap(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         ax : matplotlib axes, optional; new ones by default
-        labels : list of N texts to write beside the places, or True for the names of the bags
-        groups : list of N, one colour for each value
+        labels : list of N texts to write beside the places, True for the names of the bags, False or None for none
+        groups : list of N, one colour for each value; bags whose group is missing (None, NaN) are grey
 
         Returns
         -------
         the axes
         """
         check_is_fitted(self, "embedding_")
-        return scatter(np.asarray(self.embedding_), ax, self.names_ if labels is True else labels, groups)
+        labels = self.names_ if labels is True else None if labels is False else labels
+        return scatter(np.asarray(self.embedding_), ax, labels, groups)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
