@@ -46,7 +46,8 @@ class CohortMap(TransformerMixin, BaseEstimator):
         The fewest atoms for which ‖f − f_m‖ / ‖f‖ of each bag is certified to be at most this.
     size : int
         That many atoms. Where neither is given: for "mmd" as many as make the distances certain to 1 %,
-        ‖errors_‖ ≤ 0.01 ‖distances_‖ in the Frobenius norm (with own atoms, tol 0.02); for "kl" 400.
+        ‖errors_‖ ≤ 0.01 ‖distances_‖ in the Frobenius norm (with own atoms, tol 0.02); for "kl" 400. Of bags that hardly differ,
+        distances below 0.01 of the bags' norms count as that large; a warning says so.
     atoms : "shared", "own" or "all"
         The same atoms for all bags; each bag its own, as in the paper; or no compression.
     select : selector or its name
@@ -184,17 +185,25 @@ class CohortMap(TransformerMixin, BaseEstimator):
 
     def transform(self, bags: Any, *, sample: Any = None) -> Array:
         """Places for later bags, (M, n_components); the map stays as it is."""
-        distances, _ = self.distances_to_fitted(bags, sample=sample)
+        distances, _ = self._to_fitted(bags, sample, stacklevel=6)  # scikit-learn wraps transform in one more call
         return self._layout.place(distances)
 
     def distances_to_fitted(self, bags: Any, *, sample: Any = None) -> tuple[Array, Array]:
-        """The distances of later bags to the fitted ones, and their errors, (M, N) each."""
+        """The distances of later bags to the fitted ones, and their errors, (M, N) each.
+
+        A bag that the atoms do not see well enough is compared in full, with a warning that names it: one whose measured error is
+        above ``tol``; where none was given, above 0.02 and 1.5 times that of the worst bag fitted. The error of its distance, for
+        "mmd", is then what the fitted bag lost, on either side.
+        """
+        return self._to_fitted(bags, sample, stacklevel=5)
+
+    def _to_fitted(self, bags: Any, sample: Any, stacklevel: int) -> tuple[Array, Array]:
         check_is_fitted(self, "embedding_")
-        _, checked, _ = _validate.bags(bags, sample, dimension=self.n_features_in_, columns=self._columns)
+        names, checked, _ = _validate.bags(bags, sample, dimension=self.n_features_in_, columns=self._columns)
         rng = _validate.generator(self.random_state, "random_state")
         shown = Progress(self.progress)
         try:
-            return self._comparison.to_fitted(checked, rng, shown)
+            return self._comparison.to_fitted(checked, names, rng, shown, stacklevel)
         finally:
             shown.close()
 
