@@ -262,7 +262,7 @@ def test_a_later_bag_that_the_atoms_do_not_see_is_compared_in_full(shift, option
     bags = cohort()
     far = bags[0] * 3 + shift  # wider too, which own atoms of the same number do not cover
     fitted = CohortMap(kernel=Gaussian(0.8), layout="mds", random_state=0, **options).fit(bags)
-    with pytest.warns(NotReachedWarning, match=r"1 of the later bags \('far'\) lose more than") as caught:
+    with pytest.warns(NotReachedWarning, match=r"1 of the later bags \('far'\) lose too much") as caught:
         D, errors = fitted.distances_to_fitted({"near": bags[1], "far": far})
     assert caught[0].filename == __file__
     truth = distances(full_means([bags[1], far], Gaussian(0.8)), full_means(bags, Gaussian(0.8)))

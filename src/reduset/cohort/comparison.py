@@ -7,7 +7,8 @@ What the estimator holds between fit and transform; three ways by name.
 "all"     no compression: the oracle for both
 
 The atoms were chosen without later bags, and may not see one of these at all. One whose measured error is above `limit` is compared
-in full, with |D − D₀| ≤ e_g, e_g of the fitted bag; O(n²) for its own norm.
+in full, with |D − D₀| ≤ e_g, e_g of the fitted bag; O(n²) for its own norm. So is, for "kl", one with points that its
+compression does not see (`overlooked`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy as np
 from reduset._engine.profile import Floats
 from reduset._progress import Progress
 from reduset.cohort.distances import between
-from reduset.cohort.divergences import estimate
+from reduset.cohort.divergences import estimate, overlooked
 from reduset.cohort.goals import AllDistances, EachBag, Goal
 from reduset.cohort.shared import SharedAtoms, pool, share
 from reduset.compression import Compression, NotReachedWarning, compress
@@ -32,6 +33,7 @@ from reduset.select import Selector
 WAYS = ("shared", "own", "all")
 DISTANCE_TOL, OWN_TOL = 0.01, 0.02  # where neither tol nor size is given
 LATER_TOL, LATER_FACTOR = 0.02, 1.5  # later bags may lose that much, or that many times what the worst of the fitted ones does
+LATER_OVERLOOKED = 0.05  # nats of a divergence, or that many times what the worst of the fitted ones overlooks
 ROUNDING = 1e-9
 
 
@@ -87,6 +89,7 @@ class Comparison:
         self._warn_of(names)
         self.means = full if self.compressions is None else [each.mean for each in self.compressions]
         self._lost = None if self.compressions is None else losses(self.compressions)
+        self._overlooks = max(self._overlooked(full, self.compressions or []), default=0.0)
         self.distances, self.errors = self._between(self.means, self._lost, None, draws_rng, progress)
         self._warn_of_small_distances()
 
@@ -183,6 +186,8 @@ class Comparison:
             return self._between(full, None, self.means, np.random.default_rng(seed), progress)
         errors = np.array([each.certificate.relative_error for each in found])
         unseen = errors > self.limit * (1 + ROUNDING)
+        if self._request.distance == "kl":
+            unseen |= np.array(self._overlooked(full, found)) > max(LATER_OVERLOOKED, LATER_FACTOR * self._overlooks)
         if unseen.any():
             far = [name for name, one in zip(names, unseen, strict=True) if one]
             self._warn_of_later(far, float(errors.max()), stacklevel)
@@ -194,6 +199,12 @@ class Comparison:
                 rng = np.random.default_rng(seed)  # for a bag the same whichever others it came with
                 apart[mine], certain[mine] = self._between(means, lost, self.means, rng, progress)
         return apart, certain
+
+    def _overlooked(self, full: list[KernelMean], found: list[Compression]) -> list[float]:
+        """By how much the divergence of each bag from its compression shows that points are not seen; none for distances."""
+        if self._request.distance != "kl" or not found:
+            return []
+        return [overlooked(mean, small.mean) for mean, small in zip(full, found, strict=True)]
 
     def _others(self, full: list[KernelMean], seed: int, progress: Progress) -> list[Compression] | None:
         """Later bags, made small in the same way; each with the same chance numbers."""
@@ -208,7 +219,7 @@ class Comparison:
 
     def _warn_of_later(self, names: list[object], worst: float, stacklevel: int) -> None:
         warnings.warn(
-            f"{len(names)} of the later bags ({_listed(names)}) lose more than {self.limit:.2g} of their norm, up to {worst:.2g}, "
+            f"{len(names)} of the later bags ({_listed(names)}) lose too much on these atoms, up to {worst:.2g} of their norm, "
             "and are compared in full, which takes longer. Fit again with such bags among the others, or with more atoms",
             NotReachedWarning,
             stacklevel=stacklevel,

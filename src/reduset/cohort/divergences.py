@@ -131,6 +131,18 @@ def _averages(
     return average, square
 
 
+def overlooked(full: KernelMean, small: KernelMean) -> float:
+    """What points that ``small`` does not see add to KL(full‖small), about and at least; O(n·m).
+
+    At its own points the full density is at least that of the one bump there. A few points far from all the atoms hardly change the
+    norm of a mean, but a divergence is an average of logarithms, and these may be as large as they like.
+    """
+    if not isinstance(full.kernel, RadialKernel):
+        raise TypeError(f"{full.kernel!r} is no density")
+    alone = np.log(full.weights) + full.kernel.density_log_peak(full.dimension)
+    return float(full.weights @ np.maximum(alone - small.log_density(full.atoms), 0.0))
+
+
 def log_densities(means: Sequence[KernelMean], Q: Array) -> Array:
     """The logarithm of every density at the rows of Q, (q, N): kernel values once where all are on the same atoms."""
     first = means[0]

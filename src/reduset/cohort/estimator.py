@@ -192,8 +192,9 @@ class CohortMap(TransformerMixin, BaseEstimator):
         """The distances of later bags to the fitted ones, and their errors, (M, N) each.
 
         A bag that the atoms do not see well enough is compared in full, with a warning that names it: one whose measured error is
-        above ``tol``; where none was given, above 0.02 and 1.5 times that of the worst bag fitted. The error of its distance, for
-        "mmd", is then what the fitted bag lost, on either side.
+        above ``tol``; where none was given, above 0.02 and 1.5 times that of the worst bag fitted. For "kl" also one with points
+        whose logarithms alone change a divergence by 0.05 and 1.5 times as much as in the worst bag fitted. The error of its
+        distance, for "mmd", is then what the fitted bag lost, on either side.
         """
         return self._to_fitted(bags, sample, stacklevel=5)
 
