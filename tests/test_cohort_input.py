@@ -1,5 +1,6 @@
 """What a cohort may come as, what is refused and how, and the plot of its map."""
 
+import pickle
 import sys
 
 import matplotlib as mpl
@@ -7,7 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from sklearn.utils.estimator_checks import check_estimator
+from sklearn.utils import estimator_checks
 
 from reduset import Gaussian
 from reduset.cohort import CohortMap
@@ -70,6 +71,39 @@ def test_the_bags_are_read_and_not_changed():
     fitted(mine)
     for one, other in zip(mine, before, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def frames(*orders):
+    """The bags as frames, the first ones with their columns in these orders."""
+    named = [pd.DataFrame(bag, columns=["a", "b"]) for bag in bags()]
+    return [frame[list(order)] for frame, order in zip(named, [*orders, *["ab"] * len(named)], strict=False)]
+
+
+def test_columns_in_another_order_are_refused_and_not_mixed_up():
+    with pytest.raises(ValueError, match=r"bags\[1\] must have the columns \['b', 'a'\] like bags\[0\], got .*; take them"):
+        fitted(frames("ba"))
+    with pytest.raises(ValueError, match=r"bags\['v'\] must have the columns .*rename or select"):
+        fitted({"u": frames()[0], "v": frames()[1].rename(columns={"a": "c"})})
+    cohort = fitted(frames())
+    assert cohort.feature_names_in_.tolist() == ["a", "b"]
+    np.testing.assert_array_equal(cohort.transform(frames()), cohort.transform(bags()))
+    with pytest.raises(ValueError, match=r"bags\[0\] must have the columns \['a', 'b'\] like the bags that were fitted"):
+        cohort.transform(frames("ba"))
+    with pytest.raises(ValueError, match=r"bags must have the columns .* like the bags that were fitted"):
+        cohort.transform(TABLE, sample="patient")
+    assert not hasattr(cohort.fit(bags()), "feature_names_in_")
+
+
+def test_labels_may_come_as_a_tuple_and_a_tuple_may_name_a_column():
+    labels = tuple(TABLE["patient"])
+    assert fitted(TABLE[["x", "y"]], sample=labels).names_ == list("eadbc")
+    deep = TABLE.set_axis([("at", "x"), ("who", "patient"), ("at", "y")], axis=1)
+    assert fitted(deep, sample=("who", "patient")).names_ == list("eadbc")
+    with pytest.raises(ValueError, match=r"^sample must hold a label for each of the 300 rows, got shape \(299,\)$"):
+        fitted(TABLE[["x", "y"]], sample=labels[1:])
+    wide = pd.DataFrame(np.ones((4, 500)))
+    with pytest.raises(ValueError, match=r"one of the columns \[0, 1, .*, 11, …\]$"):
+        fitted(wide, sample="patient")
 
 
 def with_bag(bag):
@@ -142,13 +176,64 @@ def test_bad_options_are_named(case):
         CohortMap(**options).fit(bags())
 
 
-def test_the_checks_of_scikit_learn_that_need_no_table_pass():
-    # Those that fit need one (n, d) array as the whole input, which says of no row what bag it belongs to: the estimator declares
-    # so (two_d_array is False), and scikit-learn leaves them out with this warning.
+# scikit-learn's own checks fit one (n, d) array as the whole input, which says of no row what bag it belongs to. The estimator
+# declares so (two_d_array is False), and check_estimator then runs a single one. Those that need no data are run by name here.
+BY_NAME = [
+    "check_estimator_cloneable",
+    "check_estimator_repr",
+    "check_no_attributes_set_in_init",
+    "check_parameters_default_constructible",
+    "check_get_params_invariance",
+    "check_set_params",
+    "check_mixin_order",
+    "check_valid_tag_types",
+    "check_do_not_raise_errors_in_init_or_set_params",
+    "check_transformers_unfitted",
+]
+# What these ask of an estimator is asked below, or in the tests above, with bags: check_dict_unchanged,
+# check_dont_overwrite_parameters, check_estimators_overwrite_params, check_estimators_pickle, check_estimators_fit_returns_self,
+# check_fit_idempotent, check_fit_check_is_fitted, check_n_features_in, check_readonly_memmap_input,
+# check_methods_subset_invariance, check_methods_sample_order_invariance, check_dataframe_column_names_consistency,
+# check_estimators_nan_inf, check_estimators_empty_data_messages.
+# Not run, with no counterpart: check_fit1d, check_fit2d_* and check_transformer_general (a table is no input),
+# check_sample_weights_* (there are none), check_estimator_sparse_*, check_complex_data and check_dtype_object (see the tests of
+# _validate), check_array_api_* (NumPy only), check_transformer_get_feature_names_out* and check_set_output_transform* (the axes of
+# a map have no names), check_transformer_preserve_dtypes (places are float64), check_transformer_n_iter (there is no n_iter_),
+# check_positive_only_tag_during_fit (any sign is welcome), check_pipeline_consistency (hardly any other step takes bags).
+
+
+@pytest.mark.parametrize("check", BY_NAME)
+def test_the_checks_of_scikit_learn_that_need_no_table_pass(check):
+    getattr(estimator_checks, check)("CohortMap", CohortMap())
+
+
+def test_check_estimator_passes_as_far_as_it_goes():
     with pytest.warns(UserWarning, match="Can't test estimator"):
-        ran = check_estimator(CohortMap())
+        ran = estimator_checks.check_estimator(CohortMap())
     assert ran
     assert {result["status"] for result in ran} == {"passed"}
+
+
+@pytest.mark.parametrize("distance", ["mmd", "kl"])
+@pytest.mark.parametrize("atoms", ["shared", "own", "all"])
+def test_it_behaves_as_an_estimator_should_with_bags(distance, atoms):
+    mine = bags()
+    for bag in mine:
+        bag.flags.writeable = False
+    cohort = CohortMap(distance, "mds", size=30, atoms=atoms, draws=50, random_state=0)
+    parameters = cohort.get_params()
+    assert cohort.fit(mine) is cohort
+    assert cohort.get_params() == parameters
+    public = {name for name in vars(cohort) if not name.startswith("_") and not name.endswith("_")}
+    assert public == set(parameters)
+    before = pickle.dumps(cohort)
+    places = cohort.transform(mine)
+    assert pickle.dumps(cohort) == before  # transform changes nothing
+    np.testing.assert_allclose(pickle.loads(before).transform(mine), places, atol=1e-6)
+    np.testing.assert_allclose(cohort.transform(mine[3:4])[0], places[3], atol=1e-5)
+    np.testing.assert_allclose(cohort.transform(mine[::-1])[::-1], places, atol=1e-5)
+    embedding = cohort.embedding_
+    np.testing.assert_array_equal(cohort.fit(mine).embedding_, embedding)
 
 
 def test_a_plot_shows_each_bag_with_its_label_in_the_colour_of_its_group():
@@ -162,6 +247,15 @@ def test_a_plot_shows_each_bag_with_its_label_in_the_colour_of_its_group():
     np.testing.assert_allclose(ax.collections[-1].get_offsets(), cohort.embedding_)
     with pytest.raises(ValueError, match="labels must have one entry for each of the 5 bags, got 1"):
         cohort.plot(labels=["a"])
+    mpl.pyplot.close("all")
+
+
+def test_bags_without_a_group_are_drawn_too_and_labels_may_be_left_out():
+    cohort = fitted(NAMED)
+    ax = cohort.plot(labels=False, groups=["u", None, float("nan"), "u", pd.NA])
+    assert not ax.texts
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["u", "no group"]
+    np.testing.assert_allclose(ax.collections[1].get_offsets(), cohort.embedding_[[1, 2, 4]])
     mpl.pyplot.close("all")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sized
 from typing import Any
 
 import numpy as np
@@ -75,13 +75,20 @@ def points(value: Any, name: str = "X", dimension: int | None = None) -> Floats:
     return array
 
 
-def bags(value: Any, sample: Any = None, fewest: int = 1, dimension: int | None = None) -> tuple[list[Any], list[Floats]]:
+def bags(
+    value: Any, sample: Any = None, fewest: int = 1, dimension: int | None = None, columns: list[Any] | None = None
+) -> tuple[list[Any], list[Floats], list[Any] | None]:
     """The names and the points of each bag, (n, d) with n ≥ 2 and the same d: from a list, a mapping by name, or a long table.
 
-    A table, frame or (n, d) array, comes with ``sample``: the column that says which bag a row belongs to, or a label a row.
+    A table, frame or (n, d) array, comes with ``sample``: the column that says which bag a row belongs to, or a label a row. Last
+    come the columns of the bags that are frames, which must be the same for all of these, in the same order; ``dimension`` and
+    ``columns`` are those of bags seen before.
     """
+    known = None if columns is None else "the bags that were fitted"
     if sample is not None:
-        names, parts = _split(value, sample)
+        names, parts, named = _split(value, sample)
+        if named is not None:
+            columns, known = _same_columns(named, columns, "bags", known)
         titles = [f"sample {name!r}" for name in names]
     elif isinstance(value, Mapping):
         names, parts = list(value), list(value.values())
@@ -101,8 +108,23 @@ def bags(value: Any, sample: Any = None, fewest: int = 1, dimension: int | None 
         wanted = dimension if dimension is not None else checked[0].shape[1] if checked else array.shape[1]
         if array.shape[1] != wanted:
             raise ValueError(f"{title} must have {wanted} columns {first}, got shape {array.shape}")
+        if hasattr(part, "columns"):
+            columns, known = _same_columns(list(part.columns), columns, title, known)
         checked.append(array)
-    return names, checked
+    return names, checked, columns
+
+
+def _same_columns(mine: list[Any], columns: list[Any] | None, title: str, known: str | None) -> tuple[list[Any], str | None]:
+    """The columns of all frames so far, and whose they were: equal columns in another order would be mixed up without a word."""
+    if columns is not None and mine != columns:
+        way_out = "take them in that order" if sorted(map(repr, mine)) == sorted(map(repr, columns)) else "rename or select them"
+        raise ValueError(f"{title} must have the columns {_some(columns)} like {known}, got {_some(mine)}; {way_out}")
+    return mine, known or title
+
+
+def _some(values: list[Any], most: int = 12) -> str:
+    """A list for a message, cut where it is long."""
+    return f"[{', '.join(map(repr, values[:most]))}{', …' if len(values) > most else ''}]"
 
 
 def _listed(value: Any) -> list[Any]:
@@ -116,14 +138,16 @@ def _listed(value: Any) -> list[Any]:
     return list(value)
 
 
-def _split(table: Any, sample: Any) -> tuple[list[Any], list[NDArray[Any]]]:
-    """The rows of a long table by their labels, in the order in which these appear."""
+def _split(table: Any, sample: Any) -> tuple[list[Any], list[NDArray[Any]], list[Any] | None]:
+    """The rows of a long table by their labels, in the order in which these appear; and its columns, of a frame."""
     framed = hasattr(table, "columns")
-    if isinstance(sample, str) or (framed and isinstance(sample, Hashable)):
+    # a tuple may name a column as well as hold a label a row
+    named = isinstance(sample, Hashable) and (not isinstance(sample, Sized) or (framed and sample in list(table.columns)))
+    if isinstance(sample, str) or (framed and named):
         if not framed:
             raise ValueError(f"sample={sample!r} names a column, but bags has none; pass an array with a label for every row")
         if sample not in list(table.columns):
-            raise ValueError(f"sample={sample!r} must be one of the columns {list(table.columns)}")
+            raise ValueError(f"sample={sample!r} must be one of the columns {_some(list(table.columns))}")
         labels, table = table[sample], table[[column for column in table.columns if column != sample]]
     else:
         labels = sample
@@ -134,12 +158,16 @@ def _split(table: Any, sample: Any) -> tuple[list[Any], list[NDArray[Any]]]:
     seen: dict[Any, int] = {}
     codes = np.fromiter((seen.setdefault(label, len(seen)) for label in labels.tolist()), np.int64, len(labels))
     for label in seen:
-        # pandas' own marks of what is missing neither equal themselves nor differ
-        if label is None or type(label).__name__ in ("NAType", "NaTType") or label != label:
+        if missing(label):
             row = int(np.flatnonzero(codes == seen[label])[0])
             raise ValueError(f"sample must not be missing, got {label!r} in row {row}; drop such rows")
     order = np.argsort(codes, kind="stable")
-    return list(seen), np.split(array[order], np.cumsum(np.bincount(codes))[:-1])
+    return list(seen), np.split(array[order], np.cumsum(np.bincount(codes))[:-1]), list(table.columns) if framed else None
+
+
+def missing(label: Any) -> bool:
+    """Whether a label is none: None, NaN, or one of pandas' own marks, which neither equal themselves nor differ."""
+    return label is None or type(label).__name__ in ("NAType", "NaTType") or bool(label != label)
 
 
 def weights(value: Any, count: int, name: str = "sample_weight", *, signed: bool = False) -> NDArray[np.float64]:

@@ -5,6 +5,10 @@ What the estimator holds between fit and transform; three ways by name.
 "shared"  all bags on the same atoms (`shared`), 0 ≤ D − D₀ ≤ √(D₀² + (e_f + e_g)²) − D₀
 "own"     each bag on atoms of its own, as in the paper, |D − D₀| ≤ e_f + e_g
 "all"     no compression: the oracle for both
+
+The atoms were chosen without later bags, and may not see one of these at all. One whose measured error is above `limit` is compared
+in full, with |D − D₀| ≤ e_g, e_g of the fitted bag; O(n²) for its own norm. So is, for "kl", one with points that its
+compression does not see (`overlooked`).
 """
 
 from __future__ import annotations
@@ -18,16 +22,18 @@ import numpy as np
 from reduset._engine.profile import Floats
 from reduset._progress import Progress
 from reduset.cohort.distances import between
-from reduset.cohort.divergences import estimate
+from reduset.cohort.divergences import estimate, overlooked
 from reduset.cohort.goals import AllDistances, EachBag, Goal
 from reduset.cohort.shared import SharedAtoms, pool, share
 from reduset.compression import Compression, NotReachedWarning, compress
 from reduset.mean import Array, KernelMean
-from reduset.radial import Kernel
+from reduset.radial import Kernel, exponential
 from reduset.select import Selector
 
 WAYS = ("shared", "own", "all")
 DISTANCE_TOL, OWN_TOL = 0.01, 0.02  # where neither tol nor size is given
+LATER_TOL, LATER_FACTOR = 0.02, 1.5  # later bags may lose that much, or that many times what the worst of the fitted ones does
+LATER_OVERLOOKED = 0.05  # nats of a divergence, or that many times what the worst of the fitted ones overlooks
 ROUNDING = 1e-9
 
 
@@ -50,6 +56,11 @@ class Request:
         """A divergence needs true densities; for a distance the best weights may have any sign."""
         return "simplex" if self.distance == "kl" else "free"
 
+    @property
+    def each_within(self) -> float | None:
+        """The relative error that every bag is to be within, where there is one."""
+        return OWN_TOL if self.atoms == "own" and self.tol is None and self.size is None else self.tol
+
 
 class Comparison:
     """Bags ready to be compared.
@@ -68,16 +79,19 @@ class Comparison:
         pool_rng, self._rng, draws_rng = rng.spawn(3)
         pooled = pool(bags, request.kernel, pool_rng)
         self.kernel = pooled.kernel
-        full = self._full(bags)
+        full = self._full([bag.copy() for bag in bags] if request.atoms == "all" else bags)  # what is kept must be our own
         self.compressions: list[Compression] | None = None
         self._atoms: SharedAtoms | None = None
         if request.atoms == "shared":
             self._atoms, self.compressions = self._shared(full, pooled, progress)
         elif request.atoms == "own":
-            self.compressions = self._own(full, self._rng, progress)
+            self.compressions = self._own(full, [self._rng] * len(full), progress)
         self._warn_of(names)
         self.means = full if self.compressions is None else [each.mean for each in self.compressions]
-        self.distances, self.errors = self._between(self.means, self.compressions, None, draws_rng, progress)
+        self._lost = None if self.compressions is None else losses(self.compressions)
+        self._overlooks = max(self._overlooked(full, self.compressions or []), default=0.0)
+        self.distances, self.errors = self._between(self.means, self._lost, None, draws_rng, progress)
+        self._warn_of_small_distances()
 
     def _full(self, bags: Sequence[Floats]) -> list[KernelMean]:
         return [KernelMean.from_samples(bag, self.kernel) for bag in bags]
@@ -94,15 +108,16 @@ class Comparison:
             full, pooled, asked.selector, asked.weights, asked.confidence, self._rng, progress, goal, most
         )
         short = [] if asked.tol is None else [each.certificate.interval[1] > asked.tol * (1 + ROUNDING) for each in found]
+        self._short = not reached
         if not reached and asked.tol is None:
             self._warn(f"distances certain to {DISTANCE_TOL:.0%} were not reached", found[0].size)
         return atoms, [replace(each, reached=not late) for each, late in zip(found, short, strict=True)] if any(short) else found
 
-    def _own(self, full: list[KernelMean], rng: np.random.Generator, progress: Progress) -> list[Compression]:
+    def _own(self, full: list[KernelMean], rngs: list[np.random.Generator], progress: Progress) -> list[Compression]:
         asked, found = self._request, []
-        tol = OWN_TOL if asked.tol is None and asked.size is None else asked.tol
+        tol = asked.each_within
         report = progress.stage("compressing")
-        for k, mean in enumerate(full):
+        for k, (mean, rng) in enumerate(zip(full, rngs, strict=True)):
             report(k, len(full))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", NotReachedWarning)  # said once, of all the bags that did not
@@ -122,15 +137,29 @@ class Comparison:
 
     def _warn_of(self, names: Sequence[object]) -> None:
         """Say which bags are not within tol."""
-        found, tol = self.compressions, self._request.tol
+        found, tol = self.compressions, self._request.each_within
         if found is None or tol is None:
             return
         short = [(name, each) for name, each in zip(names, found, strict=True) if not each.reached]
         if short:
-            some = ", ".join(repr(name) for name, _ in short[:5]) + (", …" if len(short) > 5 else "")
             worst = max(each.certificate.interval[1] for _, each in short)
-            what = f"tol={tol} was not reached by {len(short)} of {len(names)} bags ({some}; errors up to {worst:.3g})"
+            listed = _listed([name for name, _ in short])
+            what = f"tol={tol} was not reached by {len(short)} of {len(names)} bags ({listed}; errors up to {worst:.3g})"
             self._warn(what, max(each.size for _, each in short))
+
+    def _warn_of_small_distances(self) -> None:
+        """Say where the goal for the distances was reached only because these are small beside the bags' norms."""
+        asked = self._request
+        if self._atoms is None or asked.distance != "mmd" or asked.size is not None or asked.tol is not None or self._short:
+            return
+        lost, apart = float(np.linalg.norm(self.errors)), float(np.linalg.norm(self.distances))
+        if lost > DISTANCE_TOL * apart * (1 + 1e-6):
+            warnings.warn(
+                f"the bags hardly differ: their distances, {apart:.2g} in the Frobenius norm, are certain to {lost:.2g}, "
+                f"which is not within {DISTANCE_TOL:.0%} of them. Give a tol or a size for more atoms",
+                NotReachedWarning,
+                stacklevel=4,
+            )
 
     def _warn(self, what: str, size: int) -> None:
         warnings.warn(
@@ -140,57 +169,94 @@ class Comparison:
             stacklevel=5,
         )
 
-    def others(
-        self, bags: Sequence[Floats], rng: np.random.Generator, progress: Progress
-    ) -> tuple[list[KernelMean], list[Compression] | None]:
-        """Later bags, made small in the same way."""
-        full = self._full(bags)
-        if self._atoms is not None:
-            report = progress.stage("weighing bags")
-            compressions = []
-            for k, mean in enumerate(full):
-                report(k, len(full))
-                compressions.append(self._atoms.put(mean, rng))
-        elif self._request.atoms == "own":
-            compressions = self._own(full, rng, progress)
-        else:
-            return full, None
-        return [each.mean for each in compressions], compressions
+    @property
+    def limit(self) -> float:
+        """The relative error up to which a later bag is compared by its compression."""
+        worst = max(each.certificate.relative_error for each in self.compressions or [])
+        tol = self._request.each_within
+        return max(LATER_TOL, LATER_FACTOR * worst) if tol is None else max(tol, worst)
 
-    def to_fitted(self, bags: Sequence[Floats], rng: np.random.Generator, progress: Progress) -> tuple[Array, Array]:
+    def to_fitted(
+        self, bags: Sequence[Floats], names: Sequence[object], rng: np.random.Generator, progress: Progress, stacklevel: int
+    ) -> tuple[Array, Array]:
         """The distances of later bags to the fitted ones, and their errors, (M, N) each."""
-        means, compressions = self.others(bags, rng, progress)
-        return self._between(means, compressions, self.means, rng, progress)
+        full, seed = self._full(bags), int(rng.integers(2**63))
+        found = self._others(full, seed, progress)
+        if found is None:
+            return self._between(full, None, self.means, np.random.default_rng(seed), progress)
+        errors = np.array([each.certificate.relative_error for each in found])
+        unseen = errors > self.limit * (1 + ROUNDING)
+        if self._request.distance == "kl":
+            unseen |= np.array(self._overlooked(full, found)) > max(LATER_OVERLOOKED, LATER_FACTOR * self._overlooks)
+        if unseen.any():
+            far = [name for name, one in zip(names, unseen, strict=True) if one]
+            self._warn_of_later(far, float(errors.max()), stacklevel)
+        apart, certain = np.empty((len(full), len(self.means))), np.empty((len(full), len(self.means)))
+        for compressed, mine in ((True, np.flatnonzero(~unseen)), (False, np.flatnonzero(unseen))):
+            if len(mine):
+                means = [found[k].mean if compressed else full[k] for k in mine]
+                lost = losses([found[k] for k in mine]) if compressed else None
+                rng = np.random.default_rng(seed)  # for a bag the same whichever others it came with
+                apart[mine], certain[mine] = self._between(means, lost, self.means, rng, progress)
+        return apart, certain
+
+    def _overlooked(self, full: list[KernelMean], found: list[Compression]) -> list[float]:
+        """By how much the divergence of each bag from its compression shows that points are not seen; none for distances."""
+        if self._request.distance != "kl" or not found:
+            return []
+        return [overlooked(mean, small.mean) for mean, small in zip(full, found, strict=True)]
+
+    def _others(self, full: list[KernelMean], seed: int, progress: Progress) -> list[Compression] | None:
+        """Later bags, made small in the same way; each with the same chance numbers."""
+        rngs = [np.random.default_rng(seed) for _ in full]
+        if self._atoms is None:
+            return self._own(full, rngs, progress) if self._request.atoms == "own" else None
+        report, found = progress.stage("weighing bags"), []
+        for k, (mean, rng) in enumerate(zip(full, rngs, strict=True)):
+            report(k, len(full))
+            found.append(self._atoms.put(mean, rng))
+        return found
+
+    def _warn_of_later(self, names: list[object], worst: float, stacklevel: int) -> None:
+        warnings.warn(
+            f"{len(names)} of the later bags ({_listed(names)}) lose too much on these atoms, up to {worst:.2g} of their norm, "
+            "and are compared in full, which takes longer. Fit again with such bags among the others, or with more atoms",
+            NotReachedWarning,
+            stacklevel=stacklevel,
+        )
 
     def _between(
         self,
         means: list[KernelMean],
-        compressions: list[Compression] | None,
+        lost: Array | None,
         fitted: list[KernelMean] | None,
         rng: np.random.Generator,
         progress: Progress,
     ) -> tuple[Array, Array]:
-        """Distances and errors of means to the fitted ones, or among themselves."""
+        """Distances and errors of means to the fitted ones, or among themselves; ``lost`` by each of them, None by full ones."""
         if self._request.distance == "kl":
             return estimate(means, fitted, self._request.draws, rng, progress)
         apart = between(means, fitted, progress)
-        if compressions is None or self.compressions is None:
-            return apart, np.zeros_like(apart)
-        lost = np.array([largest_loss(each) for each in compressions])
-        columns = lost if fitted is None else np.array([largest_loss(each) for each in self.compressions])
-        both = lost[:, None] + columns
+        both = np.zeros_like(apart) if self._lost is None else np.tile(self._lost, (len(means), 1))
+        if lost is None:
+            return apart, both
+        both += lost[:, None]
         errors = np.hypot(apart, both) - apart if self._request.atoms == "shared" else both
         if fitted is None:
             np.fill_diagonal(errors, 0.0)
         return apart, errors
 
 
-def largest_loss(compression: Compression) -> float:
-    """The upper end of the interval of ‖f − f_m‖ itself, for free weights.
+def _listed(names: Sequence[object]) -> str:
+    return ", ".join(map(repr, names[:5])) + (", …" if len(names) > 5 else "")
 
-    The relative error is r/(E + r) in the square, E what the atoms explain and r what is measured, larger at the upper end.
-    """
-    certificate = compression.certificate
-    explained = certificate.norm**2 * max(1 - certificate.relative_error**2, 0.0)
-    upper = certificate.interval[1] ** 2
-    return float(np.sqrt(explained * upper / (1 - upper))) if upper < 1 else np.inf
+
+def losses(compressions: Sequence[Compression]) -> Array:
+    """(N,) the upper ends of the intervals of ‖f − Pf‖ itself, which is what free weights lose."""
+    return np.array([_loss(each) for each in compressions])
+
+
+def _loss(compression: Compression) -> float:
+    mean, nested = compression.mean, compression._nested
+    square = nested.residual.plus(nested.span.energy_after(mean.size)).high
+    return float(np.sqrt(square)) * exponential(mean.kernel.log_energy(mean.dimension) / 2)

@@ -105,6 +105,13 @@ def _from_products(means: list[KernelMean], others: list[KernelMean] | None, rep
     norms = np.array([mean.inner(mean) for mean in means])
     other_norms = norms if others is None else np.array([mean.inner(mean) for mean in others])
     products = np.empty((len(means), len(columns)))
+    if others is not None and on_same_atoms(columns):  # a pass over each mean, and not one for each pair
+        weights, energy = np.stack([mean.weights for mean in columns]), means[0].kernel.log_energy(means[0].dimension)
+        for i, mean in enumerate(means):
+            report(i, len(means))
+            values = mean.kernel.product_sums(mean.atoms, mean.weights, columns[0].atoms)
+            products[i] = weights @ values * exponential(energy)
+        return np.sqrt(np.maximum(norms[:, None] + other_norms - 2 * products, 0.0))
     for i, mean in enumerate(means):
         report(i, len(means))
         for j, other in enumerate(columns):

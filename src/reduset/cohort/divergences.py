@@ -81,12 +81,17 @@ def divergences(
 def estimate(
     means: list[KernelMean], others: list[KernelMean] | None, draws: int, rng: np.random.Generator, progress: Progress
 ) -> Divergences:
-    """The same for lists that are known to be densities."""
+    """The same for lists that are known to be densities.
+
+    With others, every mean is drawn from with the same chance numbers, so that its row does not depend on who else is in the list.
+    """
     report = progress.stage("drawing")
-    columns = means if others is None else others
-    total = len(means) if others is None else len(means) + len(columns)
-    drawn = _averages(means, columns, draws, rng, lambda k: report(k, total))
-    back = drawn if others is None else _averages(columns, means, draws, rng, lambda k: report(len(means) + k, total))
+    if others is None:
+        drawn = back = _averages(means, means, draws, [rng] * len(means), lambda k: report(k, len(means)))
+    else:
+        seed, total = int(rng.integers(2**63)), len(means) + len(others)
+        drawn = _averages(means, others, draws, [np.random.default_rng(seed) for _ in means], lambda k: report(k, total))
+        back = _averages(others, means, draws, [rng] * len(others), lambda k: report(len(means) + k, total))
     values = (drawn[0] + back[0].T) / 2
     errors = np.sqrt(drawn[1] + back[1].T) / 2
     if others is None:
@@ -106,12 +111,16 @@ def _density(mean: KernelMean, name: str) -> KernelMean:
 
 
 def _averages(
-    sources: list[KernelMean], targets: list[KernelMean], draws: int, rng: np.random.Generator, report: Callable[[int], None]
+    sources: list[KernelMean],
+    targets: list[KernelMean],
+    draws: int,
+    rngs: list[np.random.Generator],
+    report: Callable[[int], None],
 ) -> tuple[Array, Array]:
     """The average of 2 t tanh(t/2) over draws from each source, against each target, and its squared standard error."""
     average = np.empty((len(sources), len(targets)))
     square = np.empty_like(average)
-    for i, source in enumerate(sources):
+    for i, (source, rng) in enumerate(zip(sources, rngs, strict=True)):
         report(i)
         Q = source.sample(draws, rng)
         with np.errstate(invalid="ignore"):  # inf − inf where neither density reaches
@@ -120,6 +129,18 @@ def _averages(
         average[i] = terms.mean(axis=0)
         square[i] = terms.var(axis=0, ddof=1) / draws
     return average, square
+
+
+def overlooked(full: KernelMean, small: KernelMean) -> float:
+    """What points that ``small`` does not see add to KL(full‖small), about and at least; O(n·m).
+
+    At its own points the full density is at least that of the one bump there. A few points far from all the atoms hardly change the
+    norm of a mean, but a divergence is an average of logarithms, and these may be as large as they like.
+    """
+    if not isinstance(full.kernel, RadialKernel):
+        raise TypeError(f"{full.kernel!r} is no density")
+    alone = np.log(full.weights) + full.kernel.density_log_peak(full.dimension)
+    return float(full.weights @ np.maximum(alone - small.log_density(full.atoms), 0.0))
 
 
 def log_densities(means: Sequence[KernelMean], Q: Array) -> Array:

@@ -46,7 +46,8 @@ class CohortMap(TransformerMixin, BaseEstimator):
         The fewest atoms for which ‖f − f_m‖ / ‖f‖ of each bag is certified to be at most this.
     size : int
         That many atoms. Where neither is given: for "mmd" as many as make the distances certain to 1 %,
-        ‖errors_‖ ≤ 0.01 ‖distances_‖ in the Frobenius norm (with own atoms, tol 0.02); for "kl" 400.
+        ‖errors_‖ ≤ 0.01 ‖distances_‖ in the Frobenius norm (with own atoms, tol 0.02); for "kl" 400. Of bags that hardly differ,
+        distances below 0.01 of the bags' norms count as that large; a warning says so.
     atoms : "shared", "own" or "all"
         The same atoms for all bags; each bag its own, as in the paper; or no compression.
     select : selector or its name
@@ -69,6 +70,7 @@ class CohortMap(TransformerMixin, BaseEstimator):
     names_ : list, of the bags: positions in the list, keys, or labels in the order in which they appear
     kernel_ : Kernel, with its bandwidth a number
     n_features_in_ : int
+    feature_names_in_ : (d,) array, the columns of the frames, where bags are frames whose columns have texts as names
 
     Examples
     --------
@@ -151,7 +153,7 @@ class CohortMap(TransformerMixin, BaseEstimator):
         request = self._request()
         layout = _validate.one_of(self.layout, "layout", LAYOUTS)
         neighbours = _validate.whole(self.n_neighbors, "n_neighbors", 1)
-        names, checked = _validate.bags(bags, sample, fewest=2)
+        names, checked, columns = _validate.bags(bags, sample, fewest=2)
         most = len(checked) - 1
         components = _validate.whole(
             self.n_components, "n_components", 1, most, f"{len(checked)} bags lie in at most {most} dimensions"
@@ -164,6 +166,11 @@ class CohortMap(TransformerMixin, BaseEstimator):
         finally:
             shown.close()
         self._comparison = comparison
+        self._columns = columns
+        if columns is not None and all(isinstance(column, str) for column in columns):
+            self.feature_names_in_ = np.array(columns, dtype=object)
+        elif hasattr(self, "feature_names_in_"):  # of an earlier fit
+            del self.feature_names_in_
         self.names_ = names
         self.n_features_in_ = int(checked[0].shape[1])
         self.kernel_ = comparison.kernel
@@ -178,17 +185,26 @@ class CohortMap(TransformerMixin, BaseEstimator):
 
     def transform(self, bags: Any, *, sample: Any = None) -> Array:
         """Places for later bags, (M, n_components); the map stays as it is."""
-        distances, _ = self.distances_to_fitted(bags, sample=sample)
+        distances, _ = self._to_fitted(bags, sample, stacklevel=6)  # scikit-learn wraps transform in one more call
         return self._layout.place(distances)
 
     def distances_to_fitted(self, bags: Any, *, sample: Any = None) -> tuple[Array, Array]:
-        """The distances of later bags to the fitted ones, and their errors, (M, N) each."""
+        """The distances of later bags to the fitted ones, and their errors, (M, N) each.
+
+        A bag that the atoms do not see well enough is compared in full, with a warning that names it: one whose measured error is
+        above ``tol``; where none was given, above 0.02 and 1.5 times that of the worst bag fitted. For "kl" also one with points
+        whose logarithms alone change a divergence by 0.05 and 1.5 times as much as in the worst bag fitted. The error of its
+        distance, for "mmd", is then what the fitted bag lost, on either side.
+        """
+        return self._to_fitted(bags, sample, stacklevel=5)
+
+    def _to_fitted(self, bags: Any, sample: Any, stacklevel: int) -> tuple[Array, Array]:
         check_is_fitted(self, "embedding_")
-        _, checked = _validate.bags(bags, sample, dimension=self.n_features_in_)
+        names, checked, _ = _validate.bags(bags, sample, dimension=self.n_features_in_, columns=self._columns)
         rng = _validate.generator(self.random_state, "random_state")
         shown = Progress(self.progress)
         try:
-            return self._comparison.to_fitted(checked, rng, shown)
+            return self._comparison.to_fitted(checked, names, rng, shown, stacklevel)
         finally:
             shown.close()
 
@@ -198,15 +214,16 @@ class CohortMap(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         ax : matplotlib axes, optional; new ones by default
-        labels : list of N texts to write beside the places, or True for the names of the bags
-        groups : list of N, one colour for each value
+        labels : list of N texts to write beside the places, True for the names of the bags, False or None for none
+        groups : list of N, one colour for each value; bags whose group is missing (None, NaN) are grey
 
         Returns
         -------
         the axes
         """
         check_is_fitted(self, "embedding_")
-        return scatter(np.asarray(self.embedding_), ax, self.names_ if labels is True else labels, groups)
+        labels = self.names_ if labels is True else None if labels is False else labels
+        return scatter(np.asarray(self.embedding_), ax, labels, groups)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from reduset import _validate
 from reduset.mean import Array
 
 
 def scatter(places: Array, ax: Any, labels: Sequence[Any] | None, groups: Sequence[Any] | None) -> Any:
-    """Draw the first two columns of a map, each group in its own colour; return the axes."""
+    """Draw the first two columns of a map, each group in its own colour, those of none in grey; return the axes."""
     try:
         from matplotlib import pyplot
     except ImportError as error:
@@ -25,9 +26,12 @@ def scatter(places: Array, ax: Any, labels: Sequence[Any] | None, groups: Sequen
     if groups is None:
         ax.scatter(x, y)
     else:
-        for group in dict.fromkeys(groups):
-            mine = np.array([other == group for other in groups])
+        none = np.array([_validate.missing(group) for group in groups])
+        for group in dict.fromkeys(group for group, gone in zip(groups, none, strict=True) if not gone):
+            mine = np.array([not gone and other == group for other, gone in zip(groups, none, strict=True)])
             ax.scatter(x[mine], y[mine], label=str(group))
+        if none.any():
+            ax.scatter(x[none], y[none], label="no group", color="lightgrey")
         ax.legend()
     for place_x, place_y, label in zip(x, y, labels if labels is not None else (), strict=labels is not None):
         ax.annotate(str(label), (place_x, place_y), xytext=(4, 4), textcoords="offset points", fontsize="small")

@@ -39,6 +39,7 @@ from reduset.select import Selector
 
 POOL_ROWS = 1 << 15
 AHEAD = 1.02  # of the size that the errors so far predict
+UNSEEN = 1e-300  # least κ of the first atom: a mean that no atom sees projects to 0, which a KernelMean cannot be
 
 Report = Callable[[int, int], None]
 
@@ -97,7 +98,10 @@ class _OnAtoms:
         fresh = mean.kernel.product_sums(mean.atoms, mean.weights, span.given[known:]) if len(span.given) > known else np.empty(0)
         self._places = span.given
         self._kappa = np.concatenate([self._kappa[:known], fresh])[: len(span.given)]
-        mine = span.facing(self._kappa)
+        kappa = self._kappa.copy()
+        if abs(kappa[0]) < UNSEEN:
+            kappa[0] = UNSEEN
+        mine = span.facing(kappa)
         if self._probe is None:
             self._probe = probe(mean, self._confidence, self._rng)
         residual = self._probe.measure(mine.atoms, mine.weights("free", mean.mass, mine.size), mine.kappa)
