@@ -36,6 +36,7 @@ ORDER = [
     "run",
     "search",
     "compression",
+    "outcome",
     "likelihood",
     "slices",
     "density",

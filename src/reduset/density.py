@@ -15,10 +15,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from reduset import _validate, bandwidth, likelihood, slices
-from reduset.certificate import Certificate
 from reduset.compression import Compression, NotReachedWarning, compress
 from reduset.kernels import Gaussian, Laplacian, Student
 from reduset.mean import KernelMean
+from reduset.outcome import compress_quietly, evaluated
 from reduset.radial import RadialKernel
 
 KERNELS = {"gaussian": Gaussian, "exponential": Laplacian, "laplacian": Laplacian, "student": Student}
@@ -127,12 +127,7 @@ class SparseKernelDensity(BaseEstimator):
             kernel = replace(kernel, bandwidth=self.search_.best)
         full = KernelMean.from_samples(X, kernel, weights)
         self.compression_: Compression | None = self._compressed(full, rng)
-        if self.compression_ is None:
-            # a copy: the data are the caller's, and may change
-            self.mean_ = KernelMean(np.array(full.atoms), full.weights, full.kernel)
-            self.certificate_ = Certificate.of_nothing_lost(full)
-        else:
-            self.mean_, self.certificate_ = self.compression_.mean, self.compression_.certificate
+        self.mean_, self.certificate_ = evaluated(full, self.compression_)
         self.bandwidth_ = cast(RadialKernel, full.kernel).width
         return self
 
@@ -165,9 +160,7 @@ class SparseKernelDensity(BaseEstimator):
         tol = TOL if self.tol is None else self.tol
         most = min(MOST_ATOMS, -(-full.size // 2)) if self.max_size is None else self.max_size
         most = min(_validate.whole(most, "max_size", 1), full.size)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NotReachedWarning)
-            found = compress(full, tol=tol, max_size=most, **options)
+        found = compress_quietly(full, tol=tol, max_size=most, **options)
         if found.reached:
             return found
         warnings.warn(

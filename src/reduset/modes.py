@@ -18,12 +18,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from reduset import _validate
 from reduset._engine.nearest import nearest
 from reduset._progress import Progress
-from reduset.certificate import Certificate
 from reduset.climb import MOST_STEPS, Climb, climb, merge_modes
 from reduset.clusterings import clustering_distance, discrepancy_index
 from reduset.compression import Compression, NotReachedWarning, compress
 from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
+from reduset.outcome import compress_quietly, evaluated
 from reduset.segmentation import Segmentation, features, flat, pixels
 
 __all__ = ["Segmentation", "SparseMeanShift", "clustering_distance", "discrepancy_index", "segment"]
@@ -122,12 +122,7 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
         rule = "mode_clustering" if self.bandwidth is None else self.bandwidth
         full = KernelMean.from_samples(X, Gaussian(rule, normalized=True, space="l2"), sample_weight)
         self.compression_: Compression | None = self._compressed(full)
-        if self.compression_ is None:
-            # a copy: the data are the caller's, and may change
-            self.mean_ = KernelMean(np.array(full.atoms), full.weights, full.kernel)
-            self.certificate_ = Certificate.of_nothing_lost(full)
-        else:
-            self.mean_, self.certificate_ = self.compression_.mean, self.compression_.certificate
+        self.mean_, self.certificate_ = evaluated(full, self.compression_)
         self.bandwidth_ = _kernel(self.mean_).width
         found = self._climb(X)
         self._rests = found.places
@@ -148,9 +143,7 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
                 return None
             return compress(full, size=size, weights="simplex", rng=rng, progress=self.progress)
         most = min(_validate.whole(self.max_size, "max_size", 1), full.size)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NotReachedWarning)
-            found = compress(full, tol=self.tol, max_size=most, weights="simplex", rng=rng, progress=self.progress)
+        found = compress_quietly(full, tol=self.tol, max_size=most, weights="simplex", rng=rng, progress=self.progress)
         if not found.reached:
             warnings.warn(
                 f"{found.size:,} atoms leave an error of {found.certificate.relative_error:.2g}, above tol={self.tol:g}: their "
