@@ -6,6 +6,8 @@ from reduset.compression import Compression, NotReachedWarning, compress
 from reduset.function_kernel import FunctionKernel
 from reduset.kernels import Gaussian, Kernel, Laplacian, Student
 from reduset.mean import KernelMean
+from reduset.mixture import Mixture
+from reduset.simplification import Simplification, simplify
 
 __version__ = "0.1.0"
 
@@ -17,9 +19,12 @@ __all__ = [
     "Kernel",
     "KernelMean",
     "Laplacian",
+    "Mixture",
     "NotReachedWarning",
+    "Simplification",
     "Student",
     "compress",
     "get_threads",
     "set_threads",
+    "simplify",
 ]

@@ -293,6 +293,51 @@ def covariance(value: Any, name: str = "covariance") -> NDArray[np.float64]:
     return array
 
 
+def covariances(value: Any, count: int, dimension: int, name: str = "covariances") -> NDArray[np.float64]:
+    """(count, d, d) symmetric positive definite matrices, (count, d) or (count,) positive variances; one of several at fault is named.
+
+    Repeated views (of one covariance for all) stay as they are.
+    """
+    array = _as_numbers(value, name)
+    array = array if array.dtype == np.float64 else array.astype(np.float64)
+    shapes = ((count,), (count, dimension), (count, dimension, dimension))
+    if array.shape not in shapes:
+        raise ValueError(
+            f"{name} must have shape {shapes[0]} (spherical: one variance a component), {shapes[1]} (diagonal) or {shapes[2]} "
+            f"(full) for {count} means in {dimension} dimensions, got {array.shape}"
+        )
+    once = array[:1] if array.strides[0] == 0 else array
+    if not np.isfinite(once).all():
+        where = int(np.flatnonzero(~np.isfinite(once.reshape(len(once), -1)).all(axis=1))[0])
+        raise ValueError(f"{name} must be finite, number {where} is not")
+    if array.ndim < 3:
+        if not (once > 0).all():
+            where = int(np.flatnonzero(~(once.reshape(len(once), -1) > 0).all(axis=1))[0])
+            raise ValueError(
+                f"{name} must be variances above 0, number {where} has {np.min(once[where]):.3g}; leave out such components"
+            )
+        return array
+    gap = np.abs(once - once.transpose(0, 2, 1)).max(axis=(1, 2))
+    largest = np.abs(once).max(axis=(1, 2))
+    if (gap > 1e-8 * largest).any():
+        where = int(np.argmax(gap > 1e-8 * largest))
+        raise ValueError(
+            f"{name} must be symmetric, number {where} differs from its transpose by {gap[where]:.3g}; "
+            f"use ({name} + {name}.transpose(0, 2, 1)) / 2 if that is rounding"
+        )
+    least, most = np.linalg.eigvalsh(once)[:, [0, -1]].T
+    if (least <= 1e-14 * most).any():
+        where = int(np.argmax(least <= 1e-14 * most))
+        raise ValueError(
+            f"{name} must be positive definite, number {where} has the eigenvalue {least[where]:.3g} beside {most[where]:.3g}; "
+            "leave out such components, or add a small diagonal"
+        )
+    if gap.any():
+        once = (once + once.transpose(0, 2, 1)) / 2
+        return np.broadcast_to(once, array.shape) if array.strides[0] == 0 else once
+    return array
+
+
 def generator(rng: Any, name: str = "rng") -> np.random.Generator:
     """A NumPy generator from a seed, a generator, or None (fresh entropy)."""
     if isinstance(rng, np.random.RandomState):

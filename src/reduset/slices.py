@@ -24,7 +24,7 @@ from reduset.mean import KernelMean
 def marginal(mean: KernelMean, columns: Sequence[int]) -> KernelMean:
     """The mean with every column but these integrated out, in the order given."""
     kernel = _gaussian(mean)
-    kept = _columns(columns, mean.dimension)
+    kept = as_columns(columns, mean.dimension)
     covariance = None if kernel.covariance is None else kernel.covariance[np.ix_(kept, kept)]
     return KernelMean(mean.atoms[:, kept], mean.weights, _density(kernel, covariance))
 
@@ -32,7 +32,7 @@ def marginal(mean: KernelMean, columns: Sequence[int]) -> KernelMean:
 def conditional(mean: KernelMean, columns: Sequence[int], values: Any) -> KernelMean:
     """The density of the other columns where these have the given values; its weights sum to 1."""
     kernel = _gaussian(mean)
-    known = _columns(columns, mean.dimension)
+    known = as_columns(columns, mean.dimension)
     other = [j for j in range(mean.dimension) if j not in known]
     if not other:
         raise ValueError(f"columns must leave at least one out, got all {mean.dimension}")
@@ -64,7 +64,8 @@ def _density(kernel: Gaussian, covariance: Any) -> Gaussian:
     return Gaussian(kernel.width, covariance=covariance, normalized=True, space=kernel.space)
 
 
-def _columns(columns: Sequence[int], dimension: int) -> list[int]:
+def as_columns(columns: Sequence[int], dimension: int) -> list[int]:
+    """Column numbers, checked, negative ones counted from the end."""
     found = [_validate.whole(j, "columns", -dimension, dimension - 1) % dimension for j in np.ravel(columns).tolist()]
     if not found or len(set(found)) < len(found):
         raise ValueError(f"columns must name at least one column, and none twice; got {np.ravel(columns).tolist()}")

@@ -1,0 +1,315 @@
+"""Gaussian components against components or points: sums of their products, and of the moments that gradients are made of.
+
+With φⱼ = N(·; xⱼ, Cⱼ) and gᵢ = N(·; tᵢ, Aᵢ), ⟨gᵢ, φⱼ⟩ = N(tᵢ; xⱼ, S), S = Aᵢ + Cⱼ. For given weights of the φⱼ and all i,
+
+    total  pᵢ = Σⱼ aᵢⱼ,                          aᵢⱼ = wⱼ ⟨gᵢ, φⱼ⟩
+    pull   bᵢ = Σⱼ aᵢⱼ S⁻¹(xⱼ − tᵢ) = ∂pᵢ/∂tᵢ
+    stiff  Mᵢ = Σⱼ aᵢⱼ S⁻¹
+    square Vᵢ = Σⱼ aᵢⱼ S⁻¹(xⱼ − tᵢ)(xⱼ − tᵢ)ᵀS⁻¹,   ∂pᵢ/∂Aᵢ = ½(Vᵢ − Mᵢ)
+
+in units of the highest peak of the φⱼ, whose logarithm is kept. Where all φⱼ have one covariance (a kernel density) S is factored
+once for each i, else for each pair. O(n·m·d²), O(n·m·d³), diagonal O(n·m·d); memory O(n·d) and a few tiles. Covariances are
+(m,) spherical, (m, d) diagonal or (m, d, d) full throughout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reduset._engine.ellipsoids import (
+    closest_of_pairs,
+    closest_of_points,
+    depths_at,
+    pair_moments,
+    pair_products,
+    point_moments,
+    values_at,
+)
+from reduset._engine.threads import blocks, run_all
+
+Array = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+LOG_2PI = float(np.log(2 * np.pi))
+BLOCK = 4096  # columns a task: they stay in the second cache while all components pass
+MODEST = 30_000  # products that are not worth dealing to threads
+
+
+def is_shared(covariances: Array) -> bool:
+    """Whether all covariances are one: stored once, or equal."""
+    return covariances.strides[0] == 0 or len(covariances) == 1 or bool((covariances == covariances[0]).all())
+
+
+def as_diagonal(covariances: Array, dimension: int) -> Array:
+    """(m, d) variances of spherical or diagonal covariances."""
+    return np.broadcast_to(covariances[:, None], (len(covariances), dimension)) if covariances.ndim == 1 else covariances
+
+
+def as_full(covariances: Array, dimension: int) -> Array:
+    """(m, d, d), whatever the kind."""
+    if covariances.ndim == 3:
+        return covariances
+    return as_diagonal(covariances, dimension)[:, :, None] * np.eye(dimension)
+
+
+@cache
+def _lower(dimension: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Of the entries of a matrix: where the lower rows are, flat; and for each entry its place in them."""
+    r, c = np.tril_indices(dimension)
+    place = np.empty((dimension, dimension), np.intp)
+    place[r, c] = place[c, r] = np.arange(len(r))
+    return r * dimension + c, place.ravel()
+
+
+def lower_rows(matrices: Array) -> Array:
+    """(m, d(d+1)/2) the lower halves of (m, d, d), row by row."""
+    m, d = matrices.shape[:2]
+    return np.ascontiguousarray(matrices.reshape(m, d * d)[:, _lower(d)[0]])
+
+
+def from_lower_rows(rows: Array, dimension: int) -> Array:
+    """Symmetric (m, d, d) from lower rows (m, d(d+1)/2)."""
+    return rows[:, _lower(dimension)[1]].reshape(len(rows), dimension, dimension)
+
+
+def log_determinants(covariances: Array, dimension: int) -> Array:
+    """(m,) log |A|."""
+    if covariances.ndim == 1:
+        return np.asarray(dimension * np.log(covariances))
+    if covariances.ndim == 2:
+        return np.log(covariances).sum(axis=1)
+    return 2 * np.log(np.linalg.cholesky(covariances).diagonal(axis1=1, axis2=2)).sum(axis=1)
+
+
+def factors(covariances: Array, dimension: int) -> Array:
+    """What the loops take: (m, d, d) lower Cholesky factors, or (m, 1, d) roots, their diagonals as reciprocals."""
+    if covariances.ndim < 3:
+        return np.ascontiguousarray(1 / np.sqrt(as_diagonal(covariances, dimension)))[:, None, :]
+    L = np.linalg.cholesky(covariances)
+    k = np.arange(dimension)
+    L[:, k, k] = 1 / L[:, k, k]
+    return L
+
+
+def log_peaks(covariances: Array, dimension: int) -> Array:
+    """(m,) log N(0; 0, A)."""
+    return -0.5 * (dimension * LOG_2PI + log_determinants(covariances, dimension))
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Sums over the components, one entry a facing component; M and V full (m, d, d), or diagonals (m, d)."""
+
+    total: Array
+    pull: Array
+    stiff: Array
+    square: Array
+
+
+class Components:
+    """Many weighted components, laid out for sums against few.
+
+    Parameters
+    ----------
+    weights : (n,)
+    places : (n, d)
+    covariances : (n,), (n, d) or (n, d, d)
+    full : whether what they face may be full, so that sums of covariances are
+    """
+
+    def __init__(self, weights: Array, places: Any, covariances: Array, full: bool) -> None:
+        self.size, self.dimension = places.shape
+        self.full = full or covariances.ndim == 3
+        self.shared = is_shared(covariances)
+        peaks = log_peaks(covariances[:1] if self.shared else covariances, self.dimension)
+        self.log_unit = float(np.max(peaks))
+        self.peaks = np.broadcast_to(np.exp(peaks - self.log_unit), self.size)
+        self.weights = np.ascontiguousarray(weights * self.peaks)
+        # about a point among them: differences of large numbers are taken once, before anything is squared
+        self.centre = np.asarray(places[: 1 + self.size // 2 : max(1, self.size // 64)], np.float64).mean(axis=0)
+        self.columns = np.ascontiguousarray((np.asarray(places, np.float64) - self.centre).T)
+        self.covariances = covariances[:1] if self.shared else covariances
+
+    def weigh(self, weights: Array) -> None:
+        """Give the components these weights."""
+        self.weights = np.ascontiguousarray(weights * self.peaks)
+
+    def measure_in(self, log_unit: float) -> None:
+        """Use this unit instead of the highest peak."""
+        factor = np.exp(min(self.log_unit - log_unit, 700.0))
+        self.weights, self.peaks, self.log_unit = self.weights * factor, self.peaks * factor, log_unit
+
+    def reordered(self, order: Labels) -> Components:
+        """The same components in another order."""
+        other = object.__new__(Components)
+        other.__dict__.update({k: v for k, v in self.__dict__.items() if k not in ("_rows", "_pivots")})
+        other.weights, other.peaks = self.weights[order], self.peaks[order]
+        other.columns = np.ascontiguousarray(self.columns[:, order])
+        other.covariances = self.covariances if self.shared else self.covariances[order]
+        return other
+
+    @cached_property
+    def _rows(self) -> Array:
+        """The covariances by columns, (entries, n)."""
+        return np.ascontiguousarray(self._entries(self.covariances).T)
+
+    @cached_property
+    def _pivots(self) -> Array:
+        if not self.full:
+            return np.empty((self.dimension, 0))
+        L = np.linalg.cholesky(as_full(self.covariances, self.dimension))
+        return np.ascontiguousarray(L.diagonal(axis1=1, axis2=2).T)
+
+    def _entries(self, covariances: Array) -> Array:
+        if self.full:
+            return lower_rows(as_full(covariances, self.dimension))
+        return np.ascontiguousarray(as_diagonal(covariances, self.dimension))
+
+    def _joint(self, covariances: Array) -> tuple[Array, Array, Array]:
+        """S, its factors for the loops, and sqrt(|C|/|S|), for the one C that all components have."""
+        if self.full:
+            S = as_full(covariances, self.dimension) + as_full(self.covariances, self.dimension)
+        else:
+            S = as_diagonal(covariances, self.dimension) + as_diagonal(self.covariances, self.dimension)
+        own = log_determinants(self.covariances, self.dimension)
+        return S, factors(S, self.dimension), np.exp(0.5 * (own - log_determinants(S, self.dimension)))
+
+    # -- sums over the components -----------------------------------------------------------------------------------------------
+
+    def totals(self, places: Array, covariances: Array) -> Array:
+        """(m,) Σⱼ wⱼ ⟨gᵢ, φⱼ⟩."""
+        if self.shared:
+            _, L, ratio = self._joint(covariances)
+            return ratio * self._sums(point_moments, (places - self.centre, L), 0, 1)[:, 0]
+        return self._sums(pair_moments, (places - self.centre, self._entries(covariances)), 0, 1)[:, 0]
+
+    def moments(self, places: Array, covariances: Array, bounds: Labels | None = None) -> Moments:
+        """The sums over all components, or for component i over those from bounds[i] to bounds[i + 1] only."""
+        d = self.dimension
+        entries = d * (d + 1) // 2 if self.full else d
+        here = places - self.centre
+        if not self.shared:
+            sums = self._sums(pair_moments, (here, self._entries(covariances)), 2, 1 + d + 2 * entries, bounds)
+            stiff, square = sums[:, 1 + d : 1 + d + entries], sums[:, 1 + d + entries :]
+            if self.full:
+                stiff, square = from_lower_rows(stiff, d), from_lower_rows(square, d)
+            return Moments(sums[:, 0], sums[:, 1 : 1 + d], stiff, square)
+        S, L, ratio = self._joint(covariances)
+        sums = self._sums(point_moments, (here, L), 2, 1 + d + entries, bounds) * ratio[:, None]
+        total, along, spread = sums[:, 0], sums[:, 1 : 1 + d], sums[:, 1 + d :]
+        if not self.full:
+            root = L[:, 0, :]
+            return Moments(total, along * root, total[:, None] * root**2, spread * root**2)
+        back = np.linalg.solve(np.linalg.cholesky(S).transpose(0, 2, 1), np.broadcast_to(np.eye(d), S.shape))  # L⁻ᵀ
+        forth = back.transpose(0, 2, 1)
+        pull = np.einsum("irc,ic->ir", back, along)
+        return Moments(total, pull, total[:, None, None] * (back @ forth), back @ from_lower_rows(spread, d) @ forth)
+
+    def _sums(self, loop: Any, facing: tuple[Array, Array], order: int, width: int, bounds: Labels | None = None) -> Array:
+        centres, shapes = facing
+        m = len(centres)
+        own = (self.columns, self.weights) if self.shared else (self.columns, self._rows, self._pivots, self.weights)
+        if bounds is not None:  # each component has columns of its own, so that blocks of components do not meet
+            out = np.zeros((m, width))
+            step = max(1, m // 16) if self.size > MODEST else m
+            run_all(
+                [
+                    partial(loop, *own, bounds[a:b], bounds[a + 1 : b + 1], centres[a:b], shapes[a:b], order, out[a:b])
+                    for a, b in blocks(m, step)
+                ]
+            )
+            return out
+        parts = blocks(self.size, BLOCK) if self.size * m > MODEST else [(0, self.size)]
+        found = np.zeros((len(parts), m, width))
+        tasks = []
+        for k, (a, b) in enumerate(parts):
+            first, last = np.full(m, a), np.full(m, b)
+            tasks.append(partial(loop, *own, first, last, centres, shapes, order, found[k]))
+        run_all(tasks)
+        return np.asarray(found.sum(axis=0))
+
+    # -- which is closest -------------------------------------------------------------------------------------------------------
+
+    def closest(self, places: Array, covariances: Array, base: Array, gain: Array) -> tuple[Labels, Array, Array]:
+        """For each component j the i of least baseᵢ − gainᵢ ⟨gᵢ, φⱼ⟩, that least value, and the totals over all j."""
+        here = places - self.centre
+        m = len(here)
+        best = np.full(self.size, np.inf)
+        which = np.zeros(self.size, np.int64)
+        parts = blocks(self.size, BLOCK)
+        totals = np.zeros((len(parts), m))
+        ratio: Any = 1.0
+        if self.shared:
+            _, L, ratio = self._joint(covariances)
+            fixed: Sequence[Any] = (here, L, base, gain * ratio * self.peaks[0])
+            own: Sequence[Any] = (self.columns, self.weights)
+            loop: Any = closest_of_points
+        else:
+            fixed = (here, self._entries(covariances), base, gain)
+            own = (self.columns, self._rows, self._pivots, np.ascontiguousarray(self.peaks), self.weights)
+            loop = closest_of_pairs
+        run_all([partial(loop, *own, a, b, *fixed, best[a:b], which[a:b], totals[k]) for k, (a, b) in enumerate(parts)])
+        return which, best, ratio * totals.sum(axis=0)
+
+    def products(self, places: Array, covariances: Array) -> Array:
+        """(m, n) ⟨gᵢ, φⱼ⟩, whatever the weights: for few components."""
+        entries = self._rows if not self.shared else np.repeat(self._rows, self.size, axis=1)
+        pivots = self._pivots if not self.shared else np.repeat(self._pivots, self.size, axis=1)
+        out = np.empty((len(places), self.size))
+        facing = places - self.centre, self._entries(covariances)
+        parts = blocks(len(places), 32) if out.size > MODEST else [(0, len(places))]
+        own = self.columns, entries, pivots
+        run_all([partial(pair_products, *own, facing[0][a:b], facing[1][a:b], out[a:b]) for a, b in parts])
+        return np.asarray(out * self.peaks)
+
+
+# -- points -----------------------------------------------------------------------------------------------------------------
+
+
+def sums_at(queries: Any, weights: Array, places: Array, covariances: Array, order: int) -> tuple[Array, float]:
+    """(rows, q) Σᵢ wᵢ gᵢ(q), below it with order 1 Σ w g S⁻¹(t − q), with 2 also Σ w g S⁻¹ (lower rows, or diagonal); the log unit."""
+    d = places.shape[1]
+    peaks = log_peaks(covariances, d)
+    unit = float(peaks.max())
+    scaled = weights * np.exp(peaks - unit)
+    entries = d * (d + 1) // 2 if covariances.ndim == 3 else d
+    rows = (1, 1 + d, 1 + d + entries)[order]
+    out = np.zeros((rows, len(queries)))
+    centre = places[0]
+    L = factors(covariances, d)
+
+    def some(a: int, b: int) -> None:
+        columns = np.ascontiguousarray((np.asarray(queries[a:b], np.float64) - centre).T)
+        part = np.zeros((rows, b - a))
+        values_at(columns, 0, b - a, places - centre, L, scaled, order, part)
+        out[:, a:b] = part
+
+    run_all([partial(some, a, b) for a, b in blocks(len(queries), BLOCK)])
+    return out, unit
+
+
+def logs_at(queries: Any, weights: Array, places: Array, covariances: Array) -> Array:
+    """(q,) log Σᵢ wᵢ gᵢ(q), finite however far; −inf where it is 0 and NaN where it is negative."""
+    d = places.shape[1]
+    present = weights != 0  # what has no weight must not set the scale
+    weights, places, covariances = weights[present], places[present], covariances[present]
+    logs = log_peaks(covariances, d)
+    centre = places[0]
+    L = factors(covariances, d)
+    out = np.empty(len(queries))
+
+    def some(a: int, b: int) -> None:
+        columns = np.ascontiguousarray((np.asarray(queries[a:b], np.float64) - centre).T)
+        part = np.stack([np.full(b - a, np.inf), np.zeros(b - a)])
+        depths_at(columns, 0, b - a, places - centre, L, logs, weights, part)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            out[a:b] = np.log(part[1]) - part[0]
+
+    run_all([partial(some, a, b) for a, b in blocks(len(queries), BLOCK)])
+    return out

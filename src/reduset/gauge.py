@@ -1,0 +1,69 @@
+"""How far a few components are from f = Σⱼ αⱼφⱼ, in L2.
+
+With r = f − g, ‖r‖² = ⟨f, r⟩ − ⟨g, r⟩. The second product is exact, a pass of O(n·m) and an m × m matrix; the first is
+Σⱼ αⱼ⟨φⱼ, r⟩, a sum over the components, exact where all pairs of them can be afforded and else estimated from some components, drawn
+with chances proportional to |αⱼ|. Since r is small, so is the standard error. ⟨φⱼ, f⟩ of the drawn ones is computed once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from reduset._engine.components import Array
+from reduset.local_fit import Few
+from reduset.polish import Fitting
+
+A_PAIR, A_CUBE = 2.5e-9, 0.5e-9  # seconds for a product, and for the cube of the dimension where each pair is factored
+SECONDS = 1.0
+FEWEST, LARGEST_EXACT = 512, 20_000
+
+
+@dataclass(frozen=True)
+class Error:
+    """‖f − g‖/‖f‖, and the standard error of it where components were drawn."""
+
+    relative: float
+    spread: float
+
+
+class Gauge:
+    """f as seen from some of its components, or all.
+
+    Parameters
+    ----------
+    fitting : f
+    weights, places, covariances : of its components, as given
+    """
+
+    def __init__(self, fitting: Fitting, weights: Array, places: Array, covariances: Array, rng: np.random.Generator) -> None:
+        n, d = places.shape
+        self._fitting = fitting
+        magnitudes = np.abs(weights)
+        price = A_PAIR if fitting.many.shared else A_PAIR + A_CUBE * (d**3 if fitting.many.full else d)
+        affordable = int(SECONDS / (price * n))
+        self.exact = affordable >= n and n <= LARGEST_EXACT
+        if self.exact:
+            rows, self._share = np.arange(n), weights
+        else:
+            rows = rng.choice(n, max(FEWEST, min(affordable, n)), p=magnitudes / magnitudes.sum())
+            self._share = np.sign(weights[rows]) * (magnitudes.sum() / len(rows))
+        self._places, self._covariances = places[rows], covariances[rows]
+        self._of_f = fitting.many.totals(self._places, self._covariances)
+        self.energy = float(self._share @ self._of_f)
+
+    def error(self, few: Few, kappa: Array | None = None) -> Error:
+        """Of these components; ``kappa`` where it is known."""
+        kappa = self._fitting.kappa(few) if kappa is None else kappa
+        side = self._fitting.facing(few)
+        of_g = side.totals(few.places, few.covariances)
+        here = self._share * (self._of_f - side.totals(self._places, self._covariances))
+        square = float(here.sum() - few.weights @ (kappa - of_g))
+        relative = np.sqrt(max(square, 0.0) / self.energy)
+        if self.exact:
+            return Error(float(relative), 0.0)
+        spread = float(here.std(ddof=1) * np.sqrt(len(here))) / self.energy
+        return Error(
+            float(relative), float(np.sqrt(relative**2 + spread) - relative) if relative**2 < spread else spread / (2 * relative)
+        )

@@ -1,0 +1,165 @@
+"""Joint descent of a simplification: centres, covariances and weights together, on the exact L2 error.
+
+At fixed components the best weights are those of a linear problem (free, or on the simplex where f is a density), so they are
+eliminated: with G = ⟨gᵢ, gₖ⟩ and κ = ⟨gᵢ, f⟩ the error is E = wᵀGw − 2wᵀκ + ‖f‖² at w = w(G, κ), and by the envelope theorem its gradient
+is that at fixed w,
+
+    ∂E/∂tᵢ = 2wᵢ (Σₖ wₖ bᵢₖ − bᵢ),        ∂E/∂Hᵢ = wᵢ (Σₖ wₖ(V − M)ᵢₖ − (V − M)ᵢ)        (moments of `_engine.components`)
+
+The variables are tᵢ = tᵢ⁰ + Lᵢ⁰uᵢ and Hᵢ = LLᵀ, L = Lᵢ⁰T, T lower triangular with exp on its diagonal: all of order 1, and any value of
+them is a covariance. L-BFGS; the best place seen is kept, so the error never rises. A step costs two passes of O(n·m).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpotrf
+from scipy.optimize import minimize
+
+from reduset._engine.components import Array, Components, as_diagonal, as_full
+from reduset._engine.factor import pivot_floor
+from reduset.local_fit import Few
+from reduset.weigh import weights_from
+
+MEMORY = 20  # of L-BFGS, in steps
+WIDEST = 300.0  # |log| of a factor on a volume: in each direction a width changes by no more than its share
+
+
+class Fitting:
+    """f, and the rule for weights.
+
+    Parameters
+    ----------
+    many : Components of f
+    mass : the sum that the weights keep, not negative; None where they are free
+    """
+
+    def __init__(self, many: Components, mass: float | None) -> None:
+        self.many, self._mass = many, mass
+
+    def facing(self, few: Few) -> Components:
+        """The few laid out like the many, in their units."""
+        side = Components(few.weights, few.places, few.covariances, self.many.full)
+        side.measure_in(self.many.log_unit)
+        return side
+
+    def kappa(self, few: Few) -> Array:
+        return self.many.totals(few.places, few.covariances)
+
+    def best_weights(self, gram: Array, kappa: Array) -> Array:
+        """The weights of least error."""
+        scale = np.sqrt(np.diagonal(gram))  # bumps of norm 1, so that one ridge suits all
+        unit = gram / scale / scale[:, None]
+        unit[np.diag_indices(len(unit))] += pivot_floor(len(unit))
+        factor, failed = dpotrf(unit, lower=1, clean=1)
+        if failed or not np.isfinite(kappa).all():
+            raise np.linalg.LinAlgError("the components are too alike, or too small or large, for a Gram matrix that has a factor")
+        factor = scale[:, None] * factor
+        y = solve_triangular(factor, kappa, lower=True, check_finite=False)
+        if self._mass is None:
+            return weights_from(factor, y, "free", 0.0)
+        found = weights_from(factor, y, "sum_to_one", self._mass)
+        return found if found.min() >= 0 else weights_from(factor, y, "simplex", self._mass)
+
+    def refitted(self, few: Few) -> Few:
+        """All weights together, in closed form."""
+        gram = self.facing(few).products(few.places, few.covariances)
+        return replace(few, weights=self.best_weights(gram, self.kappa(few)))
+
+    def polished(self, few: Few, steps: int, report: Callable[[Few, float], None]) -> Few:
+        """The best components seen in ``steps`` steps from these; ``report`` gets each step's and wᵀGw − 2wᵀκ."""
+        variables = _Variables(few)
+        best, least, unit = few, np.inf, 0.0
+
+        def value(u: Array) -> tuple[float, Array]:
+            nonlocal best, least, unit
+            try:
+                here = variables.components(u)
+                side = self.facing(here)
+                gram = side.products(here.places, here.covariances)
+                from_f = self.many.moments(here.places, here.covariances)
+                weights = self.best_weights(gram, from_f.total)
+            except (np.linalg.LinAlgError, RuntimeError):  # no factor, or no end of the quadratic program: turn back
+                return 1.0 + abs(least) * unit, np.zeros(len(u))
+            here = replace(here, weights=weights)
+            side.weigh(weights)
+            error = float(weights @ (gram @ weights - 2 * from_f.total))
+            if not unit:
+                unit = 1 / abs(error)
+            if error < least:
+                best, least = here, error
+            from_g = side.moments(here.places, here.covariances)
+            by_place = 2 * weights[:, None] * (from_g.pull - from_f.pull)
+            slope = (from_g.square - from_g.stiff) - (from_f.square - from_f.stiff)
+            by_shape = slope * weights.reshape(-1, *[1] * (slope.ndim - 1))
+            return error * unit, unit * variables.gradient(u, by_place, by_shape)
+
+        minimize(
+            value,
+            np.zeros(variables.count),
+            jac=True,
+            method="L-BFGS-B",
+            callback=lambda _: report(best, least),
+            options={"maxiter": steps, "maxfun": 2 * steps, "maxcor": MEMORY, "ftol": 1e-12, "gtol": 0.0},
+        )
+        return best
+
+
+class _Variables:
+    """Components as a vector of numbers about 0, relative to a start."""
+
+    def __init__(self, start: Few) -> None:
+        self._start = start
+        self._size, self._dimension = start.places.shape
+        self._lower = np.tril_indices(self._dimension)
+        self._on_diagonal = self._lower[0] == self._lower[1]
+        if start.covariances.ndim == 3:
+            self._root = np.linalg.cholesky(start.covariances)
+            self._widths = len(self._lower[0])
+        else:
+            self._root = np.sqrt(as_diagonal(start.covariances, self._dimension))
+            self._widths = 1 if start.covariances.ndim == 1 else self._dimension
+        self._widest = min(WIDEST / self._dimension, 12.0)
+        self.count = self._size * (self._dimension + self._widths)
+
+    def _split(self, u: Array) -> tuple[Array, Array]:
+        parts = u.reshape(self._size, -1)
+        return parts[:, : self._dimension], np.clip(parts[:, self._dimension :], -self._widest, self._widest)
+
+    def _triangle(self, widths: Array) -> Array:
+        T = np.zeros((self._size, self._dimension, self._dimension))
+        T[:, self._lower[0], self._lower[1]] = np.where(self._on_diagonal, np.exp(widths * self._on_diagonal), widths)
+        return T
+
+    def components(self, u: Array) -> Few:
+        moves, widths = self._split(u)
+        if self._root.ndim == 3:
+            L = self._root @ self._triangle(widths)
+            places = self._start.places + np.einsum("mij,mj->mi", self._root, moves)
+            return replace(self._start, places=places, covariances=L @ L.transpose(0, 2, 1))
+        spread = np.exp(2 * widths)
+        covariances = self._start.covariances * (spread[:, 0] if self._start.covariances.ndim == 1 else spread)
+        return replace(self._start, places=self._start.places + self._root * moves, covariances=covariances)
+
+    def gradient(self, u: Array, by_place: Array, by_shape: Array) -> Array:
+        """From those by place (m, d) and covariance, full (m, d, d) or diagonal (m, d)."""
+        _, widths = self._split(u)
+        if self._root.ndim == 3:
+            T = self._triangle(widths)
+            by_moves = np.einsum("mji,mj->mi", self._root, by_place)
+            by_factor = 2 * self._root.transpose(0, 2, 1) @ as_full(by_shape, self._dimension) @ self._root @ T
+            picked = by_factor[:, self._lower[0], self._lower[1]]
+            by_widths = np.where(self._on_diagonal, picked * T[:, self._lower[0], self._lower[1]], picked)
+        else:
+            by_moves = self._root * by_place
+            diagonal = by_shape if by_shape.ndim == 2 else np.diagonal(by_shape, axis1=1, axis2=2)
+            by_widths = 2 * diagonal * self._root**2
+            if self._widths == 1:
+                by_widths = by_widths.sum(axis=1, keepdims=True) * np.exp(2 * widths)
+            else:
+                by_widths = by_widths * np.exp(2 * widths)
+        return np.concatenate([by_moves, by_widths], axis=1).ravel()
