@@ -294,7 +294,7 @@ def covariance(value: Any, name: str = "covariance") -> NDArray[np.float64]:
 
 
 def covariances(value: Any, count: int, dimension: int, name: str = "covariances") -> NDArray[np.float64]:
-    """(count, d, d) symmetric positive definite matrices, (count, d) or (count,) positive variances; one of several at fault is named.
+    """(count, d, d) symmetric positive definite matrices, (count, d) or (count,) positive variances; the first at fault is named.
 
     Repeated views (of one covariance for all) stay as they are.
     """

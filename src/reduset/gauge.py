@@ -1,7 +1,7 @@
 """How far a few components are from f = Σⱼ αⱼφⱼ, in L2.
 
 With r = f − g, ‖r‖² = ⟨f, r⟩ − ⟨g, r⟩. The second product is exact, a pass of O(n·m) and an m × m matrix; the first is
-Σⱼ αⱼ⟨φⱼ, r⟩, a sum over the components, exact where all pairs of them can be afforded and else estimated from some components, drawn
+Σⱼ αⱼ⟨φⱼ, r⟩, a sum over the components, exact where all pairs of them can be afforded and else estimated from some of them, drawn
 with chances proportional to |αⱼ|. Since r is small, so is the standard error. ⟨φⱼ, f⟩ of the drawn ones is computed once.
 """
 

@@ -1,12 +1,13 @@
 """Groups of components, each fitted by one: the alternation of Zhang & Kwok 2010 (Algorithm 1) and its rival.
 
-Local approximation: group S of components αⱼφⱼ becomes w·g, g = N(·; t, H), of least ∫(w·g − Σ_{j∈S} αⱼφⱼ)². At the best w = p/‖g‖² the
-group's energy that is explained is p²/‖g‖², p = Σ_{j∈S} αⱼ⟨g, φⱼ⟩, so the fit maximises
+Local approximation: group S of components αⱼφⱼ becomes w·g, g = N(·; t, H), of least ∫(w·g − Σ_{j∈S} αⱼφⱼ)². At the best w = p/‖g‖²
+the group's energy that is explained is p²/‖g‖², p = Σ_{j∈S} αⱼ⟨g, φⱼ⟩, so the fit maximises
 
     log p² + ½ log|H| + const.
 
-With the weights qⱼ = αⱼ⟨g, φⱼ⟩/p held fixed, Jensen's inequality bounds it from below, with equality where one stands: what raises the
-bound raises the energy. Where all φⱼ have one covariance C, the bound is at its highest for t = Σ qⱼxⱼ and, with V = Σ qⱼ(xⱼ − t)(xⱼ − t)ᵀ,
+With the weights qⱼ = αⱼ⟨g, φⱼ⟩/p held fixed, Jensen's inequality bounds it from below, with equality where one stands: what raises
+the bound raises the energy. Where all φⱼ have one covariance C, the bound is at its highest for t = Σ qⱼxⱼ and, with
+V = Σ qⱼ(xⱼ − t)(xⱼ − t)ᵀ,
 
     H = V + (V² + C²)^½        spherical: (29) of the paper, with the mean of V's diagonal; diagonal: entry by entry; full: in the
                                coordinates in which C is the identity and V diagonal
@@ -23,7 +24,7 @@ and one of O(n·m) for the grouping.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +74,7 @@ def projected(matrices: Array, shape: str) -> Array:
 def matched_moments(weights: Array, places: Array, covariances: Array, groups: Labels, size: int, shape: str) -> Few:
     """Each group's mass, mean and covariance, as one component (eq. 21); the weights are not negative, no group is empty."""
     d = places.shape[1]
-    mass = np.bincount(groups, weights, size)
+    mass = np.asarray(np.bincount(groups, weights, size), np.float64)
     share = weights / mass[groups]
     anchor = places[np.unique(groups, return_index=True)[1]]  # one of each group: differences to it lose no digits
     away = places - anchor[groups]
@@ -81,7 +82,7 @@ def matched_moments(weights: Array, places: Array, covariances: Array, groups: L
     away = away - shift[groups]
 
     def over_groups(values: Array) -> Array:
-        return np.bincount(groups, share * values, size)
+        return np.asarray(np.bincount(groups, share * values, size), np.float64)
 
     if shape != "full":
         within = as_diagonal(covariances, d) if covariances.ndim < 3 else np.diagonal(covariances, axis1=1, axis2=2)
@@ -120,7 +121,7 @@ class LocalFit:
     def __init__(self, many: Components, groups: Labels, start: Few, shape: str) -> None:
         order = np.argsort(groups, kind="stable")
         self._many = many.reordered(order)
-        self._bounds = np.searchsorted(groups[order], np.arange(start.size + 1))
+        self._bounds: Labels = np.searchsorted(groups[order], np.arange(start.size + 1)).astype(np.int64)
         self._shape = shape
         self._closed = self._many.shared and self._many.covariances.ndim <= NDIM[shape]
 
@@ -175,7 +176,7 @@ class LocalFit:
                 joint = as_diagonal(few.covariances, d) + as_diagonal(self._many.covariances, d)
                 spread = np.maximum(moments.square * joint**2 / total[:, None] - move**2, 0.0)
                 if self._shape == "spherical":
-                    mean = spread.mean(axis=1)
+                    mean = np.asarray(spread.mean(axis=1))
                     return few.places + move, mean + np.sqrt(mean**2 + self._many.covariances**2)
                 return few.places + move, spread + np.sqrt(spread**2 + as_diagonal(self._many.covariances, d) ** 2)
             H = as_diagonal(few.covariances, d)
@@ -183,7 +184,7 @@ class LocalFit:
             if self._shape == "spherical":
                 return few.places + move, few.covariances * (1 + uphill.sum(axis=1) / moments.stiff.sum(axis=1))
             return few.places + move, H * (1 + uphill / moments.stiff)
-        move = np.linalg.solve(moments.stiff, moments.pull[:, :, None])[:, :, 0]
+        move = np.asarray(np.linalg.solve(moments.stiff, moments.pull[:, :, None])[:, :, 0], np.float64)
         if self._closed and self._shape == "full":
             return few.places + move, self._widened(few, moments, move)
         H = as_full(few.covariances, d)
@@ -212,14 +213,17 @@ class LocalFit:
         return np.asarray((found + found.transpose(0, 2, 1)) / 2)
 
 
-def _as_wide(values: Array, like: Array) -> Array:
+def _as_wide(values: NDArray[Any], like: Array) -> NDArray[Any]:
     return values.reshape(-1, *[1] * (like.ndim - 1))
 
 
 def _mixed(first: NDArray[np.bool_], one: T, other: T) -> T:
     """The rows of one where ``first``, of the other elsewhere."""
-    names = [field.name for field in fields(one)]
-    return type(one)(**{k: np.where(_as_wide(first, getattr(one, k)), getattr(one, k), getattr(other, k)) for k in names})
+    rows = {}
+    for name in (field.name for field in fields(one)):
+        here, there = getattr(one, name), getattr(other, name)
+        rows[name] = np.where(_as_wide(first, here), here, there)
+    return replace(one, **rows)
 
 
 def _not_positive(covariances: Array) -> NDArray[np.bool_]:

@@ -1,7 +1,7 @@
 """First groups of a mixture's components: weighted k-means on their means, or groups of about equal radius.
 
-For full covariances k-means goes in the coordinates in which the mixture as a whole is round, for diagonal ones in those in which its
-columns have one spread, so that the groups follow a change of units; for spherical ones in the means' own. O(n·m·d).
+For full covariances k-means goes in the coordinates in which the mixture as a whole is round, for diagonal ones in those in which
+its columns have one spread, so that the groups follow a change of units; for spherical ones in the means' own. O(n·m·d).
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Joint descent of a simplification: centres, covariances and weights together, on the exact L2 error.
 
 At fixed components the best weights are those of a linear problem (free, or on the simplex where f is a density), so they are
-eliminated: with G = ⟨gᵢ, gₖ⟩ and κ = ⟨gᵢ, f⟩ the error is E = wᵀGw − 2wᵀκ + ‖f‖² at w = w(G, κ), and by the envelope theorem its gradient
-is that at fixed w,
+eliminated: with G = ⟨gᵢ, gₖ⟩ and κ = ⟨gᵢ, f⟩ the error is E = wᵀGw − 2wᵀκ + ‖f‖² at w = w(G, κ), and by the envelope theorem its
+gradient is that at fixed w,
 
     ∂E/∂tᵢ = 2wᵢ (Σₖ wₖ bᵢₖ − bᵢ),        ∂E/∂Hᵢ = wᵢ (Σₖ wₖ(V − M)ᵢₖ − (V − M)ᵢ)        (moments of `_engine.components`)
 
-The variables are tᵢ = tᵢ⁰ + Lᵢ⁰uᵢ and Hᵢ = LLᵀ, L = Lᵢ⁰T, T lower triangular with exp on its diagonal: all of order 1, and any value of
-them is a covariance. L-BFGS; the best place seen is kept, so the error never rises. A step costs two passes of O(n·m).
+The variables are tᵢ = tᵢ⁰ + Lᵢ⁰uᵢ and Hᵢ = LLᵀ, L = Lᵢ⁰T, T lower triangular with exp on its diagonal: all of order 1, and any
+value of them is a covariance. L-BFGS; the best place seen is kept, so the error never rises. A step costs two passes of O(n·m).
 """
 
 from __future__ import annotations

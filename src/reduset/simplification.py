@@ -126,7 +126,8 @@ def simplify(
     radius : float
         As many groups as it takes for every component to lie within this distance of the first of its group.
     method : "l2" or "kl"
-        The local fits and the grouping: of least L2 error (Zhang & Kwok 2010), or moments and KL divergence (Goldberger & Roweis 2005).
+        The local fits and the grouping: of least L2 error (Zhang & Kwok 2010), or by moments and KL divergence (Goldberger & Roweis
+        2005).
     covariance : "full", "diag" or "spherical"
         Of the result's components.
     start : "kmeans", or (n,) labels

@@ -83,7 +83,7 @@ def log_determinants(covariances: Array, dimension: int) -> Array:
     if covariances.ndim == 1:
         return np.asarray(dimension * np.log(covariances))
     if covariances.ndim == 2:
-        return np.log(covariances).sum(axis=1)
+        return np.asarray(np.log(covariances).sum(axis=1))
     return 2 * np.log(np.linalg.cholesky(covariances).diagonal(axis1=1, axis2=2)).sum(axis=1)
 
 
@@ -94,7 +94,7 @@ def factors(covariances: Array, dimension: int) -> Array:
     L = np.linalg.cholesky(covariances)
     k = np.arange(dimension)
     L[:, k, k] = 1 / L[:, k, k]
-    return L
+    return np.asarray(L, np.float64)
 
 
 def log_peaks(covariances: Array, dimension: int) -> Array:
@@ -273,7 +273,7 @@ class Components:
 
 
 def sums_at(queries: Any, weights: Array, places: Array, covariances: Array, order: int) -> tuple[Array, float]:
-    """(rows, q) Σᵢ wᵢ gᵢ(q), below it with order 1 Σ w g S⁻¹(t − q), with 2 also Σ w g S⁻¹ (lower rows, or diagonal); the log unit."""
+    """(rows, q) Σᵢ wᵢ gᵢ(q), below it with order 1 Σ w g S⁻¹(t − q), with 2 also Σ w g S⁻¹ (lower rows, or diagonal); log unit."""
     d = places.shape[1]
     peaks = log_peaks(covariances, d)
     unit = float(peaks.max())
