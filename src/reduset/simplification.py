@@ -120,7 +120,7 @@ def simplify(
     ----------
     mixture : Mixture, or Gaussian KernelMean
     size : int
-        That many components.
+        That many components (fewer where fewer of the given ones are distinct).
     tol : float
         About the fewest components whose error ‖f − g‖/‖f‖ in L2 is at most this.
     radius : float
@@ -135,8 +135,8 @@ def simplify(
     refit : bool
         Whether all weights are fitted together after the grouping.
     polish : bool or int
-        Whether centres, covariances and weights then descend together; a number is the most steps, True as many as take some seconds
-        (100 at most). Both False is the method alone.
+        Whether centres, covariances and weights then descend together; a number is the most steps, True as many as take some
+        seconds (100 at most). Both False is the method alone.
     density : bool
         Whether a density stays one: weights not negative, with the mixture's mass. False leaves weights free, for the least error.
     max_size : int, default min(n, 1000), the most components for ``tol``
@@ -276,8 +276,9 @@ class _Job:
     def _by_kmeans(self, rows: Labels, count: int) -> Labels:
         if not count:
             return np.full(len(rows), -1)
-        scale = partition.scale(self.weights[rows], self.places[rows], self.covariances[rows], self._shape)
-        return partition.by_kmeans(self.places[rows], np.abs(self.weights[rows]), scale, count, self._rng)
+        weights, places, covariances = np.abs(self.weights[rows]), self.places[rows], self.covariances[rows]
+        scale = partition.scale(weights, places, covariances, self._shape)
+        return partition.by_kmeans(places, weights, covariances, scale, count, self._rng)
 
     def _shares(self, size: int) -> list[int]:
         """How many components each sign gets: by their numbers; where there is but one, the heavier sign has it."""
