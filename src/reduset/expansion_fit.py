@@ -1,0 +1,240 @@
+"""Fitting bumps to functions: all weights together in closed form, then centres and widths by L-BFGS.
+
+Given f_p = Σⱼ A_jp exp(−‖x − xⱼ‖²/2h²), bumps γᵢ with centres cᵢ and widths hᵢ are to carry g_p = Σᵢ W_ip γᵢ. Two norms are mixed:
+
+- that of the space of f's own kernel. Since the transform of γᵢ is hᵢ^d exp(−hᵢ²ω²/2) and the norm divides by that of the kernel,
+
+      ⟨γᵢ, γ_k⟩ = (hᵢ² h_k² / h² s)^(d/2) exp(−‖cᵢ − c_k‖² / 2s),   s = hᵢ² + h_k² − h²,
+
+  finite for hᵢ² > h²/2, and ⟨γᵢ, φ(·, x)⟩ = γᵢ(x). It bounds the change of f everywhere: |f − g| ≤ ‖f − g‖;
+- the mean square over given places, which is what a user of f sees.
+
+E(W) = Σ_p share·‖f_p − g_p‖²/‖f‖² + Σ_p mean (f_p − g_p)²/mean f² is quadratic in W: E = 1 + share + tr WᵀGW − 2 tr Wᵀκ, so W = G⁻¹κ,
+one Cholesky factor for all functions. With W eliminated, the slopes of E in centres and widths are those at fixed W (the envelope
+theorem). A step costs O((n + N)·m·(d + p) + m³), and memory is that of a block: bump matrices are made anew where they are needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.optimize import minimize
+
+from reduset._engine.threads import blocks, single_threaded_blas
+from reduset.expansion import Array, Expansion, Places
+
+Report = Callable[[int, int], None]
+
+LEAST_SQUARE = 0.55  # of h², for the square of a width: at ½ the norm is infinite
+RIDGE = 1e-9  # of the diagonal, so that bumps may meet
+MEMORY = 20  # of L-BFGS, in steps
+ENTRIES = 1 << 20  # of a bump matrix that is held at once
+FAR = 1e6  # above any error worth a step, so that the line search turns back
+
+
+@dataclass(frozen=True)
+class _Solution:
+    """The best weights of given bumps."""
+
+    weights: Array  # (m, p) of bumps in units of `Target._units`
+    error: float  # E
+
+
+class Target:
+    """What is to be fitted, and by which norm.
+
+    Parameters
+    ----------
+    full : Expansion whose bumps have one width
+    places : (N, d) where values are compared
+    share : of the kernel's own norm, beside the mean square at the places
+    """
+
+    def __init__(self, full: Expansion, places: Array, share: float) -> None:
+        self.full, self.share = full, share
+        self.square = float(full.widths[0]) ** 2
+        self._places = places
+        with single_threaded_blas():
+            values = np.concatenate([full.bumps(places[a:b]) @ full.weights for a, b in _steps(len(places), full.size)])
+            self.energies = self._energies()
+        self._scale_of_values = float((values**2).sum()) or 1.0
+        self._scale_of_norm = float(self.energies.sum()) or 1.0
+        self._values = values / self._scale_of_values
+
+    def _energies(self) -> Array:
+        """(p,) ‖f_p‖²."""
+        full = self.full
+        total = np.zeros(full.weights.shape[1])
+        for a, b in _steps(full.size, full.size):
+            total += np.einsum("ip,ip->p", full.weights[a:b], full.bumps(full.centres[a:b]) @ full.weights)
+        return np.maximum(total, 0.0)
+
+    def refit(self, found: Expansion) -> Expansion:
+        """The same bumps with the best weights; the same weights where rounding leaves nothing to gain."""
+        with single_threaded_blas():
+            best = self._solve(found.centres, found.widths**2)
+        weights = best.weights * self._units(found.widths**2, found.dimension)[:, None]
+        return replace(found, weights=weights) if best.error <= self.error(found) else found
+
+    def error(self, found: Expansion) -> float:
+        """E of an expansion, at least 0; ∞ where it is beyond floating point."""
+        squares = found.widths**2
+        with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            error = self._error(*self._system(found.centres, squares), found.weights / self._units(squares, found.dimension)[:, None])
+        return max(error, 0.0) if np.isfinite(error) else np.inf
+
+    def relative(self, found: Expansion) -> float:
+        """√(E / E of 0): a ratio of norms."""
+        return float(np.sqrt(self.error(found) / (1.0 + self.share)))
+
+    def bounds(self, found: Expansion) -> Array:
+        """(p,) ‖f_p − g_p‖ in the kernel's own space, which no change of f_p exceeds anywhere; ∞ where a width is too small."""
+        squares = found.widths**2
+        if (squares <= self.square / 2).any():
+            return np.full(len(self.energies), np.inf)
+        with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
+            inner = np.zeros_like(found.weights)
+            for a, b in _steps(self.full.size, found.size):
+                inner += found.bumps(self.full.centres[a:b]).T @ self.full.weights[a:b]
+            scaled = np.exp(_log_norms(squares, self.square, found.dimension))[:, None] * found.weights
+            explained = np.einsum("ip,ip->p", scaled, self._products(found.centres, squares)[0] @ scaled)
+        explained[np.isnan(explained)] = np.inf
+        left = self.energies + explained - 2.0 * np.einsum("ip,ip->p", found.weights, inner)
+        return np.sqrt(np.maximum(left, np.finfo(np.float64).eps * self.energies))
+
+    def polish(self, found: Expansion, steps: int, widths: bool = True, report: Report | None = None) -> Expansion:
+        """Move centres, and widths unless these are to stay, by at most ``steps`` steps of L-BFGS; never to where E is larger."""
+        m, d = found.centres.shape
+        unit, least = np.sqrt(self.square), LEAST_SQUARE * self.square
+        free = np.maximum(found.widths**2 - least, 1e-3 * self.square)
+        best, lowest, done = found, np.inf, 0
+
+        def placed(u: Array) -> tuple[Array, Array]:
+            moves = u.reshape(m, -1)
+            squares = least + free * np.exp(np.clip(moves[:, d], -30.0, 30.0)) if widths else found.widths**2
+            return found.centres + unit * moves[:, :d], squares
+
+        def value(u: Array) -> tuple[float, Array]:
+            nonlocal best, lowest
+            centres, squares = placed(u)
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                solution, by_centre, by_square = self._slopes(centres, squares)
+            if not np.isfinite(solution.error):
+                return FAR, np.zeros_like(u)
+            if solution.error < lowest:
+                lowest, weights = solution.error, solution.weights * self._units(squares, d)[:, None]
+                best = replace(found, centres=centres, widths=np.sqrt(squares), weights=weights)
+            slopes = unit * by_centre
+            if widths:
+                slopes = np.column_stack([slopes, (squares - least) * by_square])
+            return solution.error, slopes.ravel()
+
+        def count(_: Array) -> None:
+            nonlocal done
+            done += 1
+            if report is not None:
+                report(done, steps)
+
+        with single_threaded_blas():
+            minimize(
+                value,
+                np.zeros(m * (d + widths)),
+                jac=True,
+                method="L-BFGS-B",
+                callback=count,
+                options={"maxiter": steps, "maxfun": 2 * steps, "maxcor": MEMORY, "ftol": 1e-12, "gtol": 0.0},
+            )
+        return best if self.error(best) <= self.error(found) else found
+
+    def _solve(self, centres: Array, squares: Array) -> _Solution:
+        gram, kappa = self._system(centres, squares)
+        scales = np.sqrt(np.maximum(np.diag(gram), np.finfo(np.float64).tiny))
+        normed = gram / scales[:, None] / scales
+        normed[np.diag_indices(len(normed))] += RIDGE
+        try:
+            factor = cho_factor(normed, lower=True, check_finite=False)
+        except LinAlgError:
+            return _Solution(np.zeros_like(kappa), np.inf)
+        weights = cho_solve(factor, kappa / scales[:, None], check_finite=False) / scales[:, None]
+        return _Solution(weights, self._error(gram, kappa, weights))
+
+    def _error(self, gram: Array, kappa: Array, weights: Array) -> float:
+        return float(1.0 + self.share + np.einsum("ip,ip->", weights, gram @ weights - 2.0 * kappa))
+
+    def _units(self, squares: Array, dimension: int) -> Array:
+        """(m,) heights of the bumps that G and κ speak of: of norm 1 where the norm counts, else 1."""
+        return np.exp(-_log_norms(squares, self.square, dimension)) if self.share else np.ones(len(squares))
+
+    def _system(self, centres: Array, squares: Array) -> tuple[Array, Array]:
+        """G (m, m) and κ (m, p)."""
+        m, places, units = len(centres), Places(centres, float(squares.min())), self._units(squares, centres.shape[1])
+        gram, kappa = np.zeros((m, m)), np.zeros((m, self.full.weights.shape[1]))
+
+        def bumps(points: Array) -> Array:
+            return units * np.exp(-0.5 * places.squared_distances(points) / squares)
+
+        for a, b in _steps(len(self._places), m):
+            seen = bumps(self._places[a:b])
+            gram += seen.T @ seen
+            kappa += seen.T @ self._values[a:b]
+        gram /= self._scale_of_values
+        if self.share:
+            factor = self.share / self._scale_of_norm
+            gram += factor * self._products(centres, squares)[0]
+            for a, b in _steps(self.full.size, m):
+                kappa += factor * (bumps(self.full.centres[a:b]).T @ self.full.weights[a:b])
+        return gram, kappa
+
+    def _products(self, centres: Array, squares: Array) -> tuple[Array, Array, Array]:
+        """(m, m) inner products of bumps of norm 1 in the kernel's space, their s, and the squared distances."""
+        sums = squares[:, None] + squares - self.square
+        gaps = Places(centres, float(squares.min())).squared_distances(centres)
+        own = 2.0 * squares - self.square
+        ratio = np.sqrt(own[:, None] * own) / sums
+        return np.exp(0.5 * centres.shape[1] * np.log(ratio) - 0.5 * gaps / sums), sums, gaps
+
+    def _slopes(self, centres: Array, squares: Array) -> tuple[_Solution, Array, Array]:
+        """The best weights, and the slopes of E in centres (m, d) and squared widths (m,)."""
+        solution = self._solve(centres, squares)
+        by_centre, by_square = np.zeros_like(centres), np.zeros_like(squares)
+        if not np.isfinite(solution.error):
+            return solution, by_centre, by_square
+        m, d = centres.shape
+        W = solution.weights * self._units(squares, d)[:, None]
+        places = Places(centres, float(squares.min()))
+
+        def pull(points: Array, bumps: Array, gaps: Array, force: Array) -> None:
+            """Add what a bump's values at some points, each with its force (N, m) on E, say of its centre and width."""
+            nonlocal by_centre, by_square
+            force *= bumps
+            by_centre += (force.T @ points - force.sum(axis=0)[:, None] * centres) / squares[:, None]
+            by_square += 0.5 * np.einsum("ji,ji->i", force, gaps) / squares**2
+
+        for a, b in _steps(len(self._places), m):
+            gaps = places.squared_distances(self._places[a:b])
+            bumps = np.exp(-0.5 * gaps / squares)
+            lacking = bumps @ (W / self._scale_of_values) - self._values[a:b]
+            pull(self._places[a:b], bumps, gaps, 2.0 * lacking @ W.T)
+        if self.share:
+            factor = 2.0 * self.share / self._scale_of_norm
+            for a, b in _steps(self.full.size, m):
+                gaps = places.squared_distances(self.full.centres[a:b])
+                pull(self.full.centres[a:b], np.exp(-0.5 * gaps / squares), gaps, -factor * self.full.weights[a:b] @ W.T)
+            products, sums, gaps = self._products(centres, squares)
+            force = factor * (solution.weights @ solution.weights.T) * products
+            by_centre += (force / sums) @ centres - (force / sums).sum(axis=1)[:, None] * centres
+            by_square += (force * (0.5 * d * (1.0 / squares[:, None] - 1.0 / sums) + 0.5 * gaps / sums**2)).sum(axis=1)
+        return solution, by_centre, by_square
+
+
+def _log_norms(squares: Array, square: float, dimension: int) -> Array:
+    """(m,) log ‖γ‖ of bumps in the space of a kernel of width h: ‖γ‖² = (hᵢ⁴ / h²(2hᵢ² − h²))^(d/2)."""
+    return 0.25 * dimension * np.log(squares**2 / (square * (2.0 * squares - square)))
+
+
+def _steps(rows: int, columns: int) -> list[tuple[int, int]]:
+    """Blocks of rows whose matrix of that many columns is held at once."""
+    return blocks(rows, max(64, ENTRIES // max(columns, 1)))
