@@ -50,6 +50,14 @@ ORDER = [
     "mixture_search",
     "proportions",
     "cohort",
+    "expansion",
+    "grouping",
+    "expansion_fit",
+    "condense",
+    "votes",
+    "machines",
+    "svm_onnx",
+    "svm",
 ]
 
 DRAWING = ["cohort.picture"]  # where plots are drawn, with a library that is imported when the first one is

@@ -9,9 +9,10 @@ Given f_p = Σⱼ A_jp exp(−‖x − xⱼ‖²/2h²), bumps γᵢ with centres
   finite for hᵢ² > h²/2, and ⟨γᵢ, φ(·, x)⟩ = γᵢ(x). It bounds the change of f everywhere: |f − g| ≤ ‖f − g‖;
 - the mean square over given places, which is what a user of f sees.
 
-E(W) = Σ_p share·‖f_p − g_p‖²/‖f‖² + Σ_p mean (f_p − g_p)²/mean f² is quadratic in W: E = 1 + share + tr WᵀGW − 2 tr Wᵀκ, so W = G⁻¹κ,
-one Cholesky factor for all functions. With W eliminated, the slopes of E in centres and widths are those at fixed W (the envelope
-theorem). A step costs O((n + N)·m·(d + p) + m³), and memory is that of a block: bump matrices are made anew where they are needed.
+E(W) = Σ_p share·‖f_p − g_p‖²/‖f‖² + Σ_p mean (f_p − g_p)²/mean f² is quadratic in W: E = 1 + share + tr WᵀGW − 2 tr Wᵀκ, so
+W = G⁻¹κ, one Cholesky factor for all functions. With W eliminated, the slopes of E in centres and widths are those at fixed W (the
+envelope theorem). A step costs O((n + N)·m·(d + p) + m³), and memory is that of a block: bump matrices are made anew where
+they are needed.
 """
 
 from __future__ import annotations
@@ -64,6 +65,12 @@ class Target:
         self._scale_of_norm = float(self.energies.sum()) or 1.0
         self._values = values / self._scale_of_values
 
+    def work(self, size: int) -> float:
+        """Multiplications of a step of `polish`, about."""
+        d, p = self.full.dimension, len(self.energies)
+        rows = len(self._places) + (self.full.size if self.share else 0)
+        return 2.0 * (rows * size * (2 * d + p + 50) + size**3)
+
     def _energies(self) -> Array:
         """(p,) ‖f_p‖²."""
         full = self.full
@@ -83,12 +90,10 @@ class Target:
         """E of an expansion, at least 0; ∞ where it is beyond floating point."""
         squares = found.widths**2
         with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            error = self._error(*self._system(found.centres, squares), found.weights / self._units(squares, found.dimension)[:, None])
+            error = self._error(
+                *self._system(found.centres, squares), found.weights / self._units(squares, found.dimension)[:, None]
+            )
         return max(error, 0.0) if np.isfinite(error) else np.inf
-
-    def relative(self, found: Expansion) -> float:
-        """√(E / E of 0): a ratio of norms."""
-        return float(np.sqrt(self.error(found) / (1.0 + self.share)))
 
     def bounds(self, found: Expansion) -> Array:
         """(p,) ‖f_p − g_p‖ in the kernel's own space, which no change of f_p exceeds anywhere; ∞ where a width is too small."""

@@ -6,8 +6,8 @@ Given bumps exp(−‖x − xⱼ‖²/2h²) with weights aⱼ > 0 in groups Sᵢ
     hᵢ² = V + √(h⁴ + V²),   V = Σ eⱼ ‖cᵢ − xⱼ‖² / d Σ eⱼ,                                                    (29)
     wᵢ = (2h² / (h² + hᵢ²))^(d/2) Σ eⱼ,                                                                        (30)
 
-which are iterated, each step lowering the group's L2 error. Bumps then join the representative wᵢgᵢ/Σaⱼ that is nearest in L2, and so
-on. The rival (Goldberger & Roweis 2005) measures by Kullback–Leibler divergence, for which the moments of the group are best:
+which are iterated, each step lowering the group's L2 error. Bumps then join the representative wᵢgᵢ/Σaⱼ that is nearest in L2, and
+so on. The rival (Goldberger & Roweis 2005) measures by Kullback–Leibler divergence, for which the moments of the group are best:
 cᵢ the mean, hᵢ² = h² + variance a coordinate, wᵢ = (h/hᵢ)^d Σ aⱼ. (The paper's text lacks the 1/d of that variance.)
 
 Groups that empty lose their place. Every round costs O(n·m·d).
