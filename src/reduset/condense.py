@@ -30,7 +30,7 @@ from reduset.select import KCenter
 METHODS = ("mixture", "refine", "kcenter", "kl")
 TRIED = ("mixture", "refine", "kcenter")  # by "auto"
 
-MOST_STEPS, FEWEST_STEPS = 100, 10
+MOST_STEPS, FEWEST_STEPS = 200, 10
 MOST_ROWS = 8192
 SHARE = 0.03  # of the norm, where there are as many rows as bumps
 WORK = 4e11  # multiplications that the steps may take where their number is not given: some ten seconds
@@ -126,7 +126,7 @@ def _start(full: Expansion, parts: Labels, size: int, method: str, rng: np.rando
         mean = KernelMean(full.centres[used], magnitudes[used], Gaussian(float(full.widths[0])))
         rows = used[np.asarray(KCenter("mean", groups=labels).select(mean, size, rng).indices)]
         return Expansion(full.centres[rows], full.widths[rows], full.weights[rows], full.intercepts)
-    masses, counts = np.bincount(labels, magnitudes[used]), np.bincount(labels)
+    masses, counts = np.asarray(np.bincount(labels, magnitudes[used]), np.float64), np.bincount(labels)
     centres, widths, weights = [], [], []
     for part, most in enumerate(allocate(masses, counts, size)):
         rows = used[labels == part]

@@ -90,9 +90,8 @@ class Target:
         """E of an expansion, at least 0; ∞ where it is beyond floating point."""
         squares = found.widths**2
         with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            error = self._error(
-                *self._system(found.centres, squares), found.weights / self._units(squares, found.dimension)[:, None]
-            )
+            weights = _over(found.weights, self._units(squares, found.dimension))
+            error = self._error(*self._system(found.centres, squares), weights)
         return max(error, 0.0) if np.isfinite(error) else np.inf
 
     def bounds(self, found: Expansion) -> Array:
@@ -100,15 +99,16 @@ class Target:
         squares = found.widths**2
         if (squares <= self.square / 2).any():
             return np.full(len(self.energies), np.inf)
-        with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
+        with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             inner = np.zeros_like(found.weights)
             for a, b in _steps(self.full.size, found.size):
                 inner += found.bumps(self.full.centres[a:b]).T @ self.full.weights[a:b]
-            scaled = np.exp(_log_norms(squares, self.square, found.dimension))[:, None] * found.weights
+            scaled = _over(found.weights, np.exp(-_log_norms(squares, self.square, found.dimension)))
             explained = np.einsum("ip,ip->p", scaled, self._products(found.centres, squares)[0] @ scaled)
         explained[np.isnan(explained)] = np.inf
         left = self.energies + explained - 2.0 * np.einsum("ip,ip->p", found.weights, inner)
-        return np.sqrt(np.maximum(left, np.finfo(np.float64).eps * self.energies))
+        rounding = self.full.size * np.finfo(np.float64).eps * self.energies  # of a difference of sums of so many terms
+        return np.sqrt(np.maximum(left, 0.0) + rounding)
 
     def polish(self, found: Expansion, steps: int, widths: bool = True, report: Report | None = None) -> Expansion:
         """Move centres, and widths unless these are to stay, by at most ``steps`` steps of L-BFGS; never to where E is larger."""
@@ -238,6 +238,11 @@ class Target:
 def _log_norms(squares: Array, square: float, dimension: int) -> Array:
     """(m,) log ‖γ‖ of bumps in the space of a kernel of width h: ‖γ‖² = (hᵢ⁴ / h²(2hᵢ² − h²))^(d/2)."""
     return 0.25 * dimension * np.log(squares**2 / (square * (2.0 * squares - square)))
+
+
+def _over(weights: Array, units: Array) -> Array:
+    """(m, p) weights of bumps in other units; no weight stays none, however small the unit."""
+    return np.divide(weights, units[:, None], out=np.zeros_like(weights), where=weights != 0)
 
 
 def _steps(rows: int, columns: int) -> list[tuple[int, int]]:

@@ -105,7 +105,7 @@ def _sums(labels: Labels, weights: Array, values: Array) -> Array:
 
 def _moments(points: Array, weights: Array, labels: Labels, width: float) -> tuple[Array, Array, Array]:
     """Mean, h² + variance a coordinate, and mass of every group."""
-    masses = np.bincount(labels, weights)
+    masses = np.asarray(np.bincount(labels, weights), np.float64)
     centres = _sums(labels, weights, points) / masses[:, None]
     spread = np.bincount(labels, weights * _own_gaps(points, centres, labels)) / masses
     return centres, width**2 + spread / points.shape[1], masses

@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
 
 from reduset import _validate
-from reduset.expansion import Expansion
+from reduset.expansion import Array, Expansion
 from reduset.votes import Votes, pair_coefficients
 
 KINDS: dict[str, tuple[type, ...]] = {"classifier": (SVC, NuSVC), "regressor": (SVR, NuSVR), "outlier": (OneClassSVM,)}
@@ -40,6 +40,12 @@ class Machine:
     votes: Votes | None
     offset: float
     names: NDArray[Any] | None
+
+    def predicted(self, values: Array) -> NDArray[Any]:
+        """(N,) labels or predictions from values of the functions, (N, p)."""
+        if self.votes is not None:
+            return self.votes.elect(values)
+        return values[:, 0] if self.kind == "regressor" else np.where(values[:, 0] > 0, 1, -1)
 
 
 def read(fitted: Any) -> Machine:

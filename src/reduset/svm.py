@@ -6,16 +6,16 @@ O(m·d) a row in place of O(n·d), as one matrix product a block of rows.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, OutlierMixin, RegressorMixin
-from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from reduset import _validate, archive, svm_onnx
@@ -25,47 +25,10 @@ from reduset.condense import METHODS, TRIED, Condensed, Plan, condense, smallest
 from reduset.expansion import Array, Expansion
 from reduset.expansion_fit import Target
 from reduset.machines import Machine, read
+from reduset.svm_loss import Ruler, SvmLoss
 from reduset.votes import Votes
 
 VERSION = 1
-
-
-@dataclass(frozen=True)
-class SvmLoss:
-    """What a compressed SVM changed.
-
-    Attributes
-    ----------
-    largest, mean : absolute change of the decision values (those of the pairs, where there are more than two classes)
-    label_changes : rows whose label changed; None of a regression
-    rows : how many were looked at
-    measured_on : "X" or "the support vectors"
-    relative : ‖f − g‖ / ‖f‖ over the rows, the root of the mean square change over that of f itself, intercepts left out
-    bound : no decision value changes by more anywhere; ∞ where there is no bound
-    score_before, score_after : accuracy, or R² of a regression, where y was given
-    """
-
-    largest: float
-    mean: float
-    label_changes: int | None
-    rows: int
-    measured_on: str
-    relative: float
-    bound: float
-    score_before: float | None = None
-    score_after: float | None = None
-
-    def __str__(self) -> str:
-        lines = [
-            f"decision values changed by {self.mean:.3g} on average, {self.largest:.3g} at most, "
-            f"on {self.measured_on} ({self.rows:,} rows)"
-        ]
-        if self.label_changes is not None:
-            lines.append(f"labels changed on {self.label_changes:,} rows ({self.label_changes / self.rows:.2%})")
-        if self.score_before is not None:
-            lines.append(f"score {self.score_after:.4f}, was {self.score_before:.4f}")
-        lines.append(f"relative error {self.relative:.3g}; anywhere at all, a change of at most {self.bound:.3g}")
-        return "\n".join(lines)
 
 
 class _Compressed(BaseEstimator):
@@ -117,7 +80,7 @@ class _Compressed(BaseEstimator):
         check_is_fitted(self)
         found, names = self.expansion_, getattr(self, "feature_names_in_", None)
         header = {
-            "kind": f"compressed {self.kind}",
+            "kind": f"reduset.{type(self).__name__}",
             "version": VERSION,
             "method": self.method_,
             "support_vectors": self.n_support_vectors_,
@@ -132,11 +95,10 @@ class _Compressed(BaseEstimator):
     @classmethod
     def load(cls, path: archive.Path_) -> Self:
         """Read what `save` wrote."""
-        header, arrays = archive.read(path, f"compressed {cls.kind}", VERSION, ("centres", "widths", "weights", "intercepts"))
+        header, arrays = archive.read(path, f"reduset.{cls.__name__}", VERSION, ("centres", "widths", "weights", "intercepts"))
         try:
             expansion = _checked(**arrays)
-            stated = header["loss"]
-            loss = SvmLoss(**{key: float(value) if key == "bound" else value for key, value in stated.items()})
+            loss = SvmLoss(**(header["loss"] | {"bound": float(header["loss"]["bound"])}))
             votes = None if header["votes"] is None else _votes_of(**header["votes"])
             names = None if header["names"] is None else np.array([str(name) for name in header["names"]], dtype=object)
             machine = Machine(cls.kind, expansion, np.zeros(0, np.int64), votes, float(header["offset"]), names)
@@ -144,7 +106,7 @@ class _Compressed(BaseEstimator):
                 raise ValueError("its classes do not fit its functions")
             return cls._from(machine, expansion, str(header["method"]), loss, int(header["support_vectors"]))
         except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{path} is not a readable compressed {cls.kind}: {error}") from error
+            raise ValueError(f"{path} is not a readable reduset.{cls.__name__} file: {error}") from error
 
     def to_onnx(self, path: archive.Path_ | None = None, dtype: Any = np.float32) -> Any:
         """The model as an ONNX graph: returned as a ``ModelProto``, or written to a file.
@@ -313,7 +275,7 @@ def compress_svm(
     if fraction is not None:
         size = max(1, int(full.size * _share(fraction) + 1e-9))
     if tol is not None:
-        tol = _validate.positive(tol, "tol", "it is a share, 0.05 for five percent")
+        goals["tol"] = _validate.positive(tol, "tol", "it is a share, 0.05 for five percent")
     plan = _plan(method, refit, polish)
     rows = None if X is None else _rows_like(X, full.dimension)
     if y is not None and rows is None:
@@ -321,16 +283,12 @@ def compress_svm(
     targets = None if y is None else _targets(y, len(rows))  # type: ignore[arg-type]
     rng = _validate.generator(rng)
     shown = Progress(progress)
-    reached = True
     try:
         seed = int(rng.integers(2**63))
         target = target_of(full, rows, rng)
-        ruler = _Ruler(machine, rows)
+        ruler = Ruler(machine, rows)
         fit = partial(_fit, target, machine, plan, seed, ruler, shown)
-        if tol is not None:
-            found, reached = smallest(fit, tol, full.size)
-        else:
-            found = fit(size)
+        found, reached = (fit(size), True) if size is not None else smallest(fit, goals["tol"], full.size)
         shown.stage("measuring")(0, 1)
         loss = ruler.loss(found.expansion, float(target.bounds(found.expansion).max()), targets)
     finally:
@@ -344,49 +302,10 @@ def compress_svm(
     return RESULTS[machine.kind]._from(machine, found.expansion, found.method, loss, full.size)
 
 
-def _fit(target: Target, machine: Machine, plan: Plan, seed: int, ruler: _Ruler, shown: Progress, size: int) -> Condensed:
+def _fit(target: Target, machine: Machine, plan: Plan, seed: int, ruler: Ruler, shown: Progress, size: int) -> Condensed:
     if size >= machine.full.size:  # nothing to reduce
         return Condensed(machine.full, "all support vectors", 0.0)
     return condense(target, machine.parts, size, plan, seed, ruler.relative, shown.stage("fitting"))
-
-
-class _Ruler:
-    """The change of an SVM's functions on rows, or on its support vectors."""
-
-    def __init__(self, machine: Machine, rows: Array | None) -> None:
-        self._machine, self._rows = machine, machine.full.centres if rows is None else rows
-        self._words = "the support vectors" if rows is None else "X"
-        self._before = machine.full(self._rows)
-        self._scale = float(np.linalg.norm(self._before - machine.full.intercepts)) or 1.0
-
-    def relative(self, expansion: Expansion) -> float:
-        return float(np.linalg.norm(expansion(self._rows) - self._before)) / self._scale
-
-    def loss(self, expansion: Expansion, bound: float, targets: NDArray[Any] | None) -> SvmLoss:
-        machine, after = self._machine, expansion(self._rows)
-        change = np.abs(self._before - after)
-        labels = [_predicted(machine, values) for values in (self._before, after)]
-        scores: list[float | None] = [None, None]
-        if targets is not None:
-            score = r2_score if machine.kind == "regressor" else accuracy_score
-            scores = [float(score(targets, each)) for each in labels]
-        return SvmLoss(
-            largest=float(change.max()),
-            mean=float(change.mean()),
-            label_changes=None if machine.kind == "regressor" else int((labels[0] != labels[1]).sum()),
-            rows=len(change),
-            measured_on=self._words,
-            relative=float(np.linalg.norm(change)) / self._scale,
-            bound=bound,
-            score_before=scores[0],
-            score_after=scores[1],
-        )
-
-
-def _predicted(machine: Machine, values: Array) -> NDArray[Any]:
-    if machine.votes is not None:
-        return machine.votes.elect(values)
-    return values[:, 0] if machine.kind == "regressor" else np.where(values[:, 0] > 0, 1, -1)
 
 
 def _share(fraction: Any) -> float:
@@ -425,16 +344,23 @@ def _targets(y: Any, count: int) -> NDArray[Any]:
 
 def _plain(votes: Votes) -> dict[str, Any]:
     """For the header of a file."""
-    labels = votes.classes.tolist()
+    labels, dtype = votes.classes.tolist(), votes.classes.dtype
     if not all(isinstance(label, str | int | float) for label in labels):
-        raise TypeError(f"only classes that are numbers or text can be saved, got {votes.classes.dtype}; refit with such labels")
-    return {"classes": labels, "dtype": votes.classes.dtype.str, "shape": votes.shape, "break_ties": votes.break_ties}
+        raise TypeError(f"only classes that are numbers or text can be saved, got {dtype}; refit with such labels")
+    return {
+        "classes": labels,
+        "dtype": dtype.kind if dtype.kind in "UO" else dtype.str,
+        "shape": votes.shape,
+        "break_ties": votes.break_ties,
+    }
 
 
 def _votes_of(classes: list[Any], dtype: str, shape: str, break_ties: bool) -> Votes:
-    if not all(isinstance(label, str | int | float) for label in classes) or len(classes) < 2:
+    if len(classes) < 2 or not all(isinstance(label, str | int | float) for label in classes):
         raise ValueError("its classes are none")
-    return Votes(np.array(classes, dtype=np.dtype(dtype)), _validate.one_of(shape, "shape", ("ovr", "ovo")), bool(break_ties))
+    if not re.fullmatch(r"[UO]|[<>|][biuf][1248]", dtype):  # of text no length: a file could ask for any
+        raise ValueError(f"its classes are of an unknown type {dtype!r}")
+    return Votes(np.array(classes, dtype=dtype), _validate.one_of(shape, "shape", ("ovr", "ovo")), bool(break_ties))
 
 
 def _checked(centres: Array, widths: Array, weights: Array, intercepts: Array) -> Expansion:
