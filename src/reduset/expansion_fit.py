@@ -30,7 +30,7 @@ from reduset.expansion import Array, Expansion, Places
 Report = Callable[[int, int], None]
 
 LEAST_SQUARE = 0.55  # of h², for the square of a width: at ½ the norm is infinite
-RIDGE = 1e-9  # of the diagonal, so that bumps may meet
+RIDGE = 1e-8  # of the diagonal, so that bumps may meet, and weights stay of the size of the original ones
 MEMORY = 20  # of L-BFGS, in steps
 ENTRIES = 1 << 20  # of a bump matrix that is held at once
 FAR = 1e6  # above any error worth a step, so that the line search turns back
