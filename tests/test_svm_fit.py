@@ -270,11 +270,9 @@ def test_the_fewest_that_reach_a_tolerance_are_found():
             self.size, self.lost = size, 1.0 / size
 
     for tol in (0.9, 0.5, 0.11, 0.1, 0.034):
-        found, reached = smallest(Fake, tol, 100)
-        assert reached
-        assert found.lost <= tol < 1.0 / max(found.size - 1, 1) or found.size == 1
-    found, reached = smallest(Fake, 1e-4, 100)
-    assert (found.size, reached) == (100, False)
+        found = smallest(Fake, tol, 100)
+        assert found.size == np.ceil(1 / tol)
+    assert smallest(Fake, 1e-4, 100).size == 100
 
 
 @pytest.mark.parametrize("method", ["mixture", "kl", "refine", "kcenter"])

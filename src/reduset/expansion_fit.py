@@ -11,13 +11,13 @@ Given f_p = Σⱼ A_jp exp(−‖x − xⱼ‖²/2h²), bumps γᵢ with centres
 
 E(W) = Σ_p share·‖f_p − g_p‖²/‖f‖² + Σ_p mean (f_p − g_p)²/mean f² is quadratic in W: E = 1 + share + tr WᵀGW − 2 tr Wᵀκ, so
 W = G⁻¹κ, one Cholesky factor for all functions. With W eliminated, the slopes of E in centres and widths are those at fixed W (the
-envelope theorem). A step costs O((n + N)·m·(d + p) + m³), and memory is that of a block: bump matrices are made anew where
-they are needed.
+envelope theorem). A step costs O((n + N)·m·(d + p) + m³), and memory is bounded: large bump
+matrices are made anew, block by block.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -32,7 +32,8 @@ Report = Callable[[int, int], None]
 LEAST_SQUARE = 0.55  # of h², for the square of a width: at ½ the norm is infinite
 RIDGE = 1e-8  # of the diagonal, so that bumps may meet, and weights stay of the size of the original ones
 MEMORY = 20  # of L-BFGS, in steps
-ENTRIES = 1 << 20  # of a bump matrix that is held at once
+ENTRIES = 1 << 20  # of a bump matrix that is made at once
+KEPT = 1 << 22  # of bump matrices that are kept from the weights to the slopes: 64 megabytes with their distances
 FAR = 1e6  # above any error worth a step, so that the line search turns back
 
 
@@ -42,6 +43,26 @@ class _Solution:
 
     weights: Array  # (m, p) of bumps in units of `Target._units`
     error: float  # E
+
+
+class _Sight:
+    """Bumps as some points see them, block by block: kept where they are few, made anew each time where not."""
+
+    def __init__(self, centres: Array, squares: Array, points: Array) -> None:
+        self._centres, self._squares, self._points = Places(centres, float(squares.min())), squares, points
+        self._blocks = _steps(len(points), len(centres))
+        self._kept: dict[int, tuple[Array, Array]] | None = {} if len(points) * len(centres) <= KEPT else None
+
+    def __iter__(self) -> Iterator[tuple[slice, Array, Array]]:
+        """Rows of the points, their squared distances and the values of the bumps there, (rows, m) each."""
+        for a, b in self._blocks:
+            known = None if self._kept is None else self._kept.get(a)
+            if known is None:
+                gaps = self._centres.squared_distances(self._points[a:b])
+                known = gaps, np.exp(gaps * (-0.5 / self._squares))
+                if self._kept is not None:
+                    self._kept[a] = known
+            yield slice(a, b), *known
 
 
 class Target:
@@ -91,7 +112,7 @@ class Target:
         squares = found.widths**2
         with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             weights = _over(found.weights, self._units(squares, found.dimension))
-            error = self._error(*self._system(found.centres, squares), weights)
+            error = self._error(*self._system(found.centres, squares, self._sights(found.centres, squares)), weights)
         return max(error, 0.0) if np.isfinite(error) else np.inf
 
     def bounds(self, found: Expansion) -> Array:
@@ -154,8 +175,12 @@ class Target:
             )
         return best if self.error(best) <= self.error(found) else found
 
-    def _solve(self, centres: Array, squares: Array) -> _Solution:
-        gram, kappa = self._system(centres, squares)
+    def _sights(self, centres: Array, squares: Array) -> tuple[_Sight, _Sight]:
+        """From the places, and from the bumps of f."""
+        return _Sight(centres, squares, self._places), _Sight(centres, squares, self.full.centres)
+
+    def _solve(self, centres: Array, squares: Array, sights: tuple[_Sight, _Sight] | None = None) -> _Solution:
+        gram, kappa = self._system(centres, squares, sights or self._sights(centres, squares))
         scales = np.sqrt(np.maximum(np.diag(gram), np.finfo(np.float64).tiny))
         normed = gram / scales[:, None] / scales
         normed[np.diag_indices(len(normed))] += RIDGE
@@ -173,25 +198,21 @@ class Target:
         """(m,) heights of the bumps that G and κ speak of: of norm 1 where the norm counts, else 1."""
         return np.exp(-_log_norms(squares, self.square, dimension)) if self.share else np.ones(len(squares))
 
-    def _system(self, centres: Array, squares: Array) -> tuple[Array, Array]:
+    def _system(self, centres: Array, squares: Array, sights: tuple[_Sight, _Sight]) -> tuple[Array, Array]:
         """G (m, m) and κ (m, p)."""
-        m, places, units = len(centres), Places(centres, float(squares.min())), self._units(squares, centres.shape[1])
+        m, units = len(centres), self._units(squares, centres.shape[1])
         gram, kappa = np.zeros((m, m)), np.zeros((m, self.full.weights.shape[1]))
-
-        def bumps(points: Array) -> Array:
-            return units * np.exp(-0.5 * places.squared_distances(points) / squares)
-
-        for a, b in _steps(len(self._places), m):
-            seen = bumps(self._places[a:b])
-            gram += seen.T @ seen
-            kappa += seen.T @ self._values[a:b]
-        gram /= self._scale_of_values
+        at_places, at_bumps = sights
+        for rows, _, bumps in at_places:
+            gram += bumps.T @ bumps
+            kappa += bumps.T @ self._values[rows]
+        gram *= units[:, None] * units / self._scale_of_values
         if self.share:
             factor = self.share / self._scale_of_norm
             gram += factor * self._products(centres, squares)[0]
-            for a, b in _steps(self.full.size, m):
-                kappa += factor * (bumps(self.full.centres[a:b]).T @ self.full.weights[a:b])
-        return gram, kappa
+            for rows, _, bumps in at_bumps:
+                kappa += factor * (bumps.T @ self.full.weights[rows])
+        return gram, units[:, None] * kappa
 
     def _products(self, centres: Array, squares: Array) -> tuple[Array, Array, Array]:
         """(m, m) inner products of bumps of norm 1 in the kernel's space, their s, and the squared distances."""
@@ -203,31 +224,27 @@ class Target:
 
     def _slopes(self, centres: Array, squares: Array) -> tuple[_Solution, Array, Array]:
         """The best weights, and the slopes of E in centres (m, d) and squared widths (m,)."""
-        solution = self._solve(centres, squares)
+        sights = self._sights(centres, squares)
+        solution = self._solve(centres, squares, sights)
         by_centre, by_square = np.zeros_like(centres), np.zeros_like(squares)
         if not np.isfinite(solution.error):
             return solution, by_centre, by_square
-        m, d = centres.shape
+        d = centres.shape[1]
         W = solution.weights * self._units(squares, d)[:, None]
-        places = Places(centres, float(squares.min()))
 
-        def pull(points: Array, bumps: Array, gaps: Array, force: Array) -> None:
-            """Add what a bump's values at some points, each with its force (N, m) on E, say of its centre and width."""
+        def pull(points: Array, gaps: Array, force: Array) -> None:
+            """Add what points say of the bumps' centres and widths, each pulling at the depth of a bump by a force (N, m)."""
             nonlocal by_centre, by_square
-            force *= bumps
             by_centre += (force.T @ points - force.sum(axis=0)[:, None] * centres) / squares[:, None]
             by_square += 0.5 * np.einsum("ji,ji->i", force, gaps) / squares**2
 
-        for a, b in _steps(len(self._places), m):
-            gaps = places.squared_distances(self._places[a:b])
-            bumps = np.exp(-0.5 * gaps / squares)
-            lacking = bumps @ (W / self._scale_of_values) - self._values[a:b]
-            pull(self._places[a:b], bumps, gaps, 2.0 * lacking @ W.T)
+        for rows, gaps, bumps in sights[0]:
+            lacking = bumps @ (W / self._scale_of_values) - self._values[rows]
+            pull(self._places[rows], gaps, (2.0 * lacking) @ W.T * bumps)
         if self.share:
             factor = 2.0 * self.share / self._scale_of_norm
-            for a, b in _steps(self.full.size, m):
-                gaps = places.squared_distances(self.full.centres[a:b])
-                pull(self.full.centres[a:b], np.exp(-0.5 * gaps / squares), gaps, -factor * self.full.weights[a:b] @ W.T)
+            for rows, gaps, bumps in sights[1]:
+                pull(self.full.centres[rows], gaps, (-factor * self.full.weights[rows]) @ W.T * bumps)
             products, sums, gaps = self._products(centres, squares)
             force = factor * (solution.weights @ solution.weights.T) * products
             by_centre += (force / sums) @ centres - (force / sums).sum(axis=1)[:, None] * centres

@@ -227,7 +227,8 @@ def compress_svm(
     fraction : float in (0, 1]
         That share of the support vectors, rounded down, at least 1.
     tol : float
-        As few as bring the relative error ``loss_.relative`` down to this, found by bisection.
+        As few as bring the relative error ``loss_.relative`` down to this, found by bisection; a `NotReachedWarning` where that
+        takes every support vector.
     X : (N, d) rows like those that will be predicted, optional
         Training rows serve. The bumps are fitted to the decision values there, and the loss is measured there. Without X both look
         at the support vectors, and fitting at the norm of the kernel's space too.
@@ -288,14 +289,14 @@ def compress_svm(
         target = target_of(full, rows, rng)
         ruler = Ruler(machine, rows)
         fit = partial(_fit, target, machine, plan, seed, ruler, shown)
-        found, reached = (fit(size), True) if size is not None else smallest(fit, goals["tol"], full.size)
+        found = fit(size) if size is not None else smallest(fit, goals["tol"], full.size)
         shown.stage("measuring")(0, 1)
         loss = ruler.loss(found.expansion, float(target.bounds(found.expansion).max()), targets)
     finally:
         shown.close()
-    if not reached:
+    if tol is not None and found.expansion is full:
         warnings.warn(
-            f"tol={tol:g} was not reached with all {full.size} support vectors: the error is {found.lost:.3g}; raise tol",
+            f"tol={tol:g} was not reached with fewer than all {full.size} support vectors, which were kept; raise tol",
             NotReachedWarning,
             stacklevel=2,
         )

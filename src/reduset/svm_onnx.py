@@ -89,7 +89,7 @@ def write(model: Any, path: str | os.PathLike[str]) -> None:
 
 def _values(made: _Graph, expansion: Expansion) -> str:
     """The functions' values, (N, p)."""
-    centre = expansion.centres.mean(axis=0)
+    centre = expansion.centres.mean(axis=0).astype(made.dtype).astype(np.float64)  # as the graph will hold it
     places = expansion.centres - centre
     steep = 0.5 / expansion.widths**2
     # −‖x − c‖²/2h² = x·(c/h²) − ‖x‖²/2h² − ‖c‖²/2h²
