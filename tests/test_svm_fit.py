@@ -6,6 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
+import reduset
+from reduset import expansion_fit, grouping
 from reduset.condense import Plan, allocate, condense, smallest, target_of
 from reduset.expansion import Expansion, Places
 from reduset.expansion_fit import Target
@@ -296,3 +298,37 @@ def test_the_order_of_the_bumps_does_not_matter():
         found.append(condense(target, parts, 8, Plan(("kcenter",)), 0, target.error).expansion)
     Q = np.random.default_rng(1).normal(size=(50, 3))
     np.testing.assert_allclose(found[0](Q), found[1](Q), atol=1e-6)
+
+
+def test_the_number_of_threads_does_not_change_the_bumps():
+    full = expansion(n=200, d=40)
+    parts = (full.weights[:, 0] > 0).astype(int)
+    found = []
+    for threads in (1, 2):
+        reduset.set_threads(threads)
+        target = target_of(full, full.centres, np.random.default_rng(0))
+        found.append(condense(target, parts, 12, Plan(("mixture",), True, 5), 0, target.error).expansion)
+    reduset.set_threads(None)
+    np.testing.assert_array_equal(found[0].centres, found[1].centres)
+    np.testing.assert_array_equal(found[0].weights, found[1].weights)
+
+
+def test_large_sights_are_made_anew_and_say_the_same(monkeypatch):
+    full = expansion(n=150)
+    target, g = Target(full, full.centres, 0.5), few(full)
+    kept = target._slopes(g.centres, g.widths**2)
+    monkeypatch.setattr(expansion_fit, "KEPT", 0)
+    monkeypatch.setattr(expansion_fit, "ENTRIES", 1)
+    anew = Target(full, full.centres, 0.5)._slopes(g.centres, g.widths**2)
+    for one, other in zip(kept[1:], anew[1:], strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["l2", "kl"])
+def test_groups_do_not_depend_on_blocks(method, monkeypatch):
+    points, weights = positive(n=300)
+    whole = spherical_groups(points, weights, 0.5, 10, method, np.random.default_rng(0))
+    monkeypatch.setattr(grouping, "ENTRIES", 1)
+    parts = spherical_groups(points, weights, 0.5, 10, method, np.random.default_rng(0))
+    np.testing.assert_array_equal(whole.labels, parts.labels)
+    np.testing.assert_allclose(whole.centres, parts.centres)

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from reduset._engine.threads import single_threaded_blas
 from reduset.expansion import Array, Expansion
 from reduset.expansion_fit import Report, Target
 from reduset.grouping import spherical_groups
@@ -77,7 +78,8 @@ def condense(
     found: list[Condensed] = []
     for method in plan.methods:
         rng = np.random.default_rng([seed, size])  # each method from the same groups
-        started = _start(target.full, parts, size, method, rng)
+        with single_threaded_blas():  # for groups that do not depend on the number of threads
+            started = _start(target.full, parts, size, method, rng)
         fitted = target.refit(started) if plan.refit else started
         steps = plan.steps_for(target, size) if method != "kcenter" else 0
         if steps:

@@ -15,15 +15,19 @@ Groups that empty lose their place. Every round costs O(n·m·d).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from reduset._engine.threads import blocks
 from reduset.expansion import Array, Places
 
 ROUNDS = 30
 ALTERNATIONS, SHIFTS = 3, 10  # of centre and width; of the centre alone
+ENTRIES = 1 << 20  # of a matrix of distances that is held at once
 SHIFTED, SETTLED = 0.01, 1e-3  # of the width; of the distortion: where shifts and rounds end
 
 Labels = NDArray[np.int64]
@@ -63,13 +67,14 @@ def spherical_groups(points: Array, weights: Array, width: float, size: int, met
         centres, squares, masses = _moments(points, weights, labels, width)
         if method == "kl":
             heights = masses * (width**2 / squares) ** (points.shape[1] / 2)
-            distances = _divergences(points, centres, squares, width)
+            away = partial(_divergences, centres, squares, width)
         else:
             centres, squares, heights = _nearest_bumps(points, weights, labels, width, centres, squares)
-            distances = _distances(points, centres, squares, heights / masses, width)
+            away = partial(_distances, centres, squares, heights / masses, width)
         found = Groups(centres, np.sqrt(squares), heights, labels)
-        joined = _occupied(distances.argmin(axis=1))
-        before, distortion = distortion, float(distances.min(axis=1).sum())
+        before = distortion
+        nearest, distortion = _nearest(points, away, len(centres))
+        joined = _occupied(nearest)
         if np.array_equal(joined, labels) or abs(before - distortion) <= SETTLED * abs(distortion):
             break
         labels = joined
@@ -81,14 +86,24 @@ def weighted_kmeans(points: Array, weights: Array, size: int, rng: np.random.Gen
     centres = points[rng.choice(len(points), size, replace=False)]
     labels = np.full(len(points), -1)
     for _ in range(ROUNDS):
-        joined = Places(centres, np.inf).squared_distances(points).argmin(axis=1)
+        joined, _ = _nearest(points, Places(centres, np.inf).squared_distances, size)
         if np.array_equal(joined, labels):
             break
         labels = joined
         filled = np.unique(labels)
         centres = centres.copy()
-        centres[filled] = _sums(labels, weights, points)[filled] / np.bincount(labels, weights)[filled, None]
+        centres[filled] = _sums(labels, weights, points) / np.bincount(labels, weights)[filled, None]
     return labels
+
+
+def _nearest(points: Array, away: Callable[[Array], Array], size: int) -> tuple[Labels, float]:
+    """(n,) the nearest of ``size`` groups by distances (rows, size) that are made block by block, and their sum."""
+    labels, total = np.empty(len(points), np.int64), 0.0
+    for a, b in blocks(len(points), max(64, ENTRIES // size)):
+        distances = away(points[a:b])
+        labels[a:b] = distances.argmin(axis=1)
+        total += float(distances.min(axis=1).sum())
+    return labels, total
 
 
 def _occupied(labels: Labels) -> Labels:
@@ -97,10 +112,10 @@ def _occupied(labels: Labels) -> Labels:
 
 
 def _sums(labels: Labels, weights: Array, values: Array) -> Array:
-    """(m, d) weighted sums of values by group."""
-    indicator = np.zeros((int(labels.max()) + 1, len(labels)))
-    indicator[labels, np.arange(len(labels))] = weights
-    return indicator @ values
+    """(m, d) weighted sums of values by group, of groups that are not empty."""
+    order = np.argsort(labels, kind="stable")
+    first = np.flatnonzero(np.diff(labels[order], prepend=-1))
+    return np.add.reduceat((weights[:, None] * values)[order], first, axis=0)
 
 
 def _moments(points: Array, weights: Array, labels: Labels, width: float) -> tuple[Array, Array, Array]:
@@ -142,7 +157,7 @@ def _nearest_bumps(
     return centres, squares, heights
 
 
-def _distances(points: Array, centres: Array, squares: Array, heights: Array, width: float) -> Array:
+def _distances(centres: Array, squares: Array, heights: Array, width: float, points: Array) -> Array:
     """(n, m) squared L2 distances of the bumps to the representatives, that of a bump to 0 being 1."""
     d = points.shape[1]
     gaps = Places(centres, width**2).squared_distances(points)
@@ -151,7 +166,7 @@ def _distances(points: Array, centres: Array, squares: Array, heights: Array, wi
     return 1.0 + heights**2 * norms - 2.0 * heights * seen
 
 
-def _divergences(points: Array, centres: Array, squares: Array, width: float) -> Array:
+def _divergences(centres: Array, squares: Array, width: float, points: Array) -> Array:
     """(n, m) twice the Kullback–Leibler divergence of the bumps, as densities, from the representatives."""
     d = points.shape[1]
     gaps = Places(centres, width**2).squared_distances(points)
