@@ -239,6 +239,8 @@ def test_columns_of_a_frame_are_remembered():
     assert len(small.predict(frame)) == len(y)
     with pytest.raises(ValueError, match="feature names"):
         small.predict(frame[["north", "east"]])
+    with pytest.raises(ValueError, match="in that order"):
+        compress_svm(SVC().fit(frame, y), size=10, X=frame[["north", "east"]])
 
 
 @EVERY

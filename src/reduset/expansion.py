@@ -53,7 +53,7 @@ class Places:
         return np.maximum(gaps, 0.0, out=gaps)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Expansion:
     """A few functions on shared bumps.
 

@@ -278,7 +278,7 @@ def compress_svm(
     if tol is not None:
         goals["tol"] = _validate.positive(tol, "tol", "it is a share, 0.05 for five percent")
     plan = _plan(method, refit, polish)
-    rows = None if X is None else _rows_like(X, full.dimension)
+    rows = None if X is None else _rows_like(X, machine)
     if y is not None and rows is None:
         raise ValueError("y goes with X, and X is None; pass the rows that y belongs to")
     targets = None if y is None else _targets(y, len(rows))  # type: ignore[arg-type]
@@ -329,10 +329,12 @@ def _plan(method: Any, refit: Any, polish: Any) -> Plan:
     return Plan(TRIED if method == "auto" else (method,), bool(refit), steps)
 
 
-def _rows_like(X: Any, dimension: int) -> Array:
-    rows = _validate.points(X)
+def _rows_like(X: Any, machine: Machine) -> Array:
+    rows, dimension = _validate.points(X), machine.full.dimension
     if rows.shape[1] != dimension:
         raise ValueError(f"X must have {dimension} columns like the rows that fitted was fitted on, got shape {rows.shape}")
+    if machine.names is not None and hasattr(X, "columns") and list(X.columns) != list(machine.names):
+        raise ValueError(f"X must have the columns that fitted was fitted on, in that order; use X[fitted.feature_names_in_]")
     return np.ascontiguousarray(rows, np.float64)
 
 
