@@ -334,7 +334,7 @@ def _rows_like(X: Any, machine: Machine) -> Array:
     if rows.shape[1] != dimension:
         raise ValueError(f"X must have {dimension} columns like the rows that fitted was fitted on, got shape {rows.shape}")
     if machine.names is not None and hasattr(X, "columns") and list(X.columns) != list(machine.names):
-        raise ValueError(f"X must have the columns that fitted was fitted on, in that order; use X[fitted.feature_names_in_]")
+        raise ValueError("X must have the columns that fitted was fitted on, in that order; use X[fitted.feature_names_in_]")
     return np.ascontiguousarray(rows, np.float64)
 
 
