@@ -53,6 +53,7 @@ def test_all_support_vectors_kept_change_nothing(name):
         np.testing.assert_array_equal(small.predict(Q), model.predict(Q))
     assert small.loss_.largest < 1e-9
     assert small.loss_.relative < 1e-9
+    assert small.loss_.bound == 0.0
     assert small.method_ == "all support vectors"
 
 

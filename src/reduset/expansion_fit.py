@@ -117,6 +117,8 @@ class Target:
 
     def bounds(self, found: Expansion) -> Array:
         """(p,) ‖f_p − g_p‖ in the kernel's own space, which no change of f_p exceeds anywhere; ∞ where a width is too small."""
+        if found is self.full:
+            return np.zeros(len(self.energies))
         squares = found.widths**2
         if (squares <= self.square / 2).any():
             return np.full(len(self.energies), np.inf)
