@@ -56,14 +56,6 @@ ORDER = [
     "mixture_search",
     "proportions",
     "cohort",
-    "expansion",
-    "grouping",
-    "expansion_fit",
-    "condense",
-    "votes",
-    "machines",
-    "svm_loss",
-    "svm_onnx",
     "svm",
 ]
 

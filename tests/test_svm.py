@@ -13,8 +13,8 @@ from sklearn.svm import SVC, SVR
 
 from archive_cases import reseal
 from reduset import NotReachedWarning
-from reduset.machines import read
 from reduset.svm import CompressedOneClassSVM, CompressedSVC, CompressedSVR, compress_svm
+from reduset.svm.machines import read
 from svm_cases import CLASSIFIERS, MACHINES, data, fitted, queries, rows_of, values_of
 
 EVERY = pytest.mark.parametrize("name", MACHINES)

@@ -21,12 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset._engine.threads import single_threaded_blas
-from reduset.expansion import Array, Expansion
-from reduset.expansion_fit import Report, Target
-from reduset.grouping import spherical_groups
 from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
+from reduset.mixture import Mixture
 from reduset.select import KCenter
+from reduset.simplification import simplify
+from reduset.svm.expansion import Array, Expansion
+from reduset.svm.expansion_fit import Report, Target
 
 METHODS = ("mixture", "refine", "kcenter", "kl")
 TRIED = ("mixture", "refine", "kcenter")  # by "auto"
@@ -129,12 +130,23 @@ def _start(full: Expansion, parts: Labels, size: int, method: str, rng: np.rando
     centres, widths, weights = [], [], []
     for part, most in enumerate(allocate(masses, counts, size)):
         rows = used[labels == part]
-        rule = "kl" if method == "kl" else "l2"
-        groups = spherical_groups(full.centres[rows], magnitudes[rows], float(full.widths[0]), int(most), rule, rng)
-        centres.append(groups.centres)
-        widths.append(np.full_like(groups.widths, full.widths[0]) if method == "refine" else groups.widths)
-        weights.append(_split(groups.weights, magnitudes[rows], full.weights[rows], groups.labels))
+        few, groups = _grouped(full.centres[rows], magnitudes[rows], float(full.widths[0]), int(most), method, rng)
+        own = np.sqrt(few.covariances)
+        heights = few.weights * np.exp(full.dimension * np.log(full.widths[0] / own))  # of bumps of height 1, not of densities
+        centres.append(few.means)
+        widths.append(np.full_like(own, full.widths[0]) if method == "refine" else own)
+        weights.append(_split(heights, magnitudes[rows], full.weights[rows], groups))
     return Expansion(np.concatenate(centres), np.concatenate(widths), np.concatenate(weights), full.intercepts)
+
+
+def _grouped(
+    points: Array, weights: Array, width: float, size: int, method: str, rng: np.random.Generator
+) -> tuple[Mixture, Labels]:
+    """Spherical components for the bumps of one part, as the paper finds them, and the group of each bump."""
+    bumps = Mixture(weights, points, np.broadcast_to(width**2, len(points)))
+    rule = "kl" if method == "kl" else "l2"
+    found = simplify(bumps, size, method=rule, covariance="spherical", refit=False, polish=False, density=False, rng=rng)
+    return found.mixture, found.groups
 
 
 def _split(heights: Array, magnitudes: Array, weights: Array, labels: Labels) -> Array:

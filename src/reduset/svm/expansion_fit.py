@@ -25,7 +25,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import minimize
 
 from reduset._engine.threads import blocks, single_threaded_blas
-from reduset.expansion import Array, Expansion, Places
+from reduset.svm.expansion import Array, Expansion, Places
 
 Report = Callable[[int, int], None]
 

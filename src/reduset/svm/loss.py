@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, r2_score
 
-from reduset.expansion import Array, Expansion
-from reduset.machines import Machine
+from reduset.svm.expansion import Array, Expansion
+from reduset.svm.machines import Machine
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from reduset.expansion import Expansion
-from reduset.votes import Votes
+from reduset.svm.expansion import Expansion
+from reduset.svm.votes import Votes
 
 OPSET, IR = 17, 8  # of 2022: what older runtimes read too
 

@@ -14,8 +14,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
 
 from reduset import _validate
-from reduset.expansion import Array, Expansion
-from reduset.votes import Votes, pair_coefficients
+from reduset.svm.expansion import Array, Expansion
+from reduset.svm.votes import Votes, pair_coefficients
 
 KINDS: dict[str, tuple[type, ...]] = {"classifier": (SVC, NuSVC), "regressor": (SVR, NuSVR), "outlier": (OneClassSVM,)}
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset.expansion import Array
+from reduset.svm.expansion import Array
 
 
 def pair_coefficients(dual: Array, counts: NDArray[Any]) -> Array:

@@ -67,7 +67,7 @@ class Expansion:
     Examples
     --------
     >>> import numpy as np
-    >>> from reduset.expansion import Expansion
+    >>> from reduset.svm.expansion import Expansion
     >>> g = Expansion(np.array([[0.0], [2.0]]), np.array([1.0, 0.5]), np.array([[1.0], [-1.0]]), np.array([0.25]))
     >>> g(np.array([[0.0]])).round(4)
     array([[1.2497]])

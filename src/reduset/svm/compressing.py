@@ -1,0 +1,170 @@
+"""compress_svm: a fitted SVM in, one of few bumps out, and what that changed (Zhang & Kwok 2010, Section IV).
+
+It reads the decision functions (`machines`), condenses them (`condense`) and measures the change (`loss`).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reduset import _validate
+from reduset._progress import Progress
+from reduset.compression import NotReachedWarning
+from reduset.svm.condense import METHODS, TRIED, Condensed, Plan, condense, smallest, target_of
+from reduset.svm.estimators import Compressed, CompressedOneClassSVM, CompressedSVC, CompressedSVR
+from reduset.svm.expansion import Array
+from reduset.svm.expansion_fit import Target
+from reduset.svm.loss import Ruler
+from reduset.svm.machines import Machine, read
+
+RESULTS: dict[str, type[Compressed]] = {each.kind: each for each in (CompressedSVC, CompressedSVR, CompressedOneClassSVM)}
+
+
+def compress_svm(
+    fitted: Any,
+    *,
+    size: int | None = None,
+    fraction: float | None = None,
+    tol: float | None = None,
+    X: Any = None,
+    y: Any = None,
+    method: str = "auto",
+    refit: bool = True,
+    polish: bool | int = True,
+    rng: Any = None,
+    progress: bool | Callable[[str, int, int], None] = False,
+) -> Any:
+    """Replace the support vectors of a fitted SVM by few bumps, each with its own place, width and weights.
+
+    Exactly one of ``size``, ``fraction`` and ``tol`` says how few.
+
+    Parameters
+    ----------
+    fitted : SVC, NuSVC, SVR, NuSVR or OneClassSVM with kernel="rbf"
+    size : int
+        At most that many bumps.
+    fraction : float in (0, 1]
+        That share of the support vectors, rounded down, at least 1.
+    tol : float
+        As few as bring the relative error ``loss_.relative`` down to this, found by bisection; a `NotReachedWarning` where that
+        takes every support vector.
+    X : (N, d) rows like those that will be predicted, optional
+        Training rows serve. The bumps are fitted to the decision values there, and the loss is measured there. Without X both look
+        at the support vectors, and fitting at the norm of the kernel's space too.
+    y : (N,) labels or targets of X, optional; only scores are taken from them
+    method : "auto", "mixture", "kl", "refine" or "kcenter"
+        "mixture" groups support vectors in L2, each group becoming one bump of its own width (Zhang & Kwok 2010), "kl" by
+        divergence (Goldberger & Roweis 2005). "refine" keeps the width of the SVM and moves bumps, "kcenter" keeps support vectors
+        as they are. "auto" tries "mixture", "refine" and "kcenter", and keeps what loses least.
+    refit : bool
+        Find all weights together; without it, those of each group alone, as in the paper.
+    polish : bool or int
+        Move bumps by L-BFGS; a number is the most steps.
+    rng : None, seed or Generator; the same seed gives the same result
+    progress : bool, or a function of (stage, done, total)
+
+    Returns
+    -------
+    CompressedSVC, CompressedSVR or CompressedOneClassSVM
+        With the methods of the original, and ``n_components_``, ``loss_``, ``method_``, ``save``, ``load`` and ``to_onnx``.
+        Probabilities of an SVC with probability=True are not carried over: calibrate the result anew,
+        `CalibratedClassifierCV(FrozenEstimator(small))`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.svm import SVC
+    >>> from reduset.svm import compress_svm
+    >>> X, y = make_moons(500, noise=0.2, random_state=0)
+    >>> svm = SVC(gamma=2.0).fit(X, y)
+    >>> small = compress_svm(svm, fraction=0.1, X=X, rng=0)
+    >>> small.n_components_ <= len(svm.support_) / 10, float((small.predict(X) == svm.predict(X)).mean()) > 0.98
+    (True, True)
+    """
+    machine = read(fitted)
+    full = machine.full
+    goals = {name: goal for name, goal in (("size", size), ("fraction", fraction), ("tol", tol)) if goal is not None}
+    if len(goals) != 1:
+        given = " and ".join(goals) or "none"
+        raise ValueError(
+            "give exactly one of size (a number of bumps), fraction (of the support vectors) and tol (a relative error); "
+            f"got {given}"
+        )
+    if size is not None:
+        size = _validate.whole(size, "size", 1, full.size, f"fitted has {full.size} support vectors")
+    if fraction is not None:
+        size = max(1, int(full.size * _share(fraction) + 1e-9))
+    if tol is not None:
+        goals["tol"] = _validate.positive(tol, "tol", "it is a share, 0.05 for five percent")
+    plan = _plan(method, refit, polish)
+    rows = None if X is None else _rows_like(X, machine)
+    if y is not None and rows is None:
+        raise ValueError("y goes with X, and X is None; pass the rows that y belongs to")
+    targets = None if y is None else _targets(y, len(rows))  # type: ignore[arg-type]
+    rng = _validate.generator(rng)
+    shown = Progress(progress)
+    try:
+        seed = int(rng.integers(2**63))
+        target = target_of(full, rows, rng)
+        ruler = Ruler(machine, rows)
+        fit = partial(_fit, target, machine, plan, seed, ruler, shown)
+        found = fit(size) if size is not None else smallest(fit, goals["tol"], full.size)
+        shown.stage("measuring")(0, 1)
+        loss = ruler.loss(found.expansion, float(target.bounds(found.expansion).max()), targets)
+    finally:
+        shown.close()
+    if tol is not None and found.expansion is full:
+        warnings.warn(
+            f"tol={tol:g} was not reached with fewer than all {full.size} support vectors, which were kept; raise tol",
+            NotReachedWarning,
+            stacklevel=2,
+        )
+    return RESULTS[machine.kind].holding(machine, found.expansion, found.method, loss, full.size)
+
+
+def _fit(target: Target, machine: Machine, plan: Plan, seed: int, ruler: Ruler, shown: Progress, size: int) -> Condensed:
+    if size >= machine.full.size:  # nothing to reduce
+        return Condensed(machine.full, "all support vectors", 0.0)
+    return condense(target, machine.parts, size, plan, seed, ruler.relative, shown.stage("fitting"))
+
+
+def _share(fraction: Any) -> float:
+    share = _validate.positive(fraction, "fraction", "it is a share of the support vectors, 0.05 for five percent")
+    if share > 1:
+        raise ValueError(f"fraction must be at most 1, all support vectors; got {fraction!r}. For a number of bumps use size")
+    return share
+
+
+def _plan(method: Any, refit: Any, polish: Any) -> Plan:
+    method = _validate.one_of(method, "method", ("auto", *METHODS))
+    if not isinstance(refit, bool | np.bool_):
+        raise TypeError(f"refit must be True or False, got {refit!r}")
+    if isinstance(polish, bool | np.bool_):
+        steps = None if polish else 0
+    else:
+        steps = _validate.whole(polish, "polish", 0, None, "it is a number of steps, or True or False")
+    if not refit and steps != 0:
+        raise ValueError("refit=False keeps the weights of each group, polish finds them anew; pass polish=False too")
+    return Plan(TRIED if method == "auto" else (method,), bool(refit), steps)
+
+
+def _rows_like(X: Any, machine: Machine) -> Array:
+    rows, dimension = _validate.points(X), machine.full.dimension
+    if rows.shape[1] != dimension:
+        raise ValueError(f"X must have {dimension} columns like the rows that fitted was fitted on, got shape {rows.shape}")
+    if machine.names is not None and hasattr(X, "columns") and list(X.columns) != list(machine.names):
+        raise ValueError("X must have the columns that fitted was fitted on, in that order; use X[fitted.feature_names_in_]")
+    return np.ascontiguousarray(rows, np.float64)
+
+
+def _targets(y: Any, count: int) -> NDArray[Any]:
+    targets = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    if targets.shape != (count,):
+        raise ValueError(f"y must have shape ({count},), one value a row of X; got {targets.shape}")
+    return targets

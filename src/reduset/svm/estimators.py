@@ -1,0 +1,229 @@
+"""What `compress_svm` returns: classifiers, regressions and outlier detectors of few bumps, behind scikit-learn's interface.
+
+Prediction costs O(m·d) a row in place of O(n·d), as one matrix product a block of rows.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, OutlierMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from reduset import _validate, archive
+from reduset.svm import onnx_graph
+from reduset.svm.expansion import Array, Expansion
+from reduset.svm.loss import SvmLoss
+from reduset.svm.machines import Machine
+from reduset.svm.votes import Votes
+
+VERSION = 1
+
+
+class Compressed(BaseEstimator):
+    """What all compressed SVMs share. They come from `compress_svm` or `load`, fitted; there is no fit of their own."""
+
+    kind: ClassVar[str]
+
+    expansion_: Expansion
+    loss_: SvmLoss
+    method_: str
+    n_support_vectors_: int
+    n_features_in_: int
+    _votes: Votes | None = None
+    offset_: float
+
+    @classmethod
+    def holding(cls, machine: Machine, expansion: Expansion, method: str, loss: SvmLoss, support_vectors: int) -> Self:
+        """A fitted one."""
+        made = cls()
+        made.expansion_, made.method_, made.loss_, made.n_support_vectors_ = expansion, method, loss, support_vectors
+        made.n_features_in_, made._votes = expansion.dimension, machine.votes
+        if machine.votes is not None:
+            made.classes_ = machine.votes.classes
+        if machine.kind == "outlier":
+            made.offset_ = machine.offset
+        if machine.names is not None:
+            made.feature_names_in_ = machine.names
+        return made
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Refused: an SVM is trained, then compressed."""
+        raise NotImplementedError(f"{type(self).__name__} is not trained; fit an SVM of scikit-learn and pass it to compress_svm")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "expansion_")
+
+    @property
+    def n_components_(self) -> int:
+        """The number of bumps."""
+        check_is_fitted(self)
+        return self.expansion_.size
+
+    def _values(self, X: Any) -> Array:
+        """(N, p) values of the functions."""
+        check_is_fitted(self)
+        return self.expansion_(validate_data(self, X, reset=False, dtype=[np.float64, np.float32], order="C"))
+
+    def save(self, path: archive.Path_) -> None:
+        """Write to a file of plain arrays, checked when it is read and never executed."""
+        check_is_fitted(self)
+        found, names = self.expansion_, getattr(self, "feature_names_in_", None)
+        header = {
+            "kind": f"reduset.{type(self).__name__}",
+            "version": VERSION,
+            "method": self.method_,
+            "support_vectors": self.n_support_vectors_,
+            "loss": {key: repr(value) if value == np.inf else value for key, value in asdict(self.loss_).items()},
+            "names": None if names is None else [str(name) for name in names],
+            "offset": getattr(self, "offset_", 0.0),
+            "votes": None if self._votes is None else _plain(self._votes),
+        }
+        arrays = {"centres": found.centres, "widths": found.widths, "weights": found.weights, "intercepts": found.intercepts}
+        archive.write(path, header, arrays)
+
+    @classmethod
+    def load(cls, path: archive.Path_) -> Self:
+        """Read what `save` wrote."""
+        header, arrays = archive.read(path, f"reduset.{cls.__name__}", VERSION, ("centres", "widths", "weights", "intercepts"))
+        try:
+            expansion = _checked(**arrays)
+            loss = SvmLoss(**(header["loss"] | {"bound": float(header["loss"]["bound"])}))
+            votes = None if header["votes"] is None else _votes_of(**header["votes"])
+            names = None if header["names"] is None else np.array([str(name) for name in header["names"]], dtype=object)
+            machine = Machine(cls.kind, expansion, np.zeros(0, np.int64), votes, float(header["offset"]), names)
+            if (votes is None) != (cls.kind != "classifier") or (votes and len(votes.winners[0]) != len(expansion.intercepts)):
+                raise ValueError("its classes do not fit its functions")
+            return cls.holding(machine, expansion, str(header["method"]), loss, int(header["support_vectors"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{path} is not a readable reduset.{cls.__name__} file: {error}") from error
+
+    def to_onnx(self, path: archive.Path_ | None = None, dtype: Any = np.float32) -> Any:
+        """The model as an ONNX graph: returned as a ``ModelProto``, or written to a file.
+
+        Parameters
+        ----------
+        path : file to write, optional
+        dtype : float32 or float64, of input and arithmetic
+        """
+        check_is_fitted(self)
+        model = onnx_graph.graph(self.expansion_, self.kind, self._votes, dtype)
+        return model if path is None else onnx_graph.write(model, path)
+
+    def __repr__(self) -> str:
+        if not hasattr(self, "expansion_"):
+            return f"{type(self).__name__}()"
+        return f"<{type(self).__name__}: {self.n_support_vectors_:,} support vectors → {self.n_components_:,} bumps>"
+
+    def __str__(self) -> str:
+        if not hasattr(self, "expansion_"):
+            return repr(self)
+        head = (
+            f"{type(self).__name__}: {self.n_support_vectors_:,} support vectors → {self.n_components_:,} bumps "
+            f"in {self.n_features_in_}-D, by {self.method_}"
+        )
+        return "\n  ".join([head, *str(self.loss_).splitlines()])
+
+
+class CompressedSVC(ClassifierMixin, Compressed):
+    """A compressed SVC or NuSVC.
+
+    Attributes
+    ----------
+    classes_ : (k,) labels
+    n_components_ : bumps
+    loss_ : SvmLoss
+    method_ : how the bumps were found
+    expansion_ : Expansion, the functions of all pairs of classes
+    n_support_vectors_ : of the original
+    """
+
+    kind = "classifier"
+    classes_: NDArray[Any]
+
+    def decision_function(self, X: Any) -> Array:
+        """Decision values, of the shape that the original gives: (N,) of two classes, (N, k) or (N, k(k − 1)/2) of more."""
+        values = self._values(X)
+        return self._rule.decide(values)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """(N,) labels."""
+        values = self._values(X)
+        return self._rule.elect(values)
+
+    @property
+    def _rule(self) -> Votes:
+        if self._votes is None:
+            raise RuntimeError("a classifier without classes")
+        return self._votes
+
+
+class CompressedSVR(RegressorMixin, Compressed):
+    """A compressed SVR or NuSVR; attributes as of `CompressedSVC`, without classes."""
+
+    kind = "regressor"
+
+    def predict(self, X: Any) -> Array:
+        """(N,) predictions."""
+        return self._values(X)[:, 0]
+
+    decision_function = predict
+
+
+class CompressedOneClassSVM(OutlierMixin, Compressed):
+    """A compressed OneClassSVM; attributes as of `CompressedSVC`, without classes, and ``offset_``."""
+
+    kind = "outlier"
+
+    def decision_function(self, X: Any) -> Array:
+        """(N,) positive of inliers, negative of outliers."""
+        return self._values(X)[:, 0]
+
+    def score_samples(self, X: Any) -> Array:
+        """(N,) the decision value plus ``offset_``."""
+        return self.decision_function(X) + self.offset_
+
+    def predict(self, X: Any) -> NDArray[np.intp]:
+        """(N,) +1 of inliers, −1 of outliers."""
+        return np.where(self.decision_function(X) > 0, 1, -1)
+
+
+def _plain(votes: Votes) -> dict[str, Any]:
+    """For the header of a file."""
+    labels, dtype = votes.classes.tolist(), votes.classes.dtype
+    if not all(isinstance(label, str | int | float) for label in labels):
+        raise TypeError(f"only classes that are numbers or text can be saved, got {dtype}; refit with such labels")
+    return {
+        "classes": labels,
+        "dtype": dtype.kind if dtype.kind in "UO" else dtype.str,
+        "shape": votes.shape,
+        "break_ties": votes.break_ties,
+    }
+
+
+def _votes_of(classes: list[Any], dtype: str, shape: str, break_ties: bool) -> Votes:
+    if len(classes) < 2 or not all(isinstance(label, str | int | float) for label in classes):
+        raise ValueError("its classes are none")
+    if not re.fullmatch(r"[UO]|[<>|][biuf][1248]", dtype):  # of text no length: a file could ask for any
+        raise ValueError(f"its classes are of an unknown type {dtype!r}")
+    return Votes(np.array(classes, dtype=dtype), _validate.one_of(shape, "shape", ("ovr", "ovo")), bool(break_ties))
+
+
+def _checked(centres: Array, widths: Array, weights: Array, intercepts: Array) -> Expansion:
+    """An expansion from a file that anyone may have written."""
+    m = len(centres)
+    if (
+        centres.ndim != 2
+        or 0 in centres.shape
+        or widths.shape != (m,)
+        or weights.shape != (m, *intercepts.shape)
+        or not intercepts.size
+    ):
+        raise ValueError("its arrays do not fit together")
+    if not all(np.isfinite(each).all() for each in (centres, widths, weights, intercepts)) or not (widths > 0).all():
+        raise ValueError("its numbers are not finite, or a width is not above 0")
+    return Expansion(*(np.asarray(each, np.float64) for each in (centres, widths, weights, intercepts)))
