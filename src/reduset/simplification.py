@@ -328,7 +328,8 @@ class _Job:
 
     def _group(self, groups: Labels, history: list[Step]) -> tuple[Few, Labels, int]:
         """Rounds of fits and regrouping; signs stay apart."""
-        parts = [_Part(self, rows, groups[rows]) for rows in self._parts if (groups[rows] >= 0).any()]
+        own = [(rows, groups[rows]) for rows in self._parts if (groups[rows] >= 0).any()]
+        parts = [_Part(self, rows, np.unique(labels, return_inverse=True)[1]) for rows, labels in own]
         report = self.shown.stage("group")
         reseeded = 0
         before = np.inf
