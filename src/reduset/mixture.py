@@ -187,8 +187,8 @@ class Mixture:
 
     def covariance(self) -> Array:
         """(d, d) of the mixture as a whole, of weights scaled to sum to 1."""
-        share = self.weights / self.mass
         away = self.means - self.mean()
+        share = self.weights / self.mass
         if self.covariances.ndim == 3:
             within = np.tensordot(share, self.covariances, 1)
         else:
