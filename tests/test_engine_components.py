@@ -1,5 +1,7 @@
 """Sums of Gaussian components against every pair written out: shapes, blocks, threads, far and extreme data."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -128,7 +130,7 @@ def test_moments_of_groups_are_those_of_their_members_alone(shape, shared):
     places, covariances = facing(rng, 4, 2, shape)
     side = laid_out(f, shape)
     found = side.moments(places, covariances, bounds)
-    for i, (a, b) in enumerate(zip(bounds, bounds[1:], strict=False)):
+    for i, (a, b) in enumerate(itertools.pairwise(bounds)):
         if a == b:
             assert found.total[i] == 0
             continue
