@@ -107,8 +107,8 @@ def local_error(f, groups, i, weight, place, covariance):
     """∫(w·g − Σ_{j∈S} αⱼφⱼ)² of group i, by all pairs."""
     rows = groups == i
     part = Mixture(f.weights[rows], f.means[rows], f.covariances[rows])
-    one = Mixture([weight], place[None], np.asarray(covariance)[None])
-    return inner(one, one) - 2 * inner(one, part) + inner(part, part)
+    one = Mixture([1.0], place[None], np.asarray(covariance)[None])
+    return weight**2 * inner(one, one) - 2 * weight * inner(one, part) + inner(part, part)
 
 
 def marginal_at(f, column, value, limit=30.0, count=1201):
