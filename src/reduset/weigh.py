@@ -272,7 +272,9 @@ def _quadratic_program(L: Array, y: Array, mass: float) -> Array:
     """
     _require_mass("simplex", mass)
     size = len(y)
-    system = np.vstack([mass * L.T - y[:, None], np.ones(size)])
+    gaps = mass * L.T - y[:, None]
+    gaps /= np.abs(gaps).max() or 1.0  # beside the row of ones, whatever the units of f are
+    system = np.vstack([gaps, np.ones(size)])
     goal = np.zeros(size + 1)
     goal[-1] = 1.0
     try:
