@@ -43,7 +43,7 @@ class Gauge:
         magnitudes = np.abs(weights)
         price = A_PAIR if fitting.many.shared else A_PAIR + A_CUBE * (d**3 if fitting.many.full else d)
         affordable = int(SECONDS / (price * n))
-        self.exact = affordable >= n and n <= LARGEST_EXACT
+        self.exact = n <= FEWEST or (affordable >= n and n <= LARGEST_EXACT)
         if self.exact:
             rows, self._share = np.arange(n), weights
         else:
