@@ -25,6 +25,7 @@ from reduset.local_fit import (
     NDIM,
     Few,
     LocalFit,
+    log_squares,
     matched_moments,
     regroup_by_distance,
     regroup_by_divergence,
@@ -35,6 +36,7 @@ from reduset.polish import Fitting
 ROUNDS, SETTLED = 30, 1e-3  # of grouping: at most, and the relative change of its distortion that ends them (the paper's)
 STEPS = 100  # of the joint descent
 MOST_COMPONENTS = 1000
+CANCELLED = 1e-13  # ‖f‖² beside the square of what its components' norms sum to, below which rounding is all that is left
 
 
 class Step(NamedTuple):
@@ -186,7 +188,7 @@ def simplify(
     result = Simplification(
         mixture=Mixture(few.weights, few.places, few.covariances),
         error=error.relative,
-        interval=(max(error.relative - 1.96 * error.spread, 0.0), error.relative + 1.96 * error.spread),
+        interval=(max(error.relative - 1.96 * error.spread, 0.0), float(error.relative + 1.96 * error.spread)),
         groups=groups,
         history=tuple(found.history),
         n_components=f.size,
@@ -251,6 +253,11 @@ class _Job:
         many = Components(self.weights, self.places, self.covariances, full)
         self.fitting = Fitting(many, mass)
         self.gauge = Gauge(self.fitting, self.weights, self.places, self.covariances, rng)
+        sizes = np.abs(self.weights) @ np.exp(0.5 * (log_squares(self.covariances, f.dimension) - many.log_unit))
+        if not self.gauge.energy > CANCELLED * float(sizes) ** 2:
+            raise ValueError(
+                "the mixture must not be zero as a function, its components cancel to rounding; check the signs of its weights"
+            )
         signs = [rows for rows in (np.flatnonzero(self.weights > 0), np.flatnonzero(self.weights < 0)) if len(rows)]
         self._parts = signs if len(signs) > 1 else [np.arange(self.size)]
 
