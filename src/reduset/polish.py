@@ -22,7 +22,7 @@ from scipy.optimize import minimize
 
 from reduset._engine.components import Array, Components, as_diagonal, as_full
 from reduset._engine.factor import pivot_floor
-from reduset.local_fit import Few
+from reduset.local_fit import Few, not_positive
 from reduset.weigh import weights_from
 
 MEMORY = 20  # of L-BFGS, in steps
@@ -53,11 +53,16 @@ class Fitting:
     def best_weights(self, gram: Array, kappa: Array) -> Array:
         """The weights of least error."""
         scale = np.sqrt(np.diagonal(gram))  # bumps of norm 1, so that one ridge suits all
+        if not (scale.min() > 0 and np.isfinite(scale).all() and np.isfinite(kappa).all()):
+            raise np.linalg.LinAlgError(
+                "the components must not be so much broader than those of the mixture that their products underflow; "
+                "use more of them, covariance='full' or method='l2'"
+            )
         unit = gram / scale / scale[:, None]
         unit[np.diag_indices(len(unit))] += pivot_floor(len(unit))
         factor, failed = dpotrf(unit, lower=1, clean=1)
-        if failed or not np.isfinite(kappa).all():
-            raise np.linalg.LinAlgError("the components are too alike, or too small or large, for a Gram matrix that has a factor")
+        if failed:
+            raise np.linalg.LinAlgError("the components are too alike for a Gram matrix that has a factor; use fewer of them")
         factor = scale[:, None] * factor
         y = solve_triangular(factor, kappa, lower=True, check_finite=False)
         if self._mass is None:
@@ -79,12 +84,14 @@ class Fitting:
             nonlocal best, least, unit
             try:
                 here = variables.components(u)
+                if not_positive(here.covariances).any():
+                    raise np.linalg.LinAlgError("a covariance has collapsed")
                 side = self.facing(here)
                 gram = side.products(here.places, here.covariances)
                 from_f = self.many.moments(here.places, here.covariances)
                 weights = self.best_weights(gram, from_f.total)
             except (np.linalg.LinAlgError, RuntimeError):  # no factor, or no end of the quadratic program: turn back
-                return 1.0 + abs(least) * unit, np.zeros(len(u))
+                return 1.0 + (abs(least) * unit if unit else 0.0), np.zeros(len(u))
             here = replace(here, weights=weights)
             side.weigh(weights)
             error = float(weights @ (gram @ weights - 2 * from_f.total))
