@@ -319,9 +319,13 @@ def test_full_covariances_follow_any_change_of_coordinates():
     f = many(60)
     A = np.array([[3.0, 1.0], [-40.0, 25.0]])
     there = Mixture(f.weights, f.means @ A.T, A @ f.covariances @ A.T)
-    one, two = (simplify(each, 5, rng=0, polish=3) for each in (f, there))
-    np.testing.assert_allclose(two.mixture.means, one.mixture.means @ A.T, rtol=1e-3, atol=1e-2)
-    assert two.error == pytest.approx(one.error, rel=1e-3)
+    one, two = (simplify(each, 5, rng=0, polish=False) for each in (f, there))
+    np.testing.assert_allclose(two.mixture.means, one.mixture.means @ A.T, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(two.mixture.covariances, A @ one.mixture.covariances @ A.T, rtol=1e-6)
+    np.testing.assert_array_equal(one.groups, two.groups)
+    assert two.error == pytest.approx(one.error, rel=1e-9)
+    one, two = (simplify(each, 5, rng=0) for each in (f, there))  # on the way down the coordinates choose the steps
+    assert two.error == pytest.approx(one.error, rel=0.05)
 
 
 @pytest.mark.parametrize("scale", [1e-120, 1e-9, 1e9, 1e120])
@@ -337,8 +341,8 @@ def test_components_without_weight_are_in_no_group_and_change_nothing():
     weights = np.insert(f.weights, [0, 30, 60], 0.0)
     means = np.insert(f.means, [0, 30, 60], [[1e9, 1e9]], axis=0)
     other = Mixture(weights, means, np.insert(f.covariances, [0, 30, 60], [1e-9 * np.eye(2)], axis=0))
-    one, two = simplify(f, 5, rng=0), simplify(other, 5, rng=0)
-    assert identical(one, two)
+    one, two = simplify(f, 5, rng=0, polish=3), simplify(other, 5, rng=0, polish=3)
+    assert_same(one, two, 1e-9)
     assert (np.flatnonzero(two.groups == -1) == [0, 31, 62]).all()
     assert two.n_components == 63
     assert simplify(other, 63, rng=0, polish=False).size == 60
