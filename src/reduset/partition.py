@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reduset._engine.components import Array, Labels
+from reduset._engine.components import Array, Labels, log_determinants
 from reduset._engine.farthest import FarthestFirst
 from reduset._engine.leaves import grow
 from reduset._engine.nearest import nearest
@@ -29,18 +29,29 @@ def scale(weights: Array, places: Array, covariances: Array, shape: str) -> Arra
     return whole if shape == "full" else np.diag(np.diagonal(whole))
 
 
-def by_kmeans(places: Array, weights: Array, covariance: Array | None, size: int, rng: np.random.Generator) -> Labels:
-    """(n,) labels of at most ``size`` groups (fewer where fewer places are distinct)."""
+def by_kmeans(
+    places: Array, weights: Array, covariances: Array, covariance: Array | None, size: int, rng: np.random.Generator
+) -> Labels:
+    """(n,) labels of at most ``size`` groups: fewer only where components coincide.
+
+    Where fewer places are distinct (one mean with several widths), the logarithm of the width counts as a coordinate too.
+    """
     if size >= len(places):
         return np.arange(len(places))
-    centre = places[0]
-    away = places - centre
+    away = places - places[0]
     if covariance is not None:
         away = np.linalg.solve(np.linalg.cholesky(covariance), away.T).T
     spread = float(np.abs(away).max()) or 1.0
-    mean = KernelMean(away, weights, Gaussian(spread))
-    centres = KMeans(rows=1 << 17).select(mean, size, rng).atoms
-    return _owners(away, np.asarray(centres, np.float64))
+    groups = _clusters(away / spread, weights, size, rng)
+    if int(groups.max()) + 1 < size:
+        widths = log_determinants(covariances, places.shape[1]) / (2 * places.shape[1])
+        groups = _clusters(np.column_stack([away / spread, widths - widths[0]]), weights, size, rng)
+    return groups
+
+
+def _clusters(points: Array, weights: Array, size: int, rng: np.random.Generator) -> Labels:
+    centres = KMeans(rows=1 << 17).select(KernelMean(points, weights, Gaussian(1.0)), size, rng).atoms
+    return _owners(points, np.asarray(centres, np.float64))
 
 
 def by_radius(places: Array, weights: Array, radius: float) -> Labels:

@@ -23,10 +23,21 @@ from scipy.optimize import minimize
 from reduset._engine.components import Array, Components, as_diagonal, as_full
 from reduset._engine.factor import pivot_floor
 from reduset.local_fit import Few, not_positive
-from reduset.weigh import weights_from
+from reduset.weigh import simplex_by_exchange, weights_from
 
 MEMORY = 20  # of L-BFGS, in steps
 WIDEST = 300.0  # |log| of a factor on a volume: in each direction a width changes by no more than its share
+
+
+FEWEST_STEPS, MOST_STEPS, SECONDS = 20, 100, 10.0  # what is taken where no number of steps is given: as many as take so long
+A_POINT, A_PAIR = 1.1e-10, 3.5e-10  # seconds a pair and power of the dimension: the second, and where pairs are factored the third
+
+
+def affordable_steps(many: Components, size: int) -> int:
+    """How many steps to take for so many components, where nobody says."""
+    d = many.dimension
+    power = A_PAIR * d ** (3 if many.full else 1) if not many.shared else A_POINT * d ** (2 if many.full else 1)
+    return int(np.clip(SECONDS / (many.size * size * (1e-9 + power)), FEWEST_STEPS, MOST_STEPS))
 
 
 class Fitting:
@@ -40,6 +51,7 @@ class Fitting:
 
     def __init__(self, many: Components, mass: float | None) -> None:
         self.many, self._mass = many, mass
+        self._inside = np.empty(0, np.bool_)
 
     def facing(self, few: Few) -> Components:
         """The few laid out like the many, in their units."""
@@ -51,32 +63,35 @@ class Fitting:
         return self.many.totals(few.places, few.covariances)
 
     def best_weights(self, gram: Array, kappa: Array) -> Array:
-        """The weights of least error."""
-        scale = np.sqrt(np.diagonal(gram))  # bumps of norm 1, so that one ridge suits all
-        if not (scale.min() > 0 and np.isfinite(scale).all() and np.isfinite(kappa).all()):
+        """The weights of least error; those on the simplex are looked for from the ones above 0 that were found last."""
+        scale = np.sqrt(np.diagonal(gram))
+        ridged = gram.copy()
+        ridged[np.diag_indices(len(gram))] += pivot_floor(len(gram)) * scale**2  # bumps of any norm: one ridge suits all
+        if not (scale.min() > 0 and np.isfinite(ridged).all() and np.isfinite(kappa).all()):
             raise np.linalg.LinAlgError(
                 "the components must not be so much broader than those of the mixture that their products underflow; "
                 "use more of them, covariance='full' or method='l2'"
             )
-        unit = gram / scale / scale[:, None]
-        unit[np.diag_indices(len(unit))] += pivot_floor(len(unit))
-        factor, failed = dpotrf(unit, lower=1, clean=1)
+        if self._mass is not None:
+            inside = self._inside if len(self._inside) == len(gram) else np.ones(len(gram), np.bool_)
+            found = simplex_by_exchange(ridged, kappa, self._mass, inside)
+            if found is not None:
+                self._inside = found > 0
+                return found
+        factor, failed = dpotrf(ridged / scale / scale[:, None], lower=1, clean=1)
         if failed:
             raise np.linalg.LinAlgError("the components are too alike for a Gram matrix that has a factor; use fewer of them")
         factor = scale[:, None] * factor
         y = solve_triangular(factor, kappa, lower=True, check_finite=False)
-        if self._mass is None:
-            return weights_from(factor, y, "free", 0.0)
-        found = weights_from(factor, y, "sum_to_one", self._mass)
-        return found if found.min() >= 0 else weights_from(factor, y, "simplex", self._mass)
+        return weights_from(factor, y, "free" if self._mass is None else "simplex", self._mass or 0.0)
 
     def refitted(self, few: Few) -> Few:
         """All weights together, in closed form."""
         gram = self.facing(few).products(few.places, few.covariances)
         return replace(few, weights=self.best_weights(gram, self.kappa(few)))
 
-    def polished(self, few: Few, steps: int, report: Callable[[Few, float], None]) -> Few:
-        """The best components seen in ``steps`` steps from these; ``report`` gets each step's and wᵀGw − 2wᵀκ."""
+    def polished(self, few: Few, steps: int, report: Callable[[float], None]) -> Few:
+        """The best components seen in ``steps`` steps from these; ``report`` gets wᵀGw − 2wᵀκ after each."""
         variables = _Variables(few)
         best, least, unit = few, np.inf, 0.0
 
@@ -110,7 +125,7 @@ class Fitting:
             np.zeros(variables.count),
             jac=True,
             method="L-BFGS-B",
-            callback=lambda _: report(best, least),
+            callback=lambda _: report(least),
             options={"maxiter": steps, "maxfun": 2 * steps, "maxcor": MEMORY, "ftol": 1e-12, "gtol": 0.0},
         )
         return best

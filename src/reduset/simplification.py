@@ -31,10 +31,10 @@ from reduset.local_fit import (
     regroup_by_divergence,
 )
 from reduset.mixture import Mixture
-from reduset.polish import Fitting
+from reduset.polish import Fitting, affordable_steps
 
-ROUNDS, SETTLED = 30, 1e-3  # of grouping: at most, and the relative change of its distortion that ends them (the paper's)
-STEPS = 100  # of the joint descent
+ROUNDS = 30  # of grouping, at most
+SETTLED, ROUGHLY = 1e-3, 1e-2  # the relative change of its distortion that ends them: the paper's, and where a descent follows
 MOST_COMPONENTS = 1000
 CANCELLED = 1e-13  # ‖f‖² beside the square of what its components' norms sum to, below which rounding is all that is left
 
@@ -122,7 +122,7 @@ def simplify(
     ----------
     mixture : Mixture, or Gaussian KernelMean
     size : int
-        That many components.
+        That many components (fewer where fewer of the given ones are distinct).
     tol : float
         About the fewest components whose error ‖f − g‖/‖f‖ in L2 is at most this.
     radius : float
@@ -137,7 +137,8 @@ def simplify(
     refit : bool
         Whether all weights are fitted together after the grouping.
     polish : bool or int
-        Whether centres, covariances and weights then descend together; a number is the most steps. Both False is the method alone.
+        Whether centres, covariances and weights then descend together; a number is the most steps, True as many as take some
+        seconds (100 at most). Both False is the method alone.
     density : bool
         Whether a density stays one: weights not negative, with the mixture's mass. False leaves weights free, for the least error.
     max_size : int, default min(n, 1000), the most components for ``tol``
@@ -207,9 +208,10 @@ def simplify(
     return result
 
 
-def _steps(polish: Any) -> int:
+def _steps(polish: Any) -> int | None:
+    """The most steps of the joint descent, None for as many as can be afforded."""
     if isinstance(polish, bool | np.bool_):
-        return STEPS if polish else 0
+        return None if polish else 0
     return _validate.whole(polish, "polish", 0, None, "it is a number of steps, or True or False")
 
 
@@ -238,7 +240,7 @@ class _Job:
         method: str,
         shape: str,
         refit: bool,
-        steps: int,
+        steps: int | None,
         rng: np.random.Generator,
         shown: Progress,
     ) -> None:
@@ -281,8 +283,9 @@ class _Job:
     def _by_kmeans(self, rows: Labels, count: int) -> Labels:
         if not count:
             return np.full(len(rows), -1)
-        scale = partition.scale(self.weights[rows], self.places[rows], self.covariances[rows], self._shape)
-        return partition.by_kmeans(self.places[rows], np.abs(self.weights[rows]), scale, count, self._rng)
+        weights, places, covariances = np.abs(self.weights[rows]), self.places[rows], self.covariances[rows]
+        scale = partition.scale(weights, places, covariances, self._shape)
+        return partition.by_kmeans(places, weights, covariances, scale, count, self._rng)
 
     def _shares(self, size: int) -> list[int]:
         """How many components each sign gets: by their numbers; where there is but one, the heavier sign has it."""
@@ -324,12 +327,12 @@ class _Job:
         """From a partition to the end."""
         history: list[Step] = []
         few, groups, reseeded = self._group(groups, history)
-        if self._refit or self._steps:
+        if self._refit or self._steps != 0:
             few = self.fitting.refitted(few)
             history.append(Step("refit", self.gauge.error(few).relative))
         elif self._mass is not None:
             few = replace(few, weights=few.weights * (self._mass / few.weights.sum()))
-        if self._steps:
+        if self._steps != 0:
             few = self._polish(few, history)
         return _Found(few, groups, self.gauge.error(few), history, reseeded)
 
@@ -339,14 +342,14 @@ class _Job:
         parts = [_Part(self, rows, np.unique(labels, return_inverse=True)[1]) for rows, labels in own]
         report = self.shown.stage("group")
         reseeded = 0
-        before = np.inf
+        before, enough = np.inf, SETTLED if self._steps == 0 else ROUGHLY
         for done in range(ROUNDS):
             few = _joined([part.fit() for part in parts])
             distortion = sum(part.regroup() for part in parts)
             kappa = parts[0].kappa if len(parts) == 1 and len(self._parts) == 1 else None
             history.append(Step("group", self.gauge.error(few, kappa).relative))
             report(done + 1, ROUNDS)
-            if all(part.settled for part in parts) or abs(before - distortion) <= SETTLED * abs(distortion):
+            if all(part.settled for part in parts) or abs(before - distortion) <= enough * abs(distortion):
                 break
             before = distortion
             reseeded += sum(part.reseed() for part in parts)
@@ -357,14 +360,15 @@ class _Job:
         return few, labels, reseeded
 
     def _polish(self, few: Few, history: list[Step]) -> Few:
+        steps = affordable_steps(self.fitting.many, few.size) if self._steps is None else self._steps
         report = self.shown.stage("polish")
         errors: list[float] = []
 
-        def step(_: Few, error: float) -> None:
+        def step(error: float) -> None:
             errors.append(error)
-            report(min(len(errors), self._steps), self._steps)
+            report(min(len(errors), steps), steps)
 
-        few = self.fitting.polished(few, self._steps, step)
+        few = self.fitting.polished(few, steps, step)
         # differences of the steps are exact, whatever the gauge has to estimate: it is read once, at the end
         last = self.gauge.error(few).relative ** 2
         squares = last + (np.array(errors) - min(errors, default=0.0)) / self.gauge.energy
