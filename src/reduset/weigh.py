@@ -286,7 +286,7 @@ def simplex_by_exchange(K: Array, kappa: Array, mass: float, inside: NDArray[np.
         price = (mass - scale[rows] @ solved[:, 0]) / (scale[rows] @ solved[:, 1])
         value = solved[:, 0] + price * solved[:, 1]
         slack = unit[:, rows] @ value - goal - price * scale
-        broken = slack < -1e-12 * (1 + np.abs(goal))
+        broken = slack < -1e-12 * max(np.abs(goal).max(), np.abs(value).max())
         broken[rows] = value < 0
         count = int(broken.sum())
         if not count:
