@@ -12,12 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from reduset._engine.components import Array
-from reduset.local_fit import Few
+from reduset.local_fit import Few, log_squares
 from reduset.polish import Fitting
 
 A_PAIR, A_CUBE = 2.5e-9, 0.5e-9  # seconds for a product, and for the cube of the dimension where each pair is factored
 SECONDS = 1.0
 FEWEST, LARGEST_EXACT = 512, 20_000
+CANCELLED = 1e-13  # ‖f‖² beside the square of what its components' norms sum to, below which rounding is all that is left
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,11 @@ class Gauge:
         self._places, self._covariances = places[rows], covariances[rows]
         self._of_f = fitting.many.totals(self._places, self._covariances)
         self.energy = float(self._share @ self._of_f)
+        sizes = float(magnitudes @ np.exp(0.5 * (log_squares(covariances, d) - fitting.many.log_unit)))
+        if not self.energy > CANCELLED * sizes**2:
+            raise ValueError(
+                "the mixture must not be zero as a function, its components cancel to rounding; check the signs of its weights"
+            )
 
     def error(self, few: Few, kappa: Array | None = None) -> Error:
         """Of these components; ``kappa`` where it is known."""

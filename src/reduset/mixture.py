@@ -391,3 +391,13 @@ class Mixture:
 
     def __repr__(self) -> str:
         return f"Mixture({self.size:,} components in {self.dimension} dimensions, {self.shape} covariances)"
+
+
+def as_mixture(value: Any) -> Mixture:
+    """What a user may pass as one: a mixture, or a Gaussian kernel mean."""
+    if not isinstance(value, Mixture | KernelMean):
+        raise TypeError(
+            f"mixture must be a Mixture or a Gaussian KernelMean, got {type(value).__name__}; use Mixture.from_sklearn for a "
+            "GaussianMixture, KernelMean.from_samples(X, Gaussian(h)) for points, and .mean of a Compression"
+        )
+    return value if isinstance(value, Mixture) else Mixture.from_mean(value)

@@ -25,18 +25,16 @@ from reduset.local_fit import (
     NDIM,
     Few,
     LocalFit,
-    log_squares,
     matched_moments,
     regroup_by_distance,
     regroup_by_divergence,
 )
-from reduset.mixture import Mixture
+from reduset.mixture import Mixture, as_mixture
 from reduset.polish import Fitting, affordable_steps
 
 ROUNDS = 30  # of grouping, at most
 SETTLED, ROUGHLY = 1e-3, 1e-2  # the relative change of its distortion that ends them: the paper's, and where a descent follows
 MOST_COMPONENTS = 1000
-CANCELLED = 1e-13  # ‖f‖² beside the square of what its components' norms sum to, below which rounding is all that is left
 
 
 class Step(NamedTuple):
@@ -158,7 +156,7 @@ def simplify(
     (True, 1.0)
     """
     begun = time.perf_counter()
-    f = mixture if isinstance(mixture, Mixture) else Mixture.from_mean(mixture)
+    f = as_mixture(mixture)
     goals = {name: goal for name, goal in (("size", size), ("tol", tol), ("radius", radius)) if goal is not None}
     if len(goals) != 1:
         given = " and ".join(goals) or "none"
@@ -179,6 +177,7 @@ def simplify(
                     most = _validate.whole(max_size, "max_size", 1, f.size)
                 if not isinstance(start, str):
                     raise ValueError("start as labels has a size of its own, tol looks for one; leave one of them out")
+                _validate.one_of(start, "start", ("kmeans",))
                 found, reached = _by_tolerance(job, float(tol), min(most, job.size))
             else:
                 found, reached = job.run(job.groups(size, radius, start)), True
@@ -255,11 +254,6 @@ class _Job:
         many = Components(self.weights, self.places, self.covariances, full)
         self.fitting = Fitting(many, mass)
         self.gauge = Gauge(self.fitting, self.weights, self.places, self.covariances, rng)
-        sizes = np.abs(self.weights) @ np.exp(0.5 * (log_squares(self.covariances, f.dimension) - many.log_unit))
-        if not self.gauge.energy > CANCELLED * float(sizes) ** 2:
-            raise ValueError(
-                "the mixture must not be zero as a function, its components cancel to rounding; check the signs of its weights"
-            )
         signs = [rows for rows in (np.flatnonzero(self.weights > 0), np.flatnonzero(self.weights < 0)) if len(rows)]
         self._parts = signs if len(signs) > 1 else [np.arange(self.size)]
 
