@@ -38,11 +38,17 @@ Array = NDArray[np.float64]
 KIND, VERSION = "reduset.Mixture", 1
 SHAPES = {1: "spherical", 2: "diag", 3: "full"}
 DRAWS = 10_000
+HIGHEST = 600.0  # |log| of an integral that weights can carry
 
 
 def _height(kernel: Gaussian, dimension: int) -> float:
     """Of one bump, over that of the density of its shape."""
-    return exponential(kernel.log_peak(dimension) - kernel.density_log_peak(dimension))
+    log = kernel.log_peak(dimension) - kernel.density_log_peak(dimension)
+    if abs(log) > HIGHEST:
+        raise ValueError(
+            f"in {dimension} dimensions the integral of a bump of {kernel!r} is e^{log:.0f}, beyond any number; use normalized=True"
+        )
+    return exponential(log)
 
 
 class Estimate(NamedTuple):
