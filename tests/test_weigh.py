@@ -153,3 +153,28 @@ def test_mass_must_be_positive_for_the_simplex():
     for kind in ("clipped", "simplex_projection", "simplex"):
         with pytest.raises(ValueError, match="sum to more than 0"):
             span.weights(kind, 0.0, 12)
+
+
+@given(seed=st.integers(0, 10_000), m=st.integers(1, 30), mass=st.sampled_from([0.1, 1.0, 50.0]), scaled=st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_weights_on_the_simplex_by_exchange_are_those_of_the_quadratic_program(seed, m, mass, scaled):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(m, 2))
+    K = Gaussian(0.7).product_gram(X, X) + 1e-9 * np.eye(m)
+    kappa = Gaussian(0.7).product_sums(rng.normal(size=(50, 2)), np.full(50, mass / 50), X)
+    if scaled:  # bumps of any norm
+        norms = np.exp(rng.uniform(-3, 3, m))
+        K, kappa = K * norms * norms[:, None], kappa * norms
+    found = weigh.simplex_by_exchange(K, kappa, mass, rng.random(m) < 0.5)
+    assert found is not None
+    assert found.min() >= 0
+    assert found.sum() == pytest.approx(mass, rel=1e-9)
+    L = np.linalg.cholesky(K)
+    known = weigh.weights_from(L, np.linalg.solve(L, kappa), "simplex", mass)
+    scale = abs(objective(K, kappa, known))
+    assert objective(K, kappa, found) <= objective(K, kappa, known) + 1e-9 * scale
+
+
+def test_an_exchange_that_does_not_settle_says_so():
+    K, kappa = np.ones((3, 3)), np.ones(3)  # one bump three times: no factor
+    assert weigh.simplex_by_exchange(K, kappa, 1.0, np.ones(3, bool)) is None

@@ -14,7 +14,7 @@ once for each i, else for each pair. O(n·m·d²), O(n·m·d³), diagonal O(n·m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from typing import Any
@@ -31,13 +31,14 @@ from reduset._engine.ellipsoids import (
     point_moments,
     values_at,
 )
-from reduset._engine.threads import blocks, run_all
+from reduset._engine.threads import blocks, run_all, single_threaded_blas
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 LOG_2PI = float(np.log(2 * np.pi))
 BLOCK = 4096  # columns a task: they stay in the second cache while all components pass
+BLAS_FROM, BLAS_ROWS, WIDE = 32, 1024, 1e5  # dimensions, columns a task, and squared lengths beside the covariances
 MODEST = 30_000  # products that are not worth dealing to threads
 
 
@@ -180,11 +181,51 @@ class Components:
         own = log_determinants(self.covariances, self.dimension)
         return S, factors(S, self.dimension), np.exp(0.5 * (own - log_determinants(S, self.dimension)))
 
+    # -- balls in many dimensions: distances are a matrix product ------------------------------------------------------------
+
+    @cached_property
+    def _lengths(self) -> Array:
+        return np.einsum("ij,ij->j", self.columns, self.columns)
+
+    def _are_balls(self, here: Array, covariances: Array) -> bool:
+        """Whether all are spherical, many-dimensional, and so wide that the rounding of a product does not show."""
+        if not self.shared or covariances.ndim > 1 or self.covariances.ndim > 1 or self.dimension < BLAS_FROM:
+            return False
+        longest = max(float(self._lengths.max()), float(np.einsum("ij,ij->i", here, here).max()))
+        return longest <= WIDE * float(covariances.min() + self.covariances[0])
+
+    def _balls(self, here: Array, covariances: Array, use: Callable[[int, int, int, Array], None]) -> None:
+        """Call ``use(block, start, stop, values)`` with exp(−½|x − t|²/S), (m, stop − start), from several threads."""
+        steep = -0.5 / (covariances + self.covariances)
+        own = np.einsum("ij,ij->i", here, here)
+
+        def some(k: int, a: int, b: int) -> None:
+            gaps = here @ self.columns[:, a:b]
+            gaps *= -2.0
+            gaps += own[:, None]
+            gaps += self._lengths[a:b]
+            np.maximum(gaps, 0.0, out=gaps)
+            gaps *= steep[:, None]
+            use(k, a, b, np.exp(gaps, out=gaps))
+
+        self._lengths  # noqa: B018  # once, before the threads would all compute it
+        with single_threaded_blas():
+            run_all([partial(some, k, a, b) for k, (a, b) in enumerate(blocks(self.size, BLAS_ROWS))])
+
     # -- sums over the components -----------------------------------------------------------------------------------------------
 
     def totals(self, places: Array, covariances: Array) -> Array:
         """(m,) Σⱼ wⱼ ⟨gᵢ, φⱼ⟩."""
         if self.shared:
+            here = places - self.centre
+            if self._are_balls(here, covariances):
+                parts = np.zeros((len(blocks(self.size, BLAS_ROWS)), len(here)))
+
+                def add(k: int, a: int, b: int, values: Array) -> None:
+                    parts[k] = values @ self.weights[a:b]
+
+                self._balls(here, covariances, add)
+                return np.asarray(self._joint(covariances)[2] * parts.sum(axis=0))
             _, L, ratio = self._joint(covariances)
             return ratio * self._sums(point_moments, (places - self.centre, L), 0, 1)[:, 0]
         return self._sums(pair_moments, (places - self.centre, self._entries(covariances)), 0, 1)[:, 0]
@@ -245,6 +286,19 @@ class Components:
         parts = blocks(self.size, BLOCK)
         totals = np.zeros((len(parts), m))
         ratio: Any = 1.0
+        if self._are_balls(here, covariances):
+            ratio = self._joint(covariances)[2]
+            rises = (gain * ratio * self.peaks[0])[:, None]
+            totals = np.zeros((len(blocks(self.size, BLAS_ROWS)), m))
+
+            def compare(k: int, a: int, b: int, values: Array) -> None:
+                totals[k] = values @ self.weights[a:b]
+                cost = base[:, None] - rises * values
+                which[a:b] = cost.argmin(axis=0)
+                best[a:b] = cost.min(axis=0)
+
+            self._balls(here, covariances, compare)
+            return which, best, ratio * totals.sum(axis=0)
         if self.shared:
             _, L, ratio = self._joint(covariances)
             fixed: Sequence[Any] = (here, L, base, gain * ratio * self.peaks[0])
