@@ -321,3 +321,58 @@ def test_sixty_dimensions_overflow_nowhere(shape, shared, width):
 def test_the_zero_weights_of_a_narrow_component_do_not_set_the_scale_of_logs():
     f = Mixture([1.0, 0.0], np.zeros((2, 60)), [1.0, 1e-30])
     assert f.log_density(np.zeros((1, 60)))[0] == pytest.approx(-30 * np.log(2 * np.pi))
+
+
+# -- balls in many dimensions, by matrix products ---------------------------------------------------------------------
+
+
+def balls(n, d=40, m=5, variance=2.0, seed=15):
+    rng = np.random.default_rng(seed)
+    f = Mixture(rng.normal(size=n), rng.normal(size=(n, d)), np.full(n, variance))
+    return f, rng.normal(size=(m, d)), variance * rng.uniform(0.8, 1.5, m)
+
+
+@pytest.mark.parametrize("n", [1, 30, engine.BLAS_ROWS, 2 * engine.BLAS_ROWS + 1])
+def test_balls_in_many_dimensions_have_the_same_sums(n, monkeypatch):
+    f, places, covariances = balls(n)
+    side = laid_out(f, "spherical")
+    base, gain = np.linspace(0, 1e-3, 5), np.ones(5)
+    found = side.totals(places, covariances), *side.closest(places, covariances, base, gain)
+    monkeypatch.setattr(engine, "BLAS_FROM", 1000)
+    plain = side.totals(places, covariances), *side.closest(places, covariances, base, gain)
+    np.testing.assert_array_equal(found[1], plain[1])
+    for mine, theirs in zip((found[0], *found[2:]), (plain[0], *plain[2:]), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-10, atol=1e-12 * np.abs(theirs).max())
+
+
+def test_balls_in_another_order_have_the_same_sums():
+    f, places, covariances = balls(60)
+    side = laid_out(f, "spherical")
+    expected = side.totals(places, covariances)
+    other = side.reordered(np.random.default_rng(0).permutation(60))
+    np.testing.assert_allclose(other.totals(places, covariances), expected, rtol=1e-10)
+    np.testing.assert_allclose(other.closest(places, covariances, np.ones(5), np.ones(5))[2], expected, rtol=1e-10)
+
+
+def test_balls_far_from_the_origin_or_small_lose_no_digits():
+    f, places, covariances = balls(60)
+    far = Mixture(f.weights, f.means + 1e7, f.covariances)
+    mine = laid_out(far, "spherical").totals(places + 1e7, covariances)
+    np.testing.assert_allclose(mine, laid_out(f, "spherical").totals(places, covariances), rtol=1e-6)
+    for variance in (1e-2, 1e-4, 1e-6):
+        g = Mixture(f.weights, f.means, np.full(60, variance))
+        assert g.norm() == pytest.approx(np.sqrt(np.square(g.weights).sum()) * (4 * np.pi * variance) ** -10, rel=1e-6)
+        copy = Mixture(g.weights, g.means.copy(), g.covariances)
+        assert g.distance(copy) <= 1e-7 * g.norm()
+
+
+def test_the_number_of_threads_changes_no_bit_of_balls():
+    f, places, covariances = balls(5000)
+    side = laid_out(f, "spherical")
+    reduset.set_threads(1)
+    alone = side.totals(places, covariances), *side.closest(places, covariances, np.ones(5), np.ones(5))
+    reduset.set_threads(3)
+    for mine, theirs in zip(
+        (side.totals(places, covariances), *side.closest(places, covariances, np.ones(5), np.ones(5))), alone, strict=True
+    ):
+        np.testing.assert_array_equal(mine, theirs)
