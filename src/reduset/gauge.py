@@ -70,6 +70,6 @@ class Gauge:
         if self.exact:
             return Error(float(relative), 0.0)
         spread = float(here.std(ddof=1) * np.sqrt(len(here))) / self.energy
-        return Error(
-            float(relative), float(np.sqrt(relative**2 + spread) - relative) if relative**2 < spread else spread / (2 * relative)
-        )
+        # where the square is smaller than its own error, how far the root of their sum lies above
+        above = np.sqrt(relative**2 + spread) - relative if relative**2 < spread else spread / (2 * relative)
+        return Error(float(relative), float(above))

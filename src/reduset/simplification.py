@@ -187,7 +187,7 @@ def simplify(
     result = Simplification(
         mixture=Mixture(few.weights, few.places, few.covariances),
         error=error.relative,
-        interval=(max(error.relative - 1.96 * error.spread, 0.0), float(error.relative + 1.96 * error.spread)),
+        interval=(max(error.relative - 1.96 * error.spread, 0.0), error.relative + 1.96 * error.spread),
         groups=groups,
         history=tuple(found.history),
         n_components=f.size,
