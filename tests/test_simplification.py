@@ -397,6 +397,14 @@ def test_needles_on_a_line_collapse_to_nothing_that_is_not_a_covariance(method, 
         assert found.error <= 1 + 1e-9
 
 
+@pytest.mark.parametrize("seed", [3, 11])
+def test_widths_of_any_size_leave_covariances_that_a_mixture_takes(seed):
+    rng = np.random.default_rng(seed)
+    f = Mixture(np.full(200, 0.005), rng.normal(size=(200, 6)), 10.0 ** rng.uniform(-8, 4, 200))
+    found = simplify(f, 8, rng=0)
+    assert found.error == pytest.approx(measured(f, found), rel=1e-6)
+
+
 @EVERY_OTHER
 def test_many_dimensions_and_small_widths_underflow_nowhere(other):
     rng = np.random.default_rng(1)
@@ -423,6 +431,7 @@ def test_the_interval_of_an_estimate_holds_the_exact_error(monkeypatch):
         widths.append(high - low)
     assert inside >= 34
     assert 0 < np.median(widths) < exact.error
+    assert all(type(number) is float for number in (found.error, *found.interval))
     assert "(95 %:" in str(found)
 
 
