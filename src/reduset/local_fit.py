@@ -258,7 +258,7 @@ def not_positive(covariances: Array) -> NDArray[np.bool_]:
     """Which are no covariances, or singular to rounding."""
     if covariances.ndim < 3:
         return ~np.asarray((covariances.reshape(len(covariances), -1) > 0).all(axis=1))
-    finite = np.isfinite(covariances).all(axis=(1, 2))
+    finite = np.asarray(np.isfinite(covariances).all(axis=(1, 2)))
     values = np.linalg.eigvalsh(np.where(finite[:, None, None], covariances, 0.0))  # pivots of a factor may hide a small one
     return ~np.asarray(values[:, 0] > FLATTEST * values[:, -1])
 
