@@ -29,6 +29,11 @@ class Error:
     spread: float
 
 
+def _deviation(drawn: Array) -> float:
+    """The standard error of the sum of independent draws."""
+    return float(drawn.std(ddof=1) * np.sqrt(len(drawn)))
+
+
 class Gauge:
     """f as seen from some of its components, or all.
 
@@ -52,11 +57,15 @@ class Gauge:
             self._share = np.sign(weights[rows]) * (magnitudes.sum() / len(rows))
         self._places, self._covariances = places[rows], covariances[rows]
         self._of_f = fitting.many.totals(self._places, self._covariances)
-        self.energy = float(self._share @ self._of_f)
+        self._parts = self._share * self._of_f
+        self.energy = float(self._parts.sum())
+        noise = 0.0 if self.exact else _deviation(self._parts)
         sizes = float(magnitudes @ np.exp(0.5 * (log_squares(covariances, d) - fitting.many.log_unit)))
-        if not self.energy > CANCELLED * sizes**2:
+        if not self.energy > max(CANCELLED * sizes**2, 3 * noise):
+            way_out = "" if self.exact else f", or simplify at most {LARGEST_EXACT:,} components at a time"
             raise ValueError(
-                "the mixture must not be zero as a function, its components cancel to rounding; check the signs of its weights"
+                "the mixture must not be zero as a function, its components cancel to what rounding or sampling leaves; "
+                f"check the signs of its weights{way_out}"
             )
 
     def error(self, few: Few, kappa: Array | None = None) -> Error:
@@ -69,7 +78,7 @@ class Gauge:
         relative = np.sqrt(max(square, 0.0) / self.energy)
         if self.exact:
             return Error(float(relative), 0.0)
-        spread = float(here.std(ddof=1) * np.sqrt(len(here))) / self.energy
+        spread = _deviation(here - relative**2 * self._parts) / self.energy  # of a ratio: the energy is an estimate too
         # where the square is smaller than its own error, how far the root of their sum lies above
         above = np.sqrt(relative**2 + spread) - relative if relative**2 < spread else spread / (2 * relative)
         return Error(float(relative), float(above))
