@@ -101,6 +101,34 @@ def test_the_interval_of_an_estimate_holds_the_exact_error(monkeypatch):
     assert "(95 %:" in str(found)
 
 
+@pytest.mark.parametrize("gap", [2.0, 1.3])
+def test_the_interval_holds_where_signs_cancel(gap, monkeypatch):
+    """The norm of f is an estimate too, and the worse the more its components cancel."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(700, 2))
+    f = Mixture(np.repeat([1.0, -1.0], 700), np.vstack([X, X + gap * rng.normal(size=X.shape)]), np.full(1400, 0.3))
+    monkeypatch.setattr(gauge, "LARGEST_EXACT", 1000)
+    monkeypatch.setattr(gauge, "SECONDS", 1e-9)
+    inside = 0
+    for seed in range(30):
+        found = simplify(f, 8, rng=seed, polish=False)
+        low, high = found.interval
+        inside += low <= measured(f, found) <= high
+    assert inside >= 25
+
+
+def test_a_norm_that_no_sample_can_tell_from_zero_is_said(monkeypatch):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(700, 2))
+    f = Mixture(np.repeat([1.0, -1.0], 700), np.vstack([X, X + 1e-3]), np.full(1400, 0.3))
+    assert simplify(f, 8, rng=0, polish=False).error < 1
+    monkeypatch.setattr(gauge, "LARGEST_EXACT", 1000)
+    with pytest.raises(
+        ValueError, match=r"cancel to what rounding or sampling leaves; .* simplify at most 1,000 components at a time"
+    ):
+        simplify(f, 8, rng=0)
+
+
 def test_more_than_twenty_thousand_components_are_estimated_from_some():
     f = many(20_500, 1, "spherical", shared=True)
     found = simplify(f, 4, rng=0, polish=3)
