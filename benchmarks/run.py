@@ -32,6 +32,7 @@ SECTIONS = (
     "mean_shift",
     "proportions",
     "cohort",
+    "svm",
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
 HEAD = """# Results

@@ -56,6 +56,15 @@ ORDER = [
     "mixture_search",
     "proportions",
     "cohort",
+    "expansion",
+    "grouping",
+    "expansion_fit",
+    "condense",
+    "votes",
+    "machines",
+    "svm_loss",
+    "svm_onnx",
+    "svm",
 ]
 
 DRAWING = ["cohort.picture"]  # where plots are drawn, with a library that is imported when the first one is
@@ -159,7 +168,7 @@ def test_users_never_meet_an_assertion(path):
 
 
 def test_importing_the_package_imports_no_heavy_optional_one():
-    code = "import sys, reduset; print([m for m in ('matplotlib', 'pandas', 'polars', 'PIL', 'dask') if m in sys.modules])"
+    code = "import sys, reduset; print([m for m in ('matplotlib', 'pandas', 'polars', 'PIL', 'dask', 'onnx') if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
 

@@ -1,0 +1,269 @@
+"""Fitting bumps to functions: all weights together in closed form, then centres and widths by L-BFGS.
+
+Given f_p = Σⱼ A_jp exp(−‖x − xⱼ‖²/2h²), bumps γᵢ with centres cᵢ and widths hᵢ are to carry g_p = Σᵢ W_ip γᵢ. Two norms are mixed:
+
+- that of the space of f's own kernel. Since the transform of γᵢ is hᵢ^d exp(−hᵢ²ω²/2) and the norm divides by that of the kernel,
+
+      ⟨γᵢ, γ_k⟩ = (hᵢ² h_k² / h² s)^(d/2) exp(−‖cᵢ − c_k‖² / 2s),   s = hᵢ² + h_k² − h²,
+
+  finite for hᵢ² > h²/2, and ⟨γᵢ, φ(·, x)⟩ = γᵢ(x). It bounds the change of f everywhere: |f − g| ≤ ‖f − g‖;
+- the mean square over given places, which is what a user of f sees.
+
+E(W) = Σ_p share·‖f_p − g_p‖²/‖f‖² + Σ_p mean (f_p − g_p)²/mean f² is quadratic in W: E = 1 + share + tr WᵀGW − 2 tr Wᵀκ, so
+W = G⁻¹κ, one Cholesky factor for all functions. With W eliminated, the slopes of E in centres and widths are those at fixed W (the
+envelope theorem). A step costs O((n + N)·m·(d + p) + m³), and memory is bounded: large bump
+matrices are made anew, block by block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.optimize import minimize
+
+from reduset._engine.threads import blocks, single_threaded_blas
+from reduset.expansion import Array, Expansion, Places
+
+Report = Callable[[int, int], None]
+
+LEAST_SQUARE = 0.55  # of h², for the square of a width: at ½ the norm is infinite
+RIDGE = 1e-8  # of the diagonal, so that bumps may meet, and weights stay of the size of the original ones
+MEMORY = 20  # of L-BFGS, in steps
+ENTRIES = 1 << 20  # of a bump matrix that is made at once
+KEPT = 1 << 22  # of bump matrices that are kept from the weights to the slopes: 64 megabytes with their distances
+FAR = 1e6  # above any error worth a step, so that the line search turns back
+
+
+@dataclass(frozen=True)
+class _Solution:
+    """The best weights of given bumps."""
+
+    weights: Array  # (m, p) of bumps in units of `Target._units`
+    error: float  # E
+
+
+class _Sight:
+    """Bumps as some points see them, block by block: kept where they are few, made anew each time where not."""
+
+    def __init__(self, centres: Array, squares: Array, points: Array) -> None:
+        self._centres, self._squares, self._points = Places(centres, float(squares.min())), squares, points
+        self._blocks = _steps(len(points), len(centres))
+        self._kept: dict[int, tuple[Array, Array]] | None = {} if len(points) * len(centres) <= KEPT else None
+
+    def __iter__(self) -> Iterator[tuple[slice, Array, Array]]:
+        """Rows of the points, their squared distances and the values of the bumps there, (rows, m) each."""
+        for a, b in self._blocks:
+            known = None if self._kept is None else self._kept.get(a)
+            if known is None:
+                gaps = self._centres.squared_distances(self._points[a:b])
+                known = gaps, np.exp(gaps * (-0.5 / self._squares))
+                if self._kept is not None:
+                    self._kept[a] = known
+            yield slice(a, b), *known
+
+
+class Target:
+    """What is to be fitted, and by which norm.
+
+    Parameters
+    ----------
+    full : Expansion whose bumps have one width
+    places : (N, d) where values are compared
+    share : of the kernel's own norm, beside the mean square at the places
+    """
+
+    def __init__(self, full: Expansion, places: Array, share: float) -> None:
+        self.full, self.share = full, share
+        self.square = float(full.widths[0]) ** 2
+        self._places = places
+        with single_threaded_blas():
+            values = np.concatenate([full.bumps(places[a:b]) @ full.weights for a, b in _steps(len(places), full.size)])
+            self.energies = self._energies()
+        self._scale_of_values = float((values**2).sum()) or 1.0
+        self._scale_of_norm = float(self.energies.sum()) or 1.0
+        self._values = values / self._scale_of_values
+
+    def work(self, size: int) -> float:
+        """Multiplications of a step of `polish`, about."""
+        d, p = self.full.dimension, len(self.energies)
+        rows = len(self._places) + (self.full.size if self.share else 0)
+        return 2.0 * (rows * size * (2 * d + p + 50) + size**3)
+
+    def _energies(self) -> Array:
+        """(p,) ‖f_p‖²."""
+        full = self.full
+        total = np.zeros(full.weights.shape[1])
+        for a, b in _steps(full.size, full.size):
+            total += np.einsum("ip,ip->p", full.weights[a:b], full.bumps(full.centres[a:b]) @ full.weights)
+        return np.maximum(total, 0.0)
+
+    def refit(self, found: Expansion) -> Expansion:
+        """The same bumps with the best weights; the same weights where rounding leaves nothing to gain."""
+        with single_threaded_blas():
+            best = self._solve(found.centres, found.widths**2)
+        weights = best.weights * self._units(found.widths**2, found.dimension)[:, None]
+        return replace(found, weights=weights) if best.error <= self.error(found) else found
+
+    def error(self, found: Expansion) -> float:
+        """E of an expansion, at least 0; ∞ where it is beyond floating point."""
+        squares = found.widths**2
+        with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            weights = _over(found.weights, self._units(squares, found.dimension))
+            error = self._error(*self._system(found.centres, squares, self._sights(found.centres, squares)), weights)
+        return max(error, 0.0) if np.isfinite(error) else np.inf
+
+    def bounds(self, found: Expansion) -> Array:
+        """(p,) ‖f_p − g_p‖ in the kernel's own space, which no change of f_p exceeds anywhere; ∞ where a width is too small."""
+        if found is self.full:
+            return np.zeros(len(self.energies))
+        squares = found.widths**2
+        if (squares <= self.square / 2).any():
+            return np.full(len(self.energies), np.inf)
+        with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            inner = np.zeros_like(found.weights)
+            for a, b in _steps(self.full.size, found.size):
+                inner += found.bumps(self.full.centres[a:b]).T @ self.full.weights[a:b]
+            scaled = _over(found.weights, np.exp(-_log_norms(squares, self.square, found.dimension)))
+            explained = np.einsum("ip,ip->p", scaled, self._products(found.centres, squares)[0] @ scaled)
+        explained[np.isnan(explained)] = np.inf
+        left = self.energies + explained - 2.0 * np.einsum("ip,ip->p", found.weights, inner)
+        rounding = self.full.size * np.finfo(np.float64).eps * self.energies  # of a difference of sums of so many terms
+        return np.sqrt(np.maximum(left, 0.0) + rounding)
+
+    def polish(self, found: Expansion, steps: int, widths: bool = True, report: Report | None = None) -> Expansion:
+        """Move centres, and widths unless these are to stay, by at most ``steps`` steps of L-BFGS; never to where E is larger."""
+        m, d = found.centres.shape
+        unit, least = np.sqrt(self.square), LEAST_SQUARE * self.square
+        free = np.maximum(found.widths**2 - least, 1e-3 * self.square)
+        best, lowest, done = found, np.inf, 0
+
+        def placed(u: Array) -> tuple[Array, Array]:
+            moves = u.reshape(m, -1)
+            squares = least + free * np.exp(np.clip(moves[:, d], -30.0, 30.0)) if widths else found.widths**2
+            return found.centres + unit * moves[:, :d], squares
+
+        def value(u: Array) -> tuple[float, Array]:
+            nonlocal best, lowest
+            centres, squares = placed(u)
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                solution, by_centre, by_square = self._slopes(centres, squares)
+            if not np.isfinite(solution.error):
+                return FAR, np.zeros_like(u)
+            if solution.error < lowest:
+                lowest, weights = solution.error, solution.weights * self._units(squares, d)[:, None]
+                best = replace(found, centres=centres, widths=np.sqrt(squares), weights=weights)
+            slopes = unit * by_centre
+            if widths:
+                slopes = np.column_stack([slopes, (squares - least) * by_square])
+            return solution.error, slopes.ravel()
+
+        def count(_: Array) -> None:
+            nonlocal done
+            done += 1
+            if report is not None:
+                report(done, steps)
+
+        with single_threaded_blas():
+            minimize(
+                value,
+                np.zeros(m * (d + widths)),
+                jac=True,
+                method="L-BFGS-B",
+                callback=count,
+                options={"maxiter": steps, "maxfun": 2 * steps, "maxcor": MEMORY, "ftol": 1e-12, "gtol": 0.0},
+            )
+        return best if self.error(best) <= self.error(found) else found
+
+    def _sights(self, centres: Array, squares: Array) -> tuple[_Sight, _Sight]:
+        """From the places, and from the bumps of f."""
+        return _Sight(centres, squares, self._places), _Sight(centres, squares, self.full.centres)
+
+    def _solve(self, centres: Array, squares: Array, sights: tuple[_Sight, _Sight] | None = None) -> _Solution:
+        gram, kappa = self._system(centres, squares, sights or self._sights(centres, squares))
+        scales = np.sqrt(np.maximum(np.diag(gram), np.finfo(np.float64).tiny))
+        normed = gram / scales[:, None] / scales
+        normed[np.diag_indices(len(normed))] += RIDGE
+        try:
+            factor = cho_factor(normed, lower=True, check_finite=False)
+        except LinAlgError:
+            return _Solution(np.zeros_like(kappa), np.inf)
+        weights = cho_solve(factor, kappa / scales[:, None], check_finite=False) / scales[:, None]
+        return _Solution(weights, self._error(gram, kappa, weights))
+
+    def _error(self, gram: Array, kappa: Array, weights: Array) -> float:
+        return float(1.0 + self.share + np.einsum("ip,ip->", weights, gram @ weights - 2.0 * kappa))
+
+    def _units(self, squares: Array, dimension: int) -> Array:
+        """(m,) heights of the bumps that G and κ speak of: of norm 1 where the norm counts, else 1."""
+        return np.exp(-_log_norms(squares, self.square, dimension)) if self.share else np.ones(len(squares))
+
+    def _system(self, centres: Array, squares: Array, sights: tuple[_Sight, _Sight]) -> tuple[Array, Array]:
+        """G (m, m) and κ (m, p)."""
+        m, units = len(centres), self._units(squares, centres.shape[1])
+        gram, kappa = np.zeros((m, m)), np.zeros((m, self.full.weights.shape[1]))
+        at_places, at_bumps = sights
+        for rows, _, bumps in at_places:
+            gram += bumps.T @ bumps
+            kappa += bumps.T @ self._values[rows]
+        gram *= units[:, None] * units / self._scale_of_values
+        if self.share:
+            factor = self.share / self._scale_of_norm
+            gram += factor * self._products(centres, squares)[0]
+            for rows, _, bumps in at_bumps:
+                kappa += factor * (bumps.T @ self.full.weights[rows])
+        return gram, units[:, None] * kappa
+
+    def _products(self, centres: Array, squares: Array) -> tuple[Array, Array, Array]:
+        """(m, m) inner products of bumps of norm 1 in the kernel's space, their s, and the squared distances."""
+        sums = squares[:, None] + squares - self.square
+        gaps = Places(centres, float(squares.min())).squared_distances(centres)
+        own = 2.0 * squares - self.square
+        ratio = np.sqrt(own[:, None] * own) / sums
+        return np.exp(0.5 * centres.shape[1] * np.log(ratio) - 0.5 * gaps / sums), sums, gaps
+
+    def _slopes(self, centres: Array, squares: Array) -> tuple[_Solution, Array, Array]:
+        """The best weights, and the slopes of E in centres (m, d) and squared widths (m,)."""
+        sights = self._sights(centres, squares)
+        solution = self._solve(centres, squares, sights)
+        by_centre, by_square = np.zeros_like(centres), np.zeros_like(squares)
+        if not np.isfinite(solution.error):
+            return solution, by_centre, by_square
+        d = centres.shape[1]
+        W = solution.weights * self._units(squares, d)[:, None]
+
+        def pull(points: Array, gaps: Array, force: Array) -> None:
+            """Add what points say of the bumps' centres and widths, each pulling at the depth of a bump by a force (N, m)."""
+            nonlocal by_centre, by_square
+            by_centre += (force.T @ points - force.sum(axis=0)[:, None] * centres) / squares[:, None]
+            by_square += 0.5 * np.einsum("ji,ji->i", force, gaps) / squares**2
+
+        for rows, gaps, bumps in sights[0]:
+            lacking = bumps @ (W / self._scale_of_values) - self._values[rows]
+            pull(self._places[rows], gaps, (2.0 * lacking) @ W.T * bumps)
+        if self.share:
+            factor = 2.0 * self.share / self._scale_of_norm
+            for rows, gaps, bumps in sights[1]:
+                pull(self.full.centres[rows], gaps, (-factor * self.full.weights[rows]) @ W.T * bumps)
+            products, sums, gaps = self._products(centres, squares)
+            force = factor * (solution.weights @ solution.weights.T) * products
+            by_centre += (force / sums) @ centres - (force / sums).sum(axis=1)[:, None] * centres
+            by_square += (force * (0.5 * d * (1.0 / squares[:, None] - 1.0 / sums) + 0.5 * gaps / sums**2)).sum(axis=1)
+        return solution, by_centre, by_square
+
+
+def _log_norms(squares: Array, square: float, dimension: int) -> Array:
+    """(m,) log ‖γ‖ of bumps in the space of a kernel of width h: ‖γ‖² = (hᵢ⁴ / h²(2hᵢ² − h²))^(d/2)."""
+    return 0.25 * dimension * np.log(squares**2 / (square * (2.0 * squares - square)))
+
+
+def _over(weights: Array, units: Array) -> Array:
+    """(m, p) weights of bumps in other units; no weight stays none, however small the unit."""
+    return np.divide(weights, units[:, None], out=np.zeros_like(weights), where=weights != 0)
+
+
+def _steps(rows: int, columns: int) -> list[tuple[int, int]]:
+    """Blocks of rows whose matrix of that many columns is held at once."""
+    return blocks(rows, max(64, ENTRIES // max(columns, 1)))

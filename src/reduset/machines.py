@@ -1,0 +1,107 @@
+"""Reading a fitted SVM of scikit-learn: its decision functions as an `Expansion`, and what becomes of their values.
+
+The kernel exp(−γ‖x − x′‖²) is a bump of width h = 1/√(2γ), γ being the number that was fitted, whatever ``gamma`` says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import NotFittedError
+from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
+
+from reduset import _validate
+from reduset.expansion import Array, Expansion
+from reduset.votes import Votes, pair_coefficients
+
+KINDS: dict[str, tuple[type, ...]] = {"classifier": (SVC, NuSVC), "regressor": (SVR, NuSVR), "outlier": (OneClassSVM,)}
+
+
+@dataclass(frozen=True)
+class Machine:
+    """An SVM's functions.
+
+    Attributes
+    ----------
+    kind : "classifier", "regressor" or "outlier"
+    full : Expansion with a bump for each support vector
+    parts : (n,) the class of each, or the sign of its coefficient
+    votes : Votes of a classifier, else None
+    offset : of an outlier detector: decision value = score − offset
+    names : columns of the frame that it was fitted on, or None
+    """
+
+    kind: str
+    full: Expansion
+    parts: NDArray[np.int64]
+    votes: Votes | None
+    offset: float
+    names: NDArray[Any] | None
+
+    def predicted(self, values: Array) -> NDArray[Any]:
+        """(N,) labels or predictions from values of the functions, (N, p)."""
+        if self.votes is not None:
+            return self.votes.elect(values)
+        return values[:, 0] if self.kind == "regressor" else np.where(values[:, 0] > 0, 1, -1)
+
+
+def read(fitted: Any) -> Machine:
+    """The functions of a fitted SVM, or an error that says why there are none."""
+    kind = next((name for name, types in KINDS.items() if isinstance(fitted, types)), None)
+    if kind is None:
+        raise TypeError(f"fitted must be a fitted SVC, NuSVC, SVR, NuSVR or OneClassSVM, got {_what(fitted)}")
+    if fitted.kernel != "rbf":
+        raise ValueError(
+            f"fitted must have kernel='rbf', whose bumps can be merged; got kernel={fitted.kernel!r}. "
+            + (
+                "A linear one needs no support vectors at all: use its coef_"
+                if fitted.kernel == "linear"
+                else "Fit it anew with 'rbf'"
+            )
+        )
+    if not hasattr(fitted, "support_vectors_"):
+        raise NotFittedError(f"fitted must be fitted, this {type(fitted).__name__} is not; call its fit(X, y) first")
+    if not len(fitted.support_):
+        raise ValueError(
+            f"fitted has no support vectors: it predicts {float(fitted.intercept_[0]):g} everywhere, and is as small as can be"
+        )
+    centres = _validate.points(_dense(fitted.support_vectors_), "the support vectors of fitted").astype(np.float64)
+    dual = np.asarray(_dense(fitted.dual_coef_), np.float64)
+    votes, parts = None, (dual[0] > 0).astype(np.int64)
+    weights = dual.T
+    if kind == "classifier":
+        counts = np.asarray(fitted.n_support_)
+        weights, parts = pair_coefficients(dual, counts), np.repeat(np.arange(len(counts)), counts)
+        votes = Votes(np.asarray(fitted.classes_), fitted.decision_function_shape, bool(fitted.break_ties))
+    width = float(1.0 / np.sqrt(2.0 * fitted._gamma))
+    if not np.isfinite(width) or not width > 0:
+        raise ValueError(f"fitted must have a gamma above 0, got {fitted._gamma}; scale the features before fitting")
+    intercepts = np.atleast_1d(np.asarray(_dense(fitted.intercept_), np.float64))
+    full = Expansion(centres, np.full(len(centres), width), np.ascontiguousarray(weights), intercepts)
+    offset = float(np.ravel(fitted.offset_)[0]) if kind == "outlier" else 0.0
+    return Machine(kind, full, parts, votes, offset, getattr(fitted, "feature_names_in_", None))
+
+
+def _dense(value: Any) -> Any:
+    """Fitted on sparse rows, an SVM keeps sparse support vectors; few of them are left, and their centres are not sparse."""
+    return value.toarray() if hasattr(value, "toarray") else value
+
+
+def _what(fitted: Any) -> str:
+    """What was given instead, with the way out where there is one."""
+    name = type(fitted).__name__
+    if isinstance(fitted, type):
+        return f"the class {fitted.__name__}; pass a fitted instance"
+    if hasattr(fitted, "best_estimator_") or hasattr(fitted, "param_grid") or hasattr(fitted, "param_distributions"):
+        return f"{name}; pass its fitted.best_estimator_"
+    if hasattr(fitted, "steps"):
+        return (
+            f"{name}; compress its last step, fitted[-1], with X as the steps before make it, fitted[:-1].transform(X), and put "
+            "the result in its place: Pipeline([*fitted.steps[:-1], ('svm', small)])"
+        )
+    if isinstance(fitted, LinearSVC | LinearSVR):
+        return f"{name}, which is linear: it has coef_ and no support vectors to reduce"
+    return name

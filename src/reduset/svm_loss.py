@@ -1,0 +1,84 @@
+"""What a smaller SVM changed: its decision values and labels beside those of the original, on rows or on the support vectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import accuracy_score, r2_score
+
+from reduset.expansion import Array, Expansion
+from reduset.machines import Machine
+
+
+@dataclass(frozen=True)
+class SvmLoss:
+    """What a compressed SVM changed.
+
+    Attributes
+    ----------
+    largest, mean : absolute change of the decision values (those of the pairs, where there are more than two classes)
+    label_changes : rows whose label changed; None of a regression
+    rows : how many were looked at
+    measured_on : "X" or "the support vectors"
+    relative : ‖f − g‖ / ‖f‖ over the rows, the root of the mean square change over that of f itself, intercepts left out
+    bound : no decision value changes by more anywhere; ∞ where there is no bound
+    score_before, score_after : accuracy, or R² of a regression, where y was given
+    """
+
+    largest: float
+    mean: float
+    label_changes: int | None
+    rows: int
+    measured_on: str
+    relative: float
+    bound: float
+    score_before: float | None = None
+    score_after: float | None = None
+
+    def __str__(self) -> str:
+        lines = [
+            f"decision values changed by {self.mean:.3g} on average, {self.largest:.3g} at most, "
+            f"on {self.measured_on} ({self.rows:,} rows)"
+        ]
+        if self.label_changes is not None:
+            lines.append(f"labels changed on {self.label_changes:,} rows ({self.label_changes / self.rows:.2%})")
+        if self.score_before is not None:
+            lines.append(f"score {self.score_after:.4f}, was {self.score_before:.4f}")
+        lines.append(f"relative error {self.relative:.3g}; anywhere at all, a change of at most {self.bound:.3g}")
+        return "\n".join(lines)
+
+
+class Ruler:
+    """The change of an SVM's functions on rows, or on its support vectors."""
+
+    def __init__(self, machine: Machine, rows: Array | None) -> None:
+        self._machine, self._rows = machine, machine.full.centres if rows is None else rows
+        self._words = "the support vectors" if rows is None else "X"
+        self._before = machine.full(self._rows)
+        self._scale = float(np.linalg.norm(self._before - machine.full.intercepts)) or 1.0
+
+    def relative(self, expansion: Expansion) -> float:
+        return float(np.linalg.norm(expansion(self._rows) - self._before)) / self._scale
+
+    def loss(self, expansion: Expansion, bound: float, targets: NDArray[Any] | None) -> SvmLoss:
+        machine, after = self._machine, expansion(self._rows)
+        change = np.abs(self._before - after)
+        labels = [machine.predicted(values) for values in (self._before, after)]
+        scores: list[float | None] = [None, None]
+        if targets is not None:
+            score = r2_score if machine.kind == "regressor" else accuracy_score
+            scores = [float(score(targets, each)) for each in labels]
+        return SvmLoss(
+            largest=float(change.max()),
+            mean=float(change.mean()),
+            label_changes=None if machine.kind == "regressor" else int((labels[0] != labels[1]).sum()),
+            rows=len(change),
+            measured_on=self._words,
+            relative=float(np.linalg.norm(change)) / self._scale,
+            bound=bound,
+            score_before=scores[0],
+            score_after=scores[1],
+        )

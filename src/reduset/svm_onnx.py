@@ -1,0 +1,176 @@
+"""A compressed SVM as an ONNX graph, from the operators that every runtime has.
+
+    rows − centre → ‖x‖² + ‖c‖² − 2x·c → exp → · W + b → votes → label
+
+The centre is taken off first, so that squared distances keep their digits in single precision. Names of outputs are those of
+skl2onnx: "label" and "scores" of a classifier or outlier detector, "variable" of a regression.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from reduset.expansion import Expansion
+from reduset.votes import Votes
+
+OPSET, IR = 17, 8  # of 2022: what older runtimes read too
+
+
+class _Graph:
+    """Nodes in the order in which they are added, and their constants."""
+
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        from onnx import helper, numpy_helper
+
+        self._helper, self._numpy = helper, numpy_helper
+        self.dtype, self.nodes, self.constants = dtype, [], []  # type: ignore[var-annotated]
+
+    def constant(self, name: str, value: Any, exact: bool = False) -> str:
+        """A constant in the precision of the graph, or exactly as it is."""
+        array = np.asarray(value) if exact else np.asarray(value, self.dtype)
+        self.constants.append(self._numpy.from_array(array, name))
+        return name
+
+    def add(self, kind: str, inputs: list[str], output: str, **attributes: Any) -> str:
+        self.nodes.append(self._helper.make_node(kind, inputs, [output], **attributes))
+        return output
+
+
+def graph(expansion: Expansion, kind: str, votes: Votes | None, dtype: Any) -> Any:
+    """The ``ModelProto`` of an expansion whose values become decisions of a kind."""
+    try:
+        from onnx import checker, helper
+    except ImportError as error:
+        raise ImportError(f'to_onnx needs the package onnx, which is not there: pip install "reduset[onnx]" ({error})') from error
+    number = np.dtype(dtype)
+    if number not in (np.float32, np.float64):
+        raise ValueError(f"dtype must be float32 or float64, got {dtype!r}")
+    made = _Graph(number)
+    real = helper.np_dtype_to_tensor_dtype(number)
+    values = _values(made, expansion)
+    if kind == "regressor":
+        made.add("Identity", [values], "variable")
+        outputs = [helper.make_tensor_value_info("variable", real, [None, 1])]
+    else:
+        label_type = _decide(made, values, votes) if votes is not None else _detect(made, values)
+        shape = [None] if votes is None or len(votes.classes) == 2 else [None, _columns(votes)]
+        outputs = [helper.make_tensor_value_info("label", label_type, [None]), helper.make_tensor_value_info("scores", real, shape)]
+    rows = helper.make_tensor_value_info("X", real, [None, expansion.dimension])
+    model = helper.make_model(
+        helper.make_graph(made.nodes, "compressed_svm", [rows], outputs, made.constants),
+        opset_imports=[helper.make_opsetid("", OPSET)],
+        ir_version=IR,
+        producer_name="reduset",
+    )
+    checker.check_model(model)
+    return model
+
+
+def write(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a model; the file appears whole or not at all."""
+    target = Path(path)
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(model.SerializeToString())
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)  # mkstemp is private; a saved file follows the user's own mask
+        os.replace(temporary, target)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _values(made: _Graph, expansion: Expansion) -> str:
+    """The functions' values, (N, p)."""
+    centre = expansion.centres.mean(axis=0).astype(made.dtype).astype(np.float64)  # as the graph will hold it
+    places = expansion.centres - centre
+    steep = 0.5 / expansion.widths**2
+    # −‖x − c‖²/2h² = x·(c/h²) − ‖x‖²/2h² − ‖c‖²/2h²
+    made.add("Sub", ["X", made.constant("centre", centre)], "centred")
+    made.add("MatMul", ["centred", made.constant("places", (2.0 * steep * places.T))], "products")
+    made.add("Mul", ["centred", "centred"], "squares")
+    made.add("ReduceSum", ["squares", made.constant("columns", np.array([1], np.int64), exact=True)], "lengths", keepdims=1)
+    made.add("Mul", ["lengths", made.constant("steepness", steep[None])], "depths")
+    made.add("Sub", ["products", "depths"], "risen")
+    made.add("Sub", ["risen", made.constant("lengths_of_places", (steep * (places**2).sum(axis=1))[None])], "exponents")
+    made.add("Min", ["exponents", made.constant("nothing", 0.0)], "clipped")
+    made.add("Exp", ["clipped"], "bumps")
+    made.add("MatMul", ["bumps", made.constant("weights", expansion.weights)], "sums")
+    return made.add("Add", ["sums", made.constant("intercepts", expansion.intercepts[None])], "values")
+
+
+def _detect(made: _Graph, values: str) -> int:
+    """Label ±1 of an outlier detector."""
+    from onnx import TensorProto
+
+    _flatten(made, values)
+    made.add("Greater", ["scores", made.constant("zero", 0.0)], "inside")
+    one, minus = (made.constant(name, np.array(sign, np.int64), exact=True) for name, sign in (("inlier", 1), ("outlier", -1)))
+    made.add("Where", ["inside", one, minus], "label")
+    return int(TensorProto.INT64)
+
+
+def _flatten(made: _Graph, values: str) -> None:
+    made.add("Squeeze", [values, made.constant("only", np.array([1], np.int64), exact=True)], "scores")
+
+
+def _columns(votes: Votes) -> int:
+    return len(votes.classes) if votes.shape == "ovr" else len(votes.winners[0])
+
+
+def _decide(made: _Graph, values: str, votes: Votes) -> int:
+    """Label and scores of a classifier; returns the type of the labels."""
+    from onnx import TensorProto
+
+    text = votes.classes.dtype.kind in "OUS"
+    labels = np.array([str(label) for label in votes.classes], dtype=object) if text else votes.classes.astype(np.int64)
+    if not text and (labels != votes.classes).any():
+        raise ValueError(f"classes must be whole numbers or text for ONNX, got {votes.classes.dtype}; refit with such labels")
+    zero = made.constant("zero", 0.0)
+    if len(votes.classes) == 2:
+        _flatten(made, values)
+        made.add("GreaterOrEqual", ["scores", zero], "second")
+        made.add("Cast", ["second"], "winner", to=int(TensorProto.INT64))
+    else:
+        first, second = votes.winners
+        real = _real(made)
+        made.add("Less", [values, zero], "lost")  # as scikit-learn does: 0 votes for the first in scores, for the second in labels
+        scored = _count(made, "lost", first, second, "scored", real, flipped=True)
+        if votes.shape == "ovo":
+            made.add("Identity", [values], "scores")
+        else:
+            made.add("MatMul", [values, made.constant("sides", first - second)], "sureness")
+            made.add("Abs", ["sureness"], "sure")
+            made.add("Add", ["sure", made.constant("one", 1.0)], "surer")
+            made.add("Mul", ["surer", made.constant("three", 3.0)], "surest")
+            made.add("Div", ["sureness", "surest"], "tie_break")
+            made.add("Add", [scored, "tie_break"], "scores")
+        if votes.break_ties:
+            elected = "scores"
+        else:
+            made.add("Greater", [values, zero], "won")
+            elected = _count(made, "won", first, second, "elected", real, flipped=False)
+        made.add("ArgMax", [elected], "winner", axis=1, keepdims=0)
+    made.add("Gather", [made.constant("classes", labels, exact=True), "winner"], "label", axis=0)
+    return int(TensorProto.STRING if text else TensorProto.INT64)
+
+
+def _real(made: _Graph) -> int:
+    from onnx import helper
+
+    return int(helper.np_dtype_to_tensor_dtype(made.dtype))
+
+
+def _count(made: _Graph, asked: str, first: Any, second: Any, name: str, real: int, flipped: bool) -> str:
+    """Votes (N, k): where the condition holds a pair's vote goes to the first class, or, flipped, to the second."""
+    when, otherwise = (second, first) if flipped else (first, second)
+    made.add("Cast", [asked], f"{name}_numbers", to=real)
+    made.add("MatMul", [f"{name}_numbers", made.constant(f"{name}_moves", when - otherwise)], f"{name}_moved")
+    return made.add("Add", [f"{name}_moved", made.constant(f"{name}_base", otherwise.sum(axis=0)[None])], name)
