@@ -224,6 +224,13 @@ def whole(value: Any, name: str, low: int, high: int | None = None, way_out: str
     return int(value)
 
 
+def flag(value: Any, name: str) -> bool:
+    """True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
 def one_of(value: Any, name: str, choices: Iterable[str]) -> str:
     """One of the given names."""
     known = sorted(choices)

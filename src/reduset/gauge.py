@@ -12,12 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from reduset._engine.components import Array
-from reduset.local_fit import Few
+from reduset.local_fit import Few, log_squares
 from reduset.polish import Fitting
 
 A_PAIR, A_CUBE = 2.5e-9, 0.5e-9  # seconds for a product, and for the cube of the dimension where each pair is factored
 SECONDS = 1.0
 FEWEST, LARGEST_EXACT = 512, 20_000
+CANCELLED = 1e-13  # ‖f‖² beside the square of what its components' norms sum to, below which rounding is all that is left
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,11 @@ class Error:
 
     relative: float
     spread: float
+
+
+def _deviation(drawn: Array) -> float:
+    """The standard error of the sum of independent draws."""
+    return float(drawn.std(ddof=1) * np.sqrt(len(drawn)))
 
 
 class Gauge:
@@ -43,7 +49,7 @@ class Gauge:
         magnitudes = np.abs(weights)
         price = A_PAIR if fitting.many.shared else A_PAIR + A_CUBE * (d**3 if fitting.many.full else d)
         affordable = int(SECONDS / (price * n))
-        self.exact = affordable >= n and n <= LARGEST_EXACT
+        self.exact = n <= FEWEST or (affordable >= n and n <= LARGEST_EXACT)
         if self.exact:
             rows, self._share = np.arange(n), weights
         else:
@@ -51,7 +57,16 @@ class Gauge:
             self._share = np.sign(weights[rows]) * (magnitudes.sum() / len(rows))
         self._places, self._covariances = places[rows], covariances[rows]
         self._of_f = fitting.many.totals(self._places, self._covariances)
-        self.energy = float(self._share @ self._of_f)
+        self._parts = self._share * self._of_f
+        self.energy = float(self._parts.sum())
+        noise = 0.0 if self.exact else _deviation(self._parts)
+        sizes = float(magnitudes @ np.exp(0.5 * (log_squares(covariances, d) - fitting.many.log_unit)))
+        if not self.energy > max(CANCELLED * sizes**2, 3 * noise):
+            way_out = "" if self.exact else f", or simplify at most {LARGEST_EXACT:,} components at a time"
+            raise ValueError(
+                "the mixture must not be zero as a function, its components cancel to what rounding or sampling leaves; "
+                f"check the signs of its weights{way_out}"
+            )
 
     def error(self, few: Few, kappa: Array | None = None) -> Error:
         """Of these components; ``kappa`` where it is known."""
@@ -63,7 +78,7 @@ class Gauge:
         relative = np.sqrt(max(square, 0.0) / self.energy)
         if self.exact:
             return Error(float(relative), 0.0)
-        spread = float(here.std(ddof=1) * np.sqrt(len(here))) / self.energy
-        return Error(
-            float(relative), float(np.sqrt(relative**2 + spread) - relative) if relative**2 < spread else spread / (2 * relative)
-        )
+        spread = _deviation(here - relative**2 * self._parts) / self.energy  # of a ratio: the energy is an estimate too
+        # where the square is smaller than its own error, how far the root of their sum lies above
+        above = np.sqrt(relative**2 + spread) - relative if relative**2 < spread else spread / (2 * relative)
+        return Error(float(relative), float(above))

@@ -24,6 +24,7 @@ and one of O(n·m) for the grouping.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -43,6 +44,8 @@ from reduset._engine.threads import blocks
 
 STEPS, ENOUGH = 3, 1e-4  # of a local fit in a round: at most, and the share of its energy below which a step adds too little
 NDIM = {"spherical": 1, "diag": 2, "full": 3}
+FLATTEST, WIDENED = 2e-14, 1e-12  # of its largest eigenvalue: what a covariance's least must exceed, and is raised to at a start
+FAINTEST = 1e-200  # what a group must explain, beside the highest peak, for its moments to be a start
 
 
 @dataclass(frozen=True)
@@ -66,9 +69,21 @@ def log_squares(covariances: Array, dimension: int) -> Array:
 def projected(matrices: Array, shape: str) -> Array:
     """Covariances, full or diagonal, in the shape asked for: the nearest by their traces."""
     if shape == "full":
-        return as_full(matrices, matrices.shape[1])
+        return _widened_where_flat(as_full(matrices, matrices.shape[1]))
     diagonals = matrices if matrices.ndim == 2 else np.diagonal(matrices, axis1=1, axis2=2)
     return np.array(diagonals) if shape == "diag" else np.asarray(diagonals.mean(axis=1))
+
+
+def _widened_where_flat(matrices: Array) -> Array:
+    """Those that are singular to rounding (components on a line, far narrower than it is long) made covariances again."""
+    flat = not_positive(matrices)
+    if not flat.any():
+        return matrices
+    values, vectors = np.linalg.eigh(matrices[flat])
+    values = np.maximum(values, WIDENED * values[:, -1:])
+    found = np.array(matrices)
+    found[flat] = (vectors * values[:, None, :]) @ vectors.transpose(0, 2, 1)
+    return (found + found.transpose(0, 2, 1)) / 2
 
 
 def matched_moments(weights: Array, places: Array, covariances: Array, groups: Labels, size: int, shape: str) -> Few:
@@ -126,9 +141,22 @@ class LocalFit:
         self._closed = self._many.shared and self._many.covariances.ndim <= NDIM[shape]
 
     def begin(self, few: Few) -> Standing:
-        """Where a fit starts."""
+        """Where a fit starts; a group that explains nothing there, needles in many dimensions, with the heaviest of its own."""
         moments = self._many.moments(few.places, few.covariances, self._bounds)
+        faint = ~(moments.total > FAINTEST)
+        if faint.any():
+            few = _mixed(faint, self._heaviest(few), few)
+            moments = self._many.moments(few.places, few.covariances, self._bounds)
         return Standing(few, moments, self._energies(few, moments), np.ones(few.size))
+
+    def _heaviest(self, few: Few) -> Few:
+        """The highest component of each group, in the shape asked for."""
+        many = self._many
+        rows = np.array([a + int(np.argmax(many.weights[a:b])) for a, b in pairwise(self._bounds)])
+        d = many.dimension
+        own = many.covariances[np.zeros_like(rows) if many.shared else rows]
+        full = as_full(own, d) if many.full else as_diagonal(own, d)
+        return replace(few, places=many.columns[:, rows].T + many.centre, covariances=projected(full, self._shape))
 
     def _energies(self, few: Few, moments: Moments) -> Array:
         with np.errstate(divide="ignore"):
@@ -153,7 +181,7 @@ class LocalFit:
             places=few.places + here.share[:, None] * (places - few.places),
             covariances=few.covariances + _as_wide(here.share, covariances) * (covariances - few.covariances),
         )
-        failed = _not_positive(trial.covariances)
+        failed = not_positive(trial.covariances)
         if failed.any():
             trial = _mixed(failed, few, trial)
         moments = self._many.moments(trial.places, trial.covariances, self._bounds)
@@ -226,16 +254,13 @@ def _mixed(first: NDArray[np.bool_], one: T, other: T) -> T:
     return replace(one, **rows)
 
 
-def _not_positive(covariances: Array) -> NDArray[np.bool_]:
+def not_positive(covariances: Array) -> NDArray[np.bool_]:
     """Which are no covariances, or singular to rounding."""
     if covariances.ndim < 3:
         return ~np.asarray((covariances.reshape(len(covariances), -1) > 0).all(axis=1))
-    try:
-        roots = np.linalg.cholesky(covariances).diagonal(axis1=1, axis2=2)
-        return np.asarray(roots.min(axis=1) <= 1e-7 * roots.max(axis=1))
-    except np.linalg.LinAlgError:
-        values = np.linalg.eigvalsh(covariances)
-        return ~np.asarray(values[:, 0] > 1e-12 * values[:, -1])
+    finite = np.asarray(np.isfinite(covariances).all(axis=(1, 2)))
+    values = np.linalg.eigvalsh(np.where(finite[:, None, None], covariances, 0.0))  # pivots of a factor may hide a small one
+    return ~np.asarray(values[:, 0] > FLATTEST * values[:, -1])
 
 
 def regroup_by_distance(many: Components, few: Few, masses: Array) -> tuple[Labels, Array, Array]:

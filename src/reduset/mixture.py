@@ -38,6 +38,17 @@ Array = NDArray[np.float64]
 KIND, VERSION = "reduset.Mixture", 1
 SHAPES = {1: "spherical", 2: "diag", 3: "full"}
 DRAWS = 10_000
+HIGHEST = 600.0  # |log| of an integral that weights can carry
+
+
+def _height(kernel: Gaussian, dimension: int) -> float:
+    """Of one bump, over that of the density of its shape."""
+    log = kernel.log_peak(dimension) - kernel.density_log_peak(dimension)
+    if abs(log) > HIGHEST:
+        raise ValueError(
+            f"in {dimension} dimensions the integral of a bump of {kernel!r} is e^{log:.0f}, beyond any number; use normalized=True"
+        )
+    return exponential(log)
 
 
 class Estimate(NamedTuple):
@@ -99,11 +110,13 @@ class Mixture:
             covariances = np.broadcast_to(kernel.width**2, n)
         else:
             covariances = np.broadcast_to(kernel.width**2 * np.asarray(kernel.covariance, np.float64), (n, d, d))
-        heights = kernel.log_peak(d) - kernel.density_log_peak(d)  # of one bump, over that of the density of its shape
-        return cls(mean.weights * exponential(heights), np.asarray(mean.atoms, np.float64), covariances)
+        return cls(mean.weights * _height(kernel, d), np.asarray(mean.atoms, np.float64), covariances)
 
     def to_mean(self, kernel: Gaussian | None = None) -> KernelMean:
-        """The kernel mean that this mixture is, where all its components have one covariance; its kernel is normalized."""
+        """The kernel mean that this mixture is, where all its components have one covariance; its kernel is normalized.
+
+        ``kernel`` may be given where it is known, and must have that covariance; normalized or not.
+        """
         if not is_shared(self.covariances):
             raise ValueError(
                 "only a mixture whose components all have one covariance is a kernel mean; "
@@ -114,7 +127,14 @@ class Mixture:
                 kernel = Gaussian(float(np.sqrt(self.covariances[0])), normalized=True, space="l2")
             else:
                 kernel = Gaussian(1.0, covariance=as_full(self.covariances[:1], self.dimension)[0], normalized=True, space="l2")
-        return KernelMean(self.means, self.weights, kernel)
+            return KernelMean(self.means, self.weights, kernel)
+        if not isinstance(kernel, Gaussian):
+            raise TypeError(f"kernel must be a Gaussian, got {kernel!r}; leave it out and it is made")
+        own = as_full(self.covariances[:1], self.dimension)[0]
+        theirs = kernel.width**2 * (np.eye(self.dimension) if kernel.covariance is None else np.asarray(kernel.covariance))
+        if theirs.shape != own.shape or np.abs(theirs - own).max() > 1e-9 * np.abs(own).max():
+            raise ValueError(f"kernel must have the covariance that the components have, {kernel!r} has another; leave it out")
+        return KernelMean(self.means, self.weights / _height(kernel, self.dimension), kernel)
 
     @classmethod
     def from_sklearn(cls, fitted: Any) -> Mixture:
@@ -187,8 +207,8 @@ class Mixture:
 
     def covariance(self) -> Array:
         """(d, d) of the mixture as a whole, of weights scaled to sum to 1."""
-        share = self.weights / self.mass
         away = self.means - self.mean()
+        share = self.weights / self.mass
         if self.covariances.ndim == 3:
             within = np.tensordot(share, self.covariances, 1)
         else:
@@ -228,13 +248,19 @@ class Mixture:
     def inner(self, other: Mixture) -> float:
         """⟨f, other⟩ in L2."""
         self._require_alike(other)
+        value, log_unit = self._inner(other)
+        return value * exponential(log_unit)
+
+    def _inner(self, other: Mixture) -> tuple[float, float]:
+        """⟨f, other⟩ and the logarithm of its unit."""
         many, few = (self, other) if self.size >= other.size else (other, self)
         side = many.components(few.covariances.ndim == 3)
-        return float(few.weights @ side.totals(few.means, few.covariances)) * exponential(side.log_unit)
+        return float(few.weights @ side.totals(few.means, few.covariances)), side.log_unit
 
     def norm(self) -> float:
         """‖f‖ in L2."""
-        return float(np.sqrt(max(self.inner(self), 0.0)))
+        square, log_unit = self._inner(self)
+        return float(np.sqrt(max(square, 0.0))) * exponential(log_unit / 2)  # finite where the square overflows
 
     def distance(self, other: Mixture) -> float:
         """‖f − other‖ in L2. Differences below about 1e-8 of the norms are lost in rounding."""
@@ -371,3 +397,13 @@ class Mixture:
 
     def __repr__(self) -> str:
         return f"Mixture({self.size:,} components in {self.dimension} dimensions, {self.shape} covariances)"
+
+
+def as_mixture(value: Any) -> Mixture:
+    """What a user may pass as one: a mixture, or a Gaussian kernel mean."""
+    if not isinstance(value, Mixture | KernelMean):
+        raise TypeError(
+            f"mixture must be a Mixture or a Gaussian KernelMean, got {type(value).__name__}; use Mixture.from_sklearn for a "
+            "GaussianMixture, KernelMean.from_samples(X, Gaussian(h)) for points, and .mean of a Compression"
+        )
+    return value if isinstance(value, Mixture) else Mixture.from_mean(value)

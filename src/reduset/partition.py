@@ -19,6 +19,7 @@ from reduset.mixture import Mixture
 from reduset.select.kmeans import KMeans
 
 FIRST_CENTRES, MOST_CENTRES = 64, 10_000
+NEARLY_FLAT = 1e-12  # what is added to correlations, so that they have a factor
 
 
 def scale(weights: Array, places: Array, covariances: Array, shape: str) -> Array | None:
@@ -40,7 +41,9 @@ def by_kmeans(
         return np.arange(len(places))
     away = places - places[0]
     if covariance is not None:
-        away = np.linalg.solve(np.linalg.cholesky(covariance), away.T).T
+        widths = np.sqrt(np.diagonal(covariance))
+        alike = covariance / widths / widths[:, None] + NEARLY_FLAT * np.eye(len(widths))  # places may lie on a line
+        away = np.linalg.solve(np.linalg.cholesky(alike), (away / widths).T).T
     spread = float(np.abs(away).max()) or 1.0
     groups = _clusters(away / spread, weights, size, rng)
     if int(groups.max()) + 1 < size:
@@ -71,7 +74,7 @@ def by_radius(places: Array, weights: Array, radius: float) -> Labels:
             raise ValueError(
                 f"radius must be large enough for {MOST_CENTRES:,} groups, {radius:g} is not: they reach {radii[-1]:.3g}"
             )
-        count *= 4
+        count = min(4 * count, MOST_CENTRES)
 
 
 def _owners(places: Array, centres: Array) -> Labels:

@@ -22,7 +22,7 @@ from scipy.optimize import minimize
 
 from reduset._engine.components import Array, Components, as_diagonal, as_full
 from reduset._engine.factor import pivot_floor
-from reduset.local_fit import Few
+from reduset.local_fit import Few, not_positive
 from reduset.weigh import simplex_by_exchange, weights_from
 
 MEMORY = 20  # of L-BFGS, in steps
@@ -67,8 +67,11 @@ class Fitting:
         scale = np.sqrt(np.diagonal(gram))
         ridged = gram.copy()
         ridged[np.diag_indices(len(gram))] += pivot_floor(len(gram)) * scale**2  # bumps of any norm: one ridge suits all
-        if not np.isfinite(kappa).all() or not np.isfinite(ridged).all():
-            raise np.linalg.LinAlgError("the components are too small or too large for their products")
+        if not (scale.min() > 0 and np.isfinite(ridged).all() and np.isfinite(kappa).all()):
+            raise np.linalg.LinAlgError(
+                "the components must not be so much broader than those of the mixture that their products underflow; "
+                "use more of them, covariance='full' or method='l2'"
+            )
         if self._mass is not None:
             inside = self._inside if len(self._inside) == len(gram) else np.ones(len(gram), np.bool_)
             found = simplex_by_exchange(ridged, kappa, self._mass, inside)
@@ -77,7 +80,7 @@ class Fitting:
                 return found
         factor, failed = dpotrf(ridged / scale / scale[:, None], lower=1, clean=1)
         if failed:
-            raise np.linalg.LinAlgError("the components are too alike for a Gram matrix that has a factor")
+            raise np.linalg.LinAlgError("the components are too alike for a Gram matrix that has a factor; use fewer of them")
         factor = scale[:, None] * factor
         y = solve_triangular(factor, kappa, lower=True, check_finite=False)
         return weights_from(factor, y, "free" if self._mass is None else "simplex", self._mass or 0.0)
@@ -96,12 +99,14 @@ class Fitting:
             nonlocal best, least, unit
             try:
                 here = variables.components(u)
+                if not_positive(here.covariances).any():
+                    raise np.linalg.LinAlgError("a covariance has collapsed")
                 side = self.facing(here)
                 gram = side.products(here.places, here.covariances)
                 from_f = self.many.moments(here.places, here.covariances)
                 weights = self.best_weights(gram, from_f.total)
             except (np.linalg.LinAlgError, RuntimeError):  # no factor, or no end of the quadratic program: turn back
-                return 1.0 + abs(least) * unit, np.zeros(len(u))
+                return 1.0 + (abs(least) * unit if unit else 0.0), np.zeros(len(u))
             here = replace(here, weights=weights)
             side.weigh(weights)
             error = float(weights @ (gram @ weights - 2 * from_f.total))

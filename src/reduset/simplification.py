@@ -29,7 +29,7 @@ from reduset.local_fit import (
     regroup_by_distance,
     regroup_by_divergence,
 )
-from reduset.mixture import Mixture
+from reduset.mixture import Mixture, as_mixture
 from reduset.polish import Fitting, affordable_steps
 
 ROUNDS = 30  # of grouping, at most
@@ -156,27 +156,27 @@ def simplify(
     (True, 1.0)
     """
     begun = time.perf_counter()
-    f = mixture if isinstance(mixture, Mixture) else Mixture.from_mean(mixture)
+    f = as_mixture(mixture)
     goals = {name: goal for name, goal in (("size", size), ("tol", tol), ("radius", radius)) if goal is not None}
     if len(goals) != 1:
-        given = " and ".join(goals) or "none"
-        raise ValueError(
-            f"give exactly one of size (a number of components), tol (a relative error) and radius (of the groups); got {given}"
-        )
+        rule = "give exactly one of size (a number of components), tol (a relative error) and radius (of the groups)"
+        raise ValueError(f"{rule}; got {' and '.join(goals) or 'none'}")
+    if max_size is not None and tol is None:
+        raise ValueError("max_size goes with tol; with size or radius it has no meaning, leave it out")
     _validate.one_of(method, "method", ("l2", "kl"))
     _validate.one_of(covariance, "covariance", NDIM)
     _require_weights(f)
-    mass = f.mass if density and f.is_density else None
-    job = _Job(f, mass, method, covariance, bool(refit), _steps(polish), _validate.generator(rng), Progress(progress))
+    mass = f.mass if _validate.flag(density, "density") and f.is_density else None
+    stages = _validate.flag(refit, "refit"), _steps(polish)
+    job = _Job(f, mass, method, covariance, *stages, _validate.generator(rng), Progress(progress))
     try:
         with single_threaded_blas():
             if tol is not None:
                 _validate.positive(tol, "tol", "it is a share, 0.01 for one percent")
-                most = min(job.size, MOST_COMPONENTS)
-                if max_size is not None:
-                    most = _validate.whole(max_size, "max_size", 1, f.size)
+                most = MOST_COMPONENTS if max_size is None else _validate.whole(max_size, "max_size", 1, f.size)
                 if not isinstance(start, str):
                     raise ValueError("start as labels has a size of its own, tol looks for one; leave one of them out")
+                _validate.one_of(start, "start", ("kmeans",))
                 found, reached = _by_tolerance(job, float(tol), min(most, job.size))
             else:
                 found, reached = job.run(job.groups(size, radius, start)), True
@@ -372,7 +372,7 @@ class _Part:
     """The components of one sign, in groups."""
 
     def __init__(self, job: _Job, rows: Labels, groups: Labels) -> None:
-        self.rows, self.groups = rows, groups
+        self.rows, self.groups = rows, np.unique(groups, return_inverse=True)[1]  # those of one sign count from 0
         self._method, self._shape = job._method, job._shape
         alone = len(rows) == job.size
         self.weights = np.abs(job.weights[rows])
@@ -380,7 +380,7 @@ class _Part:
         self.places = job.places if alone else job.places[rows]
         self.covariances = job.covariances if alone else job.covariances[rows]
         self._many = Components(self.weights, self.places, self.covariances, self._shape == "full")
-        self.size = int(groups.max()) + 1
+        self.size = int(self.groups.max()) + 1
         self.settled = False
         self.kappa: Array | None = None
 

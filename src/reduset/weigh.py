@@ -286,7 +286,7 @@ def simplex_by_exchange(K: Array, kappa: Array, mass: float, inside: NDArray[np.
         price = (mass - scale[rows] @ solved[:, 0]) / (scale[rows] @ solved[:, 1])
         value = solved[:, 0] + price * solved[:, 1]
         slack = unit[:, rows] @ value - goal - price * scale
-        broken = slack < -1e-12 * (1 + np.abs(goal))
+        broken = slack < -1e-12 * max(np.abs(goal).max(), np.abs(value).max())
         broken[rows] = value < 0
         count = int(broken.sum())
         if not count:
@@ -313,7 +313,9 @@ def _quadratic_program(L: Array, y: Array, mass: float) -> Array:
     """
     _require_mass("simplex", mass)
     size = len(y)
-    system = np.vstack([mass * L.T - y[:, None], np.ones(size)])
+    gaps = mass * L.T - y[:, None]
+    gaps /= np.abs(gaps).max() or 1.0  # beside the row of ones, whatever the units of f are
+    system = np.vstack([gaps, np.ones(size)])
     goal = np.zeros(size + 1)
     goal[-1] = 1.0
     try:

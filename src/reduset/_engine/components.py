@@ -149,7 +149,7 @@ class Components:
     def reordered(self, order: Labels) -> Components:
         """The same components in another order."""
         other = object.__new__(Components)
-        other.__dict__.update({k: v for k, v in self.__dict__.items() if k not in ("_rows", "_pivots")})
+        other.__dict__.update({k: v for k, v in self.__dict__.items() if k not in ("_rows", "_pivots", "_lengths")})
         other.weights, other.peaks = self.weights[order], self.peaks[order]
         other.columns = np.ascontiguousarray(self.columns[:, order])
         other.covariances = self.covariances if self.shared else self.covariances[order]
