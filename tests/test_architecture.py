@@ -45,6 +45,7 @@ ORDER = [
     "local_fit",
     "polish",
     "gauge",
+    "stages",
     "simplification",
     "climb",
     "clusterings",

@@ -184,9 +184,27 @@ def test_a_negative_mixture_is_the_mirror_of_the_positive_one():
 
 def test_the_zero_function_is_refused_in_words():
     f = Mixture([1.0, -1.0], [[0.0], [0.0]], [1.0, 1.0])
-    for size in (1, 2):
-        with pytest.raises(ValueError, match="zero"):
-            simplify(f, size)
+    with pytest.raises(ValueError, match="zero"):
+        simplify(f, 1)
+
+
+@pytest.mark.parametrize("covariance", ["full", "diag", "spherical"])
+def test_as_many_components_as_there_are_come_back_as_they_are(covariance):
+    f = many(30, 2, "spherical")
+    found = simplify(f, 30, covariance=covariance, rng=0)
+    assert found.error == 0
+    assert found.history == ()
+    np.testing.assert_array_equal(found.mixture.means, f.means)
+    np.testing.assert_array_equal(found.groups, np.arange(30))
+    assert "error      0 of" in str(found)
+
+
+def test_labels_alone_say_how_many_groups_there_are():
+    f = many(60)
+    labels = np.arange(60) % 7
+    found = simplify(f, start=labels, rng=0, polish=False)
+    assert found.size == 7
+    np.testing.assert_allclose(found.mixture.means, simplify(f, 7, start=labels, rng=0, polish=False).mixture.means)
 
 
 # -- how few ----------------------------------------------------------------------------------------------------------

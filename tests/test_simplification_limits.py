@@ -107,7 +107,7 @@ def test_the_interval_holds_where_signs_cancel(gap, monkeypatch):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(700, 2))
     f = Mixture(np.repeat([1.0, -1.0], 700), np.vstack([X, X + gap * rng.normal(size=X.shape)]), np.full(1400, 0.3))
-    monkeypatch.setattr(gauge, "LARGEST_EXACT", 1000)
+    monkeypatch.setattr(gauge, "LARGEST_SIGNED", 1000)
     monkeypatch.setattr(gauge, "SECONDS", 1e-9)
     inside = 0
     for seed in range(30):
@@ -122,7 +122,8 @@ def test_a_norm_that_no_sample_can_tell_from_zero_is_said(monkeypatch):
     X = rng.normal(size=(700, 2))
     f = Mixture(np.repeat([1.0, -1.0], 700), np.vstack([X, X + 1e-3]), np.full(1400, 0.3))
     assert simplify(f, 8, rng=0, polish=False).error < 1
-    monkeypatch.setattr(gauge, "LARGEST_EXACT", 1000)
+    monkeypatch.setattr(gauge, "LARGEST_SIGNED", 1000)
+    monkeypatch.setattr(gauge, "SECONDS", 1e-9)
     with pytest.raises(
         ValueError, match=r"cancel to what rounding or sampling leaves; .* simplify at most 1,000 components at a time"
     ):

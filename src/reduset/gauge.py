@@ -18,6 +18,7 @@ from reduset.polish import Fitting
 A_PAIR, A_CUBE = 2.5e-9, 0.5e-9  # seconds for a product, and for the cube of the dimension where each pair is factored
 SECONDS = 1.0
 FEWEST, LARGEST_EXACT = 512, 20_000
+LARGEST_SIGNED = 50_000  # signs cancel, and what is left of ‖f‖ may be less than draws can tell
 CANCELLED = 1e-13  # ‖f‖² beside the square of what its components' norms sum to, below which rounding is all that is left
 
 
@@ -49,7 +50,8 @@ class Gauge:
         magnitudes = np.abs(weights)
         price = A_PAIR if fitting.many.shared else A_PAIR + A_CUBE * (d**3 if fitting.many.full else d)
         affordable = int(SECONDS / (price * n))
-        self.exact = n <= FEWEST or (affordable >= n and n <= LARGEST_EXACT)
+        signed = bool(weights.min() < 0 < weights.max())
+        self.exact = n <= (LARGEST_SIGNED if signed else FEWEST) or (affordable >= n and n <= LARGEST_EXACT)
         if self.exact:
             rows, self._share = np.arange(n), weights
         else:
@@ -62,7 +64,7 @@ class Gauge:
         noise = 0.0 if self.exact else _deviation(self._parts)
         sizes = float(magnitudes @ np.exp(0.5 * (log_squares(covariances, d) - fitting.many.log_unit)))
         if not self.energy > max(CANCELLED * sizes**2, 3 * noise):
-            way_out = "" if self.exact else f", or simplify at most {LARGEST_EXACT:,} components at a time"
+            way_out = "" if self.exact else f", or simplify at most {LARGEST_SIGNED:,} components at a time"
             raise ValueError(
                 "the mixture must not be zero as a function, its components cancel to what rounding or sampling leaves; "
                 f"check the signs of its weights{way_out}"

@@ -28,6 +28,7 @@ from reduset._engine.components import (
     logs_at,
     sums_at,
 )
+from reduset._engine.threads import row_blocks
 from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
 from reduset.radial import exponential
@@ -286,8 +287,12 @@ class Mixture:
         if self.covariances.ndim < 3:
             return np.asarray(self.means[which] + noise * np.sqrt(as_diagonal(self.covariances, self.dimension)[which]))
         roots = np.linalg.cholesky(self.covariances[:1] if is_shared(self.covariances) else self.covariances)
-        roots = np.broadcast_to(roots, self.covariances.shape)
-        return np.asarray(self.means[which] + np.einsum("nij,nj->ni", roots[which], noise))
+        if len(roots) == 1:
+            return np.asarray(self.means[which] + noise @ roots[0].T)
+        draws = np.empty_like(noise)
+        for a, b in row_blocks(draws, self.dimension**2):  # a root a draw: never all of them at once
+            draws[a:b] = self.means[which[a:b]] + np.einsum("nij,nj->ni", roots[which[a:b]], noise[a:b])
+        return draws
 
     # -- slices -------------------------------------------------------------------------------------------------------------
 
@@ -335,7 +340,7 @@ class Mixture:
 
     def _require_alike(self, other: Mixture) -> None:
         if not isinstance(other, Mixture):
-            raise TypeError(f"expected a Mixture, got {type(other).__name__}; use Mixture.from_mean for a KernelMean")
+            raise TypeError(f"other must be a Mixture, got {type(other).__name__}; use Mixture.from_mean for a KernelMean")
         if other.dimension != self.dimension:
             raise ValueError(f"both mixtures must have the same dimension, got {self.dimension} and {other.dimension}")
 
