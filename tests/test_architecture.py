@@ -46,6 +46,7 @@ ORDER = [
     "polish",
     "gauge",
     "simplification",
+    "hills",
     "climb",
     "clusterings",
     "segmentation",
