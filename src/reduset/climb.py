@@ -2,7 +2,8 @@
 
 What a step is, the hill knows: a kernel mean, or a mixture whose components have covariances of their own (hills.py). A step costs
 O(m) for m atoms or components. Trajectories flow together, so those that meet within a small part of a bandwidth go on as one:
-after a few steps of all points, there are few left to move.
+after a few steps of all points, there are few left to move. A point may also come to rest on a saddle, or stop short on a ridge: so
+those that remain are nudged, as Comaniciu & Meer do, and are modes if they come back.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from reduset._engine.profile import Floats
-from reduset.hills import Hill, as_hill
+from reduset.hills import Hill, as_hill, to_data
 from reduset.mean import KernelMean
 from reduset.mixture import Mixture
 
@@ -27,6 +28,8 @@ Labels = NDArray[np.int64]
 MOST_STEPS = 3000  # along flat ridges points take hundreds, and few are left then: a step of these costs next to nothing
 MEET = 0.05  # bandwidths, the side of a cell in which trajectories are one
 REST = 1e-3  # bandwidths, a step below which a point has arrived
+NUDGE = 0.1  # bandwidths, from which a mode is found again
+FINE = 1e-5  # bandwidths, a step below which a nudged point has arrived: it may have to leave a saddle, where steps are short
 
 
 @dataclass(frozen=True)
@@ -122,3 +125,24 @@ def merge_modes(density: KernelMean | Mixture | Hill, places: Array, radius: flo
     rank = np.empty(count, np.int64)
     rank[by_height] = np.arange(count)
     return places[tops[by_height]], rank[group]
+
+
+def find_modes(density: KernelMean | Mixture | Hill, places: Array, radius: float, most: int = MOST_STEPS) -> tuple[Array, Labels]:
+    """As `merge_modes`, without saddles: places from which a nudge to either side leads away belong to the higher of its two ends."""
+    hill = as_hill(density)
+    modes, mode_of = merge_modes(hill, places, radius)
+    count = len(modes)
+    if count == 1:
+        return modes, mode_of
+    nudge = np.random.default_rng(0).standard_normal(modes.shape)
+    nudge = to_data(nudge * (NUDGE / np.linalg.norm(nudge, axis=1, keepdims=True)), hill.frame.matrix)
+    ends = climb(hill, np.concatenate([modes + nudge, modes - nudge]), most, meet=0.0, rest=FINE).ends.reshape(2, count, -1)
+    away = np.linalg.norm(hill.frame.apply(ends) - hill.frame.apply(modes), axis=2)
+    left = np.flatnonzero(away.min(axis=0) > radius)
+    higher = hill.log_density(ends.reshape(2 * count, -1)).reshape(2, count).argmax(axis=0)
+    _, closest = cKDTree(hill.frame.apply(places)).query(hill.frame.apply(ends[higher[left], left]))
+    links = coo_array((np.ones(len(left), bool), (left, mode_of[closest])), shape=(count, count))
+    _, group = connected_components(links, directed=False)
+    _, highest, joined = np.unique(group, return_index=True, return_inverse=True)  # the first of a group is the highest
+    rank = np.argsort(np.argsort(highest))
+    return modes[np.sort(highest)], rank[joined][mode_of]

@@ -77,7 +77,7 @@ class BumpHill:
         value, uphill = gradient_sums(mean.atoms, mean.weights, here, frame, self._shape.profile, "auto")
         lost = value <= FAINT * self._total
         move = uphill / (2 * np.where(lost, 1.0, value))[:, None]
-        there = here + _to_data(move, frame.matrix)
+        there = here + to_data(move, frame.matrix)
         length = np.sqrt(2 * np.einsum("ij,ij->i", move, move))
         if lost.any():
             far = here[lost]  # so far that single precision may not tell the atoms apart
@@ -129,7 +129,7 @@ class ComponentHill:
         move[near] = _solved(sums[d:, near].T, sums[:d, near].T)
         if lost.any():
             move[lost] = self._from_afar(z[lost])
-        there = here + _to_data(move, self.frame.matrix)
+        there = here + to_data(move, self.frame.matrix)
         return Stride(there, value, np.sqrt(np.einsum("ij,ij->i", move, move)))
 
     def _from_afar(self, z: Array) -> Array:
@@ -187,6 +187,6 @@ def _solved(stiff: Array, pull: Array) -> Array:
     return np.asarray(np.linalg.solve(from_lower_rows(stiff, d), pull[:, :, None])[:, :, 0], np.float64)
 
 
-def _to_data(move: Array, matrix: float | Array) -> Array:
+def to_data(move: Array, matrix: float | Array) -> Array:
     """A move in the frame's coordinates as one in the data's."""
     return move / matrix if isinstance(matrix, float) else np.asarray(np.linalg.solve(matrix.T, move.T).T, np.float64)
