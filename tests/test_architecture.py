@@ -46,6 +46,8 @@ ORDER = [
     "polish",
     "gauge",
     "simplification",
+    "cells",
+    "few_components",
     "hills",
     "climb",
     "clusterings",

@@ -296,7 +296,7 @@ def test_progress_is_reported():
         ({"bandwidth": 0.0}, ValueError, "bandwidth must be above 0, got 0.0"),
         ({"bandwidth": "wide"}, ValueError, "bandwidth must be one of .*; got 'wide'"),
         ({"size": 0}, ValueError, "size must be at least 1, got 0"),
-        ({"size": 5, "tol": 0.1}, ValueError, "give tol or size, not both; got tol=0.1 and size=5"),
+        ({"size": 5, "tol": 0.1}, ValueError, "give one of tol, size and radius at most, got tol=0.1 and size=5"),
         ({"tol": -1.0}, ValueError, "tol must be above 0, got -1.0"),
         ({"tol": 0.1, "max_size": 0}, ValueError, "max_size must be at least 1, got 0"),
         ({"merge": 0.0}, ValueError, "merge must be above 0, got 0.0; it is a number of bandwidths"),

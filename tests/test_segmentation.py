@@ -205,7 +205,11 @@ def test_bad_images_are_named(image, error, message):
     [
         ({"min_size": 0}, ValueError, "min_size must be at least 1, got 0"),
         ({"min_size": 1.5}, TypeError, "min_size must be a whole number, got 1.5"),
-        ({"spatial": 0.0}, ValueError, "spatial must be above 0, got 0.0; it is the length of the longer side"),
+        (
+            {"spatial": -1.0},
+            ValueError,
+            "spatial must be above 0, got -1.0; .* or 0 for colours alone",
+        ),
         ({"bandwidth": -1.0}, ValueError, "bandwidth must be above 0, got -1.0"),
         ({"cluster_all": False}, ValueError, "every pixel belongs to a segment, so cluster_all must be True, got False"),
     ],

@@ -18,6 +18,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from reduset._engine.profile import Floats
+from reduset.cells import cells
 from reduset.hills import Hill, as_hill, to_data
 from reduset.mean import KernelMean
 from reduset.mixture import Mixture
@@ -96,18 +97,6 @@ def climb(
     return Climb(places[used], owner.astype(np.int64), steps, unfinished)
 
 
-def cells(z: Array, side: float) -> tuple[Labels, Labels]:
-    """The first point of each occupied cell of a grid, and for every point the number of its cell."""
-    whole = (np.floor(z / side) + 0.0).view(np.uint64)  # the bits of whole numbers, however large; + 0.0 has one zero of the two
-    with np.errstate(over="ignore"):
-        keys = whole[:, 0].copy()
-        for column in whole.T[1:]:  # a hash of 64 bits: two cells out of a million share one with a chance of 1e-8
-            keys = (keys ^ (keys >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15) + column
-        keys = (keys ^ (keys >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
-    _, first, joined = np.unique(keys, return_index=True, return_inverse=True)
-    return first, joined
-
-
 def merge_modes(density: KernelMean | Mixture | Hill, places: Array, radius: float) -> tuple[Array, Labels]:
     """Modes and, for each place, the number of its own: places within ``radius`` bandwidths of each other are one, by chains.
 
@@ -128,7 +117,7 @@ def merge_modes(density: KernelMean | Mixture | Hill, places: Array, radius: flo
 
 
 def find_modes(density: KernelMean | Mixture | Hill, places: Array, radius: float, most: int = MOST_STEPS) -> tuple[Array, Labels]:
-    """As `merge_modes`, without saddles: places from which a nudge to either side leads away belong to the higher of its two ends."""
+    """As `merge_modes`, without saddles: places from which a nudge leads away, to either side, belong to the higher of the two ends."""
     hill = as_hill(density)
     modes, mode_of = merge_modes(hill, places, radius)
     count = len(modes)
