@@ -117,7 +117,7 @@ def merge_modes(density: KernelMean | Mixture | Hill, places: Array, radius: flo
 
 
 def find_modes(density: KernelMean | Mixture | Hill, places: Array, radius: float, most: int = MOST_STEPS) -> tuple[Array, Labels]:
-    """As `merge_modes`, without saddles: places from which a nudge leads away, to either side, belong to the higher of the two ends."""
+    """As `merge_modes`, without saddles: where a nudge leads away, to either side, places belong to the higher of the two ends."""
     hill = as_hill(density)
     modes, mode_of = merge_modes(hill, places, radius)
     count = len(modes)

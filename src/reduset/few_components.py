@@ -21,7 +21,7 @@ from reduset.radial import exponential
 from reduset.simplification import Simplification, simplify
 
 MANY = 10_000  # rows, above which they are gathered
-SIDE = 0.25  # bandwidths
+SIDE = 1 / 3  # bandwidths
 CONFIDENCE = 0.95
 
 
