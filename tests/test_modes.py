@@ -275,6 +275,20 @@ def test_rows_in_great_numbers_are_gathered_and_the_interval_knows():
     assert adjusted_rand_score(y, shift.labels_) > 0.98
 
 
+def test_fewer_places_than_rows_and_components_are_gathered_without_loss():
+    X = np.repeat(blobs(60)[0], 200, axis=0)
+    for options in ({"tol": 0.02}, {"size": 80}, {"radius": 1.0}):
+        shift = fitted(X, via="mixture", **options)
+        assert shift.mixture_.size <= shift.simplification_.n_components <= 60
+        np.testing.assert_array_equal(shift.labels_, np.repeat(fitted(X[::200]).labels_, 200))
+
+
+def test_with_a_tolerance_what_gathering_moves_is_a_small_part_of_it():
+    shift = fitted(blobs(12_000)[0], via="mixture", tol=0.02)
+    assert shift.certificate_.relative_error <= 0.02
+    assert shift.certificate_.interval[1] <= 0.022
+
+
 def test_a_tolerance_out_of_reach_of_components_is_said():
     with pytest.warns(NotReachedWarning, match="2 components leave an error of .*, above tol=0.01: .* a larger max_size") as caught:
         shift = fitted(via="mixture", tol=0.01, max_size=2)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from reduset import _validate
 from reduset.cells import gathered
 from reduset.certificate import Certificate
 from reduset.compression import NotReachedWarning
@@ -21,7 +22,7 @@ from reduset.radial import exponential
 from reduset.simplification import Simplification, simplify
 
 MANY = 10_000  # rows, above which they are gathered
-SIDE = 1 / 3  # bandwidths
+SIDE = 1 / 3  # bandwidths, of the cells; less for a tolerance
 CONFIDENCE = 0.95
 
 
@@ -42,9 +43,13 @@ def few_components(full: KernelMean, kernel: Gaussian, **options: Any) -> tuple[
     kernel : its kernel
     **options : as `simplify`; where ``tol`` is not reached, ``reached`` says so and no warning does
     """
-    f, moved = gathered(full, kernel.width, SIDE) if full.size > MANY else (full, 0.0)
-    if options.get("size") is not None:
-        options["size"] = min(options["size"], f.size)
+    tol = options.get("tol", 1.0)
+    # the loss grows with the square of the side, so that with a tolerance it is a small and fixed part of it
+    side = SIDE * float(np.sqrt(np.clip(_validate.positive(tol, "tol", "it is a share, 0.01 for one percent"), 1e-12, 1.0)))
+    f, moved = gathered(full, kernel.width, side) if full.size > MANY else (full, 0.0)
+    for name in ("size", "max_size"):
+        if name in options:
+            options[name] = min(options[name], f.size)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotReachedWarning)
         found = simplify(f, polish=False, **options)
