@@ -269,7 +269,7 @@ def segment(image: Any, bandwidth: Any = None, spatial: float = 1.0, min_size: i
     >>> found.count, found.image[0, 0].item(), found.image[0, 29].item()
     (2, 0, 200)
     """
-    if not (isinstance(spatial, int | float) and spatial == 0):
+    if _validate.finite(spatial, "spatial") != 0:
         spatial = _validate.positive(spatial, "spatial", "it is the length of the longer side, or 0 for colours alone")
     array = pixels(image, alone=spatial == 0)
     least = _validate.whole(min_size, "min_size", 1)
