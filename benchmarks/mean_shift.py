@@ -132,7 +132,7 @@ def run() -> str:
         "limits of discrepancy (δ three bandwidths) and of Hausdorff distance are what the 2017 paper reports in its Table III, "
         "for another painting.\n\n"
         f"By way of a mixture, colours alone, `radius=25/255`, else the same:\n\n{colours}\n\n{reduced_colours}\n\n"
-        "On whole images the distance is to the density of all pixels, climbed from all distinct colours, trajectories that meet as "
+        "On whole images the distance is to the density of all pixels, climbed from all colours, trajectories that meet as "
         "one; on reduced ones to the plain algorithm. "
         f"The 2010 paper's Table I, with groups of this radius, on images and computers of its own: {TABLE_I}."
     )
