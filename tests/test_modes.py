@@ -12,10 +12,11 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import check_estimator
 
 import reference_uses as oracle
-from reduset import Gaussian, KernelMean, NotReachedWarning, bandwidth
+from reduset import Gaussian, KernelMean, Mixture, NotReachedWarning, bandwidth
 from reduset.modes import SparseMeanShift, clustering_distance, discrepancy_index
 
 CENTRES = np.array([[0.0, 0.0], [6.0, 0.0], [2.0, 7.0]])
+VIA = pytest.mark.parametrize("via", ["atoms", "mixture"])
 
 
 def blobs(n=600, seed=0, d=2):
@@ -30,8 +31,9 @@ def fitted(X=None, sample_weight=None, **options):
 
 
 @pytest.mark.filterwarnings("ignore::reduset.NotReachedWarning")
-def test_scikit_learn_finds_nothing_to_complain_of():
-    results = check_estimator(SparseMeanShift(), on_skip=None, on_fail=None)
+@VIA
+def test_scikit_learn_finds_nothing_to_complain_of(via):
+    results = check_estimator(SparseMeanShift(via=via), on_skip=None, on_fail=None)
     assert len(results) > 30
     assert [result["check_name"] for result in results if result["status"] == "failed"] == []
 
@@ -221,6 +223,102 @@ def test_a_tolerance_out_of_reach_is_said_and_the_atoms_climbed():
     assert not shift.compression_.reached
 
 
+# -- mixtures ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("goal", [{"size": 20}, {"radius": 1.0}, {"tol": 0.02}, {}])
+def test_few_components_end_where_all_points_do(goal):
+    X, _ = blobs(2000)
+    full, small = fitted(X, size=2000), fitted(X, via="mixture", **goal)
+    assert small.mixture_.size <= 100
+    assert small.mixture_.is_density
+    assert small.mixture_.mass == pytest.approx(1.0)
+    assert small.simplification_.mixture is small.mixture_
+    assert small.certificate_.relative_error == small.simplification_.error < 0.05
+    assert discrepancy_index(full.ends_, small.ends_, 3.0) <= 0.01
+    assert clustering_distance(full.labels_, small.labels_) <= 0.01
+    np.testing.assert_array_equal(small.predict(X), small.labels_)
+    assert small.mean_ is None
+    assert small.compression_ is None
+    assert full.mixture_ is None
+    assert full.simplification_ is None
+
+
+def test_fewer_components_than_atoms_are_as_near():
+    X, _ = blobs(3000)
+    atoms, components = fitted(X, bandwidth=0.4, tol=0.05), fitted(X, bandwidth=0.4, tol=0.05, via="mixture")
+    assert components.mixture_.size < atoms.mean_.size / 2
+
+
+def test_as_many_components_as_points_climb_the_full_density():
+    X, _ = blobs(90)
+    full, mixed = fitted(X, size=90), fitted(X, size=200, via="mixture")
+    assert mixed.simplification_ is None
+    assert mixed.certificate_.relative_error == 0
+    assert mixed.mixture_.size == 90
+    np.testing.assert_allclose(mixed.ends_, full.ends_, atol=0.02)
+    np.testing.assert_array_equal(mixed.labels_, full.labels_)
+    X[:] = 7.0
+    assert mixed.mixture_.means.std() > 1
+
+
+def test_rows_in_great_numbers_are_gathered_and_the_interval_knows():
+    X, y = blobs(12_000)
+    shift = fitted(X, via="mixture", size=40)
+    assert shift.simplification_.n_components < 3000
+    assert shift.certificate_.method == "components"
+    low, high = shift.certificate_.interval
+    full = Mixture.from_mean(KernelMean.from_samples(X, Gaussian(1.0, normalized=True)))
+    norm = full.norm()
+    assert low <= full.distance(shift.mixture_) / norm <= high < 0.1
+    assert shift.certificate_.norm == pytest.approx(norm, rel=0.02)
+    assert adjusted_rand_score(y, shift.labels_) > 0.98
+
+
+def test_fewer_places_than_rows_and_components_are_gathered_without_loss():
+    X = np.repeat(blobs(60)[0], 200, axis=0)
+    for options in ({"tol": 0.02}, {"size": 80}, {"radius": 1.0}):
+        shift = fitted(X, via="mixture", **options)
+        assert shift.mixture_.size <= shift.simplification_.n_components <= 60
+        np.testing.assert_array_equal(shift.labels_, np.repeat(fitted(X[::200]).labels_, 200))
+
+
+def test_with_a_tolerance_what_gathering_moves_is_a_small_part_of_it():
+    shift = fitted(blobs(12_000)[0], via="mixture", tol=0.02)
+    assert shift.certificate_.relative_error <= 0.02
+    assert shift.certificate_.interval[1] <= 0.022
+
+
+def test_a_tolerance_out_of_reach_of_components_is_said():
+    with pytest.warns(NotReachedWarning, match="2 components leave an error of .*, above tol=0.01: .* a larger max_size") as caught:
+        shift = fitted(via="mixture", tol=0.01, max_size=2)
+    assert caught[0].filename == __file__
+    assert shift.mixture_.size == 2
+
+
+@pytest.mark.parametrize("w", [None, "some"])
+def test_weights_count_with_components_too(w):
+    X, y = blobs(900)
+    weights = (y != 2).astype(float) if w else None
+    assert len(fitted(X, weights, via="mixture", size=30).cluster_centers_) == (2 if w else 3)
+
+
+@pytest.mark.parametrize("width", [1e-5, 1e-20])
+def test_tiny_bandwidths_are_climbed_with_components_too(width):
+    X = np.repeat(blobs(60)[0], 2, axis=0)
+    shift = fitted(X, bandwidth=width, via="mixture", size=120)
+    assert len(shift.cluster_centers_) == 60
+    np.testing.assert_allclose(shift.ends_, X, atol=1e-9)
+
+
+def test_components_are_pickled_and_repeated():
+    one, other = fitted(via="mixture", size=20), fitted(via="mixture", size=20)
+    np.testing.assert_array_equal(one.ends_, other.ends_)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(one)).predict(CENTRES), other.predict(CENTRES))
+    far = one.predict([[1e9, -1e7], [-1e4, -1e4]])
+    assert set(far) <= {0, 1, 2}
+
+
 # -- input -------------------------------------------------------------------------------------------------------------
 
 
@@ -296,7 +394,17 @@ def test_progress_is_reported():
         ({"bandwidth": 0.0}, ValueError, "bandwidth must be above 0, got 0.0"),
         ({"bandwidth": "wide"}, ValueError, "bandwidth must be one of .*; got 'wide'"),
         ({"size": 0}, ValueError, "size must be at least 1, got 0"),
-        ({"size": 5, "tol": 0.1}, ValueError, "give tol or size, not both; got tol=0.1 and size=5"),
+        ({"size": 5, "tol": 0.1}, ValueError, "give one of tol, size and radius at most, got tol=0.1 and size=5"),
+        ({"via": "bins"}, ValueError, "via must be one of .*; got 'bins'"),
+        ({"radius": 1.0}, ValueError, "radius=1.0 is of a mixture's groups; use via='mixture'"),
+        ({"radius": 0.0, "via": "mixture"}, ValueError, "radius must be above 0, got 0.0"),
+        (
+            {"radius": 1.0, "size": 3, "via": "mixture"},
+            ValueError,
+            "one of tol, size and radius at most, got size=3 and radius=1.0",
+        ),
+        ({"size": 0, "via": "mixture"}, ValueError, "size must be at least 1, got 0"),
+        ({"tol": -1.0, "via": "mixture"}, ValueError, "tol must be above 0, got -1.0"),
         ({"tol": -1.0}, ValueError, "tol must be above 0, got -1.0"),
         ({"tol": 0.1, "max_size": 0}, ValueError, "max_size must be at least 1, got 0"),
         ({"merge": 0.0}, ValueError, "merge must be above 0, got 0.0; it is a number of bandwidths"),

@@ -122,6 +122,35 @@ def test_the_more_position_counts_the_more_segments_there_are():
     assert corners.labels[2, 2] != corners.labels[17, 17]
 
 
+@KIND
+def test_colours_alone_know_nothing_of_position(kind):
+    image = KINDS[kind]
+    shuffled = np.random.default_rng(0).permutation(image.reshape(HEIGHT * WIDTH, *image.shape[2:])).reshape(image.shape)
+    for each in (image, shuffled):
+        found = cut(each, spatial=0)
+        assert found.count == 3
+    assert same_regions(cut(image, spatial=0).labels, REGIONS[::-1] if kind == "rows from the bottom" else REGIONS)
+
+
+@KIND
+@pytest.mark.parametrize("spatial", [0, 0.2])
+def test_the_regions_are_found_by_way_of_a_mixture(kind, spatial):
+    image = KINDS[kind]
+    found = cut(image, via="mixture", radius=25 / 255, spatial=spatial)
+    assert same_regions(found.labels, REGIONS[::-1] if kind == "rows from the bottom" else REGIONS)
+    assert 0 < found.certificate.relative_error < 0.1
+    assert "error " in str(found)
+    np.testing.assert_array_equal(found.labels, cut(image, via="mixture", radius=25 / 255, spatial=spatial).labels)
+
+
+def test_colours_alone_may_have_any_unit():
+    image = np.rint(255 * in_colour(3))
+    found = cut(image, via="mixture", radius=25.0, bandwidth=20.0, spatial=0)
+    np.testing.assert_array_equal(
+        found.labels, cut(image / 255, via="mixture", radius=25 / 255, bandwidth=20 / 255, spatial=0).labels
+    )
+
+
 def test_segments_too_small_go_to_the_nearest_mode():
     image = noisy(noise=0.0)
     image[3, 3:5] = 0.56  # two pixels of nearly the colour of the second region
@@ -159,6 +188,7 @@ def test_features_are_position_and_colour():
     X = features(image, 2.0)
     assert X.shape == (10, 5)
     np.testing.assert_allclose(X[0], 0.0)
+    np.testing.assert_array_equal(features(image, 0), X[:, 2:])
     np.testing.assert_allclose(X[-1], [1 * 2 / 5, 4 * 2 / 5, 1.0, 0.2, 0.0])
     np.testing.assert_allclose(features(pixels(np.full((1, 1), 65535, np.uint16)), 1.0), [[0, 0, 1.0]])
     np.testing.assert_allclose(features(pixels(np.array([[True]])), 1.0), [[0, 0, 1.0]])
@@ -205,7 +235,11 @@ def test_bad_images_are_named(image, error, message):
     [
         ({"min_size": 0}, ValueError, "min_size must be at least 1, got 0"),
         ({"min_size": 1.5}, TypeError, "min_size must be a whole number, got 1.5"),
-        ({"spatial": 0.0}, ValueError, "spatial must be above 0, got 0.0; it is the length of the longer side"),
+        (
+            {"spatial": -1.0},
+            ValueError,
+            "spatial must be above 0, got -1.0; .* or 0 for colours alone",
+        ),
         ({"bandwidth": -1.0}, ValueError, "bandwidth must be above 0, got -1.0"),
         ({"cluster_all": False}, ValueError, "every pixel belongs to a segment, so cluster_all must be True, got False"),
     ],

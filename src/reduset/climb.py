@@ -1,9 +1,9 @@
 """Mean shift (Comaniciu & Meer 2002): every point climbs a density to its mode, and modes that are close are one.
 
-    y ← Σᵢ wᵢ φ(y, cᵢ) cᵢ / Σᵢ wᵢ φ(y, cᵢ),        Gaussian φ, wᵢ ≥ 0: each step goes uphill
-
-A step costs O(m) for m atoms. Trajectories flow together, so those that meet within a small part of a bandwidth go on as one: after
-a few steps of all points, there are few left to move.
+What a step is, the hill knows: a kernel mean, or a mixture whose components have covariances of their own (hills.py). A step costs
+O(m) for m atoms or components. Trajectories flow together, so those that meet within a small part of a bandwidth go on as one:
+after a few steps of all points, there are few left to move. A point may also come to rest on a saddle, or stop short on a ridge: so
+those that remain are nudged, as Comaniciu & Meer do, and are modes if they come back.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
-from reduset._engine.leaves import grow
-from reduset._engine.nearest import nearest
-from reduset._engine.profile import SQUARED, Floats
-from reduset._engine.sums import gradient_sums
-from reduset.kernels import Gaussian
+from reduset._engine.profile import Floats
+from reduset.cells import cells
+from reduset.hills import Hill, as_hill, to_data
 from reduset.mean import KernelMean
+from reduset.mixture import Mixture
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -30,7 +29,8 @@ Labels = NDArray[np.int64]
 MOST_STEPS = 3000  # along flat ridges points take hundreds, and few are left then: a step of these costs next to nothing
 MEET = 0.05  # bandwidths, the side of a cell in which trajectories are one
 REST = 1e-3  # bandwidths, a step below which a point has arrived
-FAINT = 1e-33  # of the mass: below, single precision has lost the density, and the nearest atom is where a step leads
+NUDGE = 0.1  # bandwidths, from which a mode is found again
+FINE = 1e-5  # bandwidths, a step below which a nudged point has arrived: it may have to leave a saddle, where steps are short
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Climb:
 
 
 def climb(
-    mean: KernelMean,
+    density: KernelMean | Mixture | Hill,
     starts: Floats,
     most: int = MOST_STEPS,
     meet: float = MEET,
@@ -67,40 +67,27 @@ def climb(
 
     Parameters
     ----------
-    mean : of a Gaussian kernel, weights not negative
+    density : of a Gaussian kernel or a mixture, weights not negative
     starts : (n, d)
-    meet : trajectories this close go on as one, in bandwidths; 0 keeps them apart
+    meet : trajectories this close go on as one, in bandwidths (the hill's unit of length); 0 keeps them apart
+    rest : a step below which a point has arrived, in bandwidths
     """
-    kernel = _gaussian(mean)
-    shape = kernel.bump(mean.dimension)
-    frame = kernel.frame(mean.atoms, shape)  # in which φ = exp(−|z|²): a bandwidth is √½
-    unit = np.sqrt(0.5)
-    total = float(np.abs(mean.weights).sum())
-    weighty = mean.atoms[mean.weights != 0]
+    hill = as_hill(density)
     places = np.array(starts, np.float64)
     leader = np.arange(len(places))  # whom each follows; leaders follow themselves, or another since
     moving = np.arange(len(places))
     steps = 0
     while steps < most and len(moving):
         if meet > 0:
-            first, joined = _cells(frame.apply(places[moving]), meet * unit)
+            first, joined = cells(hill.frame.apply(places[moving]), meet)
             leader[moving] = moving[first[joined]]
             moving = moving[first]
-        here = places[moving]
-        value, uphill = gradient_sums(mean.atoms, mean.weights, here, frame, shape.profile, "auto")
-        lost = value <= FAINT * total
-        move = uphill / (2 * np.where(lost, 1.0, value))[:, None]
-        there = here + _to_data(move, frame.matrix)
-        if lost.any():
-            far = here[lost]  # so far that single precision may not tell the atoms apart
-            closest, distance = nearest(far, weighty, frame, SQUARED, grow(far, frame, np.float64))
-            there[lost] = weighty[closest]
-            move[lost, 0] = distance
+        there, height, length = hill.step(places[moving])
         places[moving] = there
         steps += 1
-        arrived = np.einsum("ij,ij->i", move, move) <= (rest * unit) ** 2
+        going = length > rest
         # the highest first: of those that meet it goes on, or whoever comes from behind would take the others back
-        moving = moving[~arrived][np.argsort(-value[~arrived], kind="stable")]
+        moving = moving[going][np.argsort(-height[going], kind="stable")]
         if report is not None:
             report(steps, most)
     while not np.array_equal(leader, leader[leader]):
@@ -110,43 +97,41 @@ def climb(
     return Climb(places[used], owner.astype(np.int64), steps, unfinished)
 
 
-def _gaussian(mean: KernelMean) -> Gaussian:
-    if not isinstance(mean.kernel, Gaussian):
-        raise TypeError(f"mean shift climbs a Gaussian density, got {mean.kernel!r}")
-    return mean.kernel
-
-
-def _to_data(move: Array, matrix: float | Array) -> Array:
-    """A move in the frame's coordinates as one in the data's."""
-    return move / matrix if isinstance(matrix, float) else np.asarray(np.linalg.solve(matrix.T, move.T).T, np.float64)
-
-
-def _cells(z: Array, side: float) -> tuple[Labels, Labels]:
-    """The first point of each occupied cell of a grid, and for every point the number of its cell."""
-    cells = (np.floor(z / side) + 0.0).view(np.uint64)  # the bits of whole numbers, however large; + 0.0 has one zero of the two
-    with np.errstate(over="ignore"):
-        keys = cells[:, 0].copy()
-        for column in cells.T[1:]:  # a hash of 64 bits: two cells out of a million share one with a chance of 1e-8
-            keys = (keys ^ (keys >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15) + column
-        keys = (keys ^ (keys >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
-    _, first, joined = np.unique(keys, return_index=True, return_inverse=True)
-    return first, joined
-
-
-def merge_modes(mean: KernelMean, places: Array, radius: float) -> tuple[Array, Labels]:
+def merge_modes(density: KernelMean | Mixture | Hill, places: Array, radius: float) -> tuple[Array, Labels]:
     """Modes and, for each place, the number of its own: places within ``radius`` bandwidths of each other are one, by chains.
 
     A mode is the highest of its places. The highest mode comes first.
     """
-    kernel = _gaussian(mean)
-    z = kernel.plain_frame(mean.atoms).apply(places)
+    hill = as_hill(density)
+    z = hill.frame.apply(places)
     pairs = cKDTree(z).query_pairs(radius, output_type="ndarray")
     links = coo_array((np.ones(len(pairs), bool), (pairs[:, 0], pairs[:, 1])), shape=(len(z), len(z)))
     count, group = connected_components(links, directed=False)
-    height = mean.log_density(places)
+    height = hill.log_density(places)
     order = np.lexsort((-height, group))
     tops = order[np.searchsorted(group[order], np.arange(count))]
     by_height = np.argsort(-height[tops], kind="stable")
     rank = np.empty(count, np.int64)
     rank[by_height] = np.arange(count)
     return places[tops[by_height]], rank[group]
+
+
+def find_modes(density: KernelMean | Mixture | Hill, places: Array, radius: float, most: int = MOST_STEPS) -> tuple[Array, Labels]:
+    """As `merge_modes`, without saddles: where a nudge leads away, to either side, places belong to the higher of the two ends."""
+    hill = as_hill(density)
+    modes, mode_of = merge_modes(hill, places, radius)
+    count = len(modes)
+    if count == 1:
+        return modes, mode_of
+    nudge = np.random.default_rng(0).standard_normal(modes.shape)
+    nudge = to_data(nudge * (NUDGE / np.linalg.norm(nudge, axis=1, keepdims=True)), hill.frame.matrix)
+    ends = climb(hill, np.concatenate([modes + nudge, modes - nudge]), most, meet=0.0, rest=FINE).ends.reshape(2, count, -1)
+    away = np.linalg.norm(hill.frame.apply(ends) - hill.frame.apply(modes), axis=2)
+    left = np.flatnonzero(away.min(axis=0) > radius)
+    higher = hill.log_density(ends.reshape(2 * count, -1)).reshape(2, count).argmax(axis=0)
+    _, closest = cKDTree(hill.frame.apply(places)).query(hill.frame.apply(ends[higher[left], left]))
+    links = coo_array((np.ones(len(left), bool), (left, mode_of[closest])), shape=(count, count))
+    _, group = connected_components(links, directed=False)
+    _, highest, joined = np.unique(group, return_index=True, return_inverse=True)  # the first of a group is the highest
+    rank = np.argsort(np.argsort(highest))
+    return modes[np.sort(highest)], rank[joined][mode_of]

@@ -1,6 +1,6 @@
-"""Clusters as the basins of a density's modes: mean shift on few atoms, behind scikit-learn's interface.
+"""Clusters as the basins of a density's modes: mean shift on few atoms or components, behind scikit-learn's interface.
 
-One compression, O(n·m), then steps of O(m) a point instead of O(n).
+One compression or simplification, O(n·m), then steps of O(m) a point instead of O(n).
 """
 
 from __future__ import annotations
@@ -18,17 +18,23 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from reduset import _validate
 from reduset._engine.nearest import nearest
 from reduset._progress import Progress
-from reduset.climb import MOST_STEPS, Climb, climb, merge_modes
+from reduset.certificate import Certificate
+from reduset.climb import MOST_STEPS, Climb, climb, find_modes
 from reduset.clusterings import clustering_distance, discrepancy_index
 from reduset.compression import Compression, NotReachedWarning, compress
+from reduset.few_components import as_mixture, few_components
+from reduset.hills import BumpHill, ComponentHill, Hill
 from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
+from reduset.mixture import Mixture
 from reduset.outcome import compress_quietly, evaluated
 from reduset.segmentation import Segmentation, features, flat, pixels
+from reduset.simplification import Simplification
 
 __all__ = ["Segmentation", "SparseMeanShift", "clustering_distance", "discrepancy_index", "segment"]
 
 LEAST_ATOMS, MOST_ATOMS = 500, 1000
+COMPONENTS = 100
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -41,16 +47,21 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
     ----------
     bandwidth : float, str or None
         Of the Gaussian, a number or a rule of `reduset.bandwidth`; None means "mode_clustering".
+    via : "atoms" or "mixture"
+        What stands for the density: atoms of its own bandwidth, as `compress` finds them, or components with covariances of their
+        own, as `simplify` does: fewer, but each costs more.
     tol : float, optional
         The largest relative L2 error of the density. Where ``max_size`` atoms do not reach it, a warning says so, and these are
         climbed.
     size : int, optional
-        The number of atoms, instead of ``tol``; as many as there are points, or more, climbs the full density. 500 or √n,
-        whichever is more, if neither is given.
+        The number of atoms or components, instead of ``tol``; as many as there are points, or more, climbs the full density. If
+        nothing is given, 500 atoms or √n, whichever is more, or 100 components.
+    radius : float, optional
+        With "mixture", instead of ``size``: as many groups of points as have this radius, each a component. In the units of X.
     max_size : int
-        The most atoms with ``tol``.
+        The most atoms or components with ``tol``.
     merge : float
-        Modes within so many bandwidths of each other are one.
+        Modes within so many bandwidths of each other are one. (Saddles on which points stop are none.)
     cluster_all : bool
         Whether points farther than ``orphan`` bandwidths from where any point comes to rest belong to the mode they climb to, or
         are labelled −1.
@@ -66,7 +77,9 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
     labels_ : (n,)
     ends_ : (n, d) where each point came to rest
     n_iter_ : the most steps that a point took
-    mean_, compression_, certificate_, bandwidth_ : what is climbed, and what it lost; compression_ is None for the full density
+    mean_, compression_ : the atoms that are climbed, and how they were found (None for the full density); None with "mixture"
+    mixture_, simplification_ : the same for components; None with "atoms"
+    certificate_, bandwidth_ : what was lost, and the bandwidth
 
     Examples
     --------
@@ -85,8 +98,10 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
         self,
         *,
         bandwidth: Any = None,
+        via: str = "atoms",
         tol: float | None = None,
         size: int | None = None,
+        radius: float | None = None,
         max_size: int = MOST_ATOMS,
         merge: float = 1.0,
         cluster_all: bool = True,
@@ -96,8 +111,10 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
         random_state: Any = None,
     ) -> None:
         self.bandwidth = bandwidth
+        self.via = via
         self.tol = tol
         self.size = size
+        self.radius = radius
         self.max_size = max_size
         self.merge = merge
         self.cluster_all = cluster_all
@@ -121,42 +138,81 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
         _validate.whole(self.max_iter, "max_iter", 1)
         rule = "mode_clustering" if self.bandwidth is None else self.bandwidth
         full = KernelMean.from_samples(X, Gaussian(rule, normalized=True, space="l2"), sample_weight)
-        self.compression_: Compression | None = self._compressed(full)
-        self.mean_, self.certificate_ = evaluated(full, self.compression_)
-        self.bandwidth_ = _kernel(self.mean_).width
-        found = self._climb(X)
+        self.bandwidth_ = _kernel(full).width
+        self._stand_in(full)
+        hill = self._hill()
+        found = self._climb(hill, X)
         self._rests = found.places
-        self.cluster_centers_, self._mode_of = merge_modes(self.mean_, found.places, merge)
+        self.cluster_centers_, self._mode_of = find_modes(hill, found.places, merge, self.max_iter)
         self.ends_ = found.ends
         self.n_iter_ = found.steps
-        self.labels_: Labels = self._without_orphans(X, self._mode_of[found.owner])
+        self.labels_: Labels = self._without_orphans(hill, X, self._mode_of[found.owner])
         return self
 
-    def _compressed(self, full: KernelMean) -> Compression | None:
+    def _stand_in(self, full: KernelMean) -> None:
+        """What is climbed in place of all points."""
+        _validate.one_of(self.via, "via", ("atoms", "mixture"))
+        goals = {name: getattr(self, name) for name in ("tol", "size", "radius") if getattr(self, name) is not None}
+        if len(goals) > 1:
+            given = " and ".join(f"{name}={value!r}" for name, value in goals.items())
+            raise ValueError(f"give one of tol, size and radius at most, got {given}")
+        if self.size is not None:
+            _validate.whole(self.size, "size", 1)
         rng = _validate.generator(self.random_state, "random_state")
-        if self.tol is not None and self.size is not None:
-            raise ValueError(f"give tol or size, not both; got tol={self.tol!r} and size={self.size!r}")
+        self.mean_: KernelMean | None = None
+        self.compression_: Compression | None = None
+        self.mixture_: Mixture | None = None
+        self.simplification_: Simplification | None = None
+        if self.via == "atoms":
+            if self.radius is not None:
+                raise ValueError(f"radius={self.radius!r} is of a mixture's groups; use via='mixture', or give tol or size")
+            self.compression_ = self._compressed(full, rng)
+            self.mean_, self.certificate_ = evaluated(full, self.compression_)
+        else:
+            self.mixture_, self.certificate_ = self._simplified(full, goals, rng)
+
+    def _compressed(self, full: KernelMean, rng: np.random.Generator) -> Compression | None:
         if self.tol is None:
             usual = min(full.size, max(LEAST_ATOMS, int(np.sqrt(full.size))))
-            size = usual if self.size is None else _validate.whole(self.size, "size", 1)
+            size = usual if self.size is None else self.size
             if size >= full.size:
                 return None
             return compress(full, size=size, weights="simplex", rng=rng, progress=self.progress)
         most = min(_validate.whole(self.max_size, "max_size", 1), full.size)
         found = compress_quietly(full, tol=self.tol, max_size=most, weights="simplex", rng=rng, progress=self.progress)
         if not found.reached:
-            warnings.warn(
-                f"{found.size:,} atoms leave an error of {found.certificate.relative_error:.2g}, above tol={self.tol:g}: their "
-                "modes may differ from those of all points. A wider bandwidth, a larger tol or a larger max_size reaches it",
-                NotReachedWarning,
-                stacklevel=3,
-            )
+            self._warn_of(f"{found.size:,} atoms", found.certificate.relative_error)
         return found
 
-    def _climb(self, X: Any) -> Climb:
+    def _simplified(self, full: KernelMean, goals: dict[str, Any], rng: np.random.Generator) -> tuple[Mixture, Certificate]:
+        goals = goals or {"size": COMPONENTS}
+        if goals.get("size", 0) >= full.size:
+            return as_mixture(full), Certificate.of_nothing_lost(full)
+        if self.tol is not None:
+            goals["max_size"] = min(_validate.whole(self.max_size, "max_size", 1), full.size)
+        found, certificate = few_components(full, _kernel(full), rng=rng, progress=self.progress, **goals)
+        if not found.reached:
+            self._warn_of(f"{found.size:,} components", found.error)
+        self.simplification_ = found
+        return found.mixture, certificate
+
+    def _warn_of(self, few: str, error: float) -> None:
+        warnings.warn(
+            f"{few} leave an error of {error:.2g}, above tol={self.tol:g}: their modes may differ from those of all points. "
+            "A wider bandwidth, a larger tol or a larger max_size reaches it",
+            NotReachedWarning,
+            stacklevel=5,
+        )
+
+    def _hill(self) -> Hill:
+        if self.mixture_ is None:
+            return BumpHill(cast(KernelMean, self.mean_))
+        return ComponentHill(self.mixture_, self.bandwidth_)
+
+    def _climb(self, hill: Hill, X: Any) -> Climb:
         shown = Progress(self.progress)
         try:
-            found = climb(self.mean_, X, self.max_iter, report=shown.stage("climb"))
+            found = climb(hill, X, self.max_iter, report=shown.stage("climb"))
         finally:
             shown.close()
         if found.unfinished:
@@ -171,16 +227,15 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
         """The cluster of each row of X: that of the fitted points that came to rest nearest to where it does."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
-        found = self._climb(X)
-        frame = _kernel(self.mean_).plain_frame(self.mean_.atoms)
-        closest, _ = nearest(found.places, self._rests, frame)
-        return self._without_orphans(X, self._mode_of[closest][found.owner])
+        hill = self._hill()
+        found = self._climb(hill, X)
+        closest, _ = nearest(found.places, self._rests, hill.frame)
+        return self._without_orphans(hill, X, self._mode_of[closest][found.owner])
 
-    def _without_orphans(self, X: Any, labels: Labels) -> Labels:
+    def _without_orphans(self, hill: Hill, X: Any, labels: Labels) -> Labels:
         if self.cluster_all:
             return labels
-        frame = _kernel(self.mean_).plain_frame(self.mean_.atoms)
-        _, distance = nearest(X, self._rests, frame)
+        _, distance = nearest(X, self._rests, hill.frame)
         return np.where(distance > _validate.positive(self.orphan, "orphan"), -1, labels)
 
 
@@ -198,10 +253,11 @@ def segment(image: Any, bandwidth: Any = None, spatial: float = 1.0, min_size: i
     bandwidth : float, str or None
         In units where colours go from 0 to 1 (floats are taken as they are) and so does the longer side of the image.
     spatial : float
-        How much the position counts: the longer side, in those units.
+        How much the position counts: the longer side, in those units. 0 leaves the position out: colours alone.
     min_size : int
         Segments of fewer pixels go to the segment whose mode is nearest.
     **options : as `SparseMeanShift`
+        A ``radius`` with ``via="mixture"`` is in those units too: 25/255 is 25 levels of 8 bits.
 
     Examples
     --------
@@ -213,9 +269,11 @@ def segment(image: Any, bandwidth: Any = None, spatial: float = 1.0, min_size: i
     >>> found.count, found.image[0, 0].item(), found.image[0, 29].item()
     (2, 0, 200)
     """
-    array = pixels(image)
+    if _validate.finite(spatial, "spatial") != 0:
+        spatial = _validate.positive(spatial, "spatial", "it is the length of the longer side, or 0 for colours alone")
+    array = pixels(image, alone=spatial == 0)
     least = _validate.whole(min_size, "min_size", 1)
-    X = features(array, _validate.positive(spatial, "spatial", "it is the length of the longer side"))
+    X = features(array, spatial)
     shift = SparseMeanShift(bandwidth=bandwidth, **options)
     if not shift.cluster_all:
         raise ValueError("every pixel belongs to a segment, so cluster_all must be True, got False; leave it out")

@@ -45,8 +45,8 @@ class Segmentation:
         return f"{height} × {width} pixels in {self.count} segments (largest {largest})\n{self.certificate}"
 
 
-def pixels(image: Any) -> NDArray[Any]:
-    """The image as (h, w, channels), checked."""
+def pixels(image: Any, alone: bool = False) -> NDArray[Any]:
+    """The image as (h, w, channels), checked; ``alone`` where colours do not have to agree with positions."""
     if np.ma.isMaskedArray(image):
         raise TypeError("image must not be masked, every pixel has its segment; fill it first: image.filled(0)")
     array = np.asarray(image)
@@ -63,7 +63,7 @@ def pixels(image: Any) -> NDArray[Any]:
         )
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise ValueError("image must be finite, got NaN or infinity; fill these pixels first")
-    if array.dtype.kind == "f" and float(np.abs(array).max()) > BRIGHT:
+    if array.dtype.kind == "f" and not alone and float(np.abs(array).max()) > BRIGHT:
         warnings.warn(
             f"the floats of the image go to {float(np.abs(array).max()):.3g}, so that colour outweighs position; divide them by "
             "255, or whatever white is, or give a larger spatial",
@@ -73,12 +73,18 @@ def pixels(image: Any) -> NDArray[Any]:
 
 
 def features(array: NDArray[Any], spatial: float) -> Array:
-    """(h·w, 2 + colours): row and column, the longer side of length ``spatial``, then the colours, whole numbers as shares of 1."""
+    """(h·w, 2 + colours): row and column, the longer side of length ``spatial``, then the colours, whole numbers as shares of 1.
+
+    Colours alone where ``spatial`` is 0.
+    """
     height, width = array.shape[:2]
     colours = array[:, :, :3] if array.shape[2] == 4 else array
     scale = np.iinfo(array.dtype).max if array.dtype.kind in "ui" else 1
+    shares = colours.reshape(height * width, -1) / scale
+    if spatial == 0:
+        return shares
     row, column = np.mgrid[:height, :width] * (spatial / max(height, width))
-    return np.column_stack([row.ravel(), column.ravel(), colours.reshape(height * width, -1) / scale])
+    return np.column_stack([row.ravel(), column.ravel(), shares])
 
 
 def flat(array: NDArray[Any], labels: NDArray[np.int64]) -> NDArray[Any]:
