@@ -332,12 +332,14 @@ def covariances(value: Any, count: int, dimension: int, name: str = "covariances
             f"{name} must be symmetric, number {where} differs from its transpose by {gap[where]:.3g}; "
             f"use ({name} + {name}.transpose(0, 2, 1)) / 2 if that is rounding"
         )
-    least, most = np.linalg.eigvalsh(once)[:, [0, -1]].T
+    diagonal = np.diagonal(once, axis1=1, axis2=2)
+    scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))  # the units of the columns are the user's own business
+    least, most = np.linalg.eigvalsh(once / (scale[:, :, None] * scale[:, None, :]))[:, [0, -1]].T
     if (least <= 1e-14 * most).any():
         where = int(np.argmax(least <= 1e-14 * most))
         raise ValueError(
-            f"{name} must be positive definite, number {where} has the eigenvalue {least[where]:.3g} beside {most[where]:.3g}; "
-            "leave out such components, or add a small diagonal"
+            f"{name} must be positive definite, number {where} has the eigenvalue {least[where]:.3g} beside {most[where]:.3g} "
+            "(as a correlation); leave out such components, or add a small diagonal"
         )
     if gap.any():
         once = (once + once.transpose(0, 2, 1)) / 2

@@ -70,9 +70,9 @@ class Gauge:
                 f"check the signs of its weights{way_out}"
             )
 
-    def error(self, few: Few, kappa: Array | None = None) -> Error:
-        """Of these components; ``kappa`` where it is known."""
-        kappa = self._fitting.kappa(few) if kappa is None else kappa
+    def error(self, few: Few) -> Error:
+        """Of these components."""
+        kappa = self._fitting.kappa(few)
         side = self._fitting.facing(few)
         of_g = side.totals(few.places, few.covariances)
         here = self._share * (self._of_f - side.totals(self._places, self._covariances))

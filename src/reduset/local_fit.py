@@ -79,10 +79,11 @@ def _widened_where_flat(matrices: Array) -> Array:
     flat = not_positive(matrices)
     if not flat.any():
         return matrices
-    values, vectors = np.linalg.eigh(matrices[flat])
+    inside, spreads = _as_correlations(matrices[flat])
+    values, vectors = np.linalg.eigh(inside)
     values = np.maximum(values, WIDENED * values[:, -1:])
     found = np.array(matrices)
-    found[flat] = (vectors * values[:, None, :]) @ vectors.transpose(0, 2, 1)
+    found[flat] = (vectors * values[:, None, :]) @ vectors.transpose(0, 2, 1) * spreads
     return (found + found.transpose(0, 2, 1)) / 2
 
 
@@ -255,12 +256,21 @@ def _mixed(first: NDArray[np.bool_], one: T, other: T) -> T:
 
 
 def not_positive(covariances: Array) -> NDArray[np.bool_]:
-    """Which are no covariances, or singular to rounding."""
+    """Which are no covariances, or singular to rounding, whatever the units of the columns."""
     if covariances.ndim < 3:
         return ~np.asarray((covariances.reshape(len(covariances), -1) > 0).all(axis=1))
     finite = np.asarray(np.isfinite(covariances).all(axis=(1, 2)))
-    values = np.linalg.eigvalsh(np.where(finite[:, None, None], covariances, 0.0))  # pivots of a factor may hide a small one
+    matrices, _ = _as_correlations(np.where(finite[:, None, None], covariances, 0.0))
+    values = np.linalg.eigvalsh(matrices)  # pivots of a factor may hide a small one
     return ~np.asarray(values[:, 0] > FLATTEST * values[:, -1])
+
+
+def _as_correlations(matrices: Array) -> tuple[Array, Array]:
+    """Covariances divided by the spreads of the columns, and the products of these."""
+    diagonal = np.diagonal(matrices, axis1=1, axis2=2)
+    scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    spreads = scale[:, :, None] * scale[:, None, :]
+    return matrices / spreads, spreads
 
 
 def regroup_by_distance(many: Components, few: Few, masses: Array) -> tuple[Labels, Array, Array]:

@@ -85,6 +85,11 @@ class Fitting:
         y = solve_triangular(factor, kappa, lower=True, check_finite=False)
         return weights_from(factor, y, "free" if self._mass is None else "simplex", self._mass or 0.0)
 
+    def value(self, few: Few, kappa: Array | None = None) -> float:
+        """wᵀGw − 2wᵀκ, which is ‖f − g‖² − ‖f‖²; ``kappa`` where it is known."""
+        kappa = self.kappa(few) if kappa is None else kappa
+        return float(few.weights @ (self.facing(few).totals(few.places, few.covariances) - 2 * kappa))
+
     def refitted(self, few: Few) -> Few:
         """All weights together, in closed form."""
         gram = self.facing(few).products(few.places, few.covariances)

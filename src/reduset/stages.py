@@ -132,18 +132,23 @@ class Job:
 
     def run(self, groups: Labels) -> Found:
         """From a partition to the end."""
-        history: list[Step] = []
-        few, groups, reseeded = self._group(groups, history)
+        steps: list[tuple[str, float]] = []  # each stage with what it leaves of wᵀGw − 2wᵀκ
+        few, groups, reseeded = self._group(groups, steps)
         if self._refit or self._steps != 0:
             few = self.fitting.refitted(few)
-            history.append(Step("refit", self.gauge.error(few).relative))
+            steps.append(("refit", self.fitting.value(few)))
         elif self._mass is not None:
             few = replace(few, weights=few.weights * (self._mass / few.weights.sum()))
         if self._steps != 0:
-            few = self._polish(few, history)
-        return Found(few, groups, self.gauge.error(few), history, reseeded)
+            few = self._polish(few, steps)
+        error = self.gauge.error(few)
+        # differences of the steps are exact, whatever the gauge has to estimate: it is read once, at the end
+        squares = error.relative**2 + (np.array([value for _, value in steps]) - self.fitting.value(few)) / self.gauge.energy
+        errors = np.sqrt(np.maximum(squares, 0.0)).tolist()
+        history = [Step(stage, value) for (stage, _), value in zip(steps, errors, strict=True)]
+        return Found(few, groups, error, history, reseeded)
 
-    def _group(self, groups: Labels, history: list[Step]) -> tuple[Few, Labels, int]:
+    def _group(self, groups: Labels, steps: list[tuple[str, float]]) -> tuple[Few, Labels, int]:
         """Rounds of fits and regrouping; signs stay apart."""
         parts = [_Part(self, rows, groups[rows]) for rows in self._parts if (groups[rows] >= 0).any()]
         report = self.shown.stage("group")
@@ -152,8 +157,8 @@ class Job:
         for done in range(ROUNDS):
             few = _joined([part.fit() for part in parts])
             distortion = sum(part.regroup() for part in parts)
-            kappa = parts[0].kappa if len(parts) == 1 and len(self._parts) == 1 else None
-            history.append(Step("group", self.gauge.error(few, kappa).relative))
+            kappa = parts[0].kappa if len(self._parts) == 1 else None
+            steps.append(("group", self.fitting.value(few, kappa)))
             report(done + 1, ROUNDS)
             if all(part.settled for part in parts) or abs(before - distortion) <= enough * abs(distortion):
                 break
@@ -165,21 +170,18 @@ class Job:
             offset += part.size
         return few, labels, reseeded
 
-    def _polish(self, few: Few, history: list[Step]) -> Few:
-        steps = affordable_steps(self.fitting.many, few.size) if self._steps is None else self._steps
+    def _polish(self, few: Few, steps: list[tuple[str, float]]) -> Few:
+        most = affordable_steps(self.fitting.many, few.size) if self._steps is None else self._steps
         report = self.shown.stage("polish")
-        errors: list[float] = []
+        done = 0
 
-        def step(error: float) -> None:
-            errors.append(error)
-            report(min(len(errors), steps), steps)
+        def step(value: float) -> None:
+            nonlocal done
+            done += 1
+            steps.append(("polish", value))
+            report(min(done, most), most)
 
-        few = self.fitting.polished(few, steps, step)
-        # differences of the steps are exact, whatever the gauge has to estimate: it is read once, at the end
-        last = self.gauge.error(few).relative ** 2
-        squares = last + (np.array(errors) - min(errors, default=0.0)) / self.gauge.energy
-        history.extend(Step("polish", float(np.sqrt(square))) for square in squares)
-        return few
+        return self.fitting.polished(few, most, step)
 
 
 class _Part:
