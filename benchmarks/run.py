@@ -32,6 +32,9 @@ SECTIONS = (
     "mean_shift",
     "proportions",
     "cohort",
+    "mixture_toys",
+    "mixture_reduction",
+    "mixture_density",
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
 HEAD = """# Results
