@@ -1,8 +1,8 @@
-"""A kernel density of many rows at a small bandwidth, on few components with covariances of their own and on few atoms of its own width.
+"""A kernel density of many rows at a small bandwidth: on few components with covariances of their own, and on few atoms.
 
 Both minimise the L2 error. What each says of its error is checked by another way: with x₁, x₂, … drawn from a density q,
 
-    ‖f − g‖² / ‖f‖² ≈ Σₖ (f − g)²(xₖ)/q(xₖ) / Σₖ f²(xₖ)/q(xₖ),        q = ½f + ½(wider bumps on some rows), which reaches past the tails
+    ‖f − g‖² / ‖f‖² ≈ Σₖ (f − g)²(xₖ)/q(xₖ) / Σₖ f²(xₖ)/q(xₖ),        q = ½f + ½(wider bumps on some rows)
 """
 
 from __future__ import annotations
@@ -104,10 +104,11 @@ def run() -> str:
             goal = [f"{SHARE:.2f}", verdict(-max(stated, checked), -SHARE)] if size == SIZE else ["", ""]
             rows.append([name, f"{len(X):,}×{X.shape[1]}", f"{full.kernel.width:.3f}", size, *atoms, *components,
                          f"{stated:.3f}", f"{checked:.3f}", *goal])  # fmt: skip
-    head = ["data", "rows", "bandwidth (Scott)", "size", "atoms: error stated (95 %)", "checked", "time", "components: error stated (95 %)",
-            "checked", "time", "ratio stated", "ratio checked", "goal", "met"]  # fmt: skip
+    sides = [[f"{who}: error stated (95 %)", "checked", "time"] for who in ("atoms", "components")]
+    head = ["data", "rows", "bandwidth", "size", *sides[0], *sides[1], "ratio stated", "ratio checked", "goal", "met"]
     return (
-        'L2 errors relative to ‖f‖ of the best atoms of f\'s own bandwidth, `compress(full, size, select="auto", refine=True, '
+        "Densities f with Scott's bandwidth. L2 errors relative to ‖f‖ of the best atoms of that bandwidth, `compress(full, size, "
+        'select="auto", refine=True, '
         'weights="free")`, and of as many components with full covariances of their own, `simplify(full, size)`, a valid density. '
         f"Errors are checked by importance sampling at {DRAWS:,} places, apart from either's own estimate (± a standard error). "
         f"Flights: the first {ROWS:,} rows, five columns, spread evenly by half a unit to either side of their whole numbers, "
