@@ -30,8 +30,8 @@ def reducer(threshold: float, size: int) -> GaussianMixtureReducer:
     return GaussianMixtureReducer(merge_threshold=threshold, pruning=False, max_number_components=size)
 
 
-def threshold_for(mixture, size: int, guess: float) -> float:
-    """A threshold that leaves ``size`` components, or else as few more as was seen."""
+def threshold_for(mixture, size: int, guess: float) -> tuple[float, int]:
+    """A threshold that leaves ``size`` components, or else as few more as was seen; and how many it leaves."""
     left: dict[float, int] = {}
 
     def count(threshold: float) -> int:
@@ -48,16 +48,18 @@ def threshold_for(mixture, size: int, guess: float) -> float:
             break
         middle = np.sqrt(low * high)
         low, high = (middle, high) if count(middle) > size else (low, middle)
-    return min(left, key=lambda threshold: (left[threshold] < size, left[threshold]))
+    best = min(left, key=lambda threshold: (left[threshold] < size, left[threshold]))
+    return best, left[best]
 
 
 def main(source: str, target: str, size: int) -> None:
     with np.load(source) as file:
         mixtures = list(zip(file["weights"], file["means"], file["covariances"], strict=True))
     reducer(1.0, size).reduce(states(*mixtures[0]))
-    guess, found, seconds = 4.0, [], []
+    guess, found, seconds, left = 4.0, [], [], []
     for mixture in mixtures:
-        guess = threshold_for(mixture, size, guess)
+        guess, count = threshold_for(mixture, size, guess)
+        left.append(count)
         given = states(*mixture)
         begun = time.perf_counter()
         few = reducer(guess, size).reduce(given)
@@ -69,6 +71,7 @@ def main(source: str, target: str, size: int) -> None:
         means=[[np.ravel(state.mean) for state in few] for few in found],
         covariances=[[state.covar for state in few] for few in found],
         seconds=seconds,
+        left=left,
         version=version("stonesoup"),
     )
 
