@@ -95,10 +95,10 @@ def said(summary: list[list]) -> str:
     found = sum(value <= 1.1 * PAPER["divergence"] for value in divergences)
     readings = len(alone)
     return (
-        f"Algorithm 1 meets its goal under {at_points} of {readings} readings at test points and under {in_l2} of {readings} in L2. "
+        f"Algorithm 1 meets its goal under {at_points} of {readings} readings at test points, under {in_l2} of {readings} in L2. "
         f"The paper's ratio of KL divergences, {PAPER['divergence']:.2f}, is found again under {found} of {readings}: here they "
-        f"are {min(divergences):.2f} to {max(divergences):.2f}. Where it is not, the reading need not be what the paper ran. Ratios "
-        "change with d, so the means depend on which dimensions are taken: see the second table."
+        f"are {min(divergences):.2f} to {max(divergences):.2f}. Where it is not, the reading need not be what the paper ran. "
+        "Ratios change with d, so the means depend on which dimensions are taken: see the second table."
     )
 
 
