@@ -1,9 +1,10 @@
-# Each target sets up its own .venv (the peers of the comparisons live in .venv-peers and .venv-quapy); nothing else on the machine is touched.
+# Each target sets up its own .venv (the peers of the comparisons live in .venv-peers, .venv-quapy and .venv-stonesoup); nothing else on the machine is touched.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PEERS := .venv-peers
 QUAPY := .venv-quapy
+STONESOUP := .venv-stonesoup
 
 .PHONY: demo test lint bench peers clean
 
@@ -31,6 +32,11 @@ $(QUAPY)/quapy.stamp: benchmarks/quapy-requirements.txt
 	$(QUAPY)/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	touch $@
 
+$(STONESOUP)/stonesoup.stamp: benchmarks/stonesoup-requirements.txt
+	$(PYTHON) -m venv $(STONESOUP)
+	$(STONESOUP)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	touch $@
+
 demo: $(VENV)/demo.stamp
 	$(BIN)/python examples/photograph.py
 
@@ -42,7 +48,7 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(VENV)/bench.stamp $(PEERS)/peers.stamp $(QUAPY)/quapy.stamp
+bench: $(VENV)/bench.stamp $(PEERS)/peers.stamp $(QUAPY)/quapy.stamp $(STONESOUP)/stonesoup.stamp
 	$(BIN)/python benchmarks/run.py
 
 peers: $(VENV)/bench.stamp $(PEERS)/peers.stamp
@@ -50,5 +56,5 @@ peers: $(VENV)/bench.stamp $(PEERS)/peers.stamp
 	$(BIN)/python benchmarks/peers.py --summary
 
 clean:
-	rm -rf $(VENV) $(PEERS) $(QUAPY) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) $(QUAPY) $(STONESOUP) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -33,6 +33,9 @@ SECTIONS = (
     "proportions",
     "cohort",
     "svm",
+    "mixture_toys",
+    "mixture_reduction",
+    "mixture_density",
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
 HEAD = """# Results

@@ -30,15 +30,15 @@ def with_one(matrix):
     [
         (
             with_one([[1.0, 1.0], [1.0, 1.0]]),
-            r"covariances must be positive definite, number 1 has the eigenvalue .* beside 2; leave",
+            r"covariances must be positive definite, number 1 has the eigenvalue .* beside 2 .*; leave",
         ),
         (
             with_one([[1.0, 2.0], [2.0, 1.0]]),
-            r"covariances must be positive definite, number 1 has the eigenvalue -1 beside 3; leave",
+            r"covariances must be positive definite, number 1 has the eigenvalue -1 beside 3 .*; leave",
         ),
         (
             with_one([[0.0, 0.0], [0.0, 0.0]]),
-            r"covariances must be positive definite, number 1 has the eigenvalue 0 beside 0; leave",
+            r"covariances must be positive definite, number 1 has the eigenvalue 0 beside 0 .*; leave",
         ),
         (with_one([[-1.0, 0.0], [0.0, -1.0]]), r"covariances must be positive definite, number 1 has the eigenvalue -1 beside -1"),
         (with_one([[1.0, 0.5], [0.1, 1.0]]), r"covariances must be symmetric, number 1 differs from its transpose by 0.4; use"),

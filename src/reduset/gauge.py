@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reduset._engine.components import Array
+from reduset._engine.components import Array, Components, as_diagonal, as_full, sums_at
 from reduset.local_fit import Few, log_squares
 from reduset.polish import Fitting
 
@@ -75,7 +75,7 @@ class Gauge:
         kappa = self._fitting.kappa(few)
         side = self._fitting.facing(few)
         of_g = side.totals(few.places, few.covariances)
-        here = self._share * (self._of_f - side.totals(self._places, self._covariances))
+        here = self._share * (self._of_f - self._of_g(few, side))
         square = float(here.sum() - few.weights @ (kappa - of_g))
         relative = np.sqrt(max(square, 0.0) / self.energy)
         if self.exact:
@@ -84,3 +84,13 @@ class Gauge:
         # where the square is smaller than its own error, how far the root of their sum lies above
         above = np.sqrt(relative**2 + spread) - relative if relative**2 < spread else spread / (2 * relative)
         return Error(float(relative), float(above))
+
+    def _of_g(self, few: Few, side: Components) -> Array:
+        """⟨φⱼ, g⟩ of the drawn components; where all have one covariance C, the values of g widened by it, and no pair is factored."""
+        many = self._fitting.many
+        if not many.shared:
+            return side.totals(self._places, self._covariances)
+        widen = as_full if many.full else as_diagonal
+        wide = widen(few.covariances, many.dimension) + widen(many.covariances, many.dimension)
+        values, log_unit = sums_at(self._places, few.weights, few.places, wide, 0)
+        return np.asarray(values[0] * np.exp(log_unit - many.log_unit))

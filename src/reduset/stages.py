@@ -153,22 +153,26 @@ class Job:
         parts = [_Part(self, rows, groups[rows]) for rows in self._parts if (groups[rows] >= 0).any()]
         report = self.shown.stage("group")
         reseeded = 0
+        alone = not self._refit and self._steps == 0  # the paper's end is its last round; as a start the best one is better
         before, enough = np.inf, SETTLED if self._steps == 0 else ROUGHLY
+        least = np.inf
         for done in range(ROUNDS):
             few = _joined([part.fit() for part in parts])
             distortion = sum(part.regroup() for part in parts)
             kappa = parts[0].kappa if len(self._parts) == 1 else None
             steps.append(("group", self.fitting.value(few, kappa)))
+            if alone or done == 0 or steps[-1][1] < least:
+                least, best, chosen = steps[-1][1], few, [part.groups for part in parts]
             report(done + 1, ROUNDS)
             if all(part.settled for part in parts) or abs(before - distortion) <= enough * abs(distortion):
                 break
             before = distortion
             reseeded += sum(part.reseed() for part in parts)
         labels, offset = np.full(self.size, -1), 0
-        for part in parts:
-            labels[part.rows] = part.groups + offset
+        for part, own in zip(parts, chosen, strict=True):
+            labels[part.rows] = own + offset
             offset += part.size
-        return few, labels, reseeded
+        return best, labels, reseeded
 
     def _polish(self, few: Few, steps: list[tuple[str, float]]) -> Few:
         most = affordable_steps(self.fitting.many, few.size) if self._steps is None else self._steps
