@@ -86,7 +86,7 @@ class Gauge:
         return Error(float(relative), float(above))
 
     def _of_g(self, few: Few, side: Components) -> Array:
-        """⟨φⱼ, g⟩ of the drawn components; where all have one covariance C, the values of g widened by it, and no pair is factored."""
+        """⟨φⱼ, g⟩ of those drawn; where all have one covariance C, the values of g widened by it: no pair is factored."""
         many = self._fitting.many
         if not many.shared:
             return side.totals(self._places, self._covariances)
