@@ -26,7 +26,7 @@ SIDE = 1 / 3  # bandwidths, of the cells; less for a tolerance
 CONFIDENCE = 0.95
 
 
-def as_mixture(full: KernelMean) -> Mixture:
+def whole_mixture(full: KernelMean) -> Mixture:
     """All of it, as a copy: the data are the caller's and may change."""
     return Mixture.from_mean(KernelMean(np.array(full.atoms), full.weights, full.kernel))
 

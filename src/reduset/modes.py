@@ -22,7 +22,7 @@ from reduset.certificate import Certificate
 from reduset.climb import MOST_STEPS, Climb, climb, find_modes
 from reduset.clusterings import clustering_distance, discrepancy_index
 from reduset.compression import Compression, NotReachedWarning, compress
-from reduset.few_components import as_mixture, few_components
+from reduset.few_components import few_components, whole_mixture
 from reduset.hills import BumpHill, ComponentHill, Hill
 from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
@@ -187,7 +187,7 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
     def _simplified(self, full: KernelMean, goals: dict[str, Any], rng: np.random.Generator) -> tuple[Mixture, Certificate]:
         goals = goals or {"size": COMPONENTS}
         if goals.get("size", 0) >= full.size:
-            return as_mixture(full), Certificate.of_nothing_lost(full)
+            return whole_mixture(full), Certificate.of_nothing_lost(full)
         if self.tol is not None:
             goals["max_size"] = min(_validate.whole(self.max_size, "max_size", 1), full.size)
         found, certificate = few_components(full, _kernel(full), rng=rng, progress=self.progress, **goals)
