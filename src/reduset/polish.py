@@ -7,7 +7,8 @@ gradient is that at fixed w,
     ∂E/∂tᵢ = 2wᵢ (Σₖ wₖ bᵢₖ − bᵢ),        ∂E/∂Hᵢ = wᵢ (Σₖ wₖ(V − M)ᵢₖ − (V − M)ᵢ)        (moments of `_engine.components`)
 
 The variables are tᵢ = tᵢ⁰ + Lᵢ⁰uᵢ and Hᵢ = LLᵀ, L = Lᵢ⁰T, T lower triangular with exp on its diagonal: all of order 1, and any
-value of them is a covariance. L-BFGS; the best place seen is kept, so the error never rises. A step costs two passes of O(n·m).
+value of them is a covariance; those of light components are scaled up to where the error is as curved as along the others. L-BFGS;
+the best place seen is kept, so the error never rises. A step costs two passes of O(n·m).
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ from scipy.optimize import minimize
 
 from reduset._engine.components import Array, Components, as_diagonal, as_full
 from reduset._engine.factor import pivot_floor
-from reduset.local_fit import Few, not_positive
+from reduset.local_fit import Few, log_squares, not_positive
 from reduset.weigh import simplex_by_exchange, weights_from
 
 MEMORY = 20  # of L-BFGS, in steps
+LIGHTEST = 0.05  # of the weightiest component's norm: what lighter ones count as when their variables are scaled
 WIDEST = 300.0  # |log| of a factor on a volume: in each direction a width changes by no more than its share
 
 
@@ -95,13 +97,24 @@ class Fitting:
         gram = self.facing(few).products(few.places, few.covariances)
         return replace(few, weights=self.best_weights(gram, self.kappa(few)))
 
+    def _stretch(self, few: Few) -> Array:
+        """(m, 1) by how much more a component's variables may change than those of the one that weighs most.
+
+        The curvature of the error along them is about w²‖g‖²: in these units it is about the same for all.
+        """
+        d = few.places.shape[1]
+        weight = np.abs(few.weights) * np.exp(0.5 * (log_squares(few.covariances, d) - self.many.log_unit))
+        return np.asarray(1 / np.maximum(weight / weight.max(), LIGHTEST)[:, None])
+
     def polished(self, few: Few, steps: int, report: Callable[[float], None]) -> Few:
         """The best components seen in ``steps`` steps from these; ``report`` gets wᵀGw − 2wᵀκ after each."""
         variables = _Variables(few)
         best, least, unit = few, np.inf, 0.0
+        stretch = self._stretch(few)
 
-        def value(u: Array) -> tuple[float, Array]:
+        def value(v: Array) -> tuple[float, Array]:
             nonlocal best, least, unit
+            u = (v.reshape(few.size, -1) * stretch).ravel()
             try:
                 here = variables.components(u)
                 if not_positive(here.covariances).any():
@@ -111,7 +124,7 @@ class Fitting:
                 from_f = self.many.moments(here.places, here.covariances)
                 weights = self.best_weights(gram, from_f.total)
             except (np.linalg.LinAlgError, RuntimeError):  # no factor, or no end of the quadratic program: turn back
-                return 1.0 + (abs(least) * unit if unit else 0.0), np.zeros(len(u))
+                return 1.0 + (abs(least) * unit if unit else 0.0), np.zeros(len(v))
             here = replace(here, weights=weights)
             side.weigh(weights)
             error = float(weights @ (gram @ weights - 2 * from_f.total))
@@ -123,7 +136,8 @@ class Fitting:
             by_place = 2 * weights[:, None] * (from_g.pull - from_f.pull)
             slope = (from_g.square - from_g.stiff) - (from_f.square - from_f.stiff)
             by_shape = slope * weights.reshape(-1, *[1] * (slope.ndim - 1))
-            return error * unit, unit * variables.gradient(u, by_place, by_shape)
+            slopes = variables.gradient(u, by_place, by_shape).reshape(few.size, -1)
+            return error * unit, (unit * stretch * slopes).ravel()
 
         minimize(
             value,
