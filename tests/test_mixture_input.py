@@ -295,8 +295,8 @@ def test_only_fitted_mixtures_of_scikit_learn_are_read():
         ({"radius": -1}, ValueError, r"radius must be above 0, got -1"),
         ({"radius": np.inf}, ValueError, r"radius must be finite, got inf"),
         ({"radius": [1.0]}, TypeError, r"radius must be a number, got \[1.0\]"),
-        ({"tol": 0.1, "max_size": 0}, ValueError, r"max_size must be between 1 and 20, got 0"),
-        ({"tol": 0.1, "max_size": 21}, ValueError, r"max_size must be between 1 and 20, got 21"),
+        ({"tol": 0.1, "max_size": 0}, ValueError, r"max_size must be at least 1, got 0"),
+        ({"size": 3, "refit": False}, ValueError, r"refit=False keeps the weights of each group, .* pass polish=False too"),
         ({"tol": 0.1, "max_size": 2.5}, TypeError, r"max_size must be a whole number, got 2.5"),
     ],
 )

@@ -257,3 +257,9 @@ def test_floats_beyond_white_are_warned_of():
 def test_masked_images_are_refused():
     with pytest.raises(TypeError, match="image must not be masked"):
         segment(np.ma.masked_array(np.zeros((4, 4)), mask=np.eye(4)))
+
+
+def test_a_radius_in_the_wrong_units_is_told():
+    image = np.random.default_rng(0).integers(0, 256, size=(20, 20, 3)).astype(np.uint8)
+    with pytest.warns(UserWarning, match=r"radius=25 covers all rows.* 25/255"):
+        segment(image, bandwidth=0.1, spatial=0, via="mixture", radius=25, random_state=0)

@@ -42,21 +42,20 @@ def test_the_error_is_the_exact_distance_over_the_norm(shape, other, method, sig
     options=st.fixed_dictionaries(
         {
             "method": st.sampled_from(["l2", "kl"]),
-            "refit": st.booleans(),
-            "polish": st.sampled_from([False, 5]),
             "density": st.booleans(),
         }
     ),
+    stages=st.sampled_from([{"polish": 5}, {"polish": False}, {"refit": False, "polish": False}]),
     signed=st.booleans(),
     spread=st.sampled_from([0.0, 0.5, 30.0]),
 )
-def test_any_mixture_is_simplified_with_a_true_error(seed, d, shape, other, options, signed, spread):
+def test_any_mixture_is_simplified_with_a_true_error(seed, d, shape, other, options, stages, signed, spread):
     """Components that coincide, that overlap, and that never meet."""
     rng = np.random.default_rng(seed)
     f = mixture_of(rng, int(rng.integers(1, 20)), d, shape, bool(rng.integers(2)), signed, spread)
     if np.abs(f.weights.sum()) < 1e-3 and spread == 0:
         return
-    found = simplify(f, int(rng.integers(1, f.size + 1)), covariance=other, rng=0, **options)
+    found = simplify(f, int(rng.integers(1, f.size + 1)), covariance=other, rng=0, **options, **stages)
     carried = np.abs(found.mixture.weights).sum() / np.abs(f.weights).sum()  # weights that cancel carry their rounding
     assert found.error == pytest.approx(measured(f, found), rel=1e-6, abs=1e-6 * max(1.0, carried))
     assert np.isfinite([step.error for step in found.history]).all()
@@ -96,8 +95,8 @@ def test_the_stages_follow_each_other_and_the_descent_never_loses(method, other)
     f = many(80)
     found = simplify(f, 6, method=method, covariance=other, rng=0)
     stages = [step.stage for step in found.history]
-    assert stages == sorted(stages, key=["group", "refit", "polish"].index)
-    assert set(stages) == {"group", "refit", "polish"}
+    assert stages == sorted(stages, key=["group", "refit", "keep", "polish"].index)
+    assert set(stages) - {"keep"} == {"group", "refit", "polish"}
     polish = [step.error for step in found.history if step.stage == "polish"]
     refit = next(step.error for step in found.history if step.stage == "refit")
     last_group = [step.error for step in found.history if step.stage == "group"][-1]
@@ -107,7 +106,7 @@ def test_the_stages_follow_each_other_and_the_descent_never_loses(method, other)
 
 
 def test_each_stage_can_be_left_out():
-    f = many(80)
+    f = many(80, shared=True)
     alone = simplify(f, 6, rng=0, refit=False, polish=False)
     assert {step.stage for step in alone.history} == {"group"}
     refitted = simplify(f, 6, rng=0, polish=False)
@@ -116,6 +115,18 @@ def test_each_stage_can_be_left_out():
     few = simplify(f, 6, rng=0, polish=3)
     assert len([step for step in few.history if step.stage == "polish"]) <= 3
     assert alone.error >= refitted.error >= few.error >= simplify(f, 6, rng=0).error
+
+
+def test_strong_components_are_kept_only_where_that_loses_less():
+    kept = 0
+    for seed in range(6):
+        f = many(80, seed=seed)
+        found = simplify(f, 6, rng=0, polish=False)
+        errors = {step.stage: step.error for step in found.history}
+        assert found.error == pytest.approx(min(errors.get("keep", np.inf), errors["refit"]), rel=1e-9)
+        assert found.mixture.mass == pytest.approx(f.mass)
+        kept += "keep" in errors
+    assert kept > 0
 
 
 def test_l2_loses_less_in_l2_than_its_rival():
@@ -194,6 +205,7 @@ def test_as_many_components_as_there_are_come_back_as_they_are(covariance):
     found = simplify(f, 30, covariance=covariance, rng=0)
     assert found.error == 0
     assert found.history == ()
+    assert found.mixture.shape == covariance
     np.testing.assert_array_equal(found.mixture.means, f.means)
     np.testing.assert_array_equal(found.groups, np.arange(30))
     assert "error      0 of" in str(found)

@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from reduset import Gaussian, KernelMean, Mixture, gauge, simplify
+from reduset import Gaussian, KernelMean, Mixture, gauge, partition, simplify
 from reference_mixture import SHAPES, covariances_of
 from simplification_cases import identical, many, measured
 
@@ -199,3 +199,74 @@ def test_inputs_are_left_alone():
     simplify(f, 3, start=labels, rng=0)
     for mine, theirs in zip((f.weights, f.means, f.covariances, labels), (*kept, np.arange(30) % 3), strict=True):
         np.testing.assert_array_equal(mine, theirs)
+
+
+# -- widths that differ ---------------------------------------------------------------------------------------------------
+
+
+def test_the_interval_holds_where_widths_differ(monkeypatch):
+    """Draws by weight alone would miss a narrow component that holds most of the norm."""
+    rng = np.random.default_rng(2)
+    n = 1500
+    f = Mixture(np.full(n, 1 / n), rng.normal(size=(n, 2)), np.exp(rng.normal(0, 2, size=n)))
+    monkeypatch.setattr(gauge, "LARGEST_EXACT", 1000)
+    monkeypatch.setattr(gauge, "SECONDS", 1e-9)
+    inside = 0
+    for seed in range(30):
+        found = simplify(f, 8, rng=seed, polish=False)
+        low, high = found.interval
+        assert low < high
+        inside += low <= measured(f, found) <= high
+    assert inside >= 25
+
+
+def test_one_needle_that_holds_the_norm_is_not_missed(monkeypatch):
+    rng = np.random.default_rng(0)
+    widths = np.full(2000, 0.5)
+    widths[0] = 1e-10
+    f = Mixture(np.full(2000, 1 / 2000), rng.normal(size=(2000, 2)), widths)
+    monkeypatch.setattr(gauge, "LARGEST_EXACT", 1000)
+    monkeypatch.setattr(gauge, "SECONDS", 1e-9)
+    found = simplify(f, 5, rng=0, polish=False, refit=False)
+    assert found.error == pytest.approx(measured(f, found), rel=0.05)
+
+
+def test_the_strongest_are_kept_where_merging_them_would_lose_more():
+    rng = np.random.default_rng(0)
+    f = Mixture(rng.dirichlet(np.ones(300)), rng.normal(size=(300, 4)), 10.0 ** rng.uniform(-4, 4, size=300))
+    norms = f.weights * np.array([Mixture([1.0], f.means[k : k + 1], f.covariances[k : k + 1]).norm() for k in range(300)])
+    rows = np.argsort(-norms)[:19]  # the twentieth carries the rest of the mass
+    kept = Mixture(f.weights[rows], f.means[rows], f.covariances[rows])
+    found = simplify(f, 20, rng=0)
+    assert "keep" in [step.stage for step in found.history]
+    assert found.error <= f.distance(kept) / f.norm()
+    assert found.groups.min() == 0
+    assert found.groups.max() == 19
+
+
+def test_components_without_weight_are_told():
+    rng = np.random.default_rng(0)
+    means = np.concatenate([rng.normal(size=(40, 1)), [[0.0]]])
+    f = Mixture(np.full(41, 1 / 41), means, np.full(41, 1.0))
+    found = simplify(f, 12, rng=0)
+    assert found.idle == (found.mixture.weights == 0).sum()
+    assert (f"{found.idle} components have come to weigh nothing" in str(found)) == (found.idle > 0)
+
+
+# -- far apart ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_radius_is_kept_however_far_the_means_lie_apart():
+    rng = np.random.default_rng(0)
+    near = rng.uniform(size=(200, 2))
+    places = np.concatenate([near, near + 1e7])
+    groups = partition.by_radius(places, np.ones(400), 0.2)
+    for k in range(groups.max() + 1):
+        own = places[groups == k]
+        assert np.linalg.norm(own[:, None] - own[None], axis=2).max() <= 0.4 + 1e-6
+
+
+def test_clumps_far_apart_get_as_many_groups_as_asked_for():
+    rng = np.random.default_rng(0)
+    means = np.concatenate([rng.normal(size=(20, 2)), rng.normal(size=(20, 2)) + 1e9])
+    assert simplify(Mixture(np.full(40, 1 / 40), means, np.full(40, 0.1)), 38, rng=0, polish=False).size == 38

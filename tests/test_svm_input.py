@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csc_array, csr_matrix
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
@@ -82,9 +83,30 @@ def test_rows_to_predict_are_checked():
         CompressedSVC().predict(X)
 
 
-def test_rows_that_no_support_vector_sees_do_no_harm():
-    small = compress_svm(fitted(TWO), size=5, X=X + 1e6, rng=0)
-    assert np.isfinite(small.decision_function(X)).all()
+def test_rows_that_no_support_vector_sees_are_refused():
+    """Rows as they are before the pipeline's scaler: any compression would look perfect there."""
+    with pytest.raises(ValueError, match=r"no support vector is near any of these.* pipeline\[:-1\].transform"):
+        compress_svm(fitted(TWO), size=5, X=X + 1e6, rng=0)
+
+
+@pytest.mark.parametrize(
+    "wrong", [np.array(["a", "b"])[y.astype(int) % 2], np.where(np.arange(len(y)) == 3, np.nan, y.astype(float))]
+)
+def test_labels_that_cannot_be_scored_are_said_before_the_work(wrong):
+    def never(stage, done, total):
+        raise AssertionError("the work has begun")
+
+    with pytest.raises(ValueError, match="y must"):
+        compress_svm(fitted(TWO), size=5, X=X, y=wrong, rng=0, progress=never)
+
+
+def test_sparse_rows_are_taken_where_the_svm_took_them():
+    small = compress_svm(fitted(TWO), size=5, X=csr_matrix(X), rng=0)
+    dense = compress_svm(fitted(TWO), size=5, X=X, rng=0)
+    np.testing.assert_array_equal(small.decision_function(X), dense.decision_function(X))
+    for rows in (csr_matrix(X), csc_array(X)):
+        np.testing.assert_allclose(small.decision_function(rows), small.decision_function(X), atol=1e-12)
+        np.testing.assert_array_equal(small.predict(rows), small.predict(X))
 
 
 def test_whole_and_single_precision_rows_are_taken():

@@ -185,7 +185,7 @@ def weights(value: Any, count: int, name: str = "sample_weight", *, signed: bool
             "for signed weights build KernelMean(atoms, weights, kernel)"
         )
     if not array.any():
-        raise ValueError(f"{name} must not be all zero; leave it out to weigh every point alike")
+        raise ValueError(f"{name} must not be all zero" + ("" if signed else "; leave it out to weigh every point alike"))
     return array
 
 

@@ -2,7 +2,8 @@
 
 With r = f − g, ‖r‖² = ⟨f, r⟩ − ⟨g, r⟩. The second product is exact, a pass of O(n·m) and an m × m matrix; the first is
 Σⱼ αⱼ⟨φⱼ, r⟩, a sum over the components, exact where all pairs of them can be afforded and else estimated from some of them, drawn
-with chances proportional to |αⱼ|. Since r is small, so is the standard error. ⟨φⱼ, f⟩ of the drawn ones is computed once.
+with chances proportional to |αⱼ|‖φⱼ‖: then no draw counts for more than ‖r‖ Σ|αⱼ|‖φⱼ‖, however much the components differ in width.
+Since r is small, so is the standard error. ⟨φⱼ, f⟩ of the drawn ones is computed once.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Gauge:
     def __init__(self, fitting: Fitting, weights: Array, places: Array, covariances: Array, rng: np.random.Generator) -> None:
         n, d = places.shape
         self._fitting = fitting
-        magnitudes = np.abs(weights)
+        sizes = np.abs(weights) * np.exp(0.5 * (log_squares(covariances, d) - fitting.many.log_unit))  # |αⱼ|‖φⱼ‖
         price = A_PAIR if fitting.many.shared else A_PAIR + A_CUBE * (d**3 if fitting.many.full else d)
         affordable = int(SECONDS / (price * n))
         signed = bool(weights.min() < 0 < weights.max())
@@ -55,15 +56,15 @@ class Gauge:
         if self.exact:
             rows, self._share = np.arange(n), weights
         else:
-            rows = rng.choice(n, max(FEWEST, min(affordable, n)), p=magnitudes / magnitudes.sum())
-            self._share = np.sign(weights[rows]) * (magnitudes.sum() / len(rows))
+            count = max(FEWEST, min(affordable, n))
+            rows = rng.choice(n, count, p=sizes / sizes.sum())
+            self._share = weights[rows] * (sizes.sum() / (sizes[rows] * count))
         self._places, self._covariances = places[rows], covariances[rows]
         self._of_f = fitting.many.totals(self._places, self._covariances)
         self._parts = self._share * self._of_f
         self.energy = float(self._parts.sum())
         noise = 0.0 if self.exact else _deviation(self._parts)
-        sizes = float(magnitudes @ np.exp(0.5 * (log_squares(covariances, d) - fitting.many.log_unit)))
-        if not self.energy > max(CANCELLED * sizes**2, 3 * noise):
+        if signed and not self.energy > max(CANCELLED * float(sizes.sum()) ** 2, 3 * noise):
             way_out = "" if self.exact else f", or simplify at most {LARGEST_SIGNED:,} components at a time"
             raise ValueError(
                 "the mixture must not be zero as a function, its components cancel to what rounding or sampling leaves; "

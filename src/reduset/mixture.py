@@ -71,6 +71,8 @@ class Mixture:
     covariances : (m, d, d), (m, d) or (m,) array
         Full, diagonal (variances), or spherical (one variance a component).
 
+    Arrays of float64 are kept by reference, not copied: do not change them afterwards.
+
     Examples
     --------
     >>> import numpy as np

@@ -193,6 +193,12 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
         found, certificate = few_components(full, _kernel(full), rng=rng, progress=self.progress, **goals)
         if not found.reached:
             self._warn_of(f"{found.size:,} components", found.error)
+        if self.radius is not None and found.size == 1:
+            warnings.warn(
+                f"radius={self.radius:g} covers all rows, so that one component stands for them; it is in the units of X (of an "
+                "image's colours as shares of 1: 25 levels of 8 bits are 25/255)",
+                stacklevel=4,
+            )
         self.simplification_ = found
         return found.mixture, certificate
 

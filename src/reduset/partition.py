@@ -48,7 +48,10 @@ def by_kmeans(
     groups = _clusters(away / spread, weights, size, rng)
     if int(groups.max()) + 1 < size:
         widths = log_determinants(covariances, places.shape[1]) / (2 * places.shape[1])
-        groups = _clusters(np.column_stack([away / spread, widths - widths[0]]), weights, size, rng)
+        points = np.column_stack([away / spread, widths - widths[0]])
+        groups = _clusters(points, weights, size, rng)
+        if int(groups.max()) + 1 < size:  # clumps so far apart that k-means sees each as one place
+            groups = _owners(points, points[_farthest(points, weights, size).indices])
     return groups
 
 
@@ -59,9 +62,8 @@ def _clusters(points: Array, weights: Array, size: int, rng: np.random.Generator
 
 def by_radius(places: Array, weights: Array, radius: float) -> Labels:
     """(n,) labels: farthest-first centres until every place is within the radius of one, and the nearest of them."""
-    middle = int(np.argmin(np.square(places - weights @ places / weights.sum()).sum(axis=1)))
-    order = FarthestFirst(places, Frame.around(places, 1.0), middle)
     count = FIRST_CENTRES
+    order = _farthest(places, weights, count)
     while True:
         order.extend(min(count, len(places)))
         radii = order.covering_radii()
@@ -77,8 +79,16 @@ def by_radius(places: Array, weights: Array, radius: float) -> Labels:
         count = min(4 * count, MOST_CENTRES)
 
 
+def _farthest(places: Array, weights: Array, count: int) -> FarthestFirst:
+    """Farthest-first from the place nearest to the mean, so many of them."""
+    middle = int(np.argmin(np.square(places - weights @ places / weights.sum()).sum(axis=1)))
+    order = FarthestFirst(places, Frame.around(places, 1.0), middle)
+    order.extend(min(count, len(places)))
+    return order
+
+
 def _owners(places: Array, centres: Array) -> Labels:
     """The nearest centre of each place; numbered so that none is without."""
     frame = Frame.around(places, 1.0)
-    owner, _ = nearest(places, centres, frame, SQUARED, grow(places, frame) if places.shape[1] < 40 else None)
+    owner, _ = nearest(places, centres, frame, SQUARED, grow(places, frame, np.float64) if places.shape[1] < 40 else None)
     return np.unique(owner, return_inverse=True)[1].astype(np.int64)

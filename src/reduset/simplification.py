@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from reduset import _validate
-from reduset._engine.components import Labels
+from reduset._engine.components import Labels, as_diagonal, as_full
 from reduset._engine.threads import single_threaded_blas
 from reduset._progress import Progress
 from reduset.compression import NotReachedWarning
@@ -38,7 +38,8 @@ class Simplification:
     error : ‖f − g‖/‖f‖ in L2
     interval : (low, high) of the error at 95 %: both ends are the error itself where it was computed and not estimated
     groups : (n,) which component of the result each of the given ones was grouped into; −1 for those without weight
-    history : the steps, each a (stage, error)
+    history : the steps, each a (stage, error): "group" (whose weights do not keep the mass yet), "refit", "keep" where the
+        components of largest norm as they are and one for the rest do better, "polish"
     n_components : how many there were
     reseeded : how often a group had emptied, and was begun anew with the component that was fitted worst
     reached : whether ``tol`` was reached
@@ -61,6 +62,11 @@ class Simplification:
         """The number of components."""
         return self.mixture.size
 
+    @property
+    def idle(self) -> int:
+        """How many components have come to weigh nothing: fewer would do."""
+        return int((self.mixture.weights == 0).sum())
+
     def __str__(self) -> str:
         low, high = self.interval
         spread = "" if low == high else f" (95 %: {low:.3g} to {high:.3g})"
@@ -74,6 +80,8 @@ class Simplification:
             lines.append(f"steps      {', '.join(f'{stage} {error:.3g}' for stage, error in last.items())}")
         if self.reseeded:
             lines.append(f"           {self.reseeded} groups emptied and were begun anew")
+        if self.idle:
+            lines.append(f"           {self.idle} components have come to weigh nothing: fewer would do")
         if not self.reached:
             lines.append("NOT REACHED within the largest size allowed: see max_size")
         lines.append(f"time       {self.seconds:.3g} s")
@@ -158,12 +166,14 @@ def simplify(
         tol = _validate.positive(tol, "tol", "it is a share, 0.01 for one percent")
     if radius is not None:
         radius = _validate.positive(radius, "radius", "it is a distance in the units of the means")
-    most = MOST_COMPONENTS if max_size is None else _validate.whole(max_size, "max_size", 1, f.size)
+    most = MOST_COMPONENTS if max_size is None else _validate.whole(max_size, "max_size", 1)
     _validate.one_of(method, "method", ("l2", "kl"))
     _validate.one_of(covariance, "covariance", NDIM)
     _require_weights(f)
     mass = f.mass if _validate.flag(density, "density") and f.is_density else None
     stages = _validate.flag(refit, "refit"), _steps(polish)
+    if not refit and stages[1] != 0:
+        raise ValueError("refit=False keeps the weights of each group, polish finds them anew; pass polish=False too")
     rng = _validate.generator(rng)
     shown = Progress(progress)
     rows = np.flatnonzero(f.weights)
@@ -171,7 +181,7 @@ def simplify(
     try:
         with single_threaded_blas():
             if size is not None and not partitioned and size >= len(rows) and f.covariances.ndim <= NDIM[covariance]:
-                found = _nothing_lost(f, rows)
+                found = _nothing_lost(f, rows, covariance)
             else:
                 job = Job(f, rows, mass, method, covariance, *stages, rng, shown)
                 if tol is not None:
@@ -204,9 +214,12 @@ def simplify(
     return result
 
 
-def _nothing_lost(f: Mixture, rows: Labels) -> Found:
-    """As many components as there are: these, in the shape that they have."""
-    few = Few(f.weights[rows], f.means[rows], f.covariances[rows])
+def _nothing_lost(f: Mixture, rows: Labels, shape: str) -> Found:
+    """As many components as there are: these, in the shape asked for, which holds theirs."""
+    own = f.covariances[rows]
+    if shape != "spherical":
+        own = as_full(own, f.dimension) if shape == "full" else as_diagonal(own, f.dimension)
+    few = Few(f.weights[rows], f.means[rows], own)
     return Found(few, np.arange(len(rows)), Error(0.0, 0.0), [], 0)
 
 

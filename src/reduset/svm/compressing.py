@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from reduset import _validate
 from reduset._progress import Progress
@@ -113,6 +114,8 @@ def compress_svm(
         seed = int(rng.integers(2**63))
         target = target_of(full, rows, rng)
         ruler = Ruler(machine, rows)
+        if targets is not None:
+            ruler.score(targets)  # what cannot be scored is said before the work, not after
         fit = partial(_fit, target, machine, plan, seed, ruler, shown)
         found = fit(size) if size is not None else smallest(fit, goals["tol"], full.size)
         shown.stage("measuring")(0, 1)
@@ -155,7 +158,7 @@ def _plan(method: Any, refit: Any, polish: Any) -> Plan:
 
 
 def _rows_like(X: Any, machine: Machine) -> Array:
-    rows, dimension = _validate.points(X), machine.full.dimension
+    rows, dimension = _validate.points(X.toarray() if issparse(X) else X), machine.full.dimension
     if rows.shape[1] != dimension:
         raise ValueError(f"X must have {dimension} columns like the rows that fitted was fitted on, got shape {rows.shape}")
     if machine.names is not None and hasattr(X, "columns") and list(X.columns) != list(machine.names):

@@ -11,10 +11,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, OutlierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from reduset import _validate, archive
+from reduset._engine.threads import row_blocks
 from reduset.svm import onnx_graph
 from reduset.svm.expansion import Array, Expansion
 from reduset.svm.loss import SvmLoss
@@ -67,7 +69,11 @@ class Compressed(BaseEstimator):
     def _values(self, X: Any) -> Array:
         """(N, p) values of the functions."""
         check_is_fitted(self)
-        return self.expansion_(validate_data(self, X, reset=False, dtype=[np.float64, np.float32], order="C"))
+        rows = validate_data(self, X, reset=False, dtype=[np.float64, np.float32], order="C", accept_sparse="csr")
+        if not issparse(rows):
+            return self.expansion_(rows)
+        parts = row_blocks(range(rows.shape[0]), rows.shape[1])  # dense a block at a time
+        return np.concatenate([self.expansion_(rows[a:b].toarray()) for a, b in parts])
 
     def save(self, path: archive.Path_) -> None:
         """Write to a file of plain arrays, checked when it is read and never executed."""

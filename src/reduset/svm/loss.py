@@ -12,6 +12,8 @@ from sklearn.metrics import accuracy_score, r2_score
 from reduset.svm.expansion import Array, Expansion
 from reduset.svm.machines import Machine
 
+UNSEEN = 1e-9  # of the largest weight, and of a bump: below, given rows are seen by no support vector
+
 
 @dataclass(frozen=True)
 class SvmLoss:
@@ -58,7 +60,30 @@ class Ruler:
         self._machine, self._rows = machine, machine.full.centres if rows is None else rows
         self._words = "the support vectors" if rows is None else "X"
         self._before = machine.full(self._rows)
-        self._scale = float(np.linalg.norm(self._before - machine.full.intercepts)) or 1.0
+        size = float(np.linalg.norm(self._before - machine.full.intercepts))
+        self._scale = size or 1.0
+        if rows is not None and size <= UNSEEN * float(np.abs(machine.full.weights).max()) and self._are_unseen(rows):
+            raise ValueError(
+                "X must hold rows like those that fitted was fitted on, and no support vector is near any of these: its functions "
+                "are constant there. Pass rows as the steps before the SVM make them, pipeline[:-1].transform(X)"
+            )
+
+    def _are_unseen(self, rows: Array) -> bool:
+        """Whether every bump is next to nothing at every row, so that it is not weights that cancel."""
+        full = self._machine.full
+        height = Expansion(full.centres, full.widths, np.ones((full.size, 1)), np.zeros(1))(rows)
+        return float(height.max()) <= UNSEEN
+
+    def score(self, targets: NDArray[Any], predicted: NDArray[Any] | None = None) -> float:
+        """Accuracy, or R² of a regression; of the original where nothing else is given."""
+        machine = self._machine
+        score = r2_score if machine.kind == "regressor" else accuracy_score
+        if targets.dtype.kind == "f" and not np.isfinite(targets).all():
+            raise ValueError(f"y must be finite, got {targets[~np.isfinite(targets)][0]}; drop such rows")
+        try:
+            return float(score(targets, machine.predicted(self._before) if predicted is None else predicted))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"y must hold what fitted predicts, labels of its classes or finite targets: {error}") from error
 
     def relative(self, expansion: Expansion) -> float:
         return float(np.linalg.norm(expansion(self._rows) - self._before)) / self._scale
@@ -69,8 +94,7 @@ class Ruler:
         labels = [machine.predicted(values) for values in (self._before, after)]
         scores: list[float | None] = [None, None]
         if targets is not None:
-            score = r2_score if machine.kind == "regressor" else accuracy_score
-            scores = [float(score(targets, each)) for each in labels]
+            scores = [self.score(targets, each) for each in labels]
         return SvmLoss(
             largest=float(change.max()),
             mean=float(change.mean()),
