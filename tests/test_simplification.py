@@ -75,7 +75,7 @@ def test_as_many_components_as_there_are_lose_nothing(shape, shared, signed):
 @EVERY_OTHER
 def test_more_components_lose_less(other):
     f = many(100)
-    errors = [simplify(f, size, covariance=other, rng=0).error for size in (1, 3, 10, 30)]
+    errors = [simplify(f, size, covariance=other, rng=0, polish=100).error for size in (1, 3, 10, 30)]
     assert errors == sorted(errors, reverse=True)
     assert errors[-1] < 0.3 * errors[0]
 
@@ -115,6 +115,17 @@ def test_each_stage_can_be_left_out():
     few = simplify(f, 6, rng=0, polish=3)
     assert len([step for step in few.history if step.stage == "polish"]) <= 3
     assert alone.error >= refitted.error >= few.error >= simplify(f, 6, rng=0).error
+
+
+def test_a_descent_left_to_itself_ends_where_steps_gain_little():
+    f = many(80, shared=True)
+    alone, long = simplify(f, 6, rng=0), simplify(f, 6, rng=0, polish=300)
+    steps, more = ([step.error for step in found.history if step.stage == "polish"] for found in (alone, long))
+    assert 5 < len(steps) < len(more)
+    assert steps == pytest.approx(more[: len(steps)], rel=1e-6)
+    gains = [1 - (later / sooner) ** 2 for sooner, later in zip(steps, steps[5:], strict=False)]
+    assert all(gain >= 0.0199 for gain in gains[:-1])
+    assert gains[-1] < 0.0201 or len(steps) == 100
 
 
 def test_strong_components_are_kept_only_where_that_loses_less():

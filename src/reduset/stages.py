@@ -27,6 +27,10 @@ from reduset.polish import Fitting, affordable_steps
 
 ROUNDS = 30  # of grouping, at most
 SETTLED, ROUGHLY = 1e-3, 1e-2  # the relative change of its distortion that ends them: the paper's, and where a descent follows
+LOOK_BACK, WORTHWHILE = (
+    5,
+    0.01,
+)  # steps of the descent that must lower the squared error by such a share, where it is left to itself
 
 
 class Step(NamedTuple):
@@ -206,6 +210,10 @@ class Job:
             done += 1
             steps.append(("polish", value))
             report(min(done, most), most)
+            if self._steps is None and done > LOOK_BACK:
+                square = value + self.gauge.energy
+                if steps[-1 - LOOK_BACK][1] - value < WORTHWHILE * square:
+                    raise StopIteration  # which ends the descent
 
         return self.fitting.polished(few, most, step)
 
