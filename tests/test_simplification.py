@@ -123,7 +123,7 @@ def test_a_descent_left_to_itself_ends_where_steps_gain_little():
     steps, more = ([step.error for step in found.history if step.stage == "polish"] for found in (alone, long))
     assert 5 < len(steps) < len(more)
     assert steps == pytest.approx(more[: len(steps)], rel=1e-6)
-    gains = [1 - (later / sooner) ** 2 for sooner, later in zip(steps, steps[5:], strict=False)]
+    gains = [(sooner / later) ** 2 - 1 for sooner, later in zip(steps, steps[5:], strict=False)]
     assert all(gain >= 0.0199 for gain in gains[:-1])
     assert gains[-1] < 0.0201 or len(steps) == 100
 
