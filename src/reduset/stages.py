@@ -27,10 +27,7 @@ from reduset.polish import Fitting, affordable_steps
 
 ROUNDS = 30  # of grouping, at most
 SETTLED, ROUGHLY = 1e-3, 1e-2  # the relative change of its distortion that ends them: the paper's, and where a descent follows
-LOOK_BACK, WORTHWHILE = (
-    5,
-    0.01,
-)  # steps of the descent that must lower the squared error by such a share, where it is left to itself
+LOOK_BACK, WORTHWHILE = 5, 0.02  # steps of a descent left to itself, and the share by which they must lower the squared error
 
 
 class Step(NamedTuple):
