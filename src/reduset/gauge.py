@@ -17,7 +17,7 @@ from reduset.local_fit import Few, log_squares
 from reduset.polish import Fitting
 
 A_PAIR, A_CUBE = 2.5e-9, 0.5e-9  # seconds for a product, and for the cube of the dimension where each pair is factored
-SECONDS = 1.0
+SECONDS = 2.5
 FEWEST, LARGEST_EXACT = 512, 20_000
 LARGEST_SIGNED = 50_000  # signs cancel, and what is left of ‖f‖ may be less than draws can tell
 CANCELLED = 1e-13  # ‖f‖² beside the square of what its components' norms sum to, below which rounding is all that is left

@@ -201,16 +201,20 @@ class Job:
         most = affordable_steps(self.fitting.many, few.size) if self._steps is None else self._steps
         report = self.shown.stage("polish")
         done = 0
+        # ‖f‖² as the gauge draws it would drown a small error: what the start is known to lose sets the level
+        level = self.gauge.energy
+        if self._steps is None and not self.gauge.exact:
+            level *= self.gauge.error(few).relative ** 2
+            level -= steps[-1][1]
 
         def step(value: float) -> None:
             nonlocal done
             done += 1
             steps.append(("polish", value))
             report(min(done, most), most)
-            if self._steps is None and done > LOOK_BACK:
-                square = value + self.gauge.energy
-                if steps[-1 - LOOK_BACK][1] - value < WORTHWHILE * square:
-                    raise StopIteration  # which ends the descent
+            alone = self._steps is None and done > LOOK_BACK
+            if alone and steps[-1 - LOOK_BACK][1] - value < WORTHWHILE * (value + level):
+                raise StopIteration  # which ends the descent
 
         return self.fitting.polished(few, most, step)
 
