@@ -47,7 +47,7 @@ class Selection:
     weights : (m,) array or None
         The weights that the selector itself would give them: counts, equal shares, a line search. Not the best ones.
     owners : (n,) array or None
-        Which of the atoms stands for each of the mean's (-1 where that has no weight), where the selector's own weights are such masses.
+        Which atom stands for each of the mean's (-1 where that has no weight), where the selector's own weights are such masses.
     """
 
     atoms: Array

@@ -1,7 +1,8 @@
 """From data to weighted atoms: what every spectral method here starts with.
 
 The eigenproblem of n points becomes one of m atoms, each with the mass of the points it stands for (Kingravi, Vela & Gray 2013,
-Sections 3 and 4). Masses count rows: they sum to n, or to the sum of the sample weights, and a weight of 3 is a row three times. Cost of the selection, and O(n·m) where masses are those of the nearest points.
+Sections 3 and 4). Masses count rows: they sum to n, or to the sum of the sample weights, and a weight of 3 is a row three times.
+Cost of the selection, and O(n·m) where masses are those of the nearest points.
 """
 
 from __future__ import annotations
