@@ -19,7 +19,7 @@ from scipy.linalg import cho_factor, cho_solve
 from reduset._engine.profile import Floats
 from reduset.kernels import Kernel
 from reduset.radial import RadialKernel
-from reduset.spectral.eigen import fix_signs, leading_pairs
+from reduset.spectral.eigen import fix_signs, leading_pairs, padded
 from reduset.spectral.extension import extend
 from reduset.spectral.reduction import Reduced
 
@@ -67,7 +67,7 @@ class Components:
 
 
 def principal_components(reduced: Reduced, count: int, centre: bool = True, solver: str = "auto") -> Components:
-    """The ``count`` leading components of weighted atoms."""
+    """The ``count`` leading components of weighted atoms; with eigenvalue 0 those that so few atoms do not have."""
     matrix = reduced.gram()
     shares, roots = reduced.shares, np.sqrt(reduced.masses)
     means = matrix @ shares
@@ -77,18 +77,17 @@ def principal_components(reduced: Reduced, count: int, centre: bool = True, solv
         matrix -= means[None, :] - grand
     matrix *= roots[:, None]
     matrix *= roots[None, :]
-    values, vectors = leading_pairs(matrix, count + 1, solver)
+    values, vectors = padded(*leading_pairs(matrix, count + 1, solver), count + 1)
     scale = reduced.peak * reduced.mass
-    if values[-1] < -INDEFINITE * scale:
+    if values.min() < -INDEFINITE * scale:
         raise ValueError(
-            f"the kernel must be positive definite, its matrix has the eigenvalue {values[-1]:.3g}; "
+            f"the kernel must be positive definite, its matrix has the eigenvalue {values.min():.3g}; "
             "use Gaussian, Laplacian or Student"
         )
     # centring takes the difference of matrices of that scale: of data without spread it leaves their rounding
     values = np.where(values > max(ROUNDING * values[0], 4 * np.finfo(np.float64).eps * scale), values, 0.0)
     vectors = fix_signs(vectors / roots[:, None])
-    kept, following = values[:count], float(values[count]) if len(values) > count else 0.0
-    vectors = vectors[:, :count]
+    kept, following, vectors = values[:count], float(values[count]), vectors[:, :count]
     inverse = np.zeros_like(kept)
     inverse[kept > 0] = kept[kept > 0] ** -0.5
     coefficients = reduced.masses[:, None] * vectors * inverse

@@ -37,6 +37,12 @@ def leading_pairs(matrix: Array, count: int, solver: str = "auto") -> tuple[Arra
     return values[order], vectors[:, order]
 
 
+def padded(values: Array, vectors: Array, count: int) -> tuple[Array, Array]:
+    """``count`` pairs, those that there are none of with zeros."""
+    missing = max(count - len(values), 0)
+    return np.pad(values, (0, missing)), np.pad(vectors, ((0, 0), (0, missing)))
+
+
 def _dense(matrix: Array, count: int) -> tuple[Array, Array]:
     m = len(matrix)
     # its transpose is the same matrix in the order of columns that LAPACK asks for: no copy

@@ -135,8 +135,8 @@ class ReducedKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtom
             return parts.first(max(above, 1))
         if above < len(parts.eigenvalues):
             warnings.warn(
-                f"only {above} of the {len(parts.eigenvalues)} components have an eigenvalue above 0 (to rounding): the "
-                "coordinates of the others are 0. Lower n_components, or narrow the bandwidth",
+                f"only {above} of the {len(parts.eigenvalues)} components have an eigenvalue above 0 (to rounding, of "
+                f"{len(parts.eigenvectors)} atoms): the coordinates of the others are 0. Lower n_components, or keep more atoms",
                 UserWarning,
                 stacklevel=3,
             )

@@ -181,7 +181,7 @@ def _of_compression(X: Floats, rows: Array, kernel: Kernel | None, small: Compre
 
 def _by_nearest(full: KernelMean, rows: Array, atoms: Array, indices: NDArray[np.int64] | None) -> Reduced:
     """Each atom with the mass of the points nearest to it."""
-    owner, products = _nearest(full, atoms)
+    owner, products = nearest_atoms(full.kernel, full.atoms, atoms)
     masses = np.bincount(owner, rows, len(atoms)).astype(np.float64)
     return _kept(full, atoms, masses, indices, Quantisation(rows / rows.sum(), products))
 
@@ -194,18 +194,17 @@ def _kept(full: KernelMean, atoms: Array, masses: Array, rows: Any, quantisation
     return Reduced(np.array(atoms), np.array(masses), full.kernel, rows, full.size, quantisation)
 
 
-def _nearest(full: KernelMean, atoms: Array) -> tuple[NDArray[np.int32], Array]:
+def nearest_atoms(kernel: Kernel, points: Floats, atoms: Array) -> tuple[NDArray[np.int32], Array]:
     """The atom nearest to each point, and g/g(0) of the two."""
-    kernel, d = full.kernel, full.dimension
     if isinstance(kernel, RadialKernel):
-        shape = kernel.product(d)
+        shape = kernel.product(points.shape[1])
         metric = SQUARED if shape.profile.metric == SQUARED else CITYBLOCK
-        frame, scale = kernel.frame(full.atoms, shape).sized(full.atoms)
-        owner, distances = nearest(full.atoms, atoms, frame, metric)
-        return owner, kernel.product_at(scale * distances, d)
-    owner, products = np.empty(full.size, np.int32), np.empty(full.size)
-    for a, b in blocks(full.size, max(1, PAIRS_BLOCK // len(atoms))):
-        near = kernel.product_gram(full.atoms[a:b], atoms)
+        frame, scale = kernel.frame(points, shape).sized(points)
+        owner, distances = nearest(points, atoms, frame, metric)
+        return owner, kernel.product_at(scale * distances, points.shape[1])
+    owner, products = np.empty(len(points), np.int32), np.empty(len(points))
+    for a, b in blocks(len(points), max(1, PAIRS_BLOCK // len(atoms))):
+        near = kernel.product_gram(points[a:b], atoms)
         owner[a:b] = near.argmax(axis=1)
         products[a:b] = np.clip(near.max(axis=1), -1.0, 1.0)
     return owner, products

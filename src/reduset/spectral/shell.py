@@ -56,14 +56,8 @@ class OnAtoms(BaseEstimator):
         return found
 
     def _count(self, found: Reduced, name: str, wanted: Any, spare: int = 0) -> int:
-        """A number of components that the atoms can give; ``spare`` is how many of them are none of the user's."""
-        most = found.size - spare
+        """A number of components that the rows could give; ``spare`` is how many of them are none of the user's."""
         if wanted is None:
-            return max(most, 1)
-        count = _validate.whole(wanted, name, 1)
-        if count > most:
-            raise ValueError(
-                f"{name} must be at most {most}: the data were reduced to {found.size} atoms (n_samples={found.n_samples}), "
-                f"got {count}; raise ell or size, or use reduce=None"
-            )
-        return count
+            return max(found.size - spare, 1)
+        most = max(found.n_samples - spare, 1)
+        return _validate.whole(wanted, name, 1, most, f"X has n_samples={found.n_samples}")
