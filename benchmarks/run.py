@@ -36,6 +36,7 @@ SECTIONS = (
     "mixture_toys",
     "mixture_reduction",
     "mixture_density",
+    "spectral",
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
 HEAD = """# Results

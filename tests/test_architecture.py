@@ -61,6 +61,7 @@ ORDER = [
     "proportions",
     "cohort",
     "svm",
+    "spectral",
 ]
 
 DRAWING = ["cohort.picture"]  # where plots are drawn, with a library that is imported when the first one is

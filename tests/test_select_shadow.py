@@ -234,3 +234,20 @@ def test_products_are_looked_at_in_blocks(monkeypatch):
     whole = Shadow(2.0).select(f, 120).indices
     monkeypatch.setattr(shadow, "row_blocks", lambda points, width: [(0, 50), (50, 51), (51, 120)])
     np.testing.assert_array_equal(Shadow(2.0).select(f, 120).indices, whole)
+
+
+# -- whose shadow each point is in -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_each_point_has_an_atom_whose_weight_is_what_it_stands_for(kernel):
+    X = cloud(100)
+    f = KernelMean.from_samples(X, KERNELS[kernel], np.arange(100) % 3)
+    chosen = Shadow(2.5).select(f, 100)
+    assert set(np.flatnonzero(chosen.owners < 0)) == set(range(0, 100, 3))
+    present = chosen.owners >= 0
+    np.testing.assert_allclose(np.bincount(chosen.owners[present], f.weights[present]), chosen.weights, rtol=1e-12)
+    np.testing.assert_array_equal(chosen.owners[chosen.indices], np.arange(len(chosen.indices)))
+    if kernel == "gaussian":
+        assert np.linalg.norm(X[present] - chosen.atoms[chosen.owners[present]], axis=1).max() < 0.5 / 2.5
+    assert Shadow(2.5).select(f, 3).owners is None  # of a part of the atoms, the weights are no masses

@@ -247,6 +247,14 @@ def between(value: Any, name: str, low: float, high: float) -> float:
     return number
 
 
+def at_least(value: Any, name: str, low: float) -> float:
+    """A finite number from low on."""
+    number = finite(value, name)
+    if number < low:
+        raise ValueError(f"{name} must be at least {low:g}, got {value!r}")
+    return number
+
+
 def labelled(y: Any, sample_weight: Any, count: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64], NDArray[np.float64]]:
     """(count,) labels, the classes (k,) in order, the number of each label's class, and (count,) weights, the largest 1."""
     if y is None:

@@ -46,6 +46,8 @@ class Selection:
         After each atom, the largest distance of any point to the atoms so far, in the kernel's coordinates.
     weights : (m,) array or None
         The weights that the selector itself would give them: counts, equal shares, a line search. Not the best ones.
+    owners : (n,) array or None
+        Which atom stands for each of the mean's (-1 where that has no weight), where the selector's own weights are such masses.
     """
 
     atoms: Array
@@ -53,6 +55,7 @@ class Selection:
     radii: Array | None = None
     weights: Array | None = None
     cover: Cover | None = field(default=None, repr=False, compare=False)
+    owners: Indices | None = field(default=None, repr=False, compare=False)
 
 
 class Traversal(ABC):
@@ -92,6 +95,10 @@ class Traversal(ABC):
 
     def weights(self) -> Array | None:
         """The selector's own weights for the atoms so far, where it has any."""
+        return None
+
+    def owners(self) -> Indices | None:
+        """Which of the atoms so far each point was given to, where the selector's own weights are the masses of these points."""
         return None
 
     def remark(self) -> str:
@@ -135,7 +142,7 @@ class Selector(ABC):
         traversal.extend(size, progress)
         rows = traversal.indices
         atoms = traversal.points if rows is None else np.asarray(mean.atoms[rows], np.float64)
-        return Selection(atoms, rows, traversal.radii(), traversal.weights(), traversal.cover)
+        return Selection(atoms, rows, traversal.radii(), traversal.weights(), traversal.cover, traversal.owners())
 
 
 def support(mean: KernelMean) -> tuple[Floats, Indices | None]:

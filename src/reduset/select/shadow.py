@@ -60,6 +60,7 @@ class _Shadows(Traversal):
         self._mean, self._ell = mean, ell
         self._rows: Indices | None = None
         self._masses: Array = np.empty(0)
+        self._owners: Indices = np.empty(0, np.int64)
         self._count = 0
 
     def extend(self, size: int, report: Report | None = None) -> None:
@@ -86,6 +87,10 @@ class _Shadows(Traversal):
         masses = np.bincount(owner, weights, len(centres)).astype(np.float64)
         heaviest = np.argsort(-np.bincount(owner, np.abs(weights), len(centres)), kind="stable")
         chosen = centres[heaviest]
+        places = np.empty(len(centres), np.int64)
+        places[heaviest] = np.arange(len(centres))
+        self._owners = np.full(mean.size, -1)
+        self._owners[slice(None) if rows is None else rows] = places[owner]
         return chosen if rows is None else rows[chosen], masses[heaviest]
 
     @property
@@ -96,6 +101,9 @@ class _Shadows(Traversal):
         shown = self._masses[: self._count]
         missing = float(np.abs(self._masses).sum()) / max(float(np.abs(shown).sum()), np.finfo(np.float64).tiny)
         return shown * missing if self._count < len(self._masses) else shown
+
+    def owners(self) -> Indices | None:
+        return self._owners if 0 < self._count == len(self._masses) else None
 
 
 def _cast_by_products(points: Floats, kernel: Kernel, least: float, report: Report | None) -> tuple[Indices, NDArray[np.int32]]:

@@ -1,0 +1,115 @@
+"""Kernel PCA of weighted atoms (Kingravi, Vela & Gray 2013, (13) and Algorithm 1).
+
+With masses w (W = diag w), the Gram matrix K of the atoms and K̃ = (I − 1pᵀ) K (I − p1ᵀ), p = w/Σw, centred on the weighted mean (K
+itself for the paper's form), W^½ K̃ W^½ v = λv. An eigenvector has the value e = W^(−½) v at the atoms (not W^(−¼), as Algorithm 1
+prints with W = diag √w), with Σ w e² = 1, and a point has the coordinate Σⱼ wⱼ eⱼ λ^(−½) k̃(cⱼ, x). With masses that count equal
+rows that is kernel PCA of all rows, eigenvalues included. O(m³), or O(m²) a component by iteration.
+
+The pre-image of coordinates t is kernel ridge regression from coordinates to atoms, Σ w ‖c − f(t)‖² + α‖f‖², as in scikit-learn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+
+from reduset._engine.profile import Floats
+from reduset.kernels import Kernel
+from reduset.radial import RadialKernel
+from reduset.spectral.eigen import fix_signs, leading_pairs, padded
+from reduset.spectral.extension import extend
+from reduset.spectral.reduction import Reduced
+
+Array = NDArray[np.float64]
+
+ROUNDING = 2e-12  # of the largest eigenvalue: below, there is only rounding (as in scikit-learn)
+INDEFINITE = 1e-5
+
+
+@dataclass(frozen=True)
+class Components:
+    """Principal components as functions on the points.
+
+    Attributes
+    ----------
+    eigenvalues : (k,) descending, 0 where there is nothing but rounding
+    eigenvectors : (m, k) values at the atoms, Σ w e² = 1
+    coefficients : (m, k); a point has the coordinates k(x, atoms) @ coefficients − offsets
+    offsets : (k,)
+    next_eigenvalue : the largest one left out
+    mean_norm : ‖μ‖ of the atoms' kernel mean, of shares that sum to 1
+    """
+
+    eigenvalues: Array
+    eigenvectors: Array
+    coefficients: Array
+    offsets: Array
+    next_eigenvalue: float
+    mean_norm: float
+
+    def at(self, reduced: Reduced, queries: Floats) -> Array:
+        """(q, k) coordinates."""
+        return extend(reduced.kernel, reduced.atoms, self.coefficients, queries) - self.offsets
+
+    def first(self, count: int) -> Components:
+        """Without the last ones, whose eigenvalues are 0."""
+        return replace(
+            self,
+            eigenvalues=self.eigenvalues[:count],
+            eigenvectors=self.eigenvectors[:, :count],
+            coefficients=self.coefficients[:, :count],
+            offsets=self.offsets[:count],
+            next_eigenvalue=0.0,
+        )
+
+
+def principal_components(reduced: Reduced, count: int, centre: bool = True, solver: str = "auto") -> Components:
+    """The ``count`` leading components of weighted atoms; with eigenvalue 0 those that so few atoms do not have."""
+    matrix = reduced.gram()
+    shares, roots = reduced.shares, np.sqrt(reduced.masses)
+    means = matrix @ shares
+    grand = float(shares @ means)
+    if centre:
+        matrix -= means[:, None]
+        matrix -= means[None, :] - grand
+    matrix *= roots[:, None]
+    matrix *= roots[None, :]
+    values, vectors = padded(*leading_pairs(matrix, count + 1, solver), count + 1)
+    scale = reduced.peak * reduced.mass
+    if values.min() < -INDEFINITE * scale:
+        raise ValueError(
+            f"the kernel must be positive definite, its matrix has the eigenvalue {values.min():.3g}; "
+            "use Gaussian, Laplacian or Student"
+        )
+    # centring takes the difference of matrices of that scale: of data without spread it leaves their rounding
+    values = np.where(values > max(ROUNDING * values[0], 4 * np.finfo(np.float64).eps * scale), values, 0.0)
+    vectors = fix_signs(vectors / roots[:, None])
+    kept, following, vectors = values[:count], float(values[count]), vectors[:, :count]
+    inverse = np.zeros_like(kept)
+    inverse[kept > 0] = kept[kept > 0] ** -0.5
+    coefficients = reduced.masses[:, None] * vectors * inverse
+    if centre:  # they sum to 0 but for rounding, which a far point would show
+        coefficients -= np.outer(shares, coefficients.sum(axis=0))
+    offsets = means @ coefficients if centre else np.zeros(len(kept))
+    return Components(kept, vectors, coefficients, offsets, following, float(np.sqrt(max(grand, 0.0))))
+
+
+def latent_kernel(kernel: Kernel) -> Kernel:
+    """The kernel between coordinates, where the covariance of the points' columns has no meaning."""
+    if isinstance(kernel, RadialKernel):
+        return replace(kernel, covariance=None, normalized=False, space="rkhs")
+    return kernel
+
+
+def ridge_coefficients(kernel: Kernel, coordinates: Array, reduced: Reduced, alpha: float) -> Array:
+    """(m, d) coefficients of the map from coordinates back to points: (K + α W⁻¹)⁻¹ C."""
+    roots = np.sqrt(reduced.masses)
+    matrix = kernel.product_gram(coordinates, coordinates)
+    matrix *= roots[:, None]
+    matrix *= roots[None, :]
+    matrix[np.diag_indices_from(matrix)] += alpha
+    factor = cho_factor(matrix, overwrite_a=True, check_finite=False)
+    return np.asarray(roots[:, None] * cho_solve(factor, roots[:, None] * reduced.atoms, check_finite=False))

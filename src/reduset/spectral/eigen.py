@@ -1,0 +1,57 @@
+"""The leading eigenpairs of a symmetric matrix: dense for few atoms or many pairs, iterative (Lanczos, ARPACK) for many atoms.
+
+Dense O(m³), iterative O(m²) a pair. Signs are fixed by whoever knows what the entries of a vector stand for: `fix_signs`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+from scipy.sparse.linalg import ArpackError, eigsh
+
+from reduset import _validate
+
+Array = NDArray[np.float64]
+
+SOLVERS = ("auto", "dense", "arpack")
+FEW_ATOMS, DENSE_MOST = 500, 5000
+FEW_PAIRS = 20  # of m/this many pairs, an iteration costs less than the reduction to a tridiagonal matrix
+
+
+def leading_pairs(matrix: Array, count: int, solver: str = "auto") -> tuple[Array, Array]:
+    """The ``count`` largest eigenvalues, descending, and their unit eigenvectors, (m, count). The matrix is overwritten."""
+    _validate.one_of(solver, "eigen_solver", SOLVERS)
+    m = len(matrix)
+    count = min(count, m)
+    iterates = solver == "arpack" or (solver == "auto" and m > FEW_ATOMS and (m > DENSE_MOST or count <= m // FEW_PAIRS))
+    if iterates and count < m - 1:
+        start = np.random.default_rng(0).uniform(-1.0, 1.0, m)  # the same each time, so that the result is
+        try:
+            values, vectors = eigsh(matrix, count, which="LA", v0=start, ncv=min(m, max(2 * count + 1, count + 20)))
+        except ArpackError:  # no convergence: the dense way always ends
+            values, vectors = _dense(matrix, count)
+    else:
+        values, vectors = _dense(matrix, count)
+    order = np.argsort(-values, kind="stable")
+    return values[order], vectors[:, order]
+
+
+def padded(values: Array, vectors: Array, count: int) -> tuple[Array, Array]:
+    """``count`` pairs, those that there are none of with zeros."""
+    missing = max(count - len(values), 0)
+    return np.pad(values, (0, missing)), np.pad(vectors, ((0, 0), (0, missing)))
+
+
+def _dense(matrix: Array, count: int) -> tuple[Array, Array]:
+    m = len(matrix)
+    # its transpose is the same matrix in the order of columns that LAPACK asks for: no copy
+    values, vectors = eigh(matrix.T, subset_by_index=(m - count, m - 1), overwrite_a=True, check_finite=False)
+    return values, vectors
+
+
+def fix_signs(vectors: Array) -> Array:
+    """Each column with its entry of largest size positive."""
+    largest = np.argmax(np.abs(vectors), axis=0)
+    signs = np.sign(vectors[largest, np.arange(vectors.shape[1])])
+    return np.asarray(vectors * np.where(signs == 0, 1.0, signs))

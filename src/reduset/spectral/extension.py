@@ -1,0 +1,36 @@
+"""From atoms to any point: Σⱼ k(x, cⱼ) Aⱼₖ for many x and all k at once. O(m) a point; blocks of the matrix are thrown away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reduset._engine.profile import Floats
+from reduset._engine.threads import blocks, single_threaded_blas
+from reduset.kernels import Kernel
+from reduset.radial import exponential
+
+Array = NDArray[np.float64]
+
+PAIRS_BLOCK = 1 << 22
+
+
+def kernel_blocks(kernel: Kernel, atoms: Array, queries: Floats) -> Iterator[tuple[int, int, Array]]:
+    """(start, stop, k of the atoms with these queries, (m, stop − start)) for blocks of queries."""
+    peak = exponential(kernel.log_energy(atoms.shape[1]))
+    for a, b in blocks(len(queries), max(1, PAIRS_BLOCK // len(atoms))):
+        values = kernel.product_gram(atoms, queries[a:b])
+        if peak != 1.0:
+            values *= peak
+        yield a, b, values
+
+
+def extend(kernel: Kernel, atoms: Array, coefficients: Array, queries: Floats) -> Array:
+    """(q, p) values at the queries of the functions Σⱼ Aⱼₖ k(·, cⱼ), A the (m, p) coefficients."""
+    out = np.empty((len(queries), coefficients.shape[1]))
+    with single_threaded_blas():  # the same result whatever the number of threads
+        for a, b, values in kernel_blocks(kernel, atoms, queries):
+            out[a:b] = values.T @ coefficients
+    return out

@@ -1,0 +1,164 @@
+"""Kernel PCA on few weighted atoms: in place of `sklearn.decomposition.KernelPCA`, in training and in prediction.
+
+Fitting costs the selection and O(m²) a component (O(m³) for all of them) instead of O(n³), and no n×n matrix; a row O(m).
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import NotFittedError
+
+from reduset import _validate
+from reduset.spectral.bounds import bounds_of
+from reduset.spectral.components import Components, latent_kernel, principal_components, ridge_coefficients
+from reduset.spectral.extension import extend
+from reduset.spectral.shell import Array, OnAtoms
+
+
+class ReducedKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtoms):
+    """Kernel PCA, reduced: in place of `sklearn.decomposition.KernelPCA`.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        None keeps all with an eigenvalue above 0.
+    kernel : kernel object, function k(X, Y), or "rbf", "laplacian", "cosine" (scikit-learn's), "gaussian", "student"
+        None is a Gaussian of the median bandwidth, or the kernel of a Compression.
+    gamma : float, optional
+        Of "rbf" and "laplacian"; 1/d if not given, as in scikit-learn.
+    reduce : "shadow", None, the name of a selector, a selector, or a Compression
+        Which atoms stand for the data; None keeps every row, and the result is scikit-learn's.
+    ell : float
+        Of "shadow": atoms cover all within bandwidth/ell of them. More keeps more atoms; 3 to 5 is advised.
+    size : int, optional
+        The number of atoms of a selector; of "shadow" the most.
+    weights : "auto" or "nearest"
+        The selector's own weights where it has any, or the mass of the points nearest to each atom.
+    centre : bool
+        Whether bumps are centred on their weighted mean; False is the form of the paper.
+    fit_inverse_transform : bool
+        Whether to learn the way back, by ridge regression from coordinates to atoms.
+    alpha : float
+        Ridge of the way back.
+    eigen_solver : "auto", "dense" or "arpack"
+        "auto" iterates beyond 5,000 atoms, and beyond 500 where few components are wanted.
+    random_state : int, RandomState, Generator or None
+        For selectors that draw.
+
+    Attributes
+    ----------
+    eigenvalues_ : (k,)
+        Of the n×n matrix that the atoms stand for, as scikit-learn's.
+    eigenvectors_ : (m, k)
+        Values at the atoms, with Σ weights_ · eigenvectors_² = 1.
+    atoms_, weights_, indices_ : (m, d), (m,), (m,) or None
+        The atoms, how many rows each stands for, and which rows they are.
+    kernel_ : Kernel
+        With its bandwidth.
+    bounds_ : SpectralBounds or None
+        What is certain of the error; None where the weights are not those of points moved to atoms.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset import Gaussian
+    >>> from reduset.spectral import ReducedKernelPCA
+    >>> X = np.random.default_rng(0).normal(size=(5000, 2))
+    >>> pca = ReducedKernelPCA(n_components=3, kernel=Gaussian(1.0)).fit(X)
+    >>> len(pca.atoms_) < 400, pca.transform(X[:10]).shape
+    (True, (10, 3))
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        kernel: Any = None,
+        gamma: float | None = None,
+        reduce: Any = "shadow",
+        ell: float = 4.0,
+        size: int | None = None,
+        weights: str = "auto",
+        centre: bool = True,
+        fit_inverse_transform: bool = False,
+        alpha: float = 1.0,
+        eigen_solver: str = "auto",
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.gamma = gamma
+        self.reduce = reduce
+        self.ell = ell
+        self.size = size
+        self.weights = weights
+        self.centre = centre
+        self.fit_inverse_transform = fit_inverse_transform
+        self.alpha = alpha
+        self.eigen_solver = eigen_solver
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ReducedKernelPCA:
+        """Choose the atoms and solve their eigenproblem.
+
+        Parameters
+        ----------
+        X : (n, d)
+        y : ignored
+        sample_weight : (n,) array, optional
+            Non-negative; a weight of 3 is a row three times.
+        """
+        X = self._rows(X, reset=True)
+        centre = _validate.flag(self.centre, "centre")
+        back = _validate.flag(self.fit_inverse_transform, "fit_inverse_transform")
+        alpha = _validate.positive(self.alpha, "alpha") if back else None
+        found = self._reduce(X, sample_weight)
+        count = self._count(found, "n_components", self.n_components)
+        parts = principal_components(found, count, centre, self.eigen_solver)
+        self._components: Components = self._without_zeros(parts)
+        self.eigenvalues_, self.eigenvectors_ = self._components.eigenvalues, self._components.eigenvectors
+        self.bounds_ = bounds_of(found, self._components, centre)
+        self._back: tuple[Array, Array] | None = None
+        if alpha is not None:
+            coordinates = self._components.at(found, found.atoms)
+            self._back = coordinates, ridge_coefficients(latent_kernel(found.kernel), coordinates, found, alpha)
+        return self
+
+    def _without_zeros(self, parts: Components) -> Components:
+        """All components above 0 where the user leaves their number open; otherwise so many, and a word where some are 0."""
+        above = int(np.count_nonzero(parts.eigenvalues))
+        if self.n_components is None:
+            return parts.first(max(above, 1))
+        if above < len(parts.eigenvalues):
+            warnings.warn(
+                f"only {above} of the {len(parts.eigenvalues)} components have an eigenvalue above 0 (to rounding, of "
+                f"{len(parts.eigenvectors)} atoms): the coordinates of the others are 0. Lower n_components, or keep more atoms",
+                UserWarning,
+                stacklevel=3,
+            )
+        return parts
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.eigenvalues_)
+
+    def transform(self, X: Any) -> Array:
+        """(q, k) coordinates of the rows of X. Far from all atoms the bumps vanish: those of every such row are the same."""
+        X = self._rows(X)
+        return self._components.at(self._reduced, X)
+
+    def inverse_transform(self, X: Any) -> Array:
+        """(q, d) points that have about these (q, k) coordinates."""
+        if not hasattr(self, "_back"):
+            raise NotFittedError("This ReducedKernelPCA is not fitted yet; call fit first")
+        if self._back is None:
+            raise NotFittedError("the way back was not fitted; use fit_inverse_transform=True and fit again")
+        coordinates, coefficients = self._back
+        queries = np.asarray(_validate.points(X, "X"), np.float64)
+        if queries.shape[1] != coordinates.shape[1]:
+            raise ValueError(f"X must have {coordinates.shape[1]} columns, one a component; got shape {queries.shape}")
+        return extend(latent_kernel(self.kernel_), coordinates, coefficients, queries)

@@ -1,0 +1,195 @@
+"""Manifold learning on few weighted atoms: diffusion maps (Coifman & Lafon 2006) and Laplacian eigenmaps (Belkin & Niyogi 2003).
+
+Fitting costs the selection and O(m²) a component (O(m³) for all), a row to transform O(m); `graph` has the mathematics.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+
+from reduset import _validate
+from reduset.spectral.graph import DisconnectedWarning, Walk, walk
+from reduset.spectral.shell import Array, OnAtoms
+
+
+class _OnWalk(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtoms):
+    """A map whose coordinates are eigenfunctions of a random walk on atoms."""
+
+    n_components: int
+    eigen_solver: str
+    eigenvalues_: Array
+
+    def _walk(self, X: Any, sample_weight: Any, alpha: float) -> Walk:
+        found = self._reduce(X, sample_weight)
+        count = self._count(found, "n_components", self.n_components, spare=1)
+        self._steps = walk(found, count, alpha, self.eigen_solver)
+        self.eigenvectors_, self.stationary_ = self._steps.functions, self._steps.stationary
+        self.parts_ = self._steps.parts
+        masses = np.bincount(self.parts_, found.masses)
+        if len(masses) > 1:
+            told = ", ".join(f"{mass:.6g}" for mass in np.sort(masses)[::-1][:10]) + (", …" if len(masses) > 10 else "")
+            warnings.warn(
+                f"the graph falls into {len(masses)} parts that the kernel does not connect, of {told} rows: the first "
+                f"{len(masses) - 1} coordinates only tell these apart. Widen the bandwidth, or fit each part alone (parts_ has "
+                "the part of every atom)",
+                DisconnectedWarning,
+                stacklevel=3,
+            )
+        none = int(np.count_nonzero(self._steps.eigenvalues == 0))
+        if none:
+            warnings.warn(
+                f"only {count - none} of the {count} components have an eigenvalue above 0 (to rounding, of "
+                f"{len(self.atoms_)} atoms): the coordinates of the others are 0. Lower n_components, or keep more atoms",
+                UserWarning,
+                stacklevel=3,
+            )
+        return self._steps
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.eigenvalues_)
+
+
+class ReducedDiffusionMap(_OnWalk):
+    """A diffusion map of weighted atoms, with coordinates for any point.
+
+    Parameters
+    ----------
+    n_components : int
+    alpha : float
+        How much of the density is taken out of the walk: 1 leaves the shape of the data alone, 0 all of the density (a Laplacian
+        eigenmap), ½ the Fokker–Planck operator.
+    time : float
+        Steps of the walk, at least 0; coordinates are λ^time ψ, and their distances those of the walk's chances after so many.
+    kernel, gamma, reduce, ell, size, weights, eigen_solver, random_state : as of `ReducedKernelPCA`
+
+    Attributes
+    ----------
+    eigenvalues_ : (k,)
+        λ, descending, without the first, which is 1.
+    eigenvectors_ : (m, k)
+        ψ at the atoms, with Σ stationary_ · ψ² = 1.
+    stationary_ : (m,)
+        The shares of time that the walk spends at each atom.
+    parts_ : (m,)
+        The part of the graph that each atom belongs to; a `DisconnectedWarning` tells where there are several.
+    atoms_, weights_, indices_, kernel_ : as of `ReducedKernelPCA`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset import Gaussian
+    >>> from reduset.spectral import ReducedDiffusionMap
+    >>> t = np.random.default_rng(0).uniform(0, 3, size=2000)
+    >>> X = np.column_stack([np.cos(t), np.sin(t)])
+    >>> first = ReducedDiffusionMap(n_components=1, kernel=Gaussian(0.3)).fit_transform(X)[:, 0]
+    >>> bool(abs(np.corrcoef(first, np.cos(np.pi * t / 3))[0, 1]) > 0.99)
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        alpha: float = 1.0,
+        time: float = 1.0,
+        kernel: Any = None,
+        gamma: float | None = None,
+        reduce: Any = "shadow",
+        ell: float = 4.0,
+        size: int | None = None,
+        weights: str = "auto",
+        eigen_solver: str = "auto",
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.alpha = alpha
+        self.time = time
+        self.kernel = kernel
+        self.gamma = gamma
+        self.reduce = reduce
+        self.ell = ell
+        self.size = size
+        self.weights = weights
+        self.eigen_solver = eigen_solver
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ReducedDiffusionMap:
+        """Choose the atoms and solve for the walk among them; a sample weight of 3 is a row three times."""
+        X = self._rows(X, reset=True)
+        self._time = _validate.at_least(self.time, "time", 0.0)
+        self.eigenvalues_ = self._walk(X, sample_weight, _validate.finite(self.alpha, "alpha")).eigenvalues
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """(q, k) coordinates λ^time ψ. So far from all atoms that the kernel vanishes, a row is where its nearest atom leads."""
+        X = self._rows(X)
+        return self._steps.at(self._reduced, X) * self.eigenvalues_**self._time
+
+
+class ReducedLaplacianEigenmap(_OnWalk):
+    """A Laplacian eigenmap of weighted atoms, with coordinates for any point.
+
+    The coordinates solve L f = μ D f, D the degrees of the graph and L = D − K, with f of mean square 1 under the degrees. Every
+    point is tied to itself, as the rows that an atom stands for are tied to each other.
+
+    Parameters
+    ----------
+    n_components : int
+    kernel, gamma, reduce, ell, size, weights, eigen_solver, random_state : as of `ReducedKernelPCA`
+
+    Attributes
+    ----------
+    eigenvalues_ : (k,)
+        μ, ascending, without the first, which is 0.
+    eigenvectors_, stationary_, parts_ : as of `ReducedDiffusionMap`
+    atoms_, weights_, indices_, kernel_ : as of `ReducedKernelPCA`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset import Gaussian
+    >>> from reduset.spectral import ReducedLaplacianEigenmap
+    >>> X = np.random.default_rng(0).uniform(0, [4, 1], size=(2000, 2))
+    >>> first = ReducedLaplacianEigenmap(1, kernel=Gaussian(0.3)).fit_transform(X)[:, 0]
+    >>> bool(abs(np.corrcoef(first, np.cos(np.pi * X[:, 0] / 4))[0, 1]) > 0.99)
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        kernel: Any = None,
+        gamma: float | None = None,
+        reduce: Any = "shadow",
+        ell: float = 4.0,
+        size: int | None = None,
+        weights: str = "auto",
+        eigen_solver: str = "auto",
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.gamma = gamma
+        self.reduce = reduce
+        self.ell = ell
+        self.size = size
+        self.weights = weights
+        self.eigen_solver = eigen_solver
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ReducedLaplacianEigenmap:
+        """Choose the atoms and solve for the eigenmap; a sample weight of 3 is a row three times."""
+        X = self._rows(X, reset=True)
+        self.eigenvalues_ = 1.0 - self._walk(X, sample_weight, 0.0).eigenvalues
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """(q, k) coordinates. So far from all atoms that the kernel vanishes, a row is where its nearest atom leads."""
+        X = self._rows(X)
+        return self._steps.at(self._reduced, X)

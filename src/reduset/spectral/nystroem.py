@@ -1,0 +1,177 @@
+"""Nyström features, rivals of kernel PCA on atoms: K ≈ F Fᵀ from the kernel's values with m atoms alone.
+
+`Nystroem` has F = K_nm K_mm^(−½) (Williams & Seeger 2001): m features, the atoms of any selector, scikit-learn's result for the
+same rows. `WeightedNystroem` (Zhang & Kwok 2009) knows how many rows each atom stands for: with W^½ K_mm W^½ v = λv, F = K_nm W^½ v
+λ^(−½), and few features are the leading eigenfunctions under the density of the data. With all m of them the weights cancel and
+both approximate K alike. O(m³) and O(n·m) for the features.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+
+from reduset import _validate
+from reduset.compression import Compression
+from reduset.select import Shadow
+from reduset.spectral.components import principal_components
+from reduset.spectral.extension import extend
+from reduset.spectral.shell import Array, OnAtoms
+
+LEAST = 1e-12  # eigenvalues below count as this, as in scikit-learn
+
+
+class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtoms):
+    """Nyström features with the atoms of any selector: in place of `sklearn.kernel_approximation.Nystroem`.
+
+    Parameters
+    ----------
+    kernel : as of `ReducedKernelPCA`; "rbf" by default, as in scikit-learn
+    gamma : float, optional
+        Of "rbf" and "laplacian"; 1/d if not given.
+    n_components : int
+        The number of atoms, and of features; of "shadow" the most.
+    reduce : "random", the name of a selector, a selector, None (every row), or a Compression
+    ell : float
+        Of "shadow".
+    random_state : int, RandomState, Generator or None
+
+    Attributes
+    ----------
+    components_ : (m, d)
+        The atoms.
+    component_indices_ : (m,) rows, or None where atoms are new points
+    normalization_ : (m, m)
+        K_mm^(−½).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset.spectral import Nystroem
+    >>> X = np.random.default_rng(0).normal(size=(1000, 3))
+    >>> Nystroem(n_components=50, reduce="kmeans", random_state=0).fit_transform(X).shape
+    (1000, 50)
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        *,
+        gamma: float | None = None,
+        n_components: int = 100,
+        reduce: Any = "random",
+        ell: float = 4.0,
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.n_components = n_components
+        self.reduce = reduce
+        self.ell = ell
+        self.random_state = random_state
+
+    weights = "auto"
+
+    @property
+    def size(self) -> int | None:  # type: ignore[override]
+        """What the selector is asked for."""
+        return None if self.reduce is None or isinstance(self.reduce, Compression) else self._asked
+
+    def fit(self, X: Any, y: Any = None) -> Nystroem:
+        """Choose the atoms and factor their kernel matrix."""
+        X = self._rows(X, reset=True)
+        self._asked = _validate.whole(self.n_components, "n_components", 1)
+        found = self._reduce(X, None)
+        ends = self.reduce == "shadow" if isinstance(self.reduce, str) else isinstance(self.reduce, Shadow)
+        if self._asked > len(X) and not ends and self.size is not None:
+            warnings.warn(
+                f"n_components={self._asked} is more than the {len(X)} rows: every row becomes an atom; lower n_components",
+                UserWarning,
+                stacklevel=2,
+            )
+        self.components_, self.component_indices_ = found.atoms, found.indices
+        values, vectors = eigh(found.gram(), overwrite_a=True, check_finite=False)
+        self.normalization_ = (vectors / np.sqrt(np.maximum(values, LEAST))) @ vectors.T
+        return self
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def transform(self, X: Any) -> Array:
+        """(q, m) features; 0 far from all atoms."""
+        X = self._rows(X)
+        return extend(self.kernel_, self.components_, self.normalization_, X)
+
+
+class WeightedNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtoms):
+    """Density-weighted Nyström features: the leading eigenfunctions of the kernel under the density of the data.
+
+    Parameters
+    ----------
+    n_components : int
+        The number of features.
+    kernel, gamma, reduce, ell, size, weights, eigen_solver, random_state : as of `ReducedKernelPCA`
+        By default ``size`` centres of k-means with the sizes of their clusters, as in the paper of Zhang & Kwok.
+
+    Attributes
+    ----------
+    eigenvalues_ : (k,)
+        Of the n×n matrix that the atoms stand for.
+    eigenvectors_ : (m, k)
+        Values at the atoms, with Σ weights_ · eigenvectors_² = 1.
+    atoms_, weights_, indices_, kernel_ : as of `ReducedKernelPCA`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset.spectral import WeightedNystroem
+    >>> X = np.random.default_rng(0).normal(size=(1000, 3))
+    >>> WeightedNystroem(n_components=10, size=50, random_state=0).fit_transform(X).shape
+    (1000, 10)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        kernel: Any = "rbf",
+        gamma: float | None = None,
+        reduce: Any = "kmeans",
+        ell: float = 4.0,
+        size: int | None = 100,
+        weights: str = "auto",
+        eigen_solver: str = "auto",
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.gamma = gamma
+        self.reduce = reduce
+        self.ell = ell
+        self.size = size
+        self.weights = weights
+        self.eigen_solver = eigen_solver
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> WeightedNystroem:
+        """Choose the atoms and solve their weighted eigenproblem."""
+        X = self._rows(X, reset=True)
+        found = self._reduce(X, None)
+        count = self._count(found, "n_components", self.n_components)
+        self._components = principal_components(found, count, False, self.eigen_solver)
+        self.eigenvalues_, self.eigenvectors_ = self._components.eigenvalues, self._components.eigenvectors
+        return self
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.eigenvalues_)
+
+    def transform(self, X: Any) -> Array:
+        """(q, k) features; 0 far from all atoms."""
+        X = self._rows(X)
+        return self._components.at(self._reduced, X)

@@ -1,0 +1,210 @@
+"""From data to weighted atoms: what every spectral method here starts with.
+
+The eigenproblem of n points becomes one of m atoms, each with the mass of the points it stands for (Kingravi, Vela & Gray 2013,
+Sections 3 and 4). Masses count rows: they sum to n, or to the sum of the sample weights, and a weight of 3 is a row three times.
+Cost of the selection, and O(n·m) where masses are those of the nearest points.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reduset import _validate
+from reduset._engine.nearest import nearest
+from reduset._engine.profile import CITYBLOCK, SQUARED, Floats
+from reduset._engine.threads import blocks, row_blocks
+from reduset.compression import Compression
+from reduset.kernels import Kernel
+from reduset.mean import KernelMean
+from reduset.radial import RadialKernel, exponential
+from reduset.select import Selector, Shadow, as_selector
+from reduset.select.selection import support
+
+Array = NDArray[np.float64]
+
+WEIGHTS = ("auto", "nearest")
+PAIRS_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Quantisation:
+    """How far points are from the atoms that stand for them."""
+
+    shares: Array  # (n,) of the mass, summing to 1
+    products: Array  # (n,) g/g(0) of each point with its atom
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """Weighted atoms.
+
+    Attributes
+    ----------
+    atoms : (m, d)
+    masses : (m,) above 0, summing to the mass of the data
+    kernel : with its bandwidth known
+    indices : (m,) rows of the data, or None where atoms are new points
+    n_samples : how many rows there were
+    quantisation : None where the masses are not those of points moved to their atoms
+    """
+
+    atoms: Array
+    masses: Array
+    kernel: Kernel
+    indices: NDArray[np.int64] | None
+    n_samples: int
+    quantisation: Quantisation | None
+
+    @property
+    def size(self) -> int:
+        return len(self.atoms)
+
+    @property
+    def mass(self) -> float:
+        return float(self.masses.sum())
+
+    @property
+    def shares(self) -> Array:
+        """The masses as shares of the whole."""
+        return self.masses / self.mass
+
+    @property
+    def peak(self) -> float:
+        """κ = k(x, x)."""
+        return exponential(self.kernel.log_energy(self.atoms.shape[1]))
+
+    def gram(self) -> Array:
+        """k of all pairs of atoms, (m, m)."""
+        matrix = self.kernel.product_gram(self.atoms, self.atoms)
+        if self.peak != 1.0:
+            matrix *= self.peak
+        return matrix
+
+
+def reduced(
+    X: Floats,
+    kernel: Kernel | None,
+    reduce: Any,
+    *,
+    ell: float = 4.0,
+    size: int | None = None,
+    weights: str = "auto",
+    sample_weight: Any = None,
+    rng: np.random.Generator,
+) -> Reduced:
+    """The weighted atoms that stand for the rows of X.
+
+    Parameters
+    ----------
+    X : (n, d), checked
+    kernel : None takes that of a Compression
+    reduce : None (every row is an atom), the name of a selector, a selector, or a Compression
+    ell : of "shadow"
+    size : the number of atoms; of "shadow" the most
+    weights : "auto" takes the selector's own where it has any, "nearest" the mass of the points nearest to each atom
+    sample_weight : (n,), optional
+    """
+    _validate.one_of(weights, "weights", WEIGHTS)
+    rows = np.ones(len(X)) if sample_weight is None else _validate.weights(sample_weight, len(X))
+    if size is not None:
+        size = _validate.whole(size, "size", 1, None, "it is a number of atoms")
+        if reduce is None or isinstance(reduce, Compression):
+            raise ValueError(f"size={size} goes with a selector, which chooses so many atoms; got reduce={reduce!s}")
+    if isinstance(reduce, Compression):
+        return _of_compression(X, rows, kernel, reduce, weights)
+    full = KernelMean.from_samples(X, kernel, sample_weight)
+    if reduce is None:
+        points, kept = support(full)
+        kept = np.arange(len(X)) if kept is None else kept
+        masses = rows[kept]
+        exact = Quantisation(masses / masses.sum(), np.ones(len(kept)))
+        return Reduced(np.array(points, np.float64), masses, full.kernel, kept, len(X), exact)
+    selector = Shadow(ell) if isinstance(reduce, str) and reduce == "shadow" else _selector(reduce)
+    if size is None and not selector.ending:
+        raise ValueError(f"reduce={reduce!r} needs size, the number of atoms; only 'shadow' finds its own")
+    chosen = selector.select(full, len(X) if size is None else min(size, len(X)), rng)
+    if chosen.weights is None or weights == "nearest" or (selector.ending and size is not None):
+        return _by_nearest(full, rows, chosen.atoms, chosen.indices)
+    quantisation = None
+    if chosen.owners is not None:
+        quantisation = Quantisation(full.weights, _products_with(full, chosen.atoms, chosen.owners))
+    return _kept(full, chosen.atoms, chosen.weights * rows.sum(), chosen.indices, quantisation)
+
+
+def _selector(reduce: Any) -> Selector:
+    try:
+        return as_selector(reduce)
+    except ValueError as error:
+        text = str(error).replace("select must be one of", "reduce must be None, a Compression, one of")
+        raise ValueError(text) from error
+
+
+def _products_with(full: KernelMean, atoms: Array, owners: NDArray[np.int64]) -> Array:
+    """g/g(0) of each point with the atom that stands for it; 1 of points of no weight, which need none."""
+    kernel, d, out = full.kernel, full.dimension, np.ones(full.size)
+    if not isinstance(kernel, RadialKernel):
+        for j in range(len(atoms)):
+            its = np.flatnonzero(owners == j)
+            out[its] = np.clip(kernel.product_gram(full.atoms[its], atoms[j : j + 1])[:, 0], -1.0, 1.0)
+        return out
+    shape = kernel.product(d)
+    frame = kernel.frame(full.atoms, shape)
+    centres = frame.apply(atoms)
+    for a, b in row_blocks(full.atoms, d):
+        gaps = frame.apply(full.atoms[a:b]) - centres[owners[a:b]]
+        lengths = np.linalg.norm(gaps, axis=1, ord=2 if shape.profile.metric == SQUARED else 1)
+        out[a:b] = np.where(owners[a:b] < 0, 1.0, kernel.product_at(lengths, d))
+    return out
+
+
+def _of_compression(X: Floats, rows: Array, kernel: Kernel | None, small: Compression, weights: str) -> Reduced:
+    mean = small.mean
+    if mean.dimension != X.shape[1]:
+        raise ValueError(f"reduce must be a Compression of points of {X.shape[1]} columns like X, got {mean.dimension}")
+    if kernel is not None and kernel != mean.kernel:
+        raise ValueError(f"kernel={kernel!r} is not that of the Compression, {mean.kernel!r}; leave it out, or use small.reweigh")
+    if weights == "nearest":
+        full = KernelMean(X, rows / rows.sum(), mean.kernel)
+        return _by_nearest(full, rows, np.asarray(mean.atoms, np.float64), small.indices)
+    if mean.weights.min() < 0:
+        raise ValueError(
+            f"the weights of a Compression must not be negative here, got {mean.weights.min():.3g}; use weights='nearest', "
+            "or compress with weights='simplex'"
+        )
+    full = KernelMean(X, rows / rows.sum(), mean.kernel)
+    return _kept(full, np.asarray(mean.atoms, np.float64), mean.weights * rows.sum(), small.indices, None)
+
+
+def _by_nearest(full: KernelMean, rows: Array, atoms: Array, indices: NDArray[np.int64] | None) -> Reduced:
+    """Each atom with the mass of the points nearest to it."""
+    owner, products = nearest_atoms(full.kernel, full.atoms, atoms)
+    masses = np.bincount(owner, rows, len(atoms)).astype(np.float64)
+    return _kept(full, atoms, masses, indices, Quantisation(rows / rows.sum(), products))
+
+
+def _kept(full: KernelMean, atoms: Array, masses: Array, rows: Any, quantisation: Quantisation | None) -> Reduced:
+    """Without the atoms that have no mass, which are as good as absent."""
+    present = masses > 0
+    if not present.all():
+        atoms, masses, rows = atoms[present], masses[present], None if rows is None else rows[present]
+    return Reduced(np.array(atoms), np.array(masses), full.kernel, rows, full.size, quantisation)
+
+
+def nearest_atoms(kernel: Kernel, points: Floats, atoms: Array) -> tuple[NDArray[np.int32], Array]:
+    """The atom nearest to each point, and g/g(0) of the two."""
+    if isinstance(kernel, RadialKernel):
+        shape = kernel.product(points.shape[1])
+        metric = SQUARED if shape.profile.metric == SQUARED else CITYBLOCK
+        frame, scale = kernel.frame(points, shape).sized(points)
+        owner, distances = nearest(points, atoms, frame, metric)
+        return owner, kernel.product_at(scale * distances, points.shape[1])
+    owner, products = np.empty(len(points), np.int32), np.empty(len(points))
+    for a, b in blocks(len(points), max(1, PAIRS_BLOCK // len(atoms))):
+        near = kernel.product_gram(points[a:b], atoms)
+        owner[a:b] = near.argmax(axis=1)
+        products[a:b] = np.clip(near.max(axis=1), -1.0, 1.0)
+    return owner, products

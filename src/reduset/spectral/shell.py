@@ -1,0 +1,63 @@
+"""What the estimators share: checking the data and their parameters, and the weighted atoms that stand for the data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from reduset import _validate
+from reduset.compression import Compression
+from reduset.spectral.kernel_names import kernel_of
+from reduset.spectral.reduction import Reduced, reduced
+
+Array = NDArray[np.float64]
+
+
+class OnAtoms(BaseEstimator):
+    """An estimator whose eigenproblem is that of weighted atoms."""
+
+    kernel: Any
+    gamma: Any
+    reduce: Any
+    ell: float
+    size: int | None
+    weights: str
+    random_state: Any
+    _reduced: Reduced
+
+    def _rows(self, X: Any, *, reset: bool = False) -> Any:
+        """X, checked: by the columns of the data that were fitted unless ``reset``."""
+        if not reset:
+            check_is_fitted(self)
+        return validate_data(self, X, dtype=(np.float64, np.float32), reset=reset)
+
+    def _reduce(self, X: Any, sample_weight: Any) -> Reduced:
+        """The weighted atoms, also stored."""
+        own = isinstance(self.reduce, Compression) and self.kernel is None and self.gamma is None
+        kernel = None if own else kernel_of(self.kernel, self.gamma, X.shape[1])
+        rng = _validate.generator(self.random_state, "random_state")
+        found = reduced(
+            X,
+            kernel,
+            self.reduce,
+            ell=self.ell,
+            size=self.size,
+            weights=self.weights,
+            sample_weight=sample_weight,
+            rng=rng,
+        )
+        self._reduced = found
+        self.atoms_, self.weights_, self.indices_ = found.atoms, found.masses, found.indices
+        self.kernel_ = found.kernel
+        return found
+
+    def _count(self, found: Reduced, name: str, wanted: Any, spare: int = 0) -> int:
+        """A number of components that the rows could give; ``spare`` is how many of them are none of the user's."""
+        if wanted is None:
+            return max(found.size - spare, 1)
+        most = max(found.n_samples - spare, 1)
+        return _validate.whole(wanted, name, 1, most, f"X has n_samples={found.n_samples}")
