@@ -143,10 +143,11 @@ def embeddings() -> str:
 
 
 def large() -> tuple[np.ndarray, np.ndarray]:
-    """100,000 rows of 16 columns: pendigits drawn with noise."""
+    """100,000 rows of 16 columns: pendigits drawn with noise, the last 10,000 from rows that the others know nothing of."""
     X, y = load("pendigits")
     rng = np.random.default_rng(1)
-    rows = rng.integers(0, len(X), 100_000)
+    known = int(0.9 * len(X))
+    rows = np.concatenate([rng.integers(0, known, 90_000), rng.integers(known, len(X), 10_000)])
     return X[rows] + 3.0 * rng.normal(size=(100_000, 16)), y[rows]
 
 
