@@ -11,9 +11,9 @@ import json
 import os
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.lib import format as npy
@@ -36,13 +36,18 @@ def _digest(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> st
 
 def write(path: Path_, header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write header and arrays; the target appears whole or not at all."""
-    target = Path(path)
     complete = header | {"digest": _digest(header, arrays)}
     text = np.frombuffer(json.dumps(complete, sort_keys=True).encode(), np.uint8)
+    write_whole(path, lambda stream: np.savez(stream, allow_pickle=False, **{HEADER: text, **arrays}))
+
+
+def write_whole(path: Path_, fill: Callable[[BinaryIO], Any]) -> None:
+    """Write a file by ``fill``, beside the target and then in its place: it appears whole or not at all."""
+    target = Path(path)
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as stream:
-            np.savez(stream, allow_pickle=False, **{HEADER: text, **arrays})
+            fill(stream)
             stream.flush()
             os.fsync(stream.fileno())
         mask = os.umask(0)

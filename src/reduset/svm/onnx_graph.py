@@ -8,13 +8,11 @@ skl2onnx: "label" and "scores" of a classifier or outlier detector, "variable" o
 
 from __future__ import annotations
 
-import os
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from reduset import archive
 from reduset.svm.expansion import Expansion
 from reduset.svm.votes import Votes
 
@@ -71,20 +69,9 @@ def graph(expansion: Expansion, kind: str, votes: Votes | None, dtype: Any) -> A
     return model
 
 
-def write(model: Any, path: str | os.PathLike[str]) -> None:
+def write(model: Any, path: archive.Path_) -> None:
     """Write a model; the file appears whole or not at all."""
-    target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(model.SerializeToString())
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)  # mkstemp is private; a saved file follows the user's own mask
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    archive.write_whole(path, lambda stream: stream.write(model.SerializeToString()))
 
 
 def _values(made: _Graph, expansion: Expansion) -> str:
