@@ -154,7 +154,8 @@ def splits(each: Set) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarr
     """Training rows and labels, test rows and labels, as many times as there are splits or starts."""
     data = load(each.file)
     if "X_train" in data:
-        return [tuple(data[key].astype(np.float64) for key in ("X_train", "y_train", "X_test", "y_test"))] * SPLITS  # type: ignore
+        X, y, Q, answers = (data[key].astype(np.float64) for key in ("X_train", "y_train", "X_test", "y_test"))
+        return [(X, y, Q, answers)] * SPLITS
     X, y = data["X"].astype(np.float64), data["y"]
     if each.file == "splice":
         return [(X[:1000], y[:1000], X[1000:], y[1000:])] * SPLITS
