@@ -62,6 +62,7 @@ ORDER = [
     "cohort",
     "svm",
     "spectral",
+    "features",
 ]
 
 DRAWING = ["cohort.picture"]  # where plots are drawn, with a library that is imported when the first one is

@@ -17,7 +17,6 @@ from reduset import _validate
 from reduset.spectral.graph import walk
 from reduset.spectral.shell import Array, OnAtoms
 
-
 DEFAULT = 8  # clusters, as in scikit-learn
 
 

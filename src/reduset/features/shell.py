@@ -1,0 +1,74 @@
+"""What the estimators on bags share: checking bags, the cube, and the width of a Gaussian kernel between what bags became."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.distance import pdist
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from reduset import _validate
+from reduset._engine.profile import Floats
+from reduset.features.waves import directions
+
+Array = NDArray[np.float64]
+
+SOME_BAGS = 500  # whose distances say what is near
+
+
+class OnBags(TransformerMixin, BaseEstimator):
+    """An estimator whose samples are bags.
+
+    A list of (n, d) arrays or frames, a mapping of names to them, an (N, n, d) array, an Arrow column of lists of points, or one
+    long table, where ``group`` names the column that says which bag a row belongs to.
+    """
+
+    group: Any = None
+    feature_names_in_: NDArray[Any]
+
+    def _checked(self, bags: Any, *, reset: bool = False) -> tuple[list[Any], list[Floats]]:
+        """The names and the points of the bags; with the columns of those that were fitted unless ``reset``."""
+        if reset:
+            names, parts, columns = _validate.bags(bags, self.group)
+            self.n_features_in_ = parts[0].shape[1]
+            self._columns = columns
+            if hasattr(self, "feature_names_in_"):
+                del self.feature_names_in_
+            if columns is not None and all(isinstance(column, str) for column in columns):
+                self.feature_names_in_ = np.array(columns, dtype=object)
+        else:
+            check_is_fitted(self)
+            names, parts, _ = _validate.bags(bags, self.group, dimension=self.n_features_in_, columns=self._columns)
+        return names, parts
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        tags.no_validation = True
+        return tags
+
+
+def kernel_width_of(value: Any, vectors: Array, rng: np.random.Generator) -> float:
+    """σ: a number, or the median distance of (some of) the training vectors."""
+    if not isinstance(value, str):
+        return _validate.positive(value, "kernel_width", "'median' takes the median distance of the bags")
+    _validate.one_of(value, "kernel_width", ("median",))
+    some = vectors if len(vectors) <= SOME_BAGS else vectors[np.sort(rng.choice(len(vectors), SOME_BAGS, replace=False))]
+    if len(some) < 2:
+        return 1.0
+    distances = pdist(some)
+    middle = float(np.median(distances))
+    # more than half of the pairs may coincide; where all do, any width is right
+    return middle if middle > 0 else float(distances.max()) or 1.0
+
+
+def frequencies_of(dimension: int, n_components: Any, orthogonal: Any, width: float, rng: np.random.Generator) -> Array:
+    """(dimension, n_components / 2) frequencies of the Gaussian kernel of that width."""
+    count = _validate.whole(n_components, "n_components", 2)
+    if count % 2:
+        raise ValueError(f"n_components must be even, a sine and a cosine each, got {count}; use {count + 1}")
+    return directions(dimension, count // 2, _validate.flag(orthogonal, "orthogonal"), rng) / width

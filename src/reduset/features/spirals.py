@@ -1,0 +1,143 @@
+"""Homogeneous distances between densities as distances of spirals (Fuglede 2005; Sutherland, Oliva, Póczos & Schneider 2016).
+
+    d²(p, q) = ∫ κ(p(x), q(x)) dx,   κ(a, b) = ∫ |a^(½+iλ) − b^(½+iλ)|² dμ(λ),   λ ≥ 0
+
+    "js"         Jensen–Shannon    ½ a log 2a/(a+b) + ½ b log 2b/(a+b)    μ = dλ/(cosh(πλ)(1+4λ²)),  Z = μ([0,∞)) = ½ log 2
+    "hellinger"  squared Hellinger ½ (√a − √b)²                          μ = ½ at λ = 0,            Z = ½
+    "tv"         total variation   |a − b|                               μ = (4/π) dλ/(1+4λ²),      Z = 1
+    "l2"         no spiral: (a − b)², the density itself
+
+(Table 1 of the paper prints other constants for the first and the last, with which κ(a, 0) = Z·a does not hold.)
+
+M frequencies λ with weights stand for μ. Placed, they make κ right in the mean square over log ratios t = log a/b: with
+Φ(t) = ∫ cos(λt) dμ, κ(a, b) = Z(a + b) − 2√(ab) Φ(t), where √(ab) is e^(−|t|/2) of the larger value. Five of them leave an error
+of at most 3e-5 of the larger value for "js", and 0.09 for "tv", whose κ has an edge; five drawn from μ, as in the paper, leave
+0.03 and 0.4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+
+Array = NDArray[np.float64]
+
+DISTANCES = ("hellinger", "js", "l2", "tv")
+TOTALS = {"js": 0.5 * np.log(2.0), "hellinger": 0.5, "tv": 1.0}
+MOST_PLACED = 20
+STEEPEST = 8.0  # frequencies of "js" beyond have less than 1e-12 of its measure
+
+
+@dataclass(frozen=True)
+class Frequencies:
+    """λ ≥ 0 and their weights, which sum to Z."""
+
+    values: Array
+    weights: Array
+
+
+def kappa(a: Array, b: Array, distance: str) -> Array:
+    """κ(a, b) of values of densities, in closed form."""
+    a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    if distance == "tv":
+        return np.abs(a - b)
+    if distance == "l2":
+        return (a - b) ** 2
+    if distance == "hellinger":
+        return 0.5 * (np.sqrt(a) - np.sqrt(b)) ** 2
+    total = a + b
+    half = np.where(total > 0, total, 1.0) / 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        parts = [np.where(r > 0, 0.5 * r * np.log(r / half), 0.0) for r in (a, b)]
+    return np.maximum(parts[0] + parts[1], 0.0)
+
+
+def measure(values: Array, distance: str) -> Array:
+    """The density of μ at frequencies λ, of "js" and "tv"."""
+    if distance == "js":
+        return 1.0 / (np.cosh(np.pi * values) * (1 + 4 * values**2))
+    return 4 / np.pi / (1 + 4 * values**2)
+
+
+def correlation(t: Array, distance: str) -> Array:
+    """Φ(t) = ∫ cos(λt) dμ(λ)."""
+    if distance == "tv":
+        return np.exp(-np.abs(t) / 2)
+    # κ at a = e^(t/2), b = e^(−t/2), written so that nothing cancels for large t
+    t = np.abs(t)
+    return 0.25 * (np.exp(t / 2) * np.log1p(np.exp(-t)) + np.exp(-t / 2) * (t + np.log1p(np.exp(-t))))
+
+
+@cache
+def placed(distance: str, count: int) -> Frequencies:
+    """``count`` frequencies that stand for μ best, each grown from one fewer; "hellinger" needs only its own, 0."""
+    if distance == "hellinger":
+        return Frequencies(np.zeros(1), np.array([0.5]))
+    total = TOTALS[distance]
+    if count == 1:
+        return _settled(distance, np.array([0.4]), np.array([total]))
+    fewer = placed(distance, count - 1)
+    values = np.append(fewer.values * count / (count + 0.5), 1.4 * fewer.values[-1] + 0.1)
+    return _settled(distance, values, np.append(fewer.weights, 0.3 * fewer.weights[-1]))
+
+
+def drawn(distance: str, count: int, rng: np.random.Generator) -> Frequencies:
+    """``count`` frequencies drawn from μ, of equal weights."""
+    if distance == "hellinger":
+        return placed(distance, 1)
+    luck = rng.uniform(size=count)
+    if distance == "tv":
+        values = np.tan(np.pi / 2 * luck) / 2
+    else:
+        ladder = np.linspace(0.0, STEEPEST, 1 << 16)
+        heights = measure(ladder, distance)
+        below = np.append(0.0, np.cumsum(heights[1:] + heights[:-1]))
+        values = np.interp(luck, below / below[-1], ladder)
+    return Frequencies(values, np.full(count, TOTALS[distance] / count))
+
+
+def _settled(distance: str, values: Array, weights: Array) -> Frequencies:
+    """Frequencies and weights moved to the least squared error of Φ(t) e^(−t/2); weights sum to Z throughout."""
+    count, total = len(values), TOTALS[distance]
+    t = 40.0 * np.linspace(0.0, 1.0, 800) ** 2  # densest where "tv" has its edge
+    scale = np.exp(-t / 2) * np.sqrt(np.gradient(t))
+    wanted = scale * correlation(t, distance)
+
+    def unpack(v: Array) -> tuple[Array, Array, Array]:
+        steps, shares = np.exp(v[:count]), np.exp(v[count:] - v[count:].max())
+        return steps, np.cumsum(steps), total * shares / shares.sum()
+
+    def gap(v: Array) -> Array:
+        _, values, weights = unpack(v)
+        return np.asarray(scale * (np.cos(np.outer(t, values)) @ weights) - wanted)
+
+    def slope(v: Array) -> Array:
+        steps, values, weights = unpack(v)
+        angles = np.outer(t, values)
+        waves = scale[:, None] * np.cos(angles)
+        by_value = -scale[:, None] * t[:, None] * np.sin(angles) * weights
+        by_step = np.cumsum(by_value[:, ::-1], axis=1)[:, ::-1] * steps
+        return np.hstack([by_step, (waves - (waves @ weights / total)[:, None]) * weights])
+
+    start = np.concatenate([np.log(np.diff(values, prepend=0.0)), np.log(weights)])
+    found = least_squares(gap, start, slope, method="lm", xtol=1e-14, ftol=1e-14, gtol=1e-14, max_nfev=300)
+    _, values, weights = unpack(found.x)
+    return Frequencies(values, weights)
+
+
+def spirals(p: Array, distance: str, frequencies: Frequencies | None) -> Array:
+    """The functions whose squared distance is κ: (…, F) from values p ≥ 0 of a density, F = 2M, or 1 where there is no turn."""
+    if distance == "l2" or frequencies is None:
+        return p[..., None]
+    roots = np.sqrt(frequencies.weights)
+    root = np.sqrt(p)[..., None]
+    if not frequencies.values.any():
+        return root * roots
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.maximum(p, np.finfo(np.float64).tiny))[..., None]
+    angles = logs * frequencies.values
+    return np.concatenate([root * roots * np.cos(angles), root * roots * np.sin(angles)], axis=-1)
