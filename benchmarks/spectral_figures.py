@@ -285,8 +285,8 @@ def told_classification(name: str, found: Classification) -> str:
     ]
     return (
         f"{name}: {FOLDS} folds of 10. Kernel PCA of all rows: accuracy {found.whole.accuracy:.4f} uncentred; scikit-learn's "
-        f"(centred, arpack) {base.accuracy:.4f}, in {base.training:.1f} s and {base.testing:.2f} s. Accuracy, times faster in training "
-        f"(the embedding of the training rows included) and in testing:\n\n{table(head, rows)}"
+        f"(centred, arpack) {base.accuracy:.4f}, in {base.training:.1f} s and {base.testing:.2f} s. Accuracy, times faster in "
+        f"training (the embedding of the training rows included) and in testing:\n\n{table(head, rows)}"
     )
 
 

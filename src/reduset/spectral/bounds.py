@@ -13,6 +13,11 @@ C = 2/(e·h²) there: |k(a, b) − k(c, d)| ≤ (‖a − c‖ + ‖b − d‖)/
 quotes is too small in either convention, and the 2κ of its (23) is 2√κ, as in its (24).) Centring adds at most (‖μ‖ + ‖μ̄‖)·MMD to
 the operator's bound and nothing to the Gaussian's, since it projects the matrices.
 
+Components that were turned towards all rows (`ritz`) have eigenvalues θ, and ``left`` = t as the trace outside of their span. With
+any atoms, √Σ(λ − θ)² ≤ Σ(λ − θ) ≤ t. Their residual is the block of the rows' operator between what was kept and what was left, of
+norm at most √(θ₁ t), since the operator is positive. The rows' next eigenvalue is at most θ_(D+1) + t. So
+‖P − P̄‖_HS ≤ √2 √(θ₁ t)/(θ_D − θ_(D+1) − t), where that gap is above 0.
+
 Operators are means, Σ pᵢ k(xᵢ, ·)⊗k(xᵢ, ·): eigenvalues here are ``eigenvalues_`` over the mass of the data. O(n).
 """
 
@@ -34,31 +39,41 @@ class SpectralBounds:
     Attributes
     ----------
     mmd : on ‖μ − μ̄‖, of the kernel means of the data and of the atoms
-    hilbert_schmidt : on the norm of the difference of the operators
-    eigenvalues : on √Σ(λᵢ − λ̄ᵢ)² over all eigenvalues of the operators; so on each |λᵢ − λ̄ᵢ| too
-    projection : on the norm of the difference of the projections on the leading components; None where the gap after them is too
-        small for anything to be certain
+    hilbert_schmidt : on the norm of the difference of the data's operator and the atoms'
+    eigenvalues : on √Σ(λᵢ − λ̄ᵢ)² over the components; so on each |λᵢ − λ̄ᵢ| too
+    projection : on the norm of the difference of the projections on the components
+
+    Each is None where nothing is certain: the first two where the weights are not those of points moved to their atoms, the last
+    where the gap after the components is too small for it to say anything.
     """
 
-    mmd: float
-    hilbert_schmidt: float
-    eigenvalues: float
+    mmd: float | None
+    hilbert_schmidt: float | None
+    eigenvalues: float | None
     projection: float | None
 
 
-def bounds_of(reduced: Reduced, components: Components, centre: bool) -> SpectralBounds | None:
-    """The bounds; None where the masses are not those of points moved to their atoms."""
-    if reduced.quantisation is None:
-        return None
-    peak, shares, g = reduced.peak, reduced.quantisation.shares, reduced.quantisation.products
-    mmd = float(shares @ np.sqrt(np.maximum(2 - 2 * g, 0.0))) * np.sqrt(peak)
-    operator = float(shares @ np.sqrt(np.maximum(2 - 2 * g * g, 0.0))) * peak
-    if centre:
-        norm = components.mean_norm
-        operator += mmd * (norm + min(norm + mmd, np.sqrt(peak)))
-    eigenvalues = operator
-    if isinstance(reduced.kernel, Gaussian) and g.min() > 0:
-        eigenvalues = min(operator, peak * float(np.sqrt(-8 / np.e * (shares @ np.log(np.minimum(g, 1.0))))))
-    gap = float(components.eigenvalues[-1] - components.next_eigenvalue) / reduced.mass
-    projection = float(np.sqrt(2) * operator / (gap - operator)) if operator < gap else None
-    return SpectralBounds(float(mmd), float(operator), float(eigenvalues), projection)
+def bounds_of(reduced: Reduced, components: Components, centre: bool) -> SpectralBounds:
+    """The bounds of components of the atoms, turned towards the rows or not."""
+    mmd = operator = eigenvalues = None
+    if reduced.quantisation is not None:
+        peak, shares, g = reduced.peak, reduced.quantisation.shares, reduced.quantisation.products
+        mmd = float(shares @ np.sqrt(np.maximum(2 - 2 * g, 0.0)) * np.sqrt(peak))
+        operator = float(shares @ np.sqrt(np.maximum(2 - 2 * g * g, 0.0))) * peak
+        if centre:
+            norm = components.mean_norm
+            operator += float(mmd * (norm + min(norm + mmd, np.sqrt(peak))))
+        eigenvalues = operator
+        if isinstance(reduced.kernel, Gaussian) and g.min() > 0:
+            eigenvalues = min(operator, peak * float(np.sqrt(-8 / np.e * (shares @ np.log(np.minimum(g, 1.0))))))
+    found = components.eigenvalues / reduced.mass
+    gap = float(found[-1]) - components.next_eigenvalue / reduced.mass
+    if components.left is not None:
+        left = components.left / reduced.mass
+        detour = np.inf if eigenvalues is None or operator is None else eigenvalues + operator  # by the atoms' own eigenvalues
+        eigenvalues, residual, gap = float(min(left, detour)), float(np.sqrt(found[0] * left)), gap - left
+    else:
+        residual, gap = (np.inf, gap) if operator is None else (operator, gap - operator)
+    projection = float(np.sqrt(2) * residual / gap) if gap > 0 else np.inf
+    trivial = np.sqrt(2 * len(found))  # no two projections on so many components are farther apart
+    return SpectralBounds(mmd, operator, eigenvalues, projection if projection < trivial else None)

@@ -18,12 +18,16 @@ from reduset.spectral.graph import walk
 from reduset.spectral.shell import Array, OnAtoms
 
 
+DEFAULT = 8  # clusters, as in scikit-learn
+
+
 class ReducedSpectralClustering(ClusterMixin, OnAtoms):
     """Clusters by the normalised cut of weighted atoms: in place of `sklearn.cluster.SpectralClustering`, with `predict`.
 
     Parameters
     ----------
-    n_clusters : int
+    n_clusters : int, optional
+        If not given as many as ``n_components``, or 8.
     n_components : int, optional
         Eigenfunctions to look at beside the constant one; n_clusters − 1 if not given.
     n_init : int
@@ -54,7 +58,7 @@ class ReducedSpectralClustering(ClusterMixin, OnAtoms):
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: int | None = None,
         *,
         n_components: int | None = None,
         n_init: int = 10,
@@ -82,7 +86,8 @@ class ReducedSpectralClustering(ClusterMixin, OnAtoms):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ReducedSpectralClustering:
         """Choose the atoms and cut them; a sample weight of 3 is a row three times."""
         X = self._rows(X, reset=True)
-        wanted = _validate.whole(self.n_clusters, "n_clusters", 1)
+        wanted = DEFAULT if self.n_components is None else self.n_components
+        wanted = _validate.whole(wanted if self.n_clusters is None else self.n_clusters, "n_clusters", 1)
         starts = _validate.whole(self.n_init, "n_init", 1)
         found = self._reduce(X, sample_weight)
         self._count(found, "n_clusters", wanted)

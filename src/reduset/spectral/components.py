@@ -40,7 +40,8 @@ class Components:
     coefficients : (m, k); a point has the coordinates k(x, atoms) @ coefficients − offsets
     offsets : (k,)
     next_eigenvalue : the largest one left out
-    mean_norm : ‖μ‖ of the atoms' kernel mean, of shares that sum to 1
+    mean_norm : ‖μ̄‖ of the atoms' kernel mean, of shares that sum to 1
+    left : how much more than the eigenvalues found those of all rows can sum to; None where the rows were not looked at
     """
 
     eigenvalues: Array
@@ -49,6 +50,12 @@ class Components:
     offsets: Array
     next_eigenvalue: float
     mean_norm: float
+    left: float | None = None
+
+    @property
+    def coordinates(self) -> Array:
+        """(m, k) of the atoms."""
+        return self.eigenvectors * np.sqrt(self.eigenvalues)
 
     def at(self, reduced: Reduced, queries: Floats) -> Array:
         """(q, k) coordinates."""
@@ -84,17 +91,26 @@ def principal_components(reduced: Reduced, count: int, centre: bool = True, solv
             f"the kernel must be positive definite, its matrix has the eigenvalue {values.min():.3g}; "
             "use Gaussian, Laplacian or Student"
         )
-    # centring takes the difference of matrices of that scale: of data without spread it leaves their rounding
-    values = np.where(values > max(ROUNDING * values[0], 4 * np.finfo(np.float64).eps * scale), values, 0.0)
+    values = above_rounding(values, scale)
     vectors = fix_signs(vectors / roots[:, None])
     kept, following, vectors = values[:count], float(values[count]), vectors[:, :count]
-    inverse = np.zeros_like(kept)
-    inverse[kept > 0] = kept[kept > 0] ** -0.5
-    coefficients = reduced.masses[:, None] * vectors * inverse
+    coefficients = reduced.masses[:, None] * vectors * inverse_roots(kept)
     if centre:  # they sum to 0 but for rounding, which a far point would show
         coefficients -= np.outer(shares, coefficients.sum(axis=0))
     offsets = means @ coefficients if centre else np.zeros(len(kept))
     return Components(kept, vectors, coefficients, offsets, following, float(np.sqrt(max(grand, 0.0))))
+
+
+def above_rounding(values: Array, scale: float) -> Array:
+    """Eigenvalues, descending, with 0 for those that are rounding: centring takes the difference of matrices of that scale."""
+    return np.where(values > max(ROUNDING * values[0], 4 * np.finfo(np.float64).eps * scale), values, 0.0)
+
+
+def inverse_roots(values: Array) -> Array:
+    """λ^(−½), 0 of 0."""
+    out = np.zeros_like(values)
+    out[values > 0] = values[values > 0] ** -0.5
+    return out
 
 
 def latent_kernel(kernel: Kernel) -> Kernel:

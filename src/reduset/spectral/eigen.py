@@ -50,8 +50,12 @@ def _dense(matrix: Array, count: int) -> tuple[Array, Array]:
     return values, vectors
 
 
+def signs(vectors: Array) -> Array:
+    """Of each column, the sign of its entry of largest size; 1 of a column of zeros."""
+    largest = np.argmax(np.abs(vectors), axis=0)
+    return np.where(vectors[largest, np.arange(vectors.shape[1])] < 0, -1.0, 1.0)
+
+
 def fix_signs(vectors: Array) -> Array:
     """Each column with its entry of largest size positive."""
-    largest = np.argmax(np.abs(vectors), axis=0)
-    signs = np.sign(vectors[largest, np.arange(vectors.shape[1])])
-    return np.asarray(vectors * np.where(signs == 0, 1.0, signs))
+    return np.asarray(vectors * signs(vectors))

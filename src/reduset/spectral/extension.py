@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reduset._engine.profile import Floats
-from reduset._engine.threads import blocks, single_threaded_blas
+from reduset._engine.threads import blocks, run_all, single_threaded_blas
 from reduset.kernels import Kernel
 from reduset.radial import exponential
 
 Array = NDArray[np.float64]
 
 PAIRS_BLOCK = 1 << 22
+ROWS_AT_ONCE = 512
 
 
 def kernel_blocks(kernel: Kernel, atoms: Array, queries: Floats) -> Iterator[tuple[int, int, Array]]:
@@ -27,10 +29,22 @@ def kernel_blocks(kernel: Kernel, atoms: Array, queries: Floats) -> Iterator[tup
         yield a, b, values
 
 
+def extended_blocks(kernel: Kernel, atoms: Array, coefficients: Array, queries: Floats) -> Iterator[tuple[int, int, Array]]:
+    """(start, stop, values of the functions Σⱼ Aⱼₖ k(·, cⱼ) at these queries, (stop − start, p)), A the (m, p) coefficients."""
+    with single_threaded_blas():  # our own threads share the product, so the result is the same whatever their number
+        for a, b, values in kernel_blocks(kernel, atoms, queries):
+            out = np.empty((b - a, coefficients.shape[1]))
+
+            def fill(c: int, d: int, out: Array = out, values: Array = values) -> None:
+                np.matmul(values[:, c:d].T, coefficients, out=out[c:d])
+
+            run_all([partial(fill, c, d) for c, d in blocks(b - a, ROWS_AT_ONCE)])
+            yield a, b, out
+
+
 def extend(kernel: Kernel, atoms: Array, coefficients: Array, queries: Floats) -> Array:
     """(q, p) values at the queries of the functions Σⱼ Aⱼₖ k(·, cⱼ), A the (m, p) coefficients."""
     out = np.empty((len(queries), coefficients.shape[1]))
-    with single_threaded_blas():  # the same result whatever the number of threads
-        for a, b, values in kernel_blocks(kernel, atoms, queries):
-            out[a:b] = values.T @ coefficients
+    for a, b, values in extended_blocks(kernel, atoms, coefficients, queries):
+        out[a:b] = values
     return out

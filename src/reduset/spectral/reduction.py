@@ -7,7 +7,7 @@ Cost of the selection, and O(n·m) where masses are those of the nearest points.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,12 +22,13 @@ from reduset.kernels import Kernel
 from reduset.mean import KernelMean
 from reduset.radial import RadialKernel, exponential
 from reduset.select import Selector, Shadow, as_selector
-from reduset.select.selection import support
+from reduset.select.selection import Selection, support
 
 Array = NDArray[np.float64]
 
 WEIGHTS = ("auto", "nearest")
 PAIRS_BLOCK = 1 << 20
+PASSES, AIM, ENOUGH = 12, 0.97, 0.93  # of a search for wider shadows: how many, and the share of the size aimed at and taken
 
 
 @dataclass(frozen=True)
@@ -126,8 +127,11 @@ def reduced(
     selector = Shadow(ell) if isinstance(reduce, str) and reduce == "shadow" else _selector(reduce)
     if size is None and not selector.ending:
         raise ValueError(f"reduce={reduce!r} needs size, the number of atoms; only 'shadow' finds its own")
-    chosen = selector.select(full, len(X) if size is None else min(size, len(X)), rng)
-    if chosen.weights is None or weights == "nearest" or (selector.ending and size is not None):
+    chosen = selector.select(full, len(X) if size is None or selector.ending else min(size, len(X)), rng)
+    if isinstance(selector, Shadow) and size is not None and len(chosen.atoms) > size:
+        chosen = _widened(full, selector.ell, chosen, size, rng)
+        weights = "nearest"  # wide balls overlap, and a row is better off with the nearest atom than with the first
+    if chosen.weights is None or weights == "nearest":
         return _by_nearest(full, rows, chosen.atoms, chosen.indices)
     quantisation = None
     if chosen.owners is not None:
@@ -141,6 +145,33 @@ def _selector(reduce: Any) -> Selector:
     except ValueError as error:
         text = str(error).replace("select must be one of", "reduce must be None, a Compression, one of")
         raise ValueError(text) from error
+
+
+def _widened(full: KernelMean, ell: float, chosen: Selection, size: int, rng: np.random.Generator) -> Selection:
+    """At most ``size`` shadows that still cover all points: wider ones, by interpolation of log count over log ell.
+
+    The heaviest ones of too many would leave the sparse parts bare, and tear a manifold.
+    """
+    high, low, best, step = (np.log(ell), np.log(len(chosen.atoms))), None, None, 0.5
+    for _ in range(PASSES):
+        excess = max(high[1] - np.log(AIM * size), 0.1)
+        if low is None:
+            guess, step = high[0] - step * excess, 2 * step
+        else:
+            guess = high[0] - (high[0] - low[0]) * np.clip(excess / max(high[1] - low[1], excess), 0.1, 0.9)
+        found = Shadow(float(np.exp(guess))).select(full, full.size, rng)
+        place = guess, np.log(len(found.atoms))
+        if len(found.atoms) > size:
+            high = place
+            continue
+        low = place
+        if best is None or len(found.atoms) > len(best.atoms):
+            best = found
+        if len(found.atoms) >= ENOUGH * size:
+            break
+    if best is None:  # some points are close to none, however wide a shadow
+        return replace(chosen, atoms=chosen.atoms[:size], indices=None if chosen.indices is None else chosen.indices[:size])
+    return best
 
 
 def _products_with(full: KernelMean, atoms: Array, owners: NDArray[np.int64]) -> Array:
