@@ -26,7 +26,7 @@ STYLES = {
     "weighted Nyström": ("tab:green", "--"),
     "Nyström features + SVD": ("tab:blue", "-"),
 }
-SHOWN, ROWS, REDUCED = 1200, 3500, 20
+SHOWN, ROWS, REDUCED = 1000, 3500, 20
 
 
 def save(figure, path: Path) -> None:
@@ -45,6 +45,8 @@ def draw_errors(ells, curves) -> None:
         for method, each in found.methods.items():
             line(upper, ells, each.error, method)
             line(lower, ells, each.spectrum, method)
+        for axes, floor in ((upper, found.full.error), (lower, found.full.spectrum)):
+            axes.axhline(floor, color="k", linewidth=0.8, label="kernel PCA of the training rows")
         upper.set(yscale="log", title=f"{name}, {found.kept[0]:.0%} to {found.kept[-1]:.0%} kept")
         lower.set(yscale="log", xlabel="ℓ")
     panels[0, 0].set_ylabel("‖O − ÕA‖ / ‖O‖ of rows left out")
