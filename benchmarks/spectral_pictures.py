@@ -46,7 +46,7 @@ def draw_errors(ells, curves) -> None:
             line(upper, ells, each.error, method)
             line(lower, ells, each.spectrum, method)
         for axes, floor in ((upper, found.full.error), (lower, found.full.spectrum)):
-            axes.axhline(floor, color="k", linewidth=0.8, label="kernel PCA of the training rows")
+            axes.axhline(floor, color="0.8", linewidth=5, zorder=0, label="kernel PCA of the training rows")
         upper.set(yscale="log", title=f"{name}, {found.kept[0]:.0%} to {found.kept[-1]:.0%} kept")
         lower.set(yscale="log", xlabel="ℓ")
     panels[0, 0].set_ylabel("‖O − ÕA‖ / ‖O‖ of rows left out")
