@@ -1,1 +1,5 @@
 """Features of bags of points, for linear models on distributions (Sutherland, Oliva, Póczos & Schneider 2016)."""
+
+from reduset.features.density_features import DensityFeatures
+
+__all__ = ["DensityFeatures"]

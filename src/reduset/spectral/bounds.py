@@ -70,8 +70,7 @@ def bounds_of(reduced: Reduced, components: Components, centre: bool) -> Spectra
     gap = float(found[-1]) - components.next_eigenvalue / reduced.mass
     if components.left is not None:
         left = components.left / reduced.mass
-        detour = np.inf if eigenvalues is None or operator is None else eigenvalues + operator  # by the atoms' own eigenvalues
-        eigenvalues, residual, gap = float(min(left, detour)), float(np.sqrt(found[0] * left)), gap - left
+        eigenvalues, residual, gap = left, float(np.sqrt(found[0] * left)), gap - left
     else:
         residual, gap = (np.inf, gap) if operator is None else (operator, gap - operator)
     projection = float(np.sqrt(2) * residual / gap) if gap > 0 else np.inf

@@ -15,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 from reduset import _validate
 from reduset.spectral.bounds import bounds_of
 from reduset.spectral.components import Components, latent_kernel, principal_components, ridge_coefficients
+from reduset.spectral.eigen import leading_span
 from reduset.spectral.extension import extend
 from reduset.spectral.reduction import Reduced
 from reduset.spectral.ritz import SPARE, turned
@@ -138,11 +139,10 @@ class ReducedKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtom
 
     def _parts(self, X: Any, sample_weight: Any, found: Reduced, count: int, centre: bool) -> Components:
         refine = _validate.flag(self.refine, "refine") and found.size < found.n_samples  # every row an atom: they are the rows'
-        parts = principal_components(
-            found, max(count, min(count + SPARE, found.size)) if refine else count, centre, self.eigen_solver
-        )
         if not refine:
-            return parts
+            return principal_components(found, count, centre, self.eigen_solver)
+        looked_at = max(count, min(count + SPARE, found.size))
+        parts = principal_components(found, looked_at, centre, self.eigen_solver, leading_span)
         rows = np.ones(len(X)) if sample_weight is None else _validate.weights(sample_weight, len(X))
         return turned(parts, found, X, rows / rows.sum(), count, centre)
 
