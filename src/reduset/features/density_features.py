@@ -74,6 +74,8 @@ class DensityFeatures(OnBags):
     kernel_width_ : float
     frequencies_ : Frequencies or None
         Their ``values`` and ``weights``.
+    views_ : tuple of View
+        The nodes and bandwidths of the densities: one, or one a column with ``marginals``.
     n_features_in_ : int
 
     Examples
@@ -146,7 +148,8 @@ class DensityFeatures(OnBags):
         self.cube_ = Cube.around(parts, _validate.at_least(self.margin, "margin", 0.0))
         self.bandwidth_ = self._bandwidths(parts)
         self.frequencies_ = self._frequencies(rng)
-        self._projection = Projection(self._views(rng), self.distance, self.frequencies_)
+        self.views_ = self._views(rng)
+        self._projection = Projection(self.views_, self.distance, self.frequencies_)
         self.kernel_width_ = np.nan
         if output == "features":
             some = np.sort(rng.choice(len(parts), min(SOME_BAGS, len(parts)), replace=False))

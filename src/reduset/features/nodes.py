@@ -41,6 +41,11 @@ class Nodes(ABC):
     def count(self) -> int:
         """How many nodes."""
 
+    @property
+    @abstractmethod
+    def roots(self) -> Array:
+        """(count,) square roots of the nodes' weights, which sum to 1."""
+
     @abstractmethod
     def density(self, points: Array, weights: Array | None, bandwidth: Array) -> Array:
         """(count,) values of a Gaussian density estimate of mass 1 on the cube."""
@@ -91,8 +96,7 @@ class Grid(Nodes):
         return _positive(values)
 
     @cached_property
-    def _roots(self) -> Array:
-        """(count,) square roots of the weights."""
+    def roots(self) -> Array:
         weights = np.ones(1)
         for _ in range(self.dimension):
             weights = np.outer(weights, self._axis[1]).ravel()
@@ -100,7 +104,7 @@ class Grid(Nodes):
 
     def integrals(self, functions: Array) -> Array:
         if self.kind == basis.VALUES:
-            return functions * self._roots
+            return functions * self.roots
         shape = functions.shape[:-1]
         values = functions.reshape(-1, *(self.an_axis,) * self.dimension)
         for axis in range(self.dimension):
@@ -118,6 +122,10 @@ class Scattered(Nodes):
     def count(self) -> int:
         return len(self.points)
 
+    @property
+    def roots(self) -> Array:
+        return np.full(self.count, self.count**-0.5)
+
     @cached_property
     def _functions(self) -> Array:
         return basis.at_points(self.points, self.n_basis, self.kind) / self.count
@@ -131,7 +139,7 @@ class Scattered(Nodes):
 
     def integrals(self, functions: Array) -> Array:
         if self.kind == basis.VALUES:
-            return functions / np.sqrt(self.count)
+            return functions * self.roots
         return np.asarray(functions @ self._functions)
 
 
