@@ -68,7 +68,7 @@ class Walk:
         with single_threaded_blas():
             for a, b, values in kernel_blocks(reduced.kernel, reduced.atoms, queries):
                 sums = values.T @ scaled
-                far = np.flatnonzero(sums[:, -1] < FAR * reduced.peak)
+                far = np.flatnonzero(sums[:, -1] < FAR)
                 sums[far, -1] = 1.0
                 out[a:b] = sums[:, :-1] / sums[:, -1:]
                 if len(far):
@@ -90,7 +90,7 @@ def _nearest_from_afar(reduced: Reduced, queries: Floats) -> NDArray[np.int64]:
 
 def walk(reduced: Reduced, count: int, alpha: float, solver: str = "auto") -> Walk:
     """The ``count`` slowest eigenfunctions of the walk; with eigenvalue 0 those that so few atoms do not have."""
-    matrix = reduced.gram() / reduced.peak
+    matrix = reduced.products()
     if matrix.min() < -1e-12:
         raise ValueError(
             f"the kernel must not be negative, since its values are chances to step; got {matrix.min():.3g}: "

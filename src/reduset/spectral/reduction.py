@@ -28,6 +28,7 @@ Array = NDArray[np.float64]
 
 WEIGHTS = ("auto", "nearest")
 PAIRS_BLOCK = 1 << 20
+LARGEST = 1e150  # of κ, as of coordinates: squares of what is below cannot overflow
 PASSES, AIM, ENOUGH = 12, 0.97, 0.93  # of a search for wider shadows: how many, and the share of the size aimed at and taken
 
 
@@ -78,9 +79,19 @@ class Reduced:
         """κ = k(x, x)."""
         return exponential(self.kernel.log_energy(self.atoms.shape[1]))
 
+    def products(self) -> Array:
+        """k/κ of all pairs of atoms, (m, m)."""
+        return self.kernel.product_gram(self.atoms, self.atoms)
+
     def gram(self) -> Array:
         """k of all pairs of atoms, (m, m)."""
-        matrix = self.kernel.product_gram(self.atoms, self.atoms)
+        if not 1 / LARGEST < self.peak < LARGEST:
+            exponent = self.kernel.log_energy(self.atoms.shape[1])
+            raise ValueError(
+                f"kernel={self.kernel!r} has k(x, x) = exp({exponent:.4g}) in {self.atoms.shape[1]} dimensions, where products leave "
+                "the range of floating point; use normalized=False and space='rkhs', which make it 1"
+            )
+        matrix = self.products()
         if self.peak != 1.0:
             matrix *= self.peak
         return matrix
@@ -114,7 +125,9 @@ def reduced(
     if size is not None:
         size = _validate.whole(size, "size", 1, None, "it is a number of atoms")
         if reduce is None or isinstance(reduce, Compression):
-            raise ValueError(f"size={size} goes with a selector, which chooses so many atoms; got reduce={reduce!s}")
+            raise ValueError(
+                f"size={size} goes with a selector, which chooses so many atoms; got reduce={None if reduce is None else 'a Compression'}"
+            )
     if isinstance(reduce, Compression):
         return _of_compression(X, rows, kernel, reduce, weights)
     full = KernelMean.from_samples(X, kernel, sample_weight)
