@@ -6,6 +6,7 @@ import pytest
 from cases import cloud
 from reduset import Gaussian, compress
 from reduset.spectral import (
+    DisconnectedWarning,
     Nystroem,
     ReducedDiffusionMap,
     ReducedKernelPCA,
@@ -56,3 +57,28 @@ def test_a_compression_with_a_size_is_named_in_one_line():
     small = compress(X, Gaussian(1.0), size=5, weights="simplex", rng=0)
     with pytest.raises(ValueError, match=r"size=3 goes with a selector, which chooses so many atoms; got reduce=a Compression$"):
         ReducedKernelPCA(2, reduce=small, size=3).fit(X)
+
+
+# -- what so few atoms do not have, and what the kernel does not connect ---------------------------------------------
+
+
+def test_features_that_so_few_atoms_do_not_have_are_told():
+    with pytest.warns(UserWarning, match="only 20 of the 30 components have an eigenvalue above 0 .* 20 atoms") as told:
+        model = WeightedNystroem(30, size=20, kernel=Gaussian(0.3), random_state=0).fit(cloud(60))
+    assert told[0].filename == __file__
+    np.testing.assert_array_equal(model.transform(cloud(60))[:, 20:], 0.0)
+    with pytest.warns(UserWarning, match="only .* of the 50 components"):
+        ReducedSpectralClustering(2, n_components=50, kernel=Gaussian(3.0), random_state=0).fit(cloud(60))
+
+
+@pytest.mark.parametrize(("wanted", "warns"), [(1, True), (2, True), (3, False), (5, False)])
+def test_a_cut_tells_where_more_parts_fall_apart_than_it_may_have_clusters(wanted, warns):
+    X = np.concatenate([cloud(30), cloud(20) + 100.0, cloud(10) - 100.0])
+    cut = ReducedSpectralClustering(wanted, kernel=Gaussian(1.5), ell=2.0, random_state=0)
+    if not warns:  # warnings are errors here
+        labels = cut.fit_predict(X)
+        assert not {*labels[:30]} & {*labels[30:50]} and not {*labels[:50]} & {*labels[50:]}
+        return
+    with pytest.warns(DisconnectedWarning, match=rf"3 parts .*, of 30, 20, 10 rows: which of them share one of the {wanted} clusters"):
+        cut.fit(X)
+    assert sorted(np.bincount(cut.parts_, cut.weights_)) == [10, 20, 30]

@@ -5,7 +5,6 @@ Fitting costs the selection and O(m²) a component (O(m³) for all of them) inst
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -148,16 +147,9 @@ class ReducedKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtom
 
     def _without_zeros(self, parts: Components) -> Components:
         """All components above 0 where the user leaves their number open; otherwise so many, and a word where some are 0."""
-        above = int(np.count_nonzero(parts.eigenvalues))
         if self.n_components is None:
-            return parts.first(max(above, 1))
-        if above < len(parts.eigenvalues):
-            warnings.warn(
-                f"only {above} of the {len(parts.eigenvalues)} components have an eigenvalue above 0 (to rounding, of "
-                f"{len(parts.eigenvectors)} atoms): the coordinates of the others are 0. Lower n_components, or keep more atoms",
-                UserWarning,
-                stacklevel=3,
-            )
+            return parts.first(max(int(np.count_nonzero(parts.eigenvalues)), 1))
+        self._tell_of_zeros(parts.eigenvalues, stacklevel=4)
         return parts
 
     @property

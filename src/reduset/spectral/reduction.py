@@ -88,8 +88,8 @@ class Reduced:
         if not 1 / LARGEST < self.peak < LARGEST:
             exponent = self.kernel.log_energy(self.atoms.shape[1])
             raise ValueError(
-                f"kernel={self.kernel!r} has k(x, x) = exp({exponent:.4g}) in {self.atoms.shape[1]} dimensions, where products leave "
-                "the range of floating point; use normalized=False and space='rkhs', which make it 1"
+                f"kernel={self.kernel!r} has k(x, x) = exp({exponent:.4g}) in {self.atoms.shape[1]} dimensions, where products "
+                "leave the range of floating point; use normalized=False and space='rkhs', which make it 1"
             )
         matrix = self.products()
         if self.peak != 1.0:
@@ -125,9 +125,8 @@ def reduced(
     if size is not None:
         size = _validate.whole(size, "size", 1, None, "it is a number of atoms")
         if reduce is None or isinstance(reduce, Compression):
-            raise ValueError(
-                f"size={size} goes with a selector, which chooses so many atoms; got reduce={None if reduce is None else 'a Compression'}"
-            )
+            what = None if reduce is None else "a Compression"
+            raise ValueError(f"size={size} goes with a selector, which chooses so many atoms; got reduce={what}")
     if isinstance(reduce, Compression):
         return _of_compression(X, rows, kernel, reduce, weights)
     full = KernelMean.from_samples(X, kernel, sample_weight)
