@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cases import cloud
+from cases import GivenPlaces, cloud
 from reduset import Gaussian, compress
 from reduset.spectral import (
     DisconnectedWarning,
@@ -79,6 +79,34 @@ def test_a_cut_tells_where_more_parts_fall_apart_than_it_may_have_clusters(wante
         labels = cut.fit_predict(X)
         assert not {*labels[:30]} & {*labels[30:50]} and not {*labels[:50]} & {*labels[50:]}
         return
-    with pytest.warns(DisconnectedWarning, match=rf"3 parts .*, of 30, 20, 10 rows: which of them share one of the {wanted} clusters"):
+    with pytest.warns(
+        DisconnectedWarning, match=rf"3 parts .*, of 30, 20, 10 rows: which of them share one of the {wanted} clusters"
+    ):
         cut.fit(X)
     assert sorted(np.bincount(cut.parts_, cut.weights_)) == [10, 20, 30]
+
+
+# -- components turned towards the rows ------------------------------------------------------------------------------
+
+
+def test_as_many_atoms_as_rows_are_turned_towards_them_unless_they_are_the_rows():
+    X = cloud(40)
+    of_others = compress(cloud(300, seed=5), Gaussian(1.0), size=40, weights="own", select="random", rng=0)
+    true = ReducedKernelPCA(3, kernel=Gaussian(1.0), reduce=None).fit(X)
+    for options in ({"reduce": of_others}, {"reduce": GivenPlaces(1.001 * X), "size": 40, "kernel": Gaussian(1.0)}):
+        pca = ReducedKernelPCA(3, **options).fit(X)
+        assert len(pca.atoms_) == 40
+        assert np.all(pca.eigenvalues_ <= true.eigenvalues_ * (1 + 1e-9))
+        at = pca.transform(X)
+        np.testing.assert_allclose(at.T @ at, np.diag(pca.eigenvalues_), atol=1e-8)
+
+
+def test_rows_that_are_all_atoms_are_not_looked_at_again():
+    X, weights = cloud(40), np.repeat([2.0, 0.0], 20)
+    for options in ({"reduce": None}, {"reduce": "kcenter", "size": 40}):
+        one, other = (
+            ReducedKernelPCA(3, kernel=Gaussian(1.0), refine=refine, random_state=0, **options).fit(X, sample_weight=weights)
+            for refine in (True, False)
+        )
+        np.testing.assert_array_equal(one.transform(X), other.transform(X))
+        assert one.bounds_ == other.bounds_

@@ -136,7 +136,7 @@ class ReducedKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtom
         return self
 
     def _parts(self, X: Any, sample_weight: Any, found: Reduced, count: int, centre: bool) -> Components:
-        refine = _validate.flag(self.refine, "refine") and found.size < found.n_samples  # every row an atom: they are the rows'
+        refine = _validate.flag(self.refine, "refine") and not found.is_exact
         parts = principal_components(
             found, max(count, min(count + SPARE, found.size)) if refine else count, centre, self.eigen_solver
         )

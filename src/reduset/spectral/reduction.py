@@ -79,6 +79,14 @@ class Reduced:
         """κ = k(x, x)."""
         return exponential(self.kernel.log_energy(self.atoms.shape[1]))
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether every row is an atom of its own mass, so that the atoms' eigenproblem is that of the rows."""
+        if self.quantisation is None:
+            return False
+        present = self.quantisation.shares > 0
+        return self.size == np.count_nonzero(present) and bool((self.quantisation.products[present] == 1.0).all())
+
     def products(self) -> Array:
         """k/κ of all pairs of atoms, (m, m)."""
         return self.kernel.product_gram(self.atoms, self.atoms)
