@@ -98,9 +98,15 @@ def walk(reduced: Reduced, count: int, alpha: float, solver: str = "auto") -> Wa
         )
     shares = reduced.shares
     density = matrix @ shares
-    pull = shares / density**alpha
-    degrees = pull * (matrix @ pull)
-    stationary = degrees / degrees.sum()
+    with np.errstate(all="ignore"):
+        pull = shares / density**alpha
+        degrees = pull * (matrix @ pull)
+        stationary = degrees / degrees.sum()
+    if not stationary.min() > 0:  # nor where it is no number
+        raise ValueError(
+            f"alpha must keep powers of the density within floating point, got {alpha:g} for densities between {density.min():.3g} "
+            f"and {density.max():.3g} of the highest possible; 0 to 1 is usual"
+        )
     scale = pull / np.sqrt(degrees)
     matrix *= scale[:, None]
     matrix *= scale[None, :]
