@@ -36,7 +36,7 @@ class OnAtoms(BaseEstimator):
         """X, checked: by the columns of the data that were fitted unless ``reset``."""
         if not reset:
             check_is_fitted(self)
-        return validate_data(self, X, dtype=(np.float64, np.float32), reset=reset)
+        return _validate.points(validate_data(self, X, dtype=(np.float64, np.float32), reset=reset))
 
     def _reduce(self, X: Any, sample_weight: Any) -> Reduced:
         """The weighted atoms, also stored."""
