@@ -132,7 +132,7 @@ class ReducedKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtom
         self._back: tuple[Array, Array] | None = None
         if alpha is not None:
             coordinates = self._components.coordinates
-            self._back = coordinates, ridge_coefficients(latent_kernel(found.kernel), coordinates, found, alpha)
+            self._back = coordinates, ridge_coefficients(latent_kernel(found), coordinates, found, alpha)
         return self
 
     def _parts(self, X: Any, sample_weight: Any, found: Reduced, count: int, centre: bool) -> Components:
@@ -171,4 +171,4 @@ class ReducedKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtom
         queries = np.asarray(_validate.points(X, "X"), np.float64)
         if queries.shape[1] != coordinates.shape[1]:
             raise ValueError(f"X must have {coordinates.shape[1]} columns, one a component; got shape {queries.shape}")
-        return extend(latent_kernel(self.kernel_), coordinates, coefficients, queries)
+        return extend(latent_kernel(self._reduced), coordinates, coefficients, queries)
