@@ -1,5 +1,7 @@
 """What every spectral estimator must keep to: scales that leave floating point, odd weights, parts, far rows, memory, threads."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -110,3 +112,42 @@ def test_rows_that_are_all_atoms_are_not_looked_at_again():
         )
         np.testing.assert_array_equal(one.transform(X), other.transform(X))
         assert one.bounds_ == other.bounds_
+
+
+# -- numbers out of reach --------------------------------------------------------------------------------------------
+
+
+@EVERY
+def test_rows_as_far_as_squares_can_be_taken_have_a_finite_answer_and_farther_ones_are_refused(model):
+    model = fresh(model, kernel=Gaussian(1.0)).fit(cloud(40))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        far = answer(model, np.array([[1e6, 0.0], [-1e30, 1e30], [1e149, -1e149]]))
+        assert np.isfinite(answer(model, np.array([[3e38, -3e38]], np.float32))).all()
+    assert np.isfinite(far).all()
+    with pytest.raises(ValueError, match="X must stay below 1e150 in size"):
+        answer(model, np.array([[1e200, 0.0]]))
+
+
+@pytest.mark.parametrize("alpha", [500.0, -5000.0])
+def test_a_power_of_the_density_that_leaves_floating_point_is_refused(alpha):
+    with pytest.raises(ValueError, match="alpha must keep powers of the density within floating point, got .*; 0 to 1 is usual"):
+        ReducedDiffusionMap(2, alpha=alpha, kernel=Gaussian(0.5)).fit(cloud(60))
+
+
+def test_the_way_back_does_not_depend_on_the_constant_of_the_kernel():
+    X = cloud(100)
+    back = []
+    for normalized in (False, True):
+        kernel = Gaussian(0.1, normalized=normalized, space="l2")
+        pca = ReducedKernelPCA(20, kernel=kernel, fit_inverse_transform=True, alpha=0.1, reduce=None).fit(X)
+        back.append(pca.inverse_transform(pca.transform(X)))
+    np.testing.assert_allclose(back[0], back[1], atol=1e-8)
+
+
+def test_a_bound_on_the_projection_that_rounding_would_break_is_not_given():
+    X = cloud(30)
+    faint = ReducedKernelPCA(kernel=Gaussian(50.0), reduce=None).fit(X)
+    assert 0 < faint.eigenvalues_[-1] < 1e-9 and faint.bounds_.projection is None
+    clear = ReducedKernelPCA(1, kernel=Gaussian(1.0), reduce=None).fit(X).bounds_.projection
+    assert 0 < clear < 1e-5
