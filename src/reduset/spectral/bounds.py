@@ -45,8 +45,8 @@ class SpectralBounds:
     eigenvalues : on √Σ(λᵢ − λ̄ᵢ)² over the components; so on each |λᵢ − λ̄ᵢ| too
     projection : on the norm of the difference of the projections on the components
 
-    They hold to rounding, 1e-7 of κ. Each is None where nothing is certain: the first two where the weights are not those of points moved to their atoms, the last
-    where the gap after the components is too small for it to say anything.
+    They hold to rounding, 1e-7 of κ. Each is None where nothing is certain: the first two where the weights are not those of
+    points moved to their atoms, the last where the gap after the components is too small for it to say anything.
     """
 
     mmd: float | None
