@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.sparse.csgraph import connected_components
 
 from cases import GivenPlaces, cloud
 from reduset import Gaussian, compress
@@ -15,7 +16,9 @@ from reduset.spectral import (
     ReducedLaplacianEigenmap,
     ReducedSpectralClustering,
     WeightedNystroem,
+    room,
 )
+from reduset.spectral.graph import _connected
 
 WALKS = [ReducedDiffusionMap(2), ReducedLaplacianEigenmap(2), ReducedSpectralClustering(2)]
 PRODUCTS = [ReducedKernelPCA(2), Nystroem(n_components=9), WeightedNystroem(2, size=9)]
@@ -153,3 +156,29 @@ def test_a_bound_on_the_projection_that_rounding_would_break_is_not_given():
     assert faint.bounds_.projection is None
     clear = ReducedKernelPCA(1, kernel=Gaussian(1.0), reduce=None).fit(X).bounds_.projection
     assert 0 < clear < 1e-5
+
+
+# -- memory and threads ----------------------------------------------------------------------------------------------
+
+
+@EVERY
+def test_a_matrix_that_the_machine_cannot_hold_is_refused_before_it_is_asked_for(model, monkeypatch):
+    monkeypatch.setattr(room, "memory", lambda: 1e5)  # room for 100 atoms
+    own = "size" in model.get_params()
+    told = r"matrix of 150 atoms takes 0.0 GB, .*; keep at most 100 atoms: set size \(n_components of Nystroem\), lower ell"
+    with pytest.raises(MemoryError, match=told):
+        fresh(model, reduce=None, kernel=Gaussian(1.0), **({"size": None} if own else {})).fit(cloud(150))
+    few = {"reduce": "kmeans", "size": 90} if own else {"reduce": "kmeans", "n_components": 90}
+    fresh(model, kernel=Gaussian(1.0), **few).fit(cloud(150))
+
+
+def test_the_memory_of_this_machine_is_known_or_without_limit():
+    assert room.memory() > 1e8
+
+
+def test_parts_are_those_that_a_search_of_the_graph_finds():
+    edges = np.random.default_rng(3).random((60, 60)) * (np.random.default_rng(4).random((60, 60)) < 0.012)
+    edges = np.maximum(edges, edges.T)
+    count, wanted = connected_components(edges > 0.1)
+    assert 5 < count < 55
+    np.testing.assert_array_equal(_connected(edges, 0.1), wanted)

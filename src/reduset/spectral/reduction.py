@@ -23,6 +23,7 @@ from reduset.mean import KernelMean
 from reduset.radial import RadialKernel, exponential
 from reduset.select import Selector, Shadow, as_selector
 from reduset.select.selection import Selection, support
+from reduset.spectral.room import ensure_room
 
 Array = NDArray[np.float64]
 
@@ -89,6 +90,7 @@ class Reduced:
 
     def products(self) -> Array:
         """k/κ of all pairs of atoms, (m, m)."""
+        ensure_room(self.size)
         return self.kernel.product_gram(self.atoms, self.atoms)
 
     def gram(self) -> Array:
