@@ -1,13 +1,16 @@
 """What every spectral estimator must keep to: scales that leave floating point, odd weights, parts, far rows, memory, threads."""
 
+import pickle
 import warnings
 
 import numpy as np
 import pytest
 from scipy.sparse.csgraph import connected_components
+from sklearn.base import clone
+from sklearn.decomposition import KernelPCA
 
-from cases import GivenPlaces, cloud
-from reduset import Gaussian, compress
+from cases import SELECTORS, GivenPlaces, cloud
+from reduset import Gaussian, Laplacian, Student, compress, set_threads
 from reduset.spectral import (
     DisconnectedWarning,
     Nystroem,
@@ -182,3 +185,122 @@ def test_parts_are_those_that_a_search_of_the_graph_finds():
     count, wanted = connected_components(edges > 0.1)
     assert 5 < count < 55
     np.testing.assert_array_equal(_connected(edges, 0.1), wanted)
+
+
+def test_the_number_of_threads_changes_nothing():
+    X = cloud(1500, 3)
+    for model in ALL:
+        answers = []
+        for count in (1, 2):
+            set_threads(count)
+            answers.append(answer(fresh(model, kernel=Gaussian(1.5)).fit(X), X))
+        set_threads(None)
+        np.testing.assert_array_equal(*answers)
+
+
+# -- bounds, for every selector and weights --------------------------------------------------------------------------
+
+
+def features(K):
+    values, vectors = np.linalg.eigh(K)
+    return vectors * np.sqrt(np.maximum(values, 0.0))
+
+
+def operator(F, shares, centre):
+    F = (F - shares @ F if centre else F) * np.sqrt(shares)[:, None]
+    return F.T @ F
+
+
+@pytest.mark.parametrize("reduce", [None, *(name for name in SELECTORS if name not in ("auto", "plain herding"))])
+@pytest.mark.filterwarnings("ignore:Shadow", "ignore:only .* components")
+def test_bounds_hold_for_weighted_and_equal_rows_at_any_bandwidth(reduce):
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        places = 2 * rng.normal(size=(rng.integers(2, 9), 2))
+        X = places[rng.integers(0, len(places), 30)] + 10 ** rng.uniform(-8, 0) * rng.normal(size=(30, 2)) * rng.integers(0, 2)
+        weights = rng.exponential(size=30) ** 3 * rng.integers(0, 3, 30) * 10 ** rng.uniform(-6, 6)
+        kernel = [Gaussian(10 ** rng.uniform(-4, 4)), Gaussian(0.2, space="l2", normalized=True), Laplacian(1.0), Student(0.5)][
+            seed % 4
+        ]
+        centre, refine = bool(seed & 1), bool(seed & 4)
+        options = {"size": int(rng.integers(1, 30)) if reduce else None, "weights": ["auto", "nearest"][seed % 2]}
+        count = [None, 1, 3, 29][rng.integers(4)]
+        pca = ReducedKernelPCA(count, kernel=kernel, reduce=reduce, centre=centre, refine=refine, random_state=seed, **options).fit(
+            X, sample_weight=weights
+        )
+        both = np.concatenate([X, pca.atoms_])
+        F, peak = features(pca.kernel_.product_gram(both, both)), np.exp(pca.kernel_.log_energy(2))
+        shares, masses = weights / weights.sum(), pca.weights_ / weights.sum()
+        A, B = operator(F[:30], shares, centre), operator(F[30:], masses, centre)
+        values, vectors = (part[..., ::-1][..., : len(pca.eigenvalues_)] for part in np.linalg.eigh(A))
+        directions = np.sqrt(peak) * F[30:].T @ pca._components.coefficients
+        found = pca.eigenvalues_ / weights.sum() / peak
+        gaps = {
+            "mmd": (np.linalg.norm(shares @ F[:30] - masses @ F[30:]), np.sqrt(peak)),
+            "hilbert_schmidt": (np.linalg.norm(A - B), peak),
+            "eigenvalues": (np.linalg.norm(values - found[: len(values)]), peak),
+            "projection": (np.linalg.norm(vectors @ vectors.T - directions @ directions.T), 1.0),
+        }
+        for name, (gap, unit) in gaps.items():
+            bound = getattr(pca.bounds_, name)
+            assert bound is None or gap <= bound / unit * (1 + 1e-9) + 2e-7, (seed, name)
+        assert not refine or np.all(found[: len(values)] <= values + 1e-10), seed
+
+
+# -- the walk on weighted rows, by its definition ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("alpha", "time"), [(0.0, 0.0), (0.5, 2.5), (1.0, 1.0), (-0.5, 1.0), (1.7, 3.0)])
+def test_a_map_of_weighted_rows_is_that_of_the_chances_to_step(alpha, time):
+    X, Q = cloud(50), cloud(12, seed=1)
+    shares = np.random.default_rng(0).exponential(size=50)
+    shares /= shares.sum()
+
+    def chances(rows):
+        pairs = np.exp(-0.5 * ((rows[:, None] - X[None]) ** 2).sum(axis=2)) * shares / density**alpha
+        return pairs / pairs.sum(axis=1, keepdims=True)
+
+    density = np.exp(-0.5 * ((X[:, None] - X[None]) ** 2).sum(axis=2)) @ shares
+    values, f = np.linalg.eig(chances(X))  # as it stands, not symmetric
+    order = np.argsort(-values.real)[1:4]
+    values, f = values.real[order], f.real[:, order]
+    ours = ReducedDiffusionMap(3, alpha=alpha, time=time, kernel=Gaussian(1.0), reduce=None).fit(X, sample_weight=40 * shares)
+    np.testing.assert_allclose(ours.eigenvalues_, values, rtol=1e-9)
+    np.testing.assert_allclose(ours.stationary_ @ chances(X), ours.stationary_, rtol=1e-9)
+    f /= np.sqrt(ours.stationary_ @ f**2)
+    wanted = chances(Q) @ f * values ** (time - 1)
+    at = ours.transform(Q)
+    np.testing.assert_allclose(at * np.sign((at * wanted).sum(axis=0)), wanted, atol=1e-8)
+
+
+# -- as scikit-learn's users know it -----------------------------------------------------------------------------------
+
+
+def test_the_way_back_of_a_laplacian_is_scikit_learns():
+    X = cloud(60, 3)
+    theirs = KernelPCA(3, kernel=lambda x, y: np.exp(-0.4 * np.abs(x - y).sum()), fit_inverse_transform=True, alpha=0.1).fit(X)
+    ours = ReducedKernelPCA(3, kernel="laplacian", gamma=0.4, reduce=None, fit_inverse_transform=True, alpha=0.1).fit(X)
+    back = theirs.inverse_transform(theirs.transform(X))
+    np.testing.assert_allclose(ours.inverse_transform(ours.transform(X)), back, atol=1e-8)
+
+
+@EVERY
+def test_frames_copies_and_other_layouts_give_the_same(model):
+    pandas = pytest.importorskip("pandas")
+    X = cloud(50)
+    frame = pandas.DataFrame(X, columns=["a", "b"])
+    fitted = fresh(model, kernel=Gaussian(1.0)).fit(X)
+    known = fresh(model, kernel=Gaussian(1.0)).fit(frame)
+    assert known.feature_names_in_.tolist() == ["a", "b"]
+    same = answer(fitted, X)
+    for other in (
+        answer(known, frame),
+        answer(pickle.loads(pickle.dumps(fitted)), X),
+        answer(clone(known).fit(np.asfortranarray(X)), X),
+    ):
+        np.testing.assert_array_equal(other, same)
+    np.testing.assert_allclose(answer(clone(known).fit(X.astype(np.float32)), X.astype(np.float32)), same, atol=1e-5)
+    if hasattr(model, "transform"):
+        table = clone(known).set_output(transform="pandas").fit(frame).transform(frame)
+        np.testing.assert_array_equal(table.to_numpy(), same)
+        assert table.columns[0] == f"{type(model).__name__.lower()}0"
