@@ -50,7 +50,7 @@ class ReducedKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtom
     alpha : float
         Ridge of the way back.
     eigen_solver : "auto", "dense" or "arpack"
-        "auto" iterates beyond 5,000 atoms, and beyond 500 where few components are wanted.
+        "auto" iterates beyond 5,000 atoms unless many components are wanted (a tenth of the atoms), and beyond 500 where few are.
     random_state : int, RandomState, Generator or None
         For selectors that draw.
 
