@@ -100,7 +100,8 @@ class ReducedSpectralClustering(ClusterMixin, OnAtoms):
             count = self._count(found, "n_components", self.n_components, spare=1)
         self._steps = walk(found, count, 0.0, self.eigen_solver)
         self.eigenvalues_, self.parts_ = self._steps.eigenvalues, self._steps.parts
-        self._tell_of_parts(wanted, f"which of them share one of the {wanted} clusters is arbitrary")
+        if wanted > 1:
+            self._tell_of_parts(wanted, f"which of them share one of the {wanted} clusters is arbitrary")
         if self.n_components is not None:
             self._tell_of_zeros(self.eigenvalues_)
         seed = int(_validate.generator(self.random_state, "random_state").integers(2**31))
