@@ -117,10 +117,11 @@ def inverse_roots(values: Array) -> Array:
     return out
 
 
-def latent_kernel(kernel: Kernel) -> Kernel:
-    """The kernel between coordinates, where the covariance of the points' columns has no meaning."""
+def latent_kernel(reduced: Reduced) -> Kernel:
+    """The kernel between coordinates, whose unit is √κ, and where the covariance of the points' columns has no meaning."""
+    kernel = reduced.kernel
     if isinstance(kernel, RadialKernel):
-        return replace(kernel, covariance=None, normalized=False, space="rkhs")
+        return replace(kernel, bandwidth=kernel.width * np.sqrt(reduced.peak), covariance=None, normalized=False, space="rkhs")
     return kernel
 
 

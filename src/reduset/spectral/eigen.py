@@ -17,6 +17,7 @@ Array = NDArray[np.float64]
 SOLVERS = ("auto", "dense", "arpack")
 FEW_ATOMS, DENSE_MOST = 500, 5000
 FEW_PAIRS = 20  # of m/this many pairs, an iteration costs less than the reduction to a tridiagonal matrix
+SOME_PAIRS = 10  # of m/this many, it costs several times more, at any m
 
 
 def leading_pairs(matrix: Array, count: int, solver: str = "auto") -> tuple[Array, Array]:
@@ -24,7 +25,8 @@ def leading_pairs(matrix: Array, count: int, solver: str = "auto") -> tuple[Arra
     _validate.one_of(solver, "eigen_solver", SOLVERS)
     m = len(matrix)
     count = min(count, m)
-    iterates = solver == "arpack" or (solver == "auto" and m > FEW_ATOMS and (m > DENSE_MOST or count <= m // FEW_PAIRS))
+    most = 0 if m <= FEW_ATOMS else m // (FEW_PAIRS if m <= DENSE_MOST else SOME_PAIRS)
+    iterates = solver == "arpack" or (solver == "auto" and count <= most)
     if iterates and count < m - 1:
         start = np.random.default_rng(0).uniform(-1.0, 1.0, m)  # the same each time, so that the result is
         try:
