@@ -15,9 +15,10 @@ from reduset._engine.profile import Floats
 from reduset._progress import Progress
 from reduset.features import basis
 from reduset.features.cube import OUTSIDE, Cube
+from reduset.features.merging import Bag
 from reduset.features.nodes import INTEGRATION, nodes_for
-from reduset.features.projection import Bag, Projection, View
-from reduset.features.shell import SOME_BAGS, Array, OnBags, frequencies_of, kernel_width_of
+from reduset.features.projection import Projection, View
+from reduset.features.shell import SOME_BAGS, Array, OnBags, frequencies_of, kernel_width_of, with_shares
 from reduset.features.spirals import DISTANCES, MOST_PLACED, Frequencies, drawn, placed
 from reduset.features.waves import waves
 
@@ -54,6 +55,9 @@ class DensityFeatures(OnBags):
         "auto" takes a tensor Gauss–Legendre grid up to three columns and Sobol points above; "uniform" draws, as in the paper.
     n_nodes : int, optional
         Nodes an axis of a grid, of all elsewhere; by the bandwidth, or 8192, if not given.
+    tol : float or None
+        What a bag of 10,000 points or more in over three columns may lose where its points are merged into cells first: the error
+        of its density, relative and measured at some points. None never merges.
     orthogonal : bool
         Whether the random Fourier features are orthogonal.
     margin : float
@@ -62,6 +66,8 @@ class DensityFeatures(OnBags):
         What to do with later points that lie outside of the cube.
     group : column name or labels, optional
         For bags in one long table.
+    n_jobs : int, optional
+        Threads, at most; −1 or None for those of `reduset.set_threads`. The result does not depend on it.
     progress : bool, or a function of (stage, done, total)
     random_state : int, RandomState, Generator or None
 
@@ -107,10 +113,12 @@ class DensityFeatures(OnBags):
         basis: str = "cosine",
         integration: str = "auto",
         n_nodes: int | None = None,
+        tol: float | None = 0.05,
         orthogonal: bool = True,
         margin: float = 0.05,
         outside: str = "clip",
         group: Any = None,
+        n_jobs: int | None = None,
         progress: Any = False,
         random_state: Any = None,
     ) -> None:
@@ -126,10 +134,12 @@ class DensityFeatures(OnBags):
         self.basis = basis
         self.integration = integration
         self.n_nodes = n_nodes
+        self.tol = tol
         self.orthogonal = orthogonal
         self.margin = margin
         self.outside = outside
         self.group = group
+        self.n_jobs = n_jobs
         self.progress = progress
         self.random_state = random_state
 
@@ -144,16 +154,19 @@ class DensityFeatures(OnBags):
         output = _validate.one_of(self.output, "output", OUTPUTS)
         _validate.one_of(self.outside, "outside", OUTSIDE)
         rng = _validate.generator(self.random_state, "random_state")
+        bags, shares = with_shares(bags)
         names, parts = self._checked(bags, reset=True)
         self.cube_ = Cube.around(parts, _validate.at_least(self.margin, "margin", 0.0))
         self.bandwidth_ = self._bandwidths(parts)
         self.frequencies_ = self._frequencies(rng)
         self.views_ = self._views(rng)
-        self._projection = Projection(self.views_, self.distance, self.frequencies_)
+        tol = None if self.tol is None else _validate.positive(self.tol, "tol", "None never merges points")
+        self._projection = Projection(self.views_, self.distance, self.frequencies_, tol)
         self.kernel_width_ = np.nan
         if output == "features":
             some = np.sort(rng.choice(len(parts), min(SOME_BAGS, len(parts)), replace=False))
-            vectors = self._gathered(self._in_cube([names[k] for k in some], [parts[k] for k in some]), None)
+            inside = self._in_cube(*([each[k] for k in some] for each in (names, parts, shares or [None] * len(parts))))
+            vectors = self._gathered(inside, None)
             self.kernel_width_ = kernel_width_of(self.kernel_width, vectors, rng)
             length = self._projection.length
             self._waves = frequencies_of(length, self.n_components, self.orthogonal, self.kernel_width_, rng)
@@ -200,26 +213,33 @@ class DensityFeatures(OnBags):
             )
         return (View(slice(0, d), nodes_for(d, n_basis, kind, way, n_nodes, float(narrow.min()), rng), narrow),)
 
-    def _in_cube(self, names: list[Any], parts: list[Floats]) -> list[Bag]:
-        return [Bag(points) for points in self.cube_.coordinates(parts, self.outside, names)]
+    def _in_cube(self, names: list[Any], parts: list[Floats], shares: list[Array | None]) -> list[Bag]:
+        mapped = self.cube_.coordinates(parts, self.outside, names)
+        return [Bag(points, own) for points, own in zip(mapped, shares, strict=True)]
 
     def _gathered(self, bags: list[Bag], report: Any) -> Array:
         out = np.empty((len(bags), self._projection.length))
-        for a, b, vectors in self._projection.vectors(bags, report):
+        for a, b, vectors in self._projection.vectors(bags, report, self._threads()):
             out[a:b] = vectors
         return out
 
+    def _threads(self) -> int | None:
+        if self.n_jobs is None or self.n_jobs == -1:
+            return None
+        return _validate.whole(self.n_jobs, "n_jobs", 1, way_out="-1 or None takes all")
+
     def transform(self, bags: Any) -> Array:
         """(N, n_components) features, or the (N, F·|V|) vectors A(p) of ``output="distance"``."""
+        bags, shares = with_shares(bags)
         names, parts = self._checked(bags)
         progress = Progress(self.progress)
         report = progress.stage("features")
         try:
-            inside = self._in_cube(names, parts)
+            inside = self._in_cube(names, parts, shares or [None] * len(parts))
             if self.output == "distance":
                 return self._gathered(inside, report)
             out = np.empty((len(inside), 2 * self._waves.shape[1]))
-            for a, b, vectors in self._projection.vectors(inside, report):
+            for a, b, vectors in self._projection.vectors(inside, report, self._threads()):
                 out[a:b] = waves(vectors, self._waves)
             return out
         finally:

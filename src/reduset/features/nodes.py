@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import qmc
 
+from reduset._engine.threads import blocks
 from reduset.features import basis
-from reduset.kernels import Gaussian
-from reduset.mean import KernelMean
+from reduset.features.merging import Bag, density_at
 
 Array = NDArray[np.float64]
 
@@ -26,6 +26,7 @@ MOST_AN_AXIS = {1: 1024, 2: 96, 3: 40}
 LEAST_AN_AXIS = 16
 SPACING = 1.2  # nodes an axis times bandwidth: neighbours in the middle are then 1.3 bandwidths apart
 SCATTERED_LOG2 = 13
+POINTS_AT_ONCE = {1: 4096, 2: 4096, 3: 512}
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,11 @@ class Nodes(ABC):
     @abstractmethod
     def count(self) -> int:
         """How many nodes."""
+
+    @property
+    def products(self) -> int:
+        """|V|, how many integrals a function has."""
+        return self.count if self.kind == basis.VALUES else len(basis.indices(self.dimension, self.n_basis))
 
     @property
     @abstractmethod
@@ -77,8 +83,15 @@ class Grid(Nodes):
         return np.ascontiguousarray(basis.along_axis(places, self.n_basis, self.kind).T * weights)
 
     def density(self, points: Array, weights: Array | None, bandwidth: Array) -> Array:
-        places, node_weights = self._axis
         shares = np.full(len(points), 1 / len(points)) if weights is None else weights
+        values = np.zeros(self.count)
+        for a, b in blocks(len(points), POINTS_AT_ONCE[self.dimension]):
+            values += self._sums(points[a:b], shares[a:b], bandwidth)
+        return _positive(values)
+
+    def _sums(self, points: Array, shares: Array, bandwidth: Array) -> Array:
+        """(count,) sums of separable bumps."""
+        places, node_weights = self._axis
         factors = []
         for axis in range(self.dimension):
             # each bump with mass 1 along the axis, where it is within reach of nodes: nothing is lost through the faces
@@ -87,13 +100,11 @@ class Grid(Nodes):
             factors.append(bumps)
         first = factors[0] * shares
         if self.dimension == 1:
-            values = first.sum(axis=1)
-        elif self.dimension == 2:
-            values = (first @ factors[1].T).ravel()
-        else:
-            pairs = (factors[1][:, None, :] * factors[2][None, :, :]).reshape(-1, len(points))
-            values = (first @ pairs.T).ravel()
-        return _positive(values)
+            return np.asarray(first.sum(axis=1))
+        if self.dimension == 2:
+            return (first @ factors[1].T).ravel()
+        pairs = (factors[1][:, None, :] * factors[2][None, :, :]).reshape(-1, len(points))
+        return (first @ pairs.T).ravel()
 
     @cached_property
     def roots(self) -> Array:
@@ -131,9 +142,7 @@ class Scattered(Nodes):
         return basis.at_points(self.points, self.n_basis, self.kind) / self.count
 
     def density(self, points: Array, weights: Array | None, bandwidth: Array) -> Array:
-        shares = np.full(len(points), 1 / len(points)) if weights is None else weights
-        mean = KernelMean(points / bandwidth, shares, Gaussian(1.0, normalized=True))
-        values = _positive(np.asarray(mean(self.points / bandwidth)))
+        values = _positive(density_at(Bag(points, weights), bandwidth, self.points))
         mass = float(values.mean())
         return values / mass if mass > 0 else values
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from reduset import _validate
 from reduset._engine.profile import Floats
+from reduset.compression import Compression
 from reduset.features.waves import directions
+from reduset.mean import KernelMean
 
 Array = NDArray[np.float64]
 
@@ -50,6 +53,22 @@ class OnBags(TransformerMixin, BaseEstimator):
         tags.input_tags.three_d_array = True
         tags.no_validation = True
         return tags
+
+
+def with_shares(bags: Any) -> tuple[Any, list[Array | None] | None]:
+    """Bags with atoms in place of every `Compression` or `KernelMean` among them, and the shares of points; None for plain bags."""
+    items = list(bags.values()) if isinstance(bags, Mapping) else bags if isinstance(bags, list | tuple) else []
+    if not any(isinstance(item, Compression | KernelMean) for item in items):
+        return bags, None
+    points, shares = [], []
+    for item in items:
+        mean = item.mean if isinstance(item, Compression) else item
+        weighted = isinstance(mean, KernelMean)
+        if weighted and mean.mass <= 0:
+            raise ValueError(f"a kernel mean among bags must have weights of positive sum, got {mean.mass:.3g}; it is no density")
+        points.append(mean.atoms if weighted else mean)
+        shares.append(mean.weights / mean.mass if weighted else None)
+    return (dict(zip(bags, points, strict=True)) if isinstance(bags, Mapping) else points), shares
 
 
 def kernel_width_of(value: Any, vectors: Array, rng: np.random.Generator) -> float:

@@ -1,0 +1,90 @@
+"""Large bags made small before their density is looked at: points of a cell become one, at their mean, and the bumps grow by what
+the cells took away.
+
+Cells are boxes of some bandwidths' side. A point moved to the mean of its cell changes the density by the spread within cells, in
+second order; with bumps of variance h² plus that spread, axis by axis, mean and covariance of the whole are kept, and what remains
+is of fourth order. With sides of two bandwidths, distances between bags of 10⁵ points in five dimensions change by less than 1 %.
+O(n log n) a bag, and its density then costs O(cells·nodes) instead of O(n·nodes).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reduset.kernels import Gaussian
+from reduset.mean import KernelMean
+
+Array = NDArray[np.float64]
+
+SIDE, FINER, ROUNDS = 2.0, 1.4, 4
+WORTHWHILE = 3  # points a cell, on average
+PLACES = 64
+
+
+@dataclass(frozen=True)
+class Bag:
+    """Points of the cube.
+
+    Attributes
+    ----------
+    points : (n, d)
+    shares : (n,), or None for equal ones
+    spread : (d,) variance that the bumps have beyond the bandwidth's
+    """
+
+    points: Array
+    shares: Array | None = None
+    spread: Array | None = None
+
+    @property
+    def is_positive(self) -> bool:
+        """Whether no share is below 0."""
+        return self.shares is None or bool(self.shares.min() >= 0)
+
+    def widened(self, bandwidth: Array, columns: slice) -> Array:
+        """The bandwidth of the bumps, of some columns."""
+        return bandwidth if self.spread is None else np.sqrt(bandwidth**2 + self.spread[columns])
+
+
+def merged(bag: Bag, bandwidth: Array, tol: float) -> Bag:
+    """The bag in cells as coarse as keep its density within ``tol``; the bag itself where that saves little.
+
+    The error is measured: root mean square of the difference of densities at 64 of the bag's points, over that of the density.
+    """
+    n = len(bag.points)
+    places = bag.points[:: max(n // PLACES, 1)][:PLACES]
+    exact, side = None, SIDE
+    for _ in range(ROUNDS):
+        small = _cells(bag, side * bandwidth)
+        if len(small.points) * WORTHWHILE > n:
+            return bag
+        exact = density_at(bag, bandwidth, places) if exact is None else exact
+        if np.linalg.norm(density_at(small, bandwidth, places) - exact) <= tol * np.linalg.norm(exact):
+            return small
+        side /= FINER
+    return bag
+
+
+def density_at(bag: Bag, bandwidth: Array, places: Array) -> Array:
+    """Values of the bag's density estimate at some places, by kernel sums."""
+    width = bag.widened(bandwidth, slice(None))
+    shares = np.broadcast_to(1 / len(bag.points), len(bag.points)) if bag.shares is None else bag.shares
+    mean = KernelMean(bag.points / width, shares, Gaussian(1.0, normalized=True))
+    return np.asarray(mean(places / width)) / float(np.prod(width))
+
+
+def _cells(bag: Bag, sides: Array) -> Bag:
+    """One point a cell, at the mean of its points."""
+    counts = np.floor(1.0 / sides).astype(np.int64) + 1
+    key = np.ravel_multi_index(np.minimum(bag.points // sides, counts - 1).astype(np.int64).T, counts)
+    _, owner = np.unique(key, return_inverse=True)
+    cells = int(owner.max()) + 1
+    n = len(bag.points)
+    shares = np.full(n, 1 / n) if bag.shares is None else bag.shares
+    masses: Array = np.bincount(owner, shares, cells).astype(np.float64)
+    means = np.stack([np.bincount(owner, shares * column, cells) for column in bag.points.T], axis=1) / masses[:, None]
+    spread = shares @ (bag.points - means[owner]) ** 2
+    return Bag(means, masses, spread if bag.spread is None else spread + bag.spread)
