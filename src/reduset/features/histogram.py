@@ -14,6 +14,7 @@ import numpy as np
 
 from reduset import _validate
 from reduset._engine.profile import Floats
+from reduset._engine.threads import single_threaded_blas
 from reduset._progress import Progress
 from reduset.features.cube import OUTSIDE, Cube
 from reduset.features.rows import Report, rows
@@ -140,7 +141,8 @@ class HistogramFeatures(OnBags):
             finally:
                 progress.close()
             self.kernel_width_ = kernel_width_of(self.kernel_width, vectors, rng)
-            self._waves = frequencies_of(length, self.n_components, self.orthogonal, self.kernel_width_, rng)
+            with single_threaded_blas():  # the same frequencies whatever the number of threads
+                self._waves = frequencies_of(length, self.n_components, self.orthogonal, self.kernel_width_, rng)
         return self
 
     def _frequencies(self) -> Frequencies | None:

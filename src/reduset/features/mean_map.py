@@ -3,7 +3,8 @@
     z̄(p) = 1/n Σᵢ z(xᵢ),   ‖z̄(p) − z̄(q)‖ ≈ MMD(p, q),   exp(−MMD²(p, q)/(2σ²)) ≈ z'(z̄(p))·z'(z̄(q))
 
 The kernel is that of Muandet et al. 2012. z are the features of the Gaussian exp(−‖x − y‖²/(2h²)) between points, z' those of the
-Gaussian of width σ between the means z̄. O(n·d·C + C·D) a bag for C point components and D components; memory is that of the result and of one block a thread.
+Gaussian of width σ between the means z̄. O(n·d·C + C·D) a bag for C point components and D components; memory is that of the
+result and of one block a thread.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 
 from reduset import _validate
 from reduset._engine.profile import Floats, Frame
+from reduset._engine.threads import single_threaded_blas
 from reduset._engine.waves import wave_sums
 from reduset._progress import Progress
 from reduset.cohort.shared import pool
@@ -112,7 +114,8 @@ class MeanMapFeatures(OnBags):
         self.bandwidth_ = between_points.resolve(pooled.atoms, pooled.weights).width
         self._frame = Frame.around(pooled.atoms, 1 / self.bandwidth_)
         orthogonal = _validate.flag(self.orthogonal, "orthogonal")
-        self._point_waves = directions(self.n_features_in_, count // 2, orthogonal, rng).T.copy()
+        with single_threaded_blas():  # many small factors, which more threads only slow down
+            self._point_waves = directions(self.n_features_in_, count // 2, orthogonal, rng).T.copy()
         self._waves: Array | None = None
         self.kernel_width_ = float("nan")
         if output == "features":
@@ -122,7 +125,8 @@ class MeanMapFeatures(OnBags):
             finally:
                 progress.close()
             self.kernel_width_ = kernel_width_of(self.kernel_width, vectors, rng)
-            self._waves = frequencies_of(vectors.shape[1], self.n_components, self.orthogonal, self.kernel_width_, rng)
+            with single_threaded_blas():
+                self._waves = frequencies_of(vectors.shape[1], self.n_components, self.orthogonal, self.kernel_width_, rng)
         return self
 
     def _rows(self, parts: list[Floats], frequencies: Array | None, report: Report) -> Array:
