@@ -36,7 +36,8 @@ class NeighbourKLKernel(OnBags):
     n_neighbors : int
         k; bags must hold more different points than that.
     kernel_width : float or "median"
-        σ; "median" takes the median of √D of the pairs of training bags.
+        σ; "median" takes the median of √D of the pairs of training bags, which is a place to start a search from: where bags are
+        few or small, their divergences are noisy, and a kernel several times as wide learns better.
     psd : "clip", "flip", "shift" or None
         How the matrix of the training bags becomes positive semidefinite: negative eigenvalues set to 0, turned, or moved to 0 with
         all others; None leaves it as it is. Later rows go through the same linear map, so that a training bag that is shown again
