@@ -132,6 +132,18 @@ def check_scikit_learns_own(estimator):
     assert {result["status"] for result in ran} <= {"passed"}
 
 
+def check_columns_have_names(estimator):
+    mine, _ = spread_bags()
+    fitted = clone(estimator).fit(mine)
+    plain = fitted.transform(mine)
+    names = fitted.get_feature_names_out()
+    assert len(set(names)) == plain.shape[1]
+    assert names[1] == f"{type(estimator).__name__.lower()}1"
+    framed = fitted.set_output(transform="pandas").transform(mine)
+    assert framed.columns.tolist() == names.tolist()
+    np.testing.assert_array_equal(framed.to_numpy(), plain)
+
+
 LAWS = [
     check_later_bags_must_be_like_those_fitted,
     check_it_behaves_as_an_estimator_should,

@@ -139,7 +139,7 @@ def test_models_are_validated_and_searched_on_lists_of_bags():
 
 
 @pytest.mark.parametrize("output", ["features", "distance"])
-@pytest.mark.parametrize("law", bag_laws.LAWS)
+@pytest.mark.parametrize("law", [*bag_laws.LAWS, bag_laws.check_columns_have_names])
 def test_it_keeps_the_laws_of_transformers_of_bags(law, output):
     law(SMALL.__class__(**{**SMALL.get_params(), "output": output}))
 

@@ -149,6 +149,14 @@ def test_bags_with_the_same_points_in_any_order_have_divergence_zero():
     np.testing.assert_allclose(shifted.transform([again])[0], matrix[2], atol=1e-12)
 
 
+def test_a_bag_has_divergence_zero_from_itself_even_where_the_estimate_has_not():
+    turns = np.linspace(0, 2 * np.pi, 12, endpoint=False)
+    ring = np.column_stack([np.cos(turns), np.sin(turns)])  # both second neighbours are at the same distance, so ν = ρ
+    assert directed(Estimate("kl", 2), ring, ring) == pytest.approx(np.log(12 / 11))
+    fitted = NeighbourKLKernel(n_neighbors=2, kernel_width=1.0).fit([ring, 2 * ring])
+    assert fitted.divergences_[0, 0] == fitted.divergences_to_fitted([ring])[0, 0] == 0
+
+
 def test_points_that_coincide_are_counted_and_give_no_infinities():
     bags, _ = bag_laws.spread_bags(6)
     bags[1] = np.concatenate([bags[1], np.repeat(bags[1][:1], 4, axis=0)])  # five at one place: the 4th neighbour is at 0

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
 from reduset import _validate
 from reduset._engine.profile import Floats
@@ -26,7 +27,7 @@ MOST_BINS = 10**6
 MOST_NUMBERS = 1 << 28  # of the frequencies of the random features: 2 GiB
 
 
-class HistogramFeatures(OnBags):
+class HistogramFeatures(ClassNamePrefixFeaturesOutMixin, OnBags):
     """Features of bags whose inner products are a Gaussian kernel of a distance between the bags' histograms.
 
     Parameters
@@ -169,6 +170,10 @@ class HistogramFeatures(OnBags):
                 f"{length * half * 8 / 2**30:.1f} GiB of random frequencies, and {MOST_NUMBERS * 8 / 2**30:.0f} are the most; use "
                 "marginals=True, smaller n_bins or n_components, or output='distance'"
             )
+
+    @property
+    def _n_features_out(self) -> int:
+        return self._functions * self.n_bins_ if self._waves is None else 2 * self._waves.shape[1]
 
     def _rows(self, inside: list[Array], frequencies: Array | None, report: Report) -> Array:
         def vector(k: int, out: Array) -> None:

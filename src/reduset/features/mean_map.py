@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
 from reduset import _validate
 from reduset._engine.profile import Floats, Frame
@@ -28,7 +29,7 @@ OUTPUTS = ("distance", "features")
 LARGE_BAG = 1 << 17  # points, from which on all threads share a bag
 
 
-class MeanMapFeatures(OnBags):
+class MeanMapFeatures(ClassNamePrefixFeaturesOutMixin, OnBags):
     """Features of bags whose inner products are a Gaussian kernel of their maximum mean discrepancy.
 
     Parameters
@@ -128,6 +129,10 @@ class MeanMapFeatures(OnBags):
             with single_threaded_blas():
                 self._waves = frequencies_of(vectors.shape[1], self.n_components, self.orthogonal, self.kernel_width_, rng)
         return self
+
+    @property
+    def _n_features_out(self) -> int:
+        return 2 * len(self._point_waves) if self._waves is None else 2 * self._waves.shape[1]
 
     def _rows(self, parts: list[Floats], frequencies: Array | None, report: Report) -> Array:
         def vector(k: int, out: Array) -> None:
