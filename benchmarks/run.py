@@ -37,6 +37,7 @@ SECTIONS = (
     "mixture_reduction",
     "mixture_density",
     "spectral",
+    "spectral_figures",
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
 HEAD = """# Results

@@ -11,6 +11,7 @@ from reduset.select import (
     Herding,
     KCenter,
     KMeans,
+    Paring,
     Random,
     Selector,
     Shadow,
@@ -42,13 +43,21 @@ SELECTORS = {
     "thinning": Thinning(),
     "greedy": Greedy(),
     "auto": Auto(),
+    "paring": Paring(),
 }
 MOVED = {"moved kcenter": "kcenter", "moved kmeans": "kmeans"}  # selections whose atoms are then moved
 STEPS = 8
 WAYS = [*SELECTORS, *MOVED]
 
 NESTED = [name for name in SELECTORS if name not in ("kmeans", "thinning", "auto")]  # a longer selection begins with a shorter one
-DRAWN = ["random", "columnnorm", "cholesky", "thinning", "auto"]  # by a draw over rows, which repeated or absent rows change
+DRAWN = [
+    "random",
+    "columnnorm",
+    "cholesky",
+    "thinning",
+    "auto",
+    "paring",
+]  # by a draw over rows, which repeated or absent rows change
 WITH_OWN_WEIGHTS = [name for name, selector in SELECTORS.items() if selector.weighs]
 
 WEIGHTINGS = ["free", "sum_to_one", "clipped", "simplex_projection", "simplex"]

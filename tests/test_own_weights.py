@@ -90,7 +90,7 @@ def test_redundant_atoms_keep_their_weights(select, bandwidth):
 def test_atoms_that_coincide_keep_their_weights():
     X = np.repeat(cloud(15), 8, axis=0)
     full = KernelMean.from_samples(X, Gaussian(0.5))
-    for select in ("random", "thinning", "herding", "plain herding"):
+    for select in ("random", "paring", "thinning", "herding", "plain herding"):
         small = own(full, select, size=40)
         assert small.size == 40
         assert small.certificate.relative_error == pytest.approx(true_error(full, small.mean), rel=1e-6)
@@ -107,7 +107,7 @@ def test_atoms_that_coincide_keep_their_weights():
     bandwidth=st.sampled_from([0.1, 0.7, 5.0]),
     share=st.floats(0, 1),
     signed=st.booleans(),
-    select=st.sampled_from(["random", "kmeans", "herding", "plain herding", "thinning"]),
+    select=st.sampled_from(["random", "paring", "kmeans", "herding", "plain herding", "thinning"]),
 )
 def test_any_small_cloud_has_a_true_certificate(seed, n, coarse, bandwidth, share, signed, select):
     rng = np.random.default_rng(seed)

@@ -105,3 +105,14 @@ def test_zero_weights_are_rows_left_out():
     one, other = reduced_to(3, 15).fit(X, sample_weight=weights), reduced_to(3, 15).fit(X[:60])
     np.testing.assert_allclose(one.eigenvalues_, other.eigenvalues_, rtol=1e-9)
     np.testing.assert_allclose(one.transform(X), other.transform(X), atol=1e-9)
+
+
+def test_a_rough_span_of_many_atoms_serves_as_well_as_their_exact_components():
+    X = cloud(3000, 3)
+    options = {"kernel": Gaussian(1.0), "ell": 4.0}
+    rough, exact = (ReducedKernelPCA(3, eigen_solver=solver, **options).fit(X) for solver in ("auto", "dense"))
+    assert len(rough.atoms_) > 1100  # beyond, the solver iterates
+    true = whole(3).fit(X).eigenvalues_
+    assert np.all(rough.eigenvalues_ <= true)
+    np.testing.assert_allclose(rough.eigenvalues_, exact.eigenvalues_, rtol=1e-4)
+    assert np.all(true - rough.eigenvalues_ <= rough.bounds_.eigenvalues * 3000)

@@ -161,8 +161,8 @@ def compress(
         Stop at the first atom that adds at most this share of the energy added since the first (the ε of the 2017 paper).
     max_size : int, default min(n, 5000)
         The most atoms for ``tol`` and ``plateau``.
-    select : "kcenter", "random", "kmeans", "greedy", "cholesky", "thinning", "herding", "columnnorm", "shadow", "auto", or a
-        selector
+    select : "kcenter", "random", "kmeans", "greedy", "cholesky", "thinning", "herding", "columnnorm", "paring", "shadow", "auto",
+        or a selector
     refine : bool or int
         Move the selected atoms to where the error is least, by L-BFGS; a number is the most steps. Moved atoms have no indices.
         The result is never worse than what it started from, and its certificate is measured on the data like any other.
@@ -187,8 +187,8 @@ def compress(
     steps = _steps(refine, kind, full)
     if kind == weigh.OWN and not selector.weighs:
         raise ValueError(
-            f"weights='own' are the selector's own, and {selector} has none (Shadow, KMeans, Herding, Thinning and Random do); "
-            "use weights='free'"
+            f"weights='own' are the selector's own, and {selector} has none (Shadow, KMeans, Herding, Thinning, Paring and Random "
+            "do); use weights='free'"
         )
     confidence = _validate.confidence(confidence)
     goals = {name: goal for name, goal in (("size", size), ("tol", tol), ("plateau", plateau)) if goal is not None}

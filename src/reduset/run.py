@@ -230,7 +230,7 @@ class Run:
         own = None if self._traversal is None or order is None else self._traversal.weights()
         if own is None or order is None:
             raise ValueError(
-                "weights='own' are those of a selector that has any (Shadow, KMeans, Herding, Thinning, Random), "
+                "weights='own' are those of a selector that has any (Shadow, KMeans, Herding, Thinning, Paring, Random), "
                 "for atoms that were not moved; use weights='free'"
             )
         return own[order]

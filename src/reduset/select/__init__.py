@@ -11,6 +11,7 @@ from reduset.select.greedy import Greedy
 from reduset.select.herding import Herding
 from reduset.select.kcenter import KCenter
 from reduset.select.kmeans import KMeans
+from reduset.select.paring import Paring
 from reduset.select.random import Random
 from reduset.select.selection import Selection, Selector
 from reduset.select.shadow import Shadow
@@ -24,6 +25,7 @@ __all__ = [
     "Herding",
     "KCenter",
     "KMeans",
+    "Paring",
     "Random",
     "Selection",
     "Selector",
@@ -33,7 +35,8 @@ __all__ = [
 ]
 
 BY_NAME: dict[str, type[Selector]] = {
-    kind.__name__.lower(): kind for kind in (Auto, Cholesky, ColumnNorm, Greedy, Herding, KCenter, KMeans, Random, Shadow, Thinning)
+    kind.__name__.lower(): kind
+    for kind in (Auto, Cholesky, ColumnNorm, Greedy, Herding, KCenter, KMeans, Paring, Random, Shadow, Thinning)
 }
 
 

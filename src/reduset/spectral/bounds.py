@@ -31,6 +31,8 @@ from reduset.kernels import Gaussian
 from reduset.spectral.components import Components
 from reduset.spectral.reduction import Reduced
 
+ROUNDING = 3e-8  # of κ: 1 − g and the trace are known to the last bit, and operators to the root of it
+
 
 @dataclass(frozen=True)
 class SpectralBounds:
@@ -43,8 +45,8 @@ class SpectralBounds:
     eigenvalues : on √Σ(λᵢ − λ̄ᵢ)² over the components; so on each |λᵢ − λ̄ᵢ| too
     projection : on the norm of the difference of the projections on the components
 
-    Each is None where nothing is certain: the first two where the weights are not those of points moved to their atoms, the last
-    where the gap after the components is too small for it to say anything.
+    They hold to rounding, 1e-7 of κ. Each is None where nothing is certain: the first two where the weights are not those of
+    points moved to their atoms, the last where the gap after the components is too small for it to say anything.
     """
 
     mmd: float | None
@@ -70,10 +72,10 @@ def bounds_of(reduced: Reduced, components: Components, centre: bool) -> Spectra
     gap = float(found[-1]) - components.next_eigenvalue / reduced.mass
     if components.left is not None:
         left = components.left / reduced.mass
-        detour = np.inf if eigenvalues is None or operator is None else eigenvalues + operator  # by the atoms' own eigenvalues
-        eigenvalues, residual, gap = float(min(left, detour)), float(np.sqrt(found[0] * left)), gap - left
+        eigenvalues, residual, gap = left, float(np.sqrt(found[0] * left)), gap - left
     else:
         residual, gap = (np.inf, gap) if operator is None else (operator, gap - operator)
+    residual, gap = residual + ROUNDING * reduced.peak, gap - ROUNDING * reduced.peak
     projection = float(np.sqrt(2) * residual / gap) if gap > 0 else np.inf
     trivial = np.sqrt(2 * len(found))  # no two projections on so many components are farther apart
     return SpectralBounds(mmd, operator, eigenvalues, projection if projection < trivial else None)

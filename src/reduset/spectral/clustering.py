@@ -40,7 +40,7 @@ class ReducedSpectralClustering(ClusterMixin, OnAtoms):
     eigenvalues_ : (k,)
         Of the walk, without the first, which is 1; a gap after the first n_clusters − 1 speaks for that number.
     parts_ : (m,)
-        The part of the graph that each atom belongs to.
+        The part of the graph that each atom belongs to; a `DisconnectedWarning` tells where there are more than clusters.
     atoms_, weights_, indices_, kernel_ : as of `ReducedKernelPCA`
 
     Examples
@@ -100,6 +100,10 @@ class ReducedSpectralClustering(ClusterMixin, OnAtoms):
             count = self._count(found, "n_components", self.n_components, spare=1)
         self._steps = walk(found, count, 0.0, self.eigen_solver)
         self.eigenvalues_, self.parts_ = self._steps.eigenvalues, self._steps.parts
+        if wanted > 1:
+            self._tell_of_parts(wanted, f"which of them share one of the {wanted} clusters is arbitrary")
+        if self.n_components is not None:
+            self._tell_of_zeros(self.eigenvalues_)
         seed = int(_validate.generator(self.random_state, "random_state").integers(2**31))
         rounded = KMeans(wanted, n_init=starts, random_state=seed)
         rounded.fit(self._steps.functions, sample_weight=self._steps.stationary * found.size)

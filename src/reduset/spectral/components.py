@@ -10,6 +10,7 @@ The pre-image of coordinates t is kernel ridge regression from coordinates to at
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,6 +25,7 @@ from reduset.spectral.extension import extend
 from reduset.spectral.reduction import Reduced
 
 Array = NDArray[np.float64]
+Find = Callable[[Array, int, str], tuple[Array, Array]]
 
 ROUNDING = 2e-12  # of the largest eigenvalue: below, there is only rounding (as in scikit-learn)
 INDEFINITE = 1e-5
@@ -73,8 +75,10 @@ class Components:
         )
 
 
-def principal_components(reduced: Reduced, count: int, centre: bool = True, solver: str = "auto") -> Components:
-    """The ``count`` leading components of weighted atoms; with eigenvalue 0 those that so few atoms do not have."""
+def principal_components(
+    reduced: Reduced, count: int, centre: bool = True, solver: str = "auto", find: Find = leading_pairs
+) -> Components:
+    """The ``count`` leading components of weighted atoms, as ``find`` finds them; eigenvalues of 0 where there are fewer."""
     matrix = reduced.gram()
     shares, roots = reduced.shares, np.sqrt(reduced.masses)
     means = matrix @ shares
@@ -84,7 +88,7 @@ def principal_components(reduced: Reduced, count: int, centre: bool = True, solv
         matrix -= means[None, :] - grand
     matrix *= roots[:, None]
     matrix *= roots[None, :]
-    values, vectors = padded(*leading_pairs(matrix, count + 1, solver), count + 1)
+    values, vectors = padded(*find(matrix, count + 1, solver), count + 1)
     scale = reduced.peak * reduced.mass
     if values.min() < -INDEFINITE * scale:
         raise ValueError(
@@ -113,10 +117,11 @@ def inverse_roots(values: Array) -> Array:
     return out
 
 
-def latent_kernel(kernel: Kernel) -> Kernel:
-    """The kernel between coordinates, where the covariance of the points' columns has no meaning."""
+def latent_kernel(reduced: Reduced) -> Kernel:
+    """The kernel between coordinates, whose unit is √κ, and where the covariance of the points' columns has no meaning."""
+    kernel = reduced.kernel
     if isinstance(kernel, RadialKernel):
-        return replace(kernel, covariance=None, normalized=False, space="rkhs")
+        return replace(kernel, bandwidth=kernel.width * np.sqrt(reduced.peak), covariance=None, normalized=False, space="rkhs")
     return kernel
 
 

@@ -20,23 +20,20 @@ ROWS_AT_ONCE = 512
 
 
 def kernel_blocks(kernel: Kernel, atoms: Array, queries: Floats) -> Iterator[tuple[int, int, Array]]:
-    """(start, stop, k of the atoms with these queries, (m, stop − start)) for blocks of queries."""
-    peak = exponential(kernel.log_energy(atoms.shape[1]))
+    """(start, stop, k/κ of the atoms with these queries, (m, stop − start)) for blocks of queries."""
     for a, b in blocks(len(queries), max(1, PAIRS_BLOCK // len(atoms))):
-        values = kernel.product_gram(atoms, queries[a:b])
-        if peak != 1.0:
-            values *= peak
-        yield a, b, values
+        yield a, b, kernel.product_gram(atoms, queries[a:b])
 
 
 def extended_blocks(kernel: Kernel, atoms: Array, coefficients: Array, queries: Floats) -> Iterator[tuple[int, int, Array]]:
     """(start, stop, values of the functions Σⱼ Aⱼₖ k(·, cⱼ) at these queries, (stop − start, p)), A the (m, p) coefficients."""
+    scaled = coefficients * exponential(kernel.log_energy(atoms.shape[1]))
     with single_threaded_blas():  # our own threads share the product, so the result is the same whatever their number
         for a, b, values in kernel_blocks(kernel, atoms, queries):
             out = np.empty((b - a, coefficients.shape[1]))
 
             def fill(c: int, d: int, out: Array = out, values: Array = values) -> None:
-                np.matmul(values[:, c:d].T, coefficients, out=out[c:d])
+                np.matmul(values[:, c:d].T, scaled, out=out[c:d])
 
             run_all([partial(fill, c, d) for c, d in blocks(b - a, ROWS_AT_ONCE)])
             yield a, b, out

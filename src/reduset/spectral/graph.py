@@ -18,14 +18,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
-from scipy.sparse.csgraph import connected_components
 
 from reduset._engine.profile import SQUARED, Floats
-from reduset._engine.threads import single_threaded_blas
+from reduset._engine.threads import blocks, single_threaded_blas
 from reduset.radial import RadialKernel
 from reduset.spectral.eigen import fix_signs, leading_pairs, padded
-from reduset.spectral.extension import kernel_blocks
+from reduset.spectral.extension import ROWS_AT_ONCE, kernel_blocks
 from reduset.spectral.reduction import Reduced
 
 Array = NDArray[np.float64]
@@ -68,7 +66,7 @@ class Walk:
         with single_threaded_blas():
             for a, b, values in kernel_blocks(reduced.kernel, reduced.atoms, queries):
                 sums = values.T @ scaled
-                far = np.flatnonzero(sums[:, -1] < FAR * reduced.peak)
+                far = np.flatnonzero(sums[:, -1] < FAR)
                 sums[far, -1] = 1.0
                 out[a:b] = sums[:, :-1] / sums[:, -1:]
                 if len(far):
@@ -90,7 +88,7 @@ def _nearest_from_afar(reduced: Reduced, queries: Floats) -> NDArray[np.int64]:
 
 def walk(reduced: Reduced, count: int, alpha: float, solver: str = "auto") -> Walk:
     """The ``count`` slowest eigenfunctions of the walk; with eigenvalue 0 those that so few atoms do not have."""
-    matrix = reduced.gram() / reduced.peak
+    matrix = reduced.products()
     if matrix.min() < -1e-12:
         raise ValueError(
             f"the kernel must not be negative, since its values are chances to step; got {matrix.min():.3g}: "
@@ -98,26 +96,52 @@ def walk(reduced: Reduced, count: int, alpha: float, solver: str = "auto") -> Wa
         )
     shares = reduced.shares
     density = matrix @ shares
-    pull = shares / density**alpha
-    degrees = pull * (matrix @ pull)
-    stationary = degrees / degrees.sum()
+    with np.errstate(all="ignore"):
+        pull = shares / density**alpha
+        degrees = pull * (matrix @ pull)
+        stationary = degrees / degrees.sum()
+    if not stationary.min() > 0:  # nor where it is no number
+        raise ValueError(
+            f"alpha must keep powers of the density within floating point, got {alpha:g} for densities between {density.min():.3g} "
+            f"and {density.max():.3g} of the highest possible; 0 to 1 is usual"
+        )
     scale = pull / np.sqrt(degrees)
     matrix *= scale[:, None]
     matrix *= scale[None, :]
     roots = np.sqrt(stationary)
-    matrix -= roots[:, None] * roots[None, :]
+    for a, b in blocks(len(roots), ROWS_AT_ONCE):  # no second matrix
+        matrix[a:b] -= roots[a:b, None] * roots[None, :]
     values, vectors = padded(*leading_pairs(matrix, count, solver), count)
     values = np.where(values > ROUNDING, np.minimum(values, 1.0), 0.0)
     functions = fix_signs(vectors / roots[:, None])
+    del matrix
     parts = _parts(reduced, scale) if values[0] > 1 - APART else np.zeros(reduced.size, np.int64)
     return Walk(values, functions, stationary, pull, parts)
 
 
 def _parts(reduced: Reduced, scale: Array) -> NDArray[np.int64]:
     """Which part of the graph each atom belongs to."""
-    chances = reduced.kernel.product_gram(reduced.atoms, reduced.atoms) * scale[:, None] * scale[None, :]
+    chances = reduced.products()
+    chances *= scale[:, None]
+    chances *= scale[None, :]
     for faintest in EDGES:
-        count, labels = connected_components(csr_matrix(chances > faintest), directed=False)
-        if count > 1:
+        labels = _connected(chances, faintest)
+        if labels.max() > 0:
             break
-    return np.asarray(labels, np.int64)
+    return labels
+
+
+def _connected(chances: Array, faintest: float) -> NDArray[np.int64]:
+    """The parts that edges above ``faintest`` connect, row by row: a sparse graph of m² edges would take several matrices."""
+    labels = np.full(len(chances), -1)
+    for start in range(len(chances)):
+        if labels[start] >= 0:
+            continue
+        front, part = np.array([start]), labels.max() + 1
+        while len(front):
+            labels[front] = part
+            reached = np.zeros(len(chances), bool)
+            for a, b in blocks(len(front), ROWS_AT_ONCE):
+                reached |= (chances[front[a:b]] > faintest).any(axis=0)
+            front = np.flatnonzero(reached & (labels < 0))
+    return labels

@@ -5,7 +5,6 @@ Fitting costs the selection and O(m²) a component (O(m³) for all of them) inst
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 from reduset import _validate
 from reduset.spectral.bounds import bounds_of
 from reduset.spectral.components import Components, latent_kernel, principal_components, ridge_coefficients
+from reduset.spectral.eigen import leading_span
 from reduset.spectral.extension import extend
 from reduset.spectral.reduction import Reduced
 from reduset.spectral.ritz import SPARE, turned
@@ -51,7 +51,7 @@ class ReducedKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtom
     alpha : float
         Ridge of the way back.
     eigen_solver : "auto", "dense" or "arpack"
-        "auto" iterates beyond 5,000 atoms, and beyond 500 where few components are wanted.
+        "auto" iterates beyond 5,000 atoms unless many components are wanted (a tenth of the atoms), and beyond 500 where few are.
     random_state : int, RandomState, Generator or None
         For selectors that draw.
 
@@ -133,31 +133,23 @@ class ReducedKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtom
         self._back: tuple[Array, Array] | None = None
         if alpha is not None:
             coordinates = self._components.coordinates
-            self._back = coordinates, ridge_coefficients(latent_kernel(found.kernel), coordinates, found, alpha)
+            self._back = coordinates, ridge_coefficients(latent_kernel(found), coordinates, found, alpha)
         return self
 
     def _parts(self, X: Any, sample_weight: Any, found: Reduced, count: int, centre: bool) -> Components:
-        refine = _validate.flag(self.refine, "refine") and found.size < found.n_samples  # every row an atom: they are the rows'
-        parts = principal_components(
-            found, max(count, min(count + SPARE, found.size)) if refine else count, centre, self.eigen_solver
-        )
+        refine = _validate.flag(self.refine, "refine") and not found.is_exact
         if not refine:
-            return parts
+            return principal_components(found, count, centre, self.eigen_solver)
+        looked_at = max(count, min(count + SPARE, found.size))
+        parts = principal_components(found, looked_at, centre, self.eigen_solver, leading_span)
         rows = np.ones(len(X)) if sample_weight is None else _validate.weights(sample_weight, len(X))
         return turned(parts, found, X, rows / rows.sum(), count, centre)
 
     def _without_zeros(self, parts: Components) -> Components:
         """All components above 0 where the user leaves their number open; otherwise so many, and a word where some are 0."""
-        above = int(np.count_nonzero(parts.eigenvalues))
         if self.n_components is None:
-            return parts.first(max(above, 1))
-        if above < len(parts.eigenvalues):
-            warnings.warn(
-                f"only {above} of the {len(parts.eigenvalues)} components have an eigenvalue above 0 (to rounding, of "
-                f"{len(parts.eigenvectors)} atoms): the coordinates of the others are 0. Lower n_components, or keep more atoms",
-                UserWarning,
-                stacklevel=3,
-            )
+            return parts.first(max(int(np.count_nonzero(parts.eigenvalues)), 1))
+        self._tell_of_zeros(parts.eigenvalues, stacklevel=4)
         return parts
 
     @property
@@ -179,4 +171,4 @@ class ReducedKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtom
         queries = np.asarray(_validate.points(X, "X"), np.float64)
         if queries.shape[1] != coordinates.shape[1]:
             raise ValueError(f"X must have {coordinates.shape[1]} columns, one a component; got shape {queries.shape}")
-        return extend(latent_kernel(self.kernel_), coordinates, coefficients, queries)
+        return extend(latent_kernel(self._reduced), coordinates, coefficients, queries)

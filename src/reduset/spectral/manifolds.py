@@ -5,14 +5,12 @@ Fitting costs the selection and O(m²) a component (O(m³) for all), a row to tr
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
-import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from reduset import _validate
-from reduset.spectral.graph import DisconnectedWarning, Walk, walk
+from reduset.spectral.graph import Walk, walk
 from reduset.spectral.shell import Array, OnAtoms
 
 
@@ -29,24 +27,9 @@ class _OnWalk(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtoms):
         self._steps = walk(found, count, alpha, self.eigen_solver)
         self.eigenvectors_, self.stationary_ = self._steps.functions, self._steps.stationary
         self.parts_ = self._steps.parts
-        masses = np.bincount(self.parts_, found.masses)
-        if len(masses) > 1:
-            told = ", ".join(f"{mass:.6g}" for mass in np.sort(masses)[::-1][:10]) + (", …" if len(masses) > 10 else "")
-            warnings.warn(
-                f"the graph falls into {len(masses)} parts that the kernel does not connect, of {told} rows: the first "
-                f"{len(masses) - 1} coordinates only tell these apart. Widen the bandwidth, or fit each part alone (parts_ has "
-                "the part of every atom)",
-                DisconnectedWarning,
-                stacklevel=3,
-            )
-        none = int(np.count_nonzero(self._steps.eigenvalues == 0))
-        if none:
-            warnings.warn(
-                f"only {count - none} of the {count} components have an eigenvalue above 0 (to rounding, of "
-                f"{len(self.atoms_)} atoms): the coordinates of the others are 0. Lower n_components, or keep more atoms",
-                UserWarning,
-                stacklevel=3,
-            )
+        apart = min(int(self.parts_.max()), count)
+        self._tell_of_parts(1, f"the first {apart} coordinates only tell these apart", stacklevel=4)
+        self._tell_of_zeros(self._steps.eigenvalues, stacklevel=4)
         return self._steps
 
     @property

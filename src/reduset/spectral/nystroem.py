@@ -165,6 +165,7 @@ class WeightedNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtom
         count = self._count(found, "n_components", self.n_components)
         self._components = principal_components(found, count, False, self.eigen_solver)
         self.eigenvalues_, self.eigenvectors_ = self._components.eigenvalues, self._components.eigenvectors
+        self._tell_of_zeros(self.eigenvalues_)
         return self
 
     @property

@@ -23,11 +23,13 @@ from reduset.mean import KernelMean
 from reduset.radial import RadialKernel, exponential
 from reduset.select import Selector, Shadow, as_selector
 from reduset.select.selection import Selection, support
+from reduset.spectral.room import ensure_room
 
 Array = NDArray[np.float64]
 
 WEIGHTS = ("auto", "nearest")
 PAIRS_BLOCK = 1 << 20
+LARGEST = 1e150  # of κ, as of coordinates: squares of what is below cannot overflow
 PASSES, AIM, ENOUGH = 12, 0.97, 0.93  # of a search for wider shadows: how many, and the share of the size aimed at and taken
 
 
@@ -78,9 +80,28 @@ class Reduced:
         """κ = k(x, x)."""
         return exponential(self.kernel.log_energy(self.atoms.shape[1]))
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether every row is an atom of its own mass, so that the atoms' eigenproblem is that of the rows."""
+        if self.quantisation is None:
+            return False
+        present = self.quantisation.shares > 0
+        return self.size == np.count_nonzero(present) and bool((self.quantisation.products[present] == 1.0).all())
+
+    def products(self) -> Array:
+        """k/κ of all pairs of atoms, (m, m)."""
+        ensure_room(self.size)
+        return self.kernel.product_gram(self.atoms, self.atoms)
+
     def gram(self) -> Array:
         """k of all pairs of atoms, (m, m)."""
-        matrix = self.kernel.product_gram(self.atoms, self.atoms)
+        if not 1 / LARGEST < self.peak < LARGEST:
+            exponent = self.kernel.log_energy(self.atoms.shape[1])
+            raise ValueError(
+                f"kernel={self.kernel!r} has k(x, x) = exp({exponent:.4g}) in {self.atoms.shape[1]} dimensions, where products "
+                "leave the range of floating point; use normalized=False and space='rkhs', which make it 1"
+            )
+        matrix = self.products()
         if self.peak != 1.0:
             matrix *= self.peak
         return matrix
@@ -114,7 +135,8 @@ def reduced(
     if size is not None:
         size = _validate.whole(size, "size", 1, None, "it is a number of atoms")
         if reduce is None or isinstance(reduce, Compression):
-            raise ValueError(f"size={size} goes with a selector, which chooses so many atoms; got reduce={reduce!s}")
+            what = None if reduce is None else "a Compression"
+            raise ValueError(f"size={size} goes with a selector, which chooses so many atoms; got reduce={what}")
     if isinstance(reduce, Compression):
         return _of_compression(X, rows, kernel, reduce, weights)
     full = KernelMean.from_samples(X, kernel, sample_weight)

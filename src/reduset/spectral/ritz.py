@@ -1,9 +1,9 @@
 """Components of the atoms, turned towards those of all rows (Rayleigh & Ritz).
 
-The p leading components of the atoms span a space S of functions, orthonormal in the kernel's geometry. In it the operator of all
-rows is the p×p covariance of the rows' coordinates, and its eigenvectors are the best components of the rows that S has. What the
-quantisation did to the leading components by mixing them with each other and with the next ones is undone; with all m this is
-Nyström's approximation followed by PCA, at O(n·m·p) instead of O(n·m²).
+The p leading components of the atoms, or nearly these, span a space S of functions, orthonormal in the kernel's geometry. In it the
+operator of all rows is the p×p covariance of the rows' coordinates, and its eigenvectors are the best components of the rows that S
+has. What the quantisation did to the leading components by mixing them with each other and with the next ones is undone; with all m
+this is Nyström's approximation followed by PCA, at O(n·m·p) instead of O(n·m²).
 
 Two facts make it a certificate, whatever the atoms: its eigenvalues θ are never above the rows' own λ, and all λ sum to the trace
 of the operator, which is known (κ; centred, κ − ‖μ‖², where ‖μ‖ is at least its part within S). So Σ(λᵢ − θᵢ) over the p is at most

@@ -1,0 +1,231 @@
+"""DensityFeatures: bags in, rows for linear models out (Sutherland, Oliva, Póczos & Schneider 2016). Validates, calls, stores.
+
+Ridge regression or a linear SVM on the rows learns with the kernel exp(−d²/(2σ²)) of a distance d between densities, in time linear
+in the number of bags.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from reduset import _validate
+from reduset._engine.profile import Floats
+from reduset._progress import Progress
+from reduset.features import basis
+from reduset.features.cube import OUTSIDE, Cube
+from reduset.features.nodes import INTEGRATION, nodes_for
+from reduset.features.projection import Bag, Projection, View
+from reduset.features.shell import SOME_BAGS, Array, OnBags, frequencies_of, kernel_width_of
+from reduset.features.spirals import DISTANCES, MOST_PLACED, Frequencies, drawn, placed
+from reduset.features.waves import waves
+
+OUTPUTS = ("distance", "features")
+FREQUENCIES = ("placed", "random")
+
+
+class DensityFeatures(OnBags):
+    """Features of bags whose inner products are a kernel of a distance between the bags' densities.
+
+    Parameters
+    ----------
+    distance : "js", "hellinger", "tv" or "l2"
+        Jensen–Shannon, Hellinger, total variation (of both the root is the metric) or L2 of densities.
+    n_components : int
+        Columns of the result, an even number; of ``output="features"``.
+    n_frequencies : int
+        M, of the spirals of "js" and "tv".
+    n_basis : int
+        Functions of the basis along each axis.
+    bandwidth : float or "scott"
+        Of the density estimates, in units of the cube, one for all columns; "scott" takes the spread within bags, column by column.
+    kernel_width : float or "median"
+        σ; "median" takes the median distance of the training bags.
+    output : "features" or "distance"
+        "distance" stops at A(p), whose Euclidean distances approximate d.
+    marginals : bool
+        One density a column instead of one of all columns together: d² is then the sum over columns. For many columns.
+    frequencies : "placed" or "random"
+        Where they approximate the distance best; or drawn, as in the paper.
+    basis : "cosine", "fourier" or "values"
+        Of the functions on the cube; "values" has none, and takes the values at all nodes: longer vectors, nothing cut off.
+    integration : "auto", "grid", "sobol" or "uniform"
+        "auto" takes a tensor Gauss–Legendre grid up to three columns and Sobol points above; "uniform" draws, as in the paper.
+    n_nodes : int, optional
+        Nodes an axis of a grid, of all elsewhere; by the bandwidth, or 8192, if not given.
+    orthogonal : bool
+        Whether the random Fourier features are orthogonal.
+    margin : float
+        How much wider than the training points the cube is, on every side, as a share of their range.
+    outside : "clip" or "refuse"
+        What to do with later points that lie outside of the cube.
+    group : column name or labels, optional
+        For bags in one long table.
+    progress : bool, or a function of (stage, done, total)
+    random_state : int, RandomState, Generator or None
+
+    Attributes
+    ----------
+    cube_ : Cube
+        ``low`` and ``width`` of the box that was mapped to [0, 1]ᵈ.
+    bandwidth_ : (d,)
+        In units of the cube.
+    kernel_width_ : float
+    frequencies_ : Frequencies or None
+        Their ``values`` and ``weights``.
+    views_ : tuple of View
+        The nodes and bandwidths of the densities: one, or one a column with ``marginals``.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from reduset.features import DensityFeatures
+    >>> rng = np.random.default_rng(0)
+    >>> spread = rng.uniform(0.5, 2.0, size=200)
+    >>> bags = [rng.normal(0, s, size=(100, 2)) for s in spread]
+    >>> model = make_pipeline(DensityFeatures("js", n_components=200, random_state=0), Ridge(0.01)).fit(bags[:150], spread[:150])
+    >>> bool(model.score(bags[150:], spread[150:]) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        distance: str = "js",
+        *,
+        n_components: int = 1000,
+        n_frequencies: int = 5,
+        n_basis: int = 10,
+        bandwidth: Any = "scott",
+        kernel_width: Any = "median",
+        output: str = "features",
+        marginals: bool = False,
+        frequencies: str = "placed",
+        basis: str = "cosine",
+        integration: str = "auto",
+        n_nodes: int | None = None,
+        orthogonal: bool = True,
+        margin: float = 0.05,
+        outside: str = "clip",
+        group: Any = None,
+        progress: Any = False,
+        random_state: Any = None,
+    ) -> None:
+        self.distance = distance
+        self.n_components = n_components
+        self.n_frequencies = n_frequencies
+        self.n_basis = n_basis
+        self.bandwidth = bandwidth
+        self.kernel_width = kernel_width
+        self.output = output
+        self.marginals = marginals
+        self.frequencies = frequencies
+        self.basis = basis
+        self.integration = integration
+        self.n_nodes = n_nodes
+        self.orthogonal = orthogonal
+        self.margin = margin
+        self.outside = outside
+        self.group = group
+        self.progress = progress
+        self.random_state = random_state
+
+    def fit(self, bags: Any, y: Any = None) -> DensityFeatures:
+        """Learn the cube, the bandwidth and the width of the kernel, and draw the features.
+
+        Parameters
+        ----------
+        bags : list of (n, d) arrays, or what else `OnBags` says
+        y : ignored
+        """
+        output = _validate.one_of(self.output, "output", OUTPUTS)
+        _validate.one_of(self.outside, "outside", OUTSIDE)
+        rng = _validate.generator(self.random_state, "random_state")
+        names, parts = self._checked(bags, reset=True)
+        self.cube_ = Cube.around(parts, _validate.at_least(self.margin, "margin", 0.0))
+        self.bandwidth_ = self._bandwidths(parts)
+        self.frequencies_ = self._frequencies(rng)
+        self.views_ = self._views(rng)
+        self._projection = Projection(self.views_, self.distance, self.frequencies_)
+        self.kernel_width_ = np.nan
+        if output == "features":
+            some = np.sort(rng.choice(len(parts), min(SOME_BAGS, len(parts)), replace=False))
+            vectors = self._gathered(self._in_cube([names[k] for k in some], [parts[k] for k in some]), None)
+            self.kernel_width_ = kernel_width_of(self.kernel_width, vectors, rng)
+            length = self._projection.length
+            self._waves = frequencies_of(length, self.n_components, self.orthogonal, self.kernel_width_, rng)
+        return self
+
+    def _bandwidths(self, parts: list[Floats]) -> Array:
+        """(d,) in units of the cube: the mean spread within bags, times that power of their mean size that Scott's rule has."""
+        d = self.n_features_in_
+        if not isinstance(self.bandwidth, str):
+            return np.full(d, _validate.positive(self.bandwidth, "bandwidth", "it is in units of the cube, 0.05 for a twentieth"))
+        _validate.one_of(self.bandwidth, "bandwidth", ("scott",))
+        spread = np.sqrt(np.mean([part.var(axis=0) for part in parts], axis=0, dtype=np.float64)) / self.cube_.width
+        rate = np.mean([len(part) for part in parts]) ** (-1 / ((1 if self.marginals else d) + 4))
+        spread[spread <= 0] = 0.1  # a column without spread within bags; any bandwidth tells as much
+        return np.asarray(spread * rate)
+
+    def _frequencies(self, rng: np.random.Generator) -> Frequencies | None:
+        distance = _validate.one_of(self.distance, "distance", DISTANCES)
+        way = _validate.one_of(self.frequencies, "frequencies", FREQUENCIES)
+        count = _validate.whole(self.n_frequencies, "n_frequencies", 1)
+        if distance == "l2":
+            return None
+        if way == "random":
+            return drawn(distance, count, rng)
+        if count > MOST_PLACED:
+            raise ValueError(f"n_frequencies must be at most {MOST_PLACED}, got {count}; use frequencies='random' for more")
+        return placed(distance, count)
+
+    def _views(self, rng: np.random.Generator) -> tuple[View, ...]:
+        kind = _validate.one_of(self.basis, "basis", basis.BASES)
+        way = _validate.one_of(self.integration, "integration", INTEGRATION)
+        n_basis = _validate.whole(self.n_basis, "n_basis", 1)
+        n_nodes = None if self.n_nodes is None else _validate.whole(self.n_nodes, "n_nodes", 2)
+        d, narrow = self.n_features_in_, self.bandwidth_
+        if _validate.flag(self.marginals, "marginals"):
+            return tuple(
+                View(slice(k, k + 1), nodes_for(1, n_basis, kind, way, n_nodes, float(narrow[k]), rng), narrow[k : k + 1])
+                for k in range(d)
+            )
+        if d > basis.MOST_DIMENSION:
+            raise ValueError(
+                f"bags must have at most {basis.MOST_DIMENSION} columns for densities of all together, got {d}; use "
+                "marginals=True, or choose columns"
+            )
+        return (View(slice(0, d), nodes_for(d, n_basis, kind, way, n_nodes, float(narrow.min()), rng), narrow),)
+
+    def _in_cube(self, names: list[Any], parts: list[Floats]) -> list[Bag]:
+        return [Bag(points) for points in self.cube_.coordinates(parts, self.outside, names)]
+
+    def _gathered(self, bags: list[Bag], report: Any) -> Array:
+        out = np.empty((len(bags), self._projection.length))
+        for a, b, vectors in self._projection.vectors(bags, report):
+            out[a:b] = vectors
+        return out
+
+    def transform(self, bags: Any) -> Array:
+        """(N, n_components) features, or the (N, F·|V|) vectors A(p) of ``output="distance"``."""
+        names, parts = self._checked(bags)
+        progress = Progress(self.progress)
+        report = progress.stage("features")
+        try:
+            inside = self._in_cube(names, parts)
+            if self.output == "distance":
+                return self._gathered(inside, report)
+            out = np.empty((len(inside), 2 * self._waves.shape[1]))
+            for a, b, vectors in self._projection.vectors(inside, report):
+                out[a:b] = waves(vectors, self._waves)
+            return out
+        finally:
+            progress.close()
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Names of the columns."""
+        count = self._projection.length if self.output == "distance" else 2 * self._waves.shape[1]
+        return np.array([f"densityfeatures{k}" for k in range(count)], dtype=object)
