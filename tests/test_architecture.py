@@ -16,6 +16,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # Each may import those before it, never itself or those after it; a folder stands for all its modules.
 ORDER = [
     "_engine",
+    "_columns",
     "_validate",
     "_progress",
     "spectrum",

@@ -80,6 +80,15 @@ def test_no_bound_is_ever_broken(kernel, X, kind, selector, data):
         assert low <= certificate.relative_error <= high
 
 
+def test_an_interval_holds_its_estimate_even_where_rounding_parts_them():
+    corners = "-1 1 -3 1 2 -2 1 1 0 0 -2 1 -1 -2 3 0 -2 0 3 0 -2 -2 0 -1 1 3 -2 -2 0 -3 -2 -2 -2 0 3 1 3 -1 -1 1 0 0"
+    X = np.array(corners.split(), float).reshape(-1, 2)
+    full = KernelMean.from_samples(X, Gaussian(0.5, covariance=np.diag([2.0, 0.5])), np.full(21, 0.5))
+    certificate = compress(full, size=7, select=Random(), weights="sum_to_one", rng=0).certificate
+    low, high = certificate.interval
+    assert low <= certificate.relative_error <= high
+
+
 @settings(max_examples=30, deadline=None)
 @given(X=clouds, kind=st.sampled_from(KINDS), data=st.data())
 def test_signed_weights_keep_the_bounds(X, kind, data):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reduset._columns import from_column
 from reduset._engine.threads import row_blocks
 
 Floats = NDArray[np.floating]
@@ -80,6 +81,7 @@ def bags(
 ) -> tuple[list[Any], list[Floats], list[Any] | None]:
     """The names and the points of each bag, (n, d) with n ≥ 2 and the same d: from a list, a mapping by name, or a long table.
 
+    A column of lists of points (Arrow, pandas, polars) is a list too.
     A table, frame or (n, d) array, comes with ``sample``: the column that says which bag a row belongs to, or a label a row. Last
     come the columns of the bags that are frames, which must be the same for all of these, in the same order; ``dimension`` and
     ``columns`` are those of bags seen before.
@@ -94,8 +96,11 @@ def bags(
         names, parts = list(value), list(value.values())
         titles = [f"bags[{name!r}]" for name in names]
     else:
-        parts = _listed(value)
+        column = from_column(value)
+        parts, named = (_listed(value), None) if column is None else column
         names = list(range(len(parts)))
+        if named is not None:
+            columns, known = _same_columns(named, columns, "bags", known)
         titles = [f"bags[{k}]" for k in names]
     if len(parts) < fewest:
         raise ValueError(f"bags must hold at least {fewest} of them, got {len(parts)}")

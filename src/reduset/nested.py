@@ -100,7 +100,8 @@ class Nested:
             float(np.sqrt((r + excess) / (energy + r))) if energy + r > 0 else (np.inf if excess > 0 else 0.0)
             for r in (rest.square, rest.low, rest.high)
         )
-        return Error(estimate, (min(ends), max(ends)), energy + rest.square, excess, weights)
+        around = (estimate, *ends)  # where the ends meet, rounding may leave the estimate beside them
+        return Error(estimate, (min(around), max(around)), energy + rest.square, excess, weights)
 
     def _squares(self, residual: float) -> Array | None:
         """The squared relative error of every prefix, where that takes no new solve."""

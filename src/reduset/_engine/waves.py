@@ -31,6 +31,7 @@ def wave_sums(
     rungs: int = 1,
     late: NDArray[np.float64] | None = None,
     release: int = 0,
+    in_turn: bool = False,
 ) -> NDArray[np.complex128]:
     """Σᵢ wᵢ exp(i (2^j ω + η_j)·zᵢ) for each frequency ω and rung j, zᵢ the coordinates of point i in the frame: (s, rungs).
 
@@ -38,6 +39,7 @@ def wave_sums(
     ----------
     points : (n, d); weights : (n,); frequencies : (s, d) in the frame's coordinates
     late : (s, d), parts η_j = 2^max(0, j − release) η that climb only from the rung ``release`` on; none by default
+    in_turn : keep to one thread, for callers that have their own
     """
     turns = frequencies / (2 * np.pi)
     slow = np.zeros((len(turns), 0)) if late is None else late / (2 * np.pi)
@@ -52,9 +54,9 @@ def wave_sums(
     ]
     if by_blas:
         with single_threaded_blas():
-            run_all(tasks)
+            run_all(tasks, in_turn)
     else:
-        run_all(tasks)
+        run_all(tasks, in_turn)
     return np.ascontiguousarray(part.sum(axis=0)).view(np.complex128)[..., 0]
 
 

@@ -1,0 +1,157 @@
+"""MeanMapFeatures: the maximum mean discrepancy (MMD) of bags, by random Fourier features twice (Sutherland et al. 2016).
+
+    z̄(p) = 1/n Σᵢ z(xᵢ),   ‖z̄(p) − z̄(q)‖ ≈ MMD(p, q),   exp(−MMD²(p, q)/(2σ²)) ≈ z'(z̄(p))·z'(z̄(q))
+
+The kernel is that of Muandet et al. 2012. z are the features of the Gaussian exp(−‖x − y‖²/(2h²)) between points, z' those of the
+Gaussian of width σ between the means z̄. O(n·d·C + C·D) a bag for C point components and D components; memory is that of the
+result and of one block a thread.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
+
+from reduset import _validate
+from reduset._engine.profile import Floats, Frame
+from reduset._engine.threads import single_threaded_blas
+from reduset._engine.waves import wave_sums
+from reduset._progress import Progress
+from reduset.cohort.shared import pool
+from reduset.features.rows import Report, rows
+from reduset.features.shell import SOME_BAGS, Array, OnBags, frequencies_of, kernel_width_of
+from reduset.features.waves import directions
+from reduset.kernels import Gaussian
+
+OUTPUTS = ("distance", "features")
+LARGE_BAG = 1 << 17  # points, from which on all threads share a bag
+
+
+class MeanMapFeatures(ClassNamePrefixFeaturesOutMixin, OnBags):
+    """Features of bags whose inner products are a Gaussian kernel of their maximum mean discrepancy.
+
+    Parameters
+    ----------
+    n_components : int
+        Columns of the result, an even number; of ``output="features"``.
+    n_point_components : int
+        Random Fourier features of the points, an even number.
+    bandwidth : float or name of a rule of `reduset.bandwidth`
+        h of the Gaussian between points. A rule is applied to the points of all bags together, each bag with the same weight;
+        of many points, to some of each bag.
+    kernel_width : float or "median"
+        σ; "median" takes the median MMD of the training bags.
+    output : "features" or "distance"
+        "distance" stops at the mean vectors, (N, n_point_components), whose Euclidean distances approximate the MMD.
+    orthogonal : bool
+        Whether the random Fourier features are orthogonal, both times.
+    group : column name or labels, optional
+        For bags in one long table.
+    progress : bool, or a function of (stage, done, total)
+    random_state : int, RandomState, Generator or None
+
+    Attributes
+    ----------
+    bandwidth_ : float
+    kernel_width_ : float, NaN for ``output="distance"``
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from reduset.features import MeanMapFeatures
+    >>> rng = np.random.default_rng(0)
+    >>> spread = rng.uniform(0.5, 2.0, size=200)
+    >>> bags = [rng.normal(0, s, size=(100, 2)) for s in spread]
+    >>> model = make_pipeline(MeanMapFeatures(200, 200, random_state=0), Ridge(0.01)).fit(bags[:150], spread[:150])
+    >>> bool(model.score(bags[150:], spread[150:]) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int = 1000,
+        n_point_components: int = 1000,
+        *,
+        bandwidth: Any = "median",
+        kernel_width: Any = "median",
+        output: str = "features",
+        orthogonal: bool = True,
+        group: Any = None,
+        progress: Any = False,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.n_point_components = n_point_components
+        self.bandwidth = bandwidth
+        self.kernel_width = kernel_width
+        self.output = output
+        self.orthogonal = orthogonal
+        self.group = group
+        self.progress = progress
+        self.random_state = random_state
+
+    def fit(self, bags: Any, y: Any = None) -> MeanMapFeatures:
+        """Find the bandwidth and the width of the kernel, and draw the features.
+
+        Parameters
+        ----------
+        bags : list of (n, d) arrays, or what else `OnBags` says
+        y : ignored
+        """
+        output = _validate.one_of(self.output, "output", OUTPUTS)
+        between_points = Gaussian(self.bandwidth)
+        count = _validate.whole(self.n_point_components, "n_point_components", 2)
+        if count % 2:
+            raise ValueError(f"n_point_components must be even, a sine and a cosine each, got {count}; use {count + 1}")
+        rng = _validate.generator(self.random_state, "random_state")
+        progress = Progress(self.progress)
+        _, parts = self._checked(bags, reset=True)
+        pooled = pool(parts, Gaussian(1.0), rng)
+        self.bandwidth_ = between_points.resolve(pooled.atoms, pooled.weights).width
+        self._frame = Frame.around(pooled.atoms, 1 / self.bandwidth_)
+        orthogonal = _validate.flag(self.orthogonal, "orthogonal")
+        with single_threaded_blas():  # many small factors, which more threads only slow down
+            self._point_waves = directions(self.n_features_in_, count // 2, orthogonal, rng).T.copy()
+        self._waves: Array | None = None
+        self.kernel_width_ = float("nan")
+        if output == "features":
+            some = np.sort(rng.choice(len(parts), min(SOME_BAGS, len(parts)), replace=False))
+            try:
+                vectors = self._rows([parts[k] for k in some], None, progress.stage("kernel width"))
+            finally:
+                progress.close()
+            self.kernel_width_ = kernel_width_of(self.kernel_width, vectors, rng)
+            with single_threaded_blas():
+                self._waves = frequencies_of(vectors.shape[1], self.n_components, self.orthogonal, self.kernel_width_, rng)
+        return self
+
+    @property
+    def _n_features_out(self) -> int:
+        return 2 * len(self._point_waves) if self._waves is None else 2 * self._waves.shape[1]
+
+    def _rows(self, parts: list[Floats], frequencies: Array | None, report: Report) -> Array:
+        def vector(k: int, out: Array) -> None:
+            out[:] = mean_waves(parts[k], self._frame, self._point_waves)
+
+        return rows([len(part) for part in parts], 2 * len(self._point_waves), vector, frequencies, report)
+
+    def transform(self, bags: Any) -> Array:
+        """(N, n_components) features, or the (N, n_point_components) mean vectors of ``output="distance"``."""
+        _, parts = self._checked(bags)
+        progress = Progress(self.progress)
+        try:
+            return self._rows(parts, self._waves, progress.stage("features"))
+        finally:
+            progress.close()
+
+
+def mean_waves(points: Floats, frame: Frame, frequencies: Array) -> Array:
+    """(2s,) sines, then cosines of the mean random Fourier feature, of (s, d) frequencies in the frame's coordinates."""
+    shares = np.broadcast_to(1 / len(points), len(points))
+    found = wave_sums(points, shares, frequencies, frame, in_turn=len(points) < LARGE_BAG)[:, 0]
+    return np.concatenate([found.imag, found.real]) / np.sqrt(len(frequencies))

@@ -1,0 +1,178 @@
+"""NeighbourKLKernel: a kernel matrix of bags from k-nearest-neighbour divergences (Póczos, Xiong, Sutherland & Schneider 2012).
+
+    K(p, q) = exp(−D(p, q)/(2σ²)),   D(p, q) = max(0, ½ D(p‖q) + ½ D(q‖p)) by `nearest`, made positive semidefinite by `definite`
+
+The divergence stands where the square of a distance would, as in Sutherland et al. 2016. It costs N² pairs of bags: O(N²·n·log n +
+N³), where features of bags are linear in N. Memory O(N²), and the points themselves, which later bags are compared with.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from reduset import _validate
+from reduset._progress import Progress
+from reduset.features.definite import RULES, Definite
+from reduset.features.nearest import DIVERGENCES, Estimate, Sample, symmetrised
+from reduset.features.shell import Array, OnBags
+
+
+class NeighbourKLKernel(OnBags):
+    """Rows of a kernel matrix between bags, for estimators with ``kernel="precomputed"``.
+
+    ``fit_transform`` gives the (N, N) matrix of the training bags, ``transform`` the (M, N) rows of other bags against these. Bags
+    with the same points have divergence 0. Runs on all threads, see `reduset.set_threads`.
+
+    Parameters
+    ----------
+    divergence : "kl", "renyi" or "hellinger"
+        Kullback–Leibler, Rényi of order ``alpha``, or the squared Hellinger distance; the mean of both directions, and 0 where that
+        estimate is negative.
+    alpha : float
+        Of "renyi", above 0, below ``n_neighbors`` + 1 and not 1, which is "kl".
+    n_neighbors : int
+        k; bags must hold more different points than that.
+    kernel_width : float or "median"
+        σ; "median" takes the median of √D of the pairs of training bags, which is a place to start a search from: where bags are
+        few or small, their divergences are noisy, and a kernel several times as wide learns better.
+    psd : "clip", "flip", "shift" or None
+        How the matrix of the training bags becomes positive semidefinite: negative eigenvalues set to 0, turned, or moved to 0 with
+        all others; None leaves it as it is. Later rows go through the same linear map, so that a training bag that is shown again
+        gets the row that it was fitted with.
+    group : column name or labels, optional
+        For bags in one long table.
+    progress : bool, or a function of (stage, done, total)
+
+    Attributes
+    ----------
+    divergences_ : (N, N), symmetric, of the training bags
+    kernel_width_ : float
+    least_eigenvalue_ : float, of the matrix before it was made positive semidefinite; NaN for ``psd=None``
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.svm import SVC
+    >>> from reduset.features import NeighbourKLKernel
+    >>> rng = np.random.default_rng(0)
+    >>> narrow = rng.uniform(size=60) < 0.5
+    >>> bags = [rng.normal(0, 1.0 if small else 1.5, size=(80, 2)) for small in narrow]
+    >>> model = make_pipeline(NeighbourKLKernel(), SVC(kernel="precomputed")).fit(bags[:40], narrow[:40])
+    >>> bool(model.score(bags[40:], narrow[40:]) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        divergence: str = "kl",
+        *,
+        alpha: float = 0.9,
+        n_neighbors: int = 4,
+        kernel_width: Any = "median",
+        psd: str | None = "clip",
+        group: Any = None,
+        progress: Any = False,
+    ) -> None:
+        self.divergence = divergence
+        self.alpha = alpha
+        self.n_neighbors = n_neighbors
+        self.kernel_width = kernel_width
+        self.psd = psd
+        self.group = group
+        self.progress = progress
+
+    def fit(self, bags: Any, y: Any = None) -> NeighbourKLKernel:
+        """Compare all pairs of bags, and learn how rows become those of a positive semidefinite matrix.
+
+        Parameters
+        ----------
+        bags : list of (n, d) arrays, or what else `OnBags` says
+        y : ignored
+        """
+        self._fit(bags)
+        return self
+
+    def fit_transform(self, bags: Any, y: Any = None) -> Array:
+        """Fit, and return the (N, N) kernel matrix of the training bags."""
+        return self._fit(bags)
+
+    def _fit(self, bags: Any) -> Array:
+        if self.psd is not None:
+            _validate.one_of(self.psd, "psd", RULES)
+        self._estimate = self._request()
+        width = self.kernel_width
+        if not isinstance(width, str):
+            _validate.positive(width, "kernel_width", "'median' takes the median of √D of the bags")
+        else:
+            _validate.one_of(width, "kernel_width", ("median",))
+        names, parts = self._checked(bags, reset=True)
+        self._samples = [self._sample(name, part) for name, part in zip(names, parts, strict=True)]
+        self.divergences_, _ = self._compare(self._samples)
+        self.kernel_width_ = median_root(self.divergences_) if isinstance(width, str) else float(width)
+        kernel = self._gaussian(self.divergences_)
+        self._definite = None if self.psd is None else Definite.learnt(kernel, self.psd)
+        self.least_eigenvalue_ = float("nan") if self._definite is None else self._definite.least
+        if self._definite is None:
+            return kernel
+        rows = self._definite.rows(kernel, np.eye(len(kernel), dtype=bool))
+        return (rows + rows.T) / 2
+
+    def _request(self) -> Estimate:
+        divergence = _validate.one_of(self.divergence, "divergence", DIVERGENCES)
+        k = _validate.whole(self.n_neighbors, "n_neighbors", 1)
+        alpha = _validate.between(self.alpha, "alpha", 0.0, k + 1.0)
+        if alpha == 1 and divergence == "renyi":
+            raise ValueError("alpha must not be 1, where Rényi's divergence is that of Kullback and Leibler; use divergence='kl'")
+        return Estimate(divergence, k, alpha)
+
+    def _sample(self, name: Any, part: Any) -> Sample:
+        return Sample.of(part, self._estimate.k, f"bags[{name!r}]")
+
+    def _compare(self, first: list[Sample]) -> tuple[Array, Any]:
+        """The divergences of bags from the fitted ones, and which of them are one of these."""
+        progress = Progress(self.progress)
+        try:
+            found, alike, between = symmetrised(self._estimate, first, self._samples, progress.stage)
+        finally:
+            progress.close()
+        within = sum(sample.replaced for sample in first)
+        if within or between:
+            warnings.warn(
+                f"{within:,} distances of points to their neighbour number {self._estimate.k} within their bag are 0, and "
+                f"{between:,} to that in another bag: points coincide. The smallest such distance above 0 within the bag stands "
+                "for them; where values were rounded, add noise of that size",
+                UserWarning,
+                stacklevel=4,
+            )
+        return found, alike
+
+    def _gaussian(self, divergences: Array) -> Array:
+        return np.exp(-divergences / (2 * self.kernel_width_**2))
+
+    def _to_fitted(self, bags: Any) -> tuple[Array, Any]:
+        names, parts = self._checked(bags)
+        return self._compare([self._sample(name, part) for name, part in zip(names, parts, strict=True)])
+
+    def divergences_to_fitted(self, bags: Any) -> Array:
+        """(M, N) divergences of bags from the fitted ones, both directions' mean, not below 0."""
+        return self._to_fitted(bags)[0]
+
+    def transform(self, bags: Any) -> Array:
+        """(M, N) rows of the kernel of bags with the fitted ones."""
+        divergences, alike = self._to_fitted(bags)
+        kernel = self._gaussian(divergences)
+        return kernel if self._definite is None else self._definite.rows(kernel, alike)
+
+
+def median_root(divergences: Array) -> float:
+    """The median of √D of all pairs; the largest where more than half are 0, and 1 where all are."""
+    roots = np.sqrt(divergences[np.triu_indices(len(divergences), 1)])
+    if not len(roots):
+        return 1.0
+    middle = float(np.median(roots))
+    return middle if middle > 0 else float(roots.max()) or 1.0

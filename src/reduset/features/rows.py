@@ -1,0 +1,67 @@
+"""Rows of bags in blocks: each bag becomes a vector, and the vector random Fourier features, by all threads and in bounded memory.
+
+Blocks depend on the bags alone, so the number of threads changes the time, never the result. Beside the result, a block a thread is
+held: 2²¹ numbers, or one vector where that is longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reduset._engine.threads import get_threads, run_all, single_threaded_blas
+from reduset.features.waves import waves
+
+Array = NDArray[np.float64]
+Report = Callable[[int, int], None]
+
+MOST_BAGS, MOST_POINTS, MOST_NUMBERS = 64, 1 << 15, 1 << 21  # of a block
+TASKS_A_THREAD = 8  # between two reports of progress
+
+
+def rows(
+    sizes: Sequence[int], length: int, vector: Callable[[int, Array], None], frequencies: Array | None, report: Report
+) -> Array:
+    """(N, length) vectors, or their (N, D) random Fourier features.
+
+    Parameters
+    ----------
+    sizes : points of each bag, by which work is dealt
+    vector : called with k and zeros of shape (length,), which it is to fill for bag k
+    frequencies : (length, D/2), or None to stop at the vectors
+    """
+    out = np.zeros((len(sizes), length if frequencies is None else 2 * frequencies.shape[1]))
+
+    def task(first: int, last: int) -> None:
+        vectors = out[first:last] if frequencies is None else np.zeros((last - first, length))
+        for k in range(first, last):
+            vector(k, vectors[k - first])
+        if frequencies is not None:
+            out[first:last] = waves(vectors, frequencies)
+
+    cuts = blocks_of(sizes, max(1, min(MOST_BAGS, MOST_NUMBERS // length)))
+    with single_threaded_blas():
+        in_rounds([partial(task, first, last) for first, last in cuts], [last for _, last in cuts], report)
+    return out
+
+
+def blocks_of(sizes: Sequence[int], most_bags: int) -> list[tuple[int, int]]:
+    """Consecutive (first, last) bags, at most so many of them and 2¹⁵ points, or a single bag."""
+    cuts, first, held = [], 0, 0
+    for k, size in enumerate(sizes):
+        if k > first and (k - first == most_bags or held + size > MOST_POINTS):
+            cuts.append((first, k))
+            first, held = k, 0
+        held += size
+    return [*cuts, (first, len(sizes))]
+
+
+def in_rounds(tasks: Sequence[Callable[[], None]], done: Sequence[int], report: Report) -> None:
+    """Run all tasks, and say after every few how many of ``done[-1]`` things are done."""
+    step = TASKS_A_THREAD * get_threads()
+    for start in range(0, len(tasks), step):
+        run_all(tasks[start : start + step])
+        report(done[min(start + step, len(tasks)) - 1], done[-1])
