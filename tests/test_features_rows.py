@@ -24,12 +24,12 @@ def test_long_vectors_are_held_a_few_at_a_time(monkeypatch):
     monkeypatch.setattr(rows, "MOST_NUMBERS", 100)
     held = []
 
-    def vector(k, out):
-        held.append(len(out.base))
-        out[:] = k
+    def fill(first, last, out):
+        held.append(len(out))
+        out[:] = np.arange(first, last)[:, None]
 
     frequencies = np.random.default_rng(0).normal(size=(30, 4))
-    found = rows.rows([2] * 10, 30, vector, frequencies, lambda *_: None)
+    found = rows.rows([2] * 10, 30, fill, frequencies, lambda *_: None)
     assert max(held) == 3
     np.testing.assert_allclose(found, rows.waves(np.repeat(np.arange(10.0)[:, None], 30, axis=1), frequencies), atol=1e-12)
 

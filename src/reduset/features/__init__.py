@@ -5,5 +5,6 @@ from reduset.features.histogram import HistogramFeatures
 from reduset.features.mean_map import MeanMapFeatures
 from reduset.features.neighbour import NeighbourKLKernel
 from reduset.features.pairwise import pairwise
+from reduset.features.tuning import Tuned, tune
 
-__all__ = ["DensityFeatures", "HistogramFeatures", "MeanMapFeatures", "NeighbourKLKernel", "pairwise"]
+__all__ = ["DensityFeatures", "HistogramFeatures", "MeanMapFeatures", "NeighbourKLKernel", "Tuned", "pairwise", "tune"]

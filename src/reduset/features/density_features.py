@@ -9,24 +9,26 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
 from reduset import _validate
 from reduset._engine.profile import Floats
+from reduset._engine.threads import single_threaded_blas
 from reduset._progress import Progress
 from reduset.features import basis
 from reduset.features.cube import OUTSIDE, Cube
 from reduset.features.merging import Bag
 from reduset.features.nodes import INTEGRATION, nodes_for
 from reduset.features.projection import Projection, View
+from reduset.features.rows import Report, rows
 from reduset.features.shell import SOME_BAGS, Array, OnBags, frequencies_of, kernel_width_of, with_shares
 from reduset.features.spirals import DISTANCES, MOST_PLACED, Frequencies, drawn, placed
-from reduset.features.waves import waves
 
 OUTPUTS = ("distance", "features")
 FREQUENCIES = ("placed", "random")
 
 
-class DensityFeatures(OnBags):
+class DensityFeatures(ClassNamePrefixFeaturesOutMixin, OnBags):
     """Features of bags whose inner products are a kernel of a distance between the bags' densities.
 
     Parameters
@@ -93,8 +95,8 @@ class DensityFeatures(OnBags):
     >>> rng = np.random.default_rng(0)
     >>> spread = rng.uniform(0.5, 2.0, size=200)
     >>> bags = [rng.normal(0, s, size=(100, 2)) for s in spread]
-    >>> model = make_pipeline(DensityFeatures("js", n_components=200, random_state=0), Ridge(0.01)).fit(bags[:150], spread[:150])
-    >>> bool(model.score(bags[150:], spread[150:]) > 0.9)
+    >>> model = make_pipeline(DensityFeatures("js", n_components=200, margin=0.2, random_state=0), Ridge(0.01))
+    >>> bool(model.fit(bags[:150], spread[:150]).score(bags[150:], spread[150:]) > 0.9)
     True
     """
 
@@ -162,14 +164,16 @@ class DensityFeatures(OnBags):
         self.views_ = self._views(rng)
         tol = None if self.tol is None else _validate.positive(self.tol, "tol", "None never merges points")
         self._projection = Projection(self.views_, self.distance, self.frequencies_, tol)
-        self.kernel_width_ = np.nan
+        self._waves: Array | None = None
+        self.kernel_width_ = float("nan")
         if output == "features":
             some = np.sort(rng.choice(len(parts), min(SOME_BAGS, len(parts)), replace=False))
             inside = self._in_cube(*([each[k] for k in some] for each in (names, parts, shares or [None] * len(parts))))
-            vectors = self._gathered(inside, None)
+            vectors = self._rows(inside, None)
             self.kernel_width_ = kernel_width_of(self.kernel_width, vectors, rng)
             length = self._projection.length
-            self._waves = frequencies_of(length, self.n_components, self.orthogonal, self.kernel_width_, rng)
+            with single_threaded_blas():  # the same frequencies whatever the number of threads
+                self._waves = frequencies_of(length, self.n_components, self.orthogonal, self.kernel_width_, rng)
         return self
 
     def _bandwidths(self, parts: list[Floats]) -> Array:
@@ -217,35 +221,23 @@ class DensityFeatures(OnBags):
         mapped = self.cube_.coordinates(parts, self.outside, names)
         return [Bag(points, own) for points, own in zip(mapped, shares, strict=True)]
 
-    def _gathered(self, bags: list[Bag], report: Any) -> Array:
-        out = np.empty((len(bags), self._projection.length))
-        for a, b, vectors in self._projection.vectors(bags, report, self._threads()):
-            out[a:b] = vectors
-        return out
+    def _rows(self, bags: list[Bag], frequencies: Array | None, report: Report | None = None) -> Array:
+        def fill(first: int, last: int, out: Array) -> None:
+            out[:] = self._projection.of(bags[first:last])
 
-    def _threads(self) -> int | None:
-        if self.n_jobs is None or self.n_jobs == -1:
-            return None
-        return _validate.whole(self.n_jobs, "n_jobs", 1, way_out="-1 or None takes all")
+        return rows([len(bag.points) for bag in bags], self._projection.length, fill, frequencies, report, self._threads())
 
     def transform(self, bags: Any) -> Array:
         """(N, n_components) features, or the (N, F·|V|) vectors A(p) of ``output="distance"``."""
         bags, shares = with_shares(bags)
         names, parts = self._checked(bags)
         progress = Progress(self.progress)
-        report = progress.stage("features")
         try:
             inside = self._in_cube(names, parts, shares or [None] * len(parts))
-            if self.output == "distance":
-                return self._gathered(inside, report)
-            out = np.empty((len(inside), 2 * self._waves.shape[1]))
-            for a, b, vectors in self._projection.vectors(inside, report, self._threads()):
-                out[a:b] = waves(vectors, self._waves)
-            return out
+            return self._rows(inside, self._waves, progress.stage("features"))
         finally:
             progress.close()
 
-    def get_feature_names_out(self, input_features: Any = None) -> Any:
-        """Names of the columns."""
-        count = self._projection.length if self.output == "distance" else 2 * self._waves.shape[1]
-        return np.array([f"densityfeatures{k}" for k in range(count)], dtype=object)
+    @property
+    def _n_features_out(self) -> int:
+        return self._projection.length if self._waves is None else 2 * self._waves.shape[1]

@@ -54,6 +54,8 @@ class HistogramFeatures(ClassNamePrefixFeaturesOutMixin, OnBags):
         Whether the random Fourier features are orthogonal.
     group : column name or labels, optional
         For bags in one long table.
+    n_jobs : int, optional
+        Threads, at most; −1 or None for those of `reduset.set_threads`. The result does not depend on it.
     progress : bool, or a function of (stage, done, total)
     random_state : int, RandomState, Generator or None
 
@@ -95,6 +97,7 @@ class HistogramFeatures(ClassNamePrefixFeaturesOutMixin, OnBags):
         marginals: bool = False,
         orthogonal: bool = True,
         group: Any = None,
+        n_jobs: int | None = None,
         progress: Any = False,
         random_state: Any = None,
     ) -> None:
@@ -109,6 +112,7 @@ class HistogramFeatures(ClassNamePrefixFeaturesOutMixin, OnBags):
         self.marginals = marginals
         self.orthogonal = orthogonal
         self.group = group
+        self.n_jobs = n_jobs
         self.progress = progress
         self.random_state = random_state
 
@@ -176,12 +180,15 @@ class HistogramFeatures(ClassNamePrefixFeaturesOutMixin, OnBags):
         return self._functions * self.n_bins_ if self._waves is None else 2 * self._waves.shape[1]
 
     def _rows(self, inside: list[Array], frequencies: Array | None, report: Report) -> Array:
-        def vector(k: int, out: Array) -> None:
-            shares = histogram(inside[k], self.n_bins, self.marginals)
-            filled = np.flatnonzero(shares)  # the spirals of empty bins are 0
-            out.reshape(self.n_bins_, self._functions)[filled] = spirals(shares[filled], self.distance, self.frequencies_)
+        def fill(first: int, last: int, out: Array) -> None:
+            for k in range(first, last):
+                shares = histogram(inside[k], self.n_bins, self.marginals)
+                filled = np.flatnonzero(shares)  # the spirals of empty bins are 0
+                turned = spirals(shares[filled], self.distance, self.frequencies_)
+                out[k - first].reshape(self.n_bins_, self._functions)[filled] = turned
 
-        return rows([len(part) for part in inside], self._functions * self.n_bins_, vector, frequencies, report)
+        length = self._functions * self.n_bins_
+        return rows([len(part) for part in inside], length, fill, frequencies, report, self._threads())
 
     def transform(self, bags: Any) -> Array:
         """(N, n_components) features, or the (N, F·bins) vectors A(p) of ``output="distance"``."""

@@ -49,6 +49,8 @@ class MeanMapFeatures(ClassNamePrefixFeaturesOutMixin, OnBags):
         Whether the random Fourier features are orthogonal, both times.
     group : column name or labels, optional
         For bags in one long table.
+    n_jobs : int, optional
+        Threads, at most; −1 or None for those of `reduset.set_threads`. The result does not depend on it.
     progress : bool, or a function of (stage, done, total)
     random_state : int, RandomState, Generator or None
 
@@ -82,6 +84,7 @@ class MeanMapFeatures(ClassNamePrefixFeaturesOutMixin, OnBags):
         output: str = "features",
         orthogonal: bool = True,
         group: Any = None,
+        n_jobs: int | None = None,
         progress: Any = False,
         random_state: Any = None,
     ) -> None:
@@ -92,6 +95,7 @@ class MeanMapFeatures(ClassNamePrefixFeaturesOutMixin, OnBags):
         self.output = output
         self.orthogonal = orthogonal
         self.group = group
+        self.n_jobs = n_jobs
         self.progress = progress
         self.random_state = random_state
 
@@ -135,10 +139,11 @@ class MeanMapFeatures(ClassNamePrefixFeaturesOutMixin, OnBags):
         return 2 * len(self._point_waves) if self._waves is None else 2 * self._waves.shape[1]
 
     def _rows(self, parts: list[Floats], frequencies: Array | None, report: Report) -> Array:
-        def vector(k: int, out: Array) -> None:
-            out[:] = mean_waves(parts[k], self._frame, self._point_waves)
+        def fill(first: int, last: int, out: Array) -> None:
+            for k in range(first, last):
+                out[k - first] = mean_waves(parts[k], self._frame, self._point_waves)
 
-        return rows([len(part) for part in parts], 2 * len(self._point_waves), vector, frequencies, report)
+        return rows([len(part) for part in parts], 2 * len(self._point_waves), fill, frequencies, report, self._threads())
 
     def transform(self, bags: Any) -> Array:
         """(N, n_components) features, or the (N, n_point_components) mean vectors of ``output="distance"``."""

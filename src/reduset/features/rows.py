@@ -23,28 +23,33 @@ TASKS_A_THREAD = 8  # between two reports of progress
 
 
 def rows(
-    sizes: Sequence[int], length: int, vector: Callable[[int, Array], None], frequencies: Array | None, report: Report
+    sizes: Sequence[int],
+    length: int,
+    fill: Callable[[int, int, Array], None],
+    frequencies: Array | None,
+    report: Report | None = None,
+    threads: int | None = None,
 ) -> Array:
     """(N, length) vectors, or their (N, D) random Fourier features.
 
     Parameters
     ----------
     sizes : points of each bag, by which work is dealt
-    vector : called with k and zeros of shape (length,), which it is to fill for bag k
+    fill : called with first, last and zeros of shape (last − first, length), which it is to fill for these bags
     frequencies : (length, D/2), or None to stop at the vectors
+    threads : the most
     """
     out = np.zeros((len(sizes), length if frequencies is None else 2 * frequencies.shape[1]))
 
     def task(first: int, last: int) -> None:
         vectors = out[first:last] if frequencies is None else np.zeros((last - first, length))
-        for k in range(first, last):
-            vector(k, vectors[k - first])
+        fill(first, last, vectors)
         if frequencies is not None:
             out[first:last] = waves(vectors, frequencies)
 
     cuts = blocks_of(sizes, max(1, min(MOST_BAGS, MOST_NUMBERS // length)))
     with single_threaded_blas():
-        in_rounds([partial(task, first, last) for first, last in cuts], [last for _, last in cuts], report)
+        in_rounds([partial(task, first, last) for first, last in cuts], [last for _, last in cuts], report, threads)
     return out
 
 
@@ -59,9 +64,12 @@ def blocks_of(sizes: Sequence[int], most_bags: int) -> list[tuple[int, int]]:
     return [*cuts, (first, len(sizes))]
 
 
-def in_rounds(tasks: Sequence[Callable[[], None]], done: Sequence[int], report: Report) -> None:
+def in_rounds(
+    tasks: Sequence[Callable[[], None]], done: Sequence[int], report: Report | None = None, threads: int | None = None
+) -> None:
     """Run all tasks, and say after every few how many of ``done[-1]`` things are done."""
-    step = TASKS_A_THREAD * get_threads()
+    step = TASKS_A_THREAD * (get_threads() if threads is None else threads)
     for start in range(0, len(tasks), step):
-        run_all(tasks[start : start + step])
-        report(done[min(start + step, len(tasks)) - 1], done[-1])
+        run_all(tasks[start : start + step], most=threads)
+        if report is not None:
+            report(done[min(start + step, len(tasks)) - 1], done[-1])

@@ -30,6 +30,7 @@ class OnBags(TransformerMixin, BaseEstimator):
     """
 
     group: Any = None
+    n_jobs: int | None = None
     feature_names_in_: NDArray[Any]
 
     def _checked(self, bags: Any, *, reset: bool = False) -> tuple[list[Any], list[Floats]]:
@@ -46,6 +47,11 @@ class OnBags(TransformerMixin, BaseEstimator):
             check_is_fitted(self)
             names, parts, _ = _validate.bags(bags, self.group, dimension=self.n_features_in_, columns=self._columns)
         return names, parts
+
+    def _threads(self) -> int | None:
+        if self.n_jobs is None or self.n_jobs == -1:
+            return None
+        return _validate.whole(self.n_jobs, "n_jobs", 1, way_out="-1 or None takes all")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
