@@ -155,6 +155,8 @@ def test_a_compression_brings_its_atoms_weights_and_kernel():
     np.testing.assert_allclose(ours.weights_, 200 * small.mean.weights[present])
     np.testing.assert_array_equal(ours.atoms_, small.mean.atoms[present])
     assert ReducedKernelPCA(2, reduce=small, weights="nearest").fit(X).bounds_.mmd > 0
+    again = ReducedKernelPCA(2, reduce=small.mean).fit(X)
+    np.testing.assert_array_equal(again.transform(X), ours.transform(X))
 
 
 def test_a_shadow_of_limited_size_widens_and_gives_all_mass_to_the_nearest_atoms():
@@ -312,7 +314,7 @@ def test_a_constant_column_changes_nothing():
         ({"kernel": Gaussian(1.0), "gamma": 0.1}, ValueError, "gamma goes with kernel='rbf' or 'laplacian'"),
         ({"kernel": "rbf", "gamma": -1.0}, ValueError, "gamma must be above 0"),
         ({"reduce": "kcenter"}, ValueError, "reduce='kcenter' needs size"),
-        ({"reduce": "nothing"}, ValueError, "reduce must be None, a Compression, one of .*; got 'nothing'"),
+        ({"reduce": "nothing"}, ValueError, "reduce must be None, a Compression, a KernelMean, one of .*; got 'nothing'"),
         ({"reduce": None, "size": 5}, ValueError, "size=5 goes with a selector"),
         ({"ell": 0.0}, ValueError, "ell must be above 0"),
         ({"weights": "heavy"}, ValueError, "weights must be one of 'auto', 'nearest'"),

@@ -88,7 +88,7 @@ class ReducedSpectralClustering(ClusterMixin, OnAtoms):
         wanted = DEFAULT if self.n_components is None else self.n_components
         wanted = _validate.whole(wanted if self.n_clusters is None else self.n_clusters, "n_clusters", 1)
         starts = _validate.whole(self.n_init, "n_init", 1)
-        found = self._reduce(X, sample_weight)
+        found = self._reduce(X, sample_weight, self.size, self.weights)
         self._count(found, "n_clusters", wanted)
         if wanted > found.size:
             raise ValueError(

@@ -32,7 +32,7 @@ class ReducedKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtom
         None is a Gaussian of the median bandwidth, or the kernel of a Compression.
     gamma : float, optional
         Of "rbf" and "laplacian"; 1/d if not given, as in scikit-learn.
-    reduce : "shadow", None, the name of a selector, a selector, or a Compression
+    reduce : "shadow", None, the name of a selector, a selector, a Compression or a KernelMean
         Which atoms stand for the data; None keeps every row, and the result is scikit-learn's.
     ell : float
         Of "shadow": atoms cover all within bandwidth/ell of them. More keeps more atoms; 3 to 5 is advised.
@@ -124,7 +124,7 @@ class ReducedKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtom
         centre = _validate.flag(self.centre, "centre")
         back = _validate.flag(self.fit_inverse_transform, "fit_inverse_transform")
         alpha = _validate.positive(self.alpha, "alpha") if back else None
-        found = self._reduce(X, sample_weight)
+        found = self._reduce(X, sample_weight, self.size, self.weights)
         count = self._count(found, "n_components", self.n_components)
         parts = self._parts(X, sample_weight, found, count, centre)
         self._components: Components = self._without_zeros(parts)

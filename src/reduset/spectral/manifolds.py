@@ -19,10 +19,12 @@ class _OnWalk(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtoms):
 
     n_components: int
     eigen_solver: str
+    size: int | None
+    weights: str
     eigenvalues_: Array
 
     def _walk(self, X: Any, sample_weight: Any, alpha: float) -> Walk:
-        found = self._reduce(X, sample_weight)
+        found = self._reduce(X, sample_weight, self.size, self.weights)
         count = self._count(found, "n_components", self.n_components, spare=1)
         self._steps = walk(found, count, alpha, self.eigen_solver)
         self.eigenvectors_, self.stationary_ = self._steps.functions, self._steps.stationary

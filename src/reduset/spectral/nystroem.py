@@ -16,10 +16,10 @@ from scipy.linalg import eigh
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from reduset import _validate
-from reduset.compression import Compression
 from reduset.select import Shadow
 from reduset.spectral.components import principal_components
 from reduset.spectral.extension import extend
+from reduset.spectral.reduction import is_given
 from reduset.spectral.shell import Array, OnAtoms
 
 LEAST = 1e-12  # eigenvalues below count as this, as in scikit-learn
@@ -35,7 +35,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtoms):
         Of "rbf" and "laplacian"; 1/d if not given.
     n_components : int
         The number of atoms, and of features; of "shadow" the most.
-    reduce : "random", the name of a selector, a selector, None (every row), or a Compression
+    reduce : "random", the name of a selector, a selector, None (every row), a Compression or a KernelMean
     ell : float
         Of "shadow".
     random_state : int, RandomState, Generator or None
@@ -74,22 +74,16 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtoms):
         self.ell = ell
         self.random_state = random_state
 
-    weights = "auto"
-
-    @property
-    def size(self) -> int | None:  # type: ignore[override]
-        """What the selector is asked for."""
-        return None if self.reduce is None or isinstance(self.reduce, Compression) else self._asked
-
     def fit(self, X: Any, y: Any = None) -> Nystroem:
         """Choose the atoms and factor their kernel matrix."""
         X = self._rows(X, reset=True)
-        self._asked = _validate.whole(self.n_components, "n_components", 1)
-        found = self._reduce(X, None)
+        asked = _validate.whole(self.n_components, "n_components", 1)
+        chooses = self.reduce is not None and not is_given(self.reduce)
+        found = self._reduce(X, None, asked if chooses else None, "auto")
         ends = self.reduce == "shadow" if isinstance(self.reduce, str) else isinstance(self.reduce, Shadow)
-        if self._asked > len(X) and not ends and self.size is not None:
+        if asked > len(X) and not ends and chooses:
             warnings.warn(
-                f"n_components={self._asked} is more than the {len(X)} rows: every row becomes an atom; lower n_components",
+                f"n_components={asked} is more than the {len(X)} rows: every row becomes an atom; lower n_components",
                 UserWarning,
                 stacklevel=2,
             )
@@ -161,7 +155,7 @@ class WeightedNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtom
     def fit(self, X: Any, y: Any = None) -> WeightedNystroem:
         """Choose the atoms and solve their weighted eigenproblem."""
         X = self._rows(X, reset=True)
-        found = self._reduce(X, None)
+        found = self._reduce(X, None, self.size, self.weights)
         count = self._count(found, "n_components", self.n_components)
         self._components = principal_components(found, count, False, self.eigen_solver)
         self.eigenvalues_, self.eigenvectors_ = self._components.eigenvalues, self._components.eigenvectors

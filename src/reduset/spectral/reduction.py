@@ -123,8 +123,8 @@ def reduced(
     Parameters
     ----------
     X : (n, d), checked
-    kernel : None takes that of a Compression
-    reduce : None (every row is an atom), the name of a selector, a selector, or a Compression
+    kernel : None takes that of given atoms
+    reduce : None (every row is an atom), the name of a selector, a selector, or atoms that are given: a Compression, a KernelMean
     ell : of "shadow"
     size : the number of atoms; of "shadow" the most
     weights : "auto" takes the selector's own where it has any, "nearest" the mass of the points nearest to each atom
@@ -134,11 +134,11 @@ def reduced(
     rows = np.ones(len(X)) if sample_weight is None else _validate.weights(sample_weight, len(X))
     if size is not None:
         size = _validate.whole(size, "size", 1, None, "it is a number of atoms")
-        if reduce is None or isinstance(reduce, Compression):
-            what = None if reduce is None else "a Compression"
+        if reduce is None or is_given(reduce):
+            what = None if reduce is None else f"a {type(reduce).__name__}"
             raise ValueError(f"size={size} goes with a selector, which chooses so many atoms; got reduce={what}")
-    if isinstance(reduce, Compression):
-        return _of_compression(X, rows, kernel, reduce, weights)
+    if is_given(reduce):
+        return _as_given(X, rows, kernel, reduce, weights)
     full = KernelMean.from_samples(X, kernel, sample_weight)
     if reduce is None:
         points, kept = support(full)
@@ -165,7 +165,7 @@ def _selector(reduce: Any) -> Selector:
     try:
         return as_selector(reduce)
     except ValueError as error:
-        text = str(error).replace("select must be one of", "reduce must be None, a Compression, one of")
+        text = str(error).replace("select must be one of", "reduce must be None, a Compression, a KernelMean, one of")
         raise ValueError(text) from error
 
 
@@ -214,22 +214,27 @@ def _products_with(full: KernelMean, atoms: Array, owners: NDArray[np.int64]) ->
     return out
 
 
-def _of_compression(X: Floats, rows: Array, kernel: Kernel | None, small: Compression, weights: str) -> Reduced:
-    mean = small.mean
+def is_given(reduce: Any) -> bool:
+    """Whether the atoms are there already."""
+    return isinstance(reduce, Compression | KernelMean)
+
+
+def _as_given(X: Floats, rows: Array, kernel: Kernel | None, small: Compression | KernelMean, weights: str) -> Reduced:
+    mean, indices = (small.mean, small.indices) if isinstance(small, Compression) else (small, None)
+    what = type(small).__name__
     if mean.dimension != X.shape[1]:
-        raise ValueError(f"reduce must be a Compression of points of {X.shape[1]} columns like X, got {mean.dimension}")
+        raise ValueError(f"reduce must be a {what} of points of {X.shape[1]} columns like X, got {mean.dimension}")
     if kernel is not None and kernel != mean.kernel:
-        raise ValueError(f"kernel={kernel!r} is not that of the Compression, {mean.kernel!r}; leave it out, or use small.reweigh")
+        raise ValueError(f"kernel={kernel!r} is not that of the {what}, {mean.kernel!r}; leave it out, or use small.reweigh")
+    full, atoms = KernelMean(X, rows / rows.sum(), mean.kernel), np.asarray(mean.atoms, np.float64)
     if weights == "nearest":
-        full = KernelMean(X, rows / rows.sum(), mean.kernel)
-        return _by_nearest(full, rows, np.asarray(mean.atoms, np.float64), small.indices)
+        return _by_nearest(full, rows, atoms, indices)
     if mean.weights.min() < 0:
         raise ValueError(
-            f"the weights of a Compression must not be negative here, got {mean.weights.min():.3g}; use weights='nearest', "
+            f"the weights of a {what} must not be negative here, got {mean.weights.min():.3g}; use weights='nearest', "
             "or compress with weights='simplex'"
         )
-    full = KernelMean(X, rows / rows.sum(), mean.kernel)
-    return _kept(full, np.asarray(mean.atoms, np.float64), mean.weights * rows.sum(), small.indices, None)
+    return _kept(full, atoms, mean.weights * (rows.sum() / mean.mass), indices, None)
 
 
 def _by_nearest(full: KernelMean, rows: Array, atoms: Array, indices: NDArray[np.int64] | None) -> Reduced:

@@ -11,10 +11,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from reduset import _validate
-from reduset.compression import Compression
 from reduset.spectral.graph import DisconnectedWarning
 from reduset.spectral.kernel_names import kernel_of
-from reduset.spectral.reduction import Reduced, reduced
+from reduset.spectral.reduction import Reduced, is_given, reduced
 
 Array = NDArray[np.float64]
 
@@ -26,8 +25,6 @@ class OnAtoms(BaseEstimator):
     gamma: Any
     reduce: Any
     ell: float
-    size: int | None
-    weights: str
     random_state: Any
     parts_: NDArray[np.int64]
     _reduced: Reduced
@@ -38,9 +35,9 @@ class OnAtoms(BaseEstimator):
             check_is_fitted(self)
         return _validate.points(validate_data(self, X, dtype=(np.float64, np.float32), reset=reset))
 
-    def _reduce(self, X: Any, sample_weight: Any) -> Reduced:
+    def _reduce(self, X: Any, sample_weight: Any, size: Any, weights: str) -> Reduced:
         """The weighted atoms, also stored."""
-        own = isinstance(self.reduce, Compression) and self.kernel is None and self.gamma is None
+        own = is_given(self.reduce) and self.kernel is None and self.gamma is None
         kernel = None if own else kernel_of(self.kernel, self.gamma, X.shape[1])
         rng = _validate.generator(self.random_state, "random_state")
         found = reduced(
@@ -48,8 +45,8 @@ class OnAtoms(BaseEstimator):
             kernel,
             self.reduce,
             ell=self.ell,
-            size=self.size,
-            weights=self.weights,
+            size=size,
+            weights=weights,
             sample_weight=sample_weight,
             rng=rng,
         )
