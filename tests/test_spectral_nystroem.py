@@ -89,7 +89,7 @@ def test_kernel_pca_by_features_is_kernel_pca_where_every_row_is_an_atom():
     [
         (Nystroem(n_components=0), ValueError, "n_components must be at least 1, got 0"),
         (Nystroem("linear"), ValueError, "kernel='linear' is not offered"),
-        (Nystroem(reduce="luck"), ValueError, "reduce must be None, a Compression, one of"),
+        (Nystroem(reduce="luck"), ValueError, "reduce must be None, a Compression, a KernelMean, one of"),
         (WeightedNystroem(51), ValueError, "n_components must be between 1 and 50, got 51; X has n_samples=50"),
         (WeightedNystroem(size=None), ValueError, "reduce='kmeans' needs size"),
     ],
