@@ -178,6 +178,8 @@ class DensityFeatures(ClassNamePrefixFeaturesOutMixin, OnBags):
             what, way_out = f"{self._projection.functions} functions, {self.basis!r} basis", "marginals=True, smaller n_basis"
             room_for_waves(self.n_components, length, what, way_out)
             some = np.sort(rng.choice(len(parts), min(SOME_BAGS, len(parts)), replace=False))
+            if not isinstance(self.kernel_width, str):
+                some = some[:0]  # a number needs no vectors
             inside = self._in_cube(*([each[k] for k in some] for each in (names, parts, shares)))
             try:
                 vectors = self._rows(inside, None, progress.stage("kernel width"))
