@@ -76,7 +76,7 @@ def tune(
     ----------
     features : unfitted `DensityFeatures`, `MeanMapFeatures` or `HistogramFeatures`
     model : unfitted linear estimator of scikit-learn
-    bags, y : as for ``fit`` of a pipeline of the two; ``y`` has a value a bag, those of a long table in the order of their first rows
+    bags, y : as for ``fit`` of a pipeline of the two; ``y`` has a value a bag, of a long table in the order of their first rows
     features_grid : parameters of the features that change the vectors, ``{"bandwidth": [0.02, 0.05]}``
     widths : of the kernel, as multiples of the median distance of the bags
     model_grid : parameters of the model, ``{"alpha": [0.01, 0.1, 1.0]}``
