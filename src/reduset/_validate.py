@@ -77,18 +77,23 @@ def points(value: Any, name: str = "X", dimension: int | None = None) -> Floats:
 
 
 def bags(
-    value: Any, sample: Any = None, fewest: int = 1, dimension: int | None = None, columns: list[Any] | None = None
+    value: Any,
+    sample: Any = None,
+    fewest: int = 1,
+    dimension: int | None = None,
+    columns: list[Any] | None = None,
+    by: str = "sample",
 ) -> tuple[list[Any], list[Floats], list[Any] | None]:
     """The names and the points of each bag, (n, d) with n ≥ 2 and the same d: from a list, a mapping by name, or a long table.
 
     A column of lists of points (Arrow, pandas, polars) is a list too.
     A table, frame or (n, d) array, comes with ``sample``: the column that says which bag a row belongs to, or a label a row. Last
     come the columns of the bags that are frames, which must be the same for all of these, in the same order; ``dimension`` and
-    ``columns`` are those of bags seen before.
+    ``columns`` are those of bags seen before; ``by`` is what the caller's users know ``sample`` as.
     """
     known = None if columns is None else "the bags that were fitted"
     if sample is not None:
-        names, parts, named = _split(value, sample)
+        names, parts, named = _split(value, sample, by)
         if named is not None:
             columns, known = _same_columns(named, columns, "bags", known)
         titles = [f"sample {name!r}" for name in names]
@@ -97,7 +102,7 @@ def bags(
         titles = [f"bags[{name!r}]" for name in names]
     else:
         column = from_column(value)
-        parts, named = (_listed(value), None) if column is None else column
+        parts, named = (_listed(value, by), None) if column is None else column
         names = list(range(len(parts)))
         if named is not None:
             columns, known = _same_columns(named, columns, "bags", known)
@@ -132,40 +137,40 @@ def _some(values: list[Any], most: int = 12) -> str:
     return f"[{', '.join(map(repr, values[:most]))}{', …' if len(values) > most else ''}]"
 
 
-def _listed(value: Any) -> list[Any]:
+def _listed(value: Any, by: str) -> list[Any]:
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
-        raise TypeError(f"bags must be a list of (n, d) arrays, a mapping of names to them, or a table with sample=; got {value!r}")
+        raise TypeError(f"bags must be a list of (n, d) arrays, a mapping of names to them, or a table with {by}=; got {value!r}")
     if hasattr(value, "columns") or (isinstance(value, np.ndarray) and value.ndim != 3):
         raise ValueError(
             f"bags is one table, of shape {getattr(value, 'shape', '?')}; say which sample each row belongs to: "
-            "sample= a column's name or a label a row. A single bag X is the list [X]"
+            f"{by}= a column's name or a label a row. A single bag X is the list [X]"
         )
     return list(value)
 
 
-def _split(table: Any, sample: Any) -> tuple[list[Any], list[NDArray[Any]], list[Any] | None]:
+def _split(table: Any, sample: Any, by: str) -> tuple[list[Any], list[NDArray[Any]], list[Any] | None]:
     """The rows of a long table by their labels, in the order in which these appear; and its columns, of a frame."""
     framed = hasattr(table, "columns")
     # a tuple may name a column as well as hold a label a row
     named = isinstance(sample, Hashable) and (not isinstance(sample, Sized) or (framed and sample in list(table.columns)))
     if isinstance(sample, str) or (framed and named):
         if not framed:
-            raise ValueError(f"sample={sample!r} names a column, but bags has none; pass an array with a label for every row")
+            raise ValueError(f"{by}={sample!r} names a column, but bags has none; pass an array with a label for every row")
         if sample not in list(table.columns):
-            raise ValueError(f"sample={sample!r} must be one of the columns {_some(list(table.columns))}")
+            raise ValueError(f"{by}={sample!r} must be one of the columns {_some(list(table.columns))}")
         labels, table = table[sample], table[[column for column in table.columns if column != sample]]
     else:
         labels = sample
     labels = np.asarray(labels.to_numpy() if hasattr(labels, "to_numpy") else labels)
     array = _as_numbers(table, "bags")
     if labels.shape != array.shape[:1]:
-        raise ValueError(f"sample must hold a label for each of the {len(array)} rows, got shape {labels.shape}")
+        raise ValueError(f"{by} must hold a label for each of the {len(array)} rows, got shape {labels.shape}")
     seen: dict[Any, int] = {}
     codes = np.fromiter((seen.setdefault(label, len(seen)) for label in labels.tolist()), np.int64, len(labels))
     for label in seen:
         if missing(label):
             row = int(np.flatnonzero(codes == seen[label])[0])
-            raise ValueError(f"sample must not be missing, got {label!r} in row {row}; drop such rows")
+            raise ValueError(f"{by} must not be missing, got {label!r} in row {row}; drop such rows")
     order = np.argsort(codes, kind="stable")
     return list(seen), np.split(array[order], np.cumsum(np.bincount(codes))[:-1]), list(table.columns) if framed else None
 

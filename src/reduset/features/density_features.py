@@ -6,6 +6,7 @@ in the number of bags.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -18,14 +19,15 @@ from reduset._progress import Progress
 from reduset.features import basis
 from reduset.features.cube import OUTSIDE, Cube
 from reduset.features.merging import Bag
-from reduset.features.nodes import INTEGRATION, nodes_for
+from reduset.features.nodes import INTEGRATION, SPACING, finest, nodes_for
 from reduset.features.projection import Projection, View
 from reduset.features.rows import Report, rows
-from reduset.features.shell import SOME_BAGS, Array, OnBags, frequencies_of, kernel_width_of, with_shares
+from reduset.features.shell import SOME_BAGS, Array, OnBags, frequencies_of, kernel_width_of, room_for_waves, with_shares
 from reduset.features.spirals import DISTANCES, MOST_PLACED, Frequencies, drawn, placed
 
 OUTPUTS = ("distance", "features")
 FREQUENCIES = ("placed", "random")
+ROUNDING = 1e-12  # of the cube: what a constant column's spread may come out as
 
 
 class DensityFeatures(ClassNamePrefixFeaturesOutMixin, OnBags):
@@ -33,8 +35,9 @@ class DensityFeatures(ClassNamePrefixFeaturesOutMixin, OnBags):
 
     Parameters
     ----------
-    distance : "js", "hellinger", "tv" or "l2"
-        Jensen–Shannon, Hellinger, total variation (of both the root is the metric) or L2 of densities.
+    distance : "js", "hellinger", "tv", "chi2" or "l2"
+        d² is the Jensen–Shannon divergence, the squared Hellinger distance, the total variation ∫|p − q|, ½ ∫(p − q)²/(p + q), or
+        ∫(p − q)² of densities p and q on the cube.
     n_components : int
         Columns of the result, an even number; of ``output="features"``.
     n_frequencies : int
@@ -42,7 +45,8 @@ class DensityFeatures(ClassNamePrefixFeaturesOutMixin, OnBags):
     n_basis : int
         Functions of the basis along each axis.
     bandwidth : float or "scott"
-        Of the density estimates, in units of the cube, one for all columns; "scott" takes the spread within bags, column by column.
+        Of the density estimates, in units of the cube, one for all columns; "scott" takes the spread within bags, column by column,
+        and nothing finer than a grid has nodes for.
     kernel_width : float or "median"
         σ; "median" takes the median distance of the training bags.
     output : "features" or "distance"
@@ -157,9 +161,12 @@ class DensityFeatures(ClassNamePrefixFeaturesOutMixin, OnBags):
         _validate.one_of(self.outside, "outside", OUTSIDE)
         rng = _validate.generator(self.random_state, "random_state")
         bags, shares = with_shares(bags)
+        progress = Progress(self.progress)
+        self._threads()  # names a bad n_jobs before anything is computed
         names, parts = self._checked(bags, reset=True)
+        shares = shares or [None] * len(parts)
         self.cube_ = Cube.around(parts, _validate.at_least(self.margin, "margin", 0.0))
-        self.bandwidth_ = self._bandwidths(parts)
+        self.bandwidth_ = self._bandwidths(parts, shares)
         self.frequencies_ = self._frequencies(rng)
         self.views_ = self._views(rng)
         tol = None if self.tol is None else _validate.positive(self.tol, "tol", "None never merges points")
@@ -167,25 +174,46 @@ class DensityFeatures(ClassNamePrefixFeaturesOutMixin, OnBags):
         self._waves: Array | None = None
         self.kernel_width_ = float("nan")
         if output == "features":
-            some = np.sort(rng.choice(len(parts), min(SOME_BAGS, len(parts)), replace=False))
-            inside = self._in_cube(*([each[k] for k in some] for each in (names, parts, shares or [None] * len(parts))))
-            vectors = self._rows(inside, None)
-            self.kernel_width_ = kernel_width_of(self.kernel_width, vectors, rng)
             length = self._projection.length
+            what, way_out = f"{self._projection.functions} functions, {self.basis!r} basis", "marginals=True, smaller n_basis"
+            room_for_waves(self.n_components, length, what, way_out)
+            some = np.sort(rng.choice(len(parts), min(SOME_BAGS, len(parts)), replace=False))
+            if not isinstance(self.kernel_width, str):
+                some = some[:0]  # a number needs no vectors
+            inside = self._in_cube(*([each[k] for k in some] for each in (names, parts, shares)))
+            try:
+                vectors = self._rows(inside, None, progress.stage("kernel width"))
+            finally:
+                progress.close()
+            self.kernel_width_ = kernel_width_of(self.kernel_width, vectors, rng)
             with single_threaded_blas():  # the same frequencies whatever the number of threads
                 self._waves = frequencies_of(length, self.n_components, self.orthogonal, self.kernel_width_, rng)
         return self
 
-    def _bandwidths(self, parts: list[Floats]) -> Array:
+    def _bandwidths(self, parts: list[Floats], shares: list[Array | None]) -> Array:
         """(d,) in units of the cube: the mean spread within bags, times that power of their mean size that Scott's rule has."""
-        d = self.n_features_in_
+        together = 1 if _validate.flag(self.marginals, "marginals") else self.n_features_in_
+        way = _validate.one_of(self.integration, "integration", INTEGRATION)
+        least = finest(together, way, self._n_nodes())
         if not isinstance(self.bandwidth, str):
-            return np.full(d, _validate.positive(self.bandwidth, "bandwidth", "it is in units of the cube, 0.05 for a twentieth"))
+            width = _validate.positive(self.bandwidth, "bandwidth", "it is in units of the cube, 0.05 for a twentieth")
+            if width < least:
+                warnings.warn(
+                    f"bandwidth={width:.3g} of the cube is finer than its nodes, so that distances are not those of densities; "
+                    f"use {least:.2g} or more, n_nodes={int(np.ceil(SPACING / width))}, or marginals=True",
+                    UserWarning,
+                    stacklevel=3,
+                )
+            return np.full(self.n_features_in_, width)
         _validate.one_of(self.bandwidth, "bandwidth", ("scott",))
-        spread = np.sqrt(np.mean([part.var(axis=0) for part in parts], axis=0, dtype=np.float64)) / self.cube_.width
-        rate = np.mean([len(part) for part in parts]) ** (-1 / ((1 if self.marginals else d) + 4))
-        spread[spread <= 0] = 0.1  # a column without spread within bags; any bandwidth tells as much
-        return np.asarray(spread * rate)
+        variances = [variance_of(part, own) for part, own in zip(parts, shares, strict=True)]
+        spread = np.sqrt(np.maximum(np.mean(variances, axis=0), 0.0)) / self.cube_.width
+        rate = np.mean([len(part) for part in parts]) ** (-1 / (together + 4))
+        spread[spread <= ROUNDING] = 0.1  # a column without spread within bags; any bandwidth tells as much
+        return np.maximum(spread * rate, least)
+
+    def _n_nodes(self) -> int | None:
+        return None if self.n_nodes is None else _validate.whole(self.n_nodes, "n_nodes", 2)
 
     def _frequencies(self, rng: np.random.Generator) -> Frequencies | None:
         distance = _validate.one_of(self.distance, "distance", DISTANCES)
@@ -203,7 +231,7 @@ class DensityFeatures(ClassNamePrefixFeaturesOutMixin, OnBags):
         kind = _validate.one_of(self.basis, "basis", basis.BASES)
         way = _validate.one_of(self.integration, "integration", INTEGRATION)
         n_basis = _validate.whole(self.n_basis, "n_basis", 1)
-        n_nodes = None if self.n_nodes is None else _validate.whole(self.n_nodes, "n_nodes", 2)
+        n_nodes = self._n_nodes()
         d, narrow = self.n_features_in_, self.bandwidth_
         if _validate.flag(self.marginals, "marginals"):
             return tuple(
@@ -241,3 +269,10 @@ class DensityFeatures(ClassNamePrefixFeaturesOutMixin, OnBags):
     @property
     def _n_features_out(self) -> int:
         return self._projection.length if self._waves is None else 2 * self._waves.shape[1]
+
+
+def variance_of(points: Floats, shares: Array | None) -> Array:
+    """(d,) of the columns of a bag, whose points may have shares."""
+    if shares is None:
+        return points.var(axis=0, dtype=np.float64)
+    return np.asarray(shares @ (points - shares @ points) ** 2)

@@ -19,12 +19,11 @@ from reduset._engine.threads import single_threaded_blas
 from reduset._progress import Progress
 from reduset.features.cube import OUTSIDE, Cube
 from reduset.features.rows import Report, rows
-from reduset.features.shell import SOME_BAGS, Array, OnBags, frequencies_of, kernel_width_of
+from reduset.features.shell import SOME_BAGS, Array, OnBags, frequencies_of, kernel_width_of, room_for_waves
 from reduset.features.spirals import DISTANCES, MOST_PLACED, Frequencies, placed, spirals
 
 OUTPUTS = ("distance", "features")
 MOST_BINS = 10**6
-MOST_NUMBERS = 1 << 28  # of the frequencies of the random features: 2 GiB
 
 
 class HistogramFeatures(ClassNamePrefixFeaturesOutMixin, OnBags):
@@ -138,7 +137,7 @@ class HistogramFeatures(ClassNamePrefixFeaturesOutMixin, OnBags):
         self.kernel_width_ = float("nan")
         if output == "features":
             length = self._functions * self.n_bins_
-            self._room_for_waves(length)
+            room_for_waves(self.n_components, length, f"{self.n_bins_:,} bins", "marginals=True, smaller n_bins")
             some = np.sort(rng.choice(len(parts), min(SOME_BAGS, len(parts)), replace=False))
             inside = self.cube_.coordinates([parts[k] for k in some], self.outside, [names[k] for k in some])
             try:
@@ -165,15 +164,6 @@ class HistogramFeatures(ClassNamePrefixFeaturesOutMixin, OnBags):
                 f"n_bins={each} along each of {d} columns makes {count:,} bins, and {MOST_BINS:,} are the most; {way_out}"
             )
         return count
-
-    def _room_for_waves(self, length: int) -> None:
-        half = _validate.whole(self.n_components, "n_components", 2) // 2
-        if length * half > MOST_NUMBERS:
-            raise ValueError(
-                f"n_components={self.n_components} for vectors of {length:,} numbers ({self.n_bins_:,} bins) takes "
-                f"{length * half * 8 / 2**30:.1f} GiB of random frequencies, and {MOST_NUMBERS * 8 / 2**30:.0f} are the most; use "
-                "marginals=True, smaller n_bins or n_components, or output='distance'"
-            )
 
     @property
     def _n_features_out(self) -> int:

@@ -25,6 +25,7 @@ INTEGRATION = ("auto", "grid", "sobol", "uniform")
 MOST_AN_AXIS = {1: 1024, 2: 96, 3: 40}
 LEAST_AN_AXIS = 16
 SPACING = 1.2  # nodes an axis times bandwidth: neighbours in the middle are then 1.3 bandwidths apart
+A_FUNCTION = 1.5  # nodes an axis, at least, for each function of the basis: fewer take one for another
 SCATTERED_LOG2 = 13
 POINTS_AT_ONCE = {1: 4096, 2: 4096, 3: 512}
 
@@ -152,6 +153,13 @@ class Scattered(Nodes):
         return np.asarray(functions @ self._functions)
 
 
+def finest(dimension: int, integration: str, count: int | None) -> float:
+    """The bandwidth below which bumps fall between the nodes of a grid, which are then more than 2.6 bandwidths apart."""
+    if integration in ("sobol", "uniform") or dimension > basis.MOST_TENSOR:
+        return 0.0
+    return 0.5 * SPACING / (MOST_AN_AXIS[dimension] if count is None else count)
+
+
 def nodes_for(
     dimension: int, n_basis: int, kind: str, integration: str, count: int | None, bandwidth: float, rng: np.random.Generator
 ) -> Nodes:
@@ -163,8 +171,12 @@ def nodes_for(
             raise ValueError(
                 f"integration='grid' is for at most {basis.MOST_TENSOR} columns, got {dimension}; use 'sobol', or marginals=True"
             )
-        wanted = int(np.clip(np.ceil(SPACING / bandwidth), max(LEAST_AN_AXIS, n_basis + 6), MOST_AN_AXIS[dimension]))
-        return Grid(dimension, n_basis, kind, wanted if count is None else count)
+        if count is None:
+            waves = 0 if kind == basis.VALUES else int(np.ceil(A_FUNCTION * n_basis)) + 1
+            count = max(min(int(np.ceil(SPACING / bandwidth)), MOST_AN_AXIS[dimension]), LEAST_AN_AXIS, waves)
+        elif kind != basis.VALUES and count < n_basis:
+            raise ValueError(f"n_nodes must be at least n_basis={n_basis}, nodes an axis of a grid, got {count}")
+        return Grid(dimension, n_basis, kind, count)
     total = 1 << SCATTERED_LOG2 if count is None else count
     if integration == "uniform":
         return Scattered(dimension, n_basis, kind, rng.uniform(size=(total, dimension)))

@@ -22,10 +22,11 @@ def pairwise(bags: Any, metric: str = "js", **options: Any) -> Array:
     Parameters
     ----------
     bags : list of (n, d) arrays, or what else `DensityFeatures` takes
-    metric : "js", "hellinger", "tv" or "l2"
-        d² is the Jensen–Shannon divergence, the squared Hellinger distance, the total variation ∫|p − q|, or ∫(p − q)².
+    metric : "js", "hellinger", "tv", "chi2" or "l2"
+        d² is the Jensen–Shannon divergence, the squared Hellinger distance, the total variation ∫|p − q|, ½ ∫(p − q)²/(p + q), or
+        ∫(p − q)².
     options : of `DensityFeatures`
-        ``bandwidth``, ``marginals``, ``integration``, ``n_nodes``, ``margin``, ``group``, ``random_state``.
+        ``bandwidth``, ``marginals``, ``integration``, ``n_nodes``, ``tol``, ``margin``, ``group``, ``random_state``.
 
     Examples
     --------

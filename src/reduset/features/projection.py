@@ -74,6 +74,7 @@ class Projection:
         return out
 
     def _density(self, bag: Bag, view: View) -> Array:
+        bag = bag.only(view.columns)
         if self.tol is not None and len(bag.points) >= LARGE and bag.is_positive and isinstance(view.nodes, Scattered):
             bag = merged(bag, view.bandwidth, self.tol)
-        return view.nodes.density(bag.points[:, view.columns], bag.shares, bag.widened(view.bandwidth, view.columns))
+        return view.nodes.density(bag.points, bag.shares, bag.widened(view.bandwidth))

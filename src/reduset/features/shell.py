@@ -20,6 +20,7 @@ from reduset.mean import KernelMean
 Array = NDArray[np.float64]
 
 SOME_BAGS = 500  # whose distances say what is near
+MOST_NUMBERS = 1 << 28  # of the frequencies of random features: 2 GiB
 
 
 class OnBags(TransformerMixin, BaseEstimator):
@@ -36,7 +37,7 @@ class OnBags(TransformerMixin, BaseEstimator):
     def _checked(self, bags: Any, *, reset: bool = False) -> tuple[list[Any], list[Floats]]:
         """The names and the points of the bags; with the columns of those that were fitted unless ``reset``."""
         if reset:
-            names, parts, columns = _validate.bags(bags, self.group)
+            names, parts, columns = _validate.bags(bags, self.group, by="group")
             self.n_features_in_ = parts[0].shape[1]
             self._columns = columns
             if hasattr(self, "feature_names_in_"):
@@ -45,7 +46,7 @@ class OnBags(TransformerMixin, BaseEstimator):
                 self.feature_names_in_ = np.array(columns, dtype=object)
         else:
             check_is_fitted(self)
-            names, parts, _ = _validate.bags(bags, self.group, dimension=self.n_features_in_, columns=self._columns)
+            names, parts, _ = _validate.bags(bags, self.group, dimension=self.n_features_in_, columns=self._columns, by="group")
         return names, parts
 
     def _threads(self) -> int | None:
@@ -67,11 +68,11 @@ def with_shares(bags: Any) -> tuple[Any, list[Array | None] | None]:
     if not any(isinstance(item, Compression | KernelMean) for item in items):
         return bags, None
     points, shares = [], []
-    for item in items:
+    for name, item in zip(bags if isinstance(bags, Mapping) else range(len(items)), items, strict=True):
         mean = item.mean if isinstance(item, Compression) else item
         weighted = isinstance(mean, KernelMean)
         if weighted and mean.mass <= 0:
-            raise ValueError(f"a kernel mean among bags must have weights of positive sum, got {mean.mass:.3g}; it is no density")
+            raise ValueError(f"bags[{name!r}] must have weights of positive sum, got {mean.mass:.3g}; it is no density")
         points.append(mean.atoms if weighted else mean)
         shares.append(mean.weights / mean.mass if weighted else None)
     return (dict(zip(bags, points, strict=True)) if isinstance(bags, Mapping) else points), shares
@@ -89,6 +90,17 @@ def kernel_width_of(value: Any, vectors: Array, rng: np.random.Generator) -> flo
     middle = float(np.median(distances))
     # more than half of the pairs may coincide; where all do, any width is right
     return middle if middle > 0 else float(distances.max()) or 1.0
+
+
+def room_for_waves(n_components: Any, length: int, what: str, way_out: str) -> None:
+    """Refuse more random frequencies than memory should be asked for, before anything is computed."""
+    half = _validate.whole(n_components, "n_components", 2) // 2
+    if length * half > MOST_NUMBERS:
+        raise ValueError(
+            f"n_components={n_components} for vectors of {length:,} numbers ({what}) takes {length * half * 8 / 2**30:.1f} GiB of "
+            f"random frequencies, and {MOST_NUMBERS * 8 / 2**30:.0f} are the most; use {way_out}, smaller n_components, or "
+            "output='distance'"
+        )
 
 
 def frequencies_of(dimension: int, n_components: Any, orthogonal: Any, width: float, rng: np.random.Generator) -> Array:

@@ -88,8 +88,10 @@ def placed(distance: str, count: int) -> Frequencies:
     if count == 1:
         return _settled(distance, np.array([0.4]), np.array([total]))
     fewer = placed(distance, count - 1)
-    values = np.append(fewer.values * count / (count + 0.5), 1.4 * fewer.values[-1] + 0.1)
-    return _settled(distance, values, np.append(fewer.weights, 0.3 * fewer.weights[-1]))
+    # the new one a little further from the last than that is from its neighbour: from further away it does not come back
+    beyond = fewer.values[-1] + 1.05 * np.diff(fewer.values, prepend=0.0)[-1]
+    values = np.append(fewer.values * count / (count + 0.5), beyond)
+    return _settled(distance, values, np.append(fewer.weights, 0.5 * fewer.weights[-1]))
 
 
 def drawn(distance: str, count: int, rng: np.random.Generator) -> Frequencies:

@@ -24,6 +24,13 @@ from reduset._progress import Progress
 from reduset.features.shell import Array, OnBags, frequencies_of, kernel_width_of
 from reduset.features.waves import waves
 
+OWN = {
+    "kernel_width": "give widths=, multiples of the median distance",
+    "output": "features of the kernel are what is tuned",
+    "group": "bags are grouped once",
+    "random_state": "give random_state= to tune",
+}
+
 
 @dataclass(frozen=True)
 class Tuned:
@@ -69,7 +76,7 @@ def tune(
     ----------
     features : unfitted `DensityFeatures`, `MeanMapFeatures` or `HistogramFeatures`
     model : unfitted linear estimator of scikit-learn
-    bags, y : as for ``fit`` of a pipeline of the two
+    bags, y : as for ``fit`` of a pipeline of the two; ``y`` has a value a bag, those of a long table in the order of their first rows
     features_grid : parameters of the features that change the vectors, ``{"bandwidth": [0.02, 0.05]}``
     widths : of the kernel, as multiples of the median distance of the bags
     model_grid : parameters of the model, ``{"alpha": [0.01, 0.1, 1.0]}``
@@ -91,29 +98,37 @@ def tune(
     >>> found.score > 0.9, found.pipeline.predict(bags[:3]).shape
     (True, (3,))
     """
-    if not hasattr(features, "kernel_width"):
-        raise TypeError(f"features must be features with a kernel_width, such as DensityFeatures(), got {type(features).__name__}")
+    if not all(hasattr(features, name) for name in ("kernel_width", "n_components", "output")):
+        raise TypeError(
+            "features must be DensityFeatures(), MeanMapFeatures() or HistogramFeatures(), whose random features are a kernel of "
+            f"vectors, got {type(features).__name__}"
+        )
     share = _validate.between(validation, "validation", 0.0, 1.0)
     factors = [_validate.positive(width, "widths", "they multiply the median distance") for width in widths]
+    if not factors:
+        raise ValueError("widths must hold at least one multiple of the median distance, got none; [1.0] is the median itself")
+    grids = [list(ParameterGrid(dict(grid or {}))) for grid in (features_grid, model_grid)]
+    for name, way_out in OWN.items():
+        if any(name in options for options in grids[0]):
+            raise ValueError(f"features_grid must not hold {name!r}; {way_out}")
     rng = _validate.generator(random_state, "random_state")
-    parts = _as_list(bags)
+    parts = _as_list(bags, features.group)
     y = np.asarray(y)
     if len(y) != len(parts):
         raise ValueError(f"y must hold a value for each of the {len(parts)} bags, got shape {y.shape}")
     kept, aside = train_test_split(
         np.arange(len(parts)), test_size=share, random_state=int(rng.integers(2**31)), stratify=y if is_classifier(model) else None
     )
-    grids = [list(ParameterGrid(dict(grid or {}))) for grid in (features_grid, model_grid)]
     seed, tried, report = int(rng.integers(2**31)), [], Progress(progress)
     stage = report.stage("validation")
     try:
         for k, options in enumerate(grids[0]):
-            vectors = clone(features).set_params(**options, output="distance", random_state=seed)
+            vectors = clone(features).set_params(**options, output="distance", group=None, random_state=seed)
             known = vectors.fit_transform([parts[i] for i in kept])
             unknown = vectors.transform([parts[i] for i in aside])
             draw = np.random.default_rng(seed)
             median = kernel_width_of("median", known, draw)
-            unit = frequencies_of(known.shape[1], features.n_components, features.orthogonal, 1.0, draw)
+            unit = frequencies_of(known.shape[1], vectors.n_components, vectors.orthogonal, 1.0, draw)
             for j, factor in enumerate(factors):
                 known_waves, unknown_waves = (waves(each, unit / (factor * median)) for each in (known, unknown))
                 scores = _scores(model, grids[1], scoring, known_waves, y[kept], unknown_waves, y[aside])
@@ -123,17 +138,19 @@ def tune(
                 stage(k * len(factors) + j + 1, len(grids[0]) * len(factors))
     finally:
         report.close()
-    best = max(tried, key=lambda each: each[2])
-    pipeline = Pipeline(
-        [("features", clone(features).set_params(**best[0], random_state=seed)), ("model", clone(model).set_params(**best[1]))]
-    ).fit(parts, y)
+    best = max(tried, key=lambda each: -np.inf if np.isnan(each[2]) else each[2])
+    if np.isnan(best[2]):
+        raise ValueError(f"validation={share:g} sets {len(aside)} bags aside, on which every score is NaN; set more aside")
+    chosen = clone(features).set_params(**best[0], output="features", random_state=seed)
+    pipeline = Pipeline([("features", chosen), ("model", clone(model).set_params(**best[1]))])
+    pipeline.fit(parts if features.group is None else bags, y)
     return Tuned(*best, tried, pipeline)
 
 
-def _as_list(bags: Any) -> list[Any]:
-    if isinstance(bags, Mapping):
+def _as_list(bags: Any, group: Any) -> list[Any]:
+    if group is None and isinstance(bags, Mapping):
         return list(bags.values())
-    return list(bags) if isinstance(bags, list | tuple) else _validate.bags(bags)[1]
+    return list(bags) if group is None and isinstance(bags, list | tuple) else _validate.bags(bags, group, by="group")[1]
 
 
 def _scores(model: Any, grid: list[dict[str, Any]], scoring: Any, X: Array, y: Any, X_aside: Array, y_aside: Any) -> list[float]:
