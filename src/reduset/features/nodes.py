@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import qmc
 
+from reduset._engine.sums import Precision
 from reduset._engine.threads import blocks
 from reduset.features import basis
 from reduset.features.merging import Bag, density_at
@@ -142,8 +143,8 @@ class Scattered(Nodes):
     def _functions(self) -> Array:
         return basis.at_points(self.points, self.n_basis, self.kind) / self.count
 
-    def density(self, points: Array, weights: Array | None, bandwidth: Array) -> Array:
-        values = _positive(density_at(Bag(points, weights), bandwidth, self.points))
+    def density(self, points: Array, weights: Array | None, bandwidth: Array, precision: Precision = "auto") -> Array:
+        values = _positive(density_at(Bag(points, weights), bandwidth, self.points, precision))
         mass = float(values.mean())
         return values / mass if mass > 0 else values
 
