@@ -26,15 +26,15 @@ POINTS, TRAINING, TEST, SEEDS = (200, 800), (4000, 8000, 16_000), 2000, 5
 COMPONENTS, TUNING_COMPONENTS, POINT_COMPONENTS = 2000, 1000, 500
 TUNING_BAGS, TUNING_SEED = 4000, 1000
 WIDTHS, ALPHAS = (0.5, 1.0, 2.0, 4.0), np.geomspace(1e-5, 1.0, 6)
-KL_BAGS, KL_TEST = {200: 500, 800: 250}, 500
+KL_BAGS, KL_TEST = {200: 1000, 800: 500}, 500
 KL_WIDTHS = (1.0, 2.0, 4.0, 8.0)
 OURS = ("js", "hellinger", "tv")
 EDGE = {"margin": 0.001}  # the box of the training points is all but that of all points
 
 METHODS: dict[str, tuple[Any, dict[str, tuple[float, ...]]]] = {
-    **{name: (DensityFeatures(name, **EDGE), {"bandwidth": (0.02, 0.03, 0.045, 0.07)}) for name in (*OURS, "l2")},
-    "mmd": (MeanMapFeatures(n_point_components=POINT_COMPONENTS), {"bandwidth": (0.3, 0.5, 0.8, 1.3)}),
-    "histogram js": (HistogramFeatures("js", **EDGE), {"n_bins": (8, 10, 14)}),
+    **{name: (DensityFeatures(name, **EDGE), {"bandwidth": (0.03, 0.045, 0.07, 0.1)}) for name in (*OURS, "l2")},
+    "mmd": (MeanMapFeatures(n_point_components=POINT_COMPONENTS), {"bandwidth": (0.5, 0.8, 1.3, 2.0, 3.0)}),
+    "histogram js": (HistogramFeatures("js", **EDGE), {"n_bins": (5, 6, 8, 10, 14)}),
 }
 
 
@@ -76,7 +76,7 @@ def chosen(points: int) -> dict[str, dict[str, Any]]:
                 features_grid=grid,
                 widths=WIDTHS,
                 model_grid={"alpha": ALPHAS},
-                validation=0.25,
+                validation=0.4,
                 random_state=0,
             )
         found[name] = best.features
