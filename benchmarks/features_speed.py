@@ -54,7 +54,7 @@ def growth() -> str:
     bags = mixtures(max(MANY), SMALL, np.random.default_rng(1))
     rows = []
     for metric in ("js", "hellinger", "tv"):
-        model = DensityFeatures(metric, random_state=0).fit(bags[:500])
+        model = DensityFeatures(metric, margin=0.2, random_state=0).fit(bags[:500])
         model.transform(bags[:100])
         times = medians(5, **{str(n): partial(model.transform, bags[:n]) for n in MANY})
         spent = [times[str(n)] for n in MANY]
