@@ -119,7 +119,9 @@ def test_a_classifier_sees_every_class_on_both_sides(problem):
         seen.append((set(model.classes_), dict(zip(*np.unique(truth, return_counts=True), strict=True))))
         return model.score(X, truth)
 
-    found = tune(FEATURES, LogisticRegression(), bags, y, model_grid={"C": [1.0, 100.0]}, validation=1 / 3, scoring=scoring)
+    found = tune(
+        FEATURES, LogisticRegression(), bags, y, model_grid={"C": [1.0, 100.0]}, validation=1 / 3, scoring=scoring, random_state=0
+    )
     assert len(seen) == 6
     share = int(np.round((y == "wide").sum() / 3))
     for classes, counts in seen:
@@ -143,7 +145,16 @@ def test_every_vector_is_computed_once_for_each_entry_of_the_grid_of_features(pr
     bags, y = problem
     Counted.computed = 0
     grid = {"bandwidth": [0.03, 0.1, 0.2]}
-    tune(Counted(n_components=60, n_basis=5), Ridge(), bags, y, features_grid=grid, widths=widths, model_grid={"alpha": alphas})
+    tune(
+        Counted(n_components=60, n_basis=5, margin=0.5),
+        Ridge(),
+        bags,
+        y,
+        features_grid=grid,
+        widths=widths,
+        model_grid={"alpha": alphas},
+        random_state=0,
+    )
     assert Counted.computed == 3 * len(bags) + len(bags)  # and once more for the pipeline of all bags
 
 

@@ -180,9 +180,10 @@ class DensityFeatures(ClassNamePrefixFeaturesOutMixin, OnBags):
             some = np.sort(rng.choice(len(parts), min(SOME_BAGS, len(parts)), replace=False))
             if not isinstance(self.kernel_width, str):
                 some = some[:0]  # a number needs no vectors
-            inside = self._in_cube(*([each[k] for k in some] for each in (names, parts, shares)))
+            inside = self.cube_.coordinates([parts[k] for k in some], self.outside, [names[k] for k in some])
+            mine = [Bag(points, shares[k]) for k, points in zip(some, inside, strict=True)]
             try:
-                vectors = self._rows(inside, None, progress.stage("kernel width"))
+                vectors = self._rows(mine, None, progress.stage("kernel width"))
             finally:
                 progress.close()
             self.kernel_width_ = kernel_width_of(self.kernel_width, vectors, rng)
@@ -245,10 +246,6 @@ class DensityFeatures(ClassNamePrefixFeaturesOutMixin, OnBags):
             )
         return (View(slice(0, d), nodes_for(d, n_basis, kind, way, n_nodes, float(narrow.min()), rng), narrow),)
 
-    def _in_cube(self, names: list[Any], parts: list[Floats], shares: list[Array | None]) -> list[Bag]:
-        mapped = self.cube_.coordinates(parts, self.outside, names)
-        return [Bag(points, own) for points, own in zip(mapped, shares, strict=True)]
-
     def _rows(self, bags: list[Bag], frequencies: Array | None, report: Report | None = None) -> Array:
         def fill(first: int, last: int, out: Array) -> None:
             out[:] = self._projection.of(bags[first:last])
@@ -261,8 +258,9 @@ class DensityFeatures(ClassNamePrefixFeaturesOutMixin, OnBags):
         names, parts = self._checked(bags)
         progress = Progress(self.progress)
         try:
-            inside = self._in_cube(names, parts, shares or [None] * len(parts))
-            return self._rows(inside, self._waves, progress.stage("features"))
+            inside = self.cube_.coordinates(parts, self.outside, names)
+            mine = [Bag(points, own) for points, own in zip(inside, shares or [None] * len(parts), strict=True)]
+            return self._rows(mine, self._waves, progress.stage("features"))
         finally:
             progress.close()
 

@@ -8,6 +8,7 @@ one eigendecomposition, O(D²·N + D³). The vectors of all bags are held in mem
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,10 +21,12 @@ from sklearn.model_selection import ParameterGrid, train_test_split
 from sklearn.pipeline import Pipeline
 
 from reduset import _validate
+from reduset._engine.threads import single_threaded_blas
 from reduset._progress import Progress
 from reduset.features.shell import Array, OnBags, frequencies_of, kernel_width_of
 from reduset.features.waves import waves
 
+SMALL = 2048  # rows or columns
 OWN = {
     "kernel_width": "give widths=, multiples of the median distance",
     "output": "features of the kernel are what is tuned",
@@ -76,7 +79,7 @@ def tune(
     ----------
     features : unfitted `DensityFeatures`, `MeanMapFeatures` or `HistogramFeatures`
     model : unfitted linear estimator of scikit-learn
-    bags, y : as for ``fit`` of a pipeline of the two; ``y`` has a value a bag, those of a long table in the order of their first rows
+    bags, y : as for ``fit`` of a pipeline of the two; ``y`` has a value a bag, of a long table in the order of their first rows
     features_grid : parameters of the features that change the vectors, ``{"bandwidth": [0.02, 0.05]}``
     widths : of the kernel, as multiples of the median distance of the bags
     model_grid : parameters of the model, ``{"alpha": [0.01, 0.1, 1.0]}``
@@ -128,9 +131,11 @@ def tune(
             unknown = vectors.transform([parts[i] for i in aside])
             draw = np.random.default_rng(seed)
             median = kernel_width_of("median", known, draw)
-            unit = frequencies_of(known.shape[1], vectors.n_components, vectors.orthogonal, 1.0, draw)
+            with single_threaded_blas():
+                unit = frequencies_of(known.shape[1], vectors.n_components, vectors.orthogonal, 1.0, draw)
             for j, factor in enumerate(factors):
-                known_waves, unknown_waves = (waves(each, unit / (factor * median)) for each in (known, unknown))
+                with calm_blas(len(known)):
+                    known_waves, unknown_waves = (waves(each, unit / (factor * median)) for each in (known, unknown))
                 scores = _scores(model, grids[1], scoring, known_waves, y[kept], unknown_waves, y[aside])
                 tried += [
                     ({**options, "kernel_width": factor * median}, own, score) for own, score in zip(grids[1], scores, strict=True)
@@ -167,14 +172,20 @@ def ridge_predictions(X: Array, y: Array, queries: Array, alphas: list[float]) -
     """Predictions of ridge regression with an intercept for several penalties, by one eigendecomposition of the smaller side."""
     centre, level = X.mean(axis=0), float(np.mean(y))
     X, queries, target = X - centre, queries - centre, y - level
-    if X.shape[1] <= X.shape[0]:
-        values, vectors = eigh(X.T @ X, overwrite_a=True, check_finite=False)
-        left, right = queries @ vectors, vectors.T @ (X.T @ target)
-    else:
-        values, vectors = eigh(X @ X.T, overwrite_a=True, check_finite=False)
-        left, right = (queries @ X.T) @ vectors, vectors.T @ target
-    values = np.maximum(values, 0.0)
-    return [level + left @ (right / (values + alpha)) for alpha in alphas]
+    with calm_blas(min(X.shape)):
+        if X.shape[1] <= X.shape[0]:
+            values, vectors = eigh(X.T @ X, overwrite_a=True, check_finite=False)
+            left, right = queries @ vectors, vectors.T @ (X.T @ target)
+        else:
+            values, vectors = eigh(X @ X.T, overwrite_a=True, check_finite=False)
+            left, right = (queries @ X.T) @ vectors, vectors.T @ target
+        values = np.maximum(values, 0.0)
+        return [level + left @ (right / (values + alpha)) for alpha in alphas]
+
+
+def calm_blas(size: int) -> AbstractContextManager[None]:
+    """One thread for small matrices, for which several mostly wait for each other, long where others use the machine too."""
+    return single_threaded_blas() if size <= SMALL else nullcontext()
 
 
 def _short(value: Any) -> str:
