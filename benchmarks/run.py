@@ -38,6 +38,10 @@ SECTIONS = (
     "mixture_density",
     "spectral",
     "spectral_figures",
+    "features_gram",
+    "features_speed",
+    "features_components",
+    "features_images",
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
 HEAD = """# Results

@@ -310,3 +310,12 @@ def test_bumps_that_were_widened_are_wider():
     bag = Bag(np.full((3, 2), 0.5), spread=np.array([0.03, 0.0]))
     np.testing.assert_allclose(bag.widened(np.array([0.1, 0.1])), [0.2, 0.1])
     np.testing.assert_allclose(bag.only(slice(1, 2)).widened(np.array([0.1])), [0.1])
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_bumps_out_of_reach_of_all_nodes_leave_a_finite_density(d):
+    """A bandwidth far finer than the nodes: the masses of bumps along the axes are 0, and so is their product."""
+    points = np.random.default_rng(0).uniform(size=(50, d))
+    values = Grid(d, 4, "cosine", 16).density(points, None, np.full(d, 1e-6))
+    assert np.isfinite(values).all()
+    assert (values >= 0).all()

@@ -118,6 +118,14 @@ def test_distances_of_bags_in_five_dimensions_change_by_less_than_a_percent():
     np.testing.assert_allclose(quick, exact, rtol=0.01)
 
 
+def test_single_precision_at_empty_nodes_does_not_show_where_nothing_is_merged():
+    """In five dimensions most nodes are far from all points, and their densities close to 0."""
+    bags = [clusters(10_000, 5, k, shift) for k, shift in enumerate((0.0, 0.1))]
+    exact, quick = (five(bags, tol=tol).transform(bags) for tol in (None, 1e-9))
+    assert not np.array_equal(exact, quick)
+    np.testing.assert_allclose(quick, exact, atol=1e-5 * np.abs(exact).max())
+
+
 def count_merges(monkeypatch):
     asked = []
     monkeypatch.setattr(projection, "merged", lambda bag, *_: asked.append(len(bag.points)) or bag)

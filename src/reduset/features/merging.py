@@ -3,9 +3,9 @@ the cells took away.
 
 Cells are boxes of some bandwidths' side. A point moved to the mean of its cell changes the density by the spread within cells, in
 second order; with bumps of variance h² plus that spread, axis by axis, the mean and the variance of every column are kept. What
-remains is the covariance of columns within cells, which mostly averages out, and terms of fourth order. With sides of two
+remains is the covariance of columns within cells, which mostly averages out, and terms of fourth order. With sides of 1.3
 bandwidths, distances between bags of 10⁵ points in five dimensions change by less than 1 %. O(n log n) a bag, and its density then
-costs O(cells·nodes) instead of O(n·nodes).
+costs O(cells·nodes) instead of O(n·nodes), in single precision: far finer than the cells.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from reduset._engine.sums import Precision
 from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
 
 Array = NDArray[np.float64]
 
-SIDE, FINER, ROUNDS = 2.0, 1.4, 4
+SIDE, FINER, ROUNDS = 1.3, 1.4, 3
 WORTHWHILE = 3  # points a cell, on average
 PLACES = 64
 MOST_CELLS = 2.0**62  # that can be numbered; so fine a grid would merge nothing
@@ -67,19 +68,19 @@ def merged(bag: Bag, bandwidth: Array, tol: float) -> Bag:
         small = _cells(bag, side * bandwidth)
         if len(small.points) * WORTHWHILE > n:
             return bag
-        exact = density_at(bag, bandwidth, places) if exact is None else exact
-        if np.linalg.norm(density_at(small, bandwidth, places) - exact) <= tol * np.linalg.norm(exact):
+        exact = density_at(bag, bandwidth, places, "single") if exact is None else exact
+        if np.linalg.norm(density_at(small, bandwidth, places, "single") - exact) <= tol * np.linalg.norm(exact):
             return small
         side /= FINER
     return bag
 
 
-def density_at(bag: Bag, bandwidth: Array, places: Array) -> Array:
+def density_at(bag: Bag, bandwidth: Array, places: Array, precision: Precision = "auto") -> Array:
     """Values of the bag's density estimate at some places, by kernel sums."""
     width = bag.widened(bandwidth)
     shares = np.broadcast_to(1 / len(bag.points), len(bag.points)) if bag.shares is None else bag.shares
     mean = KernelMean(bag.points / width, shares, Gaussian(1.0, normalized=True))
-    return np.asarray(mean(places / width)) / float(np.prod(width))
+    return np.asarray(mean(places / width, precision)) / float(np.prod(width))
 
 
 def _cells(bag: Bag, sides: Array) -> Bag:
@@ -90,7 +91,7 @@ def _cells(bag: Bag, sides: Array) -> Bag:
     counts = np.floor(1.0 / sides) + 1
     if np.prod(counts) > MOST_CELLS:
         return bag
-    key = np.ravel_multi_index(np.minimum(points // sides, counts - 1).astype(np.int64).T, counts.astype(np.int64))
+    key = np.ravel_multi_index(np.minimum(points * (1 / sides), counts - 1).astype(np.int64).T, counts.astype(np.int64))
     _, owner = np.unique(key, return_inverse=True)
     cells = int(owner.max()) + 1
     masses: Array = np.bincount(owner, shares, cells).astype(np.float64)

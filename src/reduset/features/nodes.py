@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import qmc
 
+from reduset._engine.sums import Precision
 from reduset._engine.threads import blocks
 from reduset.features import basis
 from reduset.features.merging import Bag, density_at
@@ -27,6 +28,7 @@ LEAST_AN_AXIS = 16
 SPACING = 1.2  # nodes an axis times bandwidth: neighbours in the middle are then 1.3 bandwidths apart
 A_FUNCTION = 1.5  # nodes an axis, at least, for each function of the basis: fewer take one for another
 SCATTERED_LOG2 = 13
+OUT_OF_REACH = 1e-99  # the mass of a bump that is over 21 bandwidths from all nodes; its cube can still be divided by
 POINTS_AT_ONCE = {1: 4096, 2: 4096, 3: 512}
 
 
@@ -93,13 +95,13 @@ class Grid(Nodes):
     def _sums(self, points: Array, shares: Array, bandwidth: Array) -> Array:
         """(count,) sums of separable bumps."""
         places, node_weights = self._axis
-        factors = []
+        factors, scale = [], shares
         for axis in range(self.dimension):
-            # each bump with mass 1 along the axis, where it is within reach of nodes: nothing is lost through the faces
             bumps = _bumps(places, points[:, axis], float(bandwidth[axis]))
-            bumps /= np.maximum(node_weights @ bumps, np.finfo(np.float64).tiny)
+            # each bump with mass 1 along the axis, where it is within reach of nodes: nothing is lost through the faces
+            scale = scale / np.maximum(node_weights @ bumps, OUT_OF_REACH)
             factors.append(bumps)
-        first = factors[0] * shares
+        first = factors[0] * scale
         if self.dimension == 1:
             return np.asarray(first.sum(axis=1))
         if self.dimension == 2:
@@ -142,8 +144,8 @@ class Scattered(Nodes):
     def _functions(self) -> Array:
         return basis.at_points(self.points, self.n_basis, self.kind) / self.count
 
-    def density(self, points: Array, weights: Array | None, bandwidth: Array) -> Array:
-        values = _positive(density_at(Bag(points, weights), bandwidth, self.points))
+    def density(self, points: Array, weights: Array | None, bandwidth: Array, precision: Precision = "auto") -> Array:
+        values = _positive(density_at(Bag(points, weights), bandwidth, self.points, precision))
         mass = float(values.mean())
         return values / mass if mass > 0 else values
 

@@ -77,4 +77,6 @@ class Projection:
         bag = bag.only(view.columns)
         if self.tol is not None and len(bag.points) >= LARGE and bag.is_positive and isinstance(view.nodes, Scattered):
             bag = merged(bag, view.bandwidth, self.tol)
+            # the default precision repeats in double where a density is nearly 0, as at most nodes in many dimensions
+            return view.nodes.density(bag.points, bag.shares, bag.widened(view.bandwidth), "single")
         return view.nodes.density(bag.points, bag.shares, bag.widened(view.bandwidth))
