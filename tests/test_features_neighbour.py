@@ -251,3 +251,11 @@ def test_bad_options_are_named(case):
     options, error, message = OPTIONS[case]
     with pytest.raises(error, match=message):
         NeighbourKLKernel(**options).fit(bag_laws.spread_bags()[0])
+
+
+def test_the_number_of_jobs_changes_nothing_and_a_bad_one_is_named():
+    bags = [np.random.default_rng(seed).normal(seed % 3, 1.0, size=(30, 2)) for seed in range(8)]
+    one, two = (NeighbourKLKernel(n_jobs=jobs).fit(bags).divergences_ for jobs in (1, 2))
+    np.testing.assert_array_equal(one, two)
+    with pytest.raises(ValueError, match="n_jobs must be at least 1, got 0"):
+        NeighbourKLKernel(n_jobs=0).fit(bags)

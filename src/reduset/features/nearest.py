@@ -86,7 +86,9 @@ class Estimate:
     k: int
     alpha: float = 0.5
 
-    def directed(self, first: Sequence[Sample], second: Sequence[Sample], report: Report) -> tuple[Array, NDArray[np.int32]]:
+    def directed(
+        self, first: Sequence[Sample], second: Sequence[Sample], report: Report, threads: int | None = None
+    ) -> tuple[Array, NDArray[np.int32]]:
         """(M, N) divergences of the first from the second, and how many distances between two bags were 0."""
         points = np.concatenate([sample.points for sample in first])
         log_radii = np.concatenate([sample.log_radii for sample in first])
@@ -108,7 +110,7 @@ class Estimate:
                 ratios = points.shape[1] * (log_radii[rows] - np.log(radii))
                 found[j, a:b] = self._from_ratios(ratios, firsts, sizes[a:b], len(second[j].points))
 
-        in_rounds([partial(ask, j) for j in range(len(second))], range(1, len(second) + 1), report)
+        in_rounds([partial(ask, j) for j in range(len(second))], range(1, len(second) + 1), report, threads)
         return found.T, zeros.T
 
     def _from_ratios(self, ratios: Array, firsts: NDArray[np.int64], sizes: NDArray[np.int64], m: int) -> Array:
@@ -137,12 +139,18 @@ def same(first: Sequence[Sample], second: Sequence[Sample]) -> NDArray[np.bool_]
 
 
 def symmetrised(
-    estimate: Estimate, first: Sequence[Sample], second: Sequence[Sample], stage: Callable[[str], Report]
+    estimate: Estimate,
+    first: Sequence[Sample],
+    second: Sequence[Sample],
+    stage: Callable[[str], Report],
+    threads: int | None = None,
 ) -> tuple[Array, NDArray[np.bool_], int]:
     """(M, N) means of both directions, not below 0; which pairs are the same bag, of divergence 0; how many distances were 0."""
     alike = same(first, second)
-    there, lost = estimate.directed(first, second, stage("divergences"))
-    back, lost_back = (there, lost) if first is second else estimate.directed(second, first, stage("and back"))
+    there, lost = estimate.directed(first, second, stage("divergences"), threads)
+    back, lost_back = there, lost
+    if first is not second:
+        back, lost_back = estimate.directed(second, first, stage("and back"), threads)
     # the sum before the cut: negative estimates are noise, which the other direction may balance
     both = np.maximum((there + back.T) / 2, 0.0)
     both[alike] = 0.0

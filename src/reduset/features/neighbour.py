@@ -44,6 +44,8 @@ class NeighbourKLKernel(OnBags):
         gets the row that it was fitted with.
     group : column name or labels, optional
         For bags in one long table.
+    n_jobs : int, optional
+        Threads, at most; −1 or None for those of `reduset.set_threads`. The result does not depend on it.
     progress : bool, or a function of (stage, done, total)
 
     Attributes
@@ -76,6 +78,7 @@ class NeighbourKLKernel(OnBags):
         kernel_width: Any = "median",
         psd: str | None = "clip",
         group: Any = None,
+        n_jobs: int | None = None,
         progress: Any = False,
     ) -> None:
         self.divergence = divergence
@@ -84,6 +87,7 @@ class NeighbourKLKernel(OnBags):
         self.kernel_width = kernel_width
         self.psd = psd
         self.group = group
+        self.n_jobs = n_jobs
         self.progress = progress
 
     def fit(self, bags: Any, y: Any = None) -> NeighbourKLKernel:
@@ -137,7 +141,7 @@ class NeighbourKLKernel(OnBags):
         """The divergences of bags from the fitted ones, and which of them are one of these."""
         progress = Progress(self.progress)
         try:
-            found, alike, between = symmetrised(self._estimate, first, self._samples, progress.stage)
+            found, alike, between = symmetrised(self._estimate, first, self._samples, progress.stage, self._threads())
         finally:
             progress.close()
         within = sum(sample.replaced for sample in first)
