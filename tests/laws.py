@@ -17,8 +17,8 @@ def with_selections(*, among, without=()):
 
 
 def rounding_of(select):
-    """How far the atoms may differ: steps of a descent carry the rounding of sums in single precision along."""
-    return 5e-4 if select in MOVED else 1e-12
+    """How far the atoms may differ: steps of a descent carry rounding along."""
+    return 1e-4 if select in MOVED else 1e-12
 
 
 def assert_same(one, other, rtol=1e-6, atoms=1e-12):

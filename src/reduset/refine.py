@@ -35,7 +35,7 @@ from reduset._engine.sums import Precision
 from reduset._engine.threads import single_threaded_blas
 from reduset.mean import KernelMean
 from reduset.radial import Array, RadialKernel
-from reduset.select.selection import Report
+from reduset.select.selection import Report, support
 from reduset.stand_in import stand_in
 from reduset.weigh import weights_from
 
@@ -85,6 +85,9 @@ def refine(
     kernel = full.kernel
     if not isinstance(kernel, RadialKernel):
         raise TypeError(f"refine moves atoms along gradients, which {kernel!r} does not have; use Gaussian, Laplacian or Student")
+    points, present = support(full)
+    if present is not None:  # rows of no weight would only change the order of sums, whose rounding the descent carries along
+        full = KernelMean(points, full.weights[present], kernel)
     signed = bool(full.weights.min() < 0 < full.weights.max())  # their sums cancel
     precision: Precision = "auto" if lost > COARSE and not signed else "double"
     shown = _Counter(report)
