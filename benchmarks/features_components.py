@@ -39,7 +39,7 @@ METHODS: dict[str, tuple[Any, dict[str, tuple[float, ...]]]] = {
 
 
 def draw(count: int, points: int, seed: int) -> tuple[list[np.ndarray], np.ndarray]:
-    """The paper's mixtures on [−5, 5]²: 1 to 10 Gaussians of equal weight, each truncated to the square (drawn again until inside)."""
+    """The paper's mixtures on [−5, 5]²: 1 to 10 Gaussians of equal weight, truncated to the square (drawn again until inside)."""
     rng = np.random.default_rng(seed)
     y = rng.integers(1, 11, size=count)
     means = rng.uniform(-5, 5, size=(count, 10, 2))
