@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC
 
 from harness import data_folder, table, verdict
 from reduset.features import DensityFeatures, HistogramFeatures, MeanMapFeatures, tune
-from reduset.features.shell import frequencies_of
+from reduset.features.embedding import frequencies_of
 from reduset.features.waves import waves
 
 TITLE = "Cats against dogs, and patients' groups, by features of bags (Sutherland et al. 2016)"

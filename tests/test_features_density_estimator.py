@@ -11,8 +11,9 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 import bag_laws
-from reduset import set_threads
-from reduset.features import DensityFeatures, HistogramFeatures, MeanMapFeatures, pairwise
+from reduset import Gaussian, KernelMean, set_threads
+from reduset.features import DensityFeatures, HistogramFeatures, MeanMapFeatures, NeighbourKLKernel, pairwise
+from reduset.features.embedding import SOME_BAGS, Embedding
 
 SMALL = DensityFeatures(n_components=40, n_basis=5, n_frequencies=2, margin=0.2, random_state=0)
 
@@ -275,10 +276,20 @@ def test_pairwise_names_what_is_wrong():
     assert pairwise(bags[:1]).tolist() == [[0.0]]
 
 
-@pytest.mark.parametrize("rival", [HistogramFeatures(n_components=20), MeanMapFeatures(20, 20)])
-def test_weighted_bags_are_not_taken_for_points_by_features_that_know_no_weights(rival):
-    from reduset import Gaussian, KernelMean
-
+def test_weighted_bags_are_not_taken_for_points_by_a_kernel_that_knows_no_weights():
     mean = KernelMean.from_samples(bag_laws.spread_bags()[0][0], Gaussian(1.0))
     with pytest.raises((TypeError, ValueError), match=r"bags\[1\] must"):
-        rival.fit([bag_laws.spread_bags()[0][0], mean])
+        NeighbourKLKernel().fit([bag_laws.spread_bags()[0][0], mean])
+
+
+@pytest.mark.parametrize("features", [DensityFeatures(), HistogramFeatures(), MeanMapFeatures(n_point_components=20)])
+def test_a_kernel_width_that_is_a_number_asks_for_no_vectors(features, monkeypatch):
+    bags, _ = bag_laws.spread_bags()
+    asked = []
+    kept = Embedding._rows
+    monkeypatch.setattr(Embedding, "_rows", lambda self, bags, *rest: asked.append(len(bags)) or kept(self, bags, *rest))
+    fitted = features.set_params(n_components=20, kernel_width=0.7, random_state=0).fit(bags)
+    assert asked == []
+    assert fitted.kernel_width_ == 0.7
+    features.set_params(kernel_width="median").fit(bags)
+    assert asked == [min(len(bags), SOME_BAGS)]

@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.distance import pdist
 
 from reduset import Gaussian, KernelMean, compress
-from reduset.features import DensityFeatures, pairwise, projection
+from reduset.features import DensityFeatures, HistogramFeatures, MeanMapFeatures, pairwise, projection
 from reduset.features.merging import Bag, _cells, density_at, merged
 from reduset.features.nodes import POINTS_AT_ONCE, Grid, Scattered
 
@@ -233,3 +233,34 @@ def test_a_large_bag_on_scattered_nodes_needs_no_matrix_of_points_and_nodes():
     finally:
         tracemalloc.stop()
     assert most < 10 * points.nbytes
+
+
+@pytest.mark.parametrize(
+    "features", [HistogramFeatures(), HistogramFeatures(marginals=True), MeanMapFeatures(n_point_components=60, bandwidth=0.2)]
+)
+def test_rivals_take_weighted_bags_too(features):
+    rng = np.random.default_rng(0)
+    points, times = rng.uniform(size=(2, 60, 2)), rng.integers(1, 5, size=60)
+    mean = KernelMean(points[0], times.astype(float), Gaussian(0.3))
+    fitted = features.set_params(output="distance", random_state=0).fit([points[0], points[1]])
+    found = fitted.transform([mean, points[1]])
+    np.testing.assert_allclose(found, fitted.transform([repeated(points[0], times), points[1]]), atol=1e-12)
+    assert np.abs(found - fitted.transform([points[0], points[1]]))[0].max() > 1e-3
+
+
+def test_bins_of_weights_below_0_count_as_empty():
+    points = np.random.default_rng(0).uniform(size=(60, 1))
+    hollow = KernelMean(points, np.where(points[:, 0] < 0.5, 1.0, -0.1), Gaussian(0.3))
+    fitted = HistogramFeatures("hellinger", n_bins=2, output="distance").fit([points, points])
+    left, right = fitted.transform([hollow])[0]
+    assert np.isfinite(left)
+    assert left > 0
+    assert right == 0
+
+
+def test_scotts_rule_counts_the_points_that_a_compression_stands_for():
+    bag = clusters(3000, 2)
+    small = compress(bag, Gaussian(0.05), size=150, select="kcenter", weights="simplex", rng=0)
+    whole, reduced = (DensityFeatures("l2", output="distance").fit([each, each]) for each in (bag, small))
+    width = [fitted.bandwidth_ * fitted.cube_.width for fitted in (reduced, whole)]
+    np.testing.assert_allclose(*width, rtol=0.05)

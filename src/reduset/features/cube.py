@@ -55,6 +55,6 @@ class Cube:
                 f"{moved:,} points of {touched:,} bags lie outside of the box that was fitted, and were moved to its faces; fit "
                 "with a larger margin, or use outside='refuse'",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         return mapped

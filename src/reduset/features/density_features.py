@@ -10,27 +10,23 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
 from reduset import _validate
 from reduset._engine.profile import Floats
-from reduset._engine.threads import single_threaded_blas
-from reduset._progress import Progress
 from reduset.features import basis
 from reduset.features.cube import OUTSIDE, Cube
+from reduset.features.embedding import OUTPUTS, Embedding
 from reduset.features.merging import Bag
 from reduset.features.nodes import INTEGRATION, SPACING, finest, nodes_for
 from reduset.features.projection import Projection, View
-from reduset.features.rows import Report, rows
-from reduset.features.shell import SOME_BAGS, Array, OnBags, frequencies_of, kernel_width_of, room_for_waves, with_shares
+from reduset.features.shell import Array, counts_of
 from reduset.features.spirals import DISTANCES, MOST_PLACED, Frequencies, drawn, placed
 
-OUTPUTS = ("distance", "features")
 FREQUENCIES = ("placed", "random")
 ROUNDING = 1e-12  # of the cube: what a constant column's spread may come out as
 
 
-class DensityFeatures(ClassNamePrefixFeaturesOutMixin, OnBags):
+class DensityFeatures(Embedding):
     """Features of bags whose inner products are a kernel of a distance between the bags' densities.
 
     Parameters
@@ -157,41 +153,22 @@ class DensityFeatures(ClassNamePrefixFeaturesOutMixin, OnBags):
         bags : list of (n, d) arrays, or what else `OnBags` says
         y : ignored
         """
-        output = _validate.one_of(self.output, "output", OUTPUTS)
+        _validate.one_of(self.output, "output", OUTPUTS)
         _validate.one_of(self.outside, "outside", OUTSIDE)
         rng = _validate.generator(self.random_state, "random_state")
-        bags, shares = with_shares(bags)
-        progress = Progress(self.progress)
         self._threads()  # names a bad n_jobs before anything is computed
-        names, parts = self._checked(bags, reset=True)
-        shares = shares or [None] * len(parts)
+        names, parts, shares = self._weighted(bags, reset=True)
         self.cube_ = Cube.around(parts, _validate.at_least(self.margin, "margin", 0.0))
-        self.bandwidth_ = self._bandwidths(parts, shares)
+        self.bandwidth_ = self._bandwidths(parts, shares, counts_of(bags, parts))
         self.frequencies_ = self._frequencies(rng)
         self.views_ = self._views(rng)
         tol = None if self.tol is None else _validate.positive(self.tol, "tol", "None never merges points")
         self._projection = Projection(self.views_, self.distance, self.frequencies_, tol)
-        self._waves: Array | None = None
-        self.kernel_width_ = float("nan")
-        if output == "features":
-            length = self._projection.length
-            what, way_out = f"{self._projection.functions} functions, {self.basis!r} basis", "marginals=True, smaller n_basis"
-            room_for_waves(self.n_components, length, what, way_out)
-            some = np.sort(rng.choice(len(parts), min(SOME_BAGS, len(parts)), replace=False))
-            if not isinstance(self.kernel_width, str):
-                some = some[:0]  # a number needs no vectors
-            inside = self.cube_.coordinates([parts[k] for k in some], self.outside, [names[k] for k in some])
-            mine = [Bag(points, shares[k]) for k, points in zip(some, inside, strict=True)]
-            try:
-                vectors = self._rows(mine, None, progress.stage("kernel width"))
-            finally:
-                progress.close()
-            self.kernel_width_ = kernel_width_of(self.kernel_width, vectors, rng)
-            with single_threaded_blas():  # the same frequencies whatever the number of threads
-                self._waves = frequencies_of(length, self.n_components, self.orthogonal, self.kernel_width_, rng)
+        what, way_out = f"{self._projection.functions} functions, {self.basis!r} basis", "marginals=True, smaller n_basis"
+        self._draw_kernel(names, parts, shares, rng, what, way_out)
         return self
 
-    def _bandwidths(self, parts: list[Floats], shares: list[Array | None]) -> Array:
+    def _bandwidths(self, parts: list[Floats], shares: list[Array | None], counts: list[int]) -> Array:
         """(d,) in units of the cube: the mean spread within bags, times that power of their mean size that Scott's rule has."""
         together = 1 if _validate.flag(self.marginals, "marginals") else self.n_features_in_
         way = _validate.one_of(self.integration, "integration", INTEGRATION)
@@ -209,7 +186,7 @@ class DensityFeatures(ClassNamePrefixFeaturesOutMixin, OnBags):
         _validate.one_of(self.bandwidth, "bandwidth", ("scott",))
         variances = [variance_of(part, own) for part, own in zip(parts, shares, strict=True)]
         spread = np.sqrt(np.maximum(np.mean(variances, axis=0), 0.0)) / self.cube_.width
-        rate = np.mean([len(part) for part in parts]) ** (-1 / (together + 4))
+        rate = np.mean(counts) ** (-1 / (together + 4))
         spread[spread <= ROUNDING] = 0.1  # a column without spread within bags; any bandwidth tells as much
         return np.maximum(spread * rate, least)
 
@@ -246,27 +223,16 @@ class DensityFeatures(ClassNamePrefixFeaturesOutMixin, OnBags):
             )
         return (View(slice(0, d), nodes_for(d, n_basis, kind, way, n_nodes, float(narrow.min()), rng), narrow),)
 
-    def _rows(self, bags: list[Bag], frequencies: Array | None, report: Report | None = None) -> Array:
-        def fill(first: int, last: int, out: Array) -> None:
-            out[:] = self._projection.of(bags[first:last])
-
-        return rows([len(bag.points) for bag in bags], self._projection.length, fill, frequencies, report, self._threads())
-
-    def transform(self, bags: Any) -> Array:
-        """(N, n_components) features, or the (N, F·|V|) vectors A(p) of ``output="distance"``."""
-        bags, shares = with_shares(bags)
-        names, parts = self._checked(bags)
-        progress = Progress(self.progress)
-        try:
-            inside = self.cube_.coordinates(parts, self.outside, names)
-            mine = [Bag(points, own) for points, own in zip(inside, shares or [None] * len(parts), strict=True)]
-            return self._rows(mine, self._waves, progress.stage("features"))
-        finally:
-            progress.close()
-
     @property
-    def _n_features_out(self) -> int:
-        return self._projection.length if self._waves is None else 2 * self._waves.shape[1]
+    def _length(self) -> int:
+        return self._projection.length
+
+    def _ready(self, names: list[Any], parts: list[Floats], shares: list[Array | None]) -> list[Bag]:
+        inside = self.cube_.coordinates(parts, self.outside, names)
+        return [Bag(points, own) for points, own in zip(inside, shares, strict=True)]
+
+    def _fill(self, bags: list[Bag], first: int, last: int, out: Array) -> None:
+        out[:] = self._projection.of(bags[first:last])
 
 
 def variance_of(points: Floats, shares: Array | None) -> Array:

@@ -11,22 +11,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
 from reduset import _validate
 from reduset._engine.profile import Floats
-from reduset._engine.threads import single_threaded_blas
-from reduset._progress import Progress
 from reduset.features.cube import OUTSIDE, Cube
-from reduset.features.rows import Report, rows
-from reduset.features.shell import SOME_BAGS, Array, OnBags, frequencies_of, kernel_width_of, room_for_waves
+from reduset.features.embedding import OUTPUTS, Embedding
+from reduset.features.merging import Bag
+from reduset.features.shell import Array
 from reduset.features.spirals import DISTANCES, MOST_PLACED, Frequencies, placed, spirals
 
-OUTPUTS = ("distance", "features")
 MOST_BINS = 10**6
 
 
-class HistogramFeatures(ClassNamePrefixFeaturesOutMixin, OnBags):
+class HistogramFeatures(Embedding):
     """Features of bags whose inner products are a Gaussian kernel of a distance between the bags' histograms.
 
     Parameters
@@ -123,30 +120,17 @@ class HistogramFeatures(ClassNamePrefixFeaturesOutMixin, OnBags):
         bags : list of (n, d) arrays, or what else `OnBags` says
         y : ignored
         """
-        output = _validate.one_of(self.output, "output", OUTPUTS)
+        _validate.one_of(self.output, "output", OUTPUTS)
         _validate.one_of(self.outside, "outside", OUTSIDE)
         margin = _validate.at_least(self.margin, "margin", 0.0)
         rng = _validate.generator(self.random_state, "random_state")
-        progress = Progress(self.progress)
-        names, parts = self._checked(bags, reset=True)
+        self._threads()  # names a bad n_jobs before anything is computed
+        names, parts, shares = self._weighted(bags, reset=True)
         self.frequencies_ = self._frequencies()
         self.n_bins_ = self._all_bins()
         self._functions = spirals(np.zeros(1), self.distance, self.frequencies_).shape[1]
         self.cube_ = Cube.around(parts, margin)
-        self._waves: Array | None = None
-        self.kernel_width_ = float("nan")
-        if output == "features":
-            length = self._functions * self.n_bins_
-            room_for_waves(self.n_components, length, f"{self.n_bins_:,} bins", "marginals=True, smaller n_bins")
-            some = np.sort(rng.choice(len(parts), min(SOME_BAGS, len(parts)), replace=False))
-            inside = self.cube_.coordinates([parts[k] for k in some], self.outside, [names[k] for k in some])
-            try:
-                vectors = self._rows(inside, None, progress.stage("kernel width"))
-            finally:
-                progress.close()
-            self.kernel_width_ = kernel_width_of(self.kernel_width, vectors, rng)
-            with single_threaded_blas():  # the same frequencies whatever the number of threads
-                self._waves = frequencies_of(length, self.n_components, self.orthogonal, self.kernel_width_, rng)
+        self._draw_kernel(names, parts, shares, rng, f"{self.n_bins_:,} bins", "marginals=True, smaller n_bins")
         return self
 
     def _frequencies(self) -> Frequencies | None:
@@ -166,35 +150,28 @@ class HistogramFeatures(ClassNamePrefixFeaturesOutMixin, OnBags):
         return count
 
     @property
-    def _n_features_out(self) -> int:
-        return self._functions * self.n_bins_ if self._waves is None else 2 * self._waves.shape[1]
+    def _length(self) -> int:
+        return self._functions * self.n_bins_
 
-    def _rows(self, inside: list[Array], frequencies: Array | None, report: Report) -> Array:
-        def fill(first: int, last: int, out: Array) -> None:
-            for k in range(first, last):
-                shares = histogram(inside[k], self.n_bins, self.marginals)
-                filled = np.flatnonzero(shares)  # the spirals of empty bins are 0
-                turned = spirals(shares[filled], self.distance, self.frequencies_)
-                out[k - first].reshape(self.n_bins_, self._functions)[filled] = turned
-
-        length = self._functions * self.n_bins_
-        return rows([len(part) for part in inside], length, fill, frequencies, report, self._threads())
-
-    def transform(self, bags: Any) -> Array:
-        """(N, n_components) features, or the (N, F·bins) vectors A(p) of ``output="distance"``."""
-        names, parts = self._checked(bags)
+    def _ready(self, names: list[Any], parts: list[Floats], shares: list[Array | None]) -> list[Bag]:
         inside = self.cube_.coordinates(parts, self.outside, names)
-        progress = Progress(self.progress)
-        try:
-            return self._rows(inside, self._waves, progress.stage("features"))
-        finally:
-            progress.close()
+        return [Bag(points, own) for points, own in zip(inside, shares, strict=True)]
+
+    def _fill(self, bags: list[Bag], first: int, last: int, out: Array) -> None:
+        for k in range(first, last):
+            held = histogram(bags[k], self.n_bins, self.marginals)
+            filled = np.flatnonzero(held)  # the spirals of empty bins are 0
+            turned = spirals(held[filled], self.distance, self.frequencies_)
+            out[k - first].reshape(self.n_bins_, self._functions)[filled] = turned
 
 
-def histogram(inside: Floats, n_bins: int, marginals: bool) -> Array:
-    """The shares of (n, d) points of the unit cube in its bins: (n_binsᵈ,), in the order of the last axis first; or (d·n_bins,)."""
-    n, d = inside.shape
-    cells = np.minimum((inside * n_bins).astype(np.intp), n_bins - 1)
+def histogram(bag: Bag, n_bins: int, marginals: bool) -> Array:
+    """The shares of a bag's points in bins of the unit cube: (n_binsᵈ,), in the order of the last axis first; or (d·n_bins,)."""
+    n, d = bag.points.shape
+    cells = np.minimum((bag.points * n_bins).astype(np.intp), n_bins - 1)
     if marginals:
-        return np.bincount((cells + n_bins * np.arange(d)).ravel(), minlength=d * n_bins) / n
-    return np.bincount(np.ravel_multi_index(tuple(cells.T), (n_bins,) * d), minlength=n_bins**d) / n
+        cells += n_bins * np.arange(d)
+        held = np.bincount(cells.ravel(), None if bag.shares is None else np.repeat(bag.shares, d), d * n_bins)
+    else:
+        held = np.bincount(np.ravel_multi_index(tuple(cells.T), (n_bins,) * d), bag.shares, n_bins**d)
+    return held / n if bag.shares is None else np.maximum(held, 0.0)  # weights may be below 0

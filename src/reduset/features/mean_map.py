@@ -12,24 +12,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
 from reduset import _validate
 from reduset._engine.profile import Floats, Frame
 from reduset._engine.threads import single_threaded_blas
 from reduset._engine.waves import wave_sums
-from reduset._progress import Progress
 from reduset.cohort.shared import pool
-from reduset.features.rows import Report, rows
-from reduset.features.shell import SOME_BAGS, Array, OnBags, frequencies_of, kernel_width_of
+from reduset.features.embedding import OUTPUTS, Embedding
+from reduset.features.merging import Bag
+from reduset.features.shell import Array
 from reduset.features.waves import directions
 from reduset.kernels import Gaussian
 
-OUTPUTS = ("distance", "features")
 LARGE_BAG = 1 << 17  # points, from which on all threads share a bag
 
 
-class MeanMapFeatures(ClassNamePrefixFeaturesOutMixin, OnBags):
+class MeanMapFeatures(Embedding):
     """Features of bags whose inner products are a Gaussian kernel of their maximum mean discrepancy.
 
     Parameters
@@ -107,56 +105,37 @@ class MeanMapFeatures(ClassNamePrefixFeaturesOutMixin, OnBags):
         bags : list of (n, d) arrays, or what else `OnBags` says
         y : ignored
         """
-        output = _validate.one_of(self.output, "output", OUTPUTS)
+        _validate.one_of(self.output, "output", OUTPUTS)
         between_points = Gaussian(self.bandwidth)
         count = _validate.whole(self.n_point_components, "n_point_components", 2)
         if count % 2:
             raise ValueError(f"n_point_components must be even, a sine and a cosine each, got {count}; use {count + 1}")
         rng = _validate.generator(self.random_state, "random_state")
-        progress = Progress(self.progress)
-        _, parts = self._checked(bags, reset=True)
+        self._threads()  # names a bad n_jobs before anything is computed
+        names, parts, shares = self._weighted(bags, reset=True)
         pooled = pool(parts, Gaussian(1.0), rng)
         self.bandwidth_ = between_points.resolve(pooled.atoms, pooled.weights).width
         self._frame = Frame.around(pooled.atoms, 1 / self.bandwidth_)
         orthogonal = _validate.flag(self.orthogonal, "orthogonal")
         with single_threaded_blas():  # many small factors, which more threads only slow down
             self._point_waves = directions(self.n_features_in_, count // 2, orthogonal, rng).T.copy()
-        self._waves: Array | None = None
-        self.kernel_width_ = float("nan")
-        if output == "features":
-            some = np.sort(rng.choice(len(parts), min(SOME_BAGS, len(parts)), replace=False))
-            try:
-                vectors = self._rows([parts[k] for k in some], None, progress.stage("kernel width"))
-            finally:
-                progress.close()
-            self.kernel_width_ = kernel_width_of(self.kernel_width, vectors, rng)
-            with single_threaded_blas():
-                self._waves = frequencies_of(vectors.shape[1], self.n_components, self.orthogonal, self.kernel_width_, rng)
+        self._draw_kernel(names, parts, shares, rng, f"{count} random features of points", "smaller n_point_components")
         return self
 
     @property
-    def _n_features_out(self) -> int:
-        return 2 * len(self._point_waves) if self._waves is None else 2 * self._waves.shape[1]
+    def _length(self) -> int:
+        return 2 * len(self._point_waves)
 
-    def _rows(self, parts: list[Floats], frequencies: Array | None, report: Report) -> Array:
-        def fill(first: int, last: int, out: Array) -> None:
-            for k in range(first, last):
-                out[k - first] = mean_waves(parts[k], self._frame, self._point_waves)
+    def _ready(self, names: list[Any], parts: list[Floats], shares: list[Array | None]) -> list[Bag]:
+        return [Bag(points, own) for points, own in zip(parts, shares, strict=True)]
 
-        return rows([len(part) for part in parts], 2 * len(self._point_waves), fill, frequencies, report, self._threads())
-
-    def transform(self, bags: Any) -> Array:
-        """(N, n_components) features, or the (N, n_point_components) mean vectors of ``output="distance"``."""
-        _, parts = self._checked(bags)
-        progress = Progress(self.progress)
-        try:
-            return self._rows(parts, self._waves, progress.stage("features"))
-        finally:
-            progress.close()
+    def _fill(self, bags: list[Bag], first: int, last: int, out: Array) -> None:
+        for k in range(first, last):
+            out[k - first] = mean_waves(bags[k], self._frame, self._point_waves)
 
 
-def mean_waves(points: Floats, frame: Frame, frequencies: Array) -> Array:
+def mean_waves(bag: Bag, frame: Frame, frequencies: Array) -> Array:
     """(2s,) sines, then cosines of the mean random Fourier feature, of (s, d) frequencies in the frame's coordinates."""
-    shares = np.broadcast_to(1 / len(points), len(points))
-    found = wave_sums(points, shares, frequencies, frame, in_turn=len(points) < LARGE_BAG)[:, 0]
+    shares = np.broadcast_to(1 / len(bag), len(bag)) if bag.shares is None else bag.shares
+    found = wave_sums(bag.points, shares, frequencies, frame, in_turn=len(bag) < LARGE_BAG)[:, 0]
     return np.concatenate([found.imag, found.real]) / np.sqrt(len(frequencies))

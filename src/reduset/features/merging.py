@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from reduset._engine.profile import Floats
 from reduset._engine.sums import Precision
 from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
@@ -38,9 +39,12 @@ class Bag:
     spread : (d,) variance that the bumps have beyond the bandwidth's
     """
 
-    points: Array
+    points: Floats
     shares: Array | None = None
     spread: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.points)
 
     @property
     def is_positive(self) -> bool:
@@ -75,7 +79,7 @@ def merged(bag: Bag, bandwidth: Array, tol: float) -> Bag:
     return bag
 
 
-def density_at(bag: Bag, bandwidth: Array, places: Array, precision: Precision = "auto") -> Array:
+def density_at(bag: Bag, bandwidth: Array, places: Floats, precision: Precision = "auto") -> Array:
     """Values of the bag's density estimate at some places, by kernel sums."""
     width = bag.widened(bandwidth)
     shares = np.broadcast_to(1 / len(bag.points), len(bag.points)) if bag.shares is None else bag.shares

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import qmc
 
+from reduset._engine.profile import Floats
 from reduset._engine.sums import Precision
 from reduset._engine.threads import blocks
 from reduset.features import basis
@@ -56,7 +57,7 @@ class Nodes(ABC):
         """(count,) square roots of the nodes' weights, which sum to 1."""
 
     @abstractmethod
-    def density(self, points: Array, weights: Array | None, bandwidth: Array) -> Array:
+    def density(self, points: Floats, weights: Array | None, bandwidth: Array) -> Array:
         """(count,) values of a Gaussian density estimate of mass 1 on the cube."""
 
     @abstractmethod
@@ -85,14 +86,14 @@ class Grid(Nodes):
         places, weights = self._axis
         return np.ascontiguousarray(basis.along_axis(places, self.n_basis, self.kind).T * weights)
 
-    def density(self, points: Array, weights: Array | None, bandwidth: Array) -> Array:
+    def density(self, points: Floats, weights: Array | None, bandwidth: Array) -> Array:
         shares = np.full(len(points), 1 / len(points)) if weights is None else weights
         values = np.zeros(self.count)
         for a, b in blocks(len(points), POINTS_AT_ONCE[self.dimension]):
             values += self._sums(points[a:b], shares[a:b], bandwidth)
         return _positive(values)
 
-    def _sums(self, points: Array, shares: Array, bandwidth: Array) -> Array:
+    def _sums(self, points: Floats, shares: Array, bandwidth: Array) -> Array:
         """(count,) sums of separable bumps."""
         places, node_weights = self._axis
         factors, scale = [], shares
@@ -144,7 +145,7 @@ class Scattered(Nodes):
     def _functions(self) -> Array:
         return basis.at_points(self.points, self.n_basis, self.kind) / self.count
 
-    def density(self, points: Array, weights: Array | None, bandwidth: Array, precision: Precision = "auto") -> Array:
+    def density(self, points: Floats, weights: Array | None, bandwidth: Array, precision: Precision = "auto") -> Array:
         values = _positive(density_at(Bag(points, weights), bandwidth, self.points, precision))
         mass = float(values.mean())
         return values / mass if mass > 0 else values
@@ -187,7 +188,7 @@ def nodes_for(
     return Scattered(dimension, n_basis, kind, sobol.random_base2(power)[:total])
 
 
-def _bumps(places: Array, x: Array, bandwidth: float) -> Array:
+def _bumps(places: Array, x: Floats, bandwidth: float) -> Array:
     """(G, n) values exp(−(u − x)²/2h²)."""
     gaps = (places[:, None] - x[None, :]) / bandwidth
     np.multiply(gaps, gaps, out=gaps)

@@ -1,4 +1,4 @@
-"""What the estimators on bags share: checking bags, the cube, and the width of a Gaussian kernel between what bags became."""
+"""What the estimators on bags share: checking bags, and weighted ones among them."""
 
 from __future__ import annotations
 
@@ -7,20 +7,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.distance import pdist
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from reduset import _validate
 from reduset._engine.profile import Floats
 from reduset.compression import Compression
-from reduset.features.waves import directions
 from reduset.mean import KernelMean
 
 Array = NDArray[np.float64]
-
-SOME_BAGS = 500  # whose distances say what is near
-MOST_NUMBERS = 1 << 28  # of the frequencies of random features: 2 GiB
 
 
 class OnBags(TransformerMixin, BaseEstimator):
@@ -64,7 +59,7 @@ class OnBags(TransformerMixin, BaseEstimator):
 
 def with_shares(bags: Any) -> tuple[Any, list[Array | None] | None]:
     """Bags with atoms in place of every `Compression` or `KernelMean` among them, and the shares of points; None for plain bags."""
-    items = list(bags.values()) if isinstance(bags, Mapping) else bags if isinstance(bags, list | tuple) else []
+    items = _items(bags)
     if not any(isinstance(item, Compression | KernelMean) for item in items):
         return bags, None
     points, shares = [], []
@@ -78,34 +73,15 @@ def with_shares(bags: Any) -> tuple[Any, list[Array | None] | None]:
     return (dict(zip(bags, points, strict=True)) if isinstance(bags, Mapping) else points), shares
 
 
-def kernel_width_of(value: Any, vectors: Array, rng: np.random.Generator) -> float:
-    """σ: a number, or the median distance of (some of) the training vectors."""
-    if not isinstance(value, str):
-        return _validate.positive(value, "kernel_width", "'median' takes the median distance of the bags")
-    _validate.one_of(value, "kernel_width", ("median",))
-    some = vectors if len(vectors) <= SOME_BAGS else vectors[np.sort(rng.choice(len(vectors), SOME_BAGS, replace=False))]
-    if len(some) < 2:
-        return 1.0
-    distances = pdist(some)
-    middle = float(np.median(distances))
-    # more than half of the pairs may coincide; where all do, any width is right
-    return middle if middle > 0 else float(distances.max()) or 1.0
+def counts_of(bags: Any, parts: list[Floats]) -> list[int]:
+    """How many points each bag has; the atoms of a `Compression` count as those they stand for."""
+    counts = [len(part) for part in parts]
+    for k, item in enumerate(_items(bags)):
+        if isinstance(item, Compression):
+            counts[k] = item.n_samples
+    return counts
 
 
-def room_for_waves(n_components: Any, length: int, what: str, way_out: str) -> None:
-    """Refuse more random frequencies than memory should be asked for, before anything is computed."""
-    half = _validate.whole(n_components, "n_components", 2) // 2
-    if length * half > MOST_NUMBERS:
-        raise ValueError(
-            f"n_components={n_components} for vectors of {length:,} numbers ({what}) takes {length * half * 8 / 2**30:.1f} GiB of "
-            f"random frequencies, and {MOST_NUMBERS * 8 / 2**30:.0f} are the most; use {way_out}, smaller n_components, or "
-            "output='distance'"
-        )
-
-
-def frequencies_of(dimension: int, n_components: Any, orthogonal: Any, width: float, rng: np.random.Generator) -> Array:
-    """(dimension, n_components / 2) frequencies of the Gaussian kernel of that width."""
-    count = _validate.whole(n_components, "n_components", 2)
-    if count % 2:
-        raise ValueError(f"n_components must be even, a sine and a cosine each, got {count}; use {count + 1}")
-    return directions(dimension, count // 2, _validate.flag(orthogonal, "orthogonal"), rng) / width
+def _items(bags: Any) -> list[Any]:
+    """The bags one by one, where they come so; none for tables and columns."""
+    return list(bags.values()) if isinstance(bags, Mapping) else list(bags) if isinstance(bags, list | tuple) else []
