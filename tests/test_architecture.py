@@ -64,6 +64,8 @@ ORDER = [
     "svm",
     "spectral",
     "features",
+    "portrait",
+    "model",
 ]
 
 DRAWING = ["cohort.picture"]  # where plots are drawn, with a library that is imported when the first one is

@@ -12,6 +12,7 @@ import os
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -59,28 +60,40 @@ def write_whole(path: Path_, fill: Callable[[BinaryIO], Any]) -> None:
         raise
 
 
-def read(path: Path_, kind: str, version: int, names: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Read a file of that kind; anything unexpected is a ValueError that says what."""
+@dataclass(frozen=True)
+class Kind:
+    """What a file of one kind holds: arrays of these names, up to this version."""
+
+    version: int
+    names: tuple[str, ...]
+
+
+def read(path: Path_, kinds: Mapping[str, Kind]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Read a file of one of these kinds, the first of which is the one expected; anything else is a ValueError that says what."""
+    wanted = next(iter(kinds))
     if not Path(path).is_file():
         raise FileNotFoundError(f"no such file, or not a file: {os.fspath(path)}")
     try:
         with zipfile.ZipFile(path) as archive:
-            expected = {f"{name}.npy" for name in (HEADER, *names)}
             found = {member.filename for member in archive.infolist()}
             if f"{HEADER}.npy" not in found:
                 raise ValueError("it has no header")
             if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
                 raise ValueError("its members are compressed, which this format never is")
             header = _read_header(archive)
-            if header.get("kind") != kind:
-                raise ValueError(f"it holds {header.get('kind')!r}, not {kind!r}")
-            if not isinstance(header.get("version"), int) or header["version"] > version:
-                raise ValueError(f"its version is {header.get('version')!r}, this library reads up to {version}; upgrade reduset")
+            kind = kinds.get(str(header.get("kind")))
+            if kind is None:
+                raise ValueError(f"it holds {header.get('kind')!r}, not {wanted!r}")
+            if not isinstance(header.get("version"), int) or header["version"] > kind.version:
+                raise ValueError(
+                    f"its version is {header.get('version')!r}, this library reads up to {kind.version}; upgrade reduset"
+                )
+            expected = {f"{name}.npy" for name in (HEADER, *kind.names)}
             if found != expected:
                 raise ValueError(f"it holds {sorted(found)} where {sorted(expected)} belong")
-            arrays = {name: _read_array(archive, name) for name in names}
+            arrays = {name: _read_array(archive, name) for name in kind.names}
     except Exception as error:  # whatever a damaged file provokes in the readers, it is refused
-        raise ValueError(f"{os.fspath(path)} is not a readable {kind} file: {error}") from error
+        raise ValueError(f"{os.fspath(path)} is not a readable {wanted} file: {error}") from error
     digest = header.pop("digest", None)
     if digest != _digest(header, arrays):
         raise ValueError(f"{os.fspath(path)} was changed after it was written: its digest does not match; save it again")

@@ -24,7 +24,13 @@ from reduset.radial import exponential
 
 Array = NDArray[np.float64]
 
-KIND, VERSION = "reduset.KernelMean", 1
+KIND = "reduset.KernelMean"
+MODEL_KIND = "reduset.Model"  # a mean and what is known of it, see `reduset.model`
+PORTRAIT = ("grids", "widths", "marginals", "pair_grids", "pair_widths", "pairs", "joint")
+KINDS = {
+    KIND: archive.Kind(1, ("atoms", "weights")),
+    MODEL_KIND: archive.Kind(1, ("atoms", "weights", "path", "step_sizes", "step_weights", *PORTRAIT)),
+}
 KERNELS: dict[str, Callable[..., Kernel]] = {kernel.name: kernel for kernel in (Gaussian, Laplacian, Student)}
 
 
@@ -237,13 +243,17 @@ class KernelMean:
 
     def save(self, path: archive.Path_) -> None:
         """Write an .npz with a JSON header, atomically. Nothing in it is ever executed."""
-        header = {"kind": KIND, "version": VERSION, "kernel": self.kernel.to_dict()}
+        header = {"kind": KIND, "version": KINDS[KIND].version, "kernel": self.kernel.to_dict()}
         archive.write(path, header, {"atoms": np.asarray(self.atoms, np.float64), "weights": np.ascontiguousarray(self.weights)})
 
     @classmethod
     def load(cls, path: archive.Path_) -> KernelMean:
-        """Read what `save` wrote; a damaged, edited, newer or foreign file is a ValueError."""
-        header, arrays = archive.read(path, KIND, VERSION, ("atoms", "weights"))
+        """Read what `save` wrote, or the mean of a `Model`'s file; a damaged, edited, newer or foreign file is a ValueError."""
+        return cls.from_parts(path, *archive.read(path, KINDS))
+
+    @classmethod
+    def from_parts(cls, path: archive.Path_, header: dict[str, Any], arrays: dict[str, Any]) -> KernelMean:
+        """The mean that a file describes."""
         try:
             return cls(arrays["atoms"], arrays["weights"], _kernel_from(header.get("kernel")))
         except (TypeError, ValueError) as error:

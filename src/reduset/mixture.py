@@ -401,7 +401,7 @@ class Mixture:
     @classmethod
     def load(cls, path: archive.Path_) -> Mixture:
         """Read what `save` wrote; a damaged, edited, newer or foreign file is a ValueError."""
-        _, arrays = archive.read(path, KIND, VERSION, ("weights", "means", "covariances"))
+        _, arrays = archive.read(path, {KIND: archive.Kind(VERSION, ("weights", "means", "covariances"))})
         try:
             return cls(**arrays)
         except (TypeError, ValueError) as error:

@@ -95,7 +95,8 @@ class Compressed(BaseEstimator):
     @classmethod
     def load(cls, path: archive.Path_) -> Self:
         """Read what `save` wrote."""
-        header, arrays = archive.read(path, f"reduset.{cls.__name__}", VERSION, ("centres", "widths", "weights", "intercepts"))
+        kind = archive.Kind(VERSION, ("centres", "widths", "weights", "intercepts"))
+        header, arrays = archive.read(path, {f"reduset.{cls.__name__}": kind})
         try:
             expansion = _checked(**arrays)
             loss = SvmLoss(**(header["loss"] | {"bound": float(header["loss"]["bound"])}))
