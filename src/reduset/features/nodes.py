@@ -190,7 +190,7 @@ def nodes_for(
 
 def _bumps(places: Array, x: Floats, bandwidth: float) -> Array:
     """(G, n) values exp(−(u − x)²/2h²)."""
-    gaps = (places[:, None] - x[None, :]) / bandwidth
+    gaps = (places / bandwidth)[:, None] - x / bandwidth
     np.multiply(gaps, gaps, out=gaps)
     gaps *= -0.5
     np.exp(gaps, out=gaps)

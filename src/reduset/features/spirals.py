@@ -145,10 +145,14 @@ def spirals(p: Array, distance: str, frequencies: Frequencies | None) -> Array:
     if distance == "l2" or frequencies is None:
         return p[..., None]
     roots = np.sqrt(frequencies.weights)
-    root = np.sqrt(p)[..., None]
+    root = np.sqrt(p)
     if not frequencies.values.any():
-        return root * roots
-    with np.errstate(divide="ignore"):
-        logs = np.log(np.maximum(p, np.finfo(np.float64).tiny))[..., None]
-    angles = logs * frequencies.values
-    return np.concatenate([root * roots * np.cos(angles), root * roots * np.sin(angles)], axis=-1)
+        return root[..., None] * roots
+    logs = np.log(np.maximum(p, np.finfo(np.float64).tiny))
+    # the functions lie along the first axis in memory, where loops over p are long, and along the last for whoever asks
+    out = np.empty((2, len(roots), *p.shape))
+    angles = np.multiply.outer(frequencies.values, logs)
+    np.cos(angles, out=out[0])
+    np.sin(angles, out=out[1])
+    out *= np.multiply.outer(roots, root)
+    return np.moveaxis(out.reshape(-1, *p.shape), 0, -1)
