@@ -89,16 +89,19 @@ def density_at(bag: Bag, bandwidth: Array, places: Floats, precision: Precision 
 
 def _cells(bag: Bag, sides: Array) -> Bag:
     """One point a cell, at the mean of its points; points without a share have no part in it."""
-    n = len(bag.points)
-    shares = np.full(n, 1 / n) if bag.shares is None else bag.shares
-    points, shares = (bag.points, shares) if shares.min() > 0 else (bag.points[shares > 0], shares[shares > 0])
+    points, shares = bag.points, bag.shares
+    if shares is not None and shares.min() == 0:
+        points, shares = points[shares > 0], shares[shares > 0]
     counts = np.floor(1.0 / sides) + 1
     if np.prod(counts) > MOST_CELLS:
         return bag
     key = np.ravel_multi_index(np.minimum(points * (1 / sides), counts - 1).astype(np.int64).T, counts.astype(np.int64))
     _, owner = np.unique(key, return_inverse=True)
-    cells = int(owner.max()) + 1
-    masses: Array = np.bincount(owner, shares, cells).astype(np.float64)
-    means = np.stack([np.bincount(owner, shares * column, cells) for column in points.T], axis=1) / masses[:, None]
-    spread = shares @ (points - means[owner]) ** 2
+    masses: Array = np.bincount(owner, shares).astype(np.float64)
+    means = np.stack([np.bincount(owner, x if shares is None else shares * x) for x in points.T], axis=1) / masses[:, None]
+    # Σ w (x − mean)² by Σ w x² − Σ m mean²: coordinates lie in [0, 1] and cells are no finer than some thousandths of that
+    squares = np.einsum("ij,ij->j", points, points) if shares is None else np.einsum("i,ij,ij->j", shares, points, points)
+    spread = np.maximum(squares - masses @ means**2, 0.0)
+    if shares is None:
+        masses, spread = masses / len(points), spread / len(points)
     return Bag(means, masses, spread if bag.spread is None else spread + bag.spread)
