@@ -32,7 +32,12 @@ ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(entry for entry in sys
 def reduset(*words, folder, code=0):
     """Run the command in its own process, in a folder."""
     done = subprocess.run(
-        [sys.executable, "-m", "reduset", *map(str, words)], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=300
+        [sys.executable, "-m", "reduset", *map(str, words)],
+        cwd=folder,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert done.returncode == code, done.stderr
     return done
@@ -50,7 +55,17 @@ def left(folder):
 
 @pytest.mark.parametrize("name", cli_files.TABLES)
 def test_every_format_gives_the_same_compression(name, files, tmp_path, capsys):
-    words = [str(files / name), "--size", "20", "--select", "kcenter", "-o", str(tmp_path / "small.npz"), "--json", *cli_files.TABLES[name]]
+    words = [
+        str(files / name),
+        "--size",
+        "20",
+        "--select",
+        "kcenter",
+        "-o",
+        str(tmp_path / "small.npz"),
+        "--json",
+        *cli_files.TABLES[name],
+    ]
     assert run(["compress", *words]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["n"], told["size"], len(told["columns"])) == (2000, 20, 3)
@@ -139,7 +154,19 @@ def test_a_cohort_has_distances_a_map_and_a_page(files, tmp_path):
 
 
 def test_one_long_table_is_a_cohort_too(files, tmp_path, capsys):
-    words = ["cohort", str(files / "rows.csv"), "--group-column", "kind", "--columns", "x,y", "--layout", "mds", "--size", "20", "--json"]
+    words = [
+        "cohort",
+        str(files / "rows.csv"),
+        "--group-column",
+        "kind",
+        "--columns",
+        "x,y",
+        "--layout",
+        "mds",
+        "--size",
+        "20",
+        "--json",
+    ]
     assert run(words) == 0
     told = json.loads(capsys.readouterr().out)
     assert sorted(told["samples"]) == ["a", "b"]
@@ -159,7 +186,14 @@ def test_a_picture_is_cut_into_segments(files, tmp_path):
 def test_the_demo_leaves_its_files(tmp_path):
     done = reduset("demo", "--folder", "out", "--crop", folder=tmp_path)
     assert "Compression of 12,150 points" in done.stdout
-    assert left(tmp_path / "out") == ["photograph.jpg", "pixels.parquet", "segments.html", "segments.png", "small.html", "small.npz"]
+    assert left(tmp_path / "out") == [
+        "photograph.jpg",
+        "pixels.parquet",
+        "segments.html",
+        "segments.png",
+        "small.html",
+        "small.npz",
+    ]
 
 
 def test_a_tolerance_that_is_not_reached_has_its_own_code(files, tmp_path):
@@ -281,7 +315,17 @@ def test_a_model_is_a_mean_too_and_its_columns_are_looked_for_by_name(files, tmp
 
 def test_two_models_are_compared_with_what_they_lost(files, tmp_path, capsys):
     for name in "ac":
-        words = ["compress", str(files / "bags" / f"{name}.csv"), "--size", "25", "--bandwidth", "1", "-o", str(tmp_path / f"{name}.npz"), "-q"]
+        words = [
+            "compress",
+            str(files / "bags" / f"{name}.csv"),
+            "--size",
+            "25",
+            "--bandwidth",
+            "1",
+            "-o",
+            str(tmp_path / f"{name}.npz"),
+            "-q",
+        ]
         assert run(words) == 0
     assert run(["distance", str(tmp_path / "a.npz"), str(tmp_path / "c.npz"), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

@@ -24,7 +24,10 @@ def files(tmp_path_factory):
     for name in ("rows.parquet", "rows.fcs"):
         content = (folder / name).read_bytes()
         (folder / f"cut.{name.split('.')[1]}").write_bytes(content[: len(content) // 2])
-    with zipfile.ZipFile(folder / "bomb.npz", "w", zipfile.ZIP_DEFLATED, compresslevel=9) as bomb, bomb.open("X.npy", "w") as member:
+    with (
+        zipfile.ZipFile(folder / "bomb.npz", "w", zipfile.ZIP_DEFLATED, compresslevel=9) as bomb,
+        bomb.open("X.npy", "w") as member,
+    ):
         np.lib.format.write_array_header_1_0(member, {"descr": "<f8", "fortran_order": False, "shape": (1 << 24, 4)})
         for _ in range(128):
             member.write(bytes(1 << 22))
@@ -51,7 +54,10 @@ CASES = {
     "a kernel nobody knows": (["compress", "{files}/rows.csv", "-c", "x", "--kernel", "box"], "--kernel must be one of"),
     "a rule nobody knows": (["compress", "{files}/rows.csv", "-c", "x", "--bandwidth", "medan"], "bandwidth must be"),
     "a transform nobody knows": (["compress", "{files}/rows.csv", "-c", "x", "--transform", "sqrt"], "transform"),
-    "two transforms for all": (["compress", "{files}/rows.csv", "--transform", "log", "--transform", "asinh:5"], "--transform must be one"),
+    "two transforms for all": (
+        ["compress", "{files}/rows.csv", "--transform", "log", "--transform", "asinh:5"],
+        "--transform must be one",
+    ),
     "whitening what repeats": (["compress", "{files}/rows.csv", "-c", "x,x2", "--whiten"], "x2"),
     "groups without k-centre": (
         ["compress", "{files}/rows.csv", "-c", "x", "--group-column", "kind", "--select", "kmeans"],
