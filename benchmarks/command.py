@@ -1,4 +1,4 @@
-"""The command on a Parquet file of 1.1 million rows: its time against the library call's, its peak memory, and how soon help answers.
+"""The command on a Parquet file of 1.1 million rows: time against the library call's, peak memory, and how soon help answers.
 
 ``python command.py time|memory FILE`` is what runs in processes of its own.
 """
@@ -93,16 +93,24 @@ def run() -> str:
             alone = float(np.median([own_process("time", str(path), goal) for _ in range(3)]))
             most = own_process("memory", str(path), goal)
             rows.append(
-                (goal, f"{alone:.2f}", f"{spent:.2f}", f"{spent / alone:.2f}×", verdict(-spent / alone, -1.5))
-                + (f"{most / 1e6:.0f}", f"{most / read:.2f}×", verdict(-most / read, -3.0))
+                (
+                    goal,
+                    f"{alone:.2f}",
+                    f"{spent:.2f}",
+                    f"{spent / alone:.2f}×",
+                    verdict(-spent / alone, -1.5),
+                    f"{most / 1000000.0:.0f}",
+                    f"{most / read:.2f}×",
+                    verdict(-most / read, -3.0),
+                )
             )
         helped = medians(
             5, help=lambda: subprocess.run([sys.executable, "-m", "reduset", "--help"], check=True, capture_output=True)
         )
         head = ("goal", "library call, s", "command, s", "ratio", "≤ 1.5×", "peak, MB", "of the columns read", "≤ 3×")
         return (
-            f"`reduset compress flights.parquet` ({n:,} rows, {len(COLUMNS)} of 7 columns, {read / 1e6:.0f} MB as float64) to a model "
-            "file with its portrait, as a process of its own, start-up included, against `compress` on the same array in a process "
+            f"`reduset compress flights.parquet` ({n:,} rows, {len(COLUMNS)} of 7 columns, {read / 1e6:.0f} MB as float64) to a "
+            "model file with its portrait, as a process of its own, start-up included, against `compress` on the same array in a process "
             "that has everything loaded. Peak memory beyond what the same command has taken after a file of 20,000 rows:\n\n"
             + table(head, rows)
             + f"\n\n`reduset --help` answers in {helped['help']:.2f} s; goal under 0.7 s: {verdict(-helped['help'], -0.7)}."
