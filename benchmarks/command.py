@@ -111,7 +111,7 @@ def run() -> str:
         return (
             f"`reduset compress flights.parquet` ({n:,} rows, {len(COLUMNS)} of 7 columns, {read / 1e6:.0f} MB as float64) to a "
             "model file with its portrait, as a process of its own, start-up included, against `compress` on the same array in a "
-            "process that has everything loaded. Peak memory beyond what the same command has taken after a file of 20,000 rows:\n\n"
+            "process that has everything loaded. Peak memory beyond what the same command holds after a file of 20,000 rows:\n\n"
             + table(head, rows)
             + f"\n\n`reduset --help` answers in {helped['help']:.2f} s; goal under 0.7 s: {verdict(-helped['help'], -0.7)}."
         )
