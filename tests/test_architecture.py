@@ -17,6 +17,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 ORDER = [
     "_engine",
     "_columns",
+    "_frames",
     "_validate",
     "_progress",
     "spectrum",

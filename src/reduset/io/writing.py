@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -67,7 +68,7 @@ def _fill(stream: Any, table: Any, kind: str, packed: bool) -> None:
         csv = need("pyarrow.csv", "writing CSV")
         options = csv.WriteOptions(delimiter="\t" if kind == "tsv" else ",")
         if packed:
-            with arrow.CompressedOutputStream(stream, "gzip") as squeezed:
+            with gzip.GzipFile(fileobj=stream, mode="wb", mtime=0) as squeezed:
                 csv.write_csv(table, squeezed, options)
         else:
             csv.write_csv(table, stream, options)
