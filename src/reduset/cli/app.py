@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import warnings
 from typing import Annotated, Any
 
 try:
@@ -51,13 +52,15 @@ def run(arguments: list[str] | None = None) -> int:
 
     # a polite end is an end like Ctrl-C: what was half written is removed on the way out
     signal.signal(signal.SIGTERM, lambda number, frame: _interrupt())
+    warnings.showwarning = _note
     try:
         code: Any = app(arguments, prog_name="reduset", standalone_mode=False)
         return code if isinstance(code, int) else DONE
     except typer.Exit as ending:
         return ending.exit_code
     except Usage as error:
-        error.show()
+        where = f"{error.ctx.command_path} --help" if error.ctx is not None else "reduset --help"
+        _say(f"error: {' '.join(error.format_message().split())} (see {where})")
         return REFUSED
     except (typer.Abort, KeyboardInterrupt):
         _say("interrupted; nothing half-written was left")
@@ -85,6 +88,11 @@ def one_line(error: BaseException) -> str:
 
 def _say(text: str) -> None:
     print(f"reduset: {text}", file=sys.stderr)
+
+
+def _note(message: Warning | str, *_: Any) -> None:
+    """What the library warns of, in one line and without the place in the source."""
+    _say(f"note: {' '.join(str(message).split())}")
 
 
 def _interrupt() -> None:

@@ -33,7 +33,7 @@ Seed = Annotated[int, typer.Option("--seed", help="The same seed gives the same 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on the output, for machines.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
 Threads = Annotated[
-    int | None, typer.Option("--threads", help="Threads to use; all cores if not given. Changes the time, not the result.")
+    int | None, typer.Option("--threads", min=1, help="Threads to use; all cores if not given. Changes the time, not the result.")
 ]
 
 

@@ -8,4 +8,15 @@ from reduset.io.reading import as_table, batches, read, read_bags, read_labels
 from reduset.io.table import FileError, Table
 from reduset.io.writing import write_rows
 
-__all__ = ["FileError", "Table", "as_table", "batches", "read", "read_bags", "read_image", "read_labels", "write_image", "write_rows"]
+__all__ = [
+    "FileError",
+    "Table",
+    "as_table",
+    "batches",
+    "read",
+    "read_bags",
+    "read_image",
+    "read_labels",
+    "write_image",
+    "write_rows",
+]
