@@ -1,0 +1,7 @@
+"""Reports as one HTML file that opens offline, and displays for matplotlib, of the same numbers."""
+
+from reduset.report.cohort import write_cohort
+from reduset.report.compression import write_compression
+from reduset.report.segmentation import write_segmentation
+
+__all__ = ["write_cohort", "write_compression", "write_segmentation"]
