@@ -19,6 +19,7 @@ ORDER = [
     "_columns",
     "_validate",
     "_progress",
+    "_drawing",
     "spectrum",
     "bandwidth",
     "radial",
@@ -66,9 +67,10 @@ ORDER = [
     "features",
     "portrait",
     "model",
+    "report",
 ]
 
-DRAWING = ["cohort.picture"]  # where plots are drawn, with a library that is imported when the first one is
+DRAWING = ["_drawing"]  # where matplotlib is imported, when the first plot is drawn
 
 MOST_LINES = 450
 
@@ -147,7 +149,7 @@ def test_only_the_engine_compiles(module):
 
 @pytest.mark.parametrize("module", list(MODULES))
 def test_no_module_imports_pickle_or_a_plotting_or_frame_library(module):
-    forbidden = {"pickle", "matplotlib", "pandas", "polars", "hypothesis", "pytest"}
+    forbidden = {"pickle", "matplotlib", "plotly", "pandas", "polars", "hypothesis", "pytest"}
     allowed = {"matplotlib"} if module in DRAWING else set()
     assert not (forbidden - allowed) & imported_packages(MODULES[module])
 
@@ -169,7 +171,8 @@ def test_users_never_meet_an_assertion(path):
 
 
 def test_importing_the_package_imports_no_heavy_optional_one():
-    code = "import sys, reduset; print([m for m in ('matplotlib', 'pandas', 'polars', 'PIL', 'dask', 'onnx') if m in sys.modules])"
+    heavy = "('matplotlib', 'plotly', 'pandas', 'polars', 'PIL', 'dask', 'onnx')"
+    code = f"import sys, reduset, reduset.report; print([m for m in {heavy} if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
 

@@ -2,6 +2,17 @@
 
 from reduset.report.cohort import write_cohort
 from reduset.report.compression import write_compression
+from reduset.report.displays import AtomsDisplay, DensityDisplay, PathDisplay
+from reduset.report.maps import CohortDisplay, EmbeddingDisplay
 from reduset.report.segmentation import write_segmentation
 
-__all__ = ["write_cohort", "write_compression", "write_segmentation"]
+__all__ = [
+    "AtomsDisplay",
+    "CohortDisplay",
+    "DensityDisplay",
+    "EmbeddingDisplay",
+    "PathDisplay",
+    "write_cohort",
+    "write_compression",
+    "write_segmentation",
+]

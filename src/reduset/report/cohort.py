@@ -11,7 +11,7 @@ from reduset import archive
 from reduset.radial import Array
 from reduset.report.figures import CohortFigure, cohort_figure
 from reduset.report.page import Markup, cards, file, markup, origin, packed, table, write
-from reduset.report.words import Card, count, percent
+from reduset.report.words import Card, confidence, count, percent
 
 PARAMETERS = ("distance", "layout", "atoms", "size", "tol", "n_neighbors", "confidence", "random_state")
 
@@ -88,12 +88,16 @@ def _cards(cohort: Any, shown: CohortFigure) -> list[Card]:
         if sampled
         else "What the compression can have changed in the distances at most, all together."
     )
-    kind = "The symmetrised Kullback–Leibler divergence of their densities" if sampled else "The distance of their densities in the kernel's norm"
+    kind = (
+        "The symmetrised Kullback–Leibler divergence of their densities"
+        if sampled
+        else "The distance of their densities in the kernel's norm"
+    )
     return [
         Card("Alike", f"{shown.distances[first, second]:.3g}", f"The nearest two: {shown.names[first]} and {shown.names[second]}."),
         Card("Certain to", percent(relative), certain),
         Card("Apart", f"{shown.distances[far]:.3g}", f"The farthest two: {shown.names[far[0]]} and {shown.names[far[1]]}."),
-        Card("Groups", *_groups_told(shown), ) if shown.groups is not None else Card("Distance", cohort.distance, kind + "."),
+        Card("Groups", *_groups_told(shown)) if shown.groups is not None else Card("Distance", cohort.distance, kind + "."),
     ]
 
 
@@ -118,6 +122,22 @@ def _certificates(shown: CohortFigure) -> Markup:
     for k, (name, certificate, (n, m)) in enumerate(zip(shown.names, shown.certificates, shown.sizes, strict=True)):
         low, high = certificate.interval
         group = [] if shown.groups is None else [shown.groups[k] if shown.groups[k] is not None else "—"]
-        rows.append([name, *group, f"{n:,}", f"{m:,}", percent(certificate.relative_error), f"{percent(low)} to {percent(high)}"])
-    head = ["bag", *([] if shown.groups is None else ["group"]), "rows", "atoms", "lost", f"{shown.certificates[0].confidence:.0%} interval"]
+        rows.append(
+            [
+                name,
+                *group,
+                f"{n:,}",
+                f"{m:,}",
+                percent(certificate.relative_error),
+                "exact" if certificate.method == "exact" else f"{percent(low)} to {percent(high)}",
+            ]
+        )
+    head = [
+        "bag",
+        *([] if shown.groups is None else ["group"]),
+        "rows",
+        "atoms",
+        "lost",
+        f"{confidence(shown.certificates[0])} interval",
+    ]
     return table(head, rows, "What each bag lost when it was compressed")

@@ -18,7 +18,7 @@ const shown = (text) =>
 
 const short = (text, most = 22) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 const digits = (value, count = 4) => (value === null ? "—" : Number(value.toPrecision(count)).toLocaleString("en", { maximumSignificantDigits: count }));
-const percent = (share) => (share === null ? "—" : `${Number((100 * share).toPrecision(3))} %`);
+const percent = (share) => (share === null ? "—" : `${Number((100 * share).toPrecision(3))}\u00a0%`);
 
 /** A colour of the style sheet. */
 const colour = (name) => getComputedStyle(root).getPropertyValue(`--${name}`).trim();
@@ -31,7 +31,7 @@ const touch = matchMedia("(pointer: coarse)").matches; // there a drag is for mo
 
 function axis(title, more = {}) {
   return {
-    title: { text: shown(short(title, 40)), font: { size: 12 }, standoff: 8 },
+    ...(title ? { title: { text: shown(short(title, 40)), font: { size: 12 }, standoff: 8 } } : {}),
     gridcolor: colour("line"),
     linecolor: colour("line"),
     zeroline: false,

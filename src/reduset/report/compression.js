@@ -13,11 +13,11 @@ function pathFigure() {
   }
   traces.push({ name: "atoms", x: path.sizes, y: path.errors, mode: "lines", line: { color: colour("accent"), width: 3 }, hovertemplate: "%{x:,} atoms<br>error %{y:.3p}<extra></extra>" });
   if (path.bound) {
-    traces.push({ name: "certain before measuring", x: [path.size], y: [path.bound], mode: "markers", marker: { symbol: "triangle-down", size: 11, color: colour("ink") }, hovertemplate: "at most %{y:.3p}, certain before measuring<extra></extra>" });
+    traces.push({ name: "bound", x: [path.size], y: [path.bound], mode: "markers", marker: { symbol: "triangle-down", size: 11, color: colour("ink") }, hovertemplate: "at most %{y:.3p}, certain before measuring<extra></extra>" });
   }
   const [low, high] = path.interval;
   traces.push({
-    name: "measured, with its interval", x: [path.size], y: [path.error], mode: "markers",
+    name: "measured", x: [path.size], y: [path.error], mode: "markers",
     marker: { size: 9, color: colour("accent") },
     error_y: { type: "data", symmetric: false, array: [high - path.error], arrayminus: [path.error - low], color: colour("accent"), thickness: 2, width: 7 },
     hovertemplate: `%{x:,} atoms<br>error %{y:.3p}<br>between ${percent(low)} and ${percent(high)}<extra></extra>`,
@@ -30,7 +30,7 @@ function pathFigure() {
   return {
     traces,
     xaxis: axis("atoms, or rows", { ...ticks, tickformat: ",~r" }),
-    yaxis: axis("", { ...ticks, tickformat: "~%", ...(spansDecade(path.errors) ? {} : { dtick: "D2" }) }),
+    yaxis: axis("error", { ...ticks, tickformat: "~%", ...(spansDecade(path.errors) ? {} : { dtick: "D2" }) }),
     margin: { l: 56, r: 16, t: 12, b: 44 },
     hovermode: "closest",
   };
@@ -71,7 +71,10 @@ function look() {
   const difference = small.map((row, i) => row.map((value, k) => value - full[i][k]));
   const largest = (rows) => Math.max(...rows.map((row) => row.reduce((most, value) => Math.max(most, Math.abs(value)), 0)));
   current = { full, small, difference, peak: largest(full), off: largest(difference) };
-  byId("largest").textContent = `The largest difference is ${percent(current.off / current.peak)} of the peak.`;
+  const share = percent(current.off / (current.peak || 1));
+  const scale = document.createElement("i");
+  scale.className = "scale";
+  byId("largest").replaceChildren(`−${share} `, scale, ` +${share} of the peak`);
 }
 
 const fullFigure = () => ({ traces: [picture(current.full, { zmin: 0, zmax: current.peak })], ...pairLayout() });
@@ -80,11 +83,9 @@ const smallFigure = () => ({ traces: [picture(current.small, { zmin: 0, zmax: cu
 function differenceFigure() {
   const { off, peak } = current;
   const end = off || peak || 1;
-  const share = percent(end / (peak || 1));
   const [k, j] = data.pairs[state.pair];
-  const bar = { thickness: 8, len: 0.5, outlinewidth: 0, tickvals: [-end, 0, end], ticktext: [`−${share}`, "0", `+${share}`], tickfont: { size: 11 }, x: 0.99, xanchor: "right", y: 0.98, yanchor: "top", ticklabelposition: "outside left", orientation: "v" };
   const trace = picture(current.difference, {
-    zmin: -end, zmax: end, colorscale: diverging(), showscale: true, colorbar: bar,
+    zmin: -end, zmax: end, colorscale: diverging(),
     hovertemplate: `${name(k)} %{x:.4~g}<br>${name(j)} %{y:.4~g}<br>difference %{z:.4~g}<extra></extra>`,
   });
   return { traces: [trace], ...pairLayout() };
@@ -133,19 +134,21 @@ function marginalFigure(k) {
   const full = fullMarginalOf(k);
   const small = marginalAt(k, state.step);
   const difference = small.map((value, i) => value - full[i]);
+  const largest = (values) => values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+  byId(`off-${k}`).textContent = `± ${percent(largest(difference) / (largest(full) || 1))} of the peak`;
   const told = (title) => `${title} %{y:.3~g}<extra></extra>`;
   return {
     traces: [
-      { name: "all rows", x, y: full, mode: "lines", fill: "tozeroy", fillcolor: colour("shade"), line: { color: colour("quiet"), width: 1 }, hovertemplate: told("all rows") },
-      { name: "atoms", x, y: small, mode: "lines", line: { color: colour("accent"), width: 2 }, hovertemplate: told("atoms") },
-      { name: "difference", x, y: difference, yaxis: "y2", mode: "lines", fill: "tozeroy", fillcolor: colour("accent-pale"), line: { color: colour("accent"), width: 1 }, hovertemplate: told("difference") },
+      { name: "all rows", x, y: full, mode: "lines", fill: "tozeroy", fillcolor: colour("shade"), line: { color: colour("quiet"), width: 1, simplify: false }, hovertemplate: told("all rows") },
+      { name: "atoms", x, y: small, mode: "lines", line: { color: colour("accent"), width: 2, simplify: false }, hovertemplate: told("atoms") },
+      { name: "difference", x, y: difference, yaxis: "y2", mode: "lines", fill: "tozeroy", fillcolor: colour("accent-pale"), line: { color: colour("accent"), width: 1, simplify: false }, hovertemplate: told("difference") },
     ],
     showlegend: false,
     hovermode: "x unified",
     xaxis: axis("", { showgrid: false, anchor: "y2", nticks: 5, hoverformat: ".4~g" }),
     yaxis: axis("", { domain: [0.34, 1], showticklabels: false, showgrid: false, rangemode: "tozero" }),
-    yaxis2: axis("", { domain: [0, 0.24], nticks: 3, zeroline: true, zerolinecolor: colour("line"), showgrid: false, tickformat: ".2~g", tickfont: { size: 10 } }),
-    margin: { l: 36, r: 8, t: 6, b: 26 },
+    yaxis2: axis("", { domain: [0, 0.24], zeroline: true, zerolinecolor: colour("line"), showgrid: false, showticklabels: false }),
+    margin: { l: 10, r: 10, t: 6, b: 26 },
   };
 }
 

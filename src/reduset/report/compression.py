@@ -13,11 +13,11 @@ import numpy as np
 
 from reduset import archive
 from reduset.model import Model
+from reduset.radial import Array
 from reduset.report import words
 from reduset.report.figures import PathFigure, path_figure
 from reduset.report.page import Markup, cards, file, joined, markup, origin, packed, pairs, table, write
 from reduset.report.words import count
-from reduset.radial import Array
 
 MOST_VALUES = 200_000  # of atoms in the file: what keeps it under 6 MB
 LISTED = 20  # atoms in the table
@@ -42,7 +42,7 @@ def write_compression(path: archive.Path_, model: Model) -> None:
 def contents(model: Model, path: PathFigure) -> dict[str, Any]:
     """What the scripts of the page read."""
     portrait = model.portrait
-    embedded = min(len(portrait.grids), max(len(portrait.pair_grids), MOST_VALUES // model.size))
+    embedded = _embedded(model)
     middles = portrait.grids[:embedded].mean(axis=1)
     return {
         "columns": list(model.columns[:embedded]),
@@ -59,7 +59,9 @@ def contents(model: Model, path: PathFigure) -> dict[str, Any]:
         "steps": {
             "sizes": model.step_sizes.tolist(),
             "errors": _finite(np.array([model.error_at(k) for k in range(len(model.step_sizes))])),
-            "weights": packed(np.concatenate([row[:size] for row, size in zip(model.step_weights, model.step_sizes, strict=True)]), "f8"),
+            "weights": packed(
+                np.concatenate([row[:size] for row, size in zip(model.step_weights, model.step_sizes, strict=True)]), "f8"
+            ),
         },
         "middles": middles.tolist(),
         "atoms": packed((np.asarray(model.mean.atoms[:, :embedded], np.float64) - middles).T),  # by columns
@@ -71,10 +73,18 @@ def contents(model: Model, path: PathFigure) -> dict[str, Any]:
     }
 
 
+def _embedded(model: Model) -> int:
+    """How many columns the file has the atoms of: fewer where there are very many atoms."""
+    portrait = model.portrait
+    return min(len(portrait.grids), max(len(portrait.pair_grids), MOST_VALUES // model.size))
+
+
 def _finite(values: Any) -> Any:
     """As JSON has them: None for what is not finite."""
     listed = np.asarray(values, np.float64)
-    return np.where(np.isfinite(listed), listed, None).tolist()
+    found = listed.astype(object)
+    found[~np.isfinite(listed)] = None
+    return found.tolist()
 
 
 def _axes(grids: Array, widths: Array, middles: Array) -> list[list[float]]:
@@ -103,6 +113,7 @@ def _body(model: Model, path: PathFigure) -> Markup:
         sources=words.plain(sources) if sources else "",
         columns=f"{len(columns)} columns: {named}" if len(columns) > 1 else f"One column: {named}",
         cards=cards(shown),
+        error=words.error(model.certificate),
         certificate=pairs(words.figures_of(model.certificate)),
         last=len(model.step_sizes) - 1,
         told=f"{count(model.size, 'atom')}, error {words.percent(path.error)}",
@@ -131,9 +142,10 @@ def _density_section(model: Model) -> Markup:
 
 def _marginals(model: Model) -> Markup:
     """A place for each column; beyond the first dozen they are drawn when they are asked for."""
-    embedded = min(len(model.portrait.grids), max(len(model.portrait.pair_grids), MOST_VALUES // model.size))
+    embedded = _embedded(model)
     place = (
-        '<figure><figcaption>$name</figcaption><div class="plot small" id="marginal-$k" role="img" '
+        '<figure><figcaption>$name <span class="aside" id="off-$k"></span></figcaption>'
+        '<div class="plot small" id="marginal-$k" role="img" '
         'aria-label="Density of $name, all rows against atoms"></div></figure>'
     )
     places = [markup(place, k=k, name=name) for k, name in enumerate(model.columns[:embedded])]
@@ -143,7 +155,9 @@ def _marginals(model: Model) -> Markup:
         fold = '<details id="more"><summary>$count more columns</summary><div class="grid three">$rest</div></details>'
         parts.append(markup(fold, count=len(places) - LISTED_COLUMNS, rest=rest))
     if embedded < len(model.columns):
-        parts.append(markup('<p class="aside">Pictures of the first $count columns of $all.</p>', count=embedded, all=len(model.columns)))
+        parts.append(
+            markup('<p class="aside">Pictures of the first $count columns of $all.</p>', count=embedded, all=len(model.columns))
+        )
     return joined(parts)
 
 
@@ -153,6 +167,7 @@ def _heaviest(model: Model) -> Markup:
     order = np.argsort(-np.abs(weights), kind="stable")[:LISTED]
     names = model.columns[:LISTED_COLUMNS]
     rows = [
-        [f"{k + 1}", f"{weights[k]:.4g}", *(f"{value:.5g}" for value in np.asarray(model.mean.atoms[k, : len(names)]))] for k in order
+        [f"{k + 1}", f"{weights[k]:.4g}", *(f"{value:.5g}" for value in np.asarray(model.mean.atoms[k, : len(names)]))]
+        for k in order
     ]
     return table(["atom", "weight", *names], rows, f"The {len(order)} heaviest of {count(model.size, 'atom')}")

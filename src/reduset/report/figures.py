@@ -1,7 +1,7 @@
 """The numbers behind every picture, once: the report embeds them, the displays draw them.
 
-A path is thinned to sizes that a screen can tell apart. How many rows drawn at random would do as well as the atoms follows from the
-law of their error, a/√m (`Model.subsample_errors`): (a/error)² rows.
+A path is thinned to sizes that a screen can tell apart. How many rows drawn at random would do as well as the atoms follows from
+the law of their error, a/√m (`Model.subsample_errors`): (a/error)² rows.
 """
 
 from __future__ import annotations

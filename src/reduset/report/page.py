@@ -26,6 +26,7 @@ from reduset import archive
 from reduset.report.words import Card, plain
 
 VERSIONED = ("reduset", "numpy", "scipy", "scikit-learn", "numba", "plotly")
+POLICY = "default-src 'none'; script-src {}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
 KNOWN = {"command": "Command", "sources": "Sources", "notes": "Notes", "versions": "Versions"}
 
 
@@ -79,7 +80,9 @@ def plotly_script() -> str:
     return script.read_text(encoding="utf-8")
 
 
-def write(path: archive.Path_, title: str, body: Markup, data: Mapping[str, Any], scripts: Iterable[str], plots: bool = True) -> None:
+def write(
+    path: archive.Path_, title: str, body: Markup, data: Mapping[str, Any], scripts: Iterable[str], plots: bool = True
+) -> None:
     """Write a page: its body, the data its scripts read, and the scripts, files of this package, in their order."""
     theme = as_script(file("theme.js"))
     # in a function, so that nothing of a report gets in the way of plotly, or the other way round
@@ -89,7 +92,7 @@ def write(path: archive.Path_, title: str, body: Markup, data: Mapping[str, Any]
     whole = markup(
         file("page.html"),
         title=title,
-        policy=f"default-src 'none'; script-src {digests}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'",
+        policy=POLICY.format(digests),
         style=Markup(file("page.css")),
         theme=Markup(theme),
         body=body,
@@ -125,7 +128,9 @@ def table(head: Iterable[str], rows: Iterable[Iterable[Any]], caption: str) -> M
 def pairs(told: Mapping[str, Any]) -> Markup:
     """Names and what they stand for."""
     row = "<div><dt>$name</dt><dd>$value</dd></div>"
-    return markup('<dl class="pairs">$rows</dl>', rows=joined(markup(row, name=name, value=plain(each)) for name, each in told.items()))
+    return markup(
+        '<dl class="pairs">$rows</dl>', rows=joined(markup(row, name=name, value=plain(each)) for name, each in told.items())
+    )
 
 
 def origin(about: Mapping[str, Any] | None, more: Mapping[str, Any]) -> Markup:

@@ -1,4 +1,4 @@
-"""PNG images as text for a page: each line by its difference to the line above or the pixel before, whichever is smaller, then zlib."""
+"""PNG images as text for a page: each line less the line above or the pixel before, whichever leaves least, then zlib."""
 
 from __future__ import annotations
 

@@ -23,7 +23,9 @@ LISTED = 24
 BORDER = (255, 255, 255)
 
 
-def write_segmentation(path: archive.Path_, image: Any, segmentation: Segmentation, *, about: Mapping[str, Any] | None = None) -> None:
+def write_segmentation(
+    path: archive.Path_, image: Any, segmentation: Segmentation, *, about: Mapping[str, Any] | None = None
+) -> None:
     """Write the report of a segmented image: one HTML file that opens offline.
 
     Parameters
@@ -36,7 +38,9 @@ def write_segmentation(path: archive.Path_, image: Any, segmentation: Segmentati
     before, after = as_bytes(image), as_bytes(segmentation.image)
     labels = segmentation.labels
     if before.shape[:2] != labels.shape:
-        raise ValueError(f"image must be the one that was segmented, of {labels.shape[0]} × {labels.shape[1]} pixels; got {before.shape[:2]}")
+        raise ValueError(
+            f"image must be the one that was segmented, of {labels.shape[0]} × {labels.shape[1]} pixels; got {before.shape[:2]}"
+        )
     title = f"{labels.shape[1]:,} × {labels.shape[0]:,} pixels in {count(segmentation.count, 'segment')}"
     step = -(-max(labels.shape) // LONGEST)
     few = labels[step // 2 :: step, step // 2 :: step]
@@ -50,6 +54,7 @@ def write_segmentation(path: archive.Path_, image: Any, segmentation: Segmentati
         things="segment" if segmentation.count == 1 else "segments",
         lead=f"{labels.shape[1]:,} × {labels.shape[0]:,}" + (f", shown at 1 : {step}" if step > 1 else ""),
         cards=cards(_cards(segmentation, sizes)),
+        error=words.error(segmentation.certificate, "pixel"),
         before=data_uri(small),
         after=data_uri(flat),
         borders=data_uri(with_borders(small, few)),
@@ -110,8 +115,12 @@ def _cards(segmentation: Segmentation, sizes: NDArray[np.int64]) -> list[Card]:
     largest = float(sizes.max()) / segmentation.labels.size
     half = int(np.searchsorted(np.cumsum(np.sort(sizes)[::-1]), segmentation.labels.size / 2)) + 1
     return [
-        Card("Segments", count(segmentation.count), f"Half of all pixels lie in the largest {half}." if half > 1 else "Half of all pixels lie in the largest."),
-        words.lost(segmentation.certificate),
+        Card(
+            "Segments",
+            count(segmentation.count),
+            f"Half of all pixels lie in the largest {half}." if half > 1 else "Half of all pixels lie in the largest.",
+        ),
+        words.lost(segmentation.certificate, "pixel"),
         Card("Largest", percent(largest), "Of all pixels, in one segment."),
     ]
 
@@ -122,7 +131,8 @@ def _sizes(after: NDArray[np.uint8], labels: NDArray[np.int64], sizes: NDArray[n
     first = np.unique(labels, return_index=True)[1]
     colours = after.reshape(-1, after.shape[2])[first]
     row = (
-        '<li data-segment="$label"><i style="background:$colour;width:$width%"></i><span>$share</span><span class="aside">$size</span></li>'
+        '<li data-segment="$label"><i style="background:$colour;width:$width%"></i><span>$share</span>'
+        '<span class="aside">$size</span></li>'
     )
     rows = []
     for k in order:
@@ -138,11 +148,10 @@ def _sizes(after: NDArray[np.uint8], labels: NDArray[np.int64], sizes: NDArray[n
                 size=count(int(sizes[k]), "pixel"),
             )
         )
-    rest = segmentation_rest(sizes, order)
-    return markup("<ol class=\"sizes\">$rows</ol>$rest", rows=joined(rows), rest=rest)
+    return markup('<ol class="sizes">$rows</ol>$rest', rows=joined(rows), rest=_rest(sizes, order))
 
 
-def segmentation_rest(sizes: NDArray[np.int64], order: NDArray[np.int64]) -> Markup:
+def _rest(sizes: NDArray[np.int64], order: NDArray[np.int64]) -> Markup:
     """What the list leaves out."""
     left = len(sizes) - len(order)
     if not left:

@@ -12,6 +12,7 @@ from reduset.certificate import DENSITY_ROWS, Certificate
 from reduset.kernels import Gaussian
 from reduset.report.figures import PathFigure
 
+SPACE = "\N{NO-BREAK SPACE}"
 MEASURED = {
     "exact": "computed exactly, from every pair of rows",
     "frequencies": "measured on random waves, each over all rows",
@@ -30,7 +31,12 @@ class Card:
 
 def percent(share: float) -> str:
     """Three digits: 1.23 %."""
-    return f"{100 * share:.3g} %"
+    return f"{100 * share:.3g}{SPACE}%"
+
+
+def confidence(certificate: Certificate) -> str:
+    """95 %."""
+    return percent(certificate.confidence)
 
 
 def count(number: float, thing: str = "") -> str:
@@ -51,35 +57,49 @@ def kept(n: int, m: int) -> Card:
     """How much smaller it is."""
     if m >= n:
         return Card("Kept", "all", f"Every one of the {count(n, 'row')} is an atom: nothing was made smaller.")
-    return Card("Kept", f"1 in {roughly(n / m)}", f"{count(m, 'weighted atom')} stand for {count(n, 'row')}: {percent(m / n)} of them.")
-
-
-def lost(certificate: Certificate) -> Card:
-    """The measured error, its interval, and how it was measured."""
-    low, high = certificate.interval
-    how = MEASURED.get(certificate.method, f"measured by {certificate.method}")
-    meaning = (
-        "How far the atoms are from all rows: the distance of their densities, as a share of the size of the full one. "
-        "0 % is no difference at all, 100 % is knowing nothing. "
+    return Card(
+        "Kept", f"1 in {roughly(n / m)}", f"{count(m, 'weighted atom')} stand for {count(n, 'row')}: {percent(m / n)} of them."
     )
+
+
+def lost(certificate: Certificate, thing: str = "row") -> Card:
+    """The measured error, its interval, and how it was measured; of rows, or of pixels."""
+    low, high = certificate.interval
+    how = MEASURED.get(certificate.method, f"measured by {certificate.method}").replace("row", thing)
     if certificate.method == "exact":
-        meaning += how[0].upper() + how[1:] + "."
+        meaning = how[0].upper() + how[1:] + "."
     else:
-        meaning += f"Between {percent(low)} and {percent(high)} with {certificate.confidence:.0%} confidence, {how}."
+        meaning = f"Between {percent(low)} and {percent(high)} with {confidence(certificate)} confidence, {how}."
     if certificate.relative_error > 1:
         meaning = "Worse than nothing: the zero function is closer to the data than these atoms are. " + meaning
+    return Card("Lost", percent(certificate.relative_error), meaning)
+
+
+def error(certificate: Certificate, thing: str = "row") -> str:
+    """What the error is."""
+    text = (
+        f"The error is how far the atoms are from all {thing}s: the distance of their two densities in the kernel's norm, as a "
+        f"share of the norm of the full one. 0{SPACE}% is no difference at all, 100{SPACE}% is knowing nothing."
+    )
     if certificate.log_density_change is not None:
         change = np.expm1(min(certificate.log_density_change, 700.0))
-        meaning += f" The density itself changed by {percent(change)} at most on {DENSITY_ROWS} sampled rows."
-    return Card("Lost", percent(certificate.relative_error), meaning)
+        text += f" The density itself changed by {percent(change)} at most on {DENSITY_ROWS} sampled {thing}s."
+    return text
 
 
 def promised(path: PathFigure) -> Card:
     """The bound that holds before measuring."""
     if path.bound is None:
-        return Card("Promised", "no bound", "For atoms chosen in this way nothing is certain before measuring; the measured error stands alone.")
+        return Card(
+            "Promised",
+            "no bound",
+            "For atoms chosen in this way nothing is certain before measuring; the measured error stands alone.",
+        )
     if path.bound >= 1:
-        meaning = f"What is certain before measuring is a loss of {percent(path.bound)} at most, which says nothing; the measured error does."
+        meaning = (
+            f"What is certain before measuring is a loss of {percent(path.bound)} at most, which says nothing; the measured error "
+            "does."
+        )
         return Card("Promised", "no useful bound", meaning)
     meaning = (
         "Certain before anything was measured, from how far each row is from its nearest atom. Such a bound counts the worst "
@@ -108,7 +128,9 @@ def densities(kernel: Any) -> str:
     """What the pictures of densities are."""
     if isinstance(kernel, Gaussian) and kernel.covariance is None:
         return "Each picture is a marginal of the density itself, or as fine as its grid allows."
-    return "Each picture shows the weighted points at the scale of the kernel, smoothed by a Gaussian of its bandwidth along each column."
+    return (
+        "Each picture shows the weighted points at the kernel's scale, smoothed by a Gaussian of its bandwidth along each column."
+    )
 
 
 def figures_of(certificate: Certificate) -> dict[str, str]:
@@ -120,7 +142,7 @@ def figures_of(certificate: Certificate) -> dict[str, str]:
     low, high = certificate.interval
     return {
         "relative error ‖f − f_m‖ / ‖f‖": figure(certificate.relative_error),
-        f"{certificate.confidence:.0%} interval": f"{figure(low)} to {figure(high)}",
+        f"{confidence(certificate)} interval": f"{figure(low)} to {figure(high)}",
         "measured by": certificate.method,
         "norm ‖f‖": figure(certificate.norm),
         "energy C of one bump": figure(certificate.energy),
