@@ -1,4 +1,5 @@
-# Each target sets up its own .venv (the peers of the comparisons live in .venv-peers, .venv-quapy and .venv-stonesoup); nothing else on the machine is touched.
+# Each target sets up its own .venv (the peers of the comparisons live in .venv-peers, .venv-quapy and .venv-stonesoup); nothing else on the machine
+# is touched, but for Chromium, which `make test` installs where it is missing and root allows it (scripts/browser.sh).
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -6,7 +7,7 @@ PEERS := .venv-peers
 QUAPY := .venv-quapy
 STONESOUP := .venv-stonesoup
 
-.PHONY: demo test lint bench peers clean
+.PHONY: demo browser test lint bench peers clean
 
 $(VENV)/dev.stamp: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -40,7 +41,10 @@ $(STONESOUP)/stonesoup.stamp: benchmarks/stonesoup-requirements.txt
 demo: $(VENV)/demo.stamp
 	$(BIN)/python examples/photograph.py
 
-test: lint
+browser:
+	scripts/browser.sh
+
+test: lint browser
 	$(BIN)/python -m pytest -n 2
 
 lint: $(VENV)/dev.stamp
