@@ -39,7 +39,7 @@ $(STONESOUP)/stonesoup.stamp: benchmarks/stonesoup-requirements.txt
 	touch $@
 
 demo: $(VENV)/demo.stamp
-	$(BIN)/python examples/photograph.py
+	$(BIN)/reduset demo --folder out
 
 browser:
 	scripts/browser.sh

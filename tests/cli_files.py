@@ -50,6 +50,10 @@ def write_all(folder: Path) -> Path:
     with h5py.File(folder / "rows.h5ad", "w") as file:
         file.attrs["encoding-type"] = "anndata"
         file.create_dataset("obsm/X_pca", data=X)
+        obs = file.create_group("obs")
+        obs.attrs["_index"] = "name"
+        obs.attrs["column-order"] = np.array([], dtype=h5py.string_dtype())
+        obs.create_dataset("name", data=[f"cell {k}" for k in range(N)])
     (folder / "bags").mkdir()
     rng = np.random.default_rng(1)
     for name, shift in (("a", 0.0), ("b", 0.5), ("c", 3.0)):

@@ -82,7 +82,8 @@ def _rows_of(X, model):
 
 
 def test_a_file_becomes_a_model_and_the_model_is_used(files, tmp_path):
-    done = reduset("compress", files / "rows.csv", "--tol", 0.05, "-o", "small.npz", "--report", "small.html", folder=tmp_path)
+    words = ["compress", files / "rows.csv", "-c", "x,y,z", "--tol", 0.05, "-o", "small.npz", "--report", "small.html"]
+    done = reduset(*words, folder=tmp_path)
     assert "Compression of 2,000 points to" in done.stdout
     assert "error" in done.stdout
     assert done.stderr == ""  # quiet where there is no terminal
@@ -113,7 +114,8 @@ def test_a_file_becomes_a_model_and_the_model_is_used(files, tmp_path):
 def test_rows_with_weights_for_other_programs(files, tmp_path, capsys):
     for suffix, reader in ((".csv", pyarrow.csv.read_csv), (".parquet", pyarrow.parquet.read_table)):
         out = tmp_path / f"rows{suffix}"
-        assert run(["compress", str(files / "rows.csv"), "--size", "15", "--group-column", "kind", "-o", str(out)]) == 0
+        words = ["compress", str(files / "rows.csv"), "-c", "x,y,z", "--size", "15", "--group-column", "kind"]
+        assert run([*words, "-o", str(out)]) == 0
         table = reader(out)
         assert table.column_names == ["kind", "x", "y", "z", "weight"]
         weights = np.asarray(table["weight"])

@@ -64,7 +64,8 @@ def cohort(
     options: dict[str, Any] = {name: value for name, value in (("size", size), ("tol", tol)) if value is not None}
     with telling.progress(quiet or json) as shown:
         kernel = Gaussian(o.number_or_rule(bandwidth))
-        map_ = CohortMap(layout=layout, kernel=kernel, random_state=seed, progress=shown, **options)
+        dimensions = max(1, min(2, len(tables) - 1))  # two samples lie on a line
+        map_ = CohortMap(layout=layout, n_components=dimensions, kernel=kernel, random_state=seed, progress=shown, **options)
         map_.fit({name: table.values for name, table in tables.items()})
     names = [str(name) for name in map_.names_]
     written: list[Path] = []
