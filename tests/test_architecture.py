@@ -174,15 +174,17 @@ def test_users_never_meet_an_assertion(path):
     assert not [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Assert)]
 
 
-def test_importing_the_package_imports_no_heavy_optional_one():
-    code = "import sys, reduset, reduset.io; print([m for m in sys.argv[1:] if m in sys.modules])"
-    heavy = ["matplotlib", "pandas", "polars", "PIL", "dask", "onnx", "pyarrow", "narwhals", "flowio", "h5py"]
+HEAVY = ["matplotlib", "plotly", "polars", "PIL", "dask", "onnx", "flowio", "h5py", "typer"]
+OF_SCIKIT_LEARN = ["pandas", "pyarrow", "narwhals", "rich"]  # which it imports by itself where they are installed
+
+
+@pytest.mark.parametrize(
+    ("modules", "heavy"),
+    [("reduset, reduset.compression, reduset.io", HEAVY + OF_SCIKIT_LEARN), ("reduset.report, reduset.spectral", HEAVY)],
+)
+def test_importing_the_package_imports_no_heavy_optional_one(modules, heavy):
+    code = f"import sys, {modules}; print([m for m in sys.argv[1:] if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code, *heavy], capture_output=True, text=True, check=True)
-=======
-    heavy = "('matplotlib', 'plotly', 'pandas', 'polars', 'PIL', 'dask', 'onnx')"
-    code = f"import sys, reduset, reduset.report; print([m for m in {heavy} if m in sys.modules])"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
->>>>>>> report
     assert out.stdout.strip() == "[]"
 
 

@@ -13,7 +13,6 @@ try:
 except ImportError:  # pragma: no cover - exercised in a process without them
     sys.exit("reduset: the command needs typer and rich, which are not installed: pip install 'reduset[command]'")
 
-from reduset import __version__
 
 Usage: Any = typer.BadParameter.__bases__[0]  # what all complaints about options are; click's own, or the copy typer carries
 DONE, FAULT, REFUSED, NOT_REACHED, INTERRUPTED = 0, 1, 2, 3, 130
@@ -30,7 +29,9 @@ app = typer.Typer(
 
 def _version(asked: bool) -> None:
     if asked:
-        typer.echo(f"reduset {__version__}")
+        from importlib.metadata import version as version_of
+
+        typer.echo(f"reduset {version_of('reduset')}")
         raise typer.Exit
 
 

@@ -41,9 +41,10 @@ def cohort(
     quiet: o.Quiet = False,
 ) -> int:
     """Compare samples, one a file or one a label, and draw a map on which those that are alike are near each other."""
-    from reduset import Gaussian, io
+    from reduset import io
     from reduset.cli import request, targets, telling
     from reduset.cohort import CohortMap
+    from reduset.kernels import Gaussian
 
     o.use_threads(threads)
     for path, kinds in ((output, targets.ROWS), (report, targets.HTML)):

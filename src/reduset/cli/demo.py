@@ -26,8 +26,11 @@ def demo(
     """Compress the 273,280 pixels of a photograph, cut it into segments, and write the reports."""
     from sklearn.datasets import load_sample_image
 
-    from reduset import Gaussian, KernelMean, compress, io, modes
+    from reduset import io, modes
     from reduset.cli import request, telling
+    from reduset.compression import compress
+    from reduset.kernels import Gaussian
+    from reduset.mean import KernelMean
     from reduset.model import Model
     from reduset.report import write_compression, write_segmentation
     from reduset.segmentation import features

@@ -35,8 +35,9 @@ def distance(
     A model brings its kernel, columns and transform; two models must have the same kernel. Two files of rows take theirs from
     the options.
     """
-    from reduset import KernelMean, io
+    from reduset import io
     from reduset.cli import request, telling
+    from reduset.mean import KernelMean
 
     o.use_threads(threads)
     models = {path: _model(path) for path in (a, b)}

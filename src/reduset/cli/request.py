@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from reduset import __version__
-
 if TYPE_CHECKING:
     from reduset.io import Table
     from reduset.mean import KernelMean
@@ -25,10 +23,10 @@ def command_line() -> str:
 
 def origin(sources: Sequence[str], notes: Sequence[str]) -> dict[str, Any]:
     """Where a result comes from, in plain values."""
-    packages = {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "numba")}
+    packages = {name: version(name) for name in ("reduset", "numpy", "scipy", "scikit-learn", "numba")}
     return {
         "command": command_line(),
-        "versions": {"reduset": __version__, "python": platform.python_version(), **packages},
+        "versions": {**packages, "python": platform.python_version()},
         "sources": list(sources),
         "notes": list(notes),
     }
@@ -38,7 +36,9 @@ def mean_of(table: Table, name: str, bandwidth: float | str, whiten: bool) -> Ke
     """The kernel mean of a table's rows."""
     import numpy as np
 
-    from reduset import Gaussian, KernelMean, Laplacian, Student, _validate
+    from reduset import _validate
+    from reduset.kernels import Gaussian, Laplacian, Student
+    from reduset.mean import KernelMean
 
     kind = {"gaussian": Gaussian, "laplacian": Laplacian, "student": Student}[_validate.one_of(name, "--kernel", KERNELS)]
     options: dict[str, Any] = {"bandwidth": bandwidth}
