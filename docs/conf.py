@@ -14,7 +14,7 @@ import reduset  # noqa: E402  the package beside these pages, not one installed 
 
 project = "reduset"
 author = "the reduset authors"
-copyright = author  # noqa: A001  Sphinx reads this name
+copyright = author
 version = release = reduset.__version__
 
 extensions = [
@@ -28,7 +28,7 @@ extensions = [
     "site_mathml",
 ]
 
-# The chapters of the site, in the order of the sidebar. A page that does not exist is left out; one that is in no chapter comes last.
+# The chapters of the site, in the order of the sidebar. Pages that do not exist are left out; those in no chapter come last.
 chapters = {
     "Begin": ["start", "compress", "command", "files", "report", "gallery/index"],
     "Uses": ["density", "modes", "mixtures", "svm", "spectral", "features", "proportions", "cohort"],
@@ -64,8 +64,10 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "show_memory": False,
     "show_signature": False,
-    "within_subsection_order": "FileNameSortKey",
-    "copyfile_regex": r"style\.py",
+    "within_subsection_order": "site_pictures.place",
+    "thumbnail_size": (640, 260),
+    "write_computation_times": False,  # its page loads scripts from elsewhere
+    "reset_modules": ("matplotlib", "site_pictures.use_style"),
 }
 
 smartquotes = False

@@ -3,6 +3,8 @@
 A formula that it does not know is a warning, and so ends the build.
 """
 
+import re
+
 from docutils import nodes
 from docutils.utils.math import MathError
 from docutils.utils.math.latex2mathml import tex2mathml
@@ -12,10 +14,15 @@ from sphinx.writers.html5 import HTML5Translator
 
 log = logging.getLogger(__name__)
 
+# browsers take it for an operator that stretches, with room on both sides
+FENCE = re.compile(r'<mo(?: stretchy="false"| class="math\w+")?>([‖|⟨⟩])</mo>')
+    r"<mo(?: stretchy=\"false\"| class=\"math\w+\")?>([‖|⟨⟩])</mo>"
+)  # browsers take it for an operator that stretches, with room on both sides
+
 
 def _mathml(node: nodes.Element, as_block: bool) -> str:
     try:
-        return tex2mathml(node.astext(), as_block=as_block)
+        return FENCE.sub(r'<mo stretchy="false" lspace="0" rspace="0">\1</mo>', tex2mathml(node.astext(), as_block=as_block))
     except MathError as error:
         log.warning("cannot set the formula %r: %s", node.astext(), error, location=node)
         return ""

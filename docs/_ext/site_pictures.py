@@ -40,6 +40,15 @@ STYLE = {
 }
 
 
+ORDER = ["compress", "select", "density", "modes", "mixtures", "svm", "spectral", "features", "proportions", "cohort"]
+
+
+def place(script: str) -> tuple[int, str]:
+    """Where a script stands in the gallery: that of the pages, others after them."""
+    name = Path(script).stem.removeprefix("plot_")
+    return ORDER.index(name) if name in ORDER else len(ORDER), name
+
+
 def use_style(gallery_conf: Any = None, script: Any = None) -> None:
     """Called by the gallery before every script."""
     plt.rcParams.update(STYLE)

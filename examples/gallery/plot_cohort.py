@@ -2,8 +2,8 @@
 Cohorts: a map of samples
 =========================
 
-Thirty patients, 4,000 cells each, in three groups that differ in the shares of their cells. All patients are put on the same few
-atoms; their distances are certain to 1 %, and make the map.
+Thirty patients, 4,000 cells each, in three groups that differ in the shares of their cells. All patients are put on the same
+few atoms; their distances are certain to 1 %, and make the map.
 
 The page is :doc:`/docs/cohort`.
 """

@@ -2,8 +2,8 @@
 Bags: learning from densities
 =============================
 
-How many clumps is a bag of points made of? Means and covariances hardly say. Features of the bags' densities do, with the same ridge
-regression.
+How many clumps is a bag of points made of? Means and covariances hardly say. Features of the bags' densities do, with the same
+ridge regression.
 
 The page is :doc:`/docs/features`.
 """

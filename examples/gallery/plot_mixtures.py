@@ -2,8 +2,8 @@
 Mixtures: components with covariances of their own
 ==================================================
 
-A kernel density estimate has one narrow bump for every point. Twelve components that adapt to its shape are nearer to it than twelve
-atoms of its own bandwidth can be.
+A kernel density estimate has one narrow bump for every point. Twelve components that adapt to its shape are nearer to it than
+twelve atoms of its own bandwidth can be.
 
 The page is :doc:`/docs/mixtures`.
 """

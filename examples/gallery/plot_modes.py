@@ -2,8 +2,8 @@
 Modes: photographs in flat colours
 ==================================
 
-Every pixel is a point of colour and place. Mean shift lets each climb to a mode of their density, here on some 500 atoms in place of
-all pixels; pixels that end at the same mode are a segment.
+Every pixel is a point of colour and place. Mean shift lets each climb to a mode of their density, here on some 500 atoms in
+place of all pixels; pixels that end at the same mode are a segment.
 
 The page is :doc:`/docs/modes`.
 """

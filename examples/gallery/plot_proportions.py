@@ -2,8 +2,8 @@
 Proportions: how many of each class, with intervals
 ===================================================
 
-Twenty-one samples with more and more rows of one class. Counting the labels of a classifier is biased towards the proportions it was
-trained on; matching kernel means is not, and its intervals say how sure it is.
+Twenty-one samples with more and more rows of one class. Counting the labels of a classifier is biased towards the proportions
+it was trained on; matching kernel means is not, and its intervals say how sure it is.
 
 The page is :doc:`/docs/proportions`.
 """

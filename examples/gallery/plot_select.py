@@ -2,8 +2,8 @@
 Select: which points become atoms
 =================================
 
-Four selectors, and atoms that were moved to better places, at the same size. Shown is where the atoms are, and what the mean of all
-points loses with their best weights.
+Four selectors, and atoms that were moved to better places, at the same size. Shown is where the atoms are, and what the mean of
+all points loses with their best weights.
 
 The page is :doc:`/docs/select`.
 """

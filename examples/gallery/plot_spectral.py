@@ -2,8 +2,8 @@
 Spectral: unrolling 20,000 rows from 400 atoms
 ==============================================
 
-A diffusion map of the Swiss roll. The eigenproblem is that of 400 weighted atoms; every row gets its coordinate from them. It is the
-position along the roll.
+A diffusion map of the Swiss roll. The eigenproblem is that of 400 weighted atoms; every row gets its coordinate from them. It
+is the position along the roll.
 
 The page is :doc:`/docs/spectral`.
 """

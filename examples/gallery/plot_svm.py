@@ -2,8 +2,8 @@
 SVMs: few bumps for many support vectors
 ========================================
 
-The decision function of an SVM is a sum of bumps on its support vectors. Fifteen bumps with places and widths of their own draw nearly
-the same border.
+The decision function of an SVM is a sum of bumps on its support vectors. Fifteen bumps with places and widths of their own draw
+nearly the same border.
 
 The page is :doc:`/docs/svm`.
 """
