@@ -16,8 +16,6 @@ log = logging.getLogger(__name__)
 
 # browsers take it for an operator that stretches, with room on both sides
 FENCE = re.compile(r'<mo(?: stretchy="false"| class="math\w+")?>([‖|⟨⟩])</mo>')
-    r"<mo(?: stretchy=\"false\"| class=\"math\w+\")?>([‖|⟨⟩])</mo>"
-)  # browsers take it for an operator that stretches, with room on both sides
 
 
 def _mathml(node: nodes.Element, as_block: bool) -> str:
