@@ -7,7 +7,7 @@ PEERS := .venv-peers
 QUAPY := .venv-quapy
 STONESOUP := .venv-stonesoup
 
-.PHONY: demo browser test lint bench peers clean
+.PHONY: demo browser test lint docs pictures bench peers clean
 
 $(VENV)/dev.stamp: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -17,6 +17,11 @@ $(VENV)/dev.stamp: pyproject.toml
 $(VENV)/demo.stamp: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[demo]"
+	touch $@
+
+$(VENV)/docs.stamp: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[docs]"
 	touch $@
 
 $(VENV)/bench.stamp: $(VENV)/dev.stamp
@@ -52,6 +57,13 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+docs: $(VENV)/docs.stamp
+	$(BIN)/sphinx-build -W --keep-going -q -b html -c docs -d build/doctrees . build/site
+	@echo "The site is in build/site: open build/site/index.html"
+
+pictures: $(VENV)/docs.stamp
+	$(BIN)/python docs/_ext/site_pictures.py
+
 bench: $(VENV)/bench.stamp $(PEERS)/peers.stamp $(QUAPY)/quapy.stamp $(STONESOUP)/stonesoup.stamp
 	$(BIN)/python benchmarks/run.py
 
@@ -60,5 +72,5 @@ peers: $(VENV)/bench.stamp $(PEERS)/peers.stamp
 	$(BIN)/python benchmarks/peers.py --summary
 
 clean:
-	rm -rf $(VENV) $(PEERS) $(QUAPY) $(STONESOUP) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) $(QUAPY) $(STONESOUP) build dist docs/gallery docs/reference .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
