@@ -85,8 +85,9 @@ class ParquetSource(ArrowSource):
         super().__init__(path, schema, rows)
 
     def _batches(self, names: list[str], rows: int) -> Iterator[Any]:
-        with need("pyarrow.parquet", "reading Parquet").ParquetFile(self.path) as file:
-            # threads would decode several batches at a time; what follows is slower than reading
+        parquet = need("pyarrow.parquet", "reading Parquet")
+        # through a small buffer, and by one thread: else whole groups of rows lie in memory, which may be all rows
+        with parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=1 << 16) as file:
             yield from file.iter_batches(batch_size=rows, columns=names, use_threads=False)
 
 
@@ -108,7 +109,7 @@ class FeatherSource(ArrowSource):
     def _open(self, path: str, fields: list[int] | None) -> Any:
         arrow, ipc = need("pyarrow", "reading Arrow"), need("pyarrow.ipc", "reading Arrow")
         options = ipc.IpcReadOptions(included_fields=fields, use_threads=False)
-        return (ipc.open_stream if self._streamed else ipc.open_file)(arrow.memory_map(path), options=options)
+        return (ipc.open_stream if self._streamed else ipc.open_file)(arrow.OSFile(path), options=options)
 
     def _batches(self, names: list[str], rows: int) -> Iterator[Any]:
         places = list(self.kinds)
