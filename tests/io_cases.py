@@ -8,7 +8,9 @@ import h5py
 import numpy as np
 
 
-def write_fcs(path, events, names, *, kind="F", order="<", bits=None, ranges=None, version="FCS3.0", extra=None, total=None, tail=b""):
+def write_fcs(
+    path, events, names, *, kind="F", order="<", bits=None, ranges=None, version="FCS3.0", extra=None, total=None, tail=b""
+):
     """An FCS file from the standard: HEADER, TEXT, DATA. ``extra`` are further keywords, or others in place of those made here."""
     events = np.asarray(events)
     bits = [{"F": 32, "D": 64, "I": 16}[kind]] * len(names) if bits is None else bits

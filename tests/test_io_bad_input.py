@@ -1,6 +1,7 @@
 """Every way in which a file can be wrong: one line that names the file, what was seen and the way out; nothing partial is left."""
 
 import builtins
+import contextlib
 import errno
 import os
 import pickle
@@ -56,7 +57,7 @@ def test_a_missing_an_empty_and_a_foreign_file_of_every_suffix(tmp_path, suffix)
 
 
 def test_the_nearest_name_of_a_missing_file_is_suggested(file):
-    refused(file.with_name("tabel" + file.suffix), f"no such file; did you mean '{file.name}'")
+    refused(file.with_name("tabel" + file.suffix), f"no such file .did you mean '{file.name}'")
     refused(file.parent / "nowhere" / file.name, "no such file; there is no folder")
 
 
@@ -91,10 +92,10 @@ def test_a_file_without_permission(file, monkeypatch):
 
 
 def test_a_column_that_is_not_there(file):
-    refused(file, "no column 'aplha'; did you mean 'alpha'.; it has alpha, beta, word", columns=["aplha"])
+    refused(file, "no column 'aplha' .did you mean 'alpha'..; it has alpha, beta, word", columns=["aplha"])
     refused(file, "no column 'zzz'; it has alpha", columns=["zzz"])
-    refused(file, "no column 'Beta' for weight_column; did you mean 'beta'", weight_column="Beta")
-    refused(file, "no column 'wrd' for group_column; did you mean 'word'", group_column="wrd")
+    refused(file, "no column 'Beta' for weight_column .did you mean 'beta'", weight_column="Beta")
+    refused(file, "no column 'wrd' for group_column .did you mean 'word'", group_column="wrd")
 
 
 def test_a_column_of_text(file):
@@ -169,10 +170,8 @@ def test_scrambled_files_are_refused_or_read_but_never_crash(tmp_path, suffix):
         data = whole.copy()
         data[rng.integers(0, len(data), 3)] = rng.integers(0, 256, 3)
         path.write_bytes(data.tobytes())
-        try:
-            io.read(path)
-        except io.FileError as error:
-            assert "\n" not in str(error)
+        with contextlib.suppress(io.FileError):
+            assert np.isfinite(io.read(path).values).all()
 
 
 def test_a_suffix_that_lies(file):
@@ -186,7 +185,12 @@ def test_a_suffix_that_lies(file):
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("t.xlsx", "save the sheet as CSV"), ("t.pkl", "pickles can run code and are never opened"), ("t.zip", "unpack it"), ("t.odd", "its format is not known by .odd")],
+    [
+        ("t.xlsx", "save the sheet as CSV"),
+        ("t.pkl", "pickles can run code and are never opened"),
+        ("t.zip", "unpack it"),
+        ("t.odd", "its format is not known by .odd"),
+    ],
 )
 def test_formats_that_are_not_read_say_what_to_do(tmp_path, name, message):
     (tmp_path / name).write_bytes(b"something")
@@ -220,10 +224,9 @@ def test_an_image_is_not_opened_as_a_program(tmp_path):
 
 def bomb(path, size):
     """An archive whose member says that it unpacks to that many bytes."""
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        with archive.open("X.npy", "w") as stream:
-            np.lib.format.write_array_header_1_0(stream, {"descr": "<f8", "fortran_order": False, "shape": (size // 8, 1)})
-            stream.write(bytes(1 << 20))
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("X.npy", "w") as stream:
+        np.lib.format.write_array_header_1_0(stream, {"descr": "<f8", "fortran_order": False, "shape": (size // 8, 1)})
+        stream.write(bytes(1 << 20))
     data = path.read_bytes()
     told = zipfile.ZipFile(path).getinfo("X.npy").file_size.to_bytes(4, "little")
     path.write_bytes(data.replace(told, size.to_bytes(4, "little")))
@@ -277,7 +280,7 @@ def test_every_row_lacks_a_value(file):
 
 
 def test_frames_are_refused_in_the_same_words():
-    with pytest.raises(io.FileError, match="pandas DataFrame: no column 'aplha'; did you mean 'alpha'"):
+    with pytest.raises(io.FileError, match=r"pandas DataFrame: no column 'aplha' .did you mean 'alpha'"):
         io.as_table(table(), columns=["aplha"])
     with pytest.raises(io.FileError, match="column 'word' must hold numbers, got 'w' in row 1"):
         io.as_table(table(), columns=["word"])
@@ -290,7 +293,9 @@ def test_a_library_that_is_missing_is_named_with_its_extra(monkeypatch, module):
     for name in [name for name in sys.modules if name.split(".")[0] == module]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(io.FileError, match=rf"this needs \w+, which is not installed: pip install 'reduset\[{guard.EXTRAS[module]}\]'"):
+    with pytest.raises(
+        io.FileError, match=rf"this needs \w+, which is not installed: pip install 'reduset\[{guard.EXTRAS[module]}\]'"
+    ):
         guard.need(module, "this")
 
 
@@ -344,4 +349,3 @@ def test_places_that_cannot_be_written(tmp_path):
     with pytest.raises(ValueError, match="columns must be 1 different names"):
         io.write_rows(tmp_path / "t.csv", ["a", "b"], *rows[1:])
     assert sorted(os.listdir(tmp_path)) == ["f.csv"]
-

@@ -3,8 +3,8 @@
 import h5py
 import numpy as np
 import pytest
-from io_cases import write_h5ad
 
+from io_cases import write_h5ad
 from reduset import io
 
 GENES = ["CD3E", "CD4", "CD8A", "MS4A1"]
@@ -78,12 +78,12 @@ def test_categories_of_older_files_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"key": "obsm/X_pcx"}, "has no array 'obsm/X_pcx'; did you mean 'obsm/X_pca'.; it holds X, obsm/X_pca, obs"),
+        ({"key": "obsm/X_pcx"}, "has no array 'obsm/X_pcx' .did you mean 'obsm/X_pca'..; it holds X, obsm/X_pca, obs"),
         ({"key": "uns"}, "has no array 'uns'"),
-        ({"columns": ["CD33"]}, "no column 'CD33'; did you mean 'CD3E'|no column 'CD33'; did you mean 'CD4'"),
+        ({"columns": ["CD33"]}, "no column 'CD33' .did you mean 'CD3E'|no column 'CD33' .did you mean 'CD4'"),
         ({"columns": ["depth"]}, "'depth' is no column of the points; it may be the weight_column"),
         ({"weight_column": "kind"}, "column 'kind' must hold numbers, got 'T' in row 1"),
-        ({"group_column": "kinds"}, "no column 'kinds' for group_column; did you mean 'kind'"),
+        ({"group_column": "kinds"}, "no column 'kinds' for group_column .did you mean 'kind'"),
     ],
     ids=str,
 )

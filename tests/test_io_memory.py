@@ -22,7 +22,10 @@ def peak():
 
 small, large, way = sys.argv[1:]
 columns = [f"c{k}" for k in range(6)]
-read = lambda path: io.read(path, columns=columns) if way == "read" else sum(len(part) for part in io.batches(path, columns=columns))
+
+def read(path):
+    return io.read(path, columns=columns) if way == "read" else sum(len(part) for part in io.batches(path, columns=columns))
+
 read(small)  # what the libraries themselves take
 before = peak()
 kept = read(large)
@@ -38,7 +41,7 @@ def folder(tmp_path_factory):
         table = pa.table({f"c{k}": values[:, k] for k in range(2 * COLUMNS)})
         pq.write_table(table, folder / f"{name}.parquet")  # in one group of rows
         pa.feather.write_feather(table, str(folder / f"{name}.feather"), compression="lz4")
-        np.savez(folder / f"{name}.npz", **{"X": np.rec.fromarrays(values.T, names=table.column_names)})
+        np.savez(folder / f"{name}.npz", X=np.rec.fromarrays(values.T, names=table.column_names))
         pa.csv.write_csv(table.select(table.column_names[:COLUMNS]).slice(0, rows // 2), folder / f"{name}.csv")
     return folder
 

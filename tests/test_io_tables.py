@@ -259,7 +259,9 @@ def test_what_is_missing_is_refused_or_dropped_and_counted(file):
     assert "3 rows with missing values left out" in table.notes
 
 
-NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=8).filter(lambda name: name != "weight")
+NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=8).filter(
+    lambda name: name != "weight"
+)
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".feather", ".csv", ".tsv", ".csv.gz"])

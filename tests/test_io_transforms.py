@@ -10,7 +10,14 @@ from reduset import io
 from reduset.io.logicle import Logicle
 from reduset.io.transforms import parse
 
-SCALES = [Logicle(), Logicle(10000, 1, 4.5, 0), Logicle(1000, 1, 4, 1), Logicle(1000, 0, 4, 0), Logicle(1000, 2, 4, 0), Logicle(1e5, 1, 5, -1)]
+SCALES = [
+    Logicle(),
+    Logicle(10000, 1, 4.5, 0),
+    Logicle(1000, 1, 4, 1),
+    Logicle(1000, 0, 4, 0),
+    Logicle(1000, 2, 4, 0),
+    Logicle(1e5, 1, 5, -1),
+]
 
 
 @pytest.mark.parametrize("scale", SCALES, ids=str)
@@ -64,7 +71,8 @@ def test_transforms_are_parsed():
 
 
 @pytest.mark.parametrize(
-    "text", ["sqrt", "asinh:x", "asinh:0", "asinh:-1", "asinh:inf", "log:2", "logicle:Q=1", "logicle:W=x", "logicle:W=9", "logicle:T=0"]
+    "text",
+    ["sqrt", "asinh:x", "asinh:0", "asinh:-1", "asinh:inf", "log:2", "logicle:Q=1", "logicle:W=x", "logicle:W=9", "logicle:T=0"],
 )
 def test_other_transforms_are_refused(text):
     with pytest.raises(ValueError, match=r"transform|logicle needs"):
