@@ -129,3 +129,9 @@ def test_gzip_that_is_cut_short_is_refused(tmp_path):
         (tmp_path / "t.csv.gz").write_bytes(part)
         with pytest.raises(io.FileError, match=r"t\.csv\.gz: cannot be read"):
             io.read(tmp_path / "t.csv.gz")
+
+
+def test_a_message_is_one_line_whatever_names_hold(tmp_path):
+    with pytest.raises(io.FileError) as caught:
+        read(tmp_path, '"a\nb",c\n1,2\n', columns=["a\rb"])
+    assert len(str(caught.value).splitlines()) == 1

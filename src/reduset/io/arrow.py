@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -56,10 +57,13 @@ class ArrowSource(Source):
     """Whatever gives record batches of chosen columns."""
 
     def __init__(self, path: str, schema: Any, rows: int | None) -> None:
-        twice = sorted({name for name in schema.names if schema.names.count(name) > 1})
-        if twice:
-            raise FileError(f"{path}: two columns are named {twice[0]!r}; rename one of them")
-        super().__init__(path, {field.name: kind_of(field.type) for field in schema}, rows)
+        with refusing(path, self.format):
+            names = Counter(schema.names)
+            kinds = {field.name: kind_of(field.type) for field in schema}
+        twice = next((name for name, count in names.items() if count > 1), None)
+        if twice is not None:
+            raise FileError(f"{path}: two columns are named {twice!r}; rename one of them")
+        super().__init__(path, kinds, rows)
 
     def _batches(self, names: list[str], rows: int) -> Iterable[Any]:
         raise NotImplementedError

@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 class FileError(ValueError):
     """A file that cannot be read or written. One line: the file, the rule, what was seen, and the way out."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.splitlines()))  # names may hold line breaks
+
 
 @dataclass(frozen=True)
 class Table:
