@@ -136,7 +136,7 @@ def test_single_precision_stays_single(tmp_path):
     [
         pa.array([1, 2, 3], pa.int8()),
         pa.array([1, 2, 3], pa.uint64()),
-        pa.array([1, 2, 3], pa.float16()),
+        pa.array(np.array([1, 2, 3], np.float16)),
         pa.array([1, 2, 3]).cast(pa.decimal128(30, 2)),
         pa.array([1, 2, 3]).dictionary_encode(),
     ],

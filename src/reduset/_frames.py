@@ -1,4 +1,4 @@
-"""Arrow tables as frames like those of pandas and polars: with the names of columns, and rows as a NumPy array, through narwhals."""
+"""Arrow tables as frames like those of pandas and polars, with names of columns and rows as a NumPy array: through narwhals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def framed(value: Any) -> Any:
 
 
 def odd_column(value: Any) -> tuple[Any, Any] | None:
-    """The first column of a frame that holds text, dates or the like, and its first entry; None where there is none, or no frame."""
+    """The first column of a frame that holds text, dates or the like, and its first entry; None where there is none."""
     if not hasattr(value, "columns") or not hasattr(value, "schema"):
         return None
     for name, kind in value.schema.items():

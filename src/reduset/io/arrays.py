@@ -13,6 +13,8 @@ from reduset.io.guard import check_bomb, check_room
 from reduset.io.source import FLAG, NUMBER, SINGLE, TEXT, Block, Labels, Numbers, Source, encode
 from reduset.io.table import FileError, listed, nearest, refusing
 
+PART = 1 << 20  # bytes unpacked at a time
+
 
 def _kind(dtype: np.dtype[Any]) -> str:
     if dtype.kind == "f":
@@ -136,6 +138,7 @@ class NpzSource(Source):
         with archive.open(self._infos[self._key]) as stream:
             _header(self.path, stream, f"its array {self._key!r}")
             row = int(np.prod(self._shape[1:], dtype=object)) * self._dtype.itemsize
+            rows = max(1, min(rows, PART // max(row, 1)))
             for start in range(0, self._shape[0], rows):
                 count = min(rows, self._shape[0] - start)
                 data = stream.read(count * row)

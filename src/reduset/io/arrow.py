@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -56,10 +57,13 @@ class ArrowSource(Source):
     """Whatever gives record batches of chosen columns."""
 
     def __init__(self, path: str, schema: Any, rows: int | None) -> None:
-        twice = sorted({name for name in schema.names if schema.names.count(name) > 1})
-        if twice:
-            raise FileError(f"{path}: two columns are named {twice[0]!r}; rename one of them")
-        super().__init__(path, {field.name: kind_of(field.type) for field in schema}, rows)
+        with refusing(path, self.format):
+            names = Counter(schema.names)
+            kinds = {field.name: kind_of(field.type) for field in schema}
+        twice = next((name for name, count in names.items() if count > 1), None)
+        if twice is not None:
+            raise FileError(f"{path}: two columns are named {twice!r}; rename one of them")
+        super().__init__(path, kinds, rows)
 
     def _batches(self, names: list[str], rows: int) -> Iterable[Any]:
         raise NotImplementedError
@@ -85,8 +89,9 @@ class ParquetSource(ArrowSource):
         super().__init__(path, schema, rows)
 
     def _batches(self, names: list[str], rows: int) -> Iterator[Any]:
-        with need("pyarrow.parquet", "reading Parquet").ParquetFile(self.path) as file:
-            # threads would decode several batches at a time; what follows is slower than reading
+        parquet = need("pyarrow.parquet", "reading Parquet")
+        # through a small buffer, and by one thread: else whole groups of rows lie in memory, which may be all rows
+        with parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=1 << 16) as file:
             yield from file.iter_batches(batch_size=rows, columns=names, use_threads=False)
 
 
@@ -108,7 +113,7 @@ class FeatherSource(ArrowSource):
     def _open(self, path: str, fields: list[int] | None) -> Any:
         arrow, ipc = need("pyarrow", "reading Arrow"), need("pyarrow.ipc", "reading Arrow")
         options = ipc.IpcReadOptions(included_fields=fields, use_threads=False)
-        return (ipc.open_stream if self._streamed else ipc.open_file)(arrow.memory_map(path), options=options)
+        return (ipc.open_stream if self._streamed else ipc.open_file)(arrow.OSFile(path), options=options)
 
     def _batches(self, names: list[str], rows: int) -> Iterator[Any]:
         places = list(self.kinds)

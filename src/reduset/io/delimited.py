@@ -1,6 +1,6 @@
 """CSV and TSV, also packed by gzip: text parsed by pyarrow, block by block.
 
-The first megabyte decides: encoding (UTF-8, UTF-16 with its mark, else Latin-1), separator (the commonest of , ; tab | in the first
+The first megabytes decide: encoding (UTF-8, UTF-16 with its mark, else Latin-1), separator (the commonest of , ; tab | in the first
 line), decimal commas, whether the first line names the columns (not where all of it are numbers), and what each column holds. A
 column whose values are numbers for the larger part is one of numbers, so that a stray word in it is an error and not a category.
 """
@@ -20,7 +20,8 @@ from reduset.io.source import FLAG, NUMBER, NUMERIC, SINGLE, TEXT, Block, Source
 from reduset.io.table import FileError, one_line, refusing
 
 HEAD = 1 << 20
-BLOCK = 1 << 22  # a line must fit
+BLOCK = 1 << 20  # a line must fit
+TOO_LONG = f"a line is longer than {BLOCK >> 20} MiB; is it a table?"
 MISSING = ["", "NA", "N/A", "#N/A", "nan", "NaN", "NAN", "-nan", "null", "NULL", "None", "none", "."]
 
 
@@ -40,11 +41,13 @@ class DelimitedSource(Source):
             raise FileError(f"{path}: is empty once unpacked")
         self._encoding, text = _decoded(path, head)
         lines = [line for line in text.splitlines() if line.strip()]
+        if len(head) == HEAD and len(lines) == 1:
+            raise FileError(f"{path}: its first line is longer than {HEAD >> 20} MiB; is it a table?")
         if not lines:
             raise FileError(f"{path}: holds blank lines alone")
         self._separator = separator or max(",;\t|", key=lambda mark: (_outside_quotes(lines[0]).count(mark), mark == ","))
         self._decimal = "," if self._separator in ";\t|" and _has_decimal_commas(lines[1:200], self._separator) else "."
-        first, self._skip = _first_row(text, self._separator)
+        first, self._skip = _first_row(path, text, self._separator)
         headless = all(_is_number(cell) for cell in first)
         names, renamed = unique_names([f"column {k + 1}" for k in range(len(first))] if headless else first)
         self._names = names
@@ -84,6 +87,8 @@ class DelimitedSource(Source):
                     batch = reader.read_next_batch()
             except StopIteration:
                 batch = None
+            except self._arrow.ArrowInvalid as error:
+                raise FileError(f"{path}: {self._plainly(error)}") from error
         if batch is None or not batch.num_rows:
             raise FileError(f"{path}: has a line of names and no rows")
         kinds = {}
@@ -110,7 +115,7 @@ class DelimitedSource(Source):
                         yield [numbers(batch.column(wanted.index(name))) for name in names], found
             except self._arrow.ArrowInvalid as error:
                 self._blame([name for name in names if self.kinds[name] in NUMERIC])
-                raise FileError(f"{self.path}: {_plainly(error)}") from error
+                raise FileError(f"{self.path}: {self._plainly(error)}") from error
 
     def _whole(self, name: str) -> bool:
         """Whether labels that look like numbers are whole ones, all of them."""
@@ -148,6 +153,15 @@ class DelimitedSource(Source):
         cells = enumerate(column.to_pylist())
         return next(((place, cell) for place, cell in cells if cell is not None and not self._is_number(cell)), (0, None))
 
+    def _plainly(self, error: Exception) -> str:
+        """What pyarrow says, in the words of this library."""
+        text = one_line(error)
+        ragged = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", text)
+        if ragged:
+            row, wanted, seen = map(int, ragged.groups())
+            return f"row {row - self._skip} has {seen} cells where the first line has {wanted}; correct it"
+        return TOO_LONG if "straddling" in text else f"cannot be read as {self.format} ({text})"
+
     def _is_number(self, cell: str) -> bool:
         return _is_number(cell.replace(",", ".") if self._decimal == "," else cell)
 
@@ -157,14 +171,6 @@ NUMERAL = re.compile(r"\s*[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|inf(?:ini
 
 def _is_number(cell: str) -> bool:
     return NUMERAL.fullmatch(cell) is not None
-
-
-def _plainly(error: Exception) -> str:
-    """What pyarrow says, without the names of its parts."""
-    text = one_line(error).removeprefix("CSV parse error: ")
-    if "straddling" in text:
-        return f"a line is longer than {BLOCK >> 20} MiB; is it CSV?"
-    return f"cannot be read: {text[:1].lower()}{text[1:]}"
 
 
 def _decoded(path: str, head: bytes) -> tuple[str, str]:
@@ -191,10 +197,11 @@ def _has_decimal_commas(lines: list[str], separator: str) -> bool:
     return with_comma > sum(re.fullmatch(r"-?\d*\.\d+(?:[eE][-+]?\d+)?", cell) is not None for cell in cells)
 
 
-def _first_row(text: str, separator: str) -> tuple[list[str], int]:
+def _first_row(path: str, text: str, separator: str) -> tuple[list[str], int]:
     """The cells of the first line that is not blank, and how many lines lie before the next."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
-    for cells in reader:
-        if any(cell.strip() for cell in cells):
-            return [cell.strip() for cell in cells], reader.line_num
-    return [], 0
+    try:
+        cells = next(cells for cells in reader if any(cell.strip() for cell in cells))
+    except (StopIteration, csv.Error) as error:
+        raise FileError(f"{path}: its first line holds no names of columns ({one_line(error)}); is it a table?") from error
+    return [cell.strip() for cell in cells], reader.line_num

@@ -91,11 +91,11 @@ def named(path: Any) -> str:
 
 def head_of(path: str, count: int = 512) -> bytes:
     """The first bytes of a file that is there, is a file, can be opened, and is not empty."""
+    if os.path.isdir(path):
+        raise FileError(f"{path}: is a folder; name the files in it, such as {os.path.join(path, '*')}")
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise FileError(f"{path}: is no regular file; write what it gives to one first")
     try:
-        if os.path.isdir(path):
-            raise FileError(f"{path}: is a folder; name the files in it, such as {os.path.join(path, '*')}")
-        if os.path.exists(path) and not os.path.isfile(path):
-            raise FileError(f"{path}: is no regular file; write what it gives to one first")
         with open(path, "rb") as stream:
             head = stream.read(count)
     except FileNotFoundError as error:

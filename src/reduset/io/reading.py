@@ -27,6 +27,11 @@ from reduset.io.source import Labels, Source, unique_names
 from reduset.io.table import FileError, Table, listed
 
 ROWS = 65536
+BLOCK = 1 << 19  # bytes of a block of rows, about
+
+
+def _block_rows(choice: Choice) -> int:
+    return max(1024, min(ROWS, BLOCK // (8 * len(choice.titles))))
 
 
 @dataclass(frozen=True)
@@ -90,7 +95,7 @@ def _gathered(plans: list[tuple[Source, Choice]], options: _Options) -> Table:
     gathering, dropped = Gathering(rows, choice, single), 0
     for source, mine in plans:
         before = gathering.rows
-        for part in parts(source, mine, options.transform, options.missing, single, ROWS):
+        for part in parts(source, mine, options.transform, options.missing, single, _block_rows(mine)):
             gathering.add(source.path, part)
             dropped += part.dropped
         if gathering.rows == before and dropped:
@@ -222,7 +227,7 @@ def _batches(source: Source, choice: Choice, options: _Options, rows: int) -> It
         notes = _notes([(source, choice)], options.transform, dropped)
         return Table(values, choice.titles, weights, groups, (source.path,), notes)
 
-    for part in parts(source, choice, options.transform, options.missing, choice.single, min(rows, ROWS)):
+    for part in parts(source, choice, options.transform, options.missing, choice.single, min(rows, _block_rows(choice))):
         dropped += part.dropped
         start = 0
         while start < len(part.values):

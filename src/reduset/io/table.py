@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 class FileError(ValueError):
     """A file that cannot be read or written. One line: the file, the rule, what was seen, and the way out."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.splitlines()))  # names may hold line breaks
+
 
 @dataclass(frozen=True)
 class Table:
@@ -53,7 +56,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
     """A question that names what may have been meant, or nothing."""
     by_lower = {known.lower(): known for known in names}
     close = difflib.get_close_matches(name.lower(), by_lower, 1)
-    return f"; did you mean {by_lower[close[0]]!r}?" if close else ""
+    return f" (did you mean {by_lower[close[0]]!r}?)" if close else ""
 
 
 def one_line(error: BaseException, most: int = 200) -> str:
