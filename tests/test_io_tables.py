@@ -315,3 +315,33 @@ def test_gzip_of_several_members_is_read_whole(tmp_path):
     text = b"a\n1\n2\n"
     (tmp_path / "t.csv.gz").write_bytes(gzip.compress(text[:4]) + gzip.compress(text[4:]))
     np.testing.assert_array_equal(io.read(tmp_path / "t.csv.gz").values, [[1], [2]])
+
+
+def test_labels_come_first_and_weights_are_left_out_where_there_are_none(tmp_path):
+    io.write_rows(tmp_path / "d.csv", ["a", "b"], [[0.0, 1.5], [np.inf, 0.0]], labels={"sample": ["a", "b"]})
+    assert (tmp_path / "d.csv").read_text().splitlines()[0] == '"sample","a","b"'
+    with pytest.raises(ValueError, match="columns must be different names"):
+        io.write_rows(tmp_path / "d.csv", ["a", "b"], np.eye(2), labels={"a": [1, 2]})
+    with pytest.raises(ValueError, match="2-D array of numbers with 2 columns"):
+        io.write_rows(tmp_path / "d.csv", ["a", "b"], np.eye(3))
+
+
+def test_the_group_of_each_sample_is_read_by_name(tmp_path):
+    (tmp_path / "groups.csv").write_text("sample,group,more\n7,ill,x\nb,well,y\n")
+    assert io.read_labels(tmp_path / "groups.csv") == {"7": "ill", "b": "well"}
+    (tmp_path / "one.csv").write_text("sample\na\n")
+    with pytest.raises(io.FileError, match=r"one\.csv: must have two columns"):
+        io.read_labels(tmp_path / "one.csv")
+
+
+@pytest.mark.parametrize("shape", [(5, 7), (5, 7, 3), (5, 7, 4)])
+def test_a_picture_that_was_written_is_read_again(shape, tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 256, shape).astype(np.uint8)
+    io.write_image(tmp_path / "p.png", pixels)
+    found = io.read_image(tmp_path / "p.png")
+    np.testing.assert_array_equal(found, pixels[..., :3] if len(shape) == 3 else pixels)
+    io.write_image(tmp_path / "p.jpg", pixels)
+    assert io.read_image(tmp_path / "p.jpg").shape[:2] == (5, 7)
+    with pytest.raises(io.FileError, match="cannot be written under this suffix"):
+        io.write_image(tmp_path / "p.txt", pixels)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["p.jpg", "p.png"]

@@ -91,7 +91,7 @@ def _say(text: str) -> None:
     print(f"reduset: {text}", file=sys.stderr)
 
 
-def _note(message: Warning | str, *_: Any) -> None:
+def _note(message: Warning | str, category: Any, filename: str, lineno: int, file: Any = None, line: str | None = None) -> None:
     """What the library warns of, in one line and without the place in the source."""
     _say(f"note: {' '.join(str(message).split())}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -44,7 +44,7 @@ def evaluate(
     as_made = bool(about.get("compensate", True)) if compensate is None else compensate
     parts = []
     for path in data:
-        options = {"columns": list(found.columns), "transform": about.get("transform"), "compensate": as_made}
+        options: dict[str, Any] = {"columns": list(found.columns), "transform": about.get("transform"), "compensate": as_made}
         for batch in io.batches(path, missing=missing, key=key, **options):
             columns = [mean(batch.values)]
             if isinstance(mean.kernel, RadialKernel):

@@ -133,18 +133,20 @@ def read(
 ) -> Table:
     """Read one file, or several with the same columns, as one table.
 
-    Args:
-        paths: a path or a list of them: CSV, TSV (also .gz), Parquet, Arrow, Feather, NPY, NPZ, FCS, h5ad or an image.
-        columns: names; None takes all that hold numbers, except those of weights and groups.
-        weight_column: the column of weights.
-        group_column: the column of labels.
-        transform: None, "asinh:150", "logicle", "log", or a dict of columns to these.
-        compensate: whether to take out spillover by the matrix that an FCS file carries.
-        missing: "refuse" names the first row with a missing value, "drop" leaves such rows out and counts them.
-        key: which array of an .npz or .h5ad file ("X", "obsm/X_pca", "obs"); "events" for an FCS file's numbers as stored.
+    Parameters
+    ----------
+    paths : a path or a list of them: CSV, TSV (also .gz), Parquet, Arrow, Feather, NPY, NPZ, FCS, h5ad or an image.
+    columns : names; None takes all that hold numbers, except those of weights and groups.
+    weight_column : the column of weights.
+    group_column : the column of labels.
+    transform : None, "asinh:150", "logicle", "log", or a dict of columns to these.
+    compensate : whether to take out spillover by the matrix that an FCS file carries.
+    missing : "refuse" names the first row with a missing value, "drop" leaves such rows out and counts them.
+    key : which array of an .npz or .h5ad file ("X", "obsm/X_pca", "obs"); "events" for an FCS file's numbers as stored.
 
-    Raises:
-        FileError: in one line, for whatever is wrong with a file.
+    Raises
+    ------
+    FileError : in one line, for whatever is wrong with a file.
     """
     options = _options(columns, weight_column, group_column, transform, compensate, missing, key)
     return _gathered(_plans(paths, options), options)

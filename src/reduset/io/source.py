@@ -38,15 +38,16 @@ Block = tuple[list[Numbers], Labels | None]
 class Source(ABC):
     """An open file.
 
-    Attributes:
-        path: its name as given.
-        format: what it is, in words.
-        kinds: what each column holds: SINGLE, NUMBER, FLAG, TEXT or another word.
-        aside: the same of columns that are no part of the points, but may be weights or groups.
-        rows: how many, or None where that is not known before reading.
-        notes: what there is to say of it.
-        aliases: other names of columns.
-        upright: columns that a transform of all columns leaves alone.
+    Attributes
+    ----------
+    path : its name as given.
+    format : what it is, in words.
+    kinds : what each column holds: SINGLE, NUMBER, FLAG, TEXT or another word.
+    aside : the same of columns that are no part of the points, but may be weights or groups.
+    rows : how many, or None where that is not known before reading.
+    notes : what there is to say of it.
+    aliases : other names of columns.
+    upright : columns that a transform of all columns leaves alone.
     """
 
     format: str

@@ -22,13 +22,14 @@ class FileError(ValueError):
 class Table:
     """Rows of numbers with named columns.
 
-    Attributes:
-        values: (n, d), C-contiguous; float32 where every column read is, else float64.
-        columns: d names.
-        weights: (n,) float64 from the weight column, or None.
-        groups: (n,) labels, text or whole numbers, from the group column, or None.
-        sources: the files, as they were given.
-        notes: what was done on the way, in words.
+    Attributes
+    ----------
+    values : (n, d), C-contiguous; float32 where every column read is, else float64.
+    columns : d names.
+    weights : (n,) float64 from the weight column, or None.
+    groups : (n,) labels, text or whole numbers, from the group column, or None.
+    sources : the files, as they were given.
+    notes : what was done on the way, in words.
     """
 
     values: NDArray[Any]

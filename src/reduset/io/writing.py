@@ -23,12 +23,13 @@ def write_rows(
 ) -> None:
     """Write rows, with weights or without, as Parquet, Feather, CSV or TSV, by the suffix; it appears whole or not at all.
 
-    Args:
-        path: where to.
-        columns: d names, or a table that has them.
-        values: (m, d) rows.
-        weights: (m,), of either sign; the column is called "weight", or "sample_weight" where that is taken.
-        labels: further columns by name, texts or whole numbers, which come first.
+    Parameters
+    ----------
+    path : where to.
+    columns : d names, or a table that has them.
+    values : (m, d) rows.
+    weights : (m,), of either sign; the column is called "weight", or "sample_weight" where that is taken.
+    labels : further columns by name, texts or whole numbers, which come first.
     """
     name = named(path)
     names = list(columns.columns if isinstance(columns, Table) else columns)
