@@ -137,7 +137,7 @@ def test_words_fit_what_was_found():
     assert "sample of pixels" in told.lost(certificate(), "pixel").meaning
     assert "changed by 10.5\N{NO-BREAK SPACE}% at most" in told.error(certificate(log_density_change=0.1))
     assert told.kept(10, 10).figure == "all"
-    assert told.kept(1000, 1).meaning.startswith("1 weighted atom stand")
+    assert told.kept(1000, 1).meaning.startswith("1 weighted atom stands for 1,000 rows")
     assert [told.roughly(number) for number in (3.14159, 42.4, 57_123, 1_234_567)] == ["3.1", "42", "57,000", "1,200,000"]
     assert told.plain({"a": [1, 2.0], "b": True}) == "a 1, 2, b yes"
 

@@ -190,7 +190,7 @@ slider.addEventListener("input", () => {
     state.step = Number(slider.value);
     look();
     tell();
-    draw([...figures.keys()].filter((id) => id !== "full"));
+    drawSoon([...figures.keys()].filter((id) => id !== "full"));
   });
 });
 

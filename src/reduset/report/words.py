@@ -58,7 +58,9 @@ def kept(n: int, m: int) -> Card:
     if m >= n:
         return Card("Kept", "all", f"Every one of the {count(n, 'row')} is an atom: nothing was made smaller.")
     return Card(
-        "Kept", f"1 in {roughly(n / m)}", f"{count(m, 'weighted atom')} stand for {count(n, 'row')}: {percent(m / n)} of them."
+        "Kept",
+        f"1 in {roughly(n / m)}",
+        f"{count(m, 'weighted atom')} stand{'s' if m == 1 else ''} for {count(n, 'row')}: {percent(m / n)} of them.",
     )
 
 
