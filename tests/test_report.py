@@ -5,6 +5,8 @@ import hashlib
 import html
 import importlib.util
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -12,13 +14,14 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import squareform
 
-from reduset import Gaussian, KernelMean, Laplacian, compress
+from reduset import Gaussian, KernelMean, Laplacian, compress, report
 from reduset.certificate import Certificate
 from reduset.cohort import CohortMap
 from reduset.model import Model
 from reduset.report import words as told
 from reduset.report import write_cohort, write_compression, write_segmentation
-from reduset.report.figures import alike_beside, path_figure
+from reduset.report.bags import alike_beside
+from reduset.report.figures import path_figure
 from reduset.report.page import as_json, as_script, plotly_script
 from reduset.report.png import encoded
 from reduset.report.segmentation import as_bytes, borders, coded, shrunk
@@ -349,3 +352,17 @@ def test_the_files_of_the_pages_are_in_the_package():
     for each in folder.glob("*.js"):
         assert each.read_text(encoding="utf-8").startswith("//"), each.name
         assert html.escape(HOSTILE) not in each.read_text(encoding="utf-8")
+
+
+def test_writing_a_report_of_a_compression_imports_no_learning_or_plotting_library():
+    heavy = "('sklearn', 'pandas', 'matplotlib', 'plotly')"
+    code = f"import sys; from reduset.report import write_compression; print([m for m in {heavy} if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+def test_every_public_name_exists_and_no_other_is_made_up():
+    assert dir(report) == sorted(report.__all__) == report.__all__
+    assert all(getattr(report, name).__name__ == name for name in report.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'write_novel'"):
+        report.write_novel  # noqa: B018

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from reduset.report import write_cohort, write_compression, write_segmentation
-from reduset.report.figures import alike_beside
+from reduset.report.bags import alike_beside
 from report_cases import GROUPS, HOSTILE, cohort, image, model, segmentation
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

@@ -9,7 +9,7 @@ import numpy as np
 
 from reduset import archive
 from reduset.radial import Array
-from reduset.report.figures import CohortFigure, cohort_figure
+from reduset.report.bags import CohortFigure, cohort_figure
 from reduset.report.page import Markup, cards, file, markup, origin, packed, table, write
 from reduset.report.words import Card, confidence, count, percent
 
