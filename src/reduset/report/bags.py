@@ -1,7 +1,7 @@
 """The numbers of a cohort's pictures: the report embeds them, the display draws them.
 
-Bags that are alike stand beside each other in the order of the leaves of the tree that average linkage grows; up to some hundred bags
-the order is the best one that the tree allows, which takes N³.
+Bags that are alike stand beside each other in the order of the leaves of the tree that average linkage grows; up to some hundred
+bags the order is the best one that the tree allows, which takes N³.
 """
 
 from __future__ import annotations
