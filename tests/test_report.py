@@ -146,13 +146,20 @@ def test_words_fit_what_was_found():
 
 
 @pytest.mark.parametrize(
-    ("bound", "norm", "figure"),
-    [(1.0, 2.0, "≤ 50\N{NO-BREAK SPACE}%"), (3.0, 2.0, "no useful bound"), (None, 2.0, "no bound"), (1.0, np.nan, "no bound")],
+    ("bound", "norm", "figure", "meaning"),
+    [
+        (1.0, 2.0, "≤ 50\N{NO-BREAK SPACE}%", "from how far each row is from its nearest atom"),
+        (3.0, 2.0, "nothing", "a loss of 150\N{NO-BREAK SPACE}% at most"),
+        (None, 2.0, "nothing", "nothing is certain before measuring"),
+        (1.0, np.nan, "nothing", "nothing is certain before measuring"),
+    ],
 )
-def test_a_bound_is_told_only_where_it_says_something(bound, norm, figure):
+def test_a_bound_is_told_only_where_it_says_something(bound, norm, figure, meaning):
     shown = model(size=5)
     changed = Model(**vars(shown) | {"certificate": certificate(bound=bound, norm=norm)})
-    assert told.promised(path_figure(changed)).figure == figure
+    card = told.promised(path_figure(changed))
+    assert card.figure == figure
+    assert meaning in card.meaning
 
 
 def test_signed_weights_and_one_column_have_reports_too(tmp_path):

@@ -10,6 +10,7 @@ import shutil
 import numpy as np
 import pytest
 
+from reduset import Laplacian
 from reduset.report import write_cohort, write_compression, write_segmentation
 from reduset.report.bags import alike_beside
 from report_cases import GROUPS, HOSTILE, cohort, image, model, segmentation
@@ -18,6 +19,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 SIZES = {"phone": (390, 844), "desktop": (1280, 900)}
 WIDTHS = {"phone": (360, 390), "desktop": (700, 1280)}  # and turned to these: nothing moves sideways at any
 KINDS = ["compression", "one column", "cohort", "segmentation"]
+MANY = 14  # columns, of which a dozen are drawn at once
 
 
 # elements that reach beyond the screen, but for those that move in a frame of their own
@@ -55,9 +57,10 @@ def reports(tmp_path_factory):
     paths = {kind: folder / f"{kind}.html" for kind in KINDS}
     write_compression(paths["compression"], model())
     write_compression(paths["one column"], model(d=1))
+    write_compression(folder / "many.html", model(d=MANY, n=400, size=9, kernel=Laplacian(9.0)))
     write_cohort(paths["cohort"], cohort(), groups=GROUPS)
     write_segmentation(paths["segmentation"], image(), segmentation(image()), about={"command": HOSTILE})
-    return paths
+    return paths | {"many": folder / "many.html"}
 
 
 class Visit:
@@ -191,6 +194,19 @@ def test_the_play_button_goes_through_the_sizes(visit):
     seen.page.get_by_text("2 atoms, error").wait_for(timeout=9000)
     seen.page.get_by_label("Pause").click()
     assert seen.page.locator("#play").get_attribute("aria-label") == "Play through all sizes"
+    assert seen.complaints == []
+
+
+def test_columns_beyond_the_first_dozen_are_drawn_when_they_are_unfolded(visit):
+    seen = visit("many")
+    drawn = seen.page.locator(".plot.small .main-svg")
+    before = drawn.count()
+    seen.page.click("#more summary")
+    seen.page.locator(f"#marginal-{MANY - 1} .main-svg").first.wait_for(timeout=9000)
+    assert drawn.count() > before
+    shown = model(d=MANY, n=400, size=9, kernel=Laplacian(9.0))
+    wanted = shown.portrait.marginals_of(shown.mean)[MANY - 1]
+    np.testing.assert_allclose(seen.trace(f"marginal-{MANY - 1}", 1, "y"), wanted, atol=1e-4 * wanted.max())
     assert seen.complaints == []
 
 
