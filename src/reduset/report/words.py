@@ -144,7 +144,7 @@ def figures_of(certificate: Certificate) -> dict[str, str]:
     """All figures of a certificate, by name."""
 
     def figure(value: float | None) -> str:
-        return "—" if value is None else f"{value:.6g}"
+        return "—" if value is None or np.isnan(value) else f"{value:.6g}"
 
     low, high = certificate.interval
     return {
