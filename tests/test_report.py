@@ -5,6 +5,8 @@ import hashlib
 import html
 import importlib.util
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -12,13 +14,14 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import squareform
 
-from reduset import Gaussian, KernelMean, Laplacian, compress
+from reduset import Gaussian, KernelMean, Laplacian, compress, report
 from reduset.certificate import Certificate
 from reduset.cohort import CohortMap
 from reduset.model import Model
 from reduset.report import words as told
 from reduset.report import write_cohort, write_compression, write_segmentation
-from reduset.report.figures import alike_beside, path_figure
+from reduset.report.bags import alike_beside
+from reduset.report.figures import path_figure
 from reduset.report.page import as_json, as_script, plotly_script
 from reduset.report.png import encoded
 from reduset.report.segmentation import as_bytes, borders, coded, shrunk
@@ -137,19 +140,26 @@ def test_words_fit_what_was_found():
     assert "sample of pixels" in told.lost(certificate(), "pixel").meaning
     assert "changed by 10.5\N{NO-BREAK SPACE}% at most" in told.error(certificate(log_density_change=0.1))
     assert told.kept(10, 10).figure == "all"
-    assert told.kept(1000, 1).meaning.startswith("1 weighted atom stand")
+    assert told.kept(1000, 1).meaning.startswith("1 weighted atom stands for 1,000 rows")
     assert [told.roughly(number) for number in (3.14159, 42.4, 57_123, 1_234_567)] == ["3.1", "42", "57,000", "1,200,000"]
     assert told.plain({"a": [1, 2.0], "b": True}) == "a 1, 2, b yes"
 
 
 @pytest.mark.parametrize(
-    ("bound", "norm", "figure"),
-    [(1.0, 2.0, "≤ 50\N{NO-BREAK SPACE}%"), (3.0, 2.0, "no useful bound"), (None, 2.0, "no bound"), (1.0, np.nan, "no bound")],
+    ("bound", "norm", "figure", "meaning"),
+    [
+        (1.0, 2.0, "≤ 50\N{NO-BREAK SPACE}%", "from how far each row is from its nearest atom"),
+        (3.0, 2.0, "nothing", "a loss of 150\N{NO-BREAK SPACE}% at most"),
+        (None, 2.0, "nothing", "nothing is certain before measuring"),
+        (1.0, np.nan, "nothing", "nothing is certain before measuring"),
+    ],
 )
-def test_a_bound_is_told_only_where_it_says_something(bound, norm, figure):
+def test_a_bound_is_told_only_where_it_says_something(bound, norm, figure, meaning):
     shown = model(size=5)
     changed = Model(**vars(shown) | {"certificate": certificate(bound=bound, norm=norm)})
-    assert told.promised(path_figure(changed)).figure == figure
+    card = told.promised(path_figure(changed))
+    assert card.figure == figure
+    assert meaning in card.meaning
 
 
 def test_signed_weights_and_one_column_have_reports_too(tmp_path):
@@ -349,3 +359,17 @@ def test_the_files_of_the_pages_are_in_the_package():
     for each in folder.glob("*.js"):
         assert each.read_text(encoding="utf-8").startswith("//"), each.name
         assert html.escape(HOSTILE) not in each.read_text(encoding="utf-8")
+
+
+def test_writing_a_report_of_a_compression_imports_no_learning_or_plotting_library():
+    heavy = "('sklearn', 'pandas', 'matplotlib', 'plotly')"
+    code = f"import sys; from reduset.report import write_compression; print([m for m in {heavy} if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+def test_every_public_name_exists_and_no_other_is_made_up():
+    assert dir(report) == sorted(report.__all__) == report.__all__
+    assert all(getattr(report, name).__name__ == name for name in report.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'write_novel'"):
+        report.write_novel  # noqa: B018

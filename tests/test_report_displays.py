@@ -28,7 +28,7 @@ def _closed():
 
 
 def test_a_path_is_drawn_with_the_numbers_of_the_report(tmp_path):
-    shown = model()
+    shown = model(d=1)
     write_compression(tmp_path / "r.html", shown)
     data = embedded(tmp_path / "r.html")["path"]
     display = PathDisplay.from_model(shown).plot()
@@ -37,6 +37,9 @@ def test_a_path_is_drawn_with_the_numbers_of_the_report(tmp_path):
     np.testing.assert_array_equal(lines["atoms"].get_ydata(), data["errors"])
     np.testing.assert_array_equal(lines["random rows"].get_ydata(), data["randomErrors"])
     np.testing.assert_array_equal(lines["bound"].get_ydata(), [data["bound"]])
+    vain = PathDisplay.from_model(model())
+    assert vain.figure.bound > 1
+    assert "bound" not in [line.get_label() for line in vain.plot().ax_.lines]
     assert display.ax_.get_xscale() == display.ax_.get_yscale() == "log"
     assert display.figure_ is display.ax_.figure
 

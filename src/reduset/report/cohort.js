@@ -48,16 +48,19 @@ function mapFigure() {
 function heatFigure() {
   const order = state.order;
   const z = order.map((i) => Float32Array.from(order, (j) => distances[i][j]));
-  const told = order.map((i) => order.map((j) => (i === j ? `<b>${shown(data.names[i])}</b>` : `<b>${shown(data.names[i])}</b><br><b>${shown(data.names[j])}</b><br>distance ${digits(distances[i][j])}<br>off by ${digits(errors[i][j], 2)} at most`)));
-  const ticks = count <= NAMED ? { tickvals: order.map((_, k) => k), ticktext: order.map((i) => shown(short(data.names[i], 14))), tickfont: { size: count > 24 ? 9 : 11 } } : { showticklabels: false };
+  const told = order.map((i) => order.map((j) => (i === j ? `<b>${shown(data.names[i])}</b>` : `<b>${shown(data.names[i])}</b><br><b>${shown(data.names[j])}</b><br>distance ${digits(distances[i][j])}<br>${data.sampled ? "standard error" : "off at most by"} ${digits(errors[i][j], 2)}`)));
+  const bare = phone.matches && count > 8; // names would leave no room for the picture
+  const ticks = count <= NAMED && !bare ? { tickvals: order.map((_, k) => k), ticktext: order.map((i) => shown(short(data.names[i], 14))), tickfont: { size: count > 24 ? 9 : 11 } } : { showticklabels: false, ticks: "" };
   return {
-    traces: [{ type: "heatmap", z, text: told, hoverinfo: "text", colorscale: sequential(), reversescale: true, xgap: count > 60 ? 0 : 1, ygap: count > 60 ? 0 : 1, colorbar: { thickness: 8, outlinewidth: 0, len: 0.6, title: { text: "distance", side: "top", font: { size: 11 } } } }],
+    traces: [{ type: "heatmap", z, text: told, hoverinfo: "text", colorscale: sequential(), reversescale: true, xgap: count > 60 ? 0 : 1, ygap: count > 60 ? 0 : 1, showscale: !bare, colorbar: { thickness: 8, outlinewidth: 0, len: 0.6, title: { text: "distance", side: "top", font: { size: 11 } } } }],
     xaxis: axis("", { ...ticks, showgrid: false, constrain: "domain", tickangle: -60 }),
     yaxis: axis("", { ...ticks, showgrid: false, autorange: "reversed", scaleanchor: "x", constrain: "domain" }),
     margin: { l: 8, r: 8, t: 8, b: 8 },
   };
 }
 
+const phone = matchMedia("(max-width: 640px)");
+phone.addEventListener("change", () => draw(["heat"]));
 figure("map", mapFigure);
 figure("heat", heatFigure);
 byId("order").addEventListener("change", (event) => {

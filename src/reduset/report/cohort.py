@@ -9,7 +9,7 @@ import numpy as np
 
 from reduset import archive
 from reduset.radial import Array
-from reduset.report.figures import CohortFigure, cohort_figure
+from reduset.report.bags import CohortFigure, cohort_figure
 from reduset.report.page import Markup, cards, file, markup, origin, packed, table, write
 from reduset.report.words import Card, confidence, count, percent
 
@@ -34,15 +34,16 @@ def write_cohort(
     """
     shown = cohort_figure(cohort, groups)
     title = f"{count(len(shown.names), 'bag')} compared"
-    write(path, title, _body(cohort, shown, about), contents(shown), ["common.js", "cohort.js"])
+    write(path, title, _body(cohort, shown, about), contents(shown, cohort.distance == "kl"), ["common.js", "cohort.js"])
 
 
-def contents(shown: CohortFigure) -> dict[str, Any]:
-    """What the scripts of the page read; of symmetric matrices the half above the diagonal."""
+def contents(shown: CohortFigure, sampled: bool) -> dict[str, Any]:
+    """What the scripts of the page read; of symmetric matrices the half above the diagonal. Are errors those of random draws?"""
     above = np.triu_indices(len(shown.names), 1)
     places = np.column_stack([shown.places, np.zeros((len(shown.names), 2))])[:, :2]
     return {
         "names": list(shown.names),
+        "sampled": sampled,
         "groups": None if shown.groups is None else list(shown.groups),
         "places": packed(places - places.mean(axis=0)),  # a map has no origin
         "flat": shown.places.shape[1] < 2,

@@ -17,7 +17,12 @@ const shown = (text) =>
   String(text).replace(/[&<>%\n]/g, (letter) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", "%": "&#37;", "\n": " " })[letter]);
 
 const short = (text, most = 22) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
-const digits = (value, count = 4) => (value === null ? "—" : Number(value.toPrecision(count)).toLocaleString("en", { maximumSignificantDigits: count }));
+const formats = new Map(); // made once: they are slow to make
+function digits(value, count = 4) {
+  if (value === null) return "—";
+  if (!formats.has(count)) formats.set(count, new Intl.NumberFormat("en", { maximumSignificantDigits: count }));
+  return formats.get(count).format(value);
+}
 const percent = (share) => (share === null ? "—" : `${Number((100 * share).toPrecision(3))}\u00a0%`);
 
 /** A colour of the style sheet. */
@@ -35,6 +40,9 @@ function axis(title, more = {}) {
     gridcolor: colour("line"),
     linecolor: colour("line"),
     zeroline: false,
+    exponentformat: "power",
+    minexponent: 6,
+    separatethousands: true,
     automargin: true,
     fixedrange: touch,
     ...more,
@@ -71,6 +79,24 @@ function draw(ids = [...figures.keys()]) {
     const { traces, ...rest } = build();
     Plotly.react(byId(id), traces, layout(rest), config);
   }
+}
+
+const inView = (id) => {
+  const { top, bottom } = byId(id).getBoundingClientRect();
+  return bottom > 0 && top < innerHeight;
+};
+let later = null;
+
+/** Draw what is on the screen now, and the rest when nobody moves anything any more. */
+function drawSoon(ids) {
+  clearTimeout(later);
+  byId("main").setAttribute("aria-busy", "true");
+  const now = ids.filter(inView);
+  draw(now);
+  later = setTimeout(() => {
+    draw(ids.filter((id) => !now.includes(id)));
+    byId("main").removeAttribute("aria-busy");
+  }, 160);
 }
 
 function setTheme(name) {

@@ -12,7 +12,7 @@ function pathFigure() {
     traces.push({ name: "random rows", x: path.randomSizes, y: path.randomErrors, mode: "lines", line: { color: colour("quiet"), dash: "dot", width: 2 }, hovertemplate: "%{x:,.0f} random rows<br>error %{y:.3p}<extra></extra>" });
   }
   traces.push({ name: "atoms", x: path.sizes, y: path.errors, mode: "lines", line: { color: colour("accent"), width: 3 }, hovertemplate: "%{x:,} atoms<br>error %{y:.3p}<extra></extra>" });
-  if (path.bound) {
+  if (path.bound !== null && path.bound < 1) {
     traces.push({ name: "bound", x: [path.size], y: [path.bound], mode: "markers", marker: { symbol: "triangle-down", size: 11, color: colour("ink") }, hovertemplate: "at most %{y:.3p}, certain before measuring<extra></extra>" });
   }
   const [low, high] = path.interval;
@@ -26,19 +26,23 @@ function pathFigure() {
     name: "slider", x: [stepSizes[state.step]], y: [data.steps.errors[state.step]], mode: "markers", showlegend: false, hoverinfo: "skip",
     marker: { symbol: "circle-open", size: 17, color: colour("ink"), line: { width: 2 } },
   });
-  const ticks = { type: "log", dtick: 1, minor: { ticks: "outside", ticklen: 3, tickcolor: colour("line") } };
   return {
     traces,
-    xaxis: axis("atoms, or rows", { ...ticks, tickformat: ",~r" }),
-    yaxis: axis("error", { ...ticks, tickformat: "~%", ...(spansDecade(path.errors) ? {} : { dtick: "D2" }) }),
+    xaxis: axis("atoms, or rows", { type: "log", dtick: 1, tickformat: ",~r", minor: { ticks: "outside", ticklen: 3, tickcolor: colour("line") } }),
+    yaxis: axis("error", { type: "log", ...errorTicks([...path.errors, ...(path.randomErrors || [])]) }),
     margin: { l: 56, r: 16, t: 12, b: 44 },
     hovermode: "closest",
   };
 }
 
-function spansDecade(values) {
-  const positive = values.filter((value) => value > 0);
-  return Math.max(...positive) / Math.min(...positive) > 30;
+/** Powers of ten, no more than half a dozen; where there are hardly any, twos and fives as well. */
+function errorTicks(values) {
+  const decades = values.filter((value) => value > 0).map(Math.log10);
+  if (Math.max(...decades) - Math.min(...decades) < 1.5) return { dtick: "D2", tickformat: "~%" };
+  const [low, high] = [Math.floor(Math.min(...decades)), Math.ceil(Math.max(...decades))];
+  const every = Math.ceil((high - low) / 6);
+  const powers = Array.from({ length: high - low + 1 }, (_, k) => high - k).filter((_, k) => k % every === 0);
+  return { tickvals: powers.map((power) => 10 ** power), ticktext: powers.map((power) => (power < -5 ? `10<sup>${power + 2}</sup> %` : percent(10 ** power))) };
 }
 
 /** The axes of the chosen pair: all four pictures have the same. */
@@ -190,7 +194,7 @@ slider.addEventListener("input", () => {
     state.step = Number(slider.value);
     look();
     tell();
-    draw([...figures.keys()].filter((id) => id !== "full"));
+    drawSoon([...figures.keys()].filter((id) => id !== "full"));
   });
 });
 

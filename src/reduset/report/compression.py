@@ -96,7 +96,7 @@ def _axes(grids: Array, widths: Array, middles: Array) -> list[list[float]]:
 def _body(model: Model, path: PathFigure) -> Markup:
     sources = model.about.get("sources") or []
     columns = model.columns
-    named = ", ".join(columns[:8]) + (f" and {len(columns) - 8} more" if len(columns) > 8 else "")
+    named = ", ".join(words.shortened(name) for name in columns[:8]) + (f" and {len(columns) - 8} more" if len(columns) > 8 else "")
     shown = [
         words.kept(model.n_samples, model.size),
         words.lost(model.certificate),
@@ -113,6 +113,7 @@ def _body(model: Model, path: PathFigure) -> Markup:
         sources=words.plain(sources) if sources else "",
         columns=f"{len(columns)} columns: {named}" if len(columns) > 1 else f"One column: {named}",
         cards=cards(shown),
+        triangle=", the triangle what was certain before measuring" if (path.bound or 1) < 1 else "",
         error=words.error(model.certificate),
         certificate=pairs(words.figures_of(model.certificate)),
         last=len(model.step_sizes) - 1,

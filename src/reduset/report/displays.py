@@ -73,7 +73,7 @@ class PathDisplay(Drawn):
         low, high = path.interval
         ends = [[path.error - low], [high - path.error]]
         ax.errorbar([path.size], [path.error], ends, color=ACCENT, fmt="o", capsize=4, label="measured")
-        if path.bound is not None:
+        if path.bound is not None and path.bound < 1:  # beyond, it says nothing
             ax.plot([path.size], [path.bound], "v", color="black", label="bound")
         ax.set(xscale="log", yscale="log", xlabel="atoms, or rows", ylabel="relative error")
         ax.legend()

@@ -10,8 +10,8 @@ import numpy as np
 from reduset._drawing import axes
 from reduset.cohort.picture import scatter
 from reduset.radial import Array
+from reduset.report.bags import CohortFigure, cohort_figure
 from reduset.report.displays import Drawn
-from reduset.report.figures import CohortFigure, cohort_figure
 
 KINDS = ("map", "distances")
 

@@ -140,7 +140,9 @@ def origin(about: Mapping[str, Any] | None, more: Mapping[str, Any]) -> Markup:
     if about.get("command"):
         parts.append(markup('<pre class="command" tabindex="0"><code>$command</code></pre>', command=about["command"]))
     told = {label: about[key] for key, label in KNOWN.items() if key != "command" and about.get(key)}
-    told |= {key.replace("_", " "): value for key, value in about.items() if key not in KNOWN and value not in ("", None, {}, [])}
+    told |= {
+        str(key).replace("_", " "): value for key, value in about.items() if key not in KNOWN and value not in ("", None, {}, [])
+    }
     if "versions" not in about:
         told["Versions"] = versions()
     parts.append(pairs(dict(more) | told))

@@ -45,6 +45,11 @@ def count(number: float, thing: str = "") -> str:
     return f"{text} {thing}{'' if round(number) == 1 else 's'}" if thing else text
 
 
+def shortened(text: str, most: int = 32) -> str:
+    """A name that is too long for a line of names."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
 def roughly(number: float) -> str:
     """Two digits: 57,000."""
     if number < 10:
@@ -58,7 +63,9 @@ def kept(n: int, m: int) -> Card:
     if m >= n:
         return Card("Kept", "all", f"Every one of the {count(n, 'row')} is an atom: nothing was made smaller.")
     return Card(
-        "Kept", f"1 in {roughly(n / m)}", f"{count(m, 'weighted atom')} stand for {count(n, 'row')}: {percent(m / n)} of them."
+        "Kept",
+        f"1 in {roughly(n / m)}",
+        f"{count(m, 'weighted atom')} stand{'s' if m == 1 else ''} for {count(n, 'row')}: {percent(m / n)} of them.",
     )
 
 
@@ -92,7 +99,7 @@ def promised(path: PathFigure) -> Card:
     if path.bound is None:
         return Card(
             "Promised",
-            "no bound",
+            "nothing",
             "For atoms chosen in this way nothing is certain before measuring; the measured error stands alone.",
         )
     if path.bound >= 1:
@@ -100,7 +107,7 @@ def promised(path: PathFigure) -> Card:
             f"What is certain before measuring is a loss of {percent(path.bound)} at most, which says nothing; the measured error "
             "does."
         )
-        return Card("Promised", "no useful bound", meaning)
+        return Card("Promised", "nothing", meaning)
     meaning = (
         "Certain before anything was measured, from how far each row is from its nearest atom. Such a bound counts the worst "
         "case, so what was really lost is less."
@@ -137,7 +144,7 @@ def figures_of(certificate: Certificate) -> dict[str, str]:
     """All figures of a certificate, by name."""
 
     def figure(value: float | None) -> str:
-        return "—" if value is None else f"{value:.6g}"
+        return "—" if value is None or np.isnan(value) else f"{value:.6g}"
 
     low, high = certificate.interval
     return {
