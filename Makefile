@@ -1,4 +1,5 @@
-# Each target sets up its own .venv (the peers of the comparisons live in .venv-peers, .venv-quapy and .venv-stonesoup); nothing else on the machine is touched.
+# Each target sets up its own .venv (the peers of the comparisons live in .venv-peers, .venv-quapy and .venv-stonesoup); nothing else on the machine
+# is touched, but for Chromium, which `make test` installs where it is missing and root allows it (scripts/browser.sh).
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -6,7 +7,7 @@ PEERS := .venv-peers
 QUAPY := .venv-quapy
 STONESOUP := .venv-stonesoup
 
-.PHONY: demo test lint bench peers clean
+.PHONY: demo browser test lint docs pictures bench peers clean
 
 $(VENV)/dev.stamp: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -16,6 +17,11 @@ $(VENV)/dev.stamp: pyproject.toml
 $(VENV)/demo.stamp: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[demo]"
+	touch $@
+
+$(VENV)/docs.stamp: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[docs]"
 	touch $@
 
 $(VENV)/bench.stamp: $(VENV)/dev.stamp
@@ -38,15 +44,25 @@ $(STONESOUP)/stonesoup.stamp: benchmarks/stonesoup-requirements.txt
 	touch $@
 
 demo: $(VENV)/demo.stamp
-	$(BIN)/python examples/photograph.py
+	$(BIN)/reduset demo --folder out
 
-test: lint
+browser:
+	scripts/browser.sh
+
+test: lint browser
 	$(BIN)/python -m pytest -n 2
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: $(VENV)/docs.stamp
+	$(BIN)/sphinx-build -W --keep-going -q -b html -c docs -d build/doctrees . build/site
+	@echo "The site is in build/site: open build/site/index.html"
+
+pictures: $(VENV)/docs.stamp
+	$(BIN)/python docs/_ext/site_pictures.py
 
 bench: $(VENV)/bench.stamp $(PEERS)/peers.stamp $(QUAPY)/quapy.stamp $(STONESOUP)/stonesoup.stamp
 	$(BIN)/python benchmarks/run.py
@@ -56,5 +72,5 @@ peers: $(VENV)/bench.stamp $(PEERS)/peers.stamp
 	$(BIN)/python benchmarks/peers.py --summary
 
 clean:
-	rm -rf $(VENV) $(PEERS) $(QUAPY) $(STONESOUP) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) $(QUAPY) $(STONESOUP) build dist docs/gallery docs/reference .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -19,6 +19,7 @@ SECTIONS = (
     "whole_compression",
     "growth",
     "start_up",
+    "command",
     "certificate",
     "selector_speed",
     "peers",

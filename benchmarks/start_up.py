@@ -9,7 +9,7 @@ from harness import medians, table, verdict
 
 TITLE = "A second process"
 
-IMPORT = "import reduset"
+IMPORT = "from reduset import compress"  # the package itself imports nothing before it is asked to
 COMPRESS = """
 import numpy as np, reduset
 reduset.compress(np.random.default_rng(0).normal(size=(10_000, 5)), size=100, select='kcenter', rng=0)
@@ -25,7 +25,7 @@ def run() -> str:
     times = medians(5, imported=lambda: process(IMPORT), compressed=lambda: process(COMPRESS), python=lambda: process("pass"))
     rows = [
         ["python alone", f"{times['python']:.2f} s", "", ""],
-        ["import reduset", f"{times['imported']:.2f} s", "0.9 s", verdict(-times["imported"], -0.9)],
+        ["from reduset import compress", f"{times['imported']:.2f} s", "0.9 s", verdict(-times["imported"], -0.9)],
         ["import, and compress 10,000 points", f"{times['compressed']:.2f} s", "2.5 s", verdict(-times["compressed"], -2.5)],
     ]
     return table(["what", "wall time", "goal: under", "met"], rows)

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from scipy import sparse
 
@@ -400,6 +401,7 @@ CONTAINERS = {
     "big-endian": lambda X: X.astype(">f8"),
     "pandas": pd.DataFrame,
     "polars": pl.DataFrame,
+    "arrow": lambda X: pa.table({f"c{k}": column for k, column in enumerate(X.T)}),
 }
 
 

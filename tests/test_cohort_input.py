@@ -268,5 +268,5 @@ def test_a_map_of_one_dimension_is_drawn_on_a_line():
 
 def test_a_plot_without_matplotlib_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match="pip install matplotlib"):
+    with pytest.raises(ImportError, match=r"pip install 'reduset\[plots\]'"):
         fitted().plot()

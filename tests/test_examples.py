@@ -41,6 +41,32 @@ def test_photograph_prints_the_result_and_draws_a_picture(tmp_path):
     assert len(np.unique((255 * pixels).astype(np.uint8).reshape(-1, 3), axis=0)) > 1000, "the picture is nearly empty"
 
 
+def _pictures() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("site_pictures", ROOT / "docs" / "_ext" / "site_pictures.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+PICTURES = _pictures()
+
+
+@pytest.mark.parametrize("script", PICTURES.SCRIPTS, ids=lambda script: script.stem)
+def test_every_gallery_script_draws_a_picture_like_the_one_that_its_page_shows(script, tmp_path):
+    (figure,) = PICTURES.figures(script)
+    figure.savefig(tmp_path / "drawn.png")
+    drawn = image.imread(tmp_path / "drawn.png")[..., :3]
+    kept = image.imread(ROOT / "docs" / "pictures" / f"{script.stem.removeprefix('plot_')}.png")[..., :3]
+    assert drawn.shape == kept.shape
+    assert len(np.unique((255 * drawn).astype(np.uint8).reshape(-1, 3), axis=0)) > 50, "the picture is nearly empty"
+    assert np.mean(np.abs(drawn - kept).max(axis=2) > 0.2) < 0.1, "draw it anew: make pictures"
+
+
+def test_every_picture_of_the_pages_has_a_script():
+    assert {picture.stem for picture in (ROOT / "docs" / "pictures").glob("*.png")} == set(PICTURES.ORDER)
+    assert {script.stem.removeprefix("plot_") for script in PICTURES.SCRIPTS} == set(PICTURES.ORDER)
+
+
 def test_the_quapy_example_says_so_where_quapy_is_missing(tmp_path):
     path = os.pathsep.join(entry for entry in sys.path if entry)
     result = subprocess.run(

@@ -2,10 +2,12 @@
 
 import decimal
 import fractions
+import sys
 
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from scipy import sparse
 
@@ -270,3 +272,44 @@ def test_seeds_and_generators_give_generators():
 def test_what_is_no_seed_is_refused(value):
     with pytest.raises(TypeError, match="rng must be None, a seed or a numpy Generator, got"):
         _validate.generator(value)
+
+
+FRAMES = {
+    "pandas": pd.DataFrame,
+    "polars": pl.DataFrame,
+    "lazy polars": pl.LazyFrame,
+    "arrow": pa.table,
+    "arrow batch": pa.RecordBatch.from_pydict,
+}
+
+
+@pytest.mark.parametrize("home", FRAMES)
+def test_frames_of_every_home_are_points(home):
+    checked = _validate.points(FRAMES[home]({"a": [1, 2, 3], "b": [0.5, 1.5, 2.5], "on": [True, False, True]}))
+    np.testing.assert_array_equal(checked, [[1, 0.5, 1], [2, 1.5, 0], [3, 2.5, 1]])
+
+
+@pytest.mark.parametrize("home", FRAMES)
+def test_a_column_of_text_is_named(home):
+    with pytest.raises(TypeError, match=r"X must hold numbers, .*(column 'site' holds 'x'|'x' in column 'site').*; encode or drop"):
+        _validate.points(FRAMES[home]({"a": [1.0, 2.0], "site": ["x", "y"]}))
+
+
+@pytest.mark.parametrize("home", FRAMES)
+def test_what_a_frame_lacks_is_refused(home):
+    with pytest.raises(ValueError, match="X must be finite, got nan in row 1, column 0"):
+        _validate.points(FRAMES[home]({"a": [1, None, 3], "b": [0.5, 1.5, 2.5]}))
+
+
+@pytest.mark.parametrize("home", FRAMES)
+def test_bags_are_cut_from_frames_of_every_home(home):
+    table = FRAMES[home]({"a": [1.0, 2.0, 3.0, 4.0], "who": ["u", "v", "u", "v"], "b": [5.0, 6.0, 7.0, 8.0]})
+    names, parts, columns = _validate.bags(table, "who")
+    assert (names, columns) == (["u", "v"], ["a", "b"])
+    np.testing.assert_array_equal(parts, [[[1, 5], [3, 7]], [[2, 6], [4, 8]]])
+
+
+def test_arrow_tables_without_narwhals_name_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "narwhals", None)
+    with pytest.raises(ImportError, match=r"Arrow tables need narwhals, which is not installed: pip install 'reduset\[tables\]'"):
+        _validate.points(pa.table({"a": [1.0]}))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from reduset._columns import from_column
 from reduset._engine.threads import row_blocks
+from reduset._frames import framed, odd_column
 
 Floats = NDArray[np.floating]
 
@@ -23,7 +24,12 @@ def _as_numbers(value: Any, name: str) -> NDArray[Any]:
         )
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError(f"{name} must not be a masked array; fill it ({name}.filled(...)) or drop the masked rows first")
-    if hasattr(value, "__dataframe__") or (hasattr(value, "to_numpy") and not isinstance(value, np.ndarray)):  # pandas, polars
+    value, columns = framed(value), None
+    if hasattr(value, "to_numpy") and not isinstance(value, np.ndarray):  # pandas, polars, Arrow
+        columns = list(value.columns) if hasattr(value, "columns") else None
+        odd = odd_column(value)
+        if odd is not None:
+            raise TypeError(f"{name} must hold numbers, column {odd[0]!r} holds {odd[1]!r}; encode or drop such columns")
         value = value.to_numpy()
     try:
         array = np.asarray(value)
@@ -33,8 +39,10 @@ def _as_numbers(value: Any, name: str) -> NDArray[Any]:
         raise TypeError(f"{name} must be real, got {array.dtype}; pass its real and imaginary parts as columns")
     if array.dtype.kind == "O":
         try:
-            if any(isinstance(item, str | bytes) for item in array.flat):
-                raise TypeError("text")
+            text = next((place for place, item in np.ndenumerate(array) if isinstance(item, str | bytes)), None)
+            if text is not None:
+                where = f" {array[text]!r} in column {columns[text[1]]!r}" if columns is not None and len(text) == 2 else ""
+                raise TypeError(f"text{where}")
             array = array.astype(np.float64)
         except (TypeError, ValueError) as error:
             raise TypeError(
@@ -92,6 +100,7 @@ def bags(
     ``columns`` are those of bags seen before; ``by`` is what the caller's users know ``sample`` as.
     """
     known = None if columns is None else "the bags that were fitted"
+    value = framed(value)
     if sample is not None:
         names, parts, named = _split(value, sample, by)
         if named is not None:
@@ -111,6 +120,7 @@ def bags(
         raise ValueError(f"bags must hold at least {fewest} of them, got {len(parts)}")
     checked: list[Floats] = []
     for title, part in zip(titles, parts, strict=True):
+        part = framed(part)
         array = points(part, title)
         if len(array) < 2:
             raise ValueError(f"{title} must hold at least 2 points, got {len(array)}; leave out what is no sample")

@@ -100,6 +100,14 @@ def read(path: Path_, kinds: Mapping[str, Kind]) -> tuple[dict[str, Any], dict[s
     return header, arrays
 
 
+def has_header(path: Path_) -> bool:
+    """Whether a file is one of ours, of whatever kind, and not an .npz of somebody's arrays."""
+    if not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as archive:
+        return f"{HEADER}.npy" in archive.namelist()
+
+
 def _read_header(archive: zipfile.ZipFile) -> dict[str, Any]:
     if archive.getinfo(f"{HEADER}.npy").file_size > HEADER_MOST:
         raise ValueError("its header is too large")

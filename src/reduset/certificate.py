@@ -38,8 +38,9 @@ class Certificate:
     interval : its confidence interval, at ``confidence``
     method : how it was measured: "exact", "frequencies" or "rows"
     norm : ‖f‖ as measured along the way
-    energy : C = ‖φ(·, x)‖², the unit of the incoherence; in many dimensions a density's C may leave the range of floating
-        point, and norm, bounds and incoherence with it: the relative error does not
+    energy : C = ‖φ(·, x)‖², the unit of the incoherence
+        In many dimensions a density's C may leave the range of floating point, and norm, bounds and incoherence with it: the
+        relative error does not.
     bound : an upper bound on ‖f − f_m‖, certain before any measuring
     theorem_bound : the same by Theorem 1, never below ``bound``
     sup_bound : an upper bound on the largest |f(x) − f_m(x)|; None in "l2", whose norm bounds no single value

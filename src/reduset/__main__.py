@@ -1,0 +1,5 @@
+"""``python -m reduset`` is the command `reduset`."""
+
+from reduset.cli import main
+
+main()

@@ -1,0 +1,19 @@
+"""matplotlib, imported when the first plot is asked for: nothing else of the library needs it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def pyplot() -> Any:
+    """matplotlib.pyplot, or an error that says how to get it."""
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError("plots need matplotlib, which is not installed: pip install 'reduset[plots]'") from error
+    return pyplot
+
+
+def axes(ax: Any) -> Any:
+    """The axes given, or new ones."""
+    return pyplot().subplots()[1] if ax is None else ax

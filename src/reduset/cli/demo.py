@@ -1,0 +1,59 @@
+"""`reduset demo`: a photograph's pixels compressed and cut into segments, with reports to look at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from reduset.cli import options as o
+from reduset.cli.app import DONE, app
+
+SIZE = 1000
+COLUMNS = ("red", "green", "blue", "across", "down")
+SPATIAL = 0.5  # the longer side, where colours go from 0 to 1: colour decides, position tells apart what looks alike
+BANDWIDTH = 0.15  # shades and places closer than this count as alike
+FILES = ("photograph.jpg", "pixels.parquet", "small.npz", "small.html", "segments.png", "segments.html")
+
+
+@app.command(epilog="Example: reduset demo --folder out")
+def demo(
+    folder: Annotated[Path, typer.Option("--folder", help="Where the files go; it is made if it is not there.")] = Path("out"),
+    crop: Annotated[bool, typer.Option("--crop", help="Only a part of the photograph, for a quick look.")] = False,
+    quiet: o.Quiet = False,
+) -> int:
+    """Compress the 273,280 pixels of a photograph, cut it into segments, and write the reports."""
+    from sklearn.datasets import load_sample_image
+
+    from reduset import io, modes
+    from reduset.cli import request, telling
+    from reduset.compression import compress
+    from reduset.kernels import Gaussian
+    from reduset.mean import KernelMean
+    from reduset.model import Model
+    from reduset.report import write_compression, write_segmentation
+    from reduset.segmentation import features
+
+    folder.mkdir(parents=True, exist_ok=True)
+    image = load_sample_image("china.jpg")
+    if crop:
+        image = image[20:110, 150:285]
+    X = features(image, SPATIAL)[:, [2, 3, 4, 1, 0]]
+    about = request.origin(["the photograph china.jpg of scikit-learn"], [])
+    photograph, pixels, model, page, segments, segments_page = (folder / name for name in FILES)
+    io.write_image(photograph, image)
+    io.write_rows(pixels, COLUMNS, X)
+    telling.say("The inner loops are compiled on first use, some 15 seconds; later runs start at once.", quiet)
+    with telling.progress(quiet) as shown:
+        full = KernelMean.from_samples(X, Gaussian(BANDWIDTH))
+        small = compress(full, size=min(SIZE, len(X) // 20), rng=0, progress=shown)
+        found = modes.segment(image, 0.1, random_state=0, min_size=50, progress=shown)
+    made = Model.of(full, small, COLUMNS, about)
+    made.save(model)
+    write_compression(page, made)
+    io.write_image(segments, found.image)
+    write_segmentation(segments_page, image, found, about=about)
+    telling.say(f"{small}\n\n{found}\n\nWritten to {folder}: {', '.join(FILES)}", quiet)
+    telling.say(f"Open {page} and {segments_page} in a browser.", quiet)
+    return DONE

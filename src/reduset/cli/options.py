@@ -1,0 +1,73 @@
+"""Options that several commands share, each said once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+Data = Annotated[
+    list[Path], typer.Argument(help="CSV, TSV, Parquet, Arrow, NPY, NPZ, FCS or .h5ad files; several are read one after the other.")
+]
+Columns = Annotated[
+    list[str] | None, typer.Option("--columns", "-c", help="Columns to use, separated by commas; all numeric ones if not given.")
+]
+Weight = Annotated[str | None, typer.Option("--weight-column", help="The column that says how much each row counts.")]
+Transform = Annotated[
+    list[str] | None,
+    typer.Option("--transform", help="asinh:150 (arcsinh of x/150), logicle or log, for all columns; NAME=asinh:5 for one."),
+]
+Compensate = Annotated[bool, typer.Option("--compensate/--no-compensate", help="Apply the spillover matrix of FCS files.")]
+Missing = Annotated[str, typer.Option("--missing", help="Rows with missing values: refuse them, or drop (and count) them.")]
+Key = Annotated[str | None, typer.Option("--key", help="Which array of an .npz; X, obs or obsm/NAME of an .h5ad.")]
+KernelName = Annotated[str, typer.Option("--kernel", help="gaussian, laplacian or student.")]
+Bandwidth = Annotated[
+    str,
+    typer.Option(
+        "--bandwidth", "-b", help="A number, or a rule: scott, silverman, median, iqr, jaakkola, neighbour, mode_clustering."
+    ),
+]
+Whiten = Annotated[bool, typer.Option("--whiten", help="Measure distances in units of the data's covariance.")]
+Seed = Annotated[int, typer.Option("--seed", help="The same seed gives the same result.")]
+Json = Annotated[bool, typer.Option("--json", help="One JSON object on the output, for machines.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
+Threads = Annotated[
+    int | None, typer.Option("--threads", min=1, help="Threads to use; all cores if not given. Changes the time, not the result.")
+]
+
+
+def names_of(columns: list[str] | None) -> list[str] | None:
+    """Names given one by one or separated by commas."""
+    if not columns:
+        return None
+    return [name for given in columns for name in given.split(",") if name]
+
+
+def transform_of(given: list[str] | None) -> Any:
+    """None, one transform for all columns, or one for some by name."""
+    if not given:
+        return None
+    by_name = dict(text.split("=", 1) for text in given if "=" in text)
+    plain = [text for text in given if "=" not in text]
+    if by_name and plain:
+        raise ValueError(f"--transform must be one for all columns or NAME=… for each, got both: {', '.join(given)}")
+    if len(plain) > 1:
+        raise ValueError(f"--transform must be one for all columns, got {', '.join(plain)}; use NAME={plain[0]} for one column")
+    return by_name or plain[0]
+
+
+def number_or_rule(text: str) -> float | str:
+    """A bandwidth as the library takes it."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def use_threads(threads: int | None) -> None:
+    """Set the number of threads, where one is given."""
+    if threads is not None:
+        from reduset._engine.threads import set_threads
+
+        set_threads(threads)

@@ -1,0 +1,26 @@
+"""Files to be written, checked before any work is done: the kind by its suffix, the folder, and whether it may be written to."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+MODEL = frozenset({".npz"})
+ROWS = frozenset({".parquet", ".feather", ".arrow", ".csv", ".tsv"})
+HTML = frozenset({".html", ".htm"})
+IMAGE = frozenset({".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp"})
+
+
+def check(path: Path, kinds: frozenset[str]) -> None:
+    """Refuse a target that could not be written in the end."""
+    if path.suffix.lower() not in kinds:
+        raise ValueError(
+            f"{path} must end in {', '.join(sorted(kinds))}, so that it is clear what to write; got {path.suffix or 'no ending'}"
+        )
+    folder = path.parent
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{path} cannot be written: there is no folder {folder}; make it first")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} cannot be written: it is a folder")
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(f"{path} cannot be written: no permission to write in {folder}")

@@ -1,0 +1,72 @@
+"""What a command tells: progress with the time left on a terminal, a few lines at the end, or one JSON object."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+Report = Callable[[str, int, int], None]
+
+
+@contextmanager
+def progress(quiet: bool = False) -> Iterator[Report | bool]:
+    """A function of (stage, done, total) that draws bars on the terminal's error stream; False where there is no terminal."""
+    if quiet or not sys.stderr.isatty():
+        yield False
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    bars = Progress(
+        TextColumn("{task.description:<14}"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f}/{task.total:,.0f}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    tasks: dict[str, Any] = {}
+
+    def report(stage: str, done: int, total: int) -> None:
+        if stage not in tasks:
+            tasks[stage] = bars.add_task(stage, total=max(total, 1))
+        bars.update(tasks[stage], completed=done, total=max(total, 1))
+
+    with bars:
+        yield report
+
+
+def say(text: str, quiet: bool = False) -> None:
+    """A line for people, on the output."""
+    if not quiet:
+        print(text)
+
+
+def note(text: str, quiet: bool = False) -> None:
+    """A remark, on the error stream, which machines do not read."""
+    if not quiet:
+        print(f"reduset: {text}", file=sys.stderr)
+
+
+def as_json(value: dict[str, Any]) -> str:
+    """One JSON object; numbers that JSON has no way to write become null."""
+    return json.dumps(plain(value), ensure_ascii=False)
+
+
+def plain(value: Any) -> Any:
+    """Numbers, texts, lists and objects alone."""
+    if isinstance(value, dict):
+        return {str(name): plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, str | int | float | bool | None) else str(value)

@@ -1,0 +1,207 @@
+"""CSV and TSV, also packed by gzip: text parsed by pyarrow, block by block.
+
+The first megabytes decide: encoding (UTF-8, UTF-16 with its mark, else Latin-1), separator (the commonest of , ; tab | in the first
+line), decimal commas, whether the first line names the columns (not where all of it are numbers), and what each column holds. A
+column whose values are numbers for the larger part is one of numbers, so that a stray word in it is an error and not a category.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from reduset.io.arrow import kind_of, labels, numbers
+from reduset.io.guard import need
+from reduset.io.source import FLAG, NUMBER, NUMERIC, SINGLE, TEXT, Block, Source, unique_names
+from reduset.io.table import FileError, one_line, refusing
+
+HEAD = 1 << 20
+BLOCK = 1 << 20  # a line must fit
+TOO_LONG = f"a line is longer than {BLOCK >> 20} MiB; is it a table?"
+MISSING = ["", "NA", "N/A", "#N/A", "nan", "NaN", "NAN", "-nan", "null", "NULL", "None", "none", "."]
+
+
+class DelimitedSource(Source):
+    """CSV or TSV."""
+
+    format = "CSV"
+
+    def __init__(self, path: str, separator: str | None, packed: bool) -> None:
+        self._csv, self._arrow = need("pyarrow.csv", "reading CSV"), need("pyarrow", "reading CSV")
+        self._packed = packed
+        self.format = "TSV" if separator == "\t" else "CSV"
+        inside = f"gzip with {self.format} inside" if packed else self.format
+        with refusing(path, inside), (gzip.open if packed else open)(path, "rb") as stream:
+            head = stream.read(HEAD)
+        if not head:
+            raise FileError(f"{path}: is empty once unpacked")
+        self._encoding, text = _decoded(path, head)
+        lines = [line for line in text.splitlines() if line.strip()]
+        if len(head) == HEAD and len(lines) == 1:
+            raise FileError(f"{path}: its first line is longer than {HEAD >> 20} MiB; is it a table?")
+        if not lines:
+            raise FileError(f"{path}: holds blank lines alone")
+        self._separator = separator or max(",;\t|", key=lambda mark: (_outside_quotes(lines[0]).count(mark), mark == ","))
+        self._decimal = "," if self._separator in ";\t|" and _has_decimal_commas(lines[1:200], self._separator) else "."
+        first, self._skip = _first_row(path, text, self._separator)
+        headless = all(_is_number(cell) for cell in first)
+        names, renamed = unique_names([f"column {k + 1}" for k in range(len(first))] if headless else first)
+        self._names = names
+        self._skip = 0 if headless else self._skip
+        super().__init__(path, self._look(path), None)
+        self.notes += renamed
+        if headless:
+            self.notes.append("its first line holds numbers, not names: columns are called by their place")
+        if self._encoding == "latin-1":
+            self.notes.append("it is no UTF-8 and was read as Latin-1")
+        if self._decimal == ",":
+            self.notes.append("decimal commas")
+
+    def _open(self, path: str, types: dict[str, Any] | None, names: list[str] | None) -> Any:
+        arrow, reader = self._arrow, self._csv
+        return reader.open_csv(
+            arrow.input_stream(path, compression="gzip" if self._packed else None),
+            read_options=reader.ReadOptions(
+                use_threads=False, block_size=BLOCK, column_names=self._names, skip_rows=self._skip, encoding=self._encoding
+            ),
+            parse_options=reader.ParseOptions(delimiter=self._separator, newlines_in_values=True),
+            convert_options=reader.ConvertOptions(
+                column_types=types,
+                include_columns=names,
+                decimal_point=self._decimal,
+                null_values=MISSING,
+                strings_can_be_null=True,
+                check_utf8=self._encoding == "utf8",
+            ),
+        )
+
+    def _look(self, path: str) -> dict[str, str]:
+        """What each column holds, by the first block."""
+        with refusing(path, self.format):
+            try:
+                with self._open(path, None, None) as reader:
+                    batch = reader.read_next_batch()
+            except StopIteration:
+                batch = None
+            except self._arrow.ArrowInvalid as error:
+                raise FileError(f"{path}: {self._plainly(error)}") from error
+        if batch is None or not batch.num_rows:
+            raise FileError(f"{path}: has a line of names and no rows")
+        kinds = {}
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            kind = kind_of(column.type)
+            if kind == TEXT:
+                some = [cell for cell in column.slice(0, 1000).to_pylist() if cell is not None]
+                kind = NUMBER if 2 * sum(map(self._is_number, some)) > len(some) else TEXT
+            kinds[name] = NUMBER if kind == SINGLE else kind
+        return kinds
+
+    def blocks(self, names: Sequence[str], label: str | None, rows: int) -> Iterator[Block]:
+        arrow = self._arrow
+        types = {name: arrow.bool_() if self.kinds[name] == FLAG else arrow.float64() for name in names}
+        wanted = list(types)
+        if label is not None and label not in types:
+            types[label] = arrow.int64() if self.kinds[label] == NUMBER and self._whole(label) else arrow.string()
+            wanted.append(label)
+        with refusing(self.path, self.format):
+            try:
+                with self._open(self.path, types, wanted) as reader:
+                    for batch in reader:
+                        found = None if label is None else labels(batch.column(wanted.index(label)))
+                        yield [numbers(batch.column(wanted.index(name))) for name in names], found
+            except self._arrow.ArrowInvalid as error:
+                self._blame([name for name in names if self.kinds[name] in NUMERIC])
+                raise FileError(f"{self.path}: {self._plainly(error)}") from error
+
+    def _whole(self, name: str) -> bool:
+        """Whether labels that look like numbers are whole ones, all of them."""
+        try:
+            with self._open(self.path, {name: self._arrow.int64()}, [name]) as reader:
+                for _ in reader:
+                    pass
+        except self._arrow.ArrowInvalid:
+            return False
+        return True
+
+    def _blame(self, names: list[str]) -> None:
+        """Find the first entry that is no number, and say so."""
+        row = 0
+        try:
+            with self._open(self.path, dict.fromkeys(names, self._arrow.string()), names) as reader:
+                for batch in reader:
+                    odd = [
+                        (place, name, cell)
+                        for name, column in zip(names, batch.columns, strict=True)
+                        for place, cell in [self._first_text(column)]
+                        if cell is not None
+                    ]
+                    if odd:
+                        place, name, cell = min(odd)
+                        raise FileError(
+                            f"{self.path}: column {name!r} must hold numbers, got {cell[:40]!r} in row {row + place + 1}; "
+                            "correct it, or choose other columns"
+                        )
+                    row += batch.num_rows
+        except self._arrow.ArrowInvalid:
+            return  # not even text: the first error says why
+
+    def _first_text(self, column: Any) -> tuple[int, str | None]:
+        cells = enumerate(column.to_pylist())
+        return next(((place, cell) for place, cell in cells if cell is not None and not self._is_number(cell)), (0, None))
+
+    def _plainly(self, error: Exception) -> str:
+        """What pyarrow says, in the words of this library."""
+        text = one_line(error)
+        ragged = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", text)
+        if ragged:
+            row, wanted, seen = map(int, ragged.groups())
+            return f"row {row - self._skip} has {seen} cells where the first line has {wanted}; correct it"
+        return TOO_LONG if "straddling" in text else f"cannot be read as {self.format} ({text})"
+
+    def _is_number(self, cell: str) -> bool:
+        return _is_number(cell.replace(",", ".") if self._decimal == "," else cell)
+
+
+NUMERAL = re.compile(r"\s*[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|inf(?:inity)?|nan)\s*", re.IGNORECASE)
+
+
+def _is_number(cell: str) -> bool:
+    return NUMERAL.fullmatch(cell) is not None
+
+
+def _decoded(path: str, head: bytes) -> tuple[str, str]:
+    """The encoding, and the first lines as text."""
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16", head[: len(head) & ~1].decode("utf-16", "replace")
+    if b"\x00" in head:
+        raise FileError(f"{path}: holds binary data (a zero byte at {head.index(0):,}), not text; is its suffix right?")
+    try:
+        return "utf8", head.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        if len(head) == HEAD and error.start > HEAD - 4:  # a letter of several bytes, cut in two
+            return "utf8", head[: error.start].decode("utf-8-sig")
+        return "latin-1", head.decode("latin-1")
+
+
+def _outside_quotes(line: str) -> str:
+    return re.sub(r'"[^"]*"', "", line)
+
+
+def _has_decimal_commas(lines: list[str], separator: str) -> bool:
+    cells = [cell.strip().strip('"') for line in lines for cell in line.split(separator)]
+    with_comma = sum(re.fullmatch(r"-?\d*,\d+(?:[eE][-+]?\d+)?", cell) is not None for cell in cells)
+    return with_comma > sum(re.fullmatch(r"-?\d*\.\d+(?:[eE][-+]?\d+)?", cell) is not None for cell in cells)
+
+
+def _first_row(path: str, text: str, separator: str) -> tuple[list[str], int]:
+    """The cells of the first line that is not blank, and how many lines lie before the next."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    try:
+        cells = next(cells for cells in reader if any(cell.strip() for cell in cells))
+    except (StopIteration, csv.Error) as error:
+        raise FileError(f"{path}: its first line holds no names of columns ({one_line(error)}); is it a table?") from error
+    return [cell.strip() for cell in cells], reader.line_num

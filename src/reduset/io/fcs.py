@@ -1,0 +1,160 @@
+"""Flow cytometry: events of FCS 2.0, 3.0 and 3.1, list mode, as whole numbers of any width in bytes, single or double precision.
+
+Values are on a linear scale, as flowio's ``as_array`` gives them: x → 10^(decades · x / range) · least where $PnE says that whole
+numbers were amplified logarithmically, x → x / gain by $PnG, and steps of the clock become seconds by $TIMESTEP. Floating-point
+events are linear by the standard, whatever their $PnE says. ``key="events"`` gives the numbers as they are stored instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from reduset.io.fcs_text import Channel, Head, read_head
+from reduset.io.source import NUMBER, SINGLE, Block, Labels, Numbers, Source, encode
+from reduset.io.spillover import spillover_of
+from reduset.io.table import FileError, listed, refusing
+
+NO_DYE = re.compile(r"(fsc|ssc|time|hdr-t|event)", re.IGNORECASE)  # what a transform of all channels leaves alone
+
+
+class FcsSource(Source):
+    """An FCS file."""
+
+    format = "FCS"
+
+    def __init__(self, path: str, key: str | None, compensate: bool) -> None:
+        if key not in (None, "events"):
+            raise FileError(f"{path}: key={key!r} is no part of an FCS file; leave it out, or 'events' for the numbers as stored")
+        with refusing(path, self.format):
+            head = read_head(path)
+            self._record = _Record(path, head)
+        self._stored = key == "events"
+        names = [channel.name for channel in head.channels]
+        super().__init__(path, dict.fromkeys(names, SINGLE if self._record.single else NUMBER), self._record.rows)
+        self._channels, self._step = head.channels, _step(head.text)
+        self._places = {name: place for place, name in enumerate(names)}
+        self.aliases = _labels(head.channels)
+        self.upright = frozenset(name for name in names if NO_DYE.match(name))
+        self.notes += [*head.notes, *self._record.notes]
+        named = [f"{name} is {label}" for label, name in self.aliases.items()]
+        self.notes += [f"labels: {listed(named, 40)}"] if named else []
+        self._spillover = None
+        if compensate and not self._stored:
+            self._spillover, note = spillover_of(path, head.text, names)
+            self.notes += [note] if note else []
+
+    def blocks(self, names: Sequence[str], label: str | None, rows: int) -> Iterator[Block]:
+        with refusing(self.path, self.format):
+            for start in range(0, self._record.rows, rows):
+                wanted = [self._places[name] for name in ([*names, label] if label is not None else names)]
+                block = self._block(start, min(start + rows, self._record.rows), wanted)
+                found: Labels | None = encode(block[-1]) if label is not None else None
+                yield block[: len(names)], found
+
+    def _block(self, start: int, stop: int, places: list[int]) -> list[Numbers]:
+        mixed = self._spillover.places if self._spillover is not None else []
+        needed = {*places, *(mixed if set(mixed) & set(places) else [])}
+        columns = {place: self._column(start, stop, place) for place in needed}
+        if self._spillover is not None and set(mixed) <= needed:
+            pure = self._spillover.take_out(np.column_stack([columns[place] for place in mixed]))
+            columns |= dict(zip(mixed, pure.T, strict=True))
+        return [columns[place] for place in places]
+
+    def _column(self, start: int, stop: int, place: int) -> Numbers:
+        stored = self._record.column(start, stop, place)
+        return stored if self._stored else _linear(stored, self._channels[place], self._step, self._record.whole)
+
+
+def _linear(stored: Numbers, channel: Channel, step: float, whole: bool) -> Numbers:
+    scale = step if channel.is_time else 1.0 / channel.gain
+    if whole and channel.decades > 0 and channel.range > 0:
+        return 10.0 ** (channel.decades * stored.astype(np.float64) / channel.range) * (channel.least * scale)
+    return stored if scale == 1.0 else stored.astype(np.float64) * scale
+
+
+def _step(text: dict[str, str]) -> float:
+    try:
+        return float(text.get("timestep", "").strip() or 1.0)
+    except ValueError:
+        return 1.0
+
+
+def _labels(channels: list[Channel]) -> dict[str, str]:
+    """Labels that say more than the names, and mean one channel."""
+    names = {channel.name for channel in channels}
+    labels = [channel.label for channel in channels]
+    return {
+        channel.label: channel.name
+        for channel in channels
+        if channel.label and channel.label not in names and labels.count(channel.label) == 1
+    }
+
+
+class _Record:
+    """Where each number of an event lies: the file as (events, bytes of an event)."""
+
+    def __init__(self, path: str, head: Head) -> None:
+        text, channels = head.text, head.channels
+        kind, mode = text["datatype"].strip().upper(), text["mode"].strip().upper()
+        if mode != "L":
+            raise FileError(f"{path}: holds histograms ($MODE {mode}), not events; export it in list mode")
+        if kind not in ("I", "F", "D"):
+            raise FileError(f"{path}: holds events as text ($DATATYPE {kind}), which is not read; export it as numbers")
+        self.whole, self.single = kind == "I", kind == "F"
+        widths = [channel.bits // 8 if self.whole else 4 if self.single else 8 for channel in channels]
+        odd = next(
+            (k for k, channel in enumerate(channels) if self.whole and (channel.bits % 8 or not 8 <= channel.bits <= 64)), None
+        )
+        if odd is not None:
+            raise FileError(f"{path}: $P{odd + 1}B must be whole bytes, at most 8 of them; got {channels[odd].bits} bits")
+        self._ends = np.cumsum([0, *widths]).tolist()
+        self._order = _byte_order(path, text["byteord"])
+        self._masks = [_mask(channel) for channel in channels]
+        row = self._ends[-1]
+        self.rows = (head.stop - head.start) // row
+        if not self.rows:
+            raise FileError(f"{path}: holds no events")
+        self._bytes = np.memmap(path, np.uint8, "r", head.start, (self.rows, row))
+        self.notes = []
+        said = int(text["tot"])
+        if said > self.rows and (head.stop - head.start) % row:
+            raise FileError(f"{path}: cut short: it should hold {said:,} events, and ends within number {self.rows + 1:,}")
+        if said != self.rows:
+            self.notes.append(f"it says it has {said:,} events ($TOT), and holds {self.rows:,}")
+        logged = [channel.name for channel in channels if channel.decades > 0]
+        if logged and not self.whole:
+            self.notes.append(f"$PnE of floating-point channels has no meaning and was not applied: {listed(logged)}")
+
+    def column(self, start: int, stop: int, place: int) -> Numbers:
+        """The numbers of one channel as they are stored."""
+        cells = np.ascontiguousarray(self._bytes[start:stop, self._ends[place] : self._ends[place + 1]])
+        width = cells.shape[1]
+        if not self.whole:
+            return cells.view(f"{self._order}f{width}")[:, 0].astype(f"f{width}", copy=False)
+        if width in (1, 2, 4, 8):
+            numbers = cells.view(f"{self._order}u{width}")[:, 0].astype(np.uint64)
+        else:
+            numbers = np.zeros(len(cells), np.uint64)
+            for byte in cells.T if self._order == ">" else cells.T[::-1]:
+                numbers = (numbers << np.uint64(8)) | byte
+        mask = self._masks[place]
+        return numbers if mask is None else numbers & np.uint64(mask)
+
+
+def _byte_order(path: str, text: str) -> str:
+    places = [part.strip() for part in text.split(",")]
+    if places == sorted(places):
+        return "<"
+    if places == sorted(places, reverse=True):
+        return ">"
+    raise FileError(f"{path}: its bytes lie in the order {text} ($BYTEORD), which is not read; export it anew")
+
+
+def _mask(channel: Channel) -> int | None:
+    """Bits above the range mean nothing; a range that is no power of two counts as the next one."""
+    top = int(channel.range)
+    bits = (top - 1).bit_length() if top > 0 else channel.bits
+    return (1 << bits) - 1 if bits < channel.bits else None

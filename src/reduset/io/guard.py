@@ -1,0 +1,53 @@
+"""What is checked before anything is imported or allocated: optional libraries, and room in memory.
+
+A compressed file may unpack to far more than it holds. Nothing is unpacked before its size is known to fit; and where little is
+said to become very much, it is refused even if it would fit.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import Any
+
+from reduset.io.table import FileError
+
+EXTRAS = {"pyarrow": "tables", "narwhals": "tables", "flowio": "fcs", "h5py": "h5ad", "PIL": "images"}
+
+LARGE = 1 << 31
+ABSURD = 200  # times smaller than what is inside: no measured data are, and deflate ends at 1,032
+
+
+def need(module: str, what: str) -> Any:
+    """An optional library, imported now; where it is missing, the error names the extra that brings it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        home = module.split(".")[0]
+        package = {"PIL": "pillow"}.get(home, home)
+        raise FileError(f"{what} needs {package}, which is not installed: pip install 'reduset[{EXTRAS[home]}]'") from error
+
+
+def memory() -> float:
+    """Bytes of physical memory; 16 GiB where the system does not say."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return float(16 << 30)
+
+
+def check_room(path: str, size: float, what: str = "the columns read") -> None:
+    """Refuse what cannot fit in memory."""
+    if size > memory():
+        raise FileError(
+            f"{path}: {what} would take {size / 2**30:,.1f} GiB, this machine has {memory() / 2**30:,.1f}; "
+            "choose fewer columns, or read it in batches"
+        )
+
+
+def check_bomb(path: str, packed: int, unpacked: int, member: str) -> None:
+    """Refuse a compressed member that says it unpacks to absurdly much."""
+    if unpacked > LARGE and unpacked > ABSURD * max(packed, 1):
+        raise FileError(
+            f"{path}: its member {member!r} has {packed:,} bytes and would unpack to {unpacked:,}; no data do, so it is not opened"
+        )

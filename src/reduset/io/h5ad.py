@@ -1,0 +1,204 @@
+"""AnnData's files, read by h5py alone: X (dense, or sparse by rows or columns), an array of obsm or layers, or the numbers of obs.
+
+Columns are called by var's index in X and layers, by key and place in obsm (X_pca-0, X_pca-1, …). Weights and groups come from obs,
+whichever array is read; categories stay what they are. Data that lie in other files (external links) are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from reduset.io.guard import check_room, need
+from reduset.io.source import FLAG, NUMBER, SINGLE, TEXT, Block, Labels, Numbers, Source, encode
+from reduset.io.table import FileError, listed, nearest, refusing
+
+PART = 1 << 26  # bytes of dense rows held at a time
+
+
+def _kind(dtype: np.dtype[Any]) -> str:
+    if dtype.kind == "f":
+        return SINGLE if dtype.itemsize <= 4 else NUMBER
+    return {"i": NUMBER, "u": NUMBER, "b": FLAG, "O": TEXT, "S": TEXT}.get(dtype.kind, str(dtype))
+
+
+class H5adSource(Source):
+    """One array of an .h5ad file."""
+
+    format = "AnnData (HDF5)"
+
+    def __init__(self, path: str, key: str | None) -> None:
+        h5py = need("h5py", "reading .h5ad")
+        with refusing(path, self.format):
+            self._file = h5py.File(path, "r", locking=False)
+            self._own = self._file.filename
+            obs = self._get("obs")
+            index = obs.attrs.get("_index", "_index")
+            rows = int(self._get(f"obs/{_text(index)}").shape[0])
+            columns = {name: self._obs_kind(name) for name in obs if name not in (index, "__categories")}
+            key = "X" if key is None else key
+            if key == "obs":
+                super().__init__(path, columns, rows)
+                self._matrix = None
+                return
+            if key != "X" and key.split("/")[0] not in ("obsm", "layers"):
+                raise FileError(f"{path}: has no array {key!r}{nearest(key, self._keys())}; it holds {listed(self._keys())}")
+            if key not in self._file:
+                way_out = f"{nearest(key, self._keys())}; it holds {listed(self._keys())}"
+                raise FileError(f"{path}: has no array {key!r}{way_out}")
+            self._matrix = _matrix(path, key, self._get, rows)
+            names = self._names(key, self._matrix.shape[1])
+            super().__init__(path, dict.fromkeys(names, _kind(self._matrix.dtype)), rows)
+            self._places = {name: place for place, name in enumerate(names)}
+            self.aside = {name: kind for name, kind in columns.items() if name not in self.kinds}
+
+    def _get(self, name: str) -> Any:
+        """A group or array of this very file."""
+        item = self._file[name]
+        if item.file.filename != self._own or (hasattr(item, "shape") and (item.external or item.is_virtual)):
+            raise FileError(f"{self._own}: {name!r} lies in another file, which is not followed")
+        return item
+
+    def _keys(self) -> list[str]:
+        inside = [f"{group}/{name}" for group in ("obsm", "layers") if group in self._file for name in self._get(group)]
+        return [*(["X"] if "X" in self._file else []), *inside, "obs"]
+
+    def _names(self, key: str, width: int) -> list[str]:
+        if key.startswith("obsm/"):
+            return [f"{key.removeprefix('obsm/')}-{place}" for place in range(width)]
+        var = self._get("var")
+        index = self._get(f"var/{_text(var.attrs.get('_index', '_index'))}")
+        names = [_text(name) for name in index[()].tolist()]
+        if len(set(names)) < width or len(names) != width:
+            raise FileError(
+                f"{self._own}: the names in var must be {width:,} different ones, got {len(set(names)):,}; make them unique"
+            )
+        return names
+
+    def _obs_kind(self, name: str) -> str:
+        item = self._get(f"obs/{name}")
+        if not hasattr(item, "shape"):
+            nullable = "values" in item and "mask" in item
+            return _kind(self._get(f"obs/{name}/values").dtype) if nullable else "categories"
+        return "categories" if "categories" in item.attrs else _kind(item.dtype)
+
+    def blocks(self, names: Sequence[str], label: str | None, rows: int) -> Iterator[Block]:
+        with refusing(self.path, self.format):
+            mine = [] if self._matrix is None else [self._places[name] for name in names if name in self._places]
+            beside = {name: self._obs_numbers(name) for name in names if self._matrix is None or name not in self._places}
+            labels = None if label is None else self._obs_labels(label)
+            parts = self._matrix.parts(mine, rows) if self._matrix is not None else _spans(int(self.rows or 0), rows)
+            for start, stop, part in parts:
+                columns = iter(part)
+                out = [beside[name][start:stop] if name in beside else next(columns) for name in names]
+                yield out, None if labels is None else Labels(labels.codes[start:stop], labels.categories)
+
+    def _obs_numbers(self, name: str) -> Numbers:
+        item = self._get(f"obs/{name}")
+        if hasattr(item, "shape"):
+            return np.asarray(item[()])
+        values = np.asarray(self._get(f"obs/{name}/values")[()], np.float64)
+        values[np.asarray(self._get(f"obs/{name}/mask")[()], bool)] = np.nan
+        return values
+
+    def _obs_labels(self, name: str) -> Labels:
+        if name not in self._get("obs"):
+            raise FileError(f"{self.path}: groups come from obs, which has no column {name!r}")
+        item = self._get(f"obs/{name}")
+        if self._obs_kind(name) != "categories":
+            return encode(self._obs_numbers(name))
+        old = hasattr(item, "shape")
+        codes = np.asarray((item if old else self._get(f"obs/{name}/codes"))[()], np.int64)
+        categories = self._get(f"obs/__categories/{name}" if old else f"obs/{name}/categories")[()].tolist()
+        if len(codes) and codes.max() >= len(categories):
+            raise FileError(f"{self.path}: the codes of obs/{name} go beyond its {len(categories)} categories; it is damaged")
+        return Labels(codes, [category if isinstance(category, int) else _text(category) for category in categories])
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _spans(count: int, rows: int) -> Iterator[tuple[int, int, list[Numbers]]]:
+    for start in range(0, count, rows):
+        yield start, min(start + rows, count), []
+
+
+def _matrix(path: str, key: str, get: Any, rows: int) -> _Dense | _Sparse:
+    item = get(key)
+    found: _Dense | _Sparse
+    if hasattr(item, "shape"):
+        found = _Dense(item)
+    elif "indptr" in item:
+        kind = _text(item.attrs.get("encoding-type", item.attrs.get("h5sparse_format", "csr_matrix")))
+        shape = item.attrs.get("shape", item.attrs.get("h5sparse_shape"))
+        found = _Sparse(path, [get(f"{key}/{name}") for name in ("data", "indices", "indptr")], shape, kind.startswith("csc"))
+    else:
+        raise FileError(f"{path}: {key!r} is no array of numbers; choose another key")
+    if len(found.shape) != 2 or found.shape[0] != rows:
+        raise FileError(f"{path}: {key!r} must have {rows:,} rows like obs, and columns; got shape {tuple(found.shape)}")
+    return found
+
+
+class _Dense:
+    """An array, read in whole rows: its chunks hold all columns."""
+
+    def __init__(self, item: Any) -> None:
+        self._item = item
+        self.shape = tuple(int(side) for side in item.shape)
+        self.dtype = item.dtype
+
+    def parts(self, places: list[int], rows: int) -> Iterator[tuple[int, int, list[Numbers]]]:
+        count = max(1, min(rows, PART // max(1, self.shape[1] * self.dtype.itemsize)))
+        for start in range(0, self.shape[0], count):
+            stop = min(start + count, self.shape[0])
+            block = self._item[start:stop]
+            yield start, stop, [block[:, place] for place in places]
+
+
+class _Sparse:
+    """A sparse matrix by rows (CSR) or columns (CSC); only what lies in the chosen columns becomes dense."""
+
+    def __init__(self, path: str, arrays: list[Any], shape: Any, by_columns: bool) -> None:
+        self._path = path
+        self._data, self._indices, pointers = arrays
+        self.shape = tuple(int(side) for side in shape)
+        self.dtype = self._data.dtype
+        self._by_columns = by_columns
+        if pointers.shape != (self.shape[by_columns] + 1,) or self._data.shape != self._indices.shape:
+            raise FileError(f"{path}: its sparse matrix does not fit its shape {self.shape}; it is damaged")
+        self._pointers = np.asarray(pointers[()], np.int64)
+        if (np.diff(self._pointers) < 0).any() or self._pointers[0] < 0 or self._pointers[-1] > self._data.shape[0]:
+            raise FileError(f"{path}: the rows of its sparse matrix lie outside it; it is damaged")
+
+    def parts(self, places: list[int], rows: int) -> Iterator[tuple[int, int, list[Numbers]]]:
+        return self._whole(places) if self._by_columns else self._rows(places, rows)
+
+    def _rows(self, places: list[int], rows: int) -> Iterator[tuple[int, int, list[Numbers]]]:
+        seat = np.full(self.shape[1], -1)
+        seat[places] = np.arange(len(places))
+        count = max(1, min(rows, PART // max(1, len(places) * self.dtype.itemsize)))
+        for start in range(0, self.shape[0], count):
+            stop = min(start + count, self.shape[0])
+            first, last = self._pointers[start], self._pointers[stop]
+            columns = self._checked(self._indices[first:last], self.shape[1])
+            row = np.repeat(np.arange(stop - start), np.diff(self._pointers[start : stop + 1]))
+            chosen = seat[columns] >= 0
+            block = np.zeros((len(places), stop - start), self.dtype)
+            np.add.at(block, (seat[columns[chosen]], row[chosen]), self._data[first:last][chosen])
+            yield start, stop, list(block)
+
+    def _whole(self, places: list[int]) -> Iterator[tuple[int, int, list[Numbers]]]:
+        check_room(self._path, 2.0 * len(places) * self.shape[0] * self.dtype.itemsize)
+        block = np.zeros((len(places), self.shape[0]), self.dtype)
+        for seat, place in enumerate(places):
+            first, last = self._pointers[place : place + 2]
+            np.add.at(block[seat], self._checked(self._indices[first:last], self.shape[0]), self._data[first:last])
+        yield 0, self.shape[0], list(block)
+
+    def _checked(self, indices: Numbers, count: int) -> Numbers:
+        if len(indices) and not 0 <= int(indices.min()) <= int(indices.max()) < count:
+            raise FileError(f"{self._path}: entries of its sparse matrix lie outside it; it is damaged")
+        return indices

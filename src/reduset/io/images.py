@@ -1,0 +1,81 @@
+"""Pictures, by pillow: as an array of bytes, or a row of colours a pixel. Formats that could run code are not opened."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reduset.archive import write_whole
+from reduset.io.formats import head_of, named
+from reduset.io.guard import need
+from reduset.io.source import NUMBER, Block, Source, encode
+from reduset.io.table import FileError, one_line, refusing
+
+FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "GIF", "WEBP", "PPM")
+MOST_PIXELS = 200_000_000
+
+
+def read_image(path: Any) -> NDArray[np.uint8]:
+    """The pixels of a picture, (h, w, 3) or, where it is grey, (h, w), from 0 to 255, turned as its camera says, opaque."""
+    name = named(path)
+    head_of(name)
+    pillow, turning = need("PIL.Image", "reading images"), need("PIL.ImageOps", "reading images")
+    with refusing(name, "an image"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what pillow warns of is checked here, or harmless
+        with pillow.open(name, formats=FORMATS) as picture:
+            width, height = picture.size
+            if width * height > MOST_PIXELS:
+                raise FileError(f"{name}: has {width:,} × {height:,} pixels, more than {MOST_PIXELS:,}; make it smaller")
+            turned = turning.exif_transpose(picture)
+            if turned.mode.startswith(("I", "F")):
+                return _from_deep(name, np.asarray(turned))
+            grey = turned.mode in ("1", "L", "LA", "La")
+            return np.asarray(turned.convert("L" if grey else "RGB"))
+
+
+def write_image(path: Any, pixels: NDArray[np.uint8]) -> None:
+    """Write (h, w), (h, w, 3) or (h, w, 4) bytes as a picture, in the format of the suffix; it appears whole or not at all."""
+    name = named(path)
+    pillow = need("PIL.Image", "writing images")
+    kind = pillow.registered_extensions().get(os.path.splitext(name.lower())[1])
+    if kind not in FORMATS:
+        raise FileError(f"{name}: pictures cannot be written under this suffix; use .png, .jpg, .tif, .bmp or .webp")
+    picture = pillow.fromarray(np.ascontiguousarray(pixels))
+    if kind == "JPEG" and picture.mode == "RGBA":
+        picture = picture.convert("RGB")
+    try:
+        write_whole(name, lambda stream: picture.save(stream, kind))
+    except OSError as error:
+        raise FileError(f"{name}: cannot be written ({one_line(error)}); nothing was left behind") from error
+
+
+def _from_deep(name: str, levels: NDArray[Any]) -> NDArray[np.uint8]:
+    """More than 256 levels of grey: 16 bits keep their upper 8; others are no picture."""
+    if levels.dtype.kind == "f" or levels.min() < 0 or levels.max() > 65535:
+        raise FileError(f"{name}: holds measurements ({levels.dtype}), not shades; save it as .npy, or as 8 or 16 bits")
+    return (levels >> 8).astype(np.uint8)
+
+
+class ImageSource(Source):
+    """The pixels of a picture as rows, line after line."""
+
+    format = "an image"
+
+    def __init__(self, path: str) -> None:
+        pixels = read_image(path)
+        names = ["grey"] if pixels.ndim == 2 else ["red", "green", "blue"]
+        self._pixels = pixels.reshape(-1, len(names))
+        super().__init__(path, dict.fromkeys(names, NUMBER), len(self._pixels))
+        self.notes.append(f"{pixels.shape[0]:,} × {pixels.shape[1]:,} pixels")
+
+    def blocks(self, names: Sequence[str], label: str | None, rows: int) -> Iterator[Block]:
+        places = {name: place for place, name in enumerate(self.kinds)}
+        for start in range(0, len(self._pixels), rows):
+            block = self._pixels[start : start + rows]
+            found = None if label is None else encode(block[:, places[label]])
+            yield [block[:, places[name]] for name in names], found

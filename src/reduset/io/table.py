@@ -1,0 +1,82 @@
+"""What reading a file gives: named columns, weights and groups beside them; and the error that says what is wrong with a file."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+
+class FileError(ValueError):
+    """A file that cannot be read or written. One line: the file, the rule, what was seen, and the way out."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.splitlines()))  # names may hold line breaks
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of numbers with named columns.
+
+    Attributes
+    ----------
+    values : (n, d), C-contiguous; float32 where every column read is, else float64.
+    columns : d names.
+    weights : (n,) float64 from the weight column, or None.
+    groups : (n,) labels, text or whole numbers, from the group column, or None.
+    sources : the files, as they were given.
+    notes : what was done on the way, in words.
+    """
+
+    values: NDArray[Any]
+    columns: tuple[str, ...]
+    weights: NDArray[Any] | None = None
+    groups: NDArray[Any] | None = None
+    sources: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        beside = [name for name, there in (("weights", self.weights), ("groups", self.groups)) if there is not None]
+        return f"Table({len(self):,} rows of {listed(self.columns, 8)}{', with ' + ' and '.join(beside) if beside else ''})"
+
+
+def listed(names: Iterable[Any], most: int = 12) -> str:
+    """Names for a message, cut where they are many."""
+    names = list(names)
+    return ", ".join(map(str, names[:most])) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """A question that names what may have been meant, or nothing."""
+    by_lower = {known.lower(): known for known in names}
+    close = difflib.get_close_matches(name.lower(), by_lower, 1)
+    return f" (did you mean {by_lower[close[0]]!r}?)" if close else ""
+
+
+def one_line(error: BaseException, most: int = 200) -> str:
+    """What an error says, on one line."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    text = " ".join(str(error).split()) or type(error).__name__
+    text = f"no entry {text}" if isinstance(error, KeyError) else text
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+@contextmanager
+def refusing(path: str, what: str) -> Iterator[None]:
+    """Whatever a damaged file provokes in the libraries that read it, it is refused in one line."""
+    try:
+        yield
+    except FileError:
+        raise
+    except MemoryError as error:
+        raise FileError(f"{path}: too large for this machine's memory; choose fewer columns") from error
+    except Exception as error:
+        raise FileError(f"{path}: cannot be read as {what}; it is damaged or cut short ({one_line(error)})") from error

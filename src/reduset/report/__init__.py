@@ -1,0 +1,46 @@
+"""Reports as one HTML file that opens offline, and displays for matplotlib, of the same numbers.
+
+Each name is imported when it is first asked for: whoever reports on a compression need not wait for scikit-learn.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from reduset.report.cohort import write_cohort
+    from reduset.report.compression import write_compression
+    from reduset.report.displays import AtomsDisplay, DensityDisplay, PathDisplay
+    from reduset.report.maps import CohortDisplay, EmbeddingDisplay
+    from reduset.report.segmentation import write_segmentation
+
+__all__ = [
+    "AtomsDisplay",
+    "CohortDisplay",
+    "DensityDisplay",
+    "EmbeddingDisplay",
+    "PathDisplay",
+    "write_cohort",
+    "write_compression",
+    "write_segmentation",
+]
+
+_HOMES = {
+    "AtomsDisplay": "displays",
+    "CohortDisplay": "maps",
+    "DensityDisplay": "displays",
+    "EmbeddingDisplay": "maps",
+    "PathDisplay": "displays",
+    "write_cohort": "cohort",
+    "write_compression": "compression",
+    "write_segmentation": "segmentation",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

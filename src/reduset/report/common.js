@@ -1,0 +1,111 @@
+// What all reports share: the data of the page, colours from its style, figures that are drawn anew when the theme changes.
+
+const data = JSON.parse(document.getElementById("data").textContent);
+const root = document.documentElement;
+const byId = (id) => document.getElementById(id);
+
+/** Numbers from base64: {kind, base64}. */
+function unpacked({ kind, base64 }) {
+  const text = atob(base64);
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i += 1) bytes[i] = text.charCodeAt(i);
+  return new { f4: Float32Array, f8: Float64Array, u2: Uint16Array, i4: Int32Array }[kind](bytes.buffer);
+}
+
+/** A text as plotly must be given it, which reads some tags and, in templates, %{…}: as it is, and nothing else. */
+const shown = (text) =>
+  String(text).replace(/[&<>%\n]/g, (letter) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", "%": "&#37;", "\n": " " })[letter]);
+
+const short = (text, most = 22) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+const formats = new Map(); // made once: they are slow to make
+function digits(value, count = 4) {
+  if (value === null) return "—";
+  if (!formats.has(count)) formats.set(count, new Intl.NumberFormat("en", { maximumSignificantDigits: count }));
+  return formats.get(count).format(value);
+}
+const percent = (share) => (share === null ? "—" : `${Number((100 * share).toPrecision(3))}\u00a0%`);
+
+/** A colour of the style sheet. */
+const colour = (name) => getComputedStyle(root).getPropertyValue(`--${name}`).trim();
+
+/** From nothing to much, and from less to more: both run in lightness, so that no hue has to be told apart. */
+const sequential = () => [[0, colour("paper")], [0.12, colour("s1")], [0.4, colour("s2")], [0.75, colour("s3")], [1, colour("s4")]];
+const diverging = () => [[0, colour("less")], [0.25, colour("less-pale")], [0.5, colour("paper")], [0.75, colour("more-pale")], [1, colour("more")]];
+
+const touch = matchMedia("(pointer: coarse)").matches; // there a drag is for moving the page
+
+function axis(title, more = {}) {
+  return {
+    ...(title ? { title: { text: shown(short(title, 40)), font: { size: 12 }, standoff: 8 } } : {}),
+    gridcolor: colour("line"),
+    linecolor: colour("line"),
+    zeroline: false,
+    exponentformat: "power",
+    minexponent: 6,
+    separatethousands: true,
+    automargin: true,
+    fixedrange: touch,
+    ...more,
+  };
+}
+
+function layout(more = {}) {
+  return {
+    autosize: true,
+    paper_bgcolor: "rgba(0,0,0,0)",
+    plot_bgcolor: "rgba(0,0,0,0)",
+    font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: colour("quiet") },
+    margin: { l: 48, r: 12, t: 12, b: 40 },
+    hoverlabel: { bgcolor: colour("card"), bordercolor: colour("line"), font: { color: colour("ink"), size: 12 }, align: "left" },
+    legend: { orientation: "h", x: 0, y: 1.02, xanchor: "left", yanchor: "bottom" },
+    dragmode: touch ? false : "zoom",
+    ...more,
+  };
+}
+
+const config = { displaylogo: false, responsive: true, displayModeBar: touch ? false : "hover", modeBarButtons: [["toImage", "resetScale2d"]] };
+const figures = new Map();
+
+/** A figure: `build` gives its traces and layout, from the state of the page. */
+function figure(id, build) {
+  if (!byId(id)) return;
+  figures.set(id, build);
+}
+
+function draw(ids = [...figures.keys()]) {
+  for (const id of ids) {
+    const build = figures.get(id);
+    if (!build) continue;
+    const { traces, ...rest } = build();
+    Plotly.react(byId(id), traces, layout(rest), config);
+  }
+}
+
+const inView = (id) => {
+  const { top, bottom } = byId(id).getBoundingClientRect();
+  return bottom > 0 && top < innerHeight;
+};
+let later = null;
+
+/** Draw what is on the screen now, and the rest when nobody moves anything any more. */
+function drawSoon(ids) {
+  clearTimeout(later);
+  byId("main").setAttribute("aria-busy", "true");
+  const now = ids.filter(inView);
+  draw(now);
+  later = setTimeout(() => {
+    draw(ids.filter((id) => !now.includes(id)));
+    byId("main").removeAttribute("aria-busy");
+  }, 160);
+}
+
+function setTheme(name) {
+  root.dataset.theme = name;
+  const button = byId("theme");
+  button.textContent = name === "dark" ? "Light" : "Dark";
+  button.setAttribute("aria-pressed", String(name === "dark"));
+  draw();
+}
+
+byId("theme").addEventListener("click", () => setTheme(root.dataset.theme === "dark" ? "light" : "dark"));
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (event) => setTheme(event.matches ? "dark" : "light"));

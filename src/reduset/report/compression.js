@@ -1,0 +1,239 @@
+// The report of a compression: a slider over nested sizes, and what it redraws.
+
+const state = { step: stepSizes.length - 1, pair: 0 };
+const name = (k) => shown(data.columns[k]);
+const MOST_DRAWN = 3000; // atoms in a picture, the heaviest
+const TOLD_COLUMNS = 10; // in the label of an atom
+
+function pathFigure() {
+  const { path } = data;
+  const traces = [];
+  if (path.randomSizes) {
+    traces.push({ name: "random rows", x: path.randomSizes, y: path.randomErrors, mode: "lines", line: { color: colour("quiet"), dash: "dot", width: 2 }, hovertemplate: "%{x:,.0f} random rows<br>error %{y:.3p}<extra></extra>" });
+  }
+  traces.push({ name: "atoms", x: path.sizes, y: path.errors, mode: "lines", line: { color: colour("accent"), width: 3 }, hovertemplate: "%{x:,} atoms<br>error %{y:.3p}<extra></extra>" });
+  if (path.bound !== null && path.bound < 1) {
+    traces.push({ name: "bound", x: [path.size], y: [path.bound], mode: "markers", marker: { symbol: "triangle-down", size: 11, color: colour("ink") }, hovertemplate: "at most %{y:.3p}, certain before measuring<extra></extra>" });
+  }
+  const [low, high] = path.interval;
+  traces.push({
+    name: "measured", x: [path.size], y: [path.error], mode: "markers",
+    marker: { size: 9, color: colour("accent") },
+    error_y: { type: "data", symmetric: false, array: [high - path.error], arrayminus: [path.error - low], color: colour("accent"), thickness: 2, width: 7 },
+    hovertemplate: `%{x:,} atoms<br>error %{y:.3p}<br>between ${percent(low)} and ${percent(high)}<extra></extra>`,
+  });
+  traces.push({
+    name: "slider", x: [stepSizes[state.step]], y: [data.steps.errors[state.step]], mode: "markers", showlegend: false, hoverinfo: "skip",
+    marker: { symbol: "circle-open", size: 17, color: colour("ink"), line: { width: 2 } },
+  });
+  return {
+    traces,
+    xaxis: axis("atoms, or rows", { type: "log", dtick: 1, tickformat: ",~r", minor: { ticks: "outside", ticklen: 3, tickcolor: colour("line") } }),
+    yaxis: axis("error", { type: "log", ...errorTicks([...path.errors, ...(path.randomErrors || [])]) }),
+    margin: { l: 56, r: 16, t: 12, b: 44 },
+    hovermode: "closest",
+  };
+}
+
+/** Powers of ten, no more than half a dozen; where there are hardly any, twos and fives as well. */
+function errorTicks(values) {
+  const decades = values.filter((value) => value > 0).map(Math.log10);
+  if (Math.max(...decades) - Math.min(...decades) < 1.5) return { dtick: "D2", tickformat: "~%" };
+  const [low, high] = [Math.floor(Math.min(...decades)), Math.ceil(Math.max(...decades))];
+  const every = Math.ceil((high - low) / 6);
+  const powers = Array.from({ length: high - low + 1 }, (_, k) => high - k).filter((_, k) => k % every === 0);
+  return { tickvals: powers.map((power) => 10 ** power), ticktext: powers.map((power) => (power < -5 ? `10<sup>${power + 2}</sup> %` : percent(10 ** power))) };
+}
+
+/** The axes of the chosen pair: all four pictures have the same. */
+function pairLayout() {
+  const [k, j] = data.pairs[state.pair];
+  const ends = (column) => [data.pairAxes[column][0] + data.middles[column], data.pairAxes[column][1] + data.middles[column]];
+  return {
+    xaxis: axis(data.columns[k], { range: ends(k), showgrid: false, nticks: 6 }),
+    yaxis: axis(data.columns[j], { range: ends(j), showgrid: false, nticks: 6 }),
+    margin: { l: 52, r: 8, t: 8, b: 44 },
+  };
+}
+
+function picture(z, more) {
+  const [k, j] = data.pairs[state.pair];
+  return {
+    type: "heatmap", x: gridOf(data.pairAxes[k], data.middles[k]), y: gridOf(data.pairAxes[j], data.middles[j]), z, zsmooth: "best",
+    showscale: false, colorscale: sequential(),
+    hovertemplate: `${name(k)} %{x:.4~g}<br>${name(j)} %{y:.4~g}<br>density %{z:.4~g}<extra></extra>`,
+    ...more,
+  };
+}
+
+let current = null; // the densities of the chosen pair and step
+
+function look() {
+  if (!data.pairs.length) return;
+  const full = fullJointOf(state.pair);
+  const small = jointAt(state.pair, state.step);
+  const difference = small.map((row, i) => row.map((value, k) => value - full[i][k]));
+  const largest = (rows) => Math.max(...rows.map((row) => row.reduce((most, value) => Math.max(most, Math.abs(value)), 0)));
+  current = { full, small, difference, peak: largest(full), off: largest(difference) };
+  const share = percent(current.off / (current.peak || 1));
+  const scale = document.createElement("i");
+  scale.className = "scale";
+  byId("largest").replaceChildren(`−${share} `, scale, ` +${share} of the peak`);
+}
+
+const fullFigure = () => ({ traces: [picture(current.full, { zmin: 0, zmax: current.peak })], ...pairLayout() });
+const smallFigure = () => ({ traces: [picture(current.small, { zmin: 0, zmax: current.peak })], ...pairLayout() });
+
+function differenceFigure() {
+  const { off, peak } = current;
+  const end = off || peak || 1;
+  const [k, j] = data.pairs[state.pair];
+  const trace = picture(current.difference, {
+    zmin: -end, zmax: end, colorscale: diverging(),
+    hovertemplate: `${name(k)} %{x:.4~g}<br>${name(j)} %{y:.4~g}<br>difference %{z:.4~g}<extra></extra>`,
+  });
+  return { traces: [trace], ...pairLayout() };
+}
+
+function atomLabel(a, weight) {
+  const lines = [];
+  for (let k = 0; k < Math.min(columnCount, TOLD_COLUMNS); k += 1) lines.push(`${name(k)} ${digits(columnOf(k)[a] + data.middles[k], 5)}`);
+  if (columnCount > TOLD_COLUMNS) lines.push("…");
+  return [`<b>atom ${a + 1}</b>`, ...lines, `weight ${digits(weight)}`].join("<br>");
+}
+
+function atomsFigure() {
+  const weights = weightsAt(state.step);
+  const paired = data.pairs.length > 0;
+  const [k, j] = paired ? data.pairs[state.pair] : [0, null];
+  const heaviest = weights.reduce((most, weight) => Math.max(most, Math.abs(weight)), 0) || 1;
+  let order = Array.from(weights.keys());
+  if (order.length > MOST_DRAWN) order = order.sort((a, b) => Math.abs(weights[b]) - Math.abs(weights[a])).slice(0, MOST_DRAWN);
+  byId("drawn").textContent = [
+    "A marker's area is the atom's weight.",
+    weights.some((weight) => weight < 0) ? "Rings are negative weights: they take away what their neighbours have too much." : "",
+    order.length < weights.length ? `The heaviest ${order.length.toLocaleString("en")} of ${weights.length.toLocaleString("en")} atoms are drawn.` : "",
+  ].join(" ");
+  const of = (wanted, title, symbol) => {
+    const mine = order.filter(wanted);
+    return {
+      name: title, mode: "markers", customdata: mine,
+      x: mine.map((a) => columnOf(k)[a] + data.middles[k]),
+      y: mine.map((a) => (paired ? columnOf(j)[a] + data.middles[j] : weights[a])),
+      text: mine.map((a) => atomLabel(a, weights[a])), hoverinfo: "text", showlegend: false,
+      marker: {
+        symbol, color: colour("accent"), opacity: symbol === "circle" ? 0.62 : 0.9, line: { width: symbol === "circle" ? 0.5 : 1.5, color: symbol === "circle" ? colour("card") : colour("accent") },
+        size: mine.map((a) => Math.max(3, 22 * Math.sqrt(Math.abs(weights[a]) / heaviest))),
+      },
+    };
+  };
+  const markers = [of((a) => weights[a] >= 0, "positive", "circle"), of((a) => weights[a] < 0, "negative", "circle-open")];
+  if (!paired) return { traces: markers, xaxis: axis(data.columns[0]), yaxis: axis("weight"), hovermode: "closest" };
+  const behind = picture(current.full, { zmin: 0, zmax: current.peak * 1.6, opacity: 0.55, hoverinfo: "skip", hovertemplate: undefined });
+  return { traces: [behind, ...markers], ...pairLayout(), hovermode: "closest" };
+}
+
+function marginalFigure(k) {
+  const x = gridOf(data.axes[k], data.middles[k]);
+  const full = fullMarginalOf(k);
+  const small = marginalAt(k, state.step);
+  const difference = small.map((value, i) => value - full[i]);
+  const largest = (values) => values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+  byId(`off-${k}`).textContent = `± ${percent(largest(difference) / (largest(full) || 1))} of the peak`;
+  const told = (title) => `${title} %{y:.3~g}<extra></extra>`;
+  return {
+    traces: [
+      { name: "all rows", x, y: full, mode: "lines", fill: "tozeroy", fillcolor: colour("shade"), line: { color: colour("quiet"), width: 1, simplify: false }, hovertemplate: told("all rows") },
+      { name: "atoms", x, y: small, mode: "lines", line: { color: colour("accent"), width: 2, simplify: false }, hovertemplate: told("atoms") },
+      { name: "difference", x, y: difference, yaxis: "y2", mode: "lines", fill: "tozeroy", fillcolor: colour("accent-pale"), line: { color: colour("accent"), width: 1, simplify: false }, hovertemplate: told("difference") },
+    ],
+    showlegend: false,
+    hovermode: "x unified",
+    xaxis: axis("", { showgrid: false, anchor: "y2", nticks: 5, hoverformat: ".4~g" }),
+    yaxis: axis("", { domain: [0.34, 1], showticklabels: false, showgrid: false, rangemode: "tozero" }),
+    yaxis2: axis("", { domain: [0, 0.24], zeroline: true, zerolinecolor: colour("line"), showgrid: false, showticklabels: false }),
+    margin: { l: 10, r: 10, t: 6, b: 26 },
+  };
+}
+
+figure("path", pathFigure);
+if (data.pairs.length) {
+  figure("full", fullFigure);
+  figure("small", smallFigure);
+  figure("difference", differenceFigure);
+}
+figure("atoms", atomsFigure);
+const more = byId("more");
+const folded = more ? more.querySelectorAll(".plot").length : 0;
+for (let k = 0; k < columnCount - folded; k += 1) figure(`marginal-${k}`, () => marginalFigure(k));
+if (more) {
+  more.addEventListener("toggle", () => {
+    for (let k = columnCount - folded; k < columnCount; k += 1) {
+      if (more.open) figure(`marginal-${k}`, () => marginalFigure(k));
+      else figures.delete(`marginal-${k}`);
+    }
+    draw();
+  });
+}
+
+const slider = byId("step");
+
+function tell() {
+  const size = stepSizes[state.step];
+  const text = `${size.toLocaleString("en")} ${size === 1 ? "atom" : "atoms"}, error ${percent(data.steps.errors[state.step])}`;
+  byId("told").textContent = text;
+  slider.setAttribute("aria-valuetext", text);
+}
+
+let asked = false;
+slider.addEventListener("input", () => {
+  if (asked) return; // once a frame is as often as one can see
+  asked = true;
+  requestAnimationFrame(() => {
+    asked = false;
+    state.step = Number(slider.value);
+    look();
+    tell();
+    drawSoon([...figures.keys()].filter((id) => id !== "full"));
+  });
+});
+
+const box = byId("pair");
+if (box) {
+  box.addEventListener("change", () => {
+    state.pair = Number(box.value);
+    look();
+    draw(["full", "small", "difference", "atoms"]);
+  });
+}
+
+const play = byId("play");
+let playing = null;
+
+function stop() {
+  clearInterval(playing);
+  playing = null;
+  play.textContent = "▶";
+  play.setAttribute("aria-label", "Play through all sizes");
+}
+
+play.addEventListener("click", () => {
+  if (playing !== null) {
+    stop();
+    return;
+  }
+  play.textContent = "❚❚";
+  play.setAttribute("aria-label", "Pause");
+  let next = Number(slider.value) === stepSizes.length - 1 ? 0 : Number(slider.value) + 1;
+  playing = setInterval(() => {
+    slider.value = String(next);
+    slider.dispatchEvent(new Event("input"));
+    next += 1;
+    if (next >= stepSizes.length) stop();
+  }, 450);
+});
+slider.addEventListener("pointerdown", stop);
+
+look();
+tell();
+setTheme(root.dataset.theme);

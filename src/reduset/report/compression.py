@@ -1,0 +1,174 @@
+"""The report of a compression, from its model alone.
+
+The page redraws the densities of every step itself, from the atoms and the weights of the step: Σ w N(s; x, h²) N(t; y, h²) on the
+portrait's grids, as `Portrait.joint_of` has it. Atoms travel in single precision, measured from the middle of their grid, so that
+a column of large numbers loses no digits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from reduset import archive
+from reduset.model import Model
+from reduset.radial import Array
+from reduset.report import words
+from reduset.report.figures import PathFigure, path_figure
+from reduset.report.page import Markup, cards, file, joined, markup, origin, packed, pairs, table, write
+from reduset.report.words import count
+
+MOST_VALUES = 200_000  # of atoms in the file: what keeps it under 6 MB
+LISTED = 20  # atoms in the table
+LISTED_COLUMNS = 12
+
+
+def write_compression(path: archive.Path_, model: Model) -> None:
+    """Write the report of a compression: one HTML file that opens offline.
+
+    Parameters
+    ----------
+    path : where to, usually with the ending .html
+    model : Model, of `Model.of` or `Model.load`
+    """
+    if not isinstance(model, Model):
+        raise TypeError(f"model must be a Model, got {type(model).__name__}; make one by Model.of(full, small)")
+    drawn = path_figure(model)
+    title = f"{count(model.n_samples, 'row')} → {count(model.size, 'atom')}"
+    write(path, title, _body(model, drawn), contents(model, drawn), ["common.js", "densities.js", "compression.js"])
+
+
+def contents(model: Model, path: PathFigure) -> dict[str, Any]:
+    """What the scripts of the page read."""
+    portrait = model.portrait
+    embedded = _embedded(model)
+    middles = portrait.grids[:embedded].mean(axis=1)
+    return {
+        "columns": list(model.columns[:embedded]),
+        "path": {
+            "sizes": path.sizes.tolist(),
+            "errors": _finite(path.errors),
+            "randomSizes": None if path.random_sizes is None else _finite(path.random_sizes),
+            "randomErrors": None if path.random_errors is None else _finite(path.random_errors),
+            "size": path.size,
+            "error": _finite(path.error),
+            "interval": _finite(np.array(path.interval)),
+            "bound": None if path.bound is None else _finite(path.bound),
+        },
+        "steps": {
+            "sizes": model.step_sizes.tolist(),
+            "errors": _finite(np.array([model.error_at(k) for k in range(len(model.step_sizes))])),
+            "weights": packed(
+                np.concatenate([row[:size] for row, size in zip(model.step_weights, model.step_sizes, strict=True)]), "f8"
+            ),
+        },
+        "middles": middles.tolist(),
+        "atoms": packed((np.asarray(model.mean.atoms[:, :embedded], np.float64) - middles).T),  # by columns
+        "axes": _axes(portrait.grids[:embedded], portrait.widths, middles),
+        "marginals": packed(portrait.marginals[:embedded]),
+        "pairAxes": _axes(portrait.pair_grids, portrait.pair_widths, middles),
+        "pairs": portrait.pairs.tolist(),
+        "joint": packed(portrait.joint),
+    }
+
+
+def _embedded(model: Model) -> int:
+    """How many columns the file has the atoms of: fewer where there are very many atoms."""
+    portrait = model.portrait
+    return min(len(portrait.grids), max(len(portrait.pair_grids), MOST_VALUES // model.size))
+
+
+def _finite(values: Any) -> Any:
+    """As JSON has them: None for what is not finite."""
+    listed = np.asarray(values, np.float64)
+    found = listed.astype(object)
+    found[~np.isfinite(listed)] = None
+    return found.tolist()
+
+
+def _axes(grids: Array, widths: Array, middles: Array) -> list[list[float]]:
+    """First and last place of each grid, from its middle, how many there are, and the width of the bumps."""
+    ends = zip(grids[:, 0] - middles[: len(grids)], grids[:, -1] - middles[: len(grids)], widths, strict=False)
+    return [[float(low), float(high), grids.shape[1], float(width)] for low, high, width in ends]
+
+
+def _body(model: Model, path: PathFigure) -> Markup:
+    sources = model.about.get("sources") or []
+    columns = model.columns
+    named = ", ".join(words.shortened(name) for name in columns[:8]) + (f" and {len(columns) - 8} more" if len(columns) > 8 else "")
+    shown = [
+        words.kept(model.n_samples, model.size),
+        words.lost(model.certificate),
+        words.promised(path),
+        words.random_rows(path, model.n_samples),
+    ]
+    told = {"Kernel": repr(model.mean.kernel), "Columns": columns}
+    return markup(
+        file("compression.html"),
+        n=count(model.n_samples),
+        rows="row" if model.n_samples == 1 else "rows",
+        m=count(model.size),
+        atoms="atom" if model.size == 1 else "atoms",
+        sources=words.plain(sources) if sources else "",
+        columns=f"{len(columns)} columns: {named}" if len(columns) > 1 else f"One column: {named}",
+        cards=cards(shown),
+        triangle=", the triangle what was certain before measuring" if (path.bound or 1) < 1 else "",
+        error=words.error(model.certificate),
+        certificate=pairs(words.figures_of(model.certificate)),
+        last=len(model.step_sizes) - 1,
+        told=f"{count(model.size, 'atom')}, error {words.percent(path.error)}",
+        pairs=_pair_box(model),
+        densities=_density_section(model),
+        meaning=words.densities(model.mean.kernel),
+        marginals=_marginals(model),
+        table=_heaviest(model),
+        origin=origin(model.about, told),
+    )
+
+
+def _pair_box(model: Model) -> Markup:
+    if len(model.portrait.pairs) < 2:
+        return Markup("")
+    option = '<option value="$value">$first × $second</option>'
+    options = joined(
+        markup(option, value=k, first=model.columns[i], second=model.columns[j]) for k, (i, j) in enumerate(model.portrait.pairs)
+    )
+    return markup('<label class="choice"><span>Columns</span><select id="pair">$options</select></label>', options=options)
+
+
+def _density_section(model: Model) -> Markup:
+    return Markup(file("pairs.html") if len(model.portrait.pairs) else file("one-column.html"))
+
+
+def _marginals(model: Model) -> Markup:
+    """A place for each column; beyond the first dozen they are drawn when they are asked for."""
+    embedded = _embedded(model)
+    place = (
+        '<figure><figcaption>$name <span class="aside" id="off-$k"></span></figcaption>'
+        '<div class="plot small" id="marginal-$k" role="img" '
+        'aria-label="Density of $name, all rows against atoms"></div></figure>'
+    )
+    places = [markup(place, k=k, name=name) for k, name in enumerate(model.columns[:embedded])]
+    first, rest = joined(places[:LISTED_COLUMNS]), joined(places[LISTED_COLUMNS:])
+    parts = [markup('<div class="grid three">$first</div>', first=first)]
+    if rest:
+        fold = '<details id="more"><summary>$count more columns</summary><div class="grid three">$rest</div></details>'
+        parts.append(markup(fold, count=len(places) - LISTED_COLUMNS, rest=rest))
+    if embedded < len(model.columns):
+        parts.append(
+            markup('<p class="aside">Pictures of the first $count columns of $all.</p>', count=embedded, all=len(model.columns))
+        )
+    return joined(parts)
+
+
+def _heaviest(model: Model) -> Markup:
+    """The heaviest atoms as a table: for those who read rather than look."""
+    weights = np.asarray(model.mean.weights)
+    order = np.argsort(-np.abs(weights), kind="stable")[:LISTED]
+    names = model.columns[:LISTED_COLUMNS]
+    rows = [
+        [f"{k + 1}", f"{weights[k]:.4g}", *(f"{value:.5g}" for value in np.asarray(model.mean.atoms[k, : len(names)]))]
+        for k in order
+    ]
+    return table(["atom", "weight", *names], rows, f"The {len(order)} heaviest of {count(model.size, 'atom')}")

@@ -1,0 +1,200 @@
+"""Displays of a compression for matplotlib, in the manner of scikit-learn: numbers first, drawn when asked, as often as one likes.
+
+The numbers are those of `figures`, which the report is made of too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from reduset._drawing import axes
+from reduset.compression import Compression
+from reduset.mean import KernelMean
+from reduset.model import Model
+from reduset.portrait import Portrait
+from reduset.report.figures import AtomsFigure, DensityFigure, PathFigure, atoms_figure, density_figure, path_figure
+
+ACCENT, QUIET, SHADE = "#b23a22", "#5d646c", "#dcdfe3"
+LARGEST = 160.0  # area of the heaviest atom's marker, in points²
+KINDS = ("full", "small", "difference")
+
+
+class Drawn:
+    """What a display has once it was drawn: ``ax_`` and ``figure_``."""
+
+    ax_: Any
+    figure_: Any
+
+    def _on(self, ax: Any) -> Self:
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+class PathDisplay(Drawn):
+    """Error against size, and what rows drawn at random lose beside it.
+
+    Parameters
+    ----------
+    figure : PathFigure, the numbers
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset import Gaussian, KernelMean, compress
+    >>> from reduset.report import PathDisplay
+    >>> mean = KernelMean.from_samples(np.random.default_rng(0).normal(size=(500, 2)), Gaussian(1.0))
+    >>> display = PathDisplay.from_compression(compress(mean, size=20, rng=0))
+    >>> len(display.figure.sizes)
+    20
+    """
+
+    def __init__(self, figure: PathFigure) -> None:
+        self.figure = figure
+
+    @classmethod
+    def from_model(cls, model: Model) -> Self:
+        """Of a model."""
+        return cls(path_figure(model))
+
+    @classmethod
+    def from_compression(cls, compression: Compression) -> Self:
+        """Of a compression, which knows nothing of rows drawn at random."""
+        return cls(path_figure(compression))
+
+    def plot(self, ax: Any = None, **kw: Any) -> Self:
+        """Draw it, on axes given or new; ``kw`` as of ``Axes.plot``, for the line of the atoms."""
+        ax, path = axes(ax), self.figure
+        if path.random_sizes is not None:
+            ax.plot(path.random_sizes, path.random_errors, color=QUIET, linestyle=":", label="random rows")
+        ax.plot(path.sizes, path.errors, **{"color": ACCENT, "label": "atoms"} | kw)
+        low, high = path.interval
+        ends = [[path.error - low], [high - path.error]]
+        ax.errorbar([path.size], [path.error], ends, color=ACCENT, fmt="o", capsize=4, label="measured")
+        if path.bound is not None and path.bound < 1:  # beyond, it says nothing
+            ax.plot([path.size], [path.bound], "v", color="black", label="bound")
+        ax.set(xscale="log", yscale="log", xlabel="atoms, or rows", ylabel="relative error")
+        ax.legend()
+        return self._on(ax)
+
+
+class DensityDisplay(Drawn):
+    """The density of all rows and of the atoms, along one column or over two.
+
+    Parameters
+    ----------
+    figure : DensityFigure, the numbers
+    """
+
+    def __init__(self, figure: DensityFigure) -> None:
+        self.figure = figure
+
+    @classmethod
+    def from_model(cls, model: Model, columns: Any, step: int = -1) -> Self:
+        """Of a model: ``columns`` are one or two, by name or position; ``step`` of ``model.step_sizes``, by default the last."""
+        return cls(density_figure(model.portrait, model.at(step), model.columns, positions(columns, model.columns)))
+
+    @classmethod
+    def from_means(
+        cls, full: KernelMean, small: KernelMean | Compression, columns: Any, names: Sequence[str] | None = None
+    ) -> Self:
+        """Of a mean and what it was compressed to; passes over all points of ``full``."""
+        told = _names(names, full.dimension)
+        few = small.mean if isinstance(small, Compression) else small
+        return cls(density_figure(Portrait.of(full), few, told, positions(columns, told)))
+
+    def plot(self, ax: Any = None, kind: str = "small", **kw: Any) -> Self:
+        """Draw it, on axes given or new.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+        kind : "full", "small" or "difference", for two columns; along one column both densities are drawn
+        **kw : as of ``Axes.plot`` for the line of the atoms; of two columns as of ``Axes.pcolormesh``
+        """
+        if kind not in KINDS:
+            raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}; got {kind!r}")
+        ax, shown = axes(ax), self.figure
+        ax.set_xlabel(shown.names[0])
+        if len(shown.grids) == 1:
+            ax.fill_between(shown.grids[0], shown.full, color=SHADE, label="all rows")
+            ax.plot(shown.grids[0], shown.small, **{"color": ACCENT, "label": "atoms"} | kw)
+            ax.set_ylabel("density")
+            ax.legend()
+            return self._on(ax)
+        values = getattr(shown, kind)
+        most = float(np.abs(shown.difference).max()) if kind == "difference" else float(shown.full.max())
+        looks = (
+            {"cmap": "RdBu_r", "vmin": -most, "vmax": most}
+            if kind == "difference"
+            else {"cmap": "Blues", "vmin": 0.0, "vmax": most}
+        )
+        mesh = ax.pcolormesh(*shown.grids, values.T, **looks | {"shading": "gouraud"} | kw)
+        ax.figure.colorbar(mesh, ax=ax)
+        ax.set_ylabel(shown.names[1])
+        return self._on(ax)
+
+
+class AtomsDisplay(Drawn):
+    """Atoms over two columns, their areas as their weights, those of negative weight as rings; along one as high as their weights.
+
+    Parameters
+    ----------
+    figure : AtomsFigure, the numbers
+    """
+
+    def __init__(self, figure: AtomsFigure) -> None:
+        self.figure = figure
+
+    @classmethod
+    def from_model(cls, model: Model, columns: Any = (0, 1), step: int = -1) -> Self:
+        """Of a model: ``columns`` by name or position; ``step`` one of ``model.step_sizes``, by default the last."""
+        return cls(atoms_figure(model.at(step), model.columns, positions(columns, model.columns)))
+
+    @classmethod
+    def from_mean(cls, mean: KernelMean | Compression, columns: Any = (0, 1), names: Sequence[str] | None = None) -> Self:
+        """Of a mean or a compression."""
+        small = mean.mean if isinstance(mean, Compression) else mean
+        told = _names(names, small.dimension)
+        return cls(atoms_figure(small, told, positions(columns, told)))
+
+    def plot(self, ax: Any = None, **kw: Any) -> Self:
+        """Draw it, on axes given or new; ``kw`` as of ``Axes.scatter``."""
+        ax, shown = axes(ax), self.figure
+        x = shown.places[:, 0]
+        y = shown.places[:, 1] if shown.places.shape[1] > 1 else shown.weights
+        colour = kw.pop("color", ACCENT)
+        for mine, looks in (
+            (shown.weights >= 0, {"color": colour, "alpha": 0.6, "linewidths": 0.0}),
+            (shown.weights < 0, {"facecolors": "none", "edgecolors": colour}),
+        ):
+            ax.scatter(x[mine], y[mine], **{"s": np.maximum(LARGEST * shown.areas[mine], 2.0)} | looks | kw)
+        ax.set(xlabel=shown.names[0], ylabel=shown.names[1] if len(shown.names) > 1 else "weight")
+        return self._on(ax)
+
+
+def _names(names: Sequence[str] | None, dimension: int) -> tuple[str, ...]:
+    told = tuple(f"x{k + 1}" for k in range(dimension)) if names is None else tuple(map(str, names))
+    if len(told) != dimension:
+        raise ValueError(f"names must name the {dimension} columns, got {len(told)}")
+    return told
+
+
+def positions(columns: Any, names: Sequence[str]) -> list[int]:
+    """One or two different columns, by name or position, as positions."""
+    asked = [columns] if isinstance(columns, (str, int, np.integer)) else list(columns)
+    found = []
+    for column in asked:
+        if isinstance(column, str):
+            if column not in names:
+                raise ValueError(f"columns must be among {', '.join(map(repr, names[:12]))}; got {column!r}")
+            found.append(list(names).index(column))
+        elif isinstance(column, (int, np.integer)) and 0 <= column < len(names):
+            found.append(int(column))
+        else:
+            raise ValueError(f"columns must be names, or positions from 0 to {len(names) - 1}; got {column!r}")
+    if len(found) not in (1, 2) or len(set(found)) != len(found):
+        raise ValueError(f"columns must be one, or two different ones; got {columns!r}")
+    return found

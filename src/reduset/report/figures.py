@@ -1,0 +1,151 @@
+"""The numbers behind every picture, once: the report embeds them, the displays draw them.
+
+A path is thinned to sizes that a screen can tell apart. How many rows drawn at random would do as well as the atoms follows from
+the law of their error, a/√m (`Model.subsample_errors`): (a/error)² rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reduset.certificate import Certificate
+from reduset.compression import Compression
+from reduset.mean import KernelMean
+from reduset.model import Model
+from reduset.nested import Path
+from reduset.portrait import Portrait
+from reduset.radial import Array
+
+MOST_SIZES, RANDOM_SIZES = 400, 60
+
+
+@dataclass(frozen=True)
+class PathFigure:
+    """Error against size.
+
+    Attributes
+    ----------
+    sizes, errors : (k,) relative errors of nested sizes
+    random_sizes, random_errors : (r,) what rows drawn at random lose; None where that is not defined
+    size, error, interval : of the compression itself
+    bound : certain before measuring, as a share of ‖f‖; None where there is none
+    alike : how many rows drawn at random lose as little; None where that is not defined
+    """
+
+    sizes: NDArray[np.int64]
+    errors: Array
+    random_sizes: Array | None
+    random_errors: Array | None
+    size: int
+    error: float
+    interval: tuple[float, float]
+    bound: float | None
+    alike: float | None
+
+
+def bound_share(certificate: Certificate) -> float | None:
+    """The a-priori bound as a share of ‖f‖."""
+    known = certificate.bound is not None and 0 < certificate.norm < np.inf
+    return certificate.bound / certificate.norm if known and certificate.bound is not None else None
+
+
+def path_figure(source: Model | Compression) -> PathFigure:
+    """Of a model, or of a compression, which knows nothing of rows drawn at random."""
+    path: Path = source.path
+    shown = np.unique(np.geomspace(1, len(path.sizes), MOST_SIZES).round().astype(np.int64)) - 1
+    certificate, size = source.certificate, source.size
+    once = source.subsample_errors(np.array([1])) if isinstance(source, Model) else None
+    sizes = errors = alike = None
+    if once is not None:
+        alike = float(once[0] / certificate.relative_error) ** 2 if certificate.relative_error > 0 else np.inf
+        most = max(size, min(alike, source.n_samples))
+        sizes = np.geomspace(1, most, RANDOM_SIZES)
+        errors = once[0] / np.sqrt(sizes)
+    return PathFigure(
+        path.sizes[shown],
+        path.relative_errors[shown],
+        sizes,
+        errors,
+        size,
+        certificate.relative_error,
+        certificate.interval,
+        bound_share(certificate),
+        alike,
+    )
+
+
+@dataclass(frozen=True)
+class AtomsFigure:
+    """Atoms over two columns, or one.
+
+    Attributes
+    ----------
+    places : (m, 2), or (m, 1)
+    weights : (m,)
+    areas : (m,) of the markers, the heaviest 1
+    names : of the columns
+    """
+
+    places: Array
+    weights: Array
+    areas: Array
+    names: tuple[str, ...]
+
+
+def atoms_figure(mean: KernelMean, names: Sequence[str], pair: Sequence[int]) -> AtomsFigure:
+    """The atoms of a mean in the columns of ``pair``."""
+    sizes = np.abs(mean.weights)
+    columns = [int(k) for k in pair]
+    return AtomsFigure(
+        np.asarray(mean.atoms[:, columns], np.float64),
+        np.asarray(mean.weights, np.float64),
+        sizes / max(float(sizes.max()), np.finfo(float).tiny),
+        tuple(names[k] for k in columns),
+    )
+
+
+@dataclass(frozen=True)
+class DensityFigure:
+    """A density of all rows and of the atoms, along one column or over two.
+
+    Attributes
+    ----------
+    grids : one (G,), or two (g,)
+    full, small : (G,) or (g, g), the first column along the first axis
+    names : of the columns
+    """
+
+    grids: tuple[Array, ...]
+    full: Array
+    small: Array
+    names: tuple[str, ...]
+
+    @property
+    def difference(self) -> Array:
+        """That of the atoms less that of all rows."""
+        return self.small - self.full
+
+
+def density_figure(portrait: Portrait, small: KernelMean, names: Sequence[str], columns: Sequence[int]) -> DensityFigure:
+    """The densities of a portrait and of a small mean, for one column or a pair in either order."""
+    chosen = [int(k) for k in columns]
+    told = tuple(names[k] for k in chosen)
+    if len(chosen) == 1:
+        k = chosen[0]
+        if k >= len(portrait.grids):
+            raise ValueError(f"columns must be among the first {len(portrait.grids)}, which the portrait shows; got {k}")
+        return DensityFigure((portrait.grids[k],), portrait.marginals[k], portrait.marginals_of(small)[k], told)
+    where = np.flatnonzero((portrait.pairs == sorted(chosen)).all(axis=1))
+    if len(chosen) != 2 or not len(where):
+        raise ValueError(
+            f"columns must be one, or two different ones among the first {len(portrait.pair_grids)}, of which the portrait has "
+            f"pairs; got {list(told)}"
+        )
+    full, joint = portrait.joint[where[0]], portrait.joint_of(small)[where[0]]
+    turned = chosen[0] > chosen[1]
+    grids = (portrait.pair_grids[chosen[0]], portrait.pair_grids[chosen[1]])
+    return DensityFigure(grids, full.T if turned else full, joint.T if turned else joint, told)

@@ -1,0 +1,172 @@
+"""What the figures mean, in words for people who never heard of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from reduset.certificate import DENSITY_ROWS, Certificate
+from reduset.kernels import Gaussian
+from reduset.report.figures import PathFigure
+
+SPACE = "\N{NO-BREAK SPACE}"
+MEASURED = {
+    "exact": "computed exactly, from every pair of rows",
+    "frequencies": "measured on random waves, each over all rows",
+    "rows": "measured on a sample of rows",
+}
+
+
+@dataclass(frozen=True)
+class Card:
+    """One figure at the head of a report: what it is, the figure, and what it means."""
+
+    title: str
+    figure: str
+    meaning: str
+
+
+def percent(share: float) -> str:
+    """Three digits: 1.23 %."""
+    return f"{100 * share:.3g}{SPACE}%"
+
+
+def confidence(certificate: Certificate) -> str:
+    """95 %."""
+    return percent(certificate.confidence)
+
+
+def count(number: float, thing: str = "") -> str:
+    """With commas, and a plural: 1,000 atoms."""
+    text = f"{round(number):,}"
+    return f"{text} {thing}{'' if round(number) == 1 else 's'}" if thing else text
+
+
+def shortened(text: str, most: int = 32) -> str:
+    """A name that is too long for a line of names."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def roughly(number: float) -> str:
+    """Two digits: 57,000."""
+    if number < 10:
+        return f"{number:.2g}"
+    scale = 10 ** max(int(np.floor(np.log10(number))) - 1, 0)
+    return f"{round(number / scale) * scale:,}"
+
+
+def kept(n: int, m: int) -> Card:
+    """How much smaller it is."""
+    if m >= n:
+        return Card("Kept", "all", f"Every one of the {count(n, 'row')} is an atom: nothing was made smaller.")
+    return Card(
+        "Kept",
+        f"1 in {roughly(n / m)}",
+        f"{count(m, 'weighted atom')} stand{'s' if m == 1 else ''} for {count(n, 'row')}: {percent(m / n)} of them.",
+    )
+
+
+def lost(certificate: Certificate, thing: str = "row") -> Card:
+    """The measured error, its interval, and how it was measured; of rows, or of pixels."""
+    low, high = certificate.interval
+    how = MEASURED.get(certificate.method, f"measured by {certificate.method}").replace("row", thing)
+    if certificate.method == "exact":
+        meaning = how[0].upper() + how[1:] + "."
+    else:
+        meaning = f"Between {percent(low)} and {percent(high)} with {confidence(certificate)} confidence, {how}."
+    if certificate.relative_error > 1:
+        meaning = "Worse than nothing: the zero function is closer to the data than these atoms are. " + meaning
+    return Card("Lost", percent(certificate.relative_error), meaning)
+
+
+def error(certificate: Certificate, thing: str = "row") -> str:
+    """What the error is."""
+    text = (
+        f"The error is how far the atoms are from all {thing}s: the distance of their two densities in the kernel's norm, as a "
+        f"share of the norm of the full one. 0{SPACE}% is no difference at all, 100{SPACE}% is knowing nothing."
+    )
+    if certificate.log_density_change is not None:
+        change = np.expm1(min(certificate.log_density_change, 700.0))
+        text += f" The density itself changed by {percent(change)} at most on {DENSITY_ROWS} sampled {thing}s."
+    return text
+
+
+def promised(path: PathFigure) -> Card:
+    """The bound that holds before measuring."""
+    if path.bound is None:
+        return Card(
+            "Promised",
+            "nothing",
+            "For atoms chosen in this way nothing is certain before measuring; the measured error stands alone.",
+        )
+    if path.bound >= 1:
+        meaning = (
+            f"What is certain before measuring is a loss of {percent(path.bound)} at most, which says nothing; the measured error "
+            "does."
+        )
+        return Card("Promised", "nothing", meaning)
+    meaning = (
+        "Certain before anything was measured, from how far each row is from its nearest atom. Such a bound counts the worst "
+        "case, so what was really lost is less."
+    )
+    return Card("Promised", f"≤ {percent(path.bound)}", meaning)
+
+
+def random_rows(path: PathFigure, n: int) -> Card:
+    """What a random subsample would have done."""
+    if path.random_errors is None or path.alike is None or path.random_sizes is None:
+        meaning = "Some rows have negative weights, or the norm is not known, so there is no random subsample to compare with."
+        return Card("Random rows", "—", meaning)
+    drawn = float(path.random_errors[0]) / np.sqrt(path.size)
+    meaning = f"What {count(path.size, 'row')} drawn at random would lose, in the root mean square"
+    times = drawn / path.error if path.error > 0 else np.inf
+    meaning += f": {roughly(times)} times as much. " if 1.05 < times < np.inf else ". "
+    if path.alike >= n:
+        meaning += f"Not even {count(n)} random draws would do as well as the {count(path.size, 'atom')}."
+    else:
+        meaning += f"It takes {roughly(path.alike)} random rows to do as well as the {count(path.size, 'atom')}."
+    return Card("Random rows", percent(drawn), meaning)
+
+
+def densities(kernel: Any) -> str:
+    """What the pictures of densities are."""
+    if isinstance(kernel, Gaussian) and kernel.covariance is None:
+        return "Each picture is a marginal of the density itself, or as fine as its grid allows."
+    return (
+        "Each picture shows the weighted points at the kernel's scale, smoothed by a Gaussian of its bandwidth along each column."
+    )
+
+
+def figures_of(certificate: Certificate) -> dict[str, str]:
+    """All figures of a certificate, by name."""
+
+    def figure(value: float | None) -> str:
+        return "—" if value is None or np.isnan(value) else f"{value:.6g}"
+
+    low, high = certificate.interval
+    return {
+        "relative error ‖f − f_m‖ / ‖f‖": figure(certificate.relative_error),
+        f"{confidence(certificate)} interval": f"{figure(low)} to {figure(high)}",
+        "measured by": certificate.method,
+        "norm ‖f‖": figure(certificate.norm),
+        "energy C of one bump": figure(certificate.energy),
+        "bound on ‖f − f_m‖": figure(certificate.bound),
+        "the same by Theorem 1": figure(certificate.theorem_bound),
+        "bound on the largest difference": figure(certificate.sup_bound),
+        "incoherence ν": figure(certificate.incoherence),
+        "largest change of the log-density seen": figure(certificate.log_density_change),
+    }
+
+
+def plain(value: Any) -> str:
+    """A value that somebody told, as text."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {plain(each)}" for key, each in value.items())
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(plain, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,143 @@
+"""Displays draw the numbers that the report has, on axes given or new."""
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from sklearn.decomposition import PCA
+
+from reduset import KernelMean, Student, compress
+from reduset.report import (
+    AtomsDisplay,
+    CohortDisplay,
+    DensityDisplay,
+    EmbeddingDisplay,
+    PathDisplay,
+    write_cohort,
+    write_compression,
+)
+from report_cases import GROUPS, cohort, embedded, model, unpacked
+
+mpl.use("Agg")
+from matplotlib import pyplot as plt
+
+
+@pytest.fixture(autouse=True)
+def _closed():
+    yield
+    plt.close("all")
+
+
+def test_a_path_is_drawn_with_the_numbers_of_the_report(tmp_path):
+    shown = model(d=1)
+    write_compression(tmp_path / "r.html", shown)
+    data = embedded(tmp_path / "r.html")["path"]
+    display = PathDisplay.from_model(shown).plot()
+    lines = {line.get_label(): line for line in display.ax_.lines}
+    np.testing.assert_array_equal(lines["atoms"].get_xdata(), data["sizes"])
+    np.testing.assert_array_equal(lines["atoms"].get_ydata(), data["errors"])
+    np.testing.assert_array_equal(lines["random rows"].get_ydata(), data["randomErrors"])
+    np.testing.assert_array_equal(lines["bound"].get_ydata(), [data["bound"]])
+    vain = PathDisplay.from_model(model())
+    assert vain.figure.bound > 1
+    assert "bound" not in [line.get_label() for line in vain.plot().ax_.lines]
+    assert display.ax_.get_xscale() == display.ax_.get_yscale() == "log"
+    assert display.figure_ is display.ax_.figure
+
+
+def test_a_density_is_drawn_with_the_numbers_of_the_report(tmp_path):
+    shown = model()
+    write_compression(tmp_path / "r.html", shown)
+    data = embedded(tmp_path / "r.html")
+    one = DensityDisplay.from_model(shown, "height")
+    np.testing.assert_array_equal(one.figure.full.astype(np.float32), unpacked(data["marginals"])[0])
+    np.testing.assert_array_equal(one.plot(color="black").ax_.lines[0].get_ydata(), shown.portrait.marginals_of(shown.mean)[0])
+    two = DensityDisplay.from_model(shown, [0, 2], step=4)
+    np.testing.assert_array_equal(two.figure.full.astype(np.float32), unpacked(data["joint"])[1])
+    np.testing.assert_array_equal(two.figure.small, shown.portrait.joint_of(shown.at(4))[1])
+    for kind in ("full", "small", "difference"):
+        mesh = two.plot(kind=kind).ax_.collections[0]
+        np.testing.assert_array_equal(np.asarray(mesh.get_array()).ravel(), getattr(two.figure, kind).T.ravel())
+    turned = DensityDisplay.from_model(shown, [2, 0], step=4)
+    np.testing.assert_array_equal(turned.figure.full, two.figure.full.T)
+    np.testing.assert_array_equal(turned.figure.grids[0], two.figure.grids[1])
+
+
+def test_atoms_are_drawn_at_their_places_with_areas_of_their_weights():
+    shown = model()
+    display = AtomsDisplay.from_model(shown, ["height", "c2"]).plot()
+    positive, negative = display.ax_.collections
+    weights = shown.mean.weights
+    assert (weights < 0).any()
+    np.testing.assert_array_equal(positive.get_offsets(), shown.mean.atoms[weights >= 0][:, [0, 2]])
+    np.testing.assert_array_equal(negative.get_offsets(), shown.mean.atoms[weights < 0][:, [0, 2]])
+    assert len(negative.get_facecolors()) == 0
+    areas = np.abs(weights) / np.abs(weights).max()
+    np.testing.assert_allclose(positive.get_sizes(), np.maximum(160 * areas[weights >= 0], 2))
+    one = AtomsDisplay.from_mean(shown.mean, 1, names=shown.columns).plot()
+    assert one.ax_.get_ylabel() == "weight"
+
+
+def test_displays_are_made_from_compressions_and_means_too():
+    full = KernelMean.from_samples(np.random.default_rng(0).normal(size=(300, 2)), Student(1.0))
+    small = compress(full, size=12, rng=0)
+    path = PathDisplay.from_compression(small).plot()
+    assert "random rows" not in [line.get_label() for line in path.ax_.lines]
+    display = DensityDisplay.from_means(full, small, (0, 1))
+    assert display.figure.names == ("x1", "x2")
+    assert np.abs(display.figure.difference).max() < 0.2 * display.figure.full.max()
+    assert len(AtomsDisplay.from_mean(small).figure.weights) == small.size
+
+
+def test_a_cohort_is_drawn_with_the_numbers_of_the_report(tmp_path):
+    fitted = cohort()
+    write_cohort(tmp_path / "r.html", fitted, groups=GROUPS)
+    data = embedded(tmp_path / "r.html")
+    display = CohortDisplay.from_estimator(fitted, groups=GROUPS).plot(labels=True)
+    drawn = np.concatenate([each.get_offsets() for each in display.ax_.collections])
+    order = [k for group in (*dict.fromkeys(g for g in GROUPS if g), None) for k in range(6) if GROUPS[k] == group]
+    np.testing.assert_allclose(drawn - fitted.embedding_.mean(axis=0), unpacked(data["places"])[order], atol=1e-6)
+    assert [text.get_text() for text in display.ax_.texts] == fitted.names_
+    assert len({each.get_paths()[0].vertices.shape for each in display.ax_.collections}) > 1  # shapes, not colours alone
+    matrix = display.plot(kind="distances", labels=True).ax_.images[0].get_array()
+    np.testing.assert_array_equal(matrix, fitted.distances_[np.ix_(data["order"], data["order"])])
+
+
+def test_an_embedding_is_drawn_by_groups_or_by_values():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    ax = plt.subplots()[1]
+    display = EmbeddingDisplay.from_estimator(PCA(2).fit(X), X, values=X[:, 0]).plot(ax, s=4)
+    assert display.ax_ is ax
+    np.testing.assert_allclose(ax.collections[0].get_offsets(), PCA(2).fit_transform(X))
+    np.testing.assert_array_equal(ax.collections[0].get_array(), X[:, 0])
+    grouped = EmbeddingDisplay.from_array(X, groups=["a", "b"] * 30).plot()
+    assert len(grouped.ax_.collections) == 2
+    assert len(EmbeddingDisplay.from_array(X[:, :1]).plot().ax_.collections) == 1
+
+
+def test_displays_name_what_is_wrong():
+    shown = model()
+    with pytest.raises(ValueError, match=r"columns must be among 'height'.*got 'width'"):
+        DensityDisplay.from_model(shown, "width")
+    for wrong in ([0, 0], [0, 1, 2], []):
+        with pytest.raises(ValueError, match="columns must be one, or two different ones"):
+            DensityDisplay.from_model(shown, wrong)
+    with pytest.raises(ValueError, match="positions from 0 to 2; got 3"):
+        AtomsDisplay.from_model(shown, 3)
+    with pytest.raises(ValueError, match="kind must be one of 'full', 'small', 'difference'; got 'none'"):
+        DensityDisplay.from_model(shown, 0).plot(kind="none")
+    with pytest.raises(ValueError, match="kind must be one of 'map', 'distances'; got 'tree'"):
+        CohortDisplay.from_estimator(cohort()).plot(kind="tree")
+    with pytest.raises(ValueError, match="names must name the 3 columns, got 1"):
+        AtomsDisplay.from_mean(shown.mean, names=["a"])
+    with pytest.raises(ValueError, match="give groups or values, not both"):
+        EmbeddingDisplay.from_array(np.zeros((2, 2)), groups=[1, 2], values=[1, 2])
+    with pytest.raises(ValueError, match="values must have one entry for each of the 2 rows"):
+        EmbeddingDisplay.from_array(np.zeros((2, 2)), values=[1])
+    with pytest.raises(ValueError, match=r"places must be \(n, k\)"):
+        EmbeddingDisplay.from_array(np.zeros(3))
+    with pytest.raises(ValueError, match="groups must have one entry for each of the 2 rows, got 1"):
+        EmbeddingDisplay.from_array(np.zeros((2, 2)), groups=[1]).plot()
+    wide = model(d=8)
+    with pytest.raises(ValueError, match="two different ones among the first 6, of which the portrait has pairs"):
+        DensityDisplay.from_model(wide, [0, 7])
