@@ -55,7 +55,7 @@ def peak(path: Path, goal: str) -> float:
     """The most memory the command takes beyond what it takes on a small file, in bytes."""
     import pyarrow.parquet
 
-    from reduset.cli.app import run
+    from reduset.cli.entry import run
 
     with tempfile.TemporaryDirectory() as folder:
         few = Path(folder) / "few.parquet"

@@ -22,7 +22,7 @@ from PIL import Image
 
 import cli_files
 from reduset import KernelMean, Model, io
-from reduset.cli.app import run
+from reduset.cli.entry import run
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMANDS = ("compress", "cohort", "segment", "info", "evaluate", "distance", "report", "demo")
@@ -260,7 +260,7 @@ def test_an_interrupt_leaves_nothing_half_written(number, heavy, tmp_path):
 
 def test_help_is_quick_because_nothing_heavy_is_imported():
     code = (
-        "import sys; from reduset.cli.app import run; run(['--help']); "
+        "import sys; from reduset.cli.entry import run; run(['--help']); "
         "print([m for m in ('numpy', 'numba', 'scipy', 'sklearn', 'pyarrow', 'plotly') if m in sys.modules], file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True, text=True, check=True)

@@ -12,7 +12,7 @@ import pytest
 
 import cli_files
 from reduset import archive
-from reduset.cli.app import run
+from reduset.cli.entry import run
 from reduset.io import guard
 
 

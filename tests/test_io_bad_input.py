@@ -346,6 +346,6 @@ def test_places_that_cannot_be_written(tmp_path):
     (tmp_path / "f.csv").mkdir()
     with pytest.raises(io.FileError, match="is a folder"):
         io.write_rows(tmp_path / "f.csv", *rows)
-    with pytest.raises(ValueError, match="columns must be 1 different names"):
+    with pytest.raises(ValueError, match="values must be a 2-D array of numbers with 2 columns"):
         io.write_rows(tmp_path / "t.csv", ["a", "b"], *rows[1:])
     assert sorted(os.listdir(tmp_path)) == ["f.csv"]

@@ -6,6 +6,6 @@ program; 2 something about the request, said in one line; 3 done, but the tolera
 
 from __future__ import annotations
 
-from reduset.cli.app import main
+from reduset.cli.entry import main
 
 __all__ = ["main"]
