@@ -3,12 +3,14 @@
     p_k(t) = Σᵢ wᵢ N(t; xᵢₖ, h_k²),   p_kl(s, t) = Σᵢ wᵢ N(s; xᵢₖ, h_k²) N(t; xᵢₗ, h_l²)
 
 with h_k the kernel's bandwidth along column k, or the grid's step where that is wider. For a Gaussian kernel without correlations
-these are the marginals of f itself; for others a picture of the weighted points at the kernel's scale. All rows are counted, block
-by block: a pair of columns is one product of two matrices of factors. O(n·(d·G + pairs·g²)).
+these are the marginals of f itself; for others a picture of the weighted points at the kernel's scale. All rows are counted. Pairs
+of columns are products of matrices of factors, block by block, O(n·pairs·g²). Along a single column many points are first shared
+out among the two nearest of 2¹³ places, which keeps their mean and changes a density by less than 10⁻⁴ of its peak: O(n).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
@@ -23,9 +25,10 @@ from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
 from reduset.radial import Array, RadialKernel
 
-PLACES, PAIR_PLACES = 160, 48
+PLACES, PAIR_PLACES = 160, 40
 MOST_COLUMNS, MOST_PAIRED = 40, 6
-BLOCK, MOST_BLOCKS = 1 << 12, 256  # a block's factors stay in the cache
+BLOCK, MOST_PARTS = 1 << 12, 16  # a block's factors stay in the cache
+MANY, BINS, REACH = 50_000, 1 << 13, 8.0  # points, from which on they are shared out among bins; bandwidths beyond a grid
 LOOKED_AT = 100_000  # rows, for where a column's bulk lies
 TAIL = 0.001  # of the rows on either side, which may lie outside of the picture
 BEYOND = 3.0  # bandwidths that a grid reaches beyond the bulk
@@ -71,22 +74,44 @@ class Portrait:
 
     def marginals_of(self, mean: KernelMean) -> Array:
         """(c, G) of another mean, on the same grids with the same bumps."""
-        columns = [
-            KernelMean(np.ascontiguousarray(mean.atoms[:, k : k + 1]), mean.weights, Gaussian(float(width), normalized=True))
-            for k, width in enumerate(self.widths)
-        ]
-        return np.stack([column(grid[:, None], "single") for column, grid in zip(columns, self.grids, strict=True)])
+        return np.stack([_along(mean, k, grid, float(self.widths[k])) for k, grid in enumerate(self.grids)])
 
     def joint_of(self, mean: KernelMean) -> Array:
         """(P, g, g) of another mean, on the same grids with the same bumps."""
+        columns, g = len(self.pair_grids), self.pair_grids.shape[1]
+        weights = mean.weights
+        equal = weights.min() == weights.max()  # then they are multiplied in the end, once
 
-        def one(rows: Floats, weights: Floats) -> Array:
-            factors = [_factors(rows[:, k], *each) for k, each in enumerate(zip(self.pair_grids, self.pair_widths, strict=True))]
-            return np.stack([(factors[k] * weights) @ factors[j].T for k, j in self.pairs])
+        def one(start: int, stop: int) -> Array:
+            factors = [_factors(mean.atoms[start:stop, k], self.pair_grids[k], self.pair_widths[k]) for k in range(columns)]
+            stacked = np.concatenate(factors)
+            out = np.zeros((columns * g, columns * g))
+            for k, own in enumerate(factors[:-1]):
+                left = own if equal else own * weights[start:stop].astype(np.float32)
+                out[k * g : (k + 1) * g, (k + 1) * g :] = left @ stacked[(k + 1) * g :].T
+            return out
 
-        if not len(self.pairs):
-            return np.empty((0, PAIR_PLACES, PAIR_PLACES))
-        return _summed(mean, (len(self.pairs), PAIR_PLACES, PAIR_PLACES), one)
+        if columns < 2:
+            return np.empty((0, g, g))
+        sums = _summed(mean.size, (columns * g, columns * g), one).reshape(columns, g, columns, g)
+        scale = 2 * np.pi * np.prod(self.pair_widths[self.pairs], axis=1) / (float(weights[0]) if equal else 1.0)
+        return np.stack([sums[k, :, j] for k, j in self.pairs]) / scale[:, None, None]
+
+
+def _along(mean: KernelMean, column: int, grid: Array, width: float) -> Array:
+    """(G,) density of one column."""
+    x, weights = np.ascontiguousarray(mean.atoms[:, column : column + 1]), mean.weights
+    if mean.size > MANY:
+        low, step = grid[0] - REACH * width, (grid[-1] - grid[0] + 2 * REACH * width) / (BINS - 1)
+        places = (x[:, 0] - low) / step
+        first = np.floor(places)
+        inside = (first >= 0) & (first < BINS - 1)
+        if not inside.all():  # so far out that no bump reaches the grid
+            places, first, weights = places[inside], first[inside], weights[inside]
+        bins, upper = first.astype(np.int64), weights * (places - first)
+        x = (low + step * np.arange(BINS))[:, None]
+        weights = np.asarray(np.bincount(bins, weights - upper, BINS) + np.bincount(bins + 1, upper, BINS), np.float64)
+    return np.asarray(KernelMean(x, weights, Gaussian(width, normalized=True))(grid[:, None], "single"))
 
 
 def _bulk(mean: KernelMean) -> tuple[Array, Array, Array]:
@@ -106,25 +131,23 @@ def _widths(mean: KernelMean, spread: Array) -> Array:
 
 
 def _factors(x: Floats, grid: Array, width: float) -> NDArray[np.float32]:
-    """(places, rows) of normal densities, in single precision: finer than any picture."""
-    middle = grid[len(grid) // 2]
-    steps = ((grid - middle) / width).astype(np.float32)[:, None] - ((x - middle) / width).astype(np.float32)
-    np.multiply(steps, steps, out=steps)
-    np.multiply(steps, np.float32(-0.5), out=steps)
-    np.exp(steps, out=steps)
-    return np.multiply(steps, np.float32(1 / (np.sqrt(2 * np.pi) * width)), out=steps)
+    """(places, rows) of exp(−(place − x)²/2h²), in single precision: finer than any picture."""
+    middle, scale = grid[len(grid) // 2], 1 / (np.sqrt(2.0) * width)
+    steps = ((grid - middle) * scale).astype(np.float32)[:, None] - ((x - middle) * scale).astype(np.float32)
+    np.square(steps, out=steps)
+    np.negative(steps, out=steps)
+    return np.exp(steps, out=steps)
 
 
-def _summed(mean: KernelMean, shape: tuple[int, ...], one: Any) -> Array:
-    """Σ over blocks of rows, in their order whichever thread was first."""
-    n = mean.size
-    cuts = blocks(n, BLOCK)
-    ranges = blocks(len(cuts), -(-len(cuts) // MOST_BLOCKS))
+def _summed(count: int, shape: tuple[int, ...], one: Callable[[int, int], Array]) -> Array:
+    """Σ one(start, stop) over blocks of rows, in their order whichever thread was first."""
+    cuts = blocks(count, BLOCK)
+    ranges = blocks(len(cuts), -(-len(cuts) // MOST_PARTS))
     parts = np.zeros((len(ranges), *shape))
 
     def task(k: int, first: int, last: int) -> None:
         for start, stop in cuts[first:last]:
-            parts[k] += one(mean.atoms[start:stop], np.asarray(mean.weights[start:stop], np.float32))
+            parts[k] += one(start, stop)
 
     with single_threaded_blas():
         run_all([partial(task, k, first, last) for k, (first, last) in enumerate(ranges)])
