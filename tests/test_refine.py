@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -37,7 +38,7 @@ def counted(_):
 def objective_of(monkeypatch, problem, slopes, start, bound=np.inf):
     """The function of the moves that `descend` hands to the minimiser, and its starting point."""
     handed = {}
-    monkeypatch.setattr(module, "minimize", lambda value, moves, **_: handed.update(value=value, moves=moves))
+    monkeypatch.setattr(scipy.optimize, "minimize", lambda value, moves, **_: handed.update(value=value, moves=moves))
     problem.descend(slopes, start, 1, bound)
     return handed["value"], handed["moves"]
 
@@ -362,8 +363,8 @@ def test_the_atoms_of_shadows_can_be_moved():
 
 def test_the_number_of_steps_is_the_one_given(monkeypatch):
     asked = []
-    plain = module.minimize
-    monkeypatch.setattr(module, "minimize", lambda *a, **k: (asked.append(k["options"]["maxiter"]), plain(*a, **k))[1])
+    plain = scipy.optimize.minimize
+    monkeypatch.setattr(scipy.optimize, "minimize", lambda *a, **k: (asked.append(k["options"]["maxiter"]), plain(*a, **k))[1])
     for steps in (1, 3, np.int64(7)):
         assert f"{steps} steps at most" in compress(cloud(), Gaussian(0.5), size=5, refine=steps, rng=0).remark
     assert asked == [1, 3, 7]

@@ -27,7 +27,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf
-from scipy.optimize import minimize
 
 from reduset import effort
 from reduset._engine.factor import pivot_floor
@@ -240,6 +239,8 @@ class _Problem:
             _, own = self.kernel.product_slopes(places, alpha, places)
             slope = stretched(-2 * unit * alpha[:, None] * (uphill - own), to_data.T)
             return error * unit, (slope * (1 - share**2)).ravel()
+
+        from scipy.optimize import minimize  # a tenth of the time that importing this package takes
 
         minimize(
             value,

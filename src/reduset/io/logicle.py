@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 PLACES = 4096
 STEPS = 3
@@ -42,6 +41,8 @@ class Logicle:
 
     def coefficients(self) -> tuple[float, float, float, float, float]:
         """a, b, c, d and f of the biexponential function."""
+        from scipy.optimize import brentq  # most files have another scale, and it takes a while to import
+
         whole = self.decades + self.below
         w, x2 = self.linear / whole, self.below / whole
         x1, x0 = x2 + w, x2 + 2 * w
