@@ -324,3 +324,30 @@ def test_two_models_are_compared_with_what_they_lost(files, tmp_path, capsys):
     kernel = Model.load(tmp_path / "a.npz").mean.kernel
     exact = KernelMean.from_samples(X, kernel).distance(KernelMean.from_samples(Y, kernel))
     assert abs(told["distance"] - exact) <= told["uncertainty"]
+
+
+@pytest.mark.parametrize("how", [[], ["--whiten"], ["-c", "x,y"]], ids=str)
+def test_columns_that_drown_the_others_are_named(how, tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(500, 3)) * [1.0, 2.0, 900.0]
+    io.write_rows(tmp_path / "rows.csv", ["x", "y", "FSC"], rows)
+    words = ["compress", str(tmp_path / "rows.csv"), "--size", "10", "-o", str(tmp_path / "small.npz"), "--json", *how]
+    assert run(words) == 0
+    notes = " ".join(json.loads(capsys.readouterr().out)["notes"])
+    assert ("'FSC' spreads" in notes) == (not how)
+    assert Model.load(tmp_path / "small.npz").about["notes"] == ([notes] if notes else [])
+
+
+def test_a_cohort_can_be_whitened_too(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    for name, shift in (("a", 0.0), ("b", 2.0), ("c", 0.0)):
+        io.write_rows(tmp_path / f"{name}.csv", ["x", "FSC"], rng.normal(size=(400, 2)) * [1.0, 900.0] + [shift, 0.0])
+    words = ["cohort", *(str(tmp_path / f"{name}.csv") for name in "abc"), "--layout", "mds", "--size", "30", "--json"]
+    share = {}
+    for how in ("", "--whiten"):
+        assert run([*words, *filter(None, [how])]) == 0
+        told = json.loads(capsys.readouterr().out)
+        D = np.array(told["distances"])
+        share[how] = D[0, 1] / D[0, 2]
+        assert bool(told["notes"]) == (not how)
+    assert share["--whiten"] > 3 * share[""]  # the shift of x is drowned by FSC, unless whitened

@@ -30,6 +30,7 @@ def cohort(
     size: Annotated[int | None, typer.Option("--size", "-m", help="That many atoms.")] = None,
     layout: Annotated[str, typer.Option("--layout", help="isomap or mds.")] = "isomap",
     bandwidth: o.Bandwidth = "median",
+    whiten: o.Whiten = False,
     columns: o.Columns = None,
     transform: o.Transform = None,
     compensate: o.Compensate = True,
@@ -41,6 +42,8 @@ def cohort(
     quiet: o.Quiet = False,
 ) -> int:
     """Compare samples, one a file or one a label, and draw a map on which those that are alike are near each other."""
+    import numpy as np
+
     from reduset import io
     from reduset.cli import request, targets, telling
     from reduset.cohort import CohortMap
@@ -61,10 +64,13 @@ def cohort(
         missing=missing,
         key=key,
     )
+    first = next(iter(tables.values()))
+    notes = [*first.notes, *([] if whiten else request.spread_note(first.values, first.columns))]
     labels = None if groups is None else _groups(groups, list(tables))
     options: dict[str, Any] = {name: value for name, value in (("size", size), ("tol", tol)) if value is not None}
     with telling.progress(quiet or json) as shown:
-        kernel = Gaussian(o.number_or_rule(bandwidth))
+        pooled = np.concatenate([table.values[:: max(1, len(table) // 10_000)] for table in tables.values()])
+        kernel = Gaussian(o.number_or_rule(bandwidth), covariance=request.covariance_of(pooled) if whiten else None)
         dimensions = max(1, min(2, len(tables) - 1))  # two samples lie on a line
         map_ = CohortMap(layout=layout, n_components=dimensions, kernel=kernel, random_state=seed, progress=shown, **options)
         map_.fit({name: table.values for name, table in tables.items()})
@@ -77,16 +83,25 @@ def cohort(
         from reduset.report import write_cohort
 
         sources = [source for table in tables.values() for source in table.sources]
-        write_cohort(report, map_, groups=labels, about=request.origin(list(dict.fromkeys(sources)), []))
+        write_cohort(report, map_, groups=labels, about=request.origin(list(dict.fromkeys(sources)), notes))
         written.append(report)
     if json:
-        facts = {"samples": names, "distances": map_.distances_, "errors": map_.errors_, "map": map_.embedding_, "written": written}
+        facts = {
+            "samples": names,
+            "distances": map_.distances_,
+            "errors": map_.errors_,
+            "map": map_.embedding_,
+            "notes": notes,
+            "written": written,
+        }
         print(telling.as_json(facts))
         return DONE
     largest = float(map_.distances_.max())
     rows = sum(len(table.values) for table in tables.values())
     telling.say(f"{len(names)} samples of {rows:,} rows together, {map_.kernel_!r}", quiet)
     telling.say(f"  distances  up to {largest:.4g}, each known to {float(map_.errors_.max()):.2g} or better", quiet)
+    for text in notes:
+        telling.say(f"  note       {text}", quiet)
     telling.say(f"  written    {', '.join(map(str, written))}", quiet)
     return DONE
 

@@ -91,7 +91,8 @@ def compress(
             rng=seed,
             progress=shown,
         )
-    about = request.origin(table.sources, table.notes) | {"transform": chosen, "compensate": compensate}
+    notes = [*table.notes, *([] if whiten else request.spread_note(table.values, table.columns))]
+    about = request.origin(table.sources, notes) | {"transform": chosen, "compensate": compensate}
     model = None
     if report is not None or output.suffix.lower() in targets.MODEL:
         model = Model.of(full, small, table.columns, about)
@@ -102,10 +103,10 @@ def compress(
         write_compression(report, model)
         written.append(report)
     if json:
-        print(telling.as_json(_facts(small, table, written)))
+        print(telling.as_json(_facts(small, table, written) | {"notes": notes}))
     else:
         telling.say(str(small), quiet)
-        for text in table.notes:
+        for text in notes:
             telling.say(f"  note       {text}", quiet)
         telling.say(f"  written    {', '.join(map(str, written))}", quiet)
     if not small.reached:
@@ -150,6 +151,5 @@ def _facts(small: Compression, table: Table, written: list[Path]) -> dict[str, A
         "selection": small.selection,
         "weights": small.weighting,
         "seconds": small.timings,
-        "notes": table.notes,
         "written": written,
     }

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from reduset.mean import KernelMean
 
 KERNELS = ("gaussian", "laplacian", "student")
+FAR = 30.0  # how many times as wide a column may be before the others hardly count
+LOOKED_AT = 100_000  # rows
 
 
 def command_line() -> str:
@@ -34,8 +36,6 @@ def origin(sources: Sequence[str], notes: Sequence[str]) -> dict[str, Any]:
 
 def mean_of(table: Table, name: str, bandwidth: float | str, whiten: bool) -> KernelMean:
     """The kernel mean of a table's rows."""
-    import numpy as np
-
     from reduset import _validate
     from reduset.kernels import Gaussian, Laplacian, Student
     from reduset.mean import KernelMean
@@ -43,11 +43,35 @@ def mean_of(table: Table, name: str, bandwidth: float | str, whiten: bool) -> Ke
     kind = {"gaussian": Gaussian, "laplacian": Laplacian, "student": Student}[_validate.one_of(name, "--kernel", KERNELS)]
     options: dict[str, Any] = {"bandwidth": bandwidth}
     if whiten:
-        covariance = np.atleast_2d(np.cov(table.values, rowvar=False, aweights=table.weights))
-        if np.linalg.matrix_rank(covariance) < len(covariance):
-            raise ValueError(
-                "--whiten needs columns of which none follows from the others, got a covariance that cannot be inverted; leave "
-                "out constant or repeated columns with --columns"
-            )
-        options["covariance"] = covariance
+        options["covariance"] = covariance_of(table.values, table.weights)
     return KernelMean.from_samples(table.values, kind(**options), table.weights)
+
+
+def covariance_of(values: Any, weights: Any = None) -> Any:
+    """(d, d) covariance of rows, by which distances are measured with --whiten."""
+    import numpy as np
+
+    found = np.atleast_2d(np.cov(values, rowvar=False, aweights=weights))
+    if np.linalg.matrix_rank(found) < len(found):
+        raise ValueError(
+            "--whiten needs columns of which none follows from the others, got a covariance that cannot be inverted; leave out "
+            "constant or repeated columns with --columns"
+        )
+    return found
+
+
+def spread_note(values: Any, columns: Sequence[str]) -> list[str]:
+    """What to say where some columns are so wide that the others do not count."""
+    import numpy as np
+
+    some = values[:: max(1, len(values) // LOOKED_AT)]
+    spread = np.asarray(some, np.float64).std(axis=0)
+    there = np.flatnonzero(spread > 0)
+    if len(there) < 2 or spread[there].max() < FAR * spread[there].min():
+        return []
+    wide, narrow = (there[pick(spread[there])] for pick in (np.argmax, np.argmin))
+    times = spread[wide] / spread[narrow]
+    return [
+        f"column {columns[wide]!r} spreads {times:,.0f} times as far as {columns[narrow]!r}, which hardly counts beside it; use "
+        "--whiten, --transform, or choose --columns of one scale"
+    ]
