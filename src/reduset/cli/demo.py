@@ -21,6 +21,7 @@ FILES = ("photograph.jpg", "pixels.parquet", "small.npz", "small.html", "segment
 def demo(
     folder: Annotated[Path, typer.Option("--folder", help="Where the files go; it is made if it is not there.")] = Path("out"),
     crop: Annotated[bool, typer.Option("--crop", help="Only a part of the photograph, for a quick look.")] = False,
+    json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> int:
     """Compress the 273,280 pixels of a photograph, cut it into segments, and write the reports."""
@@ -44,8 +45,8 @@ def demo(
     photograph, pixels, model, page, segments, segments_page = (folder / name for name in FILES)
     io.write_image(photograph, image)
     io.write_rows(pixels, COLUMNS, X)
-    telling.say("The inner loops are compiled on first use, some 15 seconds; later runs start at once.", quiet)
-    with telling.progress(quiet) as shown:
+    telling.say("The inner loops are compiled on first use, some 15 seconds; later runs start at once.", quiet or json)
+    with telling.progress(quiet or json) as shown:
         full = KernelMean.from_samples(X, Gaussian(BANDWIDTH))
         small = compress(full, size=min(SIZE, len(X) // 20), rng=0, progress=shown)
         found = modes.segment(image, 0.1, random_state=0, min_size=50, progress=shown)
@@ -54,6 +55,15 @@ def demo(
     write_compression(page, made)
     io.write_image(segments, found.image)
     write_segmentation(segments_page, image, found, about=about)
+    if json:
+        facts = {
+            "n": small.n_samples,
+            "size": small.size,
+            "relative_error": small.certificate.relative_error,
+            "segments": found.count,
+        }
+        print(telling.as_json(facts | {"written": [folder / name for name in FILES]}))
+        return DONE
     telling.say(f"{small}\n\n{found}\n\nWritten to {folder}: {', '.join(FILES)}", quiet)
     telling.say(f"Open {page} and {segments_page} in a browser.", quiet)
     return DONE

@@ -16,6 +16,7 @@ from reduset.cli.info import ModelFile
 def report(
     model: ModelFile,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The HTML file; beside the model if not given.")] = None,
+    json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> int:
     """Write the report of a model: one HTML file that opens offline."""
@@ -26,5 +27,8 @@ def report(
     target = model.with_suffix(".html") if output is None else output
     targets.check(target, targets.HTML)
     write_compression(target, Model.load(model))
-    telling.say(f"written    {target}", quiet)
+    if json:
+        print(telling.as_json({"written": [target]}))
+    else:
+        telling.say(f"written    {target}", quiet)
     return DONE
