@@ -77,7 +77,9 @@ def cohort(
         from reduset.report import write_cohort
 
         sources = [source for table in tables.values() for source in table.sources]
-        write_cohort(report, map_, groups=labels, about=request.origin(list(dict.fromkeys(sources)), []))
+        columns = list(next(iter(tables.values())).columns)
+        about = request.origin(list(dict.fromkeys(sources)), []) | {"columns": columns}
+        write_cohort(report, map_, groups=labels, about=about)
         written.append(report)
     if json:
         facts = {"samples": names, "distances": map_.distances_, "errors": map_.errors_, "map": map_.embedding_, "written": written}

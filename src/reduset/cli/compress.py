@@ -105,12 +105,23 @@ def compress(
         print(telling.as_json(_facts(small, table, written)))
     else:
         telling.say(str(small), quiet)
-        for text in table.notes:
+        for text in (*table.notes, *_hidden(model)):
             telling.say(f"  note       {text}", quiet)
         telling.say(f"  written    {', '.join(map(str, written))}", quiet)
     if not small.reached:
         telling.note("the tolerance was not reached; raise --max-size, or widen --bandwidth", quiet)
     return DONE if small.reached else NOT_REACHED
+
+
+def _hidden(model: Model | None) -> list[str]:
+    """What the bandwidth hides of some columns, in a sentence."""
+    if model is None:
+        return []
+    from reduset.report.figures import wide_columns
+    from reduset.report.words import wide
+
+    text = wide(wide_columns(model), len(model.columns))
+    return [text] if text else []
 
 
 def _selector(name: str, table: Table) -> Any:
