@@ -144,6 +144,11 @@ class DensityFigure:
         """That of the atoms less that of all rows."""
         return self.small - self.full
 
+    @property
+    def signed(self) -> bool:
+        """Whether rows have weights of both signs, so that the full one goes well below zero."""
+        return bool(self.full.min() < -0.01 * np.abs(self.full).max())
+
 
 def density_figure(portrait: Portrait, small: KernelMean, names: Sequence[str], columns: Sequence[int]) -> DensityFigure:
     """The densities of a portrait and of a small mean, for one column or a pair in either order."""
