@@ -101,11 +101,12 @@ def compress(
 
         write_compression(report, model)
         written.append(report)
+    notes = [*table.notes, *_hidden(model)]
     if json:
-        print(telling.as_json(_facts(small, table, written)))
+        print(telling.as_json(_facts(small, table, notes, written)))
     else:
         telling.say(str(small), quiet)
-        for text in (*table.notes, *_hidden(model)):
+        for text in notes:
             telling.say(f"  note       {text}", quiet)
         telling.say(f"  written    {', '.join(map(str, written))}", quiet)
     if not small.reached:
@@ -145,7 +146,7 @@ def _write(output: Path, table: Table, small: Compression, model: Model | None, 
     return [output]
 
 
-def _facts(small: Compression, table: Table, written: list[Path]) -> dict[str, Any]:
+def _facts(small: Compression, table: Table, notes: list[str], written: list[Path]) -> dict[str, Any]:
     certificate = small.certificate
     return {
         "n": small.n_samples,
@@ -161,6 +162,6 @@ def _facts(small: Compression, table: Table, written: list[Path]) -> dict[str, A
         "selection": small.selection,
         "weights": small.weighting,
         "seconds": small.timings,
-        "notes": table.notes,
+        "notes": notes,
         "written": written,
     }
