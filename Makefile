@@ -7,7 +7,7 @@ PEERS := .venv-peers
 QUAPY := .venv-quapy
 STONESOUP := .venv-stonesoup
 
-.PHONY: demo browser test lint docs pictures bench peers clean
+.PHONY: demo browser test lint docs pictures screenshots bench peers clean
 
 $(VENV)/dev.stamp: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -63,6 +63,9 @@ docs: $(VENV)/docs.stamp
 
 pictures: $(VENV)/docs.stamp
 	$(BIN)/python docs/_ext/site_pictures.py
+
+screenshots: $(VENV)/dev.stamp browser
+	$(BIN)/python scripts/report_pictures.py
 
 bench: $(VENV)/bench.stamp $(PEERS)/peers.stamp $(QUAPY)/quapy.stamp $(STONESOUP)/stonesoup.stamp
 	$(BIN)/python benchmarks/run.py

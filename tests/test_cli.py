@@ -49,6 +49,14 @@ def files(tmp_path_factory):
     return cli_files.write_all(tmp_path_factory.mktemp("files"))
 
 
+@pytest.mark.parametrize(("bandwidth", "noted"), [("0.5", False), ("50", True)])
+def test_a_bandwidth_that_hides_the_columns_is_noted(bandwidth, noted, files, tmp_path, capsys):
+    words = ["compress", str(files / "rows.npy"), "--size", "5", "--select", "kcenter", "--bandwidth", bandwidth]
+    for more in ([], ["--json"]):
+        assert run([*words, "-o", str(tmp_path / "small.npz"), *more]) == 0
+        assert ("Along every column the bandwidth is more than half of the whole range" in capsys.readouterr().out) == noted
+
+
 def left(folder):
     return sorted(path.name for path in folder.iterdir())
 

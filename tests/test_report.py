@@ -21,7 +21,7 @@ from reduset.model import Model
 from reduset.report import words as told
 from reduset.report import write_cohort, write_compression, write_segmentation
 from reduset.report.bags import alike_beside
-from reduset.report.figures import path_figure
+from reduset.report.figures import path_figure, wide_columns
 from reduset.report.page import as_json, as_script, plotly_script
 from reduset.report.png import encoded
 from reduset.report.segmentation import as_bytes, borders, coded, shrunk
@@ -142,6 +142,12 @@ def test_words_fit_what_was_found():
     assert told.kept(10, 10).figure == "all"
     assert told.kept(1000, 1).meaning.startswith("1 weighted atom stands for 1,000 rows")
     assert [told.roughly(number) for number in (3.14159, 42.4, 57_123, 1_234_567)] == ["3.1", "42", "57,000", "1,200,000"]
+    space = "\N{NO-BREAK SPACE}"
+    spelt = {0.0: "0", 0.0123: "1.23", 16.94: "1,690", 9.996: "1,000", 2.5e-9: f"2.5{space}×{space}10⁻⁷"}
+    assert [told.percent(share) for share in spelt] == [f"{text}{space}%" for text in spelt.values()]
+    assert told.percent(np.nan) == "—"
+    assert told.shortened("a long name, visit 1", 11) == "a lon…sit 1"
+    assert told.lost(certificate(relative_error=1e-14)).meaning == "Nothing but rounding."
     assert told.plain({"a": [1, 2.0], "b": True}) == "a 1, 2, b yes"
 
 
@@ -162,6 +168,22 @@ def test_a_bound_is_told_only_where_it_says_something(bound, norm, figure, meani
     assert meaning in card.meaning
 
 
+def test_a_bandwidth_that_hides_a_column_is_told():
+    rng = np.random.default_rng(0)
+    two_heaps = np.where(rng.random(300) < 0.5, 0.0, 1.0)  # as far apart as rows of the range can be
+    full = KernelMean.from_samples(np.stack([two_heaps, 2.1 * two_heaps, np.ones(300)], axis=1), Gaussian(0.52))
+    shown = Model.of(full, compress(full, size=2, select="kcenter", rng=0), ["narrow", "broad", "constant"])
+    assert wide_columns(shown) == ["narrow"]
+    humps = [(np.diff(np.sign(np.diff(each))) < 0).sum() for each in shown.portrait.marginals]
+    assert humps[:2] == [1, 2]
+    assert told.wide(["narrow"], 3).startswith("Along narrow the bandwidth is more than half of the whole range")
+    assert told.wide(["a", "b"], 2).startswith("Along every column")
+    assert told.wide([str(k) for k in range(9)], 20).startswith("Along 0, 1, 2, 3 and 5 more the")
+    assert told.wide([], 3) == ""
+    other = Model(**vars(shown) | {"mean": KernelMean(shown.mean.atoms, shown.mean.weights, Laplacian(0.52))})
+    assert wide_columns(other) == []
+
+
 def test_signed_weights_and_one_column_have_reports_too(tmp_path):
     X = np.random.default_rng(0).normal(size=(300, 1))
     full = KernelMean(X, np.where(np.arange(300) % 3, 1.0, -0.4), Laplacian(0.5))
@@ -175,7 +197,11 @@ def test_signed_weights_and_one_column_have_reports_too(tmp_path):
 def test_nothing_lost_is_no_error(tmp_path):
     full = KernelMean.from_samples(np.random.default_rng(0).normal(size=(20, 2)), Gaussian(0.5))
     write_compression(tmp_path / "r.html", Model.of(full, compress(full, size=20, select="kcenter", rng=0)))
-    assert "Every one of the 20 rows is an atom" in Page(tmp_path / "r.html").text()
+    texts = Page(tmp_path / "r.html").text()
+    assert "Every one of the 20 rows is an atom" in texts
+    assert "Nothing but rounding" in texts
+    assert "every row is an atom, or equal to one" in texts
+    assert "times as much" not in texts
 
 
 @pytest.mark.parametrize("kind", KINDS)

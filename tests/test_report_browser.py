@@ -10,9 +10,13 @@ import shutil
 import numpy as np
 import pytest
 
-from reduset import Laplacian
+from reduset import Gaussian, KernelMean, Laplacian, compress
+from reduset.model import Model
+from reduset.nested import Path
 from reduset.report import write_cohort, write_compression, write_segmentation
 from reduset.report.bags import alike_beside
+from reduset.report.compression import NAMED
+from reduset.report.words import ROUNDING, percent, shortened
 from report_cases import GROUPS, HOSTILE, cohort, image, model, segmentation
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -172,6 +176,33 @@ def test_the_slider_moves_the_atoms_and_the_densities_are_the_models(visit):
     assert seen.complaints == []
 
 
+def test_errors_of_any_size_are_told_as_the_cards_tell_them_and_rows_of_both_signs_have_both_colours(browser, tmp_path):
+    rows = np.random.default_rng(0).normal(size=(16, 2))
+    full = KernelMean(rows, np.where(rows[:, 0] > 0, 1.0, -1.0), Gaussian(0.8))
+    shown = Model.of(full, compress(full, size=16, select="kcenter", rng=0))
+    errors = np.geomspace(30.0, 3e-14, len(shown.step_sizes))
+    write_compression(tmp_path / "r.html", Model(**vars(shown) | {"path": Path(shown.step_sizes, errors)}))
+    seen = Visit(browser, tmp_path / "r.html")
+    for step, error in enumerate(errors):
+        seen.slide(step)
+        assert seen.page.inner_text("#told").endswith(f"error {percent(error if error >= ROUNDING else 0.0)}")
+    assert "weights of both signs" in seen.page.inner_text("#shades")
+    assert seen.page.evaluate("document.getElementById('full').data[0].zmin") == -np.abs(seen.trace("full", 0, "z")).max()
+    assert seen.page.inner_text("#largest").replace("\N{NO-BREAK SPACE}", " ") == "below 0.001 % of the peak"
+    assert seen.complaints == []
+    seen.context.close()
+
+
+def test_a_report_is_printed_light_with_what_is_folded_away(browser, reports):
+    seen = Visit(browser, reports["compression"], scheme="dark")
+    look = "[document.documentElement.dataset.theme, document.querySelectorAll('details[open]').length]"
+    seen.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert seen.page.evaluate(look) == ["light", 2]
+    seen.page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert seen.page.evaluate(look) == ["dark", 0]
+    seen.context.close()
+
+
 def test_another_pair_is_drawn_when_it_is_chosen(visit):
     shown = model()
     seen = visit("compression")
@@ -182,7 +213,7 @@ def test_another_pair_is_drawn_when_it_is_chosen(visit):
     joint = shown.portrait.joint_of(shown.mean)[2]
     np.testing.assert_allclose(seen.trace("small", 0, "z").T, joint, atol=1e-4 * np.abs(joint).max())
     np.testing.assert_allclose(seen.trace("small", 0, "x"), shown.portrait.pair_grids[1], rtol=1e-9)
-    assert HOSTILE in seen.page.inner_text("#pair")
+    assert shortened(HOSTILE, NAMED) in seen.page.inner_text("#pair")
     assert seen.page.text_content("#small .xtitle") == HOSTILE
 
 
@@ -236,8 +267,8 @@ def test_pointing_at_an_atom_shows_names_values_and_weight(visit):
 def test_pointing_at_a_bag_shows_its_name_and_group_and_the_order_can_be_changed(visit):
     fitted = cohort()
     seen = visit("cohort")
-    assert hovered(seen, "map", 0) == "firstill"
-    assert HOSTILE[:20] in "".join(seen.page.locator("#map .legendtext").all_text_contents())
+    assert hovered(seen, "map", 1) == "firstill"
+    assert shortened(HOSTILE, 22) in "".join(seen.page.locator("#map .legendtext").all_text_contents())
     order = alike_beside(fitted.distances_)
     np.testing.assert_allclose(seen.trace("heat", 0, "z"), fitted.distances_[np.ix_(order, order)], atol=1e-6)
     seen.page.select_option("#order", "given")

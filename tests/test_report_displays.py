@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
-from reduset import KernelMean, Student, compress
+from reduset import Gaussian, KernelMean, Student, compress
 from reduset.report import (
     AtomsDisplay,
     CohortDisplay,
@@ -60,6 +60,16 @@ def test_a_density_is_drawn_with_the_numbers_of_the_report(tmp_path):
     turned = DensityDisplay.from_model(shown, [2, 0], step=4)
     np.testing.assert_array_equal(turned.figure.full, two.figure.full.T)
     np.testing.assert_array_equal(turned.figure.grids[0], two.figure.grids[1])
+
+
+@pytest.mark.parametrize(("sign", "least"), [(1.0, 0.0), (-1.0, -1.0)])
+def test_a_density_of_both_signs_has_both_colours(sign, least):
+    rows = np.random.default_rng(0).normal(size=(40, 2))
+    full = KernelMean(rows, np.where(rows[:, 0] > 0, 1.0, sign), Gaussian(0.5))
+    display = DensityDisplay.from_means(full, full, (0, 1)).plot(kind="full")
+    low, high = display.ax_.collections[0].get_clim()
+    assert high == np.abs(display.figure.full).max()
+    assert low == least * high
 
 
 def test_atoms_are_drawn_at_their_places_with_areas_of_their_weights():

@@ -83,7 +83,8 @@ def cohort(
         from reduset.report import write_cohort
 
         sources = [source for table in tables.values() for source in table.sources]
-        write_cohort(report, map_, groups=labels, about=request.origin(list(dict.fromkeys(sources)), notes))
+        about = request.origin(list(dict.fromkeys(sources)), notes) | {"columns": list(first.columns)}
+        write_cohort(report, map_, groups=labels, about=about)
         written.append(report)
     if json:
         facts = {

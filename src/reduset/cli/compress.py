@@ -102,16 +102,28 @@ def compress(
 
         write_compression(report, model)
         written.append(report)
+    told = [*notes, *_hidden(model)]
     if json:
-        print(telling.as_json(_facts(small, table, written) | {"notes": notes}))
+        print(telling.as_json(_facts(small, table, told, written)))
     else:
         telling.say(str(small), quiet)
-        for text in notes:
+        for text in told:
             telling.say(f"  note       {text}", quiet)
         telling.say(f"  written    {', '.join(map(str, written))}", quiet)
     if not small.reached:
         telling.note("the tolerance was not reached; raise --max-size, or widen --bandwidth", quiet)
     return DONE if small.reached else NOT_REACHED
+
+
+def _hidden(model: Model | None) -> list[str]:
+    """What the bandwidth hides of some columns, in a sentence."""
+    if model is None:
+        return []
+    from reduset.report.figures import wide_columns
+    from reduset.report.words import wide
+
+    text = wide(wide_columns(model), len(model.columns))
+    return [text] if text else []
 
 
 def _selector(name: str, table: Table) -> Any:
@@ -135,7 +147,7 @@ def _write(output: Path, table: Table, small: Compression, model: Model | None, 
     return [output]
 
 
-def _facts(small: Compression, table: Table, written: list[Path]) -> dict[str, Any]:
+def _facts(small: Compression, table: Table, notes: list[str], written: list[Path]) -> dict[str, Any]:
     certificate = small.certificate
     return {
         "n": small.n_samples,
@@ -151,5 +163,6 @@ def _facts(small: Compression, table: Table, written: list[Path]) -> dict[str, A
         "selection": small.selection,
         "weights": small.weighting,
         "seconds": small.timings,
+        "notes": notes,
         "written": written,
     }

@@ -24,7 +24,7 @@ function whole(half) {
 
 function mapFigure() {
   const groups = data.groups || data.names.map(() => "");
-  const kinds = [...new Set(groups.filter((group) => group !== null))];
+  const kinds = [...new Set(groups.filter((group) => group !== null))].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
   const hues = ["accent", "g2", "g3", "g4", "g5", "g6"].map(colour);
   const traces = [...kinds, null].map((kind, k) => {
     const mine = groups.map((group, i) => i).filter((i) => groups[i] === kind);

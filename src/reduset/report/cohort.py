@@ -84,11 +84,12 @@ def _cards(cohort: Any, shown: CohortFigure) -> list[Card]:
     whole = float(np.linalg.norm(distances))
     relative = float(np.linalg.norm(errors)) / whole if whole > 0 else 0.0
     sampled = cohort.distance == "kl"
-    certain = (
-        "The standard error of the distances, all together: they are estimated from random draws."
-        if sampled
-        else "What the compression can have changed in the distances at most, all together."
-    )
+    certain = "What the compression can have changed in the distances at most, all together, by certificates of "
+    certain += f"{percent(cohort.confidence)} confidence."
+    if sampled:
+        certain = "The standard error of the distances, all together: they are estimated from random draws."
+    elif shown.certificates is None:
+        certain = "All rows were compared, so that no distance is off."
     kind = (
         "The symmetrised Kullback–Leibler divergence of their densities"
         if sampled

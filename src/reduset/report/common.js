@@ -16,14 +16,29 @@ function unpacked({ kind, base64 }) {
 const shown = (text) =>
   String(text).replace(/[&<>%\n]/g, (letter) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", "%": "&#37;", "\n": " " })[letter]);
 
-const short = (text, most = 22) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+/** A name that is too long, without its middle: names that begin alike often differ at the end. */
+function short(text, most = 22) {
+  if (text.length <= most) return text;
+  const last = Math.floor((most - 1) / 2);
+  return `${text.slice(0, most - 1 - last)}…${text.slice(text.length - last)}`;
+}
 const formats = new Map(); // made once: they are slow to make
 function digits(value, count = 4) {
   if (value === null) return "—";
   if (!formats.has(count)) formats.set(count, new Intl.NumberFormat("en", { maximumSignificantDigits: count }));
   return formats.get(count).format(value);
 }
-const percent = (share) => (share === null ? "—" : `${Number((100 * share).toPrecision(3))}\u00a0%`);
+const ROUNDING = 1e-12; // an error that is nothing but rounding, as a share
+const RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹";
+
+/** As `words.percent` tells it: 1.23 %, 1,690 %, 2.5 × 10⁻⁷ %. */
+function percent(share) {
+  if (share === null) return "—";
+  const value = Number((100 * share).toPrecision(3));
+  if (value === 0 || Math.abs(value) >= 1e-4) return `${value.toLocaleString("en", { maximumSignificantDigits: 3 })}\u00a0%`;
+  const [mantissa, power] = value.toExponential().split("e");
+  return `${mantissa}\u00a0×\u00a010${power.replace("-", "⁻").replace(/\d/g, (digit) => RAISED[digit])}\u00a0%`;
+}
 
 /** A colour of the style sheet. */
 const colour = (name) => getComputedStyle(root).getPropertyValue(`--${name}`).trim();
@@ -103,9 +118,21 @@ function setTheme(name) {
   root.dataset.theme = name;
   const button = byId("theme");
   button.textContent = name === "dark" ? "Light" : "Dark";
-  button.setAttribute("aria-pressed", String(name === "dark"));
+  button.setAttribute("aria-label", `${button.textContent} colours`);
   draw();
 }
 
 byId("theme").addEventListener("click", () => setTheme(root.dataset.theme === "dark" ? "light" : "dark"));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (event) => setTheme(event.matches ? "dark" : "light"));
+
+/** Paper is light, and all that is folded away is printed too. */
+let onScreen = null;
+addEventListener("beforeprint", () => {
+  onScreen = { theme: root.dataset.theme, folded: [...document.querySelectorAll("details:not([open]):not(#more)")] };
+  for (const each of onScreen.folded) each.open = true;
+  if (onScreen.theme === "dark") setTheme("light");
+});
+addEventListener("afterprint", () => {
+  for (const each of onScreen.folded) each.open = false;
+  if (onScreen.theme === "dark") setTheme("dark");
+});

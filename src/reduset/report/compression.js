@@ -1,5 +1,7 @@
 // The report of a compression: a slider over nested sizes, and what it redraws.
 
+const phone = matchMedia("(max-width: 640px)");
+const SINGLE = 1e-5; // of the peak: what single precision, in which densities are kept, leaves open
 const state = { step: stepSizes.length - 1, pair: 0 };
 const name = (k) => shown(data.columns[k]);
 const MOST_DRAWN = 3000; // atoms in a picture, the heaviest
@@ -28,21 +30,32 @@ function pathFigure() {
   });
   return {
     traces,
-    xaxis: axis("atoms, or rows", { type: "log", dtick: 1, tickformat: ",~r", minor: { ticks: "outside", ticklen: 3, tickcolor: colour("line") } }),
+    xaxis: axis("atoms, or rows", { type: "log", ...sizeTicks(path), tickformat: phone.matches ? "~s" : ",~r", tickangle: 0, minor: { ticks: "outside", ticklen: 3, tickcolor: colour("line") } }),
     yaxis: axis("error", { type: "log", ...errorTicks([...path.errors, ...(path.randomErrors || [])]) }),
-    margin: { l: 56, r: 16, t: 12, b: 44 },
+    margin: { l: 56, r: phone.matches ? 16 : 34, t: 12, b: 44 },
     hovermode: "closest",
+    legend: { orientation: "h", x: 0, y: 1.02, xanchor: "left", yanchor: "bottom", ...(phone.matches ? { entrywidth: 0.5, entrywidthmode: "fraction", font: { size: 11 } } : {}) },
   };
+}
+
+/** Powers of ten; where there are hardly any, twos and fives as well. */
+function sizeTicks(path) {
+  const largest = Math.max(...path.sizes, ...(path.randomSizes || []));
+  return largest < 50 ? { tickvals: [1, 2, 5, 10, 20, 50] } : { dtick: 1 };
 }
 
 /** Powers of ten, no more than half a dozen; where there are hardly any, twos and fives as well. */
 function errorTicks(values) {
   const decades = values.filter((value) => value > 0).map(Math.log10);
-  if (Math.max(...decades) - Math.min(...decades) < 1.5) return { dtick: "D2", tickformat: "~%" };
+  if (Math.max(...decades) - Math.min(...decades) < 1.5) {
+    const marks = Math.max(...decades) - Math.min(...decades) < 0.7 ? [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8] : [1, 2, 5];
+    const ticks = [-1, 0, 1, 2].flatMap((k) => marks.map((digit) => digit * 10 ** (Math.floor(Math.min(...decades)) + k)));
+    return { tickvals: ticks, ticktext: ticks.map(percent) };
+  }
   const [low, high] = [Math.floor(Math.min(...decades)), Math.ceil(Math.max(...decades))];
   const every = Math.ceil((high - low) / 6);
   const powers = Array.from({ length: high - low + 1 }, (_, k) => high - k).filter((_, k) => k % every === 0);
-  return { tickvals: powers.map((power) => 10 ** power), ticktext: powers.map((power) => (power < -5 ? `10<sup>${power + 2}</sup> %` : percent(10 ** power))) };
+  return { tickvals: powers.map((power) => 10 ** power), ticktext: powers.map((power) => percent(10 ** power).replace("1\u00a0×\u00a0", "")) };
 }
 
 /** The axes of the chosen pair: all four pictures have the same. */
@@ -74,22 +87,29 @@ function look() {
   const small = jointAt(state.pair, state.step);
   const difference = small.map((row, i) => row.map((value, k) => value - full[i][k]));
   const largest = (rows) => Math.max(...rows.map((row) => row.reduce((most, value) => Math.max(most, Math.abs(value)), 0)));
-  current = { full, small, difference, peak: largest(full), off: largest(difference) };
-  const share = percent(current.off / (current.peak || 1));
+  const peak = largest(full) || 1;
+  const signed = full.some((row) => row.some((value) => value < -0.01 * peak)); // rows whose weights have both signs
+  current = { full, small, difference, peak, signed, off: Math.max(largest(difference), SINGLE * peak) };
+  const share = percent(current.off / peak);
   const scale = document.createElement("i");
   scale.className = "scale";
-  byId("largest").replaceChildren(`−${share} `, scale, ` +${share} of the peak`);
+  byId("largest").replaceChildren(...(current.off > SINGLE * peak ? [`−${share} `, scale, ` +${share} of the peak`] : [`below ${share} of the peak`]));
+  byId("shades").textContent = signed ? "Red is above zero, blue below: these rows have weights of both signs." : "The stronger the colour the denser.";
 }
 
-const fullFigure = () => ({ traces: [picture(current.full, { zmin: 0, zmax: current.peak })], ...pairLayout() });
-const smallFigure = () => ({ traces: [picture(current.small, { zmin: 0, zmax: current.peak })], ...pairLayout() });
+/** The colours of a density, the same before and after. */
+function shades(peak) {
+  return current.signed ? { zmin: -peak, zmax: peak, colorscale: diverging() } : { zmin: 0, zmax: peak };
+}
+
+const fullFigure = () => ({ traces: [picture(current.full, shades(current.peak))], ...pairLayout() });
+const smallFigure = () => ({ traces: [picture(current.small, shades(current.peak))], ...pairLayout() });
 
 function differenceFigure() {
-  const { off, peak } = current;
-  const end = off || peak || 1;
+  const { off } = current;
   const [k, j] = data.pairs[state.pair];
   const trace = picture(current.difference, {
-    zmin: -end, zmax: end, colorscale: diverging(),
+    zmin: -off, zmax: off, colorscale: diverging(),
     hovertemplate: `${name(k)} %{x:.4~g}<br>${name(j)} %{y:.4~g}<br>difference %{z:.4~g}<extra></extra>`,
   });
   return { traces: [trace], ...pairLayout() };
@@ -129,7 +149,7 @@ function atomsFigure() {
   };
   const markers = [of((a) => weights[a] >= 0, "positive", "circle"), of((a) => weights[a] < 0, "negative", "circle-open")];
   if (!paired) return { traces: markers, xaxis: axis(data.columns[0]), yaxis: axis("weight"), hovermode: "closest" };
-  const behind = picture(current.full, { zmin: 0, zmax: current.peak * 1.6, opacity: 0.55, hoverinfo: "skip", hovertemplate: undefined });
+  const behind = picture(current.full, { ...shades(current.peak * 1.6), opacity: 0.55, hoverinfo: "skip", hovertemplate: undefined });
   return { traces: [behind, ...markers], ...pairLayout(), hovermode: "closest" };
 }
 
@@ -139,7 +159,9 @@ function marginalFigure(k) {
   const small = marginalAt(k, state.step);
   const difference = small.map((value, i) => value - full[i]);
   const largest = (values) => values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
-  byId(`off-${k}`).textContent = `± ${percent(largest(difference) / (largest(full) || 1))} of the peak`;
+  const peak = largest(full) || 1;
+  const off = largest(difference);
+  byId(`off-${k}`).textContent = off > SINGLE * peak ? `± ${percent(off / peak)} of the peak` : `below ${percent(SINGLE)} of the peak`;
   const told = (title) => `${title} %{y:.3~g}<extra></extra>`;
   return {
     traces: [
@@ -151,7 +173,7 @@ function marginalFigure(k) {
     hovermode: "x unified",
     xaxis: axis("", { showgrid: false, anchor: "y2", nticks: 5, hoverformat: ".4~g" }),
     yaxis: axis("", { domain: [0.34, 1], showticklabels: false, showgrid: false, rangemode: "tozero" }),
-    yaxis2: axis("", { domain: [0, 0.24], zeroline: true, zerolinecolor: colour("line"), showgrid: false, showticklabels: false }),
+    yaxis2: axis("", { domain: [0, 0.24], ...(off > SINGLE * peak ? {} : { range: [-SINGLE * peak, SINGLE * peak] }), zeroline: true, zerolinecolor: colour("line"), showgrid: false, showticklabels: false }),
     margin: { l: 10, r: 10, t: 6, b: 26 },
   };
 }
@@ -178,9 +200,12 @@ if (more) {
 
 const slider = byId("step");
 
+/** An error, none where it is nothing but rounding. */
+const errorTold = (error) => percent(error !== null && error < ROUNDING ? 0 : error);
+
 function tell() {
   const size = stepSizes[state.step];
-  const text = `${size.toLocaleString("en")} ${size === 1 ? "atom" : "atoms"}, error ${percent(data.steps.errors[state.step])}`;
+  const text = `${size.toLocaleString("en")} ${size === 1 ? "atom" : "atoms"}, error ${errorTold(data.steps.errors[state.step])}`;
   byId("told").textContent = text;
   slider.setAttribute("aria-valuetext", text);
 }
@@ -233,6 +258,7 @@ play.addEventListener("click", () => {
   }, 450);
 });
 slider.addEventListener("pointerdown", stop);
+phone.addEventListener("change", () => draw(["path"]));
 
 look();
 tell();

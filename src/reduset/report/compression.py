@@ -15,13 +15,14 @@ from reduset import archive
 from reduset.model import Model
 from reduset.radial import Array
 from reduset.report import words
-from reduset.report.figures import PathFigure, path_figure
+from reduset.report.figures import PathFigure, path_figure, wide_columns
 from reduset.report.page import Markup, cards, file, joined, markup, origin, packed, pairs, table, write
 from reduset.report.words import count
 
 MOST_VALUES = 200_000  # of atoms in the file: what keeps it under 6 MB
 LISTED = 20  # atoms in the table
 LISTED_COLUMNS = 12
+NAMED = 18  # letters of a name in the box of pairs
 
 
 def write_compression(path: archive.Path_, model: Model) -> None:
@@ -101,7 +102,7 @@ def _body(model: Model, path: PathFigure) -> Markup:
         words.kept(model.n_samples, model.size),
         words.lost(model.certificate),
         words.promised(path),
-        words.random_rows(path, model.n_samples),
+        words.random_rows(path, model.n_samples, model.total is None),
     ]
     told = {"Kernel": repr(model.mean.kernel), "Columns": columns}
     return markup(
@@ -115,9 +116,10 @@ def _body(model: Model, path: PathFigure) -> Markup:
         cards=cards(shown),
         triangle=", the triangle what was certain before measuring" if (path.bound or 1) < 1 else "",
         error=words.error(model.certificate),
+        wide=_wide(model),
         certificate=pairs(words.figures_of(model.certificate)),
         last=len(model.step_sizes) - 1,
-        told=f"{count(model.size, 'atom')}, error {words.percent(path.error)}",
+        told=f"{count(model.size, 'atom')}, error {words.percent(path.error if path.error >= words.ROUNDING else 0.0)}",
         pairs=_pair_box(model),
         densities=_density_section(model),
         meaning=words.densities(model.mean.kernel),
@@ -127,12 +129,18 @@ def _body(model: Model, path: PathFigure) -> Markup:
     )
 
 
+def _wide(model: Model) -> Markup:
+    text = words.wide(wide_columns(model), len(model.columns))
+    return markup('<p class="notice">$text</p>', text=text) if text else Markup("")
+
+
 def _pair_box(model: Model) -> Markup:
     if len(model.portrait.pairs) < 2:
         return Markup("")
     option = '<option value="$value">$first × $second</option>'
     options = joined(
-        markup(option, value=k, first=model.columns[i], second=model.columns[j]) for k, (i, j) in enumerate(model.portrait.pairs)
+        markup(option, value=k, first=words.shortened(model.columns[i], NAMED), second=words.shortened(model.columns[j], NAMED))
+        for k, (i, j) in enumerate(model.portrait.pairs)
     )
     return markup('<label class="choice"><span>Columns</span><select id="pair">$options</select></label>', options=options)
 

@@ -125,10 +125,10 @@ class DensityDisplay(Drawn):
             ax.legend()
             return self._on(ax)
         values = getattr(shown, kind)
-        most = float(np.abs(shown.difference).max()) if kind == "difference" else float(shown.full.max())
+        most = float(np.abs(shown.difference if kind == "difference" else shown.full).max())
         looks = (
             {"cmap": "RdBu_r", "vmin": -most, "vmax": most}
-            if kind == "difference"
+            if kind == "difference" or shown.signed
             else {"cmap": "Blues", "vmin": 0.0, "vmax": most}
         )
         mesh = ax.pcolormesh(*shown.grids, values.T, **looks | {"shading": "gouraud"} | kw)

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from reduset.certificate import Certificate
 from reduset.compression import Compression
+from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
 from reduset.model import Model
 from reduset.nested import Path
-from reduset.portrait import Portrait
+from reduset.portrait import BEYOND, Portrait
 from reduset.radial import Array
 
 MOST_SIZES, RANDOM_SIZES = 400, 60
@@ -78,6 +79,20 @@ def path_figure(source: Model | Compression) -> PathFigure:
     )
 
 
+def wide_columns(model: Model) -> list[str]:
+    """Columns of which a Gaussian kernel shows a single hump whatever the rows are: their range is at most two bandwidths.
+
+    With rows on an interval of 2h, (log p)″ = −1/h² + Var(x | t)/h⁴ ≤ 0, as no variance there is above h². The range is that of the
+    bulk, which the portrait's grid is made of.
+    """
+    portrait = model.portrait
+    if not isinstance(model.mean.kernel, Gaussian):
+        return []
+    bulk = portrait.grids[:, -1] - portrait.grids[:, 0] - 2 * BEYOND * portrait.widths
+    hidden = (bulk <= 2 * portrait.widths) & (bulk > 1e-6 * portrait.widths)  # a constant column has nothing to hide
+    return [name for name, each in zip(model.columns, hidden, strict=False) if each]
+
+
 @dataclass(frozen=True)
 class AtomsFigure:
     """Atoms over two columns, or one.
@@ -128,6 +143,11 @@ class DensityFigure:
     def difference(self) -> Array:
         """That of the atoms less that of all rows."""
         return self.small - self.full
+
+    @property
+    def signed(self) -> bool:
+        """Whether rows have weights of both signs, so that the full one goes well below zero."""
+        return bool(self.full.min() < -0.01 * np.abs(self.full).max())
 
 
 def density_figure(portrait: Portrait, small: KernelMean, names: Sequence[str], columns: Sequence[int]) -> DensityFigure:

@@ -28,6 +28,7 @@ from reduset.report.words import Card, plain
 VERSIONED = ("reduset", "numpy", "scipy", "scikit-learn", "numba", "plotly")
 POLICY = "default-src 'none'; script-src {}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
 KNOWN = {"command": "Command", "sources": "Sources", "notes": "Notes", "versions": "Versions"}
+LABELS = {"selection": "Atoms chosen by", "weighting": "Weights", "reached": "Goal reached", "timings": "Seconds"}
 
 
 class Markup(str):
@@ -141,12 +142,21 @@ def origin(about: Mapping[str, Any] | None, more: Mapping[str, Any]) -> Markup:
         parts.append(markup('<pre class="command" tabindex="0"><code>$command</code></pre>', command=about["command"]))
     told = {label: about[key] for key, label in KNOWN.items() if key != "command" and about.get(key)}
     told |= {
-        str(key).replace("_", " "): value for key, value in about.items() if key not in KNOWN and value not in ("", None, {}, [])
+        LABELS.get(str(key), _capital(str(key))): value
+        for key, value in about.items()
+        if key not in KNOWN
+        and value not in ("", None, {}, [])
+        and (key, value) != ("compensate", True)  # a note says it, of FCS files
     }
     if "versions" not in about:
         told["Versions"] = versions()
-    parts.append(pairs(dict(more) | told))
+    parts.append(pairs({_capital(name): value for name, value in more.items()} | told))
     return joined(parts)
+
+
+def _capital(name: str) -> str:
+    """A name of an option as a label."""
+    return name[:1].upper() + name[1:].replace("_", " ")
 
 
 def versions() -> dict[str, str]:

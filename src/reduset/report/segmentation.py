@@ -6,6 +6,7 @@ Images larger than a screen are shown smaller: pixels are averaged in squares, l
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -120,7 +121,7 @@ def _cards(segmentation: Segmentation, sizes: NDArray[np.int64]) -> list[Card]:
             count(segmentation.count),
             f"Half of all pixels lie in the largest {half}." if half > 1 else "Half of all pixels lie in the largest.",
         ),
-        words.lost(segmentation.certificate, "pixel"),
+        replace(words.lost(segmentation.certificate, "pixel"), title="Lost by the density"),
         Card("Largest", percent(largest), "Of all pixels, in one segment."),
     ]
 

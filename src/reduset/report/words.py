@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,8 @@ from reduset.kernels import Gaussian
 from reduset.report.figures import PathFigure
 
 SPACE = "\N{NO-BREAK SPACE}"
+ROUNDING = 1e-12  # an error that is nothing but rounding, as a share
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 MEASURED = {
     "exact": "computed exactly, from every pair of rows",
     "frequencies": "measured on random waves, each over all rows",
@@ -30,8 +32,16 @@ class Card:
 
 
 def percent(share: float) -> str:
-    """Three digits: 1.23 %."""
-    return f"{100 * share:.3g}{SPACE}%"
+    """Three digits: 1.23 %, 1,690 %, 2.5 × 10⁻⁷ %; a dash for what is not known."""
+    if not np.isfinite(share):
+        return "—"
+    digits = f"{100 * share:.3g}"
+    mantissa, _, power = digits.partition("e")
+    if 0 < abs(100 * share) < 1e-4:
+        digits = f"{mantissa}{SPACE}×{SPACE}10{str(int(power)).translate(RAISED)}"
+    elif power:
+        digits = f"{float(digits):,.0f}"
+    return f"{digits}{SPACE}%"
 
 
 def confidence(certificate: Certificate) -> str:
@@ -46,8 +56,11 @@ def count(number: float, thing: str = "") -> str:
 
 
 def shortened(text: str, most: int = 32) -> str:
-    """A name that is too long for a line of names."""
-    return text if len(text) <= most else text[: most - 1] + "…"
+    """A name that is too long, without its middle: names that begin alike often differ at the end."""
+    if len(text) <= most:
+        return text
+    last = (most - 1) // 2
+    return text[: most - 1 - last] + "…" + text[len(text) - last :]
 
 
 def roughly(number: float) -> str:
@@ -71,6 +84,8 @@ def kept(n: int, m: int) -> Card:
 
 def lost(certificate: Certificate, thing: str = "row") -> Card:
     """The measured error, its interval, and how it was measured; of rows, or of pixels."""
+    if certificate.relative_error < ROUNDING:
+        return Card("Lost", percent(0.0), "Nothing but rounding.")
     low, high = certificate.interval
     how = MEASURED.get(certificate.method, f"measured by {certificate.method}").replace("row", thing)
     if certificate.method == "exact":
@@ -84,7 +99,8 @@ def lost(certificate: Certificate, thing: str = "row") -> Card:
 
 def error(certificate: Certificate, thing: str = "row") -> str:
     """What the error is."""
-    text = (
+    text = "" if thing == "row" else f"Segments are found on few weighted atoms that stand for all {thing}s. "
+    text += (
         f"The error is how far the atoms are from all {thing}s: the distance of their two densities in the kernel's norm, as a "
         f"share of the norm of the full one. 0{SPACE}% is no difference at all, 100{SPACE}% is knowing nothing."
     )
@@ -108,6 +124,8 @@ def promised(path: PathFigure) -> Card:
             "does."
         )
         return Card("Promised", "nothing", meaning)
+    if path.bound < ROUNDING:
+        return Card("Promised", f"≤ {percent(0.0)}", "Certain before anything was measured: every row is an atom, or equal to one.")
     meaning = (
         "Certain before anything was measured, from how far each row is from its nearest atom. Such a bound counts the worst "
         "case, so what was really lost is less."
@@ -115,19 +133,19 @@ def promised(path: PathFigure) -> Card:
     return Card("Promised", f"≤ {percent(path.bound)}", meaning)
 
 
-def random_rows(path: PathFigure, n: int) -> Card:
-    """What a random subsample would have done."""
+def random_rows(path: PathFigure, n: int, signed: bool = False) -> Card:
+    """What a random subsample would have done; there is none of rows whose weights have both signs."""
     if path.random_errors is None or path.alike is None or path.random_sizes is None:
-        meaning = "Some rows have negative weights, or the norm is not known, so there is no random subsample to compare with."
-        return Card("Random rows", "—", meaning)
+        why = "Some rows have negative weights" if signed else "The norm of the full density is not known"
+        return Card("Random rows", "—", f"{why}, so there is no random subsample to compare with.")
     drawn = float(path.random_errors[0]) / np.sqrt(path.size)
-    meaning = f"What {count(path.size, 'row')} drawn at random would lose, in the root mean square"
-    times = drawn / path.error if path.error > 0 else np.inf
+    meaning = f"What {count(path.size, 'row')} drawn at random would lose on average (root mean square)"
+    times = drawn / path.error if path.error > ROUNDING else np.inf
     meaning += f": {roughly(times)} times as much. " if 1.05 < times < np.inf else ". "
     if path.alike >= n:
         meaning += f"Not even {count(n)} random draws would do as well as the {count(path.size, 'atom')}."
     else:
-        meaning += f"It takes {roughly(path.alike)} random rows to do as well as the {count(path.size, 'atom')}."
+        meaning += f"It takes {roughly(np.ceil(path.alike))} random rows to do as well as the {count(path.size, 'atom')}."
     return Card("Random rows", percent(drawn), meaning)
 
 
@@ -137,6 +155,21 @@ def densities(kernel: Any) -> str:
         return "Each picture is a marginal of the density itself, or as fine as its grid allows."
     return (
         "Each picture shows the weighted points at the kernel's scale, smoothed by a Gaussian of its bandwidth along each column."
+    )
+
+
+def wide(names: Sequence[str], columns: int) -> str:
+    """What a bandwidth hides that is wider than half of a column's range."""
+    if not names:
+        return ""
+    every = len(names) == columns > 1
+    shown = [shortened(name) for name in names[:4]] + ([f"{len(names) - 4} more"] if len(names) > 4 else [])
+    listed = "every column" if every else " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+    remedy = "A smaller bandwidth would show more"
+    remedy += "." if every or columns == 1 else "; so may --whiten, where columns are in different units."
+    return (
+        f"Along {listed} the bandwidth is more than half of the whole range: any rows would make a single hump there, so the error "
+        f"tells nothing of finer detail. {remedy}"
     )
 
 
