@@ -342,8 +342,9 @@ def test_columns_that_drown_the_others_are_named(how, tmp_path, capsys):
     words = ["compress", str(tmp_path / "rows.csv"), "--size", "10", "-o", str(tmp_path / "small.npz"), "--json", *how]
     assert run(words) == 0
     notes = " ".join(json.loads(capsys.readouterr().out)["notes"])
-    assert ("'FSC' spreads" in notes) == (not how)
-    assert Model.load(tmp_path / "small.npz").about["notes"] == ([notes] if notes else [])
+    assert ("Along x and y the bandwidth is" in notes) == (not how)
+    assert run([*words[:4], "-o", str(tmp_path / "few.csv"), "--json", *how]) == 0  # without a model
+    assert ("'FSC' spreads" in capsys.readouterr().out) == (not how)
 
 
 def test_a_cohort_can_be_whitened_too(tmp_path, capsys):

@@ -91,8 +91,7 @@ def compress(
             rng=seed,
             progress=shown,
         )
-    notes = [*table.notes, *([] if whiten else request.spread_note(table.values, table.columns))]
-    about = request.origin(table.sources, notes) | {"transform": chosen, "compensate": compensate}
+    about = request.origin(table.sources, table.notes) | {"transform": chosen, "compensate": compensate}
     model = None
     if report is not None or output.suffix.lower() in targets.MODEL:
         model = Model.of(full, small, table.columns, about)
@@ -102,7 +101,8 @@ def compress(
 
         write_compression(report, model)
         written.append(report)
-    told = [*notes, *_hidden(model)]
+    drowned = [] if whiten else request.spread_note(table.values, table.columns)
+    told = [*table.notes, *(_hidden(model) or drowned)]
     if json:
         print(telling.as_json(_facts(small, table, told, written)))
     else:
