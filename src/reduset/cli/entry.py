@@ -16,7 +16,16 @@ from reduset.cli.app import DONE, INTERRUPTED, REFUSED, Usage, app
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command and exit."""
-    sys.exit(run(arguments))
+    _prepare_streams()
+    code = run(arguments)
+    try:
+        sys.stdout.flush()  # here, where what goes wrong can still be told
+    except OSError as error:
+        _drop_output()
+        if code != REFUSED and not isinstance(error, BrokenPipeError):
+            _say(f"error: {one_line(error)}")
+            code = REFUSED
+    sys.exit(code)
 
 
 def run(arguments: list[str] | None = None) -> int:
@@ -36,9 +45,10 @@ def run(arguments: list[str] | None = None) -> int:
     except (typer.Abort, KeyboardInterrupt):
         _say("interrupted; nothing half-written was left")
         return INTERRUPTED
-    except BrokenPipeError:
-        # whoever read our output has gone; so that the interpreter does not complain when it closes
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except SystemExit as ending:
+        if not isinstance(ending.__context__, BrokenPipeError):
+            raise
+        _drop_output()  # whoever read it has gone, as `head` does, which click makes an end with code 1
         return DONE
     except MemoryError:
         _say("error: not enough memory; choose fewer columns (--columns) or fewer atoms (--size)")
@@ -48,6 +58,21 @@ def run(arguments: list[str] | None = None) -> int:
             raise
         _say(f"error: {one_line(error)}")
         return REFUSED
+
+
+def _prepare_streams() -> None:
+    """Print names and signs that the terminal has no letters for as escapes; and into nothing where a stream was closed."""
+    for name in ("stdout", "stderr"):
+        stream: Any = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 (as long as the process lives)
+        else:
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _drop_output() -> None:
+    """Let what is still to be printed go nowhere, so that the interpreter does not complain when it closes."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def one_line(error: BaseException) -> str:

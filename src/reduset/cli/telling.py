@@ -55,8 +55,8 @@ def note(text: str, quiet: bool = False) -> None:
 
 
 def as_json(value: dict[str, Any]) -> str:
-    """One JSON object; numbers that JSON has no way to write become null."""
-    return json.dumps(plain(value), ensure_ascii=False)
+    """One JSON object, in letters that every stream can take; numbers that JSON has no way to write become null."""
+    return json.dumps(plain(value))
 
 
 def plain(value: Any) -> Any:
