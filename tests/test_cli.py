@@ -335,3 +335,11 @@ def test_two_models_are_compared_with_what_they_lost(files, tmp_path, capsys):
     kernel = Model.load(tmp_path / "a.npz").mean.kernel
     exact = KernelMean.from_samples(X, kernel).distance(KernelMean.from_samples(Y, kernel))
     assert abs(told["distance"] - exact) <= told["uncertainty"]
+
+
+def test_logicle_takes_its_parts_for_all_columns_and_for_one(files, tmp_path, capsys):
+    for transform in ("logicle:T=1000,W=0.5", "x=logicle:T=1000,W=0.5"):
+        out = str(tmp_path / "small.npz")
+        words = ["compress", str(files / "rows.csv"), "-c", "x,y", "--transform", transform, "--size", "5", "-q", "-o", out]
+        assert run(words) == 0, capsys.readouterr().err
+        assert Model.load(out).about["transform"] in (transform, {"x": "logicle:T=1000,W=0.5"})
