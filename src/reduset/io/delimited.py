@@ -118,13 +118,11 @@ class DelimitedSource(Source):
                 raise FileError(f"{self.path}: {self._plainly(error)}") from error
 
     def _whole(self, name: str) -> bool:
-        """Whether labels that look like numbers are whole ones, all of them."""
-        try:
-            with self._open(self.path, {name: self._arrow.int64()}, [name]) as reader:
-                for _ in reader:
-                    pass
-        except self._arrow.ArrowInvalid:
-            return False
+        """Whether labels that look like numbers are whole ones, all of them, and lose nothing by it: 007 is a name."""
+        with self._open(self.path, {name: self._arrow.string()}, [name]) as reader:
+            for batch in reader:
+                if not all(WHOLE.fullmatch(cell) for cell in batch.column(0).unique().to_pylist() if cell is not None):
+                    return False
         return True
 
     def _blame(self, names: list[str]) -> None:
@@ -166,6 +164,7 @@ class DelimitedSource(Source):
         return _is_number(cell.replace(",", ".") if self._decimal == "," else cell)
 
 
+WHOLE = re.compile(r"\s*(?:0|-?[1-9]\d{0,17})\s*")
 NUMERAL = re.compile(r"\s*[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|inf(?:inity)?|nan)\s*", re.IGNORECASE)
 
 

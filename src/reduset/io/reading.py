@@ -102,7 +102,7 @@ def _gathered(plans: list[tuple[Source, Choice]], options: _Options) -> Table:
             raise FileError(f"{source.path}: no rows are left, for each lacks a value; choose fewer columns")
     values, weights, groups = gathering.finish(first)
     sources = tuple(source.path for source, _ in plans)
-    return Table(values, choice.titles, weights, groups, sources, _notes(plans, options.transform, dropped))
+    return Table(values, choice.titles, weights, groups, sources, _notes(plans, options.transform, dropped), dropped)
 
 
 def _plans(paths: Any, options: _Options) -> list[tuple[Source, Choice]]:
@@ -194,8 +194,9 @@ def _stems(paths: list[str]) -> list[str]:
     """Names of files without suffixes that are formats; with their folders where two are the same."""
     stems = [Path(Path(path).name.removesuffix(".gz")).stem or Path(path).name for path in paths]
     if len(set(stems)) < len(stems):
+        folders = [Path(path).parent.name for path in paths]
         stems = [
-            f"{Path(path).parent.name}/{stem}" if stems.count(stem) > 1 else stem for path, stem in zip(paths, stems, strict=True)
+            f"{folder}/{stem}" if folder and stems.count(stem) > 1 else stem for folder, stem in zip(folders, stems, strict=True)
         ]
     return unique_names(stems)[0]
 
@@ -222,25 +223,24 @@ def batches(path: Any, *, rows: int = ROWS, **same: Any) -> Iterator[Table]:
 
 
 def _batches(source: Source, choice: Choice, options: _Options, rows: int) -> Iterator[Table]:
-    pending, dropped, given = Gathering(rows, choice, choice.single), 0, False
+    pending, dropped = Gathering(rows, choice, choice.single), 0
 
     def table() -> Table:
         values, weights, groups = pending.finish(source.path)
         notes = _notes([(source, choice)], options.transform, dropped)
-        return Table(values, choice.titles, weights, groups, (source.path,), notes)
+        return Table(values, choice.titles, weights, groups, (source.path,), notes, dropped)
 
     for part in parts(source, choice, options.transform, options.missing, choice.single, min(rows, _block_rows(choice))):
-        dropped += part.dropped
         start = 0
         while start < len(part.values):
+            if pending.rows == rows:
+                yield table()
+                pending, dropped = Gathering(rows, choice, choice.single), 0
             stop = min(len(part.values), start + rows - pending.rows)
             pending.add(source.path, part.rows(slice(start, stop)))
             start = stop
-            if pending.rows == rows:
-                yield table()
-                pending, dropped, given = Gathering(rows, choice, choice.single), 0, True
-    if pending.rows or not given:
-        yield table()
+        dropped += part.dropped  # so that the last table counts what was left out after its rows
+    yield table()
 
 
 def as_table(

@@ -30,6 +30,7 @@ class Table:
     groups : (n,) labels, text or whole numbers, from the group column, or None.
     sources : the files, as they were given.
     notes : what was done on the way, in words.
+    dropped : how many rows were left out, for they lacked a value.
     """
 
     values: NDArray[Any]
@@ -38,6 +39,7 @@ class Table:
     groups: NDArray[Any] | None = None
     sources: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    dropped: int = 0
 
     def __len__(self) -> int:
         return len(self.values)
