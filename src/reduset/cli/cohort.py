@@ -61,6 +61,8 @@ def cohort(
         missing=missing,
         key=key,
     )
+    if len(tables) < 2:
+        raise ValueError(f"a cohort needs at least 2 samples, got {', '.join(tables)}; name more files, or a --group-column")
     labels = None if groups is None else _groups(groups, list(tables))
     options: dict[str, Any] = {name: value for name, value in (("size", size), ("tol", tol)) if value is not None}
     with telling.progress(quiet or json) as shown:
@@ -69,24 +71,28 @@ def cohort(
         map_ = CohortMap(layout=layout, n_components=dimensions, kernel=kernel, random_state=seed, progress=shown, **options)
         map_.fit({name: table.values for name, table in tables.items()})
     names = [str(name) for name in map_.names_]
+    notes = telling.notes_of(tables)
     written: list[Path] = []
     if output is not None:
-        io.write_rows(output, names, map_.distances_, labels={"sample": names})
+        title = next(each for each in ("sample", "sample name", "_sample") if each not in names)
+        io.write_rows(output, names, map_.distances_, labels={title: names})
         written.append(output)
     if report is not None:
         from reduset.report import write_cohort
 
         sources = [source for table in tables.values() for source in table.sources]
-        write_cohort(report, map_, groups=labels, about=request.origin(list(dict.fromkeys(sources)), []))
+        write_cohort(report, map_, groups=labels, about=request.origin(list(dict.fromkeys(sources)), notes))
         written.append(report)
     if json:
-        facts = {"samples": names, "distances": map_.distances_, "errors": map_.errors_, "map": map_.embedding_, "written": written}
-        print(telling.as_json(facts))
+        facts = {"samples": names, "distances": map_.distances_, "errors": map_.errors_, "map": map_.embedding_}
+        print(telling.as_json(facts | {"notes": notes, "written": written}))
         return DONE
     largest = float(map_.distances_.max())
     rows = sum(len(table.values) for table in tables.values())
     telling.say(f"{len(names)} samples of {rows:,} rows together, {map_.kernel_!r}", quiet)
     telling.say(f"  distances  up to {largest:.4g}, each known to {float(map_.errors_.max()):.2g} or better", quiet)
+    for text in notes:
+        telling.say(f"  note       {text}", quiet)
     telling.say(f"  written    {', '.join(map(str, written))}", quiet)
     return DONE
 
@@ -94,6 +100,7 @@ def cohort(
 def _groups(path: Path, names: list[str]) -> list[str | None]:
     """The group of each sample, from a table of two columns; a sample that is not in it has none."""
     from reduset import io
+    from reduset.cli import telling
 
     known = dict(io.read_labels(path))
     found = [known.get(name, known.get(Path(name).name)) for name in names]
@@ -101,4 +108,7 @@ def _groups(path: Path, names: list[str]) -> list[str | None]:
         raise ValueError(
             f"--groups {path} names none of the samples, got {', '.join(list(known)[:3])}; the samples are {', '.join(names[:3])}"
         )
+    without = [name for name, each in zip(names, found, strict=True) if each is None]
+    if without:
+        telling.note(f"note: --groups {path} has no group for {', '.join(without[:6])}{' …' if len(without) > 6 else ''}")
     return found

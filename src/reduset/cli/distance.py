@@ -53,7 +53,8 @@ def distance(
             "compensate": about.get("compensate", True),
         }
     rows = [path for path, model in zip((a, b), found, strict=True) if model is None]
-    tables = iter(io.read_bags(rows, missing=missing, key=key, **read).values() if rows else ())  # the same columns of both
+    read_in = io.read_bags(rows, missing=missing, key=key, **read) if rows else {}  # the same columns of both
+    notes, tables = telling.notes_of(read_in), iter(read_in.values())
     chosen, means = models[0].mean.kernel if models else None, []
     for model in found:
         if model is not None:
@@ -67,10 +68,13 @@ def distance(
     apart = means[0].distance(means[1])
     norms = [mean.norm() for mean in means]
     if json:
-        print(telling.as_json({"distance": apart, "uncertainty": unsure, "norms": norms, "kernel": means[0].kernel.to_dict()}))
+        facts = {"distance": apart, "uncertainty": unsure, "norms": norms, "kernel": means[0].kernel.to_dict(), "notes": notes}
+        print(telling.as_json(facts))
         return DONE
     print(f"{apart:.6g}" + (f" ± {unsure:.2g} by what the models lost" if unsure else ""))
     print(f"  of norms {norms[0]:.4g} and {norms[1]:.4g}, {means[0].kernel!r}")
+    for text in notes:
+        print(f"  note: {text}")
     if models and apart <= unsure:
         print("  the models are too coarse to tell them apart; compress with a smaller --tol")
     return DONE

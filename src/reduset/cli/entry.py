@@ -13,6 +13,15 @@ import typer
 from reduset.cli import commands  # noqa: F401 (each registers itself with the app)
 from reduset.cli.app import DONE, INTERRUPTED, REFUSED, Usage, app
 
+AS_OPTIONS = {  # ways out that the library words for Python
+    "missing='drop'": "--missing drop",
+    "(columns=)": "(--columns)",
+    "with key=": "with --key",
+    "pass compensate=False": "pass --no-compensate",
+    "for weight_column": "for --weight-column",
+    "for group_column": "for --group-column",
+}
+
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command and exit."""
@@ -79,7 +88,10 @@ def one_line(error: BaseException) -> str:
     """What went wrong, without line breaks; an error of the system with the file it is about."""
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{os.fspath(error.filename)}: {error.strerror}"
-    return " ".join(str(error).split()) or type(error).__name__
+    text = " ".join(str(error).split()) or type(error).__name__
+    for python, option in AS_OPTIONS.items():
+        text = text.replace(python, option)
+    return text
 
 
 def _say(text: str) -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from reduset.io import Table
 
 Report = Callable[[str, int, int], None]
 
@@ -52,6 +55,14 @@ def note(text: str, quiet: bool = False) -> None:
     """A remark, on the error stream, which machines do not read."""
     if not quiet:
         print(f"reduset: {text}", file=sys.stderr)
+
+
+def notes_of(tables: Mapping[str, Table]) -> list[str]:
+    """What was done in reading some tables: once where it is the same of all, else with the name of the table."""
+    notes = {name: table.notes for name, table in tables.items()}
+    if len(set(notes.values())) == 1:
+        return list(next(iter(notes.values())))
+    return [f"{name}: {text}" for name, texts in notes.items() for text in texts]
 
 
 def as_json(value: dict[str, Any]) -> str:
