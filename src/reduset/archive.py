@@ -45,7 +45,7 @@ def write(path: Path_, header: dict[str, Any], arrays: Mapping[str, NDArray[Any]
 def write_whole(path: Path_, fill: Callable[[BinaryIO], Any]) -> None:
     """Write a file by ``fill``, beside the target and then in its place: it appears whole or not at all."""
     target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as stream:
             fill(stream)

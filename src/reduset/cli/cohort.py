@@ -49,7 +49,7 @@ def cohort(
     o.use_threads(threads)
     for path, kinds in ((output, targets.ROWS), (report, targets.HTML)):
         if path is not None:
-            targets.check(path, kinds)
+            targets.check(path, kinds, [*data, *([] if groups is None else [groups])])
     if output is None and report is None and not json:
         raise ValueError("nothing would be kept: give --output for the distances, --report for a page to look at, or --json")
     tables = io.read_bags(

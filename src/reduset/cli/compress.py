@@ -61,7 +61,7 @@ def compress(
     from reduset.outcome import compress_quietly
 
     o.use_threads(threads)
-    targets.check(output, targets.MODEL | targets.ROWS)
+    targets.check(output, targets.MODEL | targets.ROWS, data)
     if report is not None:
         targets.check(report, targets.HTML)
     if group_column is not None and select not in ("auto", "kcenter"):

@@ -38,7 +38,7 @@ def evaluate(
     from reduset.radial import RadialKernel
 
     o.use_threads(threads)
-    targets.check(output, targets.ROWS)
+    targets.check(output, targets.ROWS, data)
     found = Model.load(model)
     mean, about = found.mean, found.about
     as_made = bool(about.get("compensate", True)) if compensate is None else compensate

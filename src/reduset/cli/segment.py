@@ -40,7 +40,7 @@ def segment(
     from reduset.cli import request, targets, telling
 
     o.use_threads(threads)
-    targets.check(output, targets.IMAGE)
+    targets.check(output, targets.IMAGE, [image])
     if report is not None:
         targets.check(report, targets.HTML)
     picture = io.read_image(image)

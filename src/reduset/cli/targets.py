@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 MODEL = frozenset({".npz"})
@@ -11,8 +12,8 @@ HTML = frozenset({".html", ".htm"})
 IMAGE = frozenset({".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp"})
 
 
-def check(path: Path, kinds: frozenset[str]) -> None:
-    """Refuse a target that could not be written in the end."""
+def check(path: Path, kinds: frozenset[str], inputs: Sequence[Path] = ()) -> None:
+    """Refuse a target that could not be written in the end, and one that is among the files read: they would be lost."""
     if path.suffix.lower() not in kinds:
         raise ValueError(
             f"{path} must end in {', '.join(sorted(kinds))}, so that it is clear what to write; got {path.suffix or 'no ending'}"
@@ -24,3 +25,5 @@ def check(path: Path, kinds: frozenset[str]) -> None:
         raise IsADirectoryError(f"{path} cannot be written: it is a folder")
     if not os.access(folder, os.W_OK):
         raise PermissionError(f"{path} cannot be written: no permission to write in {folder}")
+    if path.exists() and any(each.exists() and path.samefile(each) for each in inputs):
+        raise ValueError(f"{path} is read, and would be lost when it is written; give the output another name")
