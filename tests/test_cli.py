@@ -227,6 +227,17 @@ def on_a_terminal(words, folder, until=None):
     return shown.decode(errors="replace"), process, ours
 
 
+def rest_of(terminal):
+    """What a process that has ended left on its terminal."""
+    shown = b""
+    while select.select([terminal], [], [], 0.1)[0]:
+        try:
+            shown += os.read(terminal, 65536)
+        except OSError:  # the other end is closed
+            break
+    return shown
+
+
 @pytest.fixture(scope="module")
 def heavy(tmp_path_factory):
     """A file that takes a while to compress."""
@@ -247,12 +258,13 @@ def test_progress_with_the_time_left_is_shown_on_a_terminal(heavy, tmp_path):
     assert re.search(r"\d:\d\d:\d\d", shown)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_leaves_nothing_half_written(number, heavy, tmp_path):
     words = ["compress", heavy, "--size", 4000, "--bandwidth", 0.3, "-o", "small.npz", "--report", "small.html"]
     _, process, ours = on_a_terminal(words, tmp_path, until=b"selecting")
     process.send_signal(number)
     process.communicate(timeout=120)
+    assert b"interrupted; nothing half-written was left" in rest_of(ours)
     os.close(ours)
     assert process.returncode == 130
     assert left(tmp_path) == []

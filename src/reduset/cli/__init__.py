@@ -20,4 +20,6 @@ def main(arguments: list[str] | None = None) -> None:
             raise
         print("reduset: error: the command needs typer and rich: pip install 'reduset[command]'", file=sys.stderr)
         sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
     entry.main(arguments)

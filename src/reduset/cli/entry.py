@@ -13,6 +13,7 @@ import typer
 from reduset.cli import commands  # noqa: F401 (each registers itself with the app)
 from reduset.cli.app import DONE, INTERRUPTED, REFUSED, Usage, app
 
+STOPPED = "interrupted; nothing half-written was left"
 AS_OPTIONS = {  # ways out that the library words for Python
     "missing='drop'": "--missing drop",
     "(columns=)": "(--columns)",
@@ -40,10 +41,15 @@ def main(arguments: list[str] | None = None) -> None:
 def run(arguments: list[str] | None = None) -> int:
     """Run the command; the exit code."""
     # a polite end is an end like Ctrl-C: what was half written is removed on the way out
-    signal.signal(signal.SIGTERM, lambda number, frame: _interrupt())
+    for name in ("SIGTERM", "SIGHUP"):
+        polite = getattr(signal, name, None)  # Windows has no SIGHUP
+        if polite is not None and signal.getsignal(polite) is signal.SIG_DFL:  # nohup has it ignored
+            signal.signal(polite, lambda number, frame: _interrupt())
     warnings.showwarning = _note
     try:
         code: Any = app(arguments, prog_name="reduset", standalone_mode=False)
+        if code == INTERRUPTED:  # as typer ends by itself
+            _say(STOPPED)
         return code if isinstance(code, int) else DONE
     except typer.Exit as ending:
         return ending.exit_code
@@ -52,7 +58,7 @@ def run(arguments: list[str] | None = None) -> int:
         _say(f"error: {' '.join(error.format_message().split())} (see {where})")
         return REFUSED
     except (typer.Abort, KeyboardInterrupt):
-        _say("interrupted; nothing half-written was left")
+        _say(STOPPED)
         return INTERRUPTED
     except SystemExit as ending:
         if not isinstance(ending.__context__, BrokenPipeError):
