@@ -155,6 +155,29 @@ def test_a_full_disk_leaves_nothing(suffix, files, tmp_path, capsys, monkeypatch
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("command", ["compress", "cohort", "segment"])
+def test_a_disk_that_is_full_for_the_report_leaves_nothing_of_the_rest(command, files, tmp_path, capsys, monkeypatch):
+    words = {
+        "compress": [str(files / "rows.csv"), "-c", "x,y", "--size", "5", "-o", str(tmp_path / "small.npz")],
+        "cohort": [*(str(files / "bags" / f"{name}.csv") for name in "ab"), "--size", "9", "-o", str(tmp_path / "d.csv")],
+        "segment": [str(files / "picture.png"), "-b", "0.2", "-o", str(tmp_path / "out.png")],
+    }[command]
+    sync, calls = archive.os.fsync, []
+
+    def full(stream):
+        calls.append(stream)
+        if len(calls) == 2:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        sync(stream)
+
+    monkeypatch.setattr(archive.os, "fsync", full)
+    assert run([command, *words, "--report", str(tmp_path / "page.html")]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert lines_of(told.err) == [f"reduset: error: {tmp_path / 'page.html'}: No space left on device"]
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_fault_of_the_program_is_not_hidden(monkeypatch, files, tmp_path):
     from reduset import io
 

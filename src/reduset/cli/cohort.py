@@ -41,7 +41,7 @@ def cohort(
     quiet: o.Quiet = False,
 ) -> int:
     """Compare samples, one a file or one a label, and draw a map on which those that are alike are near each other."""
-    from reduset import io
+    from reduset import archive, io
     from reduset.cli import request, targets, telling
     from reduset.cohort import CohortMap
     from reduset.kernels import Gaussian
@@ -73,16 +73,17 @@ def cohort(
     names = [str(name) for name in map_.names_]
     notes = telling.notes_of(tables)
     written: list[Path] = []
-    if output is not None:
-        title = next(each for each in ("sample", "sample name", "_sample") if each not in names)
-        io.write_rows(output, names, map_.distances_, labels={title: names})
-        written.append(output)
-    if report is not None:
-        from reduset.report import write_cohort
+    with archive.together():
+        if output is not None:
+            title = next(each for each in ("sample", "sample name", "_sample") if each not in names)
+            io.write_rows(output, names, map_.distances_, labels={title: names})
+            written.append(output)
+        if report is not None:
+            from reduset.report import write_cohort
 
-        sources = [source for table in tables.values() for source in table.sources]
-        write_cohort(report, map_, groups=labels, about=request.origin(list(dict.fromkeys(sources)), notes))
-        written.append(report)
+            sources = [source for table in tables.values() for source in table.sources]
+            write_cohort(report, map_, groups=labels, about=request.origin(list(dict.fromkeys(sources)), notes))
+            written.append(report)
     if json:
         facts = {"samples": names, "distances": map_.distances_, "errors": map_.errors_, "map": map_.embedding_}
         print(telling.as_json(facts | {"notes": notes, "written": written}))

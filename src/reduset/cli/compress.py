@@ -55,7 +55,7 @@ def compress(
     quiet: o.Quiet = False,
 ) -> int:
     """Replace the rows of files by few weighted atoms, and say how much was lost."""
-    from reduset import io
+    from reduset import archive, io
     from reduset.cli import request, targets, telling
     from reduset.model import Model
     from reduset.outcome import compress_quietly
@@ -95,12 +95,13 @@ def compress(
     model = None
     if report is not None or output.suffix.lower() in targets.MODEL:
         model = Model.of(full, small, table.columns, about)
-    written = _write(output, table, small, model, group_column)
-    if report is not None and model is not None:
-        from reduset.report import write_compression
+    with archive.together():
+        written = _write(output, table, small, model, group_column)
+        if report is not None and model is not None:
+            from reduset.report import write_compression
 
-        write_compression(report, model)
-        written.append(report)
+            write_compression(report, model)
+            written.append(report)
     if json:
         print(telling.as_json(_facts(small, table, written)))
     else:
