@@ -14,6 +14,7 @@ import sys
 import time
 from pathlib import Path
 
+import flowio
 import numpy as np
 import pyarrow.csv
 import pyarrow.parquet
@@ -355,3 +356,18 @@ def test_logicle_takes_its_parts_for_all_columns_and_for_one(files, tmp_path, ca
         words = ["compress", str(files / "rows.csv"), "-c", "x,y", "--transform", transform, "--size", "5", "-q", "-o", out]
         assert run(words) == 0, capsys.readouterr().err
         assert Model.load(out).about["transform"] in (transform, {"x": "logicle:T=1000,W=0.5"})
+
+
+def test_columns_that_an_fcs_file_leaves_alone_are_left_alone_in_other_formats(tmp_path, capsys):
+    X = np.random.default_rng(0).lognormal(3, 1, (100, 2)).astype(np.float32)
+    with (tmp_path / "cells.fcs").open("wb") as stream:
+        flowio.create_fcs(stream, X.ravel().tolist(), ["FSC-A", "CD4"])
+    io.write_rows(tmp_path / "cells.parquet", ["FSC-A", "CD4"], X)
+    fcs, parquet, out = (str(tmp_path / name) for name in ("cells.fcs", "cells.parquet", "small.npz"))
+    assert run(["compress", fcs, "--transform", "asinh:5", "--size", "9", "-q", "-o", out]) == 0
+    assert Model.load(out).about["transform"] == {"CD4": "asinh:5"}
+    for rows in (fcs, parquet):
+        assert run(["evaluate", out, rows, "-q", "-o", f"{rows}.csv"]) == 0
+    np.testing.assert_allclose(io.read(f"{fcs}.csv").values, io.read(f"{parquet}.csv").values)
+    assert run(["cohort", fcs, parquet, "--transform", "asinh:5", "--json"]) == 2
+    assert "transform takes other columns than in" in capsys.readouterr().err

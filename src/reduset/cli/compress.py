@@ -91,7 +91,7 @@ def compress(
             rng=seed,
             progress=shown,
         )
-    about = request.origin(table.sources, table.notes) | {"transform": chosen, "compensate": compensate}
+    about = request.origin(table.sources, table.notes) | {"transform": _applied(chosen, table), "compensate": compensate}
     model = None
     if report is not None or output.suffix.lower() in targets.MODEL:
         model = Model.of(full, small, table.columns, about)
@@ -120,6 +120,13 @@ def _selector(name: str, table: Table) -> Any:
     from reduset.select import KCenter
 
     return KCenter(groups=table.groups)
+
+
+def _applied(transform: Any, table: Table) -> Any:
+    """The transform by columns, where it was for all and some were left alone: in another format they would not be."""
+    if not isinstance(transform, str) or len(table.scales) == len(table.columns):
+        return transform
+    return dict.fromkeys(table.scales, transform) or None
 
 
 def _write(output: Path, table: Table, small: Compression, model: Model | None, group_column: str | None) -> list[Path]:

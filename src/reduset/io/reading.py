@@ -102,7 +102,16 @@ def _gathered(plans: list[tuple[Source, Choice]], options: _Options) -> Table:
             raise FileError(f"{source.path}: no rows are left, for each lacks a value; choose fewer columns")
     values, weights, groups = gathering.finish(first)
     sources = tuple(source.path for source, _ in plans)
-    return Table(values, choice.titles, weights, groups, sources, _notes(plans, options.transform, dropped), dropped)
+    return Table(
+        values,
+        choice.titles,
+        weights,
+        groups,
+        sources,
+        _notes(plans, options.transform, dropped),
+        dropped,
+        _scales(plans[0], options),
+    )
 
 
 def _plans(paths: Any, options: _Options) -> list[tuple[Source, Choice]]:
@@ -117,7 +126,14 @@ def _plans(paths: Any, options: _Options) -> list[tuple[Source, Choice]]:
             plans.append((source, choose(source, options.columns, options.weight, options.group)))
         else:
             plans.append((source, choose_alike(source, plans[0][1], names[0], options.columns)))
+            if _scales(plans[-1], options) != _scales(plans[0], options):  # scatter and time of FCS files are left alone
+                raise FileError(f"{name}: transform takes other columns than in {names[0]}; say it for each column by name")
     return plans
+
+
+def _scales(plan: tuple[Source, Choice], options: _Options) -> dict[str, str]:
+    """The transform of each column that has one."""
+    return {title: one.name for title, one in scales_of(options.transform, *plan)[0].items()}
 
 
 def read(
@@ -228,7 +244,7 @@ def _batches(source: Source, choice: Choice, options: _Options, rows: int) -> It
     def table() -> Table:
         values, weights, groups = pending.finish(source.path)
         notes = _notes([(source, choice)], options.transform, dropped)
-        return Table(values, choice.titles, weights, groups, (source.path,), notes, dropped)
+        return Table(values, choice.titles, weights, groups, (source.path,), notes, dropped, _scales((source, choice), options))
 
     for part in parts(source, choice, options.transform, options.missing, choice.single, min(rows, _block_rows(choice))):
         start = 0
