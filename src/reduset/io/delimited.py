@@ -51,6 +51,7 @@ class DelimitedSource(Source):
         headless = all(_is_number(cell) for cell in first)
         names, renamed = unique_names([f"column {k + 1}" for k in range(len(first))] if headless else first)
         self._names = names
+        self._nameless = {name for name, cell in zip(names, first, strict=True) if not cell}
         self._skip = 0 if headless else self._skip
         super().__init__(path, self._look(path), None)
         self.notes += renamed
@@ -97,6 +98,8 @@ class DelimitedSource(Source):
             if kind == TEXT:
                 some = [cell for cell in column.slice(0, 1000).to_pylist() if cell is not None]
                 kind = NUMBER if 2 * sum(map(self._is_number, some)) > len(some) else TEXT
+            if name in self._nameless and column.null_count == len(column):
+                kind = "nothing"  # every line ends with a separator
             kinds[name] = NUMBER if kind == SINGLE else kind
         return kinds
 
