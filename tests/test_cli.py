@@ -259,6 +259,16 @@ def test_progress_with_the_time_left_is_shown_on_a_terminal(heavy, tmp_path):
     assert re.search(r"\d:\d\d:\d\d", shown)
 
 
+def test_a_narrow_terminal_shows_the_whole_time_left(heavy, tmp_path, monkeypatch):
+    monkeypatch.setitem(ENVIRONMENT, "COLUMNS", "35")
+    words = ["compress", heavy, "--size", 1500, "--select", "kcenter", "--bandwidth", 1.0, "-o", "small.npz"]
+    shown, process, ours = on_a_terminal(words, tmp_path)
+    process.communicate(timeout=120)
+    os.close(ours)
+    assert re.search(r"selecting .*left .*\d:\d\d:\d\d", shown)
+    assert "…" not in shown
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_leaves_nothing_half_written(number, heavy, tmp_path):
     words = ["compress", heavy, "--size", 4000, "--bandwidth", 0.3, "-o", "small.npz", "--report", "small.html"]

@@ -365,3 +365,9 @@ def test_a_picture_that_was_written_is_read_again(shape, tmp_path):
     with pytest.raises(io.FileError, match="cannot be written under this suffix"):
         io.write_image(tmp_path / "p.txt", pixels)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["p.jpg", "p.png"]
+
+
+@pytest.mark.parametrize("column", [pd.Series([1.0]), pa.chunked_array([[1.0]])], ids=["pandas", "Arrow"])
+def test_a_single_column_is_no_frame(column):
+    with pytest.raises(TypeError, match="frame must be a pandas, polars or Arrow table, got"):
+        io.as_table(column)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from reduset.io import Table
 
+NARROW = 60  # columns of a terminal
+
 Report = Callable[[str, int, int], None]
 
 
@@ -22,18 +24,20 @@ def progress(quiet: bool = False) -> Iterator[Report | bool]:
         yield False
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    bars = Progress(
+    console = Console(stderr=True)
+    parts: list[ProgressColumn] = [
         TextColumn("{task.description:<14}"),
         BarColumn(),
         TextColumn("{task.completed:,.0f}/{task.total:,.0f}"),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
+    ]
+    if console.width < NARROW:  # the time left rather than a bar and parts of times
+        parts = [parts[0], *parts[4:]]
+    bars = Progress(*parts, console=console, transient=True)
     tasks: dict[str, Any] = {}
 
     def report(stage: str, done: int, total: int) -> None:
