@@ -12,6 +12,7 @@ import pytest
 
 import cli_files
 from reduset import archive
+from reduset.cli import targets
 from reduset.cli.entry import run
 from reduset.io import guard
 
@@ -64,6 +65,10 @@ CASES = {
     "groups without k-centre": (
         ["compress", "{files}/rows.csv", "-c", "x", "--group-column", "kind", "--select", "kmeans"],
         "--group-column goes with --select kcenter",
+    ),
+    "a label among the columns": (
+        ["compress", "{files}/rows.csv", "-c", "x,kind", "--group-column", "kind"],
+        "--group-column kind is a label",
     ),
     "no threads": (["compress", "{files}/rows.csv", "-c", "x", "--threads", "0"], "thread"),
 }
@@ -176,6 +181,14 @@ def test_a_disk_that_is_full_for_the_report_leaves_nothing_of_the_rest(command, 
     assert told.out == ""
     assert lines_of(told.err) == [f"reduset: error: {tmp_path / 'page.html'}: No space left on device"]
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("option", "name", "extra"), [("--report", "page.html", "report"), ("-o", "rows.csv", "tables")])
+def test_a_library_that_is_missing_is_named_before_any_work(option, name, extra, files, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(targets, "find_spec", lambda library: None)
+    words = ["-o", str(tmp_path / "small.npz")] if option != "-o" else []
+    assert run(["compress", str(files / "nothing.csv"), *words, option, str(tmp_path / name)]) == 2
+    assert f"pip install 'reduset[{extra}]'" in capsys.readouterr().err
 
 
 def test_a_fault_of_the_program_is_not_hidden(monkeypatch, files, tmp_path):

@@ -66,6 +66,8 @@ def compress(
         targets.check(report, targets.HTML)
     if group_column is not None and select not in ("auto", "kcenter"):
         raise ValueError(f"--group-column goes with --select kcenter, got {select!r}; leave one of them out")
+    if group_column is not None and group_column in (o.names_of(columns) or ()):
+        raise ValueError(f"--group-column {group_column} is a label, and cannot be one of --columns; leave it out of one")
     goals = {name: goal for name, goal in (("size", size), ("tol", tol), ("plateau", plateau)) if goal is not None}
     chosen = o.transform_of(transform)
     kind = weights or ("simplex" if output.suffix.lower() in targets.ROWS else "free")

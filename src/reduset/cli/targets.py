@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 MODEL = frozenset({".npz"})
 ROWS = frozenset({".parquet", ".feather", ".arrow", ".csv", ".tsv"})
 HTML = frozenset({".html", ".htm"})
 IMAGE = frozenset({".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp"})
+NEEDED = ((ROWS, "pyarrow", "tables"), (HTML, "plotly", "report"), (IMAGE, "PIL", "images"))  # with the extra that brings it
 
 
 def check(path: Path, kinds: frozenset[str], inputs: Sequence[Path] = ()) -> None:
@@ -18,6 +20,9 @@ def check(path: Path, kinds: frozenset[str], inputs: Sequence[Path] = ()) -> Non
         raise ValueError(
             f"{path} must end in {', '.join(sorted(kinds))}, so that it is clear what to write; got {path.suffix or 'no ending'}"
         )
+    for endings, library, extra in NEEDED:
+        if path.suffix.lower() in endings and find_spec(library) is None:
+            raise ImportError(f"{path} cannot be written: that needs {library}, not installed: pip install 'reduset[{extra}]'")
     folder = path.parent
     if not folder.is_dir():
         raise FileNotFoundError(f"{path} cannot be written: there is no folder {folder}; make it first")
