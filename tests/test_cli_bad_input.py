@@ -36,6 +36,8 @@ def files(tmp_path_factory):
             member.write(bytes(1 << 22))
     np.save(folder / "holes.npy", np.where(np.arange(30).reshape(10, 3) == 17, np.nan, 1.0))
     (folder / "other.csv").write_text("p,q\n1,2\n3,4\n")
+    (folder / "one.csv").write_text("p,q\n1,2\n")
+    (folder / "damaged.npz").write_bytes((folder / "rows.npz").read_bytes().replace(b"PK\x01\x02", b"PK\x00\x00"))
     (folder / "model.npz").write_bytes(b"PK\x05\x06" + bytes(18))
     return folder
 
@@ -106,6 +108,8 @@ def test_a_bad_request_is_one_line_and_nothing_is_written(case, files, tmp_path,
         (["segment", "{files}/picture.png", "-o", "{out}/s.gif"], "must end in"),
         (["cohort", "{files}/bags/a.csv", "{files}/bags/b.csv"], "nothing would be kept"),
         (["distance", "{files}/nothing.csv", "{files}/rows.csv"], "nothing.csv"),
+        (["distance", "{files}/damaged.npz", "{files}/rows.csv"], r"damaged\.npz.*damaged"),
+        (["compress", "{files}/one.csv", "--whiten", "-o", "{out}/small.npz"], "--whiten needs at least two rows"),
         (["compress", "{files}/rows.csv", "-o", "{out}/small.txt"], "must end in"),
         (["compress", "{files}/bags/../rows.csv", "-o", "{files}/rows.csv"], "would be lost"),
         (["segment", "{files}/picture.png", "-o", "{files}/picture.png"], "would be lost"),

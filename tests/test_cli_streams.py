@@ -77,3 +77,9 @@ def test_an_output_that_is_full_is_said(folder):
     done = shell("reduset info small.npz > /dev/full", folder)
     assert done.returncode == 2
     assert done.stderr.splitlines() == ["reduset: error: [Errno 28] No space left on device"]
+
+
+def test_no_words_at_all_give_the_help_and_nothing_else(folder):
+    done = shell("reduset", folder)
+    assert (done.returncode, done.stderr) == (2, "")
+    assert "Usage: reduset" in done.stdout

@@ -129,10 +129,11 @@ def read(path: Path_, kinds: Mapping[str, Kind]) -> tuple[dict[str, Any], dict[s
 
 def has_header(path: Path_) -> bool:
     """Whether a file is one of ours, of whatever kind, and not an .npz of somebody's arrays."""
-    if not zipfile.is_zipfile(path):
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return f"{HEADER}.npy" in archive.namelist()
+    except (OSError, zipfile.BadZipFile):  # for its reader to say what is wrong
         return False
-    with zipfile.ZipFile(path) as archive:
-        return f"{HEADER}.npy" in archive.namelist()
 
 
 def _read_header(archive: zipfile.ZipFile) -> dict[str, Any]:

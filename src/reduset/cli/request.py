@@ -43,8 +43,10 @@ def mean_of(table: Table, name: str, bandwidth: float | str, whiten: bool) -> Ke
     kind = {"gaussian": Gaussian, "laplacian": Laplacian, "student": Student}[_validate.one_of(name, "--kernel", KERNELS)]
     options: dict[str, Any] = {"bandwidth": bandwidth}
     if whiten:
+        if len(table) < 2:
+            raise ValueError("--whiten needs at least two rows, got one; leave it out")
         covariance = np.atleast_2d(np.cov(table.values, rowvar=False, aweights=table.weights))
-        if np.linalg.matrix_rank(covariance) < len(covariance):
+        if not np.isfinite(covariance).all() or np.linalg.matrix_rank(covariance) < len(covariance):
             raise ValueError(
                 "--whiten needs columns of which none follows from the others, got a covariance that cannot be inverted; leave "
                 "out constant or repeated columns with --columns"
