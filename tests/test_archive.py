@@ -128,6 +128,12 @@ def test_saving_replaces_an_old_file(saved):
     assert os.listdir(saved.parent) == [saved.name]
 
 
+def test_a_name_may_be_as_long_as_the_system_allows(tmp_path):
+    path = tmp_path / ("n" * 251 + ".npz")
+    KernelMean.from_samples(np.eye(2), Gaussian(1.0)).save(path)
+    assert path.exists()
+
+
 def test_saving_into_a_missing_folder_is_file_not_found(tmp_path):
     with pytest.raises(FileNotFoundError):
         mean_of(Gaussian(0.3)).save(tmp_path / "nowhere" / "mean.npz")

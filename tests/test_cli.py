@@ -14,6 +14,7 @@ import sys
 import time
 from pathlib import Path
 
+import flowio
 import numpy as np
 import pyarrow.csv
 import pyarrow.parquet
@@ -224,6 +225,17 @@ def on_a_terminal(words, folder, until=None):
     return shown.decode(errors="replace"), process, ours
 
 
+def rest_of(terminal):
+    """What a process that has ended left on its terminal."""
+    shown = b""
+    while select.select([terminal], [], [], 0.1)[0]:
+        try:
+            shown += os.read(terminal, 65536)
+        except OSError:  # the other end is closed
+            break
+    return shown
+
+
 @pytest.fixture(scope="module")
 def heavy(tmp_path_factory):
     """A file that takes a while to compress."""
@@ -244,12 +256,23 @@ def test_progress_with_the_time_left_is_shown_on_a_terminal(heavy, tmp_path):
     assert re.search(r"\d:\d\d:\d\d", shown)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_narrow_terminal_shows_the_whole_time_left(heavy, tmp_path, monkeypatch):
+    monkeypatch.setitem(ENVIRONMENT, "COLUMNS", "35")
+    words = ["compress", heavy, "--size", 1500, "--select", "kcenter", "--bandwidth", 1.0, "-o", "small.npz"]
+    shown, process, ours = on_a_terminal(words, tmp_path)
+    process.communicate(timeout=120)
+    os.close(ours)
+    assert re.search(r"selecting .*left .*\d:\d\d:\d\d", shown)
+    assert "…" not in shown
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_leaves_nothing_half_written(number, heavy, tmp_path):
     words = ["compress", heavy, "--size", 4000, "--bandwidth", 0.3, "-o", "small.npz", "--report", "small.html"]
     _, process, ours = on_a_terminal(words, tmp_path, until=b"selecting")
     process.send_signal(number)
     process.communicate(timeout=120)
+    assert b"interrupted; nothing half-written was left" in rest_of(ours)
     os.close(ours)
     assert process.returncode == 130
     assert left(tmp_path) == []
@@ -360,3 +383,26 @@ def test_a_cohort_can_be_whitened_too(tmp_path, capsys):
         share[how] = D[0, 1] / D[0, 2]
         assert bool(told["notes"]) == (not how)
     assert share["--whiten"] > 3 * share[""]  # the shift of x is drowned by FSC, unless whitened
+
+
+def test_logicle_takes_its_parts_for_all_columns_and_for_one(files, tmp_path, capsys):
+    for transform in ("logicle:T=1000,W=0.5", "x=logicle:T=1000,W=0.5"):
+        out = str(tmp_path / "small.npz")
+        words = ["compress", str(files / "rows.csv"), "-c", "x,y", "--transform", transform, "--size", "5", "-q", "-o", out]
+        assert run(words) == 0, capsys.readouterr().err
+        assert Model.load(out).about["transform"] in (transform, {"x": "logicle:T=1000,W=0.5"})
+
+
+def test_columns_that_an_fcs_file_leaves_alone_are_left_alone_in_other_formats(tmp_path, capsys):
+    X = np.random.default_rng(0).lognormal(3, 1, (100, 2)).astype(np.float32)
+    with (tmp_path / "cells.fcs").open("wb") as stream:
+        flowio.create_fcs(stream, X.ravel().tolist(), ["FSC-A", "CD4"])
+    io.write_rows(tmp_path / "cells.parquet", ["FSC-A", "CD4"], X)
+    fcs, parquet, out = (str(tmp_path / name) for name in ("cells.fcs", "cells.parquet", "small.npz"))
+    assert run(["compress", fcs, "--transform", "asinh:5", "--size", "9", "-q", "-o", out]) == 0
+    assert Model.load(out).about["transform"] == {"CD4": "asinh:5"}
+    for rows in (fcs, parquet):
+        assert run(["evaluate", out, rows, "-q", "-o", f"{rows}.csv"]) == 0
+    np.testing.assert_allclose(io.read(f"{fcs}.csv").values, io.read(f"{parquet}.csv").values)
+    assert run(["cohort", fcs, parquet, "--transform", "asinh:5", "--json"]) == 2
+    assert "transform takes other columns than in" in capsys.readouterr().err

@@ -12,6 +12,7 @@ import pytest
 
 import cli_files
 from reduset import archive
+from reduset.cli import targets
 from reduset.cli.entry import run
 from reduset.io import guard
 
@@ -35,6 +36,8 @@ def files(tmp_path_factory):
             member.write(bytes(1 << 22))
     np.save(folder / "holes.npy", np.where(np.arange(30).reshape(10, 3) == 17, np.nan, 1.0))
     (folder / "other.csv").write_text("p,q\n1,2\n3,4\n")
+    (folder / "one.csv").write_text("p,q\n1,2\n")
+    (folder / "damaged.npz").write_bytes((folder / "rows.npz").read_bytes().replace(b"PK\x01\x02", b"PK\x00\x00"))
     (folder / "model.npz").write_bytes(b"PK\x05\x06" + bytes(18))
     return folder
 
@@ -64,6 +67,10 @@ CASES = {
     "groups without k-centre": (
         ["compress", "{files}/rows.csv", "-c", "x", "--group-column", "kind", "--select", "kmeans"],
         "--group-column goes with --select kcenter",
+    ),
+    "a label among the columns": (
+        ["compress", "{files}/rows.csv", "-c", "x,kind", "--group-column", "kind"],
+        "--group-column kind is a label",
     ),
     "no threads": (["compress", "{files}/rows.csv", "-c", "x", "--threads", "0"], "thread"),
 }
@@ -101,7 +108,12 @@ def test_a_bad_request_is_one_line_and_nothing_is_written(case, files, tmp_path,
         (["segment", "{files}/picture.png", "-o", "{out}/s.gif"], "must end in"),
         (["cohort", "{files}/bags/a.csv", "{files}/bags/b.csv"], "nothing would be kept"),
         (["distance", "{files}/nothing.csv", "{files}/rows.csv"], "nothing.csv"),
+        (["distance", "{files}/damaged.npz", "{files}/rows.csv"], r"damaged\.npz.*damaged"),
+        (["compress", "{files}/one.csv", "--whiten", "-o", "{out}/small.npz"], "--whiten needs at least two rows"),
         (["compress", "{files}/rows.csv", "-o", "{out}/small.txt"], "must end in"),
+        (["compress", "{files}/bags/../rows.csv", "-o", "{files}/rows.csv"], "would be lost"),
+        (["segment", "{files}/picture.png", "-o", "{files}/picture.png"], "would be lost"),
+        (["cohort", "{files}/bags/a.csv", "{files}/bags/b.csv", "-o", "{files}/bags/b.csv"], "would be lost"),
         (["compress", "{files}/rows.csv", "-o", "{out}/no/small.npz"], "there is no folder"),
     ],
 )
@@ -150,6 +162,37 @@ def test_a_full_disk_leaves_nothing(suffix, files, tmp_path, capsys, monkeypatch
     assert len(lines_of(told.err)) == 1
     assert "No space left" in told.err or "no space left" in told.err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["compress", "cohort", "segment"])
+def test_a_disk_that_is_full_for_the_report_leaves_nothing_of_the_rest(command, files, tmp_path, capsys, monkeypatch):
+    words = {
+        "compress": [str(files / "rows.csv"), "-c", "x,y", "--size", "5", "-o", str(tmp_path / "small.npz")],
+        "cohort": [*(str(files / "bags" / f"{name}.csv") for name in "ab"), "--size", "9", "-o", str(tmp_path / "d.csv")],
+        "segment": [str(files / "picture.png"), "-b", "0.2", "-o", str(tmp_path / "out.png")],
+    }[command]
+    sync, calls = archive.os.fsync, []
+
+    def full(stream):
+        calls.append(stream)
+        if len(calls) == 2:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        sync(stream)
+
+    monkeypatch.setattr(archive.os, "fsync", full)
+    assert run([command, *words, "--report", str(tmp_path / "page.html")]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert lines_of(told.err) == [f"reduset: error: {tmp_path / 'page.html'}: No space left on device"]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("option", "name", "extra"), [("--report", "page.html", "report"), ("-o", "rows.csv", "tables")])
+def test_a_library_that_is_missing_is_named_before_any_work(option, name, extra, files, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(targets, "find_spec", lambda library: None)
+    words = ["-o", str(tmp_path / "small.npz")] if option != "-o" else []
+    assert run(["compress", str(files / "nothing.csv"), *words, option, str(tmp_path / name)]) == 2
+    assert f"pip install 'reduset[{extra}]'" in capsys.readouterr().err
 
 
 def test_a_fault_of_the_program_is_not_hidden(monkeypatch, files, tmp_path):

@@ -135,3 +135,12 @@ def test_a_message_is_one_line_whatever_names_hold(tmp_path):
     with pytest.raises(io.FileError) as caught:
         read(tmp_path, '"a\nb",c\n1,2\n', columns=["a\rb"])
     assert len(str(caught.value).splitlines()) == 1
+
+
+def test_a_separator_at_the_end_of_every_line_makes_no_column(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b,\n1,2,\n3,4,\n")
+    table = io.read(tmp_path / "t.csv")
+    assert table.columns == ("a", "b")
+    assert table.notes == ("left out, for they hold no numbers: column 3",)
+    (tmp_path / "t.csv").write_text("a,b,\n1,2,5\n3,4,6\n")
+    assert io.read(tmp_path / "t.csv").columns == ("a", "b", "column 3")

@@ -156,8 +156,13 @@ def test_flags_are_numbers_where_they_are_asked_for(tmp_path):
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 @pytest.mark.parametrize(
     ("labels", "expected"),
-    [([3, 1, 3], [3, 1, 3]), (["b", "a", "b"], ["b", "a", "b"]), ([1.5, 2.0, 1.5], ["1.5", "2.0", "1.5"])],
-    ids=["whole numbers", "text", "fractions"],
+    [
+        ([3, 1, 3], [3, 1, 3]),
+        (["007", "7", "7"], ["007", "7", "7"]),
+        (["b", "a", "b"], ["b", "a", "b"]),
+        ([1.5, 2.0, 1.5], ["1.5", "2.0", "1.5"]),
+    ],
+    ids=["whole numbers", "names of digits", "text", "fractions"],
 )
 def test_groups_are_whole_numbers_or_text(tmp_path, suffix, labels, expected):
     path = tmp_path / f"t{suffix}"
@@ -300,6 +305,19 @@ def test_bags_are_files_by_name(tmp_path):
     np.testing.assert_array_equal(bags["q/s1"].values, frame(31, 1)[["a", "b"]])
 
 
+def test_bags_of_the_folder_at_hand_need_no_folder_in_their_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame().to_csv("s.csv", index=False)
+    assert list(io.read_bags(["s.csv", "s.csv"])) == ["s", "s (2)"]
+
+
+def test_batches_count_all_rows_that_were_left_out(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n,1\n1,1\n2,1\n,1\n3,1\n4,1\n,1\n,1\n")
+    parts = list(io.batches(tmp_path / "t.csv", rows=2, missing="drop"))
+    assert [len(part) for part in parts] == [2, 2]
+    assert sum(part.dropped for part in parts) == io.read(tmp_path / "t.csv", missing="drop").dropped == 4
+
+
 def test_bags_are_labels_in_the_order_in_which_they_appear(file):
     bags = io.read_bags(file, group_column="site", weight_column="mass")
     expected = frame()
@@ -329,6 +347,8 @@ def test_labels_come_first_and_weights_are_left_out_where_there_are_none(tmp_pat
 def test_the_group_of_each_sample_is_read_by_name(tmp_path):
     (tmp_path / "groups.csv").write_text("sample,group,more\n7,ill,x\nb,well,y\n")
     assert io.read_labels(tmp_path / "groups.csv") == {"7": "ill", "b": "well"}
+    (tmp_path / "numbered.csv").write_text("sample,group\n001,1\n002,2\n")
+    assert io.read_labels(tmp_path / "numbered.csv") == {"001": "1", "002": "2"}
     (tmp_path / "one.csv").write_text("sample\na\n")
     with pytest.raises(io.FileError, match=r"one\.csv: must have two columns"):
         io.read_labels(tmp_path / "one.csv")
@@ -345,3 +365,9 @@ def test_a_picture_that_was_written_is_read_again(shape, tmp_path):
     with pytest.raises(io.FileError, match="cannot be written under this suffix"):
         io.write_image(tmp_path / "p.txt", pixels)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["p.jpg", "p.png"]
+
+
+@pytest.mark.parametrize("column", [pd.Series([1.0]), pa.chunked_array([[1.0]])], ids=["pandas", "Arrow"])
+def test_a_single_column_is_no_frame(column):
+    with pytest.raises(TypeError, match="frame must be a pandas, polars or Arrow table, got"):
+        io.as_table(column)

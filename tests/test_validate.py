@@ -313,3 +313,8 @@ def test_arrow_tables_without_narwhals_name_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "narwhals", None)
     with pytest.raises(ImportError, match=r"Arrow tables need narwhals, which is not installed: pip install 'reduset\[tables\]'"):
         _validate.points(pa.table({"a": [1.0]}))
+
+
+def test_an_arrow_table_without_columns_is_refused_like_any_other():
+    with pytest.raises(ValueError, match=r"at least one row and one column, got shape \(0, 0\)"):
+        _validate.points(pa.table({}))

@@ -19,6 +19,8 @@ def framed(value: Any) -> Any:
         raise ImportError("Arrow tables need narwhals, which is not installed: pip install 'reduset[tables]'") from error
     if not hasattr(value, "combine_chunks"):  # a batch of records
         value = importlib.import_module("pyarrow").Table.from_batches([value])
+    if not value.num_columns:  # which narwhals cannot make an array of
+        return importlib.import_module("numpy").empty((value.num_rows, 0))
     return narwhals.from_native(value, eager_only=True)
 
 

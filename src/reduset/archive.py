@@ -11,7 +11,9 @@ import json
 import os
 import tempfile
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -45,7 +47,7 @@ def write(path: Path_, header: dict[str, Any], arrays: Mapping[str, NDArray[Any]
 def write_whole(path: Path_, fill: Callable[[BinaryIO], Any]) -> None:
     """Write a file by ``fill``, beside the target and then in its place: it appears whole or not at all."""
     target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as stream:
             fill(stream)
@@ -54,10 +56,35 @@ def write_whole(path: Path_, fill: Callable[[BinaryIO], Any]) -> None:
         mask = os.umask(0)
         os.umask(mask)
         os.chmod(temporary, 0o666 & ~mask)  # mkstemp is private; a saved file follows the user's own mask
-        os.replace(temporary, target)
-    except BaseException:
+        waiting = _WAITING.get()
+        if waiting is None:
+            os.replace(temporary, target)
+        else:
+            waiting.append((temporary, target))
+    except BaseException as error:
         os.unlink(temporary)
+        if isinstance(error, OSError) and error.errno and error.filename is None:
+            error.filename = os.fspath(path)  # a full disk is no news without the name
         raise
+
+
+_WAITING: ContextVar[list[tuple[str, Path]] | None] = ContextVar("_WAITING", default=None)
+
+
+@contextmanager
+def together() -> Iterator[None]:
+    """Files written inside appear when all of them are written, or none does."""
+    waiting: list[tuple[str, Path]] = []
+    token = _WAITING.set(waiting)
+    try:
+        yield
+        while waiting:
+            os.replace(*waiting[0])
+            waiting.pop(0)
+    finally:
+        _WAITING.reset(token)
+        for temporary, _ in waiting:
+            os.unlink(temporary)
 
 
 @dataclass(frozen=True)
@@ -102,10 +129,11 @@ def read(path: Path_, kinds: Mapping[str, Kind]) -> tuple[dict[str, Any], dict[s
 
 def has_header(path: Path_) -> bool:
     """Whether a file is one of ours, of whatever kind, and not an .npz of somebody's arrays."""
-    if not zipfile.is_zipfile(path):
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return f"{HEADER}.npy" in archive.namelist()
+    except (OSError, zipfile.BadZipFile):  # for its reader to say what is wrong
         return False
-    with zipfile.ZipFile(path) as archive:
-        return f"{HEADER}.npy" in archive.namelist()
 
 
 def _read_header(archive: zipfile.ZipFile) -> dict[str, Any]:

@@ -6,6 +6,20 @@ program; 2 something about the request, said in one line; 3 done, but the tolera
 
 from __future__ import annotations
 
-from reduset.cli.entry import main
+import sys
 
 __all__ = ["main"]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command and exit."""
+    try:
+        from reduset.cli import entry
+    except ModuleNotFoundError as error:  # only now, so that those who look around in the library need no typer
+        if error.name not in ("typer", "rich"):
+            raise
+        print("reduset: error: the command needs typer and rich: pip install 'reduset[command]'", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    entry.main(arguments)

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, Any
 
-try:
-    import typer
-except ImportError:  # pragma: no cover - exercised in a process without them
-    sys.exit("reduset: the command needs typer and rich, which are not installed: pip install 'reduset[command]'")
-
+import typer
 
 Usage: Any = typer.BadParameter.__bases__[0]  # what all complaints about options are; click's own, or the copy typer carries
 DONE, REFUSED, NOT_REACHED, INTERRUPTED = 0, 2, 3, 130  # 1 is that of an uncaught exception, a fault of ours

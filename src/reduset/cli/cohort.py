@@ -44,7 +44,7 @@ def cohort(
     """Compare samples, one a file or one a label, and draw a map on which those that are alike are near each other."""
     import numpy as np
 
-    from reduset import io
+    from reduset import archive, io
     from reduset.cli import request, targets, telling
     from reduset.cohort import CohortMap
     from reduset.kernels import Gaussian
@@ -52,7 +52,7 @@ def cohort(
     o.use_threads(threads)
     for path, kinds in ((output, targets.ROWS), (report, targets.HTML)):
         if path is not None:
-            targets.check(path, kinds)
+            targets.check(path, kinds, [*data, *([] if groups is None else [groups])])
     if output is None and report is None and not json:
         raise ValueError("nothing would be kept: give --output for the distances, --report for a page to look at, or --json")
     tables = io.read_bags(
@@ -64,8 +64,9 @@ def cohort(
         missing=missing,
         key=key,
     )
+    if len(tables) < 2:
+        raise ValueError(f"a cohort needs at least 2 samples, got {', '.join(tables)}; name more files, or a --group-column")
     first = next(iter(tables.values()))
-    notes = [*first.notes, *([] if whiten else request.spread_note(first.values, first.columns))]
     labels = None if groups is None else _groups(groups, list(tables))
     options: dict[str, Any] = {name: value for name, value in (("size", size), ("tol", tol)) if value is not None}
     with telling.progress(quiet or json) as shown:
@@ -75,27 +76,23 @@ def cohort(
         map_ = CohortMap(layout=layout, n_components=dimensions, kernel=kernel, random_state=seed, progress=shown, **options)
         map_.fit({name: table.values for name, table in tables.items()})
     names = [str(name) for name in map_.names_]
+    notes = [*telling.notes_of(tables), *([] if whiten else request.spread_note(first.values, first.columns))]
     written: list[Path] = []
-    if output is not None:
-        io.write_rows(output, names, map_.distances_, labels={"sample": names})
-        written.append(output)
-    if report is not None:
-        from reduset.report import write_cohort
+    with archive.together():
+        if output is not None:
+            title = next(each for each in ("sample", "sample name", "_sample") if each not in names)
+            io.write_rows(output, names, map_.distances_, labels={title: names})
+            written.append(output)
+        if report is not None:
+            from reduset.report import write_cohort
 
-        sources = [source for table in tables.values() for source in table.sources]
-        about = request.origin(list(dict.fromkeys(sources)), notes) | {"columns": list(first.columns)}
-        write_cohort(report, map_, groups=labels, about=about)
-        written.append(report)
+            sources = [source for table in tables.values() for source in table.sources]
+            about = request.origin(list(dict.fromkeys(sources)), notes) | {"columns": list(first.columns)}
+            write_cohort(report, map_, groups=labels, about=about)
+            written.append(report)
     if json:
-        facts = {
-            "samples": names,
-            "distances": map_.distances_,
-            "errors": map_.errors_,
-            "map": map_.embedding_,
-            "notes": notes,
-            "written": written,
-        }
-        print(telling.as_json(facts))
+        facts = {"samples": names, "distances": map_.distances_, "errors": map_.errors_, "map": map_.embedding_}
+        print(telling.as_json(facts | {"notes": notes, "written": written}))
         return DONE
     largest = float(map_.distances_.max())
     rows = sum(len(table.values) for table in tables.values())
@@ -110,6 +107,7 @@ def cohort(
 def _groups(path: Path, names: list[str]) -> list[str | None]:
     """The group of each sample, from a table of two columns; a sample that is not in it has none."""
     from reduset import io
+    from reduset.cli import telling
 
     known = dict(io.read_labels(path))
     found = [known.get(name, known.get(Path(name).name)) for name in names]
@@ -117,4 +115,7 @@ def _groups(path: Path, names: list[str]) -> list[str | None]:
         raise ValueError(
             f"--groups {path} names none of the samples, got {', '.join(list(known)[:3])}; the samples are {', '.join(names[:3])}"
         )
+    without = [name for name, each in zip(names, found, strict=True) if each is None]
+    if without:
+        telling.note(f"note: --groups {path} has no group for {', '.join(without[:6])}{' …' if len(without) > 6 else ''}")
     return found

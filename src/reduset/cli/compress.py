@@ -55,17 +55,19 @@ def compress(
     quiet: o.Quiet = False,
 ) -> int:
     """Replace the rows of files by few weighted atoms, and say how much was lost."""
-    from reduset import io
+    from reduset import archive, io
     from reduset.cli import request, targets, telling
     from reduset.model import Model
     from reduset.outcome import compress_quietly
 
     o.use_threads(threads)
-    targets.check(output, targets.MODEL | targets.ROWS)
+    targets.check(output, targets.MODEL | targets.ROWS, data)
     if report is not None:
         targets.check(report, targets.HTML)
     if group_column is not None and select not in ("auto", "kcenter"):
         raise ValueError(f"--group-column goes with --select kcenter, got {select!r}; leave one of them out")
+    if group_column is not None and group_column in (o.names_of(columns) or ()):
+        raise ValueError(f"--group-column {group_column} is a label, and cannot be one of --columns; leave it out of one")
     goals = {name: goal for name, goal in (("size", size), ("tol", tol), ("plateau", plateau)) if goal is not None}
     chosen = o.transform_of(transform)
     kind = weights or ("simplex" if output.suffix.lower() in targets.ROWS else "free")
@@ -91,16 +93,17 @@ def compress(
             rng=seed,
             progress=shown,
         )
-    about = request.origin(table.sources, table.notes) | {"transform": chosen, "compensate": compensate}
+    about = request.origin(table.sources, table.notes) | {"transform": _applied(chosen, table), "compensate": compensate}
     model = None
     if report is not None or output.suffix.lower() in targets.MODEL:
         model = Model.of(full, small, table.columns, about)
-    written = _write(output, table, small, model, group_column)
-    if report is not None and model is not None:
-        from reduset.report import write_compression
+    with archive.together():
+        written = _write(output, table, small, model, group_column)
+        if report is not None and model is not None:
+            from reduset.report import write_compression
 
-        write_compression(report, model)
-        written.append(report)
+            write_compression(report, model)
+            written.append(report)
     drowned = [] if whiten else request.spread_note(table.values, table.columns)
     told = [*table.notes, *(_hidden(model) or drowned)]
     if json:
@@ -132,6 +135,13 @@ def _selector(name: str, table: Table) -> Any:
     from reduset.select import KCenter
 
     return KCenter(groups=table.groups)
+
+
+def _applied(transform: Any, table: Table) -> Any:
+    """The transform by columns, where it was for all and some were left alone: in another format they would not be."""
+    if not isinstance(transform, str) or len(table.scales) == len(table.columns):
+        return transform
+    return dict.fromkeys(table.scales, transform) or None
 
 
 def _write(output: Path, table: Table, small: Compression, model: Model | None, group_column: str | None) -> list[Path]:

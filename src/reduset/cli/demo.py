@@ -27,7 +27,7 @@ def demo(
     """Compress the 273,280 pixels of a photograph, cut it into segments, and write the reports."""
     from sklearn.datasets import load_sample_image
 
-    from reduset import io, modes
+    from reduset import archive, io, modes
     from reduset.cli import request, telling
     from reduset.compression import compress
     from reduset.kernels import Gaussian
@@ -43,18 +43,19 @@ def demo(
     X = features(image, SPATIAL)[:, [2, 3, 4, 1, 0]]
     about = request.origin(["the photograph china.jpg of scikit-learn"], [])
     photograph, pixels, model, page, segments, segments_page = (folder / name for name in FILES)
-    io.write_image(photograph, image)
-    io.write_rows(pixels, COLUMNS, X)
     telling.say("The inner loops are compiled on first use, some 15 seconds; later runs start at once.", quiet or json)
     with telling.progress(quiet or json) as shown:
         full = KernelMean.from_samples(X, Gaussian(BANDWIDTH))
         small = compress(full, size=min(SIZE, len(X) // 20), rng=0, progress=shown)
         found = modes.segment(image, 0.1, random_state=0, min_size=50, progress=shown)
     made = Model.of(full, small, COLUMNS, about)
-    made.save(model)
-    write_compression(page, made)
-    io.write_image(segments, found.image)
-    write_segmentation(segments_page, image, found, about=about)
+    with archive.together():
+        io.write_image(photograph, image)
+        io.write_rows(pixels, COLUMNS, X)
+        made.save(model)
+        write_compression(page, made)
+        io.write_image(segments, found.image)
+        write_segmentation(segments_page, image, found, about=about)
     if json:
         facts = {
             "n": small.n_samples,

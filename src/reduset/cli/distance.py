@@ -40,33 +40,42 @@ def distance(
     from reduset.mean import KernelMean
 
     o.use_threads(threads)
-    models = {path: _model(path) for path in (a, b)}
-    guide = next((model for model in models.values() if model is not None), None)
+    found = [_model(path) for path in (a, b)]
+    models = [model for model in found if model is not None]
+    if len(models) == 2:
+        _check_alike(a, b, *models)
     read: dict[str, Any] = {"columns": o.names_of(columns), "transform": o.transform_of(transform), "compensate": compensate}
-    if guide is not None:
-        about = guide.about
-        read = {"columns": list(guide.columns), "transform": about.get("transform"), "compensate": about.get("compensate", True)}
-    means, unsure = [], 0.0
-    for path in (a, b):
-        model = models[path]
+    if models:
+        about = models[0].about
+        read = {
+            "columns": list(models[0].columns),
+            "transform": about.get("transform"),
+            "compensate": about.get("compensate", True),
+        }
+    rows = [path for path, model in zip((a, b), found, strict=True) if model is None]
+    read_in = io.read_bags(rows, missing=missing, key=key, **read) if rows else {}  # the same columns of both
+    notes, tables = telling.notes_of(read_in), iter(read_in.values())
+    chosen, means = models[0].mean.kernel if models else None, []
+    for model in found:
         if model is not None:
             means.append(model.mean)
-            unsure += model.certificate.interval[1] * model.certificate.norm
-            continue
-        table = io.read(path, missing=missing, key=key, **read)
-        chosen = means[0].kernel if means else guide.mean.kernel if guide is not None else None
-        if chosen is None:
-            means.append(request.mean_of(table, kernel, o.number_or_rule(bandwidth), False))
+        elif chosen is not None:
+            means.append(KernelMean.from_samples(next(tables).values, chosen))
         else:
-            means.append(KernelMean.from_samples(table.values, chosen, table.weights))
+            means.append(request.mean_of(next(tables), kernel, o.number_or_rule(bandwidth), False))
+            chosen = means[0].kernel
+    unsure = sum(model.certificate.interval[1] * model.certificate.norm for model in models)
     apart = means[0].distance(means[1])
     norms = [mean.norm() for mean in means]
     if json:
-        print(telling.as_json({"distance": apart, "uncertainty": unsure, "norms": norms, "kernel": means[0].kernel.to_dict()}))
+        facts = {"distance": apart, "uncertainty": unsure, "norms": norms, "kernel": means[0].kernel.to_dict(), "notes": notes}
+        print(telling.as_json(facts))
         return DONE
     print(f"{apart:.6g}" + (f" ± {unsure:.2g} by what the models lost" if unsure else ""))
     print(f"  of norms {norms[0]:.4g} and {norms[1]:.4g}, {means[0].kernel!r}")
-    if apart <= unsure:
+    for text in notes:
+        print(f"  note: {text}")
+    if models and apart <= unsure:
         print("  the models are too coarse to tell them apart; compress with a smaller --tol")
     return DONE
 
@@ -77,3 +86,16 @@ def _model(path: Path) -> Model | None:
     from reduset.model import Model
 
     return Model.load(path) if path.suffix.lower() == ".npz" and archive.has_header(path) else None
+
+
+def _check_alike(a: Path, b: Path, first: Model, second: Model) -> None:
+    """Refuse models of different things: as many columns do not make them the same ones."""
+    if first.columns != second.columns:
+        seen = f"{', '.join(first.columns[:6])} and {', '.join(second.columns[:6])}"
+        raise ValueError(
+            f"{a} and {b} must be of the same columns in the same order, got {seen}; compress one again with --columns"
+        )
+    for name in ("transform", "compensate"):
+        mine, other = (model.about.get(name) for model in (first, second))
+        if name in first.about and name in second.about and mine != other:
+            raise ValueError(f"{a} and {b} must have the same --{name}, got {mine} and {other}; compress one of them again")

@@ -13,32 +13,59 @@ import typer
 from reduset.cli import commands  # noqa: F401 (each registers itself with the app)
 from reduset.cli.app import DONE, INTERRUPTED, REFUSED, Usage, app
 
+STOPPED = "interrupted; nothing half-written was left"
+AS_OPTIONS = {  # ways out that the library words for Python
+    "missing='drop'": "--missing drop",
+    "(columns=)": "(--columns)",
+    "with key=": "with --key",
+    "pass compensate=False": "pass --no-compensate",
+    "for weight_column": "for --weight-column",
+    "for group_column": "for --group-column",
+}
+
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command and exit."""
-    sys.exit(run(arguments))
+    _prepare_streams()
+    code = run(arguments)
+    try:
+        sys.stdout.flush()  # here, where what goes wrong can still be told
+    except OSError as error:
+        _drop_output()
+        if code != REFUSED and not isinstance(error, BrokenPipeError):
+            _say(f"error: {one_line(error)}")
+            code = REFUSED
+    sys.exit(code)
 
 
 def run(arguments: list[str] | None = None) -> int:
     """Run the command; the exit code."""
     # a polite end is an end like Ctrl-C: what was half written is removed on the way out
-    signal.signal(signal.SIGTERM, lambda number, frame: _interrupt())
+    for name in ("SIGTERM", "SIGHUP"):
+        polite = getattr(signal, name, None)  # Windows has no SIGHUP
+        if polite is not None and signal.getsignal(polite) is signal.SIG_DFL:  # nohup has it ignored
+            signal.signal(polite, lambda number, frame: _interrupt())
     warnings.showwarning = _note
     try:
         code: Any = app(arguments, prog_name="reduset", standalone_mode=False)
+        if code == INTERRUPTED:  # as typer ends by itself
+            _say(STOPPED)
         return code if isinstance(code, int) else DONE
     except typer.Exit as ending:
         return ending.exit_code
     except Usage as error:
         where = f"{error.ctx.command_path} --help" if error.ctx is not None else "reduset --help"
-        _say(f"error: {' '.join(error.format_message().split())} (see {where})")
+        message = " ".join(error.format_message().split())
+        if message:  # there is none where the help was printed instead
+            _say(f"error: {message} (see {where})")
         return REFUSED
     except (typer.Abort, KeyboardInterrupt):
-        _say("interrupted; nothing half-written was left")
+        _say(STOPPED)
         return INTERRUPTED
-    except BrokenPipeError:
-        # whoever read our output has gone; so that the interpreter does not complain when it closes
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except SystemExit as ending:
+        if not isinstance(ending.__context__, BrokenPipeError):
+            raise
+        _drop_output()  # whoever read it has gone, as `head` does, which click makes an end with code 1
         return DONE
     except MemoryError:
         _say("error: not enough memory; choose fewer columns (--columns) or fewer atoms (--size)")
@@ -50,11 +77,29 @@ def run(arguments: list[str] | None = None) -> int:
         return REFUSED
 
 
+def _prepare_streams() -> None:
+    """Print names and signs that the terminal has no letters for as escapes; and into nothing where a stream was closed."""
+    for name in ("stdout", "stderr"):
+        stream: Any = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 (as long as the process lives)
+        else:
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _drop_output() -> None:
+    """Let what is still to be printed go nowhere, so that the interpreter does not complain when it closes."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def one_line(error: BaseException) -> str:
     """What went wrong, without line breaks; an error of the system with the file it is about."""
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{os.fspath(error.filename)}: {error.strerror}"
-    return " ".join(str(error).split()) or type(error).__name__
+    text = " ".join(str(error).split()) or type(error).__name__
+    for python, option in AS_OPTIONS.items():
+        text = text.replace(python, option)
+    return text
 
 
 def _say(text: str) -> None:

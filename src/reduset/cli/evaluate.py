@@ -38,14 +38,15 @@ def evaluate(
     from reduset.radial import RadialKernel
 
     o.use_threads(threads)
-    targets.check(output, targets.ROWS)
+    targets.check(output, targets.ROWS, data)
     found = Model.load(model)
     mean, about = found.mean, found.about
     as_made = bool(about.get("compensate", True)) if compensate is None else compensate
-    parts = []
+    parts, dropped = [], 0
     for path in data:
         options: dict[str, Any] = {"columns": list(found.columns), "transform": about.get("transform"), "compensate": as_made}
         for batch in io.batches(path, missing=missing, key=key, **options):
+            dropped += batch.dropped
             columns = [mean(batch.values)]
             if isinstance(mean.kernel, RadialKernel):
                 columns.append(mean.log_density(batch.values))
@@ -54,7 +55,9 @@ def evaluate(
     names = ("value", "log_density")[: scores.shape[1]]
     io.write_rows(output, names, scores)
     if json:
-        print(telling.as_json({"rows": len(scores), "columns": names, "written": output}))
+        print(telling.as_json({"rows": len(scores), "dropped": dropped, "columns": names, "written": output}))
     else:
         telling.say(f"{len(scores):,} rows evaluated by {found.size:,} atoms, written to {output}", quiet)
+    if dropped:
+        telling.note(f"note: {dropped:,} rows with missing values have no value in {output}", quiet)
     return DONE

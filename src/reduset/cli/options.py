@@ -48,13 +48,18 @@ def transform_of(given: list[str] | None) -> Any:
     """None, one transform for all columns, or one for some by name."""
     if not given:
         return None
-    by_name = dict(text.split("=", 1) for text in given if "=" in text)
-    plain = [text for text in given if "=" not in text]
+    by_name = dict(text.split("=", 1) for text in given if _names_a_column(text))
+    plain = [text for text in given if not _names_a_column(text)]
     if by_name and plain:
         raise ValueError(f"--transform must be one for all columns or NAME=… for each, got both: {', '.join(given)}")
     if len(plain) > 1:
         raise ValueError(f"--transform must be one for all columns, got {', '.join(plain)}; use NAME={plain[0]} for one column")
     return by_name or plain[0]
+
+
+def _names_a_column(text: str) -> bool:
+    """Whether NAME=… is meant; logicle has equals signs of its own, logicle:T=262144,W=0.5."""
+    return "=" in text and not text.startswith("logicle:")
 
 
 def number_or_rule(text: str) -> float | str:

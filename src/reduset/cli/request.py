@@ -51,8 +51,10 @@ def covariance_of(values: Any, weights: Any = None) -> Any:
     """(d, d) covariance of rows, by which distances are measured with --whiten."""
     import numpy as np
 
+    if len(values) < 2:
+        raise ValueError("--whiten needs at least two rows, got one; leave it out")
     found = np.atleast_2d(np.cov(values, rowvar=False, aweights=weights))
-    if np.linalg.matrix_rank(found) < len(found):
+    if not np.isfinite(found).all() or np.linalg.matrix_rank(found) < len(found):
         raise ValueError(
             "--whiten needs columns of which none follows from the others, got a covariance that cannot be inverted; leave out "
             "constant or repeated columns with --columns"

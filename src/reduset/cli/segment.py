@@ -36,11 +36,11 @@ def segment(
     """Cut a picture into segments, by mean shift on a compressed density of its pixels."""
     import numpy as np
 
-    from reduset import io, modes
+    from reduset import archive, io, modes
     from reduset.cli import request, targets, telling
 
     o.use_threads(threads)
-    targets.check(output, targets.IMAGE)
+    targets.check(output, targets.IMAGE, [image])
     if report is not None:
         targets.check(report, targets.HTML)
     picture = io.read_image(image)
@@ -48,13 +48,14 @@ def segment(
     with telling.progress(quiet or json) as shown:
         width = None if bandwidth is None else o.number_or_rule(bandwidth)
         found = modes.segment(picture, width, spatial, min_size, random_state=seed, progress=shown, **options)
-    io.write_image(output, found.image)
     written = [output]
-    if report is not None:
-        from reduset.report import write_segmentation
+    with archive.together():
+        io.write_image(output, found.image)
+        if report is not None:
+            from reduset.report import write_segmentation
 
-        write_segmentation(report, picture, found, about=request.origin([str(image)], []))
-        written.append(report)
+            write_segmentation(report, picture, found, about=request.origin([str(image)], []))
+            written.append(report)
     if json:
         counts = np.bincount(found.labels.ravel())
         facts = {"segments": found.count, "pixels": counts, "bandwidth": found.bandwidth, "written": written}

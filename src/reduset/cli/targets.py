@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 MODEL = frozenset({".npz"})
 ROWS = frozenset({".parquet", ".feather", ".arrow", ".csv", ".tsv"})
 HTML = frozenset({".html", ".htm"})
 IMAGE = frozenset({".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp"})
+NEEDED = ((ROWS, "pyarrow", "tables"), (HTML, "plotly", "report"), (IMAGE, "PIL", "images"))  # with the extra that brings it
 
 
-def check(path: Path, kinds: frozenset[str]) -> None:
-    """Refuse a target that could not be written in the end."""
+def check(path: Path, kinds: frozenset[str], inputs: Sequence[Path] = ()) -> None:
+    """Refuse a target that could not be written in the end, and one that is among the files read: they would be lost."""
     if path.suffix.lower() not in kinds:
         raise ValueError(
             f"{path} must end in {', '.join(sorted(kinds))}, so that it is clear what to write; got {path.suffix or 'no ending'}"
         )
+    for endings, library, extra in NEEDED:
+        if path.suffix.lower() in endings and find_spec(library) is None:
+            raise ImportError(f"{path} cannot be written: that needs {library}, not installed: pip install 'reduset[{extra}]'")
     folder = path.parent
     if not folder.is_dir():
         raise FileNotFoundError(f"{path} cannot be written: there is no folder {folder}; make it first")
@@ -24,3 +30,5 @@ def check(path: Path, kinds: frozenset[str]) -> None:
         raise IsADirectoryError(f"{path} cannot be written: it is a folder")
     if not os.access(folder, os.W_OK):
         raise PermissionError(f"{path} cannot be written: no permission to write in {folder}")
+    if path.exists() and any(each.exists() and path.samefile(each) for each in inputs):
+        raise ValueError(f"{path} is read, and would be lost when it is written; give the output another name")

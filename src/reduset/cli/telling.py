@@ -5,9 +5,14 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from reduset.io import Table
+
+NARROW = 60  # columns of a terminal
 
 Report = Callable[[str, int, int], None]
 
@@ -19,18 +24,20 @@ def progress(quiet: bool = False) -> Iterator[Report | bool]:
         yield False
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    bars = Progress(
+    console = Console(stderr=True)
+    parts: list[ProgressColumn] = [
         TextColumn("{task.description:<14}"),
         BarColumn(),
         TextColumn("{task.completed:,.0f}/{task.total:,.0f}"),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
+    ]
+    if console.width < NARROW:  # the time left rather than a bar and parts of times
+        parts = [parts[0], *parts[4:]]
+    bars = Progress(*parts, console=console, transient=True)
     tasks: dict[str, Any] = {}
 
     def report(stage: str, done: int, total: int) -> None:
@@ -54,9 +61,17 @@ def note(text: str, quiet: bool = False) -> None:
         print(f"reduset: {text}", file=sys.stderr)
 
 
+def notes_of(tables: Mapping[str, Table]) -> list[str]:
+    """What was done in reading some tables: once where it is the same of all, else with the name of the table."""
+    notes = {name: table.notes for name, table in tables.items()}
+    if len(set(notes.values())) == 1:
+        return list(next(iter(notes.values())))
+    return [f"{name}: {text}" for name, texts in notes.items() for text in texts]
+
+
 def as_json(value: dict[str, Any]) -> str:
-    """One JSON object; numbers that JSON has no way to write become null."""
-    return json.dumps(plain(value), ensure_ascii=False)
+    """One JSON object, in letters that every stream can take; numbers that JSON has no way to write become null."""
+    return json.dumps(plain(value))
 
 
 def plain(value: Any) -> Any:

@@ -141,13 +141,13 @@ class FrameSource(ArrowSource):
         nw = need("narwhals", "reading frames")
         arrow = need("pyarrow", "reading frames")
         name = f"{type(frame).__module__.split('.')[0]} {type(frame).__name__}"
-        if hasattr(frame, "__arrow_c_stream__") and not hasattr(frame, "columns"):
-            frame = arrow.table(frame)
-        elif isinstance(frame, arrow.RecordBatch):
-            frame = arrow.Table.from_batches([frame])
         try:
+            if hasattr(frame, "__arrow_c_stream__") and not hasattr(frame, "columns"):
+                frame = arrow.table(frame)
+            elif isinstance(frame, arrow.RecordBatch):
+                frame = arrow.Table.from_batches([frame])
             seen = nw.from_native(frame)
-        except TypeError as error:
+        except (TypeError, arrow.ArrowInvalid) as error:  # a single column, say
             raise TypeError(
                 f"frame must be a pandas, polars or Arrow table, got {type(frame).__name__}; files go to read"
             ) from error

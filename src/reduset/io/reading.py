@@ -102,7 +102,16 @@ def _gathered(plans: list[tuple[Source, Choice]], options: _Options) -> Table:
             raise FileError(f"{source.path}: no rows are left, for each lacks a value; choose fewer columns")
     values, weights, groups = gathering.finish(first)
     sources = tuple(source.path for source, _ in plans)
-    return Table(values, choice.titles, weights, groups, sources, _notes(plans, options.transform, dropped))
+    return Table(
+        values,
+        choice.titles,
+        weights,
+        groups,
+        sources,
+        _notes(plans, options.transform, dropped),
+        dropped,
+        _scales(plans[0], options),
+    )
 
 
 def _plans(paths: Any, options: _Options) -> list[tuple[Source, Choice]]:
@@ -117,7 +126,14 @@ def _plans(paths: Any, options: _Options) -> list[tuple[Source, Choice]]:
             plans.append((source, choose(source, options.columns, options.weight, options.group)))
         else:
             plans.append((source, choose_alike(source, plans[0][1], names[0], options.columns)))
+            if _scales(plans[-1], options) != _scales(plans[0], options):  # scatter and time of FCS files are left alone
+                raise FileError(f"{name}: transform takes other columns than in {names[0]}; say it for each column by name")
     return plans
+
+
+def _scales(plan: tuple[Source, Choice], options: _Options) -> dict[str, str]:
+    """The transform of each column that has one."""
+    return {title: one.name for title, one in scales_of(options.transform, *plan)[0].items()}
 
 
 def read(
@@ -194,8 +210,9 @@ def _stems(paths: list[str]) -> list[str]:
     """Names of files without suffixes that are formats; with their folders where two are the same."""
     stems = [Path(Path(path).name.removesuffix(".gz")).stem or Path(path).name for path in paths]
     if len(set(stems)) < len(stems):
+        folders = [Path(path).parent.name for path in paths]
         stems = [
-            f"{Path(path).parent.name}/{stem}" if stems.count(stem) > 1 else stem for path, stem in zip(paths, stems, strict=True)
+            f"{folder}/{stem}" if folder and stems.count(stem) > 1 else stem for folder, stem in zip(folders, stems, strict=True)
         ]
     return unique_names(stems)[0]
 
@@ -222,25 +239,24 @@ def batches(path: Any, *, rows: int = ROWS, **same: Any) -> Iterator[Table]:
 
 
 def _batches(source: Source, choice: Choice, options: _Options, rows: int) -> Iterator[Table]:
-    pending, dropped, given = Gathering(rows, choice, choice.single), 0, False
+    pending, dropped = Gathering(rows, choice, choice.single), 0
 
     def table() -> Table:
         values, weights, groups = pending.finish(source.path)
         notes = _notes([(source, choice)], options.transform, dropped)
-        return Table(values, choice.titles, weights, groups, (source.path,), notes)
+        return Table(values, choice.titles, weights, groups, (source.path,), notes, dropped, _scales((source, choice), options))
 
     for part in parts(source, choice, options.transform, options.missing, choice.single, min(rows, _block_rows(choice))):
-        dropped += part.dropped
         start = 0
         while start < len(part.values):
+            if pending.rows == rows:
+                yield table()
+                pending, dropped = Gathering(rows, choice, choice.single), 0
             stop = min(len(part.values), start + rows - pending.rows)
             pending.add(source.path, part.rows(slice(start, stop)))
             start = stop
-            if pending.rows == rows:
-                yield table()
-                pending, dropped, given = Gathering(rows, choice, choice.single), 0, True
-    if pending.rows or not given:
-        yield table()
+        dropped += part.dropped  # so that the last table counts what was left out after its rows
+    yield table()
 
 
 def as_table(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from numpy.typing import NDArray
@@ -30,6 +30,8 @@ class Table:
     groups : (n,) labels, text or whole numbers, from the group column, or None.
     sources : the files, as they were given.
     notes : what was done on the way, in words.
+    dropped : how many rows were left out, for they lacked a value.
+    scales : the transform of each column that has one.
     """
 
     values: NDArray[Any]
@@ -38,6 +40,8 @@ class Table:
     groups: NDArray[Any] | None = None
     sources: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    dropped: int = 0
+    scales: dict[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.values)
