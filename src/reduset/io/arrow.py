@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -73,8 +74,9 @@ class ArrowSource(Source):
             raise FileError(f"{path}: two columns are named {twice!r}; rename one of them")
         super().__init__(path, kinds, rows)
 
+    @abstractmethod
     def _batches(self, names: list[str], rows: int) -> Iterable[Any]:
-        raise NotImplementedError
+        """Record batches of these columns, about ``rows`` rows each."""
 
     def blocks(self, names: Sequence[str], label: str | None, rows: int) -> Iterator[Block]:
         wanted = list(dict.fromkeys([*names, *([] if label is None else [label])]))
