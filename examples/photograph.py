@@ -1,6 +1,7 @@
 """A photograph as a cloud of points: its 273,280 pixels, replaced by 1,000 weighted atoms, with the error that this costs.
 
-Run it with ``make demo``, or ``python examples/photograph.py``; the picture goes to out/photograph.png.
+Run it with ``python examples/photograph.py``; the picture goes to out/photograph.png. The command `reduset demo`
+makes reports of the same photograph.
 """
 
 from __future__ import annotations

@@ -46,6 +46,8 @@ def demo(
     telling.say("The inner loops are compiled on first use, some 15 seconds; later runs start at once.", quiet or json)
     with telling.progress(quiet or json) as shown:
         full = KernelMean.from_samples(X, Gaussian(BANDWIDTH))
+        # compiles, so that the time told below is that of every later run
+        compress(KernelMean.from_samples(X[::20], Gaussian(BANDWIDTH)), size=32, rng=0)
         small = compress(full, size=min(SIZE, len(X) // 20), rng=0, progress=shown)
         found = modes.segment(image, 0.1, random_state=0, min_size=50, progress=shown)
     made = Model.of(full, small, COLUMNS, about)
