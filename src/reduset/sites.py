@@ -2,8 +2,8 @@
 
 κ(s) = Σ w g(x, s) is a sum over rows, so at a site that was there from the beginning it is exact whatever came since. What a new
 site has missed is read off the projection onto those before it, P f(s), which errs by at most ‖f − Pf‖ times the distance of the
-site's bump from their span; how much of the stream each site knows only in that way is on record, and what it did to the result is
-in the certificate, which is measured on other sums.
+site's bump from their span, and of that error a sample of the rows tells what it can. How much of the stream each site knows only
+in that way is on record, and what it did to the result is in the certificate, which is measured on other sums.
 
 Sites are added where the span misses more of the mean of a chunk than a quarter of what a result loses in any case: those rows
 of the chunk that explain most of what is missed, by pursuit. Where there are too many, those are kept that explain most of f, with
@@ -26,10 +26,12 @@ from reduset._engine.profile import Floats
 from reduset._engine.pursuit import Pursuit
 from reduset.mean import KernelMean
 from reduset.radial import Array, RadialKernel
+from reduset.reservoir import Reservoir
 from reduset.select import Selector
 from reduset.weigh import FactoredSpan
 
 LOOKED_AT, CANDIDATES = 256, 512  # rows of a chunk: to see whether it is news, and to become sites
+PARTS = 8  # of a sample, to tell its noise
 ASSESSED = 768  # rows of a fair sample, where sites changed
 WORTH, NEWER = 0.25, 1.5  # of the loss, and of what it missed before: what the span may miss of a chunk
 ERRORS = 3.0  # how sure it must be that it misses more
@@ -127,8 +129,6 @@ class Sites:
         weights = mass * mean.weights
         kappa = mean.kernel.product_sums(mean.atoms, weights, chosen)
         sites = cls(Basis(_radial(mean), chosen), size, int(np.ceil(MOST_SPARE * size)), kappa, np.zeros(len(chosen)))
-        if len(sites.basis.factor[0]) < len(chosen):
-            sites = sites._some(np.sort(sites.basis.factor[0]))
         spare = sites._widest(mean.atoms, weights, sites.kappa, 0.0, rng)[: max(1, int(np.ceil(SPARE * size)))]
         places = np.asarray(mean.atoms[spare], np.float64)
         grown = sites._with(places, mean.kernel.product_sums(mean.atoms, weights, places), np.zeros(len(places)))
@@ -143,14 +143,25 @@ class Sites:
         """⟨Pf, φ(·, x)⟩ at other places."""
         return self.basis.coordinates(self.kappa) @ self.basis.inside(points)
 
-    def absorb(self, points: Array, weights: Array, mass: float, before: Array, rng: np.random.Generator) -> Sites:
-        """After a chunk of rows.
+    def estimated(self, points: Array, mass: float, sample: Reservoir) -> Array:
+        """⟨f, φ(·, x)⟩ at other places: Pf there, and of f − Pf what a fair sample of the rows tells beyond its own noise.
 
-        Parameters
-        ----------
-        mass : Σ w of the rows before
-        before : (k, d) a fair sample of these
+        The sample is cut into parts; where their verdicts differ as much as they say, nothing is added.
         """
+        if not np.isfinite(sample.limit):  # every row is in it
+            return self.kernel.product_sums(sample.points, sample.weights, points)
+        inside, shares = self.basis.inside(points), sample.shares
+        parts = np.empty((PARTS, len(points)))
+        for k in range(PARTS):
+            rows, w = sample.points[k::PARTS], shares[k::PARTS] / shares[k::PARTS].sum()
+            there = self.basis.coordinates(self.kernel.product_sums(rows, w, self.places))
+            parts[k] = self.kernel.product_sums(rows, w, points) - there @ inside
+        beyond, noise = parts.mean(axis=0), float(parts.var(axis=0, ddof=1).sum()) / PARTS
+        surely = max(1.0 - noise / max(float(beyond @ beyond), 1e-300), 0.0)
+        return np.asarray(self.basis.coordinates(self.kappa) @ inside + mass * surely * beyond)
+
+    def absorb(self, points: Array, weights: Array, mass: float, before: Reservoir, rng: np.random.Generator) -> Sites:
+        """After a chunk of rows; ``mass`` is Σ w of those before, of which ``before`` is a sample."""
         kappa = self.kernel.product_sums(points, weights, self.places)
         watched = self.watched.seeing(*self._missed_of(points[_rows(weights, LOOKED_AT, rng)]))
         now = replace(self, kappa=self.kappa + kappa, watched=watched)
@@ -161,9 +172,9 @@ class Sites:
         if not len(added):
             return now
         places = np.asarray(points[added], np.float64)
-        later = self.values(places) + self.kernel.product_sums(points, weights, places)
+        later = self.estimated(places, mass, before) + self.kernel.product_sums(points, weights, places)
         grown = now._with(places, later, np.full(len(places), mass))._reduced()
-        return grown._assessed(mass + float(weights.sum()), before[rng.permutation(len(before))[:ASSESSED]])
+        return grown._assessed(mass + float(weights.sum()), before.points[:ASSESSED])
 
     def _with(self, places: Array, kappa: Array, missed: Array) -> Sites:
         return replace(
@@ -235,19 +246,14 @@ class Sites:
             return self
         return self._some(self.best(int(np.ceil(KEPT * self.most))))
 
-    def merge(self, other: Sites, mass: float, mass_of_other: float, sample: Array) -> Sites:
-        """The sites of both parts, each of which the other knows only by its own; those that explain most are kept.
-
-        ``mass`` and ``mass_of_other`` are Σ w of the parts, ``sample`` a fair one of both.
-        """
+    def merge(self, other: Sites, masses: tuple[float, float], samples: tuple[Reservoir, Reservoir]) -> Sites:
+        """The sites of both parts, each of which the other knows only by its own; those that explain most are kept."""
         if np.array_equal(self.places, other.places):
             return replace(self, kappa=self.kappa + other.kappa, missed=self.missed + other.missed)
-        mine = replace(self, kappa=self.kappa + other.values(self.places), missed=self.missed + mass_of_other)
-        return (
-            mine._with(other.places, other.kappa + self.values(other.places), other.missed + mass)
-            ._reduced()
-            ._assessed(mass + mass_of_other, sample[:ASSESSED])
-        )
+        mine = self.kappa + other.estimated(self.places, masses[1], samples[1])
+        theirs = other.kappa + self.estimated(other.places, masses[0], samples[0])
+        both = replace(self, kappa=mine, missed=self.missed + masses[1])._with(other.places, theirs, other.missed + masses[0])
+        return both._reduced()._assessed(sum(masses), samples[0].merge(samples[1]).points[:ASSESSED])
 
     def faded(self, factor: float) -> Sites:
         """After all weights shrank by a factor."""

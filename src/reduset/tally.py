@@ -92,7 +92,7 @@ class Tally:
     def absorb(self, points: Array, weights: Array, rng: np.random.Generator) -> Tally:
         """After a chunk of rows."""
         with single_threaded_blas():
-            sites = self.sites.absorb(points, weights, self.mass, self.reservoir.points, rng)
+            sites = self.sites.absorb(points, weights, self.mass, self.reservoir, rng)
         return self._with(points, weights, sites, rng)
 
     def _with(self, points: Array, weights: Array, sites: Sites, rng: np.random.Generator) -> Tally:
@@ -121,9 +121,8 @@ class Tally:
     def merge(self, other: Tally) -> Tally:
         """The tally of both parts."""
         shift = other.frame.apply(self.origin[None])[0]
-        reservoir = self.reservoir.merge(other.reservoir)
         with single_threaded_blas():
-            sites = self.sites.merge(other.sites, self.mass, other.mass, reservoir.points)
+            sites = self.sites.merge(other.sites, (self.mass, other.mass), (self.reservoir, other.reservoir))
         return replace(
             self,
             mass=self.mass + other.mass,
@@ -131,7 +130,7 @@ class Tally:
             waves=self.waves + self._ladders.turned(other.waves, -shift),
             sites=sites,
             covering=self.covering.merge(other.covering),
-            reservoir=reservoir,
+            reservoir=self.reservoir.merge(other.reservoir),
         )
 
     # -- the result ---------------------------------------------------------------------------------------------------------
@@ -184,10 +183,13 @@ class Tally:
         return atoms, kappa, float(np.mean(sites.missed[order])) / self.mass if len(order) else 0.0, len(chosen)
 
     def _at_centres(self, chosen: list[int]) -> Array:
-        """κ at centres: what their own rows make of it, or what the sites say, whichever is more."""
+        """κ at centres: what the sites say, and of what they do not see what a centre's own rows make of it."""
         if not chosen:
             return np.empty(0)
-        return np.maximum(self.covering.overlaps[chosen], self.sites.values(self.covering.centres[chosen]))
+        basis, places = self.sites.basis, self.covering.centres[chosen]
+        inside = basis.inside(places)
+        unseen = np.maximum(1.0 - np.einsum("ij,ij->j", inside, inside), 0.0)
+        return np.asarray(basis.coordinates(self.sites.kappa) @ inside + unseen * self.covering.overlaps[chosen])
 
     def _measured(self, span: weigh.Span, weights: Array, confidence: float) -> Measured:
         """‖f − f_m‖²."""
