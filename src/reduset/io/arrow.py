@@ -145,10 +145,11 @@ class FeatherSource(ArrowSource):
 
     def _batches(self, names: list[str], rows: int, start: int) -> Iterator[tuple[int, Any]]:
         places = list(self.kinds)
-        whole = self._whole_batches([places.index(name) for name in names])
+        # where all are wanted none is named: pyarrow copies what is chosen by name, and else leaves it in the file until it is used
+        whole = self._whole_batches([places.index(name) for name in names] if len(names) < len(places) else None)
         return _counted(batch.slice(at, rows) for batch in whole for at in range(0, batch.num_rows, rows))
 
-    def _whole_batches(self, fields: list[int]) -> Iterator[Any]:
+    def _whole_batches(self, fields: list[int] | None) -> Iterator[Any]:
         with self._open(self.path, fields) as reader:
             if self._streamed:
                 yield from reader
