@@ -88,7 +88,7 @@ def test_a_stream_of_files_is_what_the_library_makes_of_their_rows(rows, tmp_pat
     assert model.about["transform"] == "asinh:2"
     assert model.about["portrait_rows"] == compressor.sample().size
     assert [note for note in told["notes"] if "left out" in note] == [f"{read.dropped} rows with missing values left out"]
-    assert any("the bandwidth is that of the first 65,536 rows by the rule 'median'" in note for note in told["notes"])
+    assert any("the bandwidth is by the rule 'median' of the first rows, at most 65,536 of them" in note for note in told["notes"])
     assert any("its portrait is that of" in note for note in model.about["notes"])
 
 

@@ -115,6 +115,12 @@ def test_what_is_known_of_all_batches_is_known_before_the_first(folder):
     assert "3 rows with missing values left out" in reading.notes(3)
 
 
+def test_batches_of_many_columns_have_fewer_rows(tmp_path):
+    np.save(tmp_path / "t.npy", np.zeros((2500, 4096), np.uint8))
+    assert [len(part) for part in io.batches(tmp_path / "t.npy")] == [1024, 1024, 452]
+    assert io.batches(tmp_path / "t.npy", columns=["x5"]).rows == 65536
+
+
 def test_a_start_beyond_the_end_is_refused(tmp_path):
     write(tmp_path / "t.parquet", frame(50, 0))
     with pytest.raises(ValueError, match="start must be at most 50, the number of rows; got 51"):

@@ -90,7 +90,7 @@ def run(asked: Asked, checkpoint: Path | None, every: float, json: bool, quiet: 
         raise
     finally:
         batches.close()
-    notes = [*batches.notes(dropped), *_seen_once(compressor, asked)]
+    notes = [*batches.notes(dropped), *_seen_once(compressor, batches, asked)]
     notes, written = _written(compressor, small, batches, notes, asked)
     kept.remove()
     results.tell(small, batches.columns, notes, written, json, quiet, resumed=rows)
@@ -129,15 +129,13 @@ def _begun(asked: Asked, table: Table) -> StreamCompressor:
     return StreamCompressor(kernel, asked.size, asked.seed, weights=asked.weights)
 
 
-def _seen_once(compressor: StreamCompressor, asked: Asked) -> list[str]:
+def _seen_once(compressor: StreamCompressor, batches: Batches, asked: Asked) -> list[str]:
     """What was decided by the first rows, since a stream is seen once."""
-    from reduset.io.plans import ROWS
-
     n, notes = compressor.n_samples_seen_, []
     if isinstance(asked.bandwidth, str) and n > compressor.buffer:
-        notes.append(f"the bandwidth is that of the first {compressor.buffer:,} rows by the rule {asked.bandwidth!r}")
-    if asked.whiten and n > ROWS:
-        notes.append(f"whitened by the covariance of the first {ROWS:,} rows")
+        notes.append(f"the bandwidth is by the rule {asked.bandwidth!r} of the first rows, at most {compressor.buffer:,} of them")
+    if asked.whiten and n > batches.rows:
+        notes.append(f"whitened by the covariance of the first {batches.rows:,} rows")
     return notes
 
 

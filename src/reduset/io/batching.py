@@ -19,6 +19,7 @@ from reduset.io.table import FileError, Table
 
 Item = TypeVar("Item")
 END: Any = object()
+MOST = 1 << 22  # numbers in a batch, if nothing else is said
 
 
 class Batches(Iterator[Table]):
@@ -29,13 +30,15 @@ class Batches(Iterator[Table]):
     columns : names.
     sources : the files.
     scales : the transform of each column that has one.
+    rows : of every batch but the last.
     total : rows of all files, or None where some file does not say (CSV, TSV, Arrow streams).
     position : how many rows of the files lie before the next batch, those left out for missing values included. ``start=position``
         of another iterator goes on from here, with the same numbers to the last bit.
     """
 
-    def __init__(self, plans: list[Plan], options: Options, rows: int, start: int) -> None:
+    def __init__(self, plans: list[Plan], options: Options, rows: int | None, start: int) -> None:
         first = plans[0]
+        self.rows = max(1, min(ROWS, MOST // len(first.choice.titles))) if rows is None else rows
         self.columns, self.scales = first.choice.titles, first.scales
         self.sources = tuple(plan.path for plan in plans)
         self.total = total_rows(plans)
@@ -43,7 +46,7 @@ class Batches(Iterator[Table]):
             raise ValueError(f"start must be at most {self.total:,}, the number of rows; got {start:,}")
         self.position = start
         self._plans = plans
-        self._tables = ahead(_tables(plans, options, rows, start))
+        self._tables = ahead(_tables(plans, options, self.rows, start))
 
     def __next__(self) -> Table:
         position, table = next(self._tables)
@@ -61,21 +64,22 @@ class Batches(Iterator[Table]):
         self._tables.close()
 
 
-def batches(paths: Any, *, rows: int = ROWS, start: int = 0, **same: Any) -> Batches:
-    """Read files ``rows`` rows at a time, so that memory does not grow with them.
+def batches(paths: Any, *, rows: int | None = None, start: int = 0, **same: Any) -> Batches:
+    """Read files so many rows at a time that memory does not grow with them.
 
     Parameters
     ----------
     paths : one path or several, or a folder, as in ``read``. A batch may hold the end of one file and the beginning of the next:
         all have ``rows`` rows but the last.
-    rows : of a batch.
+    rows : of a batch; 65,536 if not given, fewer of more than 64 columns.
     start : rows of the files to begin after: whole files, groups of rows of Parquet and rows of NPY and FCS are skipped, others are
         read and left out.
     same : other arguments are those of ``read``.
 
     A thread reads the next batch while this one is at work; it ends with the iterator.
     """
-    whole(rows, "rows", 1)
+    if rows is not None:
+        whole(rows, "rows", 1)
     whole(start, "start", 0)
     options = options_of(**same)
     return Batches(plans_of(paths, options), options, rows, start)
