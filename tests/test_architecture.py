@@ -29,6 +29,7 @@ ORDER = [
     "archive",
     "mean",
     "effort",
+    "ladders",
     "weigh",
     "probe",
     "stand_in",

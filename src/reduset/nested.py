@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset.certificate import Certificate, Promise, theorem_one
+from reduset.ladders import Measured
 from reduset.mean import KernelMean
-from reduset.probe import Measured
 from reduset.radial import Array, Kernel, exponential
 from reduset.weigh import FactoredSpan, Span
 

@@ -17,7 +17,6 @@ All in units where every bump has norm 1.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -25,7 +24,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from reduset._engine.profile import Frame
-from reduset._engine.waves import wave_sums
+from reduset.ladders import SAFETY, Ladders, Measured, Waves, two_sided
 from reduset.mean import KernelMean
 from reduset.radial import Array, RadialKernel
 from reduset.spectrum import ProductSpectrum
@@ -37,21 +36,6 @@ WIDE = 0.02  # of the largest deviation
 PHASES_UP_TO = 1e9  # bandwidths from the centre: beyond, an angle has no digits left, and every bump stands alone
 ROWS = 384
 MASS_MISSING = 0.1
-SAFETY = 1.1  # the interval's width over the normal one: estimated variances of skewed terms run a little low
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A squared distance and the ends of its confidence interval."""
-
-    square: float
-    low: float
-    high: float
-    method: str
-
-    def plus(self, exact: float) -> Measured:
-        """After adding an amount that is known exactly."""
-        return Measured(self.square + exact, self.low + exact, self.high + exact, self.method)
 
 
 class Probe(ABC):
@@ -70,8 +54,7 @@ def probe(mean: KernelMean, confidence: float, rng: np.random.Generator) -> Prob
     """The right probe for the mean: exact where it is small, by frequencies where the kernel has them."""
     finer = None
     if isinstance(mean.kernel, RadialKernel):
-        along_axes = isinstance(mean.kernel.spectrum(mean.dimension), ProductSpectrum)
-        frequencies = (AxisFrequencies if along_axes else Frequencies)(mean, confidence, rng)
+        frequencies = Frequencies(mean, confidence, rng)
         if frequencies.resolved:
             finer = frequencies
     if mean.size <= EXACT_UP_TO:
@@ -99,32 +82,15 @@ class Everything(Probe):
         return Measured(max(square, 0.0), max(square - rounding, 0.0), max(square, 0.0) + rounding, "exact")
 
 
-@dataclass(frozen=True)
-class _Bank:
-    """Ladders of frequencies, and f̂ at each."""
-
-    wide: Array  # (s, d) the lowest rung in the directions in which the data spread; doubles from rung to rung
-    narrow: Array | None  # (s, d) the lowest rung in the others; doubles from the rung ``release`` on
-    release: int
-    shares: Array  # (s, rungs) log of spectrum / mixture at each
-    waves: NDArray[np.complex128]  # (s, rungs)
-
-    @property
-    def rungs(self) -> int:
-        return int(self.shares.shape[1])
-
-
 class Frequencies(Probe):
     """By the kernel's spectrum, at several scales in the directions in which the data spread."""
-
-    _kinds = 2  # of ladders, as many of each
 
     def __init__(self, mean: KernelMean, confidence: float, rng: np.random.Generator) -> None:
         kernel = mean.kernel
         if not isinstance(kernel, RadialKernel):
             raise TypeError("only shift-invariant kernels have frequencies")
         self._mean, self._rng = mean, rng
-        self._quantile = float(special.ndtri(0.5 + confidence / 2)) * SAFETY
+        self._quantile = two_sided(confidence)
         self._spectrum = kernel.spectrum(mean.dimension)
         some = np.asarray(mean.atoms[:: max(1, mean.size // SOME_ROWS)], np.float64)
         frame = kernel.frame(mean.atoms, kernel.product(mean.dimension))
@@ -134,25 +100,19 @@ class Frequencies(Probe):
             z = np.clip(self._frame.apply(some), -1e100, 1e100)
         self.resolved = bool(np.median(np.abs(z)) < PHASES_UP_TO)
         self._wide, self._spread = _wide_directions(z, self._spectrum.rotates)
-        self._banks: dict[tuple[int, int], _Bank] = {}
+        self._banks: dict[tuple[int, int], tuple[Ladders, Waves]] = {}
 
-    def _bank(self, count: int, size: int) -> _Bank:
+    def _bank(self, count: int, size: int) -> tuple[Ladders, Waves]:
         """``count`` ladders for compressions to ``size`` atoms, drawn once: f̂ at them is the only pass over the data."""
         starts, below, rungs = self._span_of_scales(size)
-        directions = self._wide.shape[1]
         if (count, rungs) not in self._banks:
-            half = count // 2
-            drawn = self._spectrum.draw(2 * half, self._rng)
-            inside = (drawn @ self._wide) @ self._wide.T
-            wide, narrow = np.repeat(starts, half)[:, None] * inside, drawn - inside
-            # a power law is wide in all directions at once, so above its own scale they all climb; other laws not
-            release = below if self._spectrum.heavy else rungs
-            climbed = 2.0 ** np.maximum(0, np.arange(rungs) - release)
-            scales = [(start * 2.0**j, climbed[j]) for start in starts for j in range(rungs)]
-            shares = self._shares(wide, narrow, climbed, scales)
-            late = None if directions == self._mean.dimension else narrow
-            waves = wave_sums(self._mean.atoms, self._mean.weights, wide, self._frame, rungs, late, release)
-            self._banks[count, rungs] = _Bank(wide, late, release, shares, waves)
+            spectrum = self._spectrum
+            if isinstance(spectrum, ProductSpectrum):
+                axes = np.flatnonzero(self._wide.any(axis=1))
+                ladders = Ladders.along_axes(spectrum, axes, count, starts, rungs, self._rng)
+            else:
+                ladders = Ladders.spanning(spectrum, self._wide, count, starts, below, rungs, self._rng)
+            self._banks[count, rungs] = ladders, ladders.waves(self._mean.atoms, self._mean.weights, self._frame)
         return self._banks[count, rungs]
 
     def _span_of_scales(self, size: int) -> tuple[tuple[float, float], int, int]:
@@ -171,76 +131,15 @@ class Frequencies(Probe):
         below = int(np.ceil(-np.log2(energy) - 1e-9))
         return (energy, 2.0**-below), below, below + int(np.ceil(top)) + 1
 
-    def _shares(self, wide: Array, narrow: Array, climbed: Array, scales: list[tuple[float, float]]) -> Array:
-        """log of spectrum / mixture at every rung; the mixture is of the proposals stretched by each pair of scales."""
-        spectrum, k = self._spectrum, self._wide.shape[1]
-        volumes = [k * np.log(s) + (spectrum.dimension - k) * np.log(t) for s, t in scales]
-        shares = np.empty((len(wide), len(climbed)))
-        for j in range(len(climbed)):
-            a, b = wide * 2.0**j, narrow * climbed[j]
-            laws = [spectrum.proposal_log_density(a / s + b / t) - volume for (s, t), volume in zip(scales, volumes, strict=True)]
-            shares[:, j] = spectrum.log_density(a + b) - np.logaddexp.reduce(laws) + np.log(2.0)
-        return shares
-
-    def _estimate(self, bank: _Bank, atoms: Array, weights: Array) -> Measured:
-        mine = wave_sums(atoms, weights, bank.wide, self._frame, bank.rungs, bank.narrow, bank.release)
-        with np.errstate(divide="ignore"):
-            logs = np.log(np.abs(bank.waves - mine) ** 2) + bank.shares
-        shift = float(logs.max())
-        if not np.isfinite(shift):
-            return Measured(0.0, 0.0, 0.0, "frequencies")
-        terms = np.exp(logs - shift).sum(axis=1).reshape(self._kinds, -1)  # one a ladder: independent, positive
-        mean = float(terms.mean())
-        error = float(np.sqrt(terms.var(axis=1, ddof=1).sum() / terms.shape[1])) / self._kinds
-        width = self._quantile * error / mean  # on the scale of the logarithm, because the terms are skewed
-        square = mean * np.exp(shift)
-        return Measured(float(square), float(square * np.exp(-width)), float(square * np.exp(width)), "frequencies")
+    def _estimate(self, count: int, atoms: Array, weights: Array) -> Measured:
+        ladders, waves = self._bank(count, len(atoms))
+        return ladders.measure(waves - ladders.waves(atoms, weights, self._frame), self._quantile)
 
     def glance(self, atoms: Array, weights: Array, kappa: Array) -> Measured:
-        return self._estimate(self._bank(LADDERS_AT_A_GLANCE, len(atoms)), atoms, weights)
+        return self._estimate(LADDERS_AT_A_GLANCE, atoms, weights)
 
     def measure(self, atoms: Array, weights: Array, kappa: Array) -> Measured:
-        return self._estimate(self._bank(LADDERS, len(atoms)), atoms, weights)
-
-
-class AxisFrequencies(Frequencies):
-    """For a product of power laws, whose weight lies along the axes: far out in one coordinate, near 0 in the others.
-
-    Half of the ladders climb in all coordinates at once, half in a single one, the others at the spectrum's own scale.
-    """
-
-    _kinds = 4
-
-    def _bank(self, count: int, size: int) -> _Bank:
-        starts, _, rungs = self._span_of_scales(size)
-        if (count, rungs) not in self._banks:
-            each = count // 4
-            axes = np.flatnonzero(self._wide.any(axis=1))
-            climbs = np.zeros((4 * each, self._mean.dimension), np.bool_)
-            climbs[np.ix_(np.arange(2 * each), axes)] = True
-            climbs[np.arange(2 * each, 4 * each), self._rng.choice(axes, 2 * each)] = True
-            drawn = self._spectrum.draw(4 * each, self._rng)
-            wide, late = np.tile(np.repeat(starts, each), 2)[:, None] * drawn * climbs, drawn * ~climbs
-            scales = [start * 2.0**j for start in starts for j in range(rungs)]
-            shares = np.stack([self._share(wide * 2.0**j + late, axes, scales) for j in range(rungs)], axis=1)
-            waves = wave_sums(self._mean.atoms, self._mean.weights, wide, self._frame, rungs, late, rungs)
-            self._banks[count, rungs] = _Bank(wide, late, rungs, shares, waves)
-        return self._banks[count, rungs]
-
-    def _share(self, frequencies: Array, axes: NDArray[np.int64], scales: list[float]) -> Array:
-        """log of spectrum / mixture of all ladders' laws, which differ from the spectrum in the coordinates that climb alone."""
-        spectrum = self._spectrum
-        if not isinstance(spectrum, ProductSpectrum):
-            raise TypeError("only a product of laws has axes")
-        own = spectrum.log_densities(frequencies[:, axes])
-        together: list[Array] = []
-        alone: list[Array] = []
-        for scale in scales:
-            further = spectrum.log_densities(frequencies[:, axes] / scale) - np.log(scale) - own  # (s, axes)
-            largest = further.max(axis=1)
-            together.append(further.sum(axis=1))
-            alone.append(largest + np.log(np.exp(further - largest[:, None]).mean(axis=1)))
-        return np.log(4.0) - np.logaddexp.reduce(together + alone)
+        return self._estimate(LADDERS, atoms, weights)
 
 
 def _wide_directions(z: Array, rotates: bool) -> tuple[Array, float]:

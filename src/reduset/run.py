@@ -20,9 +20,10 @@ from reduset._engine.pursuit import order_by_energy
 from reduset._engine.threads import blocks
 from reduset._progress import Progress
 from reduset.certificate import Promise, promise
+from reduset.ladders import Measured
 from reduset.mean import KernelMean
 from reduset.nested import Nested
-from reduset.probe import Measured, Probe, probe
+from reduset.probe import Probe, probe
 from reduset.radial import Array
 from reduset.refine import refine
 from reduset.select import Selector
