@@ -76,6 +76,6 @@ def run() -> str:
         return (
             f"`reduset compress flights.parquet --stream --size {SIZE} --checkpoint kept` ({n:,} rows, {len(COLUMNS)} columns), "
             f"killed by SIGKILL at a random moment of the {rest:.1f} s between its first checkpoint and its end, the writing "
-            "of the result included, then run again. The result is the atoms, weights, certificate, path, portrait and notes of the "
-            "model, beside those of a run that kept no checkpoint:\n\n" + table(head, [row])
+            "of the result included, then run again. The result is the atoms, weights, certificate, path, portrait and notes "
+            "of the model, beside those of a run that kept no checkpoint:\n\n" + table(head, [row])
         )
