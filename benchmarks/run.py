@@ -20,6 +20,7 @@ SECTIONS = (
     "growth",
     "start_up",
     "command",
+    "stream_kills",
     "certificate",
     "selector_speed",
     "peers",

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
-import select
 import shlex
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import flowio
@@ -22,26 +19,12 @@ import pytest
 from PIL import Image
 
 import cli_files
+from cli_processes import ENVIRONMENT, left, on_a_terminal, reduset, rest_of
 from reduset import KernelMean, Model, io
 from reduset.cli.entry import run
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMANDS = ("compress", "cohort", "segment", "info", "evaluate", "distance", "report", "demo")
-ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry), "COLUMNS": "100"}
-
-
-def reduset(*words, folder, code=0):
-    """Run the command in its own process, in a folder."""
-    done = subprocess.run(
-        [sys.executable, "-m", "reduset", *map(str, words)],
-        cwd=folder,
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == code, done.stderr
-    return done
 
 
 @pytest.fixture(scope="module")
@@ -56,10 +39,6 @@ def test_a_bandwidth_that_hides_the_columns_is_noted(bandwidth, noted, files, tm
     for more in ([], ["--json"]):
         assert run([*words, "-o", str(tmp_path / "small.npz"), *more]) == 0
         assert ("Along every column the bandwidth is more than half of the whole range" in capsys.readouterr().out) == noted
-
-
-def left(folder):
-    return sorted(path.name for path in folder.iterdir())
 
 
 @pytest.mark.parametrize("name", cli_files.TABLES)
@@ -201,39 +180,6 @@ def test_a_tolerance_that_is_not_reached_has_its_own_code(files, tmp_path):
     done = reduset(*words, folder=tmp_path, code=3)
     assert "not reached" in done.stderr
     assert Model.load(tmp_path / "small.npz").about["reached"] is False
-
-
-def on_a_terminal(words, folder, until=None):
-    """Run the command with a pseudo-terminal as its error stream; what it showed there, and the process."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "reduset", *map(str, words)], cwd=folder, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=theirs
-    )
-    os.close(theirs)
-    shown, deadline = b"", time.monotonic() + 120
-    while time.monotonic() < deadline:
-        if select.select([ours], [], [], 0.1)[0]:
-            try:
-                read = os.read(ours, 65536)
-            except OSError:  # the other end is closed
-                break
-            if not read:
-                break
-            shown += read
-            if until is not None and until in shown:
-                break
-    return shown.decode(errors="replace"), process, ours
-
-
-def rest_of(terminal):
-    """What a process that has ended left on its terminal."""
-    shown = b""
-    while select.select([terminal], [], [], 0.1)[0]:
-        try:
-            shown += os.read(terminal, 65536)
-        except OSError:  # the other end is closed
-            break
-    return shown
 
 
 @pytest.fixture(scope="module")

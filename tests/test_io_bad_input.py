@@ -61,8 +61,13 @@ def test_the_nearest_name_of_a_missing_file_is_suggested(file):
     refused(file.parent / "nowhere" / file.name, "no such file; there is no folder")
 
 
-def test_a_folder_is_no_file(tmp_path):
-    refused(tmp_path, r"is a folder; name the files in it")
+def test_a_folder_without_files_of_data_and_a_folder_in_place_of_a_file(tmp_path):
+    (tmp_path / ".hidden.csv").write_text("a\n1\n")
+    (tmp_path / "_metadata.parquet").write_bytes(b"")
+    (tmp_path / "notes.md").write_text("none")
+    refused(tmp_path, r"is a folder without files of data")
+    with pytest.raises(io.FileError, match="is a folder; name the files in it"):
+        io.read_labels(tmp_path)
     with pytest.raises(io.FileError, match="is a folder"):
         io.read_image(tmp_path)
 

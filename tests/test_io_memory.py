@@ -21,7 +21,7 @@ def peak():
         return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) * 1024
 
 small, large, way = sys.argv[1:]
-columns = [f"c{k}" for k in range(6)]
+columns = [f"{'x' if small.endswith('npy') else 'c'}{k}" for k in range(6)]
 
 def read(path):
     return io.read(path, columns=columns) if way == "read" else sum(len(part) for part in io.batches(path, columns=columns))
@@ -41,6 +41,12 @@ def folder(tmp_path_factory):
         table = pa.table({f"c{k}": values[:, k] for k in range(2 * COLUMNS)})
         pq.write_table(table, folder / f"{name}.parquet")  # in one group of rows
         pa.feather.write_feather(table, str(folder / f"{name}.feather"), compression="lz4")
+        for kind in ("C", "F"):
+            np.save(folder / f"{name}-{kind}.npy", np.asarray(values[:, :COLUMNS], order=kind))
+        parts = folder / f"{name}-parts"
+        parts.mkdir()
+        for part in range(6):
+            pq.write_table(table.slice(part * rows // 6, rows // 6), parts / f"{part}.parquet")
         np.savez(folder / f"{name}.npz", X=np.rec.fromarrays(values.T, names=table.column_names))
         pa.csv.write_csv(table.select(table.column_names[:COLUMNS]).slice(0, rows // 2), folder / f"{name}.csv")
     return folder
@@ -64,6 +70,6 @@ def test_text_takes_its_numbers_twice_and_some_blocks(folder):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
-@pytest.mark.parametrize("suffix", [".parquet", ".feather", ".npz"])
+@pytest.mark.parametrize("suffix", [".parquet", ".feather", ".npz", "-C.npy", "-F.npy", "-parts"])
 def test_batches_hold_little_at_a_time(folder, suffix):
     assert peak_over_table(folder, suffix, "batches") < 0.75

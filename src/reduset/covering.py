@@ -159,8 +159,9 @@ class Covering:
     def _raised(self) -> Covering:
         """With a threshold so large that at most ``most`` centres are left."""
         apart = self._apart(self.centres)
-        least = float(apart.min())
-        floor = max(self.floor, 0.5 * least)
+        floor = max(self.floor, 0.5 * float(apart.min()))
+        # a little more, else a row that was given up at this very distance is found beyond it by another sum, for ever
+        least = float(apart.min()) * (1 + ROUNDING)
         for growth in GENTLE:
             candidate = self._thinned(max(self.threshold, growth * least), apart)
             if candidate.radius <= 2 * candidate.threshold and len(candidate.centres) <= self.most:

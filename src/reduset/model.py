@@ -37,7 +37,7 @@ class Model:
     certificate : Certificate
     path : the error of every size
     step_sizes, step_weights : (k,) some sizes up to m, and (k, m) the weights of the first atoms there, 0 beyond
-    portrait : of the full mean
+    portrait : of the full mean; of a sample of its points where it was a stream
     total : Σ w of the full mean; None where some weight was negative
     about : what else was told: the selection, the command, the files
     """
@@ -71,6 +71,28 @@ class Model:
                 f"full must be the mean that was compressed, of {small.n_samples:,} points in {small.mean.dimension} columns; got "
                 f"{full.size:,} in {full.dimension}"
             )
+        return cls._made(full, small, columns, about)
+
+    @classmethod
+    def of_stream(
+        cls, sample: KernelMean, small: Compression, columns: Sequence[str] | None = None, about: Mapping[str, Any] | None = None
+    ) -> Model:
+        """What there is to know of a compression of a stream, whose rows are gone: its portrait is that of a fair sample of them.
+
+        Parameters
+        ----------
+        sample : KernelMean of some rows, drawn fairly from all, as `StreamCompressor.sample` gives it
+        small, columns, about : as in `of`; how many rows the sample has is kept as ``about["portrait_rows"]``
+        """
+        if sample.size > small.n_samples or sample.dimension != small.mean.dimension:
+            raise ValueError(
+                f"sample must be some of the {small.n_samples:,} points in {small.mean.dimension} columns that were compressed; "
+                f"got {sample.size:,} in {sample.dimension}"
+            )
+        return cls._made(sample, small, columns, dict(about or {}) | {"portrait_rows": sample.size})
+
+    @classmethod
+    def _made(cls, full: KernelMean, small: Compression, columns: Sequence[str] | None, about: Mapping[str, Any] | None) -> Model:
         names = tuple(f"x{k + 1}" for k in range(full.dimension)) if columns is None else tuple(map(str, columns))
         if len(names) != full.dimension:
             raise ValueError(f"columns must name the {full.dimension} columns, got {len(names)} names")

@@ -13,7 +13,6 @@ from reduset.cli.app import DONE, NOT_REACHED, app
 if TYPE_CHECKING:
     from reduset.compression import Compression
     from reduset.io import Table
-    from reduset.model import Model
 
 EXAMPLE = "Example: reduset compress events.fcs --transform asinh:150 --tol 0.01 -o small.npz --report small.html"
 DEFAULT_TOL = 0.01
@@ -49,14 +48,24 @@ def compress(
     ] = None,
     refine: Annotated[bool, typer.Option("--refine", help="Move the atoms to where the loss is least.")] = False,
     report: Annotated[Path | None, typer.Option("--report", help="Write a report to look at, one HTML file.")] = None,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Read rows once, batch by batch, for files larger than the memory; needs --size.")
+    ] = False,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option("--checkpoint", help="With --stream: the file by which the same command goes on where it was interrupted."),
+    ] = None,
+    checkpoint_every: Annotated[
+        float | None, typer.Option("--checkpoint-every", min=0.0, help="Seconds between checkpoints; 30 if not given.")
+    ] = None,
     seed: o.Seed = 0,
     threads: o.Threads = None,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> int:
     """Replace the rows of files by few weighted atoms, and say how much was lost."""
-    from reduset import archive, io
-    from reduset.cli import request, targets, telling
+    from reduset import io
+    from reduset.cli import request, results, streaming, targets, telling
     from reduset.model import Model
     from reduset.outcome import compress_quietly
 
@@ -69,19 +78,27 @@ def compress(
     if group_column is not None and group_column in (o.names_of(columns) or ()):
         raise ValueError(f"--group-column {group_column} is a label, and cannot be one of --columns; leave it out of one")
     goals = {name: goal for name, goal in (("size", size), ("tol", tol), ("plateau", plateau)) if goal is not None}
-    chosen = o.transform_of(transform)
     kind = weights or ("simplex" if output.suffix.lower() in targets.ROWS else "free")
-    table = io.read(
-        data,
-        columns=o.names_of(columns),
-        weight_column=weight_column,
-        group_column=group_column,
-        transform=chosen,
-        compensate=compensate,
-        missing=missing,
-        key=key,
-    )
-    full = request.mean_of(table, kernel, o.number_or_rule(bandwidth), whiten)
+    width = o.number_or_rule(bandwidth)
+    read = {
+        "columns": o.names_of(columns),
+        "weight_column": weight_column,
+        "transform": o.transform_of(transform),
+        "compensate": compensate,
+        "missing": missing,
+        "key": key,
+    }
+    if stream:
+        whole = {name: goal is not None for name, goal in (("--tol", tol), ("--plateau", plateau), ("--max-size", max_size))}
+        whole |= {"--select": select != "auto", "--refine": refine, "--group-column": group_column is not None}
+        atoms = streaming.refuse(size, whole)
+        asked = streaming.Asked(data, output, report, atoms, kernel, width, whiten, kind, seed, read)
+        return streaming.run(asked, checkpoint, streaming.EVERY if checkpoint_every is None else checkpoint_every, json, quiet)
+    for name, given in (("--checkpoint", checkpoint), ("--checkpoint-every", checkpoint_every)):
+        if given is not None:
+            raise ValueError(f"{name} goes with --stream, which reads batch by batch; add --stream, or leave it out")
+    table = io.read(data, group_column=group_column, **read)
+    full = request.mean_of(table, kernel, width, whiten)
     with telling.progress(quiet or json) as shown:
         small = compress_quietly(
             full,
@@ -93,40 +110,17 @@ def compress(
             rng=seed,
             progress=shown,
         )
-    about = request.origin(table.sources, table.notes) | {"transform": _applied(chosen, table), "compensate": compensate}
+    applied = results.applied(read["transform"], table.columns, table.scales)
+    about = request.origin(table.sources, table.notes) | {"transform": applied, "compensate": compensate}
     model = None
     if report is not None or output.suffix.lower() in targets.MODEL:
         model = Model.of(full, small, table.columns, about)
-    with archive.together():
-        written = _write(output, table, small, model, group_column)
-        if report is not None and model is not None:
-            from reduset.report import write_compression
-
-            write_compression(report, model)
-            written.append(report)
+    written = results.write(output, report, small, model, table.columns, _labels(group_column, table, small))
     drowned = [] if whiten else request.spread_note(table.values, table.columns)
-    told = [*table.notes, *(_hidden(model) or drowned)]
-    if json:
-        print(telling.as_json(_facts(small, table, told, written)))
-    else:
-        telling.say(str(small), quiet)
-        for text in told:
-            telling.say(f"  note       {text}", quiet)
-        telling.say(f"  written    {', '.join(map(str, written))}", quiet)
+    results.tell(small, table.columns, [*table.notes, *(results.hidden(model) or drowned)], written, json, quiet)
     if not small.reached:
         telling.note("the tolerance was not reached; raise --max-size, or widen --bandwidth", quiet)
     return DONE if small.reached else NOT_REACHED
-
-
-def _hidden(model: Model | None) -> list[str]:
-    """What the bandwidth hides of some columns, in a sentence."""
-    if model is None:
-        return []
-    from reduset.report.figures import wide_columns
-    from reduset.report.words import wide
-
-    text = wide(wide_columns(model), len(model.columns))
-    return [text] if text else []
 
 
 def _selector(name: str, table: Table) -> Any:
@@ -137,42 +131,8 @@ def _selector(name: str, table: Table) -> Any:
     return KCenter(groups=table.groups)
 
 
-def _applied(transform: Any, table: Table) -> Any:
-    """The transform by columns, where it was for all and some were left alone: in another format they would not be."""
-    if not isinstance(transform, str) or len(table.scales) == len(table.columns):
-        return transform
-    return dict.fromkeys(table.scales, transform) or None
-
-
-def _write(output: Path, table: Table, small: Compression, model: Model | None, group_column: str | None) -> list[Path]:
-    if output.suffix.lower() == ".npz" and model is not None:
-        model.save(output)
-        return [output]
-    from reduset import io
-
-    groups = None
-    if group_column is not None and table.groups is not None and small.indices is not None:
-        groups = {group_column: table.groups[small.indices]}
-    io.write_rows(output, table.columns, small.mean.atoms, small.mean.weights, groups)
-    return [output]
-
-
-def _facts(small: Compression, table: Table, notes: list[str], written: list[Path]) -> dict[str, Any]:
-    certificate = small.certificate
-    return {
-        "n": small.n_samples,
-        "size": small.size,
-        "columns": table.columns,
-        "kernel": small.mean.kernel.to_dict(),
-        "relative_error": certificate.relative_error,
-        "interval": certificate.interval,
-        "confidence": certificate.confidence,
-        "bound": certificate.bound,
-        "norm": certificate.norm,
-        "reached": small.reached,
-        "selection": small.selection,
-        "weights": small.weighting,
-        "seconds": small.timings,
-        "notes": notes,
-        "written": written,
-    }
+def _labels(group_column: str | None, table: Table, small: Compression) -> dict[str, Any] | None:
+    """The label of each atom, where there are labels."""
+    if group_column is None or table.groups is None or small.indices is None:
+        return None
+    return {group_column: table.groups[small.indices]}

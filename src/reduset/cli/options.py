@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 
 Data = Annotated[
-    list[Path], typer.Argument(help="CSV, TSV, Parquet, Arrow, NPY, NPZ, FCS or .h5ad files; several are read one after the other.")
+    list[Path],
+    typer.Argument(help="CSV, TSV, Parquet, Arrow, NPY, NPZ, FCS or .h5ad files, or folders of them; read one after the other."),
 ]
 Columns = Annotated[
     list[str] | None, typer.Option("--columns", "-c", help="Columns to use, separated by commas; all numeric ones if not given.")

@@ -36,15 +36,19 @@ def origin(sources: Sequence[str], notes: Sequence[str]) -> dict[str, Any]:
 
 def mean_of(table: Table, name: str, bandwidth: float | str, whiten: bool) -> KernelMean:
     """The kernel mean of a table's rows."""
-    from reduset import _validate
-    from reduset.kernels import Gaussian, Laplacian, Student
     from reduset.mean import KernelMean
 
+    kernel = kernel_of(name, bandwidth, covariance_of(table.values, table.weights) if whiten else None)
+    return KernelMean.from_samples(table.values, kernel, table.weights)
+
+
+def kernel_of(name: str, bandwidth: float | str, covariance: Any = None) -> Any:
+    """A kernel from its options."""
+    from reduset import _validate
+    from reduset.kernels import Gaussian, Laplacian, Student
+
     kind = {"gaussian": Gaussian, "laplacian": Laplacian, "student": Student}[_validate.one_of(name, "--kernel", KERNELS)]
-    options: dict[str, Any] = {"bandwidth": bandwidth}
-    if whiten:
-        options["covariance"] = covariance_of(table.values, table.weights)
-    return KernelMean.from_samples(table.values, kind(**options), table.weights)
+    return kind(bandwidth=bandwidth, covariance=covariance)
 
 
 def covariance_of(values: Any, weights: Any = None) -> Any:

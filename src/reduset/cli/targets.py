@@ -23,6 +23,11 @@ def check(path: Path, kinds: frozenset[str], inputs: Sequence[Path] = ()) -> Non
     for endings, library, extra in NEEDED:
         if path.suffix.lower() in endings and find_spec(library) is None:
             raise ImportError(f"{path} cannot be written: that needs {library}, not installed: pip install 'reduset[{extra}]'")
+    check_place(path, inputs)
+
+
+def check_place(path: Path, inputs: Sequence[Path] = ()) -> None:
+    """Refuse a place that cannot be written to, one that is read, and one in a folder that is read: it would be data next time."""
     folder = path.parent
     if not folder.is_dir():
         raise FileNotFoundError(f"{path} cannot be written: there is no folder {folder}; make it first")
@@ -32,3 +37,6 @@ def check(path: Path, kinds: frozenset[str], inputs: Sequence[Path] = ()) -> Non
         raise PermissionError(f"{path} cannot be written: no permission to write in {folder}")
     if path.exists() and any(each.exists() and path.samefile(each) for each in inputs):
         raise ValueError(f"{path} is read, and would be lost when it is written; give the output another name")
+    for each in inputs:
+        if each.is_dir() and each.resolve() in path.resolve().parents:
+            raise ValueError(f"{path} lies in {each}, which is read, and would be taken for data the next time; write it elsewhere")

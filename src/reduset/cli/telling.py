@@ -14,12 +14,15 @@ if TYPE_CHECKING:
 
 NARROW = 60  # columns of a terminal
 
-Report = Callable[[str, int, int], None]
+Report = Callable[[str, int, int | None], None]
 
 
 @contextmanager
-def progress(quiet: bool = False) -> Iterator[Report | bool]:
-    """A function of (stage, done, total) that draws bars on the terminal's error stream; False where there is no terminal."""
+def progress(quiet: bool = False, counted: str | None = None) -> Iterator[Report | bool]:
+    """A function of (stage, done, total) that draws bars on the terminal's error stream; False where there is no terminal.
+
+    A total may be None, not known; with ``counted`` it is told how many of these are done in a second.
+    """
     if quiet or not sys.stderr.isatty():
         yield False
         return
@@ -30,7 +33,7 @@ def progress(quiet: bool = False) -> Iterator[Report | bool]:
     parts: list[ProgressColumn] = [
         TextColumn("{task.description:<14}"),
         BarColumn(),
-        TextColumn("{task.completed:,.0f}/{task.total:,.0f}"),
+        TextColumn("{task.fields[count]}"),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
@@ -40,10 +43,15 @@ def progress(quiet: bool = False) -> Iterator[Report | bool]:
     bars = Progress(*parts, console=console, transient=True)
     tasks: dict[str, Any] = {}
 
-    def report(stage: str, done: int, total: int) -> None:
+    def report(stage: str, done: int, total: int | None) -> None:
+        most = None if total is None else max(total, 1)
         if stage not in tasks:
-            tasks[stage] = bars.add_task(stage, total=max(total, 1))
-        bars.update(tasks[stage], completed=done, total=max(total, 1))
+            tasks[stage] = bars.add_task(stage, total=most, count="")
+        count = f"{done:,}" + ("" if total is None else f"/{total:,}")
+        speed = bars.tasks[tasks[stage]].speed
+        if counted is not None and speed:
+            count += f" {counted}, {speed:,.0f} a second"
+        bars.update(tasks[stage], completed=done, total=most, count=count)
 
     with bars:
         yield report

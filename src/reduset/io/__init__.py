@@ -3,16 +3,20 @@
 Each format has its own reader, whose library is imported when the first such file is read.
 """
 
+from reduset.io.batching import Batches, batches
+from reduset.io.folders import files_of
 from reduset.io.images import read_image, write_image
-from reduset.io.reading import as_table, batches, read, read_bags, read_labels
+from reduset.io.reading import as_table, read, read_bags, read_labels
 from reduset.io.table import FileError, Table
 from reduset.io.writing import write_rows
 
 __all__ = [
+    "Batches",
     "FileError",
     "Table",
     "as_table",
     "batches",
+    "files_of",
     "read",
     "read_bags",
     "read_image",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -54,18 +55,18 @@ class _Layout:
             width = 1 if len(shape) == 1 else shape[1]
             check_room(path, 100.0 * width, f"{width:,} columns")
             self.kinds = dict.fromkeys((f"x{k}" for k in range(width)), _kind(dtype))
-        self._places = {name: place for place, name in enumerate(self.kinds)}
+        self._maps = {name: place for place, name in enumerate(self.kinds)}
         self._flat = len(shape) == 1
 
     def column(self, block: Numbers, name: str) -> Numbers:
         """One column of some rows."""
         if block.dtype.names:
             return block[name]
-        return block if self._flat else block[:, self._places[name]]
+        return block if self._flat else block[:, self._maps[name]]
 
 
 class NpySource(Source):
-    """A .npy file, mapped into memory: only the rows at hand are read."""
+    """A .npy file, mapped into memory for each block anew: only the rows at hand are read, and no others stay."""
 
     format = "a NumPy array"
 
@@ -77,13 +78,19 @@ class NpySource(Source):
                 size = _check(path, shape, dtype, stream.seek(0, 2) - offset, "its array")
             self._layout = _Layout(path, shape, dtype, "its array")
             super().__init__(path, self._layout.kinds, shape[0])
-            self._array = np.memmap(path, dtype, "r", offset, shape, "F" if fortran else "C") if size else np.empty(shape, dtype)
+            self._map = partial(np.memmap, path, dtype, "r", offset, shape, "F" if fortran else "C") if size else None
 
     def blocks(self, names: Sequence[str], label: str | None, rows: int) -> Iterator[Block]:
-        for start in range(0, len(self._array), rows):
-            block = np.asarray(self._array[start : start + rows])
+        return (block for _, block in self.blocks_from(names, label, rows, 0))
+
+    def blocks_from(self, names: Sequence[str], label: str | None, rows: int, start: int) -> Iterator[tuple[int, Block]]:
+        if self._map is None:  # nothing cannot be mapped
+            return
+        for first in range(start // rows * rows, self._layout.rows, rows):
+            with refusing(self.path, self.format):
+                block = np.asarray(self._map()[first : first + rows])
             found = None if label is None else encode(self._layout.column(block, label))
-            yield [self._layout.column(block, name) for name in names], found
+            yield first, ([self._layout.column(block, name) for name in names], found)
 
 
 class NpzSource(Source):

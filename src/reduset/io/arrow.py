@@ -75,16 +75,26 @@ class ArrowSource(Source):
         super().__init__(path, kinds, rows)
 
     @abstractmethod
-    def _batches(self, names: list[str], rows: int) -> Iterable[Any]:
-        """Record batches of these columns, about ``rows`` rows each."""
+    def _batches(self, names: list[str], rows: int, start: int) -> Iterable[tuple[int, Any]]:
+        """Record batches of these columns, about ``rows`` rows each, with the rows before each; those before ``start`` may lack."""
 
     def blocks(self, names: Sequence[str], label: str | None, rows: int) -> Iterator[Block]:
+        return (block for _, block in self.blocks_from(names, label, rows, 0))
+
+    def blocks_from(self, names: Sequence[str], label: str | None, rows: int, start: int) -> Iterator[tuple[int, Block]]:
         wanted = list(dict.fromkeys([*names, *([] if label is None else [label])]))
         with refusing(self.path, self.format):
-            for batch in self._batches(wanted, rows):
-                if batch.num_rows:
+            for first, batch in self._batches(wanted, rows, start):
+                if batch.num_rows and first + batch.num_rows > start:
                     found = None if label is None else labels(batch.column(batch.schema.get_field_index(label)))
-                    yield [numbers(batch.column(batch.schema.get_field_index(name))) for name in names], found
+                    yield first, ([numbers(batch.column(batch.schema.get_field_index(name))) for name in names], found)
+
+
+def _counted(batches: Iterable[Any], first: int = 0) -> Iterator[tuple[int, Any]]:
+    """Each with the number of rows before it."""
+    for batch in batches:
+        yield first, batch
+        first += batch.num_rows
 
 
 class ParquetSource(ArrowSource):
@@ -98,11 +108,17 @@ class ParquetSource(ArrowSource):
             schema, rows = file.schema_arrow, file.metadata.num_rows
         super().__init__(path, schema, rows)
 
-    def _batches(self, names: list[str], rows: int) -> Iterator[Any]:
+    def _batches(self, names: list[str], rows: int, start: int) -> Iterator[tuple[int, Any]]:
         parquet = need("pyarrow.parquet", "reading Parquet")
         # through a small buffer, and by one thread: else whole groups of rows lie in memory, which may be all rows
         with parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=1 << 16) as file:
-            yield from file.iter_batches(batch_size=rows, columns=names, use_threads=False)
+            first = 0
+            for group in range(file.metadata.num_row_groups):  # one by one, so that batches end with them and they can be skipped
+                count = file.metadata.row_group(group).num_rows
+                if first + count > start:
+                    found = file.iter_batches(batch_size=rows, row_groups=[group], columns=names, use_threads=False)
+                    yield from _counted(found, first)
+                first += count
 
 
 class FeatherSource(ArrowSource):
@@ -123,15 +139,26 @@ class FeatherSource(ArrowSource):
     def _open(self, path: str, fields: list[int] | None) -> Any:
         arrow, ipc = need("pyarrow", "reading Arrow"), need("pyarrow.ipc", "reading Arrow")
         options = ipc.IpcReadOptions(included_fields=fields, use_threads=False)
-        return (ipc.open_stream if self._streamed else ipc.open_file)(arrow.OSFile(path), options=options)
+        if self._streamed:
+            return ipc.open_stream(arrow.OSFile(path), options=options)
+        return ipc.open_file(arrow.memory_map(path), options=options)  # of what is not packed, only the rows at hand are read
 
-    def _batches(self, names: list[str], rows: int) -> Iterator[Any]:
+    def _batches(self, names: list[str], rows: int, start: int) -> Iterator[tuple[int, Any]]:
         places = list(self.kinds)
-        with self._open(self.path, [places.index(name) for name in names]) as reader:
-            whole = reader if self._streamed else (reader.get_batch(number) for number in range(reader.num_record_batches))
-            for batch in whole:
-                for start in range(0, batch.num_rows, rows):
-                    yield batch.slice(start, rows)
+        # where all are wanted none is named: pyarrow copies what is chosen by name, and else leaves it in the file until it is used
+        whole = self._whole_batches([places.index(name) for name in names] if len(names) < len(places) else None)
+        return _counted(batch.slice(at, rows) for batch in whole for at in range(0, batch.num_rows, rows))
+
+    def _whole_batches(self, fields: list[int] | None) -> Iterator[Any]:
+        with self._open(self.path, fields) as reader:
+            if self._streamed:
+                yield from reader
+                return
+            count = reader.num_record_batches
+        for number in range(count):
+            with self._open(self.path, fields) as reader:  # anew, so that what was read before does not stay in memory
+                batch = reader.get_batch(number)
+            yield batch
 
 
 class FrameSource(ArrowSource):
@@ -163,5 +190,5 @@ class FrameSource(ArrowSource):
             self._table = seen.rename({column: str(column) for column in known if not isinstance(column, str)}).to_arrow()
         super().__init__(name, self._table.schema, self._table.num_rows)
 
-    def _batches(self, names: list[str], rows: int) -> Iterable[Any]:
-        return self._table.select(names).to_batches(max_chunksize=rows)
+    def _batches(self, names: list[str], rows: int, start: int) -> Iterable[tuple[int, Any]]:
+        return _counted(self._table.select(names).to_batches(max_chunksize=rows))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -47,24 +48,28 @@ class FcsSource(Source):
             self.notes += [note] if note else []
 
     def blocks(self, names: Sequence[str], label: str | None, rows: int) -> Iterator[Block]:
+        return (block for _, block in self.blocks_from(names, label, rows, 0))
+
+    def blocks_from(self, names: Sequence[str], label: str | None, rows: int, start: int) -> Iterator[tuple[int, Block]]:
         with refusing(self.path, self.format):
-            for start in range(0, self._record.rows, rows):
-                wanted = [self._places[name] for name in ([*names, label] if label is not None else names)]
-                block = self._block(start, min(start + rows, self._record.rows), wanted)
+            wanted = [self._places[name] for name in ([*names, label] if label is not None else names)]
+            for first in range(start // rows * rows, self._record.rows, rows):
+                block = self._block(first, min(first + rows, self._record.rows), wanted)
                 found: Labels | None = encode(block[-1]) if label is not None else None
-                yield block[: len(names)], found
+                yield first, (block[: len(names)], found)
 
     def _block(self, start: int, stop: int, places: list[int]) -> list[Numbers]:
         mixed = self._spillover.places if self._spillover is not None else []
         needed = {*places, *(mixed if set(mixed) & set(places) else [])}
-        columns = {place: self._column(start, stop, place) for place in needed}
+        cells = self._record.cells(start, stop)
+        columns = {place: self._column(cells, place) for place in needed}
         if self._spillover is not None and set(mixed) <= needed:
             pure = self._spillover.take_out(np.column_stack([columns[place] for place in mixed]))
             columns |= dict(zip(mixed, pure.T, strict=True))
         return [columns[place] for place in places]
 
-    def _column(self, start: int, stop: int, place: int) -> Numbers:
-        stored = self._record.column(start, stop, place)
+    def _column(self, cells: Numbers, place: int) -> Numbers:
+        stored = self._record.column(cells, place)
         return stored if self._stored else _linear(stored, self._channels[place], self._step, self._record.whole)
 
 
@@ -117,7 +122,8 @@ class _Record:
         self.rows = (head.stop - head.start) // row
         if not self.rows:
             raise FileError(f"{path}: holds no events")
-        self._bytes = np.memmap(path, np.uint8, "r", head.start, (self.rows, row))
+        self._map = partial(np.memmap, path, np.uint8, "r", head.start, (self.rows, row))
+        self._map()  # is it all there?
         self.notes = []
         said = int(text["tot"])
         if said > self.rows and (head.stop - head.start) % row:
@@ -128,9 +134,13 @@ class _Record:
         if logged and not self.whole:
             self.notes.append(f"$PnE of floating-point channels has no meaning and was not applied: {listed(logged)}")
 
-    def column(self, start: int, stop: int, place: int) -> Numbers:
+    def cells(self, start: int, stop: int) -> Numbers:
+        """(events, bytes) of some events; mapped anew, so that what was read before does not stay in memory."""
+        return np.asarray(self._map()[start:stop])
+
+    def column(self, cells: Numbers, place: int) -> Numbers:
         """The numbers of one channel as they are stored."""
-        cells = np.ascontiguousarray(self._bytes[start:stop, self._ends[place] : self._ends[place + 1]])
+        cells = np.ascontiguousarray(cells[:, self._ends[place] : self._ends[place + 1]])
         width = cells.shape[1]
         if not self.whole:
             return cells.view(f"{self._order}f{width}")[:, 0].astype(f"f{width}", copy=False)

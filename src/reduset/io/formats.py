@@ -124,12 +124,17 @@ def by_magic(head: bytes) -> str | None:
     return next((name for start, name in MAGIC if head.startswith(start)), None)
 
 
+def suffix_of(path: str) -> tuple[str, bool]:
+    """The suffix of a file, in small letters and without that of gzip, and whether it had that."""
+    name = Path(path).name.lower()
+    packed = name.endswith((".gz", ".gzip"))
+    return Path(name.removesuffix(".gz").removesuffix(".gzip") if packed else name).suffix, packed
+
+
 def format_of(path: str) -> tuple[str, bool]:
     """The format of a file, and whether it is packed by gzip."""
     head = head_of(path)
-    name = Path(path).name.lower()
-    packed = name.endswith((".gz", ".gzip"))
-    suffix = Path(name.removesuffix(".gz").removesuffix(".gzip") if packed else name).suffix
+    suffix, packed = suffix_of(path)
     said = SUFFIXES.get(suffix)
     if packed and (said not in ("csv", "tsv") or not head.startswith(b"\x1f\x8b")):
         raise FileError(f"{path}: only CSV and TSV are read from gzip, and it must be gzip; unpack or rename it")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reduset.io.choice import Choice
 from reduset.io.guard import check_room
@@ -21,18 +22,20 @@ from reduset.io.transforms import Transform, chosen
 
 @dataclass(frozen=True)
 class Part:
-    """Some rows: (k, d) values, (k,) weights, k labels; and how many rows were left out between them."""
+    """Some rows: (k, d) values, (k,) weights, k labels, (k,) which rows of the file they are, counted from 1; and the row after all
+    that were looked at for it, counted from 0: rows that lacked something are not in it."""
 
     values: Numbers
     weights: Numbers | None
     labels: Labels | None
-    dropped: int = 0
+    numbers: NDArray[np.int64]
+    end: int
 
     def rows(self, which: Any) -> Part:
         """Some of its rows."""
         weights = None if self.weights is None else self.weights[which]
         labels = None if self.labels is None else Labels(self.labels.codes[which], self.labels.categories)
-        return Part(self.values[which], weights, labels)
+        return Part(self.values[which], weights, labels, self.numbers[which], self.end)
 
 
 def scales_of(transform: Any, source: Source, choice: Choice) -> tuple[dict[str, Transform], list[str]]:
@@ -41,27 +44,26 @@ def scales_of(transform: Any, source: Source, choice: Choice) -> tuple[dict[str,
     return chosen(transform, source.path, choice.titles, upright)
 
 
-def parts(source: Source, choice: Choice, transform: Any, missing: str, single: bool, rows: int) -> Iterator[Part]:
-    """The rows of a file that lack nothing, or all of them, on their scales."""
+def parts(source: Source, choice: Choice, transform: Any, missing: str, single: bool, rows: int, start: int = 0) -> Iterator[Part]:
+    """The rows of a file that lack nothing, or all of them, on their scales; from the block with row ``start`` on (from 0)."""
     scales, _ = scales_of(transform, source, choice)
     names = [*choice.names, *([] if choice.weight is None else [choice.weight])]
-    width, first = len(choice.names), 1
-    for columns, labels in source.blocks(names, choice.group, rows):
+    width = len(choice.names)
+    for first, (columns, labels) in source.blocks_from(names, choice.group, rows, start):
         count = len(columns[0])
         values = np.empty((count, width), np.float32 if single else np.float64)
         for place, column in enumerate(columns[:width]):
             values[:, place] = column
         weights = None if choice.weight is None else np.asarray(columns[-1], np.float64)
-        part, numbers = Part(values, weights, labels), np.arange(first, first + count)
+        part = Part(values, weights, labels, np.arange(first + 1, first + count + 1), first + count)
         there = _complete(part)
         if there is not None:
-            _refuse(source.path, choice, part.rows(~there), numbers[~there], missing)
-            part, numbers = part.rows(there), numbers[there]
+            _refuse(source.path, choice, part.rows(~there), missing)
+            part = part.rows(there)
         for place, title in enumerate(choice.titles):
             if title in scales:
-                part.values[:, place] = scales[title].apply(source.path, title, part.values[:, place], numbers)
-        first += count
-        yield Part(part.values, part.weights, part.labels, count - len(numbers))
+                part.values[:, place] = scales[title].apply(source.path, title, part.values[:, place], part.numbers)
+        yield part
 
 
 def _complete(part: Part) -> Numbers | None:
@@ -74,7 +76,7 @@ def _complete(part: Part) -> Numbers | None:
     return None if there.all() else there
 
 
-def _refuse(path: str, choice: Choice, part: Part, numbers: Numbers, missing: str) -> None:
+def _refuse(path: str, choice: Choice, part: Part, missing: str) -> None:
     """Refuse infinite values in rows that are not complete, and missing ones unless they are to be dropped."""
     titles = [*choice.titles, *([] if choice.weight is None else [choice.weight])]
     cells = part.values if part.weights is None else np.column_stack([part.values, part.weights])
@@ -82,14 +84,14 @@ def _refuse(path: str, choice: Choice, part: Part, numbers: Numbers, missing: st
     if len(infinite):
         row, column = infinite[0]
         raise FileError(
-            f"{path}: column {titles[column]!r} must be finite, got {cells[row, column]} in row {numbers[row]}; "
+            f"{path}: column {titles[column]!r} must be finite, got {cells[row, column]} in row {part.numbers[row]}; "
             "correct it, or leave the row out of the file"
         )
     if missing == "refuse":
         lacking = np.flatnonzero(np.isnan(cells[0]))
         name = titles[lacking[0]] if len(lacking) else choice.group
         raise FileError(
-            f"{path}: column {name!r} has no value in row {numbers[0]}; fill it, or leave such rows out (missing='drop')"
+            f"{path}: column {name!r} has no value in row {part.numbers[0]}; fill it, or leave such rows out (missing='drop')"
         )
 
 

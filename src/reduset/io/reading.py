@@ -5,135 +5,40 @@ The number of rows is known beforehand of all formats but CSV, TSV and Arrow str
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from reduset._validate import flag, one_of, whole
-from reduset.io.arrays import NpySource, NpzSource
-from reduset.io.arrow import FeatherSource, FrameSource, ParquetSource
-from reduset.io.choice import Choice, asked, choose, choose_alike
-from reduset.io.delimited import DelimitedSource
-from reduset.io.fcs import FcsSource
-from reduset.io.formats import format_of, named
-from reduset.io.gathering import Gathering, parts, scales_of
+from reduset.io.arrow import FrameSource
+from reduset.io.choice import choose
+from reduset.io.formats import named
+from reduset.io.gathering import Gathering, parts
 from reduset.io.guard import check_room
-from reduset.io.h5ad import H5adSource
-from reduset.io.images import ImageSource
-from reduset.io.source import Labels, Source, unique_names
+from reduset.io.plans import ROWS, Options, Plan, notes_of, open_source, options_of, plans_of, total_rows
+from reduset.io.source import Labels, unique_names
 from reduset.io.table import FileError, Table, listed
 
-ROWS = 65536
-BLOCK = 1 << 19  # bytes of a block of rows, about
 
-
-def _block_rows(choice: Choice) -> int:
-    return max(1024, min(ROWS, BLOCK // (8 * len(choice.titles))))
-
-
-@dataclass(frozen=True)
-class _Options:
-    columns: list[str] | None
-    weight: str | None
-    group: str | None
-    transform: Any
-    compensate: bool
-    missing: str
-    key: str | None
-
-
-def _options(columns: Any, weight: Any, group: Any, transform: Any, compensate: Any, missing: Any, key: Any) -> _Options:
-    one_of(missing, "missing", ("refuse", "drop"))
-    if key is not None and not isinstance(key, str):
-        raise TypeError(f"key must be the name of an array in the file, got {key!r}")
-    return _Options(asked(columns), weight, group, transform, flag(compensate, "compensate"), missing, key)
-
-
-def open_source(path: str, key: str | None = None, compensate: bool = True) -> Source:
-    """A file, opened by the reader of its format."""
-    kind, packed = format_of(path)
-    if kind == "npz":
-        return NpzSource(path, key)
-    if kind == "h5ad":
-        return H5adSource(path, key)
-    if kind == "fcs":
-        return FcsSource(path, key, compensate)
-    if key is not None:
-        raise FileError(f"{path}: key={key!r} is for files of several arrays (.npz, .h5ad); leave it out")
-    if kind in ("csv", "tsv"):
-        return DelimitedSource(path, "\t" if kind == "tsv" else None, packed)
-    readers: dict[str, Callable[[str], Source]] = {
-        "parquet": ParquetSource,
-        "arrow": FeatherSource,
-        "npy": NpySource,
-        "image": ImageSource,
-    }
-    return readers[kind](path)
-
-
-def _notes(plans: list[tuple[Source, Choice]], transform: Any, dropped: int) -> tuple[str, ...]:
-    notes = []
-    for source, choice in plans:
-        prefix = f"{source.path}: " if len(plans) > 1 else ""
-        notes += [prefix + note for note in [*source.notes, *choice.notes, *scales_of(transform, source, choice)[1]]]
-    if dropped:
-        notes.append(f"{dropped:,} row{'s' if dropped > 1 else ''} with missing values left out")
-    return tuple(notes)
-
-
-def _gathered(plans: list[tuple[Source, Choice]], options: _Options) -> Table:
-    """One table from opened files."""
-    single = all(choice.single for _, choice in plans)
-    first, choice = plans[0][0].path, plans[0][1]
-    counts = [source.rows for source, _ in plans]
-    rows = None if None in counts else sum(count for count in counts if count is not None)
+def _gathered(plans: list[Plan], options: Options) -> Table:
+    """One table of all files."""
+    single = all(plan.choice.single for plan in plans)
+    first, choice, rows = plans[0].path, plans[0].choice, total_rows(plans)
     if rows is not None:
         check_room(first, float(rows) * len(choice.titles) * (4 if single else 8))
     gathering, dropped = Gathering(rows, choice, single), 0
-    for source, mine in plans:
-        before = gathering.rows
-        for part in parts(source, mine, options.transform, options.missing, single, _block_rows(mine)):
-            gathering.add(source.path, part)
-            dropped += part.dropped
-        if gathering.rows == before and dropped:
-            raise FileError(f"{source.path}: no rows are left, for each lacks a value; choose fewer columns")
+    for plan in plans:
+        before, end = gathering.rows, 0
+        for part in parts(plan.open(), plan.choice, options.transform, options.missing, single, plan.block_rows):
+            gathering.add(plan.path, part)
+            end = part.end
+        if gathering.rows == before and end:
+            raise FileError(f"{plan.path}: no rows are left, for each lacks a value; choose fewer columns")
+        dropped += end - (gathering.rows - before)
     values, weights, groups = gathering.finish(first)
-    sources = tuple(source.path for source, _ in plans)
-    return Table(
-        values,
-        choice.titles,
-        weights,
-        groups,
-        sources,
-        _notes(plans, options.transform, dropped),
-        dropped,
-        _scales(plans[0], options),
-    )
-
-
-def _plans(paths: Any, options: _Options) -> list[tuple[Source, Choice]]:
-    """The files, opened, with what is read of each: the same columns of all."""
-    names = [named(path) for path in ([paths] if not isinstance(paths, Sequence) or isinstance(paths, str) else paths)]
-    if not names:
-        raise FileError("no files were named")
-    plans: list[tuple[Source, Choice]] = []
-    for name in names:
-        source = open_source(name, options.key, options.compensate)
-        if not plans:
-            plans.append((source, choose(source, options.columns, options.weight, options.group)))
-        else:
-            plans.append((source, choose_alike(source, plans[0][1], names[0], options.columns)))
-            if _scales(plans[-1], options) != _scales(plans[0], options):  # scatter and time of FCS files are left alone
-                raise FileError(f"{name}: transform takes other columns than in {names[0]}; say it for each column by name")
-    return plans
-
-
-def _scales(plan: tuple[Source, Choice], options: _Options) -> dict[str, str]:
-    """The transform of each column that has one."""
-    return {title: one.name for title, one in scales_of(options.transform, *plan)[0].items()}
+    sources = tuple(plan.path for plan in plans)
+    return Table(values, choice.titles, weights, groups, sources, notes_of(plans, dropped), dropped, plans[0].scales)
 
 
 def read(
@@ -151,7 +56,8 @@ def read(
 
     Parameters
     ----------
-    paths : a path or a list of them: CSV, TSV (also .gz), Parquet, Arrow, Feather, NPY, NPZ, FCS, h5ad or an image.
+    paths : a path or a list of them: CSV, TSV (also .gz), Parquet, Arrow, Feather, NPY, NPZ, FCS, h5ad or an image; or a folder of
+        such files, all of one format, which are read in the order of their names.
     columns : names; None takes all that hold numbers, except those of weights and groups.
     weight_column : the column of weights.
     group_column : the column of labels.
@@ -164,8 +70,16 @@ def read(
     ------
     FileError : in one line, for whatever is wrong with a file.
     """
-    options = _options(columns, weight_column, group_column, transform, compensate, missing, key)
-    return _gathered(_plans(paths, options), options)
+    options = options_of(
+        columns=columns,
+        weight_column=weight_column,
+        group_column=group_column,
+        transform=transform,
+        compensate=compensate,
+        missing=missing,
+        key=key,
+    )
+    return _gathered(plans_of(paths, options), options)
 
 
 def read_bags(paths: Any, *, group_column: str | None = None, **same: Any) -> dict[str, Table]:
@@ -175,25 +89,9 @@ def read_bags(paths: Any, *, group_column: str | None = None, **same: Any) -> di
     """
     if group_column is not None:
         return _by_label(read(paths, group_column=group_column, **same))
-    options = _options(*_arguments(same))
-    plans = _plans(paths, options)
-    return dict(zip(_stems([source.path for source, _ in plans]), (_gathered([plan], options) for plan in plans), strict=True))
-
-
-def _arguments(same: dict[str, Any]) -> tuple[Any, ...]:
-    known = {
-        "columns": None,
-        "weight_column": None,
-        "group_column": None,
-        "transform": None,
-        "compensate": True,
-        "missing": "refuse",
-        "key": None,
-    }
-    for name in same:
-        if name not in known:
-            raise TypeError(f"unexpected argument {name!r}; there are {', '.join(known)}")
-    return tuple((known | same).values())
+    options = options_of(**same)
+    plans = plans_of(paths, options)
+    return dict(zip(_stems([plan.path for plan in plans]), (_gathered([plan], options) for plan in plans), strict=True))
 
 
 def _by_label(table: Table) -> dict[str, Table]:
@@ -230,35 +128,6 @@ def _text_of(found: Labels | None) -> list[str]:
     return [] if found is None else [str(found.categories[code]) if code >= 0 else "" for code in found.codes]
 
 
-def batches(path: Any, *, rows: int = ROWS, **same: Any) -> Iterator[Table]:
-    """Read a file ``rows`` rows at a time, so that memory does not grow with the file. Other arguments are those of ``read``."""
-    whole(rows, "rows", 1)
-    options = _options(*_arguments(same))
-    [(source, choice)] = _plans([path], options)
-    return _batches(source, choice, options, rows)
-
-
-def _batches(source: Source, choice: Choice, options: _Options, rows: int) -> Iterator[Table]:
-    pending, dropped = Gathering(rows, choice, choice.single), 0
-
-    def table() -> Table:
-        values, weights, groups = pending.finish(source.path)
-        notes = _notes([(source, choice)], options.transform, dropped)
-        return Table(values, choice.titles, weights, groups, (source.path,), notes, dropped, _scales((source, choice), options))
-
-    for part in parts(source, choice, options.transform, options.missing, choice.single, min(rows, _block_rows(choice))):
-        start = 0
-        while start < len(part.values):
-            if pending.rows == rows:
-                yield table()
-                pending, dropped = Gathering(rows, choice, choice.single), 0
-            stop = min(len(part.values), start + rows - pending.rows)
-            pending.add(source.path, part.rows(slice(start, stop)))
-            start = stop
-        dropped += part.dropped  # so that the last table counts what was left out after its rows
-    yield table()
-
-
 def as_table(
     frame: Any,
     *,
@@ -269,12 +138,15 @@ def as_table(
     missing: str = "refuse",
 ) -> Table:
     """A table from a pandas or polars frame (a lazy one too), or an Arrow table; arguments as in ``read``."""
-    options = _options(columns, weight_column, group_column, transform, False, missing, None)
+    options = options_of(
+        columns=columns, weight_column=weight_column, group_column=group_column, transform=transform, missing=missing
+    )
     wanted = (
         None
         if options.columns is None
         else [*options.columns, *(name for name in (weight_column, group_column) if name is not None)]
     )
     source = FrameSource(frame, wanted)
-    table = _gathered([(source, choose(source, options.columns, options.weight, options.group))], options)
+    plan = Plan.of(source, choose(source, options.columns, options.weight, options.group), options)
+    table = _gathered([plan], options)
     return replace(table, sources=())

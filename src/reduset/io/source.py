@@ -65,6 +65,19 @@ class Source(ABC):
     def blocks(self, names: Sequence[str], label: str | None, rows: int) -> Iterator[Block]:
         """The columns of these names, and the labels of another, about ``rows`` rows at a time."""
 
+    def blocks_from(self, names: Sequence[str], label: str | None, rows: int, start: int) -> Iterator[tuple[int, Block]]:
+        """The same blocks with the number of rows before each, without those that end before row ``start`` (counted from 0).
+
+        Blocks are cut where they would be cut from the first row on: what is computed of a block must not depend on where
+        reading began. Readers that can skip rows have their own way; this one reads blocks and leaves them out.
+        """
+        first = 0
+        for block in self.blocks(names, label, rows):
+            count = len(block[0][0])
+            if first + count > start:
+                yield first, block
+            first += count
+
 
 def unique_names(names: Sequence[str]) -> tuple[list[str], list[str]]:
     """Names of which none is empty and no two are equal, and notes on those that were changed."""

@@ -1,0 +1,63 @@
+"""The command in a process of its own, with or without a terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+
+ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry), "COLUMNS": "100"}
+
+
+def reduset(*words, folder, code=0):
+    """Run the command in its own process, in a folder."""
+    done = subprocess.run(
+        [sys.executable, "-m", "reduset", *map(str, words)],
+        cwd=folder,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def left(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def on_a_terminal(words, folder, until=None):
+    """Run the command with a pseudo-terminal as its error stream; what it showed there, and the process."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "reduset", *map(str, words)], cwd=folder, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=theirs
+    )
+    os.close(theirs)
+    shown, deadline = b"", time.monotonic() + 120
+    while time.monotonic() < deadline:
+        if select.select([ours], [], [], 0.1)[0]:
+            try:
+                read = os.read(ours, 65536)
+            except OSError:  # the other end is closed
+                break
+            if not read:
+                break
+            shown += read
+            if until is not None and until in shown:
+                break
+    return shown.decode(errors="replace"), process, ours
+
+
+def rest_of(terminal):
+    """What a process that has ended left on its terminal."""
+    shown = b""
+    while select.select([terminal], [], [], 0.1)[0]:
+        try:
+            shown += os.read(terminal, 65536)
+        except OSError:  # the other end is closed
+            break
+    return shown
