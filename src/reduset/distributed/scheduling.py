@@ -6,6 +6,7 @@ added is added in the order of the partitions, `FAN_IN` at a time, so that the r
 
 from __future__ import annotations
 
+import socket
 import sys
 import uuid
 from abc import ABC, abstractmethod
@@ -113,9 +114,9 @@ class Cluster(Scheduler):
             return list(self._client.gather(ends))
         except CancelledError:
             raise ConnectionError(f"the Dask cluster at {self._address} is gone, or has cancelled the work") from None
-        except BaseException:
-            self._client.cancel(list(running))
-            raise
+        finally:  # nobody waits for what is still to be done, so that it is not begun
+            for future in running:
+                future.release()
 
     @property
     def _address(self) -> str:
@@ -159,11 +160,20 @@ def _connected(address: str) -> Iterator[Any]:
     from distributed import Client
 
     try:
+        _require_answer(address)
         client = Client(address, timeout=CONNECT_WITHIN, set_as_default=False)
-    except (OSError, ValueError, TypeError) as error:
+    except Exception as error:  # whatever answers there may be no scheduler, and may say anything
         words = str(error).strip().splitlines()
         raise ConnectionError(
             f"no Dask scheduler answers at {address!r} ({words[0] if words else type(error).__name__}); is it running?"
         ) from None
     with client:
         yield client
+
+
+def _require_answer(address: str) -> None:
+    """Knock: a client that finds nobody keeps trying, and complains long after it was given up."""
+    from distributed.comm import get_address_host_port, parse_address
+
+    if parse_address(address)[0] != "inproc":
+        socket.create_connection(get_address_host_port(address), timeout=CONNECT_WITHIN).close()
