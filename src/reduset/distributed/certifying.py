@@ -57,9 +57,7 @@ class Plan:
     density_rows: Array
 
     @classmethod
-    def for_atoms(
-        cls, span: Span, sizes: tuple[int, ...], sample: KernelMean, confidence: float, rng: np.random.Generator
-    ) -> Plan:
+    def for_atoms(cls, span: Span, sizes: tuple[int, ...], sample: KernelMean, confidence: float, rng: np.random.Generator) -> Plan:
         """For the first atoms of the span that pass one found, as many as the last size says, and a sample of the rows."""
         size = sizes[-1]
         kernel = sample.kernel

@@ -5,8 +5,8 @@
     choose     here: the atoms that explain most of the merged mean, in the order of the energy that each adds
     certify    each partition: sums against these atoms; added in a tree (`certifying`). Here: weights and certificate
 
-The merged mean only says where atoms are worth having; weights, error and bounds come from all rows. A tolerance starts with as many
-atoms as the merged mean says it takes, and goes on with more where that was too few.
+The merged mean only says where atoms are worth having; weights, error and bounds come from all rows. A tolerance starts with as
+many atoms as the merged mean says it takes, and goes on with more where that was too few.
 
 Cost: every partition is read once a pass; about n·(m + 400) kernel values' worth of work in all; messages of some hundred kilobytes
 a partition; and memory for `FAN_IN` small means of 1.5·m atoms here.
@@ -155,9 +155,7 @@ def _asked(kernel: Any, size: Any, tol: Any, max_size: Any, weights: Any, confid
 class _Work:
     """One compression on its way."""
 
-    def __init__(
-        self, asked: _Asked, parts: Partitions, workers: Scheduler, rng: np.random.Generator, progress: Progress
-    ) -> None:
+    def __init__(self, asked: _Asked, parts: Partitions, workers: Scheduler, rng: np.random.Generator, progress: Progress) -> None:
         self._asked, self._parts, self._workers, self._progress = asked, parts, workers, progress
         seeds = rng.integers(2**63, size=2)
         self._seed, self._rng = int(seeds[0]), np.random.default_rng(int(seeds[1]))
@@ -271,9 +269,7 @@ class _Work:
         shares = np.zeros(span.size)
         return Nested(self._kernel, span, measured, asked.kind, 1.0, 1.0, shares, None, asked.confidence), sums
 
-    def _finish(
-        self, plan: Plan, sums: Sums, nested: Nested, size: int, tally: Tally, remark: str, reached: bool
-    ) -> Compression:
+    def _finish(self, plan: Plan, sums: Sums, nested: Nested, size: int, tally: Tally, remark: str, reached: bool) -> Compression:
         with self._clock.stage("weigh"), single_threaded_blas():
             looked = len(plan.atoms) if size == len(nested.atoms) else size  # redundant atoms lie in the span of the others
             mean, certificate = nested.state(size, promise_of(plan, sums, looked, tally.mass))
@@ -346,7 +342,9 @@ def _checked(tally: Tally) -> Tally:
 def sample_mean(tally: Tally, kernel: RadialKernel) -> KernelMean:
     """The sample as a mean of mass 1 that stands for all rows."""
     rows, weights = _sample(tally)
-    return KernelMean(rows, np.broadcast_to(1 / len(rows), len(rows)) if weights.strides == (0,) else weights / weights.sum(), kernel)
+    return KernelMean(
+        rows, np.broadcast_to(1 / len(rows), len(rows)) if weights.strides == (0,) else weights / weights.sum(), kernel
+    )
 
 
 def _sample(tally: Tally) -> tuple[Array, Array]:
@@ -356,7 +354,7 @@ def _sample(tally: Tally) -> tuple[Array, Array]:
 
 
 def resolved(kernel: RadialKernel, tally: Tally) -> RadialKernel:
-    """The kernel with its bandwidth a number: the rule's for the sample, shrunk to the number of all rows where it depends on that."""
+    """The kernel with its bandwidth a number: the rule's for the sample, shrunk where it depends on the number of rows."""
     rows, weights = _sample(tally)
     found = kernel.resolve(rows, weights)
     power = SHRINKING.get(str(kernel.bandwidth))

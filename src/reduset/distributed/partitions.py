@@ -1,4 +1,4 @@
-"""What may be given: a Dask array, a Dask data frame, or a list of delayed arrays or frames; all become a list of delayed partitions.
+"""What may be given: a Dask array, a Dask data frame, or a list of delayed arrays or frames; each becomes a list of partitions.
 
 Partitions may be of unknown length, empty, and of different number types. Their rows are only ever looked at where they are.
 """
@@ -128,7 +128,8 @@ def _delayed(part: Any) -> Any:
 def _as_many(weights: list[Any], parts: list[Any]) -> list[Any]:
     if len(weights) != len(parts):
         raise ValueError(
-            f"sample_weight must have as many partitions as the collection, {len(parts)}, got {len(weights)}; repartition one of them"
+            f"sample_weight must have as many partitions as the collection, {len(parts)}, got {len(weights)}; "
+            "repartition one of them"
         )
     return weights
 

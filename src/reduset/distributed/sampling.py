@@ -1,12 +1,12 @@
 """What pass one keeps of a partition: how much there is, a fair sample, and a small mean; each can be merged with another's.
 
-Row i of weight w draws the key E/w, E exponential, and the k rows of the least keys are the sample: that of a union is the k least of
-the samples' union, whatever the partitions are (bottom-k sampling, Cohen & Kaplan 2007). Given the (k + 1)-th key τ a row is in the
-sample with probability 1 − exp(−wτ), so weights w / (1 − exp(−wτ)) make sums over the sample those over all rows, on average.
+Row i of weight w draws the key E/w, E exponential, and the k rows of the least keys are the sample: that of a union is the k least
+of the samples' union, whatever the partitions are (bottom-k sampling, Cohen & Kaplan 2007). Given the (k + 1)-th key τ a row is in
+the sample with probability 1 − exp(−wτ), so weights w / (1 − exp(−wτ)) make sums over the sample those over all rows, on average.
 
-The small mean of a partition is a compression of a larger sample of its rows, with the best weights. Means of several partitions are
-put side by side, and compressed again where they have too many atoms. Cost of a partition: one number and one comparison a row, and
-a compression of at most `LOCAL_ROWS` rows; of a merger, one of a few thousand atoms.
+The small mean of a partition is a compression of a larger sample of its rows, with the best weights. Means of several partitions
+are put side by side, and compressed again where they have too many atoms. Cost of a partition: one number and one comparison a
+row, and a compression of at most `LOCAL_ROWS` rows; of a merger, one of a few thousand atoms.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where the work is done: on a Dask cluster, or by Dask's own threads; trees of tasks, progress, and what happens when it is stopped.
+"""Where the work is done: on a Dask cluster, or by Dask's own threads; trees of tasks, progress, and an end when it is stopped.
 
 Tasks are functions of their arguments alone, so that Dask may run any of them again, elsewhere, when a worker is lost. Whatever is
 added is added in the order of the partitions, `FAN_IN` at a time, so that the result does not depend on who was first.
@@ -94,6 +94,7 @@ class Cluster(Scheduler):
 
     def __init__(self, client: Any) -> None:
         self._client = client
+        self._address = str(client.scheduler.address)
 
     def run(self, goals: Sequence[Any], counted: Sequence[Any], report: Report) -> list[Any]:
         from distributed import as_completed
@@ -117,10 +118,6 @@ class Cluster(Scheduler):
         finally:  # nobody waits for what is still to be done, so that it is not begun
             for future in running:
                 future.release()
-
-    @property
-    def _address(self) -> str:
-        return str(self._client.scheduler.address) if self._client.scheduler is not None else "its address"
 
 
 @contextmanager
