@@ -32,10 +32,9 @@ from reduset.radial import Kernel
 class CohortMap(in_memory.CohortMap):
     """`reduset.cohort.CohortMap` whose bags are worked on as Dask tasks, where they are.
 
-    Bags are a list, or a mapping of names, of delayed arrays or frames (of a function that reads a file, say), Dask arrays, Dask data
-    frames, or arrays in memory. Parameters, attributes and numbers are those of `reduset.cohort.CohortMap`; ``atoms="all"``, which
-    compares all points of all bags with each other, is not for data that are spread out, and one long table with ``sample=`` is none
-    of separate bags.
+    Bags are a list, or a mapping of names, of delayed arrays or frames (of a function that reads a file, say), Dask arrays, Dask
+    data frames, or arrays in memory. Parameters, attributes and numbers are those of `reduset.cohort.CohortMap`, except that
+    ``atoms="all"`` and one long table with ``sample=`` are not taken: these need the points in one place.
 
     Parameters
     ----------
@@ -163,7 +162,9 @@ class Away(Bags):
         known = None if columns is None else "the bags that were fitted"
         wanted, like = dimension, "the bags that were fitted"
         self.sizes: list[int] = []
-        for title, (shape, mine) in zip(self._titles, self._map("open", opened, [()] * len(bags), report), strict=True):
+        called = key("reduset-bag-open")
+        tasks = [task(called, k, opened, bag, title) for k, (bag, title) in enumerate(zip(self._bags, self._titles, strict=True))]
+        for title, (shape, mine) in zip(self._titles, workers.run(tasks, tasks, report), strict=True):
             if wanted is None:
                 wanted, like = shape[1], title
             if shape[1] != wanted:
@@ -178,18 +179,10 @@ class Away(Bags):
     ) -> list[Any]:
         called = key(f"reduset-bag-{name}")
         given = [constant(f"{called}-given-{k}", value) for k, value in enumerate(shared)]
+        own = [constant(f"{called}-own-{k}", its) for k, its in enumerate(arguments)]
         tasks = [
-            task(
-                called,
-                k,
-                on_bag,
-                bag,
-                title,
-                function,
-                [constant(f"{called}-of-{k}-{j}", each) for j, each in enumerate(its)],
-                given,
-            )
-            for k, (bag, title, its) in enumerate(zip(self._bags, self._titles, arguments, strict=True))
+            task(called, k, on_bag, bag, title, function, its, given)
+            for k, (bag, title, its) in enumerate(zip(self._bags, self._titles, own, strict=True))
         ]
         return self._workers.run(tasks, tasks, report)
 
@@ -215,20 +208,18 @@ class Away(Bags):
 # -- tasks ----------------------------------------------------------------------------------------------------------------
 
 
-def on_bag(bag: Any, title: str, function: Callable[..., Any], arguments: list[Any], shared: list[Any]) -> Any:
-    """A function of the points of one bag; what else it takes is copied, since a task must not change it."""
+def opened(bag: Any, title: str) -> tuple[tuple[int, ...], list[Any] | None]:
+    """The shape of a bag that has been looked over, and its columns, where it is a frame."""
     table = framed(bag)
-    points = _validate.points(table, title)
-    if len(points) < 2:
-        raise ValueError(f"{title} must hold at least 2 points, got {len(points)}; leave out what is no sample")
-    if function is opened:
-        return points.shape, list(table.columns) if hasattr(table, "columns") else None
-    return function(points, *deepcopy(arguments), *shared)
+    shape = _validate.points(table, title).shape
+    if shape[0] < 2:
+        raise ValueError(f"{title} must hold at least 2 points, got {shape[0]}; leave out what is no sample")
+    return shape, list(table.columns) if hasattr(table, "columns") else None
 
 
-def opened(points: Floats) -> tuple[tuple[int, ...], list[Any] | None]:
-    """The shape of a bag and its columns, where it is a frame."""
-    return points.shape, None
+def on_bag(bag: Any, title: str, function: Callable[..., Any], arguments: tuple[Any, ...], shared: list[Any]) -> Any:
+    """A function of the points of one bag; chance numbers are copied, since a task must leave what it is given as it was."""
+    return function(_validate.points(framed(bag), title), *deepcopy(arguments), *shared)
 
 
 def picked(points: Floats, rows: NDArray[np.int64] | None) -> Floats:

@@ -32,6 +32,7 @@ from reduset.weigh import FactoredSpan, Span
 
 LADDERS = 96  # half of what a compression in memory takes: intervals are √2 times as wide, in half the time
 SINGLE_ROUNDING = 1e-5  # relative, of κ summed in float32
+LEAST_LOST = 1e-9  # of ‖f‖², below which the difference that tells the error is rounding itself
 ROUNDING_SHARE = 0.01  # of the squared error, which rounding may add
 RATHER_MISSING = MASS_MISSING / 2  # of the mass, by the atoms as pass one weighs them: rows may be needed
 
@@ -57,8 +58,21 @@ class Plan:
     density_rows: Array
 
     @classmethod
-    def for_atoms(cls, span: Span, sizes: tuple[int, ...], sample: KernelMean, confidence: float, rng: np.random.Generator) -> Plan:
-        """For the first atoms of the span that pass one found, as many as the last size says, and a sample of the rows."""
+    def for_atoms(
+        cls,
+        span: Span,
+        sizes: tuple[int, ...],
+        square_norm: float,
+        sample: KernelMean,
+        confidence: float,
+        rng: np.random.Generator,
+    ) -> Plan:
+        """For the first atoms of the span that pass one found, as many as the last size says.
+
+        Parameters
+        ----------
+        square_norm : ‖f‖² of the mean that the span faces; sample : some of the rows, in place of all
+        """
         size = sizes[-1]
         kernel = sample.kernel
         if not isinstance(kernel, RadialKernel):
@@ -70,16 +84,19 @@ class Plan:
         seen = sample.atoms[:0]
         if kernel.normalized:
             seen = sample.atoms[np.unique(sample.draw_rows(min(DENSITY_ROWS, sample.size), rng))]
-        return cls(kernel, span.atoms[:size], sizes, precision_for(span, size), frequencies.frame, ladders, drawn, seen)
+        return cls(
+            kernel, span.atoms[:size], sizes, precision_for(span, size, square_norm), frequencies.frame, ladders, drawn, seen
+        )
 
 
-def precision_for(span: Span, size: int) -> Precision:
-    """Float32 where its rounding adds little: δκ adds ‖L⁻¹δκ‖² to the squared error, which is at least what later atoms explain."""
+def precision_for(span: Span, size: int, square_norm: float) -> Precision:
+    """Float32 where its rounding adds little: δκ adds ‖L⁻¹δκ‖² to the squared error."""
     if not isinstance(span, FactoredSpan):
         return "double"
     enlarged = solve_triangular(span.L[:size, :size], np.diag(span.kappa[:size]), lower=True, check_finite=False)
     added = SINGLE_ROUNDING**2 * float(np.square(enlarged).sum())
-    return "auto" if added < ROUNDING_SHARE * span.energy_after(size) else "double"
+    lost = square_norm - span.energy(size)
+    return "auto" if lost > LEAST_LOST * square_norm and added < ROUNDING_SHARE * lost else "double"
 
 
 @dataclass(frozen=True)

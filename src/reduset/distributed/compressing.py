@@ -32,6 +32,7 @@ from reduset.distributed.sampling import (
     SAMPLE_ROWS,
     Sample,
     Sketch,
+    Small,
     Tally,
     local_rows,
     merge_sketches,
@@ -43,7 +44,7 @@ from reduset.mean import KernelMean, as_kernel
 from reduset.nested import Nested
 from reduset.radial import Array, RadialKernel
 from reduset.run import Clock, Run
-from reduset.select import Auto
+from reduset.select import Auto, KMeans
 
 MARGIN = 1.5  # small means have that many times the atoms asked for
 LEAST_SIZE, TOGETHER = 512, 2048  # atoms of a small mean, and of those of few partitions together, at least
@@ -182,7 +183,7 @@ class _Work:
         (tally,) = self._pass("looking", "look", look, lambda *_: merge_tallies, 1, self._seed)
         return _checked(tally)
 
-    def _sketch(self, size: int) -> tuple[Tally, KernelMean]:
+    def _sketch(self, size: int) -> tuple[Tally, Small]:
         """All the data in little: how much there is, a sample, and a mean of a few times ``size`` atoms."""
         size = max(size, LEAST_SIZE)
         few = max(size, TOGETHER // len(self._parts))
@@ -197,8 +198,10 @@ class _Work:
             few,
         )
         whole = put_together(found)
-        tally = _checked(whole.tally)
-        return tally, KernelMean(whole.atoms, whole.weights / tally.mass, self._kernel)
+        tally, small = _checked(whole.tally), whole.small
+        if small is None:
+            raise RuntimeError("rows of weight, and no mean of them")
+        return tally, Small(small.atoms, small.weights / tally.mass, small.masses / tally.mass)
 
     def _certify(self, plan: Plan) -> Sums:
         (sums,) = self._pass("certifying", "certify", certify, lambda *_: add_sums, 1, plan)
@@ -210,9 +213,11 @@ class _Work:
         """That many atoms."""
         size = self._asked.size or 1
         enough = int(np.ceil(MARGIN * size))
-        tally, mean = self._sketch(enough)
+        tally, small = self._sketch(enough)
         size = _validate.whole(size, "size", 1, tally.count, "it is a number of the data's rows")
-        chosen = self._choose(mean, enough)
+        # the best of more than enough, or clusters, as many as were asked for: which is better depends on size and bandwidth
+        tried = [self._choose(small, enough), self._clusters(small, size)]
+        chosen = max(tried, key=lambda run: run.span.energy(size))
         plan = self._plan(chosen, (min(size, chosen.size),), tally)
         nested, sums = self._nested(plan, tally)
         return self._finish(plan, sums, nested, len(nested.atoms), tally, chosen.remark, True)
@@ -222,9 +227,9 @@ class _Work:
         allowed = MOST_ATOMS if self._asked.max_size is None else self._asked.max_size
         first = min(allowed, FIRST_SIZE)
         while True:
-            tally, mean = self._sketch(int(np.ceil(MARGIN * first)))
+            tally, small = self._sketch(int(np.ceil(MARGIN * first)))
             most = min(allowed, tally.count)
-            chosen = self._choose(mean, int(np.ceil(MARGIN * first)))
+            chosen = self._choose(small, int(np.ceil(MARGIN * first)))
             with single_threaded_blas():
                 expected = chosen.nested("free").smallest(tol)
             last = first >= most
@@ -247,17 +252,29 @@ class _Work:
 
     # -- what is done here --------------------------------------------------------------------------------------------------
 
-    def _choose(self, mean: KernelMean, size: int) -> Run:
+    def _choose(self, small: Small, size: int) -> Run:
         """The atoms that explain most of the merged mean, in the order of the energy that each adds."""
         with self._clock.stage("choose"), single_threaded_blas():
-            run = Run(mean, self._rng, self._asked.confidence, self._progress)
+            run = self._run(small)
             run.open(Auto())
-            run.grow(min(size, mean.size))
+            run.grow(min(size, len(small.atoms)))
         return run
+
+    def _clusters(self, small: Small, size: int) -> Run:
+        """The same with clusters of the merged mean's atoms."""
+        with self._clock.stage("choose"), single_threaded_blas():
+            run, masses = self._run(small), KernelMean(small.atoms, small.masses, self._kernel)
+            run.place(KMeans(rows=None).select(masses, min(size, masses.size), self._rng).atoms, None)
+            run.remark = "KMeans"
+        return run
+
+    def _run(self, small: Small) -> Run:
+        return Run(KernelMean(small.atoms, small.weights, self._kernel), self._rng, self._asked.confidence, self._progress)
 
     def _plan(self, chosen: Run, sizes: tuple[int, ...], tally: Tally) -> Plan:
         with single_threaded_blas():
-            return Plan.for_atoms(chosen.span, sizes, sample_mean(tally, self._kernel), self._asked.confidence, self._rng)
+            sample, square = sample_mean(tally, self._kernel), square_norm(chosen.full)
+            return Plan.for_atoms(chosen.span, sizes, square, sample, self._asked.confidence, self._rng)
 
     def _nested(self, plan: Plan, tally: Tally) -> tuple[Nested, Sums]:
         """Every prefix of the atoms, with one measurement on all rows."""
@@ -362,3 +379,8 @@ def resolved(kernel: RadialKernel, tally: Tally) -> RadialKernel:
         return found
     here = len(rows) if weights.strides == (0,) else float(weights.sum() ** 2 / (weights @ weights))
     return replace(found, bandwidth=found.width * (tally.effective / here) ** (-1 / (rows.shape[1] + power)))
+
+
+def square_norm(mean: KernelMean) -> float:
+    """‖f‖² in units where every bump has norm 1."""
+    return float(mean.weights @ mean.kernel.product_sums(mean.atoms, mean.weights, mean.atoms))

@@ -134,45 +134,63 @@ def _require_alike(one: Tally, other: Tally) -> None:
 
 
 @dataclass(frozen=True)
-class Sketch:
-    """A tally, and a mean of few atoms near that of all the rows; its weights sum to about the rows' mass."""
+class Small:
+    """A mean of few atoms near that of many rows.
 
-    tally: Tally
+    Attributes
+    ----------
+    atoms : (m, d); weights : (m,) the best ones, which sum to about the rows' mass
+    masses : (m,) of the rows around each atom: no good weights, but not negative, as clusters of clusters need them
+    """
+
     atoms: Array
     weights: Array
+    masses: Array
+
+    def fewer(self, kernel: Kernel, size: int, rng: np.random.Generator) -> Small:
+        """``size`` atoms, where there are more."""
+        if len(self.atoms) <= size:
+            return self
+        centres = KMeans(rows=None).select(KernelMean(self.atoms, self.masses, kernel), size, rng)
+        if centres.weights is None:
+            raise RuntimeError("clusters have masses")
+        span = weigh.span(kernel, centres.atoms, kernel.product_sums(self.atoms, self.weights, centres.atoms))
+        weights = span.weights("free", float(self.weights.sum()), span.size)
+        return Small(span.atoms, weights, centres.weights[span.kept])
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """A tally of some rows, and a small mean of them; None where there are none."""
+
+    tally: Tally
+    small: Small | None
 
     @classmethod
     def of(cls, tally: Tally, local: Sample | None, kernel: Kernel, size: int, rng: np.random.Generator) -> Sketch:
         """Of one partition, from a larger sample of its rows than the tally keeps."""
         if local is None:
-            return cls(tally, np.empty((0, 0)), np.empty(0))
+            return cls(tally, None)
         rows, weights = local.points()
-        return cls(tally, *fewer(rows, weights * (tally.mass / float(weights.sum())), kernel, size, rng))
-
-
-def fewer(atoms: Array, weights: Array, kernel: Kernel, size: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """``size`` atoms and the best weights for a mean of more."""
-    if len(atoms) <= size:
-        return atoms, np.array(weights)
-    mean = KernelMean(atoms, weights, kernel)
-    places = KMeans(rows=None).select(mean, size, rng).atoms
-    span = weigh.span(kernel, places, kernel.product_sums(atoms, weights, places))
-    return span.atoms, span.weights("free", mean.mass, span.size)
+        weights = weights * (tally.mass / float(weights.sum()))
+        return cls(tally, Small(rows, weights, weights).fewer(kernel, size, rng))
 
 
 def merge_sketches(kernel: Kernel, size: int, rng: np.random.Generator, sketches: Sequence[Sketch]) -> Sketch:
     """One sketch for the partitions of several."""
     whole = put_together(sketches)
-    return Sketch(whole.tally, *fewer(whole.atoms, whole.weights, kernel, size, rng)) if len(whole.atoms) else whole
+    return whole if whole.small is None else Sketch(whole.tally, whole.small.fewer(kernel, size, rng))
 
 
 def put_together(sketches: Sequence[Sketch]) -> Sketch:
     """One sketch with all the atoms of several."""
     tally = sketches[0].tally.merged([each.tally for each in sketches[1:]])
-    some = [each for each in sketches if len(each.atoms)]
+    some = [each.small for each in sketches if each.small is not None]
     if not some:
-        return Sketch(tally, np.empty((0, 0)), np.empty(0))
-    return Sketch(tally, np.concatenate([each.atoms for each in some]), np.concatenate([each.weights for each in some]))
+        return Sketch(tally, None)
+    return Sketch(
+        tally, Small(*(np.concatenate([getattr(each, name) for each in some]) for name in ("atoms", "weights", "masses")))
+    )
 
 
 def local_rows(size: int) -> int:
