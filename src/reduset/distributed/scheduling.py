@@ -86,7 +86,12 @@ class Threads(Scheduler):
 
         report(0, total)
         with Callback(posttask=done):
-            return list(dask.compute(*goals, scheduler=dask.config.get("scheduler", "threads")))
+            return list(dask.compute(*goals, scheduler=self._configured()))
+
+    def _configured(self) -> Any:
+        """The scheduler of Dask's configuration; a client that is gone may have left its own there."""
+        name = dask.config.get("scheduler", "threads")
+        return "threads" if name in ("dask.distributed", "distributed") else name
 
 
 class Cluster(Scheduler):
