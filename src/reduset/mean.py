@@ -255,7 +255,7 @@ class KernelMean:
     def from_parts(cls, path: archive.Path_, header: dict[str, Any], arrays: dict[str, Any]) -> KernelMean:
         """The mean that a file describes."""
         try:
-            return cls(arrays["atoms"], arrays["weights"], _kernel_from(header.get("kernel")))
+            return cls(arrays["atoms"], arrays["weights"], kernel_from(header.get("kernel")))
         except (TypeError, ValueError) as error:
             raise ValueError(f"{os.fspath(path)} describes no kernel mean: {error}") from error
 
@@ -269,7 +269,7 @@ def _frozen(array: Any) -> Any:
     return view
 
 
-def _kernel_from(fields: Any) -> Kernel:
+def kernel_from(fields: Any) -> Kernel:
     """A kernel from its plain description; unknown names and fields are refused."""
     if not isinstance(fields, dict) or not isinstance(fields.get("name"), str):
         raise ValueError("the file describes no kernel")

@@ -1,8 +1,8 @@
 """Nearest atom of every point: which, and how far.
 
 Where the points are in leaves, each leaf looks only at the atoms whose gap to its box is below the largest gap that one of its
-points still has. In many dimensions a matrix product ranks the atoms
-instead. Either way the distance returned is taken from the differences, in float64. Cost O(n·m·d) at worst, O(block) memory.
+points still has. Few atoms are quicker looked at one by one than leaves are grown, and in many dimensions a matrix product ranks
+them instead. Either way the distance returned is taken from the differences, in float64. Cost O(n·m·d) at worst, O(block) memory.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from reduset._engine.arithmetic import FAST
 from reduset._engine.compiled import compiled
 from reduset._engine.leaves import Leaves, grow
 from reduset._engine.profile import CITYBLOCK, SQUARED, Floats, Frame, gaps
-from reduset._engine.threads import blocks, run_all, single_threaded_blas
+from reduset._engine.threads import blocks, row_blocks, run_all, single_threaded_blas
 
 BLAS_FROM = 40
 BLAS_ROWS = 512
 LEAVES_A_TASK = 128
+TILE = 512
+FEW = 1024  # atoms, up to which looking at each takes less time than growing leaves
 
 
 Use = Callable[[int, NDArray[np.integer], NDArray[np.int32], NDArray[np.float64]], None]
@@ -49,6 +51,12 @@ def each_nearest(points: Floats, atoms: Floats, frame: Frame, metric: int, leave
                 ]
             )
         return
+    if leaves is None and len(atoms) <= FEW:
+        sized, _ = frame.sized(points)
+        shrunk = sized.apply(atoms).astype(np.float32)
+        parts = enumerate(row_blocks(points, points.shape[1]))
+        run_all([partial(_plain_task, points, A, shrunk, frame, sized, metric, use, k, a, b) for k, (a, b) in parts])
+        return
     leaves = leaves or grow(points, frame)
     shrunk = A.astype(leaves.columns.dtype)
     parts = enumerate(blocks(len(leaves.low), LEAVES_A_TASK))
@@ -75,6 +83,15 @@ def _blas_task(points, A, half, frame, use, block, a, b):
     use(block, np.arange(a, b), index, _lengths(Z - A[index], SQUARED))
 
 
+def _plain_task(points, A, shrunk, frame, sized, metric, use, block, a, b):
+    Z = frame.apply(points[a:b])
+    columns = np.ascontiguousarray((Z if sized is frame else sized.apply(points[a:b])).T, np.float32)
+    index = np.empty(b - a, np.int32)
+    _assign_tiles(columns, shrunk, metric, index)
+    Z -= A[index]
+    use(block, np.arange(a, b), index, _lengths(Z, metric))
+
+
 def _leaf_task(points, A, shrunk, frame, metric, leaves, use, block, first, last):
     start, stop = leaves.starts[first], leaves.starts[last]
     index = np.empty(stop - start, np.int32)
@@ -87,6 +104,27 @@ def _lengths(difference, metric):
     if metric == CITYBLOCK:
         return np.abs(difference).sum(axis=1)
     return np.sqrt(np.einsum("ij,ij->i", difference, difference))
+
+
+@compiled(fastmath=FAST)
+def _assign_tiles(columns, A, metric, index):
+    n = columns.shape[1]
+    t = np.empty(TILE, np.float32)
+    best = np.empty(TILE, np.float32)
+    which = np.empty(TILE, np.int32)
+    for start in range(0, n, TILE):
+        stop = min(n, start + TILE)
+        mine = best[: stop - start]
+        mine_which = which[: stop - start]
+        gap = t[: stop - start]
+        mine[:] = np.float32(np.inf)
+        for k in range(len(A)):
+            gaps(metric, columns, start, stop, A[k], gap)
+            for i in range(len(gap)):
+                closer = gap[i] < mine[i]
+                mine[i] = gap[i] if closer else mine[i]
+                mine_which[i] = np.int32(k) if closer else mine_which[i]
+        index[start:stop] = mine_which
 
 
 @compiled(fastmath=FAST)

@@ -1,0 +1,170 @@
+"""The file of a stream on its way: everything that a tally holds, and the rows that wait, as plain arrays with a JSON header.
+
+The format is that of `reduset.archive`: a digest over all of it, written beside the target, flushed to disk and then moved in its
+place. What is read is checked to belong together before it is used.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reduset import _validate, archive, weigh
+from reduset.covering import Covering
+from reduset.flow import Flow, Plan
+from reduset.ladders import Ladders
+from reduset.mean import kernel_from
+from reduset.radial import Array, RadialKernel
+from reduset.reservoir import Reservoir
+from reduset.select import as_selector
+from reduset.sites import Sites
+from reduset.tally import Tally
+
+KIND = "reduset.StreamCompressor"
+COVERING = ("centres", "masses", "chords", "overlaps", "reach")
+SITES = ("places", "kappa", "missed")
+SAMPLE = ("points", "weights", "keys")
+NAMES = (
+    *("waiting", "waiting_weights", "origin", "waves"),
+    *(f"covering_{name}" for name in COVERING),
+    *(f"sites_{name}" for name in SITES),
+    *(f"sample_{name}" for name in SAMPLE),
+)
+FORMAT = archive.Kind(1, NAMES)
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def write(path: archive.Path_, flow: Flow, settings: dict[str, Any], columns: list[str] | None, about: dict[str, Any]) -> None:
+    """Write a stream, and plain values beside it."""
+    plan, tally = flow.plan, flow.tally
+    arrays: Arrays = {name: np.empty(0) for name in NAMES}
+    arrays |= {"waiting": flow.points, "waiting_weights": flow.weights}
+    header: dict[str, Any] = {
+        "kind": KIND,
+        "version": FORMAT.version,
+        "plan": {
+            "kernel": plan.kernel.to_dict(),
+            "size": plan.size,
+            "block": plan.block,
+            "half_life": plan.half_life,
+            "select": plan.select,
+        },
+        "settings": settings,
+        "seed": flow.seed,
+        "dimension": flow.dimension,
+        "seen": flow.seen,
+        "blocks": flow.blocks,
+        "columns": columns,
+        "about": about,
+        "tally": None,
+    }
+    if tally is not None:
+        covering, sites, sample = tally.covering, tally.sites, tally.reservoir
+        header["tally"] = {
+            "kernel": tally.kernel.to_dict(),
+            "size": tally.size,
+            "mass": tally.mass,
+            "squares": tally.squares,
+            "sites_most": sites.most,
+            "centres_most": covering.most,
+            "threshold": covering.threshold,
+            "floor": covering.floor,
+            "lost": covering.lost,
+            "sample_limit": None if np.isinf(sample.limit) else sample.limit,
+            "sample_most": sample.most,
+        }
+        arrays |= {"origin": tally.origin, "waves": np.ascontiguousarray(tally.waves).view(np.float64)}
+        for prefix, part, names in (("covering", covering, COVERING), ("sites", sites, SITES), ("sample", sample, SAMPLE)):
+            arrays |= {f"{prefix}_{name}": getattr(part, name) for name in names}
+    archive.write(path, header, arrays)
+
+
+def read(path: archive.Path_) -> tuple[Flow, dict[str, Any], list[str] | None, dict[str, Any]]:
+    """The stream, the settings of its ending, its columns and the values beside it."""
+    header, arrays = archive.read(path, {KIND: FORMAT})
+    try:
+        flow = _flow(header, arrays)
+        settings = {
+            "weights": _validate.one_of(header["settings"]["weights"], "weights", weigh.KINDS),
+            "confidence": _validate.confidence(header["settings"]["confidence"]),
+        }
+        columns = None if header["columns"] is None else [str(name) for name in header["columns"]]
+        if columns is not None and len(columns) != flow.dimension:
+            raise ValueError("its columns do not fit its rows")
+        return flow, settings, columns, dict(header["about"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ValueError(f"{os.fspath(path)} describes no stream: {error}") from error
+
+
+def _flow(header: dict[str, Any], arrays: Arrays) -> Flow:
+    about, dimension = header["plan"], _validate.whole(header["dimension"], "dimension", 1)
+    half_life = about["half_life"]
+    plan = Plan(
+        kernel=_kernel(about["kernel"]),
+        size=_validate.whole(about["size"], "size", 1),
+        block=_validate.whole(about["block"], "buffer", 1),
+        half_life=None if half_life is None else _validate.positive(half_life, "half_life"),
+        select=str(about["select"]),
+    )
+    as_selector(plan.select)
+    tally = None if header["tally"] is None else _tally(header["tally"], arrays, dimension)
+    points, weights = _together(arrays, "waiting", "waiting_weights", dimension)
+    whole = {name: _validate.whole(header[name], name, 0) for name in ("seed", "seen", "blocks")}
+    return Flow(plan, whole["seed"], dimension, whole["seen"], whole["blocks"], tally, points, weights)
+
+
+def _tally(told: dict[str, Any], arrays: Arrays, dimension: int) -> Tally:
+    kernel = _kernel(told["kernel"])
+    waves = np.ascontiguousarray(arrays["waves"], np.float64).view(np.complex128)
+    rungs = Ladders.of_kernel(kernel, dimension).shares.shape
+    if waves.shape != rungs or arrays["origin"].shape != (dimension,):
+        raise ValueError(f"its waves have shape {waves.shape} where {rungs} belongs")
+    for prefix, names in (("covering", COVERING), ("sites", SITES), ("sample", SAMPLE)):
+        first, *others = (f"{prefix}_{name}" for name in names)
+        for other in others:
+            _together(arrays, first, other, dimension)
+    covering = Covering(
+        kernel,
+        _validate.whole(told["centres_most"], "centres_most", 1),
+        *(arrays[f"covering_{name}"] for name in COVERING),
+        threshold=float(told["threshold"]),
+        floor=float(told["floor"]),
+        lost=float(told["lost"]),
+    )
+    limit = np.inf if told["sample_limit"] is None else float(told["sample_limit"])
+    sample = Reservoir(*(arrays[f"sample_{name}"] for name in SAMPLE), limit, int(told["sample_most"]))
+    sites = Sites(
+        kernel,
+        _validate.whole(told["size"], "size", 1),
+        _validate.whole(told["sites_most"], "sites_most", 1),
+        *(arrays[f"sites_{name}"] for name in SITES),
+    )
+    return Tally(
+        size=_validate.whole(told["size"], "size", 1),
+        mass=_validate.positive(told["mass"], "mass"),
+        squares=_validate.positive(told["squares"], "squares"),
+        origin=arrays["origin"],
+        waves=waves,
+        sites=sites,
+        covering=covering,
+        reservoir=sample,
+    )
+
+
+def _together(arrays: Arrays, points: str, others: str, dimension: int) -> tuple[Array, Array]:
+    """Rows and one number for each."""
+    rows, values = arrays[points], arrays[others]
+    if rows.ndim != 2 or rows.shape[1] != dimension or values.shape != (len(rows),):
+        raise ValueError(f"{points} and {others} do not fit each other: shapes {rows.shape} and {values.shape}")
+    return rows, values
+
+
+def _kernel(fields: Any) -> RadialKernel:
+    kernel = kernel_from(fields)
+    if not isinstance(kernel, RadialKernel):
+        raise ValueError(f"a stream has no kernel of the kind {kernel!r}")
+    return kernel

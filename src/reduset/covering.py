@@ -1,0 +1,284 @@
+"""A covering of a stream by k centres, in the order in which the rows happen to come: the doubling algorithm.
+
+(Charikar, Chekuri, Feder & Motwani 2004.) With a threshold τ: a row farther than τ from all centres becomes one. When there are
+k + 1 of them, at pairwise distances of at least s > τ, two of these share a centre of any covering by k, so that the best radius is
+at least s/2; τ grows to at least s, to 2τ where need be, and centres within τ of one that is kept are given up to it. If the
+radius was at most 2τ before, it is at most 2τ + 2τ ≤ 2·(2τ) after, and 2τ ≤ 2·2s: within 8 times the best.
+
+Beyond the promise the books are kept for each centre: the farthest its rows can be, their weight, and Σ w‖φ(·, x) − φ(·, c)‖, to
+which giving it up adds its weight times its own distance. So radius and quantisation error are certain whatever happened, τ need
+not double as long as the books allow less, and two coverings can be merged: 8 + 2j times the best after j levels of merging.
+
+Distances are those of the kernel's product, its bandwidth divided out; chords ‖φ(·, x) − φ(·, c)‖ are those of bumps of norm 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reduset._engine.farthest import FarthestFirst
+from reduset._engine.nearest import nearest
+from reduset._engine.profile import CITYBLOCK, SQUARED, Frame
+from reduset.radial import Array, RadialKernel
+
+FACTOR = 8.0
+GENTLE = (1.0, 1.25, 1.5)  # how far τ tries to grow before it doubles
+ROUNDING = 1e-9
+FORGOTTEN = 1e-9  # of all weight: a centre with less is given up where a stream forgets
+
+
+@dataclass(frozen=True)
+class Covering:
+    """Centres and what they stand for.
+
+    Attributes
+    ----------
+    centres : (c, d) rows of the stream
+    masses : (c,) the weight of each one's rows
+    chords : (c,) Σ w‖φ(·, x) − φ(·, c)‖ over them, at most
+    overlaps : (c,) Σ w g(x, c) over them, in units where a bump has norm 1
+    reach : (c,) the farthest of them, at most
+    threshold : τ
+    floor : the best radius of a covering by ``most`` centres is at least this
+    lost : weight that was forgotten with its centres
+    """
+
+    kernel: RadialKernel
+    most: int
+    centres: Array
+    masses: Array
+    chords: Array
+    overlaps: Array
+    reach: Array
+    threshold: float = 0.0
+    floor: float = 0.0
+    lost: float = 0.0
+
+    @classmethod
+    def empty(cls, kernel: RadialKernel, most: int, dimension: int) -> Covering:
+        nothing = np.empty(0)
+        return cls(kernel, most, np.empty((0, dimension)), nothing, nothing, nothing, nothing)
+
+    @property
+    def radius(self) -> float:
+        """No row is farther than this from its centre."""
+        return float(self.reach.max(initial=0.0))
+
+    @property
+    def _metric(self) -> int:
+        metric = self.kernel.product(self.centres.shape[1]).profile.metric
+        return SQUARED if metric == SQUARED else CITYBLOCK
+
+    def _frame(self, points: Array) -> Frame:
+        return self.kernel.frame(points, self.kernel.product(points.shape[1]))
+
+    def _chord(self, distances: Array) -> tuple[Array, Array]:
+        """Of bumps at these distances: the length of their difference, and their product."""
+        product = self.kernel.product_at(distances, self.centres.shape[1])
+        return np.sqrt(np.maximum(2 - 2 * product, 0.0)), product
+
+    def distances(self, points: Array, others: Array) -> tuple[NDArray[np.int32], Array]:
+        """For each of the points the nearest of the others, and how far it is."""
+        return nearest(points, others, self._frame(points), self._metric)
+
+    # -- taking rows in -----------------------------------------------------------------------------------------------------
+
+    def absorb(self, points: Array, weights: Array) -> Covering:
+        """After more rows."""
+        now = self if len(self.centres) else self._begun(points)
+        owner, distance = now.distances(points, now.centres)
+        while True:
+            far = np.flatnonzero(distance > now.threshold)
+            if not len(far):
+                return now._credited(owner, distance, weights)
+            grown, full = now._grown(points, far, distance[far])
+            now = grown._raised() if full else grown
+            owner, distance = now.distances(points, now.centres)
+
+    def _begun(self, points: Array) -> Covering:
+        """Farthest-first among the first rows: within twice the best for these."""
+        order = FarthestFirst(points, self._frame(points), 0, self._metric)
+        order.extend(self.most + 1)
+        chosen = np.asarray(points[order.indices], np.float64)
+        zero = np.zeros(min(len(chosen), self.most))
+        least = float(self._apart(chosen).min()) if len(chosen) > self.most else 0.0  # and no row is farther from the first k
+        return replace(
+            self,
+            centres=chosen[: self.most],
+            masses=zero,
+            chords=zero,
+            overlaps=zero,
+            reach=zero,
+            threshold=least * (1 + ROUNDING),
+            floor=0.5 * least,
+        )
+
+    def _grown(self, points: Array, far: NDArray[np.int64], distance: Array) -> tuple[Covering, bool]:
+        """With the farthest rows as centres until none is beyond τ, and whether there is one too many."""
+        rest, added = np.array(distance), []
+        some = np.asarray(points[far], np.float64)
+        frame, room = self._frame(some), self.most + 1 - len(self.centres)
+        Z = frame.apply(some)
+        while len(added) < room:
+            k = int(np.argmax(rest))
+            if rest[k] <= self.threshold:
+                break
+            added.append(k)
+            np.minimum(rest, self._lengths(Z - Z[k]), out=rest)
+        zero = np.zeros(len(added))
+        grown = replace(
+            self,
+            centres=np.concatenate([self.centres, some[added]]),
+            masses=np.concatenate([self.masses, zero]),
+            chords=np.concatenate([self.chords, zero]),
+            overlaps=np.concatenate([self.overlaps, zero]),
+            reach=np.concatenate([self.reach, zero]),
+        )
+        return grown, len(grown.centres) > self.most
+
+    def _credited(self, owner: NDArray[np.int32], distance: Array, weights: Array) -> Covering:
+        """With every row in the books of its owner."""
+        c = len(self.centres)
+        chord, product = self._chord(distance)
+        reach = self.reach.copy()
+        np.maximum.at(reach, owner, distance)
+        return replace(
+            self,
+            masses=self.masses + np.bincount(owner, weights, c),
+            chords=self.chords + np.bincount(owner, weights * chord, c),
+            overlaps=self.overlaps + np.bincount(owner, weights * product, c),
+            reach=reach,
+        )
+
+    # -- giving centres up --------------------------------------------------------------------------------------------------
+
+    def _raised(self) -> Covering:
+        """With a threshold so large that at most ``most`` centres are left."""
+        apart = self._apart(self.centres)
+        least = float(apart.min())
+        floor = max(self.floor, 0.5 * least)
+        for growth in GENTLE:
+            candidate = self._thinned(max(self.threshold, growth * least), apart)
+            if candidate.radius <= 2 * candidate.threshold and len(candidate.centres) <= self.most:
+                return replace(candidate, floor=floor)
+        return replace(self._thinned(max(2 * self.threshold, least), apart), floor=floor)
+
+    def _apart(self, places: Array) -> Array:
+        """Distances of places from each other, infinite on the diagonal."""
+        Z = self._frame(places).apply(places)
+        apart = np.stack([self._lengths(Z - z) for z in Z])
+        np.fill_diagonal(apart, np.inf)
+        return apart
+
+    def _lengths(self, gaps: Array) -> Array:
+        return np.abs(gaps).sum(axis=1) if self._metric == CITYBLOCK else np.sqrt(np.einsum("ij,ij->i", gaps, gaps))
+
+    def _thinned(self, threshold: float, apart: Array) -> Covering:
+        """Without the centres within the threshold of one that is kept, the heaviest kept first."""
+        kept: list[int] = []
+        free = np.ones(len(apart), np.bool_)
+        for k in np.argsort(-self.masses, kind="stable"):
+            if free[k]:
+                kept.append(int(k))
+                free &= apart[k] > threshold
+        return replace(self._given_up_to(np.array(kept), apart), threshold=threshold)
+
+    def _given_up_to(self, kept: NDArray[np.int64], apart: Array) -> Covering:
+        """The books of all centres in those of the nearest that is kept."""
+        near = apart[:, kept]
+        near[kept, np.arange(len(kept))] = 0.0
+        heir = np.argmin(near, axis=1)
+        step = near[np.arange(len(near)), heir]
+        chord, product = self._chord(step)
+        c = len(kept)
+        reach = np.zeros(c)
+        np.maximum.at(reach, heir, self.reach + step)
+        overlaps = np.where(step > 0, self.masses * product, self.overlaps)  # of rows that moved: about, and never in a bound
+        return replace(
+            self,
+            centres=self.centres[kept],
+            masses=np.bincount(heir, self.masses, c),
+            chords=np.bincount(heir, self.chords + self.masses * chord, c),
+            overlaps=np.bincount(heir, overlaps, c),
+            reach=reach,
+        )
+
+    # -- merging and forgetting ---------------------------------------------------------------------------------------------
+
+    def merge(self, other: Covering) -> Covering:
+        """The covering of both parts: of all centres the farthest apart are kept, the others given up to them."""
+        if not len(self.centres):
+            return replace(other, most=self.most).merge(replace(self, lost=self.lost)) if len(other.centres) else self
+        both = replace(
+            self,
+            centres=np.concatenate([self.centres, other.centres]),
+            masses=np.concatenate([self.masses, other.masses]),
+            chords=np.concatenate([self.chords, other.chords]),
+            overlaps=np.concatenate([self.overlaps, other.overlaps]),
+            reach=np.concatenate([self.reach, other.reach]),
+            lost=self.lost + other.lost,
+            # a best covering of all rows covers those of a part
+            floor=max(self.floor, other.floor if other.most >= self.most else 0.0),
+        )
+        if not len(other.centres):
+            return both
+        order = FarthestFirst(both.centres, both._frame(both.centres), 0, both._metric)
+        order.extend(self.most + 1)
+        apart = both._apart(both.centres)
+        if len(order.indices) > self.most:
+            both = replace(both, floor=max(both.floor, 0.5 * float(apart[np.ix_(order.indices, order.indices)].min())))
+        merged = both._given_up_to(order.indices[: self.most], apart)
+        # rows to come may lie as far as the rows so far do, without harm to the radius
+        return replace(merged, threshold=max(self.threshold, other.threshold, 0.5 * merged.radius))
+
+    def faded(self, factor: float) -> Covering:
+        """After all weights shrank by a factor; centres of which hardly anything is left are let go."""
+        shrunk = replace(
+            self,
+            masses=self.masses * factor,
+            chords=self.chords * factor,
+            overlaps=self.overlaps * factor,
+            lost=self.lost * factor,
+        )
+        gone = shrunk.masses < FORGOTTEN * shrunk.masses.sum()
+        if not gone.any():
+            return shrunk
+        return replace(
+            shrunk,
+            centres=shrunk.centres[~gone],
+            masses=shrunk.masses[~gone],
+            chords=shrunk.chords[~gone],
+            overlaps=shrunk.overlaps[~gone],
+            reach=shrunk.reach[~gone],
+            lost=shrunk.lost + float(shrunk.masses[gone].sum()),
+        )
+
+    # -- what it is for -----------------------------------------------------------------------------------------------------
+
+    def allowed(self) -> float:
+        """The radius that is promised: so many times the best, or what the centres themselves have."""
+        return max(FACTOR * self.floor, self.radius)
+
+    def sharpened(self, rows: Array) -> Covering:
+        """With a higher floor, where rows of the stream tell one: k + 1 points at some distance need a radius of half of it."""
+        places = np.concatenate([self.centres, rows])
+        order = FarthestFirst(places, self._frame(places), 0, self._metric)
+        order.extend(self.most + 1)
+        if len(order.indices) <= self.most:
+            return self
+        return replace(self, floor=max(self.floor, 0.5 * float(self._apart(places[order.indices]).min())))
+
+    def uncovered(self, atoms: Array) -> int | None:
+        """The centre whose rows may lie farthest from the atoms, where that is farther than allowed."""
+        beyond = self.reach + self.distances(self.centres, atoms)[1]
+        worst = int(np.argmax(beyond))
+        return worst if beyond[worst] > self.allowed() * (1 + ROUNDING) else None
+
+    def of_atoms(self, atoms: Array) -> tuple[float, float]:
+        """The covering radius of other atoms, and Σ w‖φ(·, x) − φ(·, nearest)‖ / Σ w, both at most."""
+        step = self.distances(self.centres, atoms)[1]
+        moved = float((self.chords + self.masses * self._chord(step)[0]).sum())
+        return float((self.reach + step).max()), (moved + np.sqrt(2.0) * self.lost) / (float(self.masses.sum()) + self.lost)

@@ -1,0 +1,127 @@
+"""A stream on its way: what has been tallied, and the rows that wait until there are enough of them.
+
+Rows are gathered to blocks of a fixed number before they are tallied, so that a result depends on the sequence of rows and not on
+how it was cut into chunks. Each block has its own random numbers, from the seed and its number: there is no state of a generator,
+and a stream that goes on from a file goes on as if nothing had happened. Frozen, like the tally.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from reduset.compression import Compression
+from reduset.mean import KernelMean
+from reduset.radial import Array, RadialKernel
+from reduset.tally import Tally
+
+ENTRIES = 1 << 22  # numbers that wait, at most
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a stream is tallied with: decided when it begins.
+
+    Attributes
+    ----------
+    kernel : its bandwidth may be a rule, which the first block decides
+    size : atoms
+    block : rows that are tallied at once
+    half_life : rows after which a row counts half; None where nothing is forgotten
+    select : the selector of the first sites
+    """
+
+    kernel: RadialKernel
+    size: int
+    block: int
+    half_life: float | None
+    select: str
+
+    def rows_of(self, dimension: int) -> int:
+        """How many rows are tallied at once: bounded in memory, and more than there will be sites."""
+        return max(min(self.block, ENTRIES // dimension), 2 * self.size)
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A stream so far.
+
+    Attributes
+    ----------
+    seed : of everything random
+    seen : rows that came, those without weight and those that wait included
+    blocks : how many were tallied
+    tally : None before the first
+    points, weights : (k, d), (k,) rows that wait
+    """
+
+    plan: Plan
+    seed: int
+    dimension: int
+    seen: int
+    blocks: int
+    tally: Tally | None
+    points: Array
+    weights: Array
+
+    @classmethod
+    def begun(cls, plan: Plan, seed: int, dimension: int) -> Flow:
+        return cls(plan, seed, dimension, 0, 0, None, np.empty((0, dimension)), np.empty(0))
+
+    def take(self, points: Array, weights: Array | None) -> Flow:
+        """After more rows; None weighs each as 1."""
+        seen = self.seen + len(points)
+        w = np.ones(len(points)) if weights is None else weights
+        if (w == 0).any():
+            points, w = points[w > 0], w[w > 0]
+        now, rows, start = self, self.plan.rows_of(self.dimension), 0
+        while len(now.points) + len(points) - start >= rows:
+            stop = start + rows - len(now.points)
+            block = now._joined(points[start:stop], w[start:stop])
+            now, start = now._tallied(*block), stop
+        waiting = now._joined(points[start:], w[start:])
+        return replace(now, seen=seen, points=np.array(waiting[0]), weights=np.array(waiting[1]))
+
+    def _joined(self, points: Array, weights: Array) -> tuple[Array, Array]:
+        if not len(self.points):
+            return np.asarray(points, np.float64), weights
+        return np.concatenate([self.points, points]), np.concatenate([self.weights, weights])
+
+    def _tallied(self, points: Array, weights: Array) -> Flow:
+        """With a block of rows in the tally, and nothing waiting."""
+        rng = np.random.default_rng([self.seed, self.blocks])
+        tally, plan = self.tally, self.plan
+        if plan.half_life is not None:
+            weights = weights * 2.0 ** (-np.arange(len(points) - 1, -1, -1) / plan.half_life)
+            tally = None if tally is None else tally.faded(2.0 ** (-len(points) / plan.half_life))
+        if tally is None:
+            tally = Tally.begun(points, weights, plan.kernel.resolve(points, weights), plan.size, plan.select, rng)
+        else:
+            tally = tally.absorb(points, weights, rng)
+        return replace(self, blocks=self.blocks + 1, tally=tally, points=self.points[:0], weights=self.weights[:0])
+
+    def complete(self) -> Tally:
+        """The tally of all rows, those that wait included; raises where there are none."""
+        whole = self._tallied(self.points, self.weights) if len(self.points) else self
+        if whole.tally is None:
+            raise ValueError("no row of any weight has come yet; partial_fit a chunk first")
+        return whole.tally
+
+    def merge(self, other: Flow) -> Flow:
+        """The stream of both parts, this one's rows first; rows that wait still wait."""
+        tally = self.tally or other.tally
+        if self.tally is not None and other.tally is not None:
+            tally = self.tally.merge(other.tally)
+        now = replace(self, tally=tally, blocks=self.blocks + other.blocks + 1, points=self.points[:0], weights=self.weights[:0])
+        for part in (self, other):
+            now = now.take(part.points, part.weights)
+        return replace(now, seen=self.seen + other.seen)
+
+    def finish(self, kind: str, confidence: float) -> Compression:
+        """The compression of all rows."""
+        return self.complete().result(kind, confidence, self.seen, f"stream({self.plan.select})")
+
+    def sample(self) -> KernelMean:
+        """A fair sample of all rows."""
+        return self.complete().sample()

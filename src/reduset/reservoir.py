@@ -1,0 +1,105 @@
+"""A fair sample of a stream: the rows of the least keys Exp(1)/w, as many as were asked for (bottom-k, Cohen & Kaplan 2007).
+
+Every row draws its key once, so that samples of two parts are merged by keeping the least keys of both, and a row's chance to stay
+depends on its weight alone. Kept as logarithms: with forgetting, all earlier weights shrink alike and all keys shift alike.
+
+Given the least key that was not kept, e^t, each row is in the sample with the chance p = 1 − exp(−w e^t), independently; 1/p is
+what it stands for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from reduset.ladders import SAFETY
+from reduset.mean import KernelMean
+from reduset.radial import Array
+
+ROWS = 8192
+PAIRED = 1024  # rows of which all pairs are looked at
+
+
+@dataclass(frozen=True)
+class Reservoir:
+    """A sample.
+
+    Attributes
+    ----------
+    points : (k, d), in the order of their keys
+    weights : (k,)
+    keys : (k,) logarithms, ascending
+    limit : the least key that was not kept; infinite where every row was
+    """
+
+    points: Array
+    weights: Array
+    keys: Array
+    limit: float = np.inf
+    most: int = ROWS
+
+    @classmethod
+    def empty(cls, dimension: int, most: int = ROWS) -> Reservoir:
+        return cls(np.empty((0, dimension)), np.empty(0), np.empty(0), np.inf, most)
+
+    def absorb(self, points: Array, weights: Array, rng: np.random.Generator) -> Reservoir:
+        """After more rows."""
+        with np.errstate(divide="ignore"):
+            keys = np.log(rng.standard_exponential(len(points))) - np.log(weights)
+        able = np.flatnonzero(keys < self.limit)
+        others = Reservoir(np.asarray(points[able], np.float64), np.asarray(weights[able], np.float64), keys[able])
+        return self.merge(others)
+
+    def merge(self, other: Reservoir) -> Reservoir:
+        """The sample of both parts."""
+        keys = np.concatenate([self.keys, other.keys])
+        order = np.argsort(keys, kind="stable")
+        limit = min(self.limit, other.limit)
+        if len(order) > self.most:
+            limit = min(limit, float(keys[order[self.most]]))
+        kept = order[: self.most]
+        kept = kept[keys[kept] < limit]
+        points, weights = np.concatenate([self.points, other.points]), np.concatenate([self.weights, other.weights])
+        return Reservoir(points[kept], weights[kept], keys[kept], limit, self.most)
+
+    def faded(self, factor: float) -> Reservoir:
+        """After all weights shrank by a factor."""
+        shift = -float(np.log(factor))
+        return replace(self, weights=self.weights * factor, keys=self.keys + shift, limit=self.limit + shift)
+
+    @property
+    def shares(self) -> Array:
+        """(k,) what each row of the sample stands for, summing to 1."""
+        with np.errstate(over="ignore"):
+            p = -np.expm1(-self.weights * np.exp(min(self.limit, 700.0))) if np.isfinite(self.limit) else np.ones(len(self.weights))
+        share = self.weights / p
+        return np.asarray(share / share.sum())
+
+    def square_distance(self, small: KernelMean, own: float, quantile: float) -> tuple[float, float]:
+        """‖f − f_m‖² for the mean f of all rows, and how far off it may be; in units where every bump has norm 1.
+
+        It is the mean over pairs of rows of h(x, y) = ⟨φ(·, x) − f_m, φ(·, y) − f_m⟩, those of different rows weighed by what they
+        stand for; pairs of a row with itself count ``own`` = Σw²/(Σw)². Where f_m is close to f, every row sees about nothing.
+        """
+        kernel, points, shares = small.kernel, self.points, self.shares
+        values = kernel.product_sums(small.atoms, small.weights, points)
+        square = float(small.weights @ kernel.product_sums(small.atoms, small.weights, small.atoms))
+        alone = 1.0 - 2 * values + square
+        apart = 1.0 - float(shares @ shares)
+        if apart <= 0:  # a single row
+            return max(float(alone[0]), 0.0), 0.0
+        others = kernel.product_sums(points, shares, points) - shares
+        middle = float(shares @ values)
+        seen = others - values * (1 - shares) - (middle - shares * values) + square * (1 - shares)
+        between = float(shares @ seen) / apart
+        estimate = (1 - own) * between + own * float(shares @ alone)
+        if not np.isfinite(self.limit):
+            return estimate, 0.0  # every row is in the sample
+        few = float(shares @ shares)  # one over the number of rows, where they count alike
+        projected = 2 * float(np.sqrt(few * (shares @ np.square(seen / apart - between))))
+        some = points[:PAIRED]
+        pairs = kernel.product_gram(some, some) - values[: len(some), None] - values[: len(some)] + square
+        np.fill_diagonal(pairs, 0.0)
+        alike = few * float(np.sqrt(2 * np.mean(np.square(pairs))))
+        return estimate, SAFETY * quantile * float(np.hypot(projected, alike))

@@ -1,0 +1,215 @@
+"""What is kept of a stream: sums over its rows, each of which can be added up chunk by chunk and part by part.
+
+`Sites`       inner products at some 1.5·m places, from which the atoms and their weights come
+`Covering`    k-centres by the doubling algorithm: the covering radius and a bound that holds before anything is measured
+waves         Σ w exp(i ω·x) of every row at fixed frequencies (`Ladders.of_kernel`): the measured error
+`Reservoir`   a fair sample of rows: how far the atoms may be from the best covering, whether a chunk is news, and the error where
+              frequencies see too little of it
+
+A tally is frozen: a chunk makes a new one, and whatever goes wrong on the way leaves the old one as it was. O(m²) memory; a row
+costs O(m·d).
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from reduset import weigh
+from reduset._engine.profile import Frame
+from reduset._engine.pursuit import order_by_energy
+from reduset._engine.threads import single_threaded_blas
+from reduset.certificate import Promise, theorem_one
+from reduset.compression import Compression
+from reduset.covering import Covering
+from reduset.ladders import Ladders, Measured, Waves, two_sided
+from reduset.mean import KernelMean
+from reduset.nested import Nested
+from reduset.probe import MASS_MISSING, PHASES_UP_TO
+from reduset.radial import Array, RadialKernel
+from reduset.reservoir import Reservoir
+from reduset.select import as_selector
+from reduset.sites import Sites
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Sums over the rows so far.
+
+    Attributes
+    ----------
+    size : how many atoms will be asked for
+    mass, squares : Σ w and Σ w²
+    origin : (d,) of the waves' angles
+    """
+
+    size: int
+    mass: float
+    squares: float
+    origin: Array
+    waves: Waves
+    sites: Sites
+    covering: Covering
+    reservoir: Reservoir
+
+    @property
+    def kernel(self) -> RadialKernel:
+        return self.sites.kernel
+
+    @property
+    def dimension(self) -> int:
+        return len(self.origin)
+
+    @property
+    def _ladders(self) -> Ladders:
+        return Ladders.of_kernel(self.kernel, self.dimension)
+
+    @property
+    def frame(self) -> Frame:
+        return Frame(self.origin, self.kernel.frame(self.origin[None], self.kernel.product(self.dimension)).matrix)
+
+    @classmethod
+    def begun(cls, points: Array, weights: Array, kernel: RadialKernel, size: int, select: str, rng: np.random.Generator) -> Tally:
+        """From the first chunk of rows, the kernel's bandwidth a number."""
+        mean = KernelMean(points, weights / weights.sum(), kernel)
+        with single_threaded_blas():
+            sites = Sites.begun(mean, float(weights.sum()), size, as_selector(select), rng)
+        d = points.shape[1]
+        blank = cls(
+            size=size,
+            mass=0.0,
+            squares=0.0,
+            origin=np.median(points, axis=0).astype(np.float64),
+            waves=np.zeros((1, 1), np.complex128),
+            sites=sites,
+            covering=Covering.empty(kernel, size, d),
+            reservoir=Reservoir.empty(d),
+        )
+        return blank._with(points, weights, sites, rng)
+
+    def absorb(self, points: Array, weights: Array, rng: np.random.Generator) -> Tally:
+        """After a chunk of rows."""
+        with single_threaded_blas():
+            sites = self.sites.absorb(points, weights, self.mass, rng)
+        return self._with(points, weights, sites, rng)
+
+    def _with(self, points: Array, weights: Array, sites: Sites, rng: np.random.Generator) -> Tally:
+        return replace(
+            self,
+            mass=self.mass + float(weights.sum()),
+            squares=self.squares + float(weights @ weights),
+            waves=self.waves + self._ladders.waves(points, weights, self.frame),
+            sites=sites,
+            covering=self.covering.absorb(points, weights),
+            reservoir=self.reservoir.absorb(points, weights, rng),
+        )
+
+    def faded(self, factor: float) -> Tally:
+        """After all weights shrank by a factor."""
+        return replace(
+            self,
+            mass=self.mass * factor,
+            squares=self.squares * factor**2,
+            waves=self.waves * factor,
+            sites=self.sites.faded(factor),
+            covering=self.covering.faded(factor),
+            reservoir=self.reservoir.faded(factor),
+        )
+
+    def merge(self, other: Tally) -> Tally:
+        """The tally of both parts."""
+        shift = other.frame.apply(self.origin[None])[0]
+        with single_threaded_blas():
+            sites = self.sites.merge(other.sites, self.mass, other.mass)
+        return replace(
+            self,
+            mass=self.mass + other.mass,
+            squares=self.squares + other.squares,
+            waves=self.waves + self._ladders.turned(other.waves, -shift),
+            sites=sites,
+            covering=self.covering.merge(other.covering),
+            reservoir=self.reservoir.merge(other.reservoir),
+        )
+
+    # -- the result ---------------------------------------------------------------------------------------------------------
+
+    def result(self, kind: str, confidence: float, rows: int, selection: str) -> Compression:
+        """The compression of that many rows to ``size`` atoms, or fewer where fewer are distinct."""
+        begun = time.perf_counter()
+        with single_threaded_blas():
+            atoms, kappa, missed, forced = self._atoms()
+            order = order_by_energy(self.kernel.product_gram(atoms, atoms), kappa)
+            span = weigh.span(self.kernel, atoms[order], kappa[order])
+            free = span.weights("free", 1.0, span.size)
+            residual = self._measured(span, free, confidence)
+            nested = Nested(self.kernel, span, residual, kind, 1.0, 1.0, np.zeros(span.size), None, confidence)
+            radius, moved = self.covering.of_atoms(nested.atoms)
+            incoherence = float(self.kernel.product_at(np.array([radius]), self.dimension)[0])
+            theorem = theorem_one(1.0, incoherence) + self.covering.lost / self.mass
+            bounds = Promise(min(moved, theorem), theorem, moved, incoherence)
+            mean, certificate = nested.state(span.size, bounds)
+        return Compression(
+            mean=mean,
+            indices=None,
+            certificate=certificate,
+            n_samples=rows,
+            selection=selection,
+            weighting=kind,
+            dropped=np.empty(0, np.int64),
+            reached=True,
+            timings={"total": time.perf_counter() - begun},
+            remark=self._remark(radius, float(missed.max(initial=0.0)), forced),
+            _nested=nested,
+        )
+
+    def _atoms(self) -> tuple[Array, Array, Array, int]:
+        """Atoms, κ there, what of it was interpolated, and how many of them are there for the covering alone.
+
+        The sites that explain most, the last of them given up where a centre's rows lie farther from all of them than promised.
+        """
+        sites, covering = self.sites, self.covering.sharpened(self.reservoir.points)
+        order = sites.best(self.size)
+        chosen: list[int] = []
+        atoms = sites.places[order]
+        while (centre := covering.uncovered(atoms)) is not None and centre not in chosen:
+            chosen.append(centre)
+            atoms = np.concatenate([sites.places[order[: self.size - len(chosen)]], covering.centres[chosen]])
+        order = order[: self.size - len(chosen)]
+        kappa = np.concatenate([sites.kappa[order], self._at_centres(chosen)]) / self.mass
+        missed = np.concatenate([sites.missed[order] / self.mass, np.ones(len(chosen))])
+        return atoms, kappa, missed, len(chosen)
+
+    def _at_centres(self, chosen: list[int]) -> Array:
+        """κ at centres: what their own rows make of it, or what the sites say, whichever is more."""
+        if not chosen:
+            return np.empty(0)
+        return np.maximum(self.covering.overlaps[chosen], self.sites.values(self.covering.centres[chosen]))
+
+    def _measured(self, span: weigh.Span, weights: Array, confidence: float) -> Measured:
+        """‖f − f_m‖²."""
+        quantile = two_sided(confidence)
+        small = KernelMean(span.atoms, weights, self.kernel)
+        ladders = self._ladders
+        by_waves = ladders.measure(self.waves / self.mass - ladders.waves(span.atoms, weights, self.frame), quantile)
+        resolved = np.median(np.abs(self.frame.apply(self.reservoir.points))) < PHASES_UP_TO
+        if resolved and abs(1.0 - small.mass) <= MASS_MISSING:
+            return by_waves
+        square, width = self.reservoir.square_distance(small, self.squares / self.mass**2, quantile)
+        by_sample = Measured(max(square, 0.0), max(square - width, 0.0), max(square + width, 0.0), "sample")
+        # much mass missing may be energy in spots so narrow that random frequencies miss them: whichever is surer
+        return by_waves if resolved and by_waves.high - by_waves.low < 2 * width else by_sample
+
+    def _remark(self, radius: float, missed: float, forced: int) -> str:
+        unit = self.kernel.product(self.dimension).stretch
+        words = f"covering radius at most {radius / unit:.3g} bandwidths, of any {self.size} points at least {self.covering.floor / unit:.3g}"
+        if forced:
+            words += f"; {forced} atoms for the covering alone"
+        if missed > 0:
+            words += f"; inner products exact, but for at most {100 * missed:.2g} % of the stream at atoms that came later"
+        return words
+
+    def sample(self) -> KernelMean:
+        """A fair sample of the rows."""
+        return KernelMean(self.reservoir.points, self.reservoir.shares, self.kernel)
