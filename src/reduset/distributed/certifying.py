@@ -19,8 +19,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from reduset._engine.leaves import grow
-from reduset._engine.nearest import BLAS_FROM as LEAVES_BELOW
-from reduset._engine.nearest import nearest
+from reduset._engine.nearest import BLAS_FROM, FEW, nearest
 from reduset._engine.profile import CITYBLOCK, SQUARED, Floats, Frame
 from reduset._engine.sums import Precision
 from reduset.certificate import DENSITY_ROWS, Promise, theorem_one
@@ -144,7 +143,7 @@ def _bounds(plan: Plan, rows: Floats, weights: Array) -> tuple[Array, Array]:
     shape = kernel.product(d)
     metric = SQUARED if shape.profile.metric == SQUARED else CITYBLOCK
     frame, scale = kernel.frame(rows, shape).sized(rows)
-    leaves = grow(rows, frame) if d < LEAVES_BELOW else None
+    leaves = grow(rows, frame) if d < BLAS_FROM and len(plan.atoms) > FEW else None  # once for all prefixes
     parts, least, distance, start = [], [], np.full(len(rows), np.inf), 0
     for stop in plan.sizes:
         distance = np.minimum(distance, nearest(rows, plan.atoms[start:stop], frame, metric, leaves)[1])
