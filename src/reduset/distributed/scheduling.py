@@ -16,7 +16,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-import dask
+from dask import config
+from dask.base import compute
 from dask.callbacks import Callback
 from dask.delayed import delayed
 
@@ -86,11 +87,11 @@ class Threads(Scheduler):
 
         report(0, total)
         with Callback(posttask=done):
-            return list(dask.compute(*goals, scheduler=self._configured()))
+            return list(compute(*goals, scheduler=self._configured()))
 
     def _configured(self) -> Any:
         """The scheduler of Dask's configuration; a client that is gone may have left its own there."""
-        name = dask.config.get("scheduler", "threads")
+        name = config.get("scheduler", "threads")
         return "threads" if name in ("dask.distributed", "distributed") else name
 
 
@@ -175,7 +176,7 @@ def _connected(address: str) -> Iterator[Any]:
 
 def _require_answer(address: str) -> None:
     """Knock: a client that finds nobody keeps trying, and complains long after it was given up."""
-    from distributed.comm import get_address_host_port, parse_address
+    from distributed.comm.addressing import get_address_host_port, parse_address
 
     if parse_address(address)[0] != "inproc":
         socket.create_connection(get_address_host_port(address), timeout=CONNECT_WITHIN).close()
