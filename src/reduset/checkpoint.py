@@ -20,7 +20,7 @@ from reduset.mean import kernel_from
 from reduset.radial import Array, RadialKernel
 from reduset.reservoir import Reservoir
 from reduset.select import as_selector
-from reduset.sites import Sites
+from reduset.sites import Basis, Sites, Watch
 from reduset.tally import Tally
 
 KIND = "reduset.StreamCompressor"
@@ -70,6 +70,10 @@ def write(path: archive.Path_, flow: Flow, settings: dict[str, Any], columns: li
             "mass": tally.mass,
             "squares": tally.squares,
             "sites_most": sites.most,
+            "sites_first": sites.first,
+            "loss": sites.loss,
+            "usual": sites.usual,
+            "watched": [sites.watched.chunks, sites.watched.missed, sites.watched.variance],
             "centres_most": covering.most,
             "threshold": covering.threshold,
             "floor": covering.floor,
@@ -128,20 +132,27 @@ def _tally(told: dict[str, Any], arrays: Arrays, dimension: int) -> Tally:
         for other in others:
             _together(arrays, first, other, dimension)
     covering = Covering(
-        kernel,
-        _validate.whole(told["centres_most"], "centres_most", 1),
-        *(arrays[f"covering_{name}"] for name in COVERING),
-        threshold=float(told["threshold"]),
-        floor=float(told["floor"]),
-        lost=float(told["lost"]),
+        kernel=kernel,
+        most=_validate.whole(told["centres_most"], "centres_most", 1),
+        threshold=_validate.finite(told["threshold"], "threshold"),
+        floor=_validate.finite(told["floor"], "floor"),
+        lost=_validate.finite(told["lost"], "lost"),
+        **{name: arrays[f"covering_{name}"] for name in COVERING},
     )
-    limit = np.inf if told["sample_limit"] is None else float(told["sample_limit"])
-    sample = Reservoir(*(arrays[f"sample_{name}"] for name in SAMPLE), limit, int(told["sample_most"]))
+    limit = np.inf if told["sample_limit"] is None else _validate.finite(told["sample_limit"], "sample_limit")
+    most = _validate.whole(told["sample_most"], "sample_most", 1)
+    sample = Reservoir(**{name: arrays[f"sample_{name}"] for name in SAMPLE}, limit=limit, most=most)
+    chunks, missed, variance = told["watched"]
     sites = Sites(
-        kernel,
+        Basis(kernel, arrays["sites_places"]),
         _validate.whole(told["size"], "size", 1),
         _validate.whole(told["sites_most"], "sites_most", 1),
-        *(arrays[f"sites_{name}"] for name in SITES),
+        arrays["sites_kappa"],
+        arrays["sites_missed"],
+        _validate.whole(told["sites_first"], "sites_first", 0, len(arrays["sites_places"])),
+        _validate.finite(told["loss"], "loss"),
+        _validate.finite(told["usual"], "usual"),
+        Watch(_validate.whole(chunks, "watched", 0), *(_validate.finite(value, "watched") for value in (missed, variance))),
     )
     return Tally(
         size=_validate.whole(told["size"], "size", 1),

@@ -118,7 +118,8 @@ class Covering:
 
     def _grown(self, points: Array, far: NDArray[np.int64], distance: Array) -> tuple[Covering, bool]:
         """With the farthest rows as centres until none is beyond τ, and whether there is one too many."""
-        rest, added = np.array(distance), []
+        rest = np.array(distance)
+        added: list[int] = []
         some = np.asarray(points[far], np.float64)
         frame, room = self._frame(some), self.most + 1 - len(self.centres)
         Z = frame.apply(some)
@@ -200,9 +201,9 @@ class Covering:
         return replace(
             self,
             centres=self.centres[kept],
-            masses=np.bincount(heir, self.masses, c),
-            chords=np.bincount(heir, self.chords + self.masses * chord, c),
-            overlaps=np.bincount(heir, overlaps, c),
+            masses=np.bincount(heir, self.masses, c).astype(np.float64),
+            chords=np.bincount(heir, self.chords + self.masses * chord, c).astype(np.float64),
+            overlaps=np.bincount(heir, overlaps, c).astype(np.float64),
             reach=reach,
         )
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from reduset._engine.profile import Floats
 from reduset.compression import Compression
 from reduset.mean import KernelMean
 from reduset.radial import Array, RadialKernel
@@ -69,7 +70,7 @@ class Flow:
     def begun(cls, plan: Plan, seed: int, dimension: int) -> Flow:
         return cls(plan, seed, dimension, 0, 0, None, np.empty((0, dimension)), np.empty(0))
 
-    def take(self, points: Array, weights: Array | None) -> Flow:
+    def take(self, points: Floats, weights: Array | None) -> Flow:
         """After more rows; None weighs each as 1."""
         seen = self.seen + len(points)
         w = np.ones(len(points)) if weights is None else weights
@@ -83,7 +84,7 @@ class Flow:
         waiting = now._joined(points[start:], w[start:])
         return replace(now, seen=seen, points=np.array(waiting[0]), weights=np.array(waiting[1]))
 
-    def _joined(self, points: Array, weights: Array) -> tuple[Array, Array]:
+    def _joined(self, points: Floats, weights: Array) -> tuple[Array, Array]:
         if not len(self.points):
             return np.asarray(points, np.float64), weights
         return np.concatenate([self.points, points]), np.concatenate([self.weights, weights])

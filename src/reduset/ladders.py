@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,14 +68,10 @@ class Ladders:
     def rungs(self) -> int:
         return int(self.shares.shape[1])
 
-    @classmethod
-    def of_kernel(cls, kernel: RadialKernel, dimension: int) -> Ladders:
+    @staticmethod
+    def of_kernel(kernel: RadialKernel, dimension: int) -> Ladders:
         """For whatever data may come: from far below the spectrum's own scale to its end, in all directions alike."""
-        spectrum, rng = kernel.spectrum(dimension), np.random.default_rng(SEED)
-        starts, rungs = (2.0**-DEEP, 2.0 ** (0.5 - DEEP)), DEEP + int(np.ceil(spectrum.octaves)) + 1
-        if isinstance(spectrum, ProductSpectrum):
-            return cls.along_axes(spectrum, np.arange(dimension), COUNT, starts, rungs, rng)
-        return cls.spanning(spectrum, np.eye(dimension), COUNT, starts, DEEP, rungs, rng)
+        return _of_spectrum(kernel.spectrum(dimension))
 
     @classmethod
     def spanning(
@@ -158,6 +155,15 @@ class Ladders:
         width = quantile * SAFETY * error / mean  # on the scale of the logarithm, because the terms are skewed
         square = mean * np.exp(shift)
         return Measured(float(square), float(square * np.exp(-width)), float(square * np.exp(width)), "frequencies")
+
+
+@lru_cache(maxsize=32)
+def _of_spectrum(spectrum: Spectrum) -> Ladders:
+    rng, d = np.random.default_rng(SEED), spectrum.dimension
+    starts, rungs = (2.0**-DEEP, 2.0 ** (0.5 - DEEP)), DEEP + int(np.ceil(spectrum.octaves)) + 1
+    if isinstance(spectrum, ProductSpectrum):
+        return Ladders.along_axes(spectrum, np.arange(d), COUNT, starts, rungs, rng)
+    return Ladders.spanning(spectrum, np.eye(d), COUNT, starts, DEEP, rungs, rng)
 
 
 def two_sided(confidence: float) -> float:

@@ -5,9 +5,9 @@ site has missed is read off the projection onto those before it, P f(s), which e
 site's bump from their span; how much of the stream each site knows only in that way is on record, and what it did to the result is
 in the certificate, which is measured on other sums.
 
-A site is added where rows of a chunk lie farther from the span than rows of all the stream so far do: drawn with chances
-proportional to their squared distances to it, as in randomly pivoted Cholesky. Where there are too many, those are kept that explain
-most of f (`order_by_energy`), with their κ as they are.
+Sites are added where the span misses more of the mean of a chunk than a quarter of what a result loses in any case: those rows
+of the chunk that explain most of what is missed, by pursuit. Where there are too many, those are kept that explain most of f, with
+their κ as they are.
 
 A chunk of n rows costs O(n·M), a change of the sites O(M³).
 """
@@ -20,7 +20,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpstrf
 
+from reduset._engine.profile import Floats
 from reduset._engine.pursuit import Pursuit
 from reduset.mean import KernelMean
 from reduset.radial import Array, RadialKernel
@@ -28,10 +30,56 @@ from reduset.select import Selector
 from reduset.weigh import FactoredSpan
 
 LOOKED_AT, CANDIDATES = 256, 512  # rows of a chunk: to see whether it is news, and to become sites
-WORTH, ERRORS = 0.25, 2.0  # of the loss: what the span may miss of a chunk; and how sure it must be that it misses more
-SPARE, MOST_SPARE = 1.5, 3.0  # sites for each atom, at first and where a stream changes
+ASSESSED = 768  # rows of a fair sample, where sites changed
+WORTH, NEWER = 0.25, 1.5  # of the loss, and of what it missed before: what the span may miss of a chunk
+ERRORS = 3.0  # how sure it must be that it misses more
+SPARE, MOST_SPARE = 0.5, 3.0  # sites for each atom: beyond it at first, and at most where a stream changes
 KEPT = 0.8  # of the most there may be, where there were more
-NOTHING = 1e-11  # squared distances below this are rounding
+NOTHING = 3e-13  # squared distances below this are rounding
+
+
+@dataclass(frozen=True)
+class Basis:
+    """The span of bumps at some places; what is worked out for it serves as long as the places stay."""
+
+    kernel: RadialKernel
+    places: Array
+
+    @cached_property
+    def factor(self) -> tuple[NDArray[np.int64], Array]:
+        """Places that are independent to rounding, and L of K = L Lᵀ of these.
+
+        With pivoting, the largest first: projections are then good to rounding, however nearly dependent the others are.
+        """
+        packed, pivots, rank, _ = dpstrf(self.kernel.product_gram(self.places, self.places), lower=1, tol=NOTHING)
+        return pivots[:rank].astype(np.int64) - 1, np.tril(packed[:rank, :rank])
+
+    def coordinates(self, kappa: Array) -> Array:
+        """Pf in an orthonormal basis, from κ at the places."""
+        kept, L = self.factor
+        return np.asarray(solve_triangular(L, kappa[kept], lower=True, check_finite=False))
+
+    def inside(self, points: Array) -> Array:
+        """The bumps of other points in that basis, (M, k)."""
+        kept, L = self.factor
+        return np.asarray(solve_triangular(L, self.kernel.product_gram(self.places[kept], points), lower=True, check_finite=False))
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What was missed of some chunks: each tells little, together they tell a slow drift."""
+
+    chunks: int = 0
+    missed: float = 0.0
+    variance: float = 0.0
+
+    def seeing(self, missed: float, error: float) -> Watch:
+        """After one more chunk."""
+        return Watch(self.chunks + 1, self.missed + missed, self.variance + error**2)
+
+    def is_above(self, level: float) -> bool:
+        """Whether the mean over the chunks is above a level, and surely so."""
+        return self.missed > self.chunks * (level + NOTHING) + ERRORS * float(np.sqrt(self.variance))
 
 
 @dataclass(frozen=True)
@@ -42,52 +90,72 @@ class Sites:
     ----------
     size : atoms that will be asked for
     most : how many sites there may be
-    places : (M, d)
     kappa : (M,) Σ w g(x, s), in units where every bump has norm 1
     missed : (M,) the part of Σ w that was read off the other sites
+    first : how many at the beginning were selected together, as atoms; 0 where not all of them are left
     loss : what the best ``size`` of them leave to the others of ‖f‖², when the sites last changed: about what a result loses
+    usual : what the span missed then of ‖f‖²
+    watched : what it missed of the chunks since
     """
 
-    kernel: RadialKernel
+    basis: Basis
     size: int
     most: int
-    places: Array
     kappa: Array
     missed: Array
+    first: int = 0
     loss: float = 0.0
+    usual: float = 0.0
+    watched: Watch = Watch()
 
-    @cached_property
-    def span(self) -> FactoredSpan:
-        """The span of their bumps."""
-        return FactoredSpan(self.kernel, self.places, self.kappa)
+    @property
+    def kernel(self) -> RadialKernel:
+        return self.basis.kernel
+
+    @property
+    def places(self) -> Array:
+        """(M, d)."""
+        return self.basis.places
 
     @classmethod
     def begun(cls, mean: KernelMean, mass: float, size: int, selector: Selector, rng: np.random.Generator) -> Sites:
         """From a first chunk, given as a mean of weights that sum to 1 and what they sum to, for ``size`` atoms."""
-        first, most = (max(size + 1, int(np.ceil(spare * size))) for spare in (SPARE, MOST_SPARE))
-        first = min(first, mean.size)
         traversal = selector.begin(mean, rng)
-        traversal.extend(first)
+        traversal.extend(min(size, mean.size))
         rows = traversal.indices
-        places = np.array(traversal.points if rows is None else mean.atoms[rows], np.float64)[:first]
-        kappa = mass * mean.kernel.product_sums(mean.atoms, mean.weights, places)
-        sites = cls(_radial(mean), size, most, places, kappa, np.zeros(len(places)))
-        return sites._some(sites.best(len(places)))._assessed(mass)
+        chosen = np.array(traversal.points if rows is None else mean.atoms[rows], np.float64)[:size]
+        weights = mass * mean.weights
+        kappa = mean.kernel.product_sums(mean.atoms, weights, chosen)
+        sites = cls(Basis(_radial(mean), chosen), size, int(np.ceil(MOST_SPARE * size)), kappa, np.zeros(len(chosen)))
+        if len(sites.basis.factor[0]) < len(chosen):
+            sites = sites._some(np.sort(sites.basis.factor[0]))
+        spare = sites._widest(mean.atoms, weights, sites.kappa, 0.0, rng)[: max(1, int(np.ceil(SPARE * size)))]
+        places = np.asarray(mean.atoms[spare], np.float64)
+        grown = sites._with(places, mean.kernel.product_sums(mean.atoms, weights, places), np.zeros(len(places)))
+        fair = mean.atoms[mean.draw_rows(min(ASSESSED, mean.size), rng)]
+        return replace(grown, first=len(sites.places))._assessed(mass, np.asarray(fair, np.float64))
 
-    def _some(self, which: Array) -> Sites:
-        return replace(self, places=self.places[which], kappa=self.kappa[which], missed=self.missed[which])
+    def _some(self, which: NDArray[np.int64]) -> Sites:
+        basis = Basis(self.kernel, self.places[which])
+        return replace(self, basis=basis, kappa=self.kappa[which], missed=self.missed[which], first=0)
 
     def values(self, points: Array) -> Array:
         """⟨Pf, φ(·, x)⟩ at other places."""
-        weights = self.span.weights("free", 1.0, self.span.size)
-        return self.kernel.product_sums(self.span.atoms, weights, points)
+        return self.basis.coordinates(self.kappa) @ self.basis.inside(points)
 
-    def absorb(self, points: Array, weights: Array, mass: float, rng: np.random.Generator) -> Sites:
-        """After a chunk of rows; ``mass`` is Σ w of those before."""
+    def absorb(self, points: Array, weights: Array, mass: float, before: Array, rng: np.random.Generator) -> Sites:
+        """After a chunk of rows.
+
+        Parameters
+        ----------
+        mass : Σ w of the rows before
+        before : (k, d) a fair sample of these
+        """
         kappa = self.kernel.product_sums(points, weights, self.places)
-        now = replace(self, kappa=self.kappa + kappa)
+        watched = self.watched.seeing(*self._missed_of(points[_rows(weights, LOOKED_AT, rng)]))
+        now = replace(self, kappa=self.kappa + kappa, watched=watched)
         worth = WORTH * self.loss
-        if not self._is_news(points, weights, worth, rng):
+        if not watched.is_above(worth + NEWER * self.usual):
             return now
         added = self._widest(points, weights, kappa, worth / self.size, rng)
         if not len(added):
@@ -95,56 +163,56 @@ class Sites:
         places = np.asarray(points[added], np.float64)
         later = self.values(places) + self.kernel.product_sums(points, weights, places)
         grown = now._with(places, later, np.full(len(places), mass))._reduced()
-        return grown._assessed(mass + float(weights.sum()))
+        return grown._assessed(mass + float(weights.sum()), before[rng.permutation(len(before))[:ASSESSED]])
 
     def _with(self, places: Array, kappa: Array, missed: Array) -> Sites:
         return replace(
             self,
-            places=np.concatenate([self.places, places]),
+            basis=Basis(self.kernel, np.concatenate([self.places, places])),
             kappa=np.concatenate([self.kappa, kappa]),
             missed=np.concatenate([self.missed, missed]),
         )
 
-    def _assessed(self, mass: float) -> Sites:
-        """With what a result of now would lose on record."""
-        chosen = self.best(self.size)
-        explained = FactoredSpan(self.kernel, self.places[chosen], self.kappa[chosen])
-        return replace(self, loss=max(self.span.energy(self.span.size) - explained.energy(explained.size), 0.0) / mass**2)
+    def _assessed(self, mass: float, sample: Array) -> Sites:
+        """With what a result of now would lose on record, and what the span misses of a fair sample of the rows."""
+        left = float(np.sum(self.basis.coordinates(self.kappa) ** 2)) - self._explained(self.best(self.size))
+        missed, error = self._missed_of(sample)
+        return replace(self, loss=max(left, 0.0) / mass**2, usual=max(missed, 0.0) + error, watched=Watch())
+
+    def _explained(self, which: NDArray[np.int64]) -> float:
+        span = FactoredSpan(self.kernel, self.places[which], self.kappa[which])
+        return span.energy(span.size)
 
     def best(self, count: int) -> NDArray[np.int64]:
-        """Those that explain most of f, in the order of what each adds; fewer where the others add nothing."""
+        """Those that explain most of f, in the order of what each adds; fewer where the others add nothing.
+
+        By pursuit, or those that were selected together at first, where these explain more.
+        """
         pursuit = Pursuit(self.kappa, self.kernel.product_rows(self.places))
         while len(pursuit.chosen) < count and pursuit.choose():
             pass
-        return np.array(pursuit.chosen, np.int64)
+        chosen, together = np.array(pursuit.chosen, np.int64), np.arange(self.first)
+        return together if self.first == count and self._explained(together) > self._explained(chosen) else chosen
 
-    def _is_news(self, points: Array, weights: Array, worth: float, rng: np.random.Generator) -> bool:
-        """Whether what the span misses of the mean of a chunk, ‖f − Pf‖², is more than it is worth, and surely so.
+    def _missed_of(self, rows: Floats) -> tuple[float, float]:
+        """What the span misses of the mean of the stream that the rows were drawn from, ‖f − Pf‖², and its standard error.
 
         From pairs of different rows, whose products beyond the span are 0 in the mean where nothing is missed.
         """
-        some = np.asarray(points[_rows(weights, LOOKED_AT, rng)], np.float64)
-        inside = self._inside(some)
+        some = np.asarray(rows, np.float64)
+        inside = self.basis.inside(some)
         beyond = self.kernel.product_gram(some, some) - inside.T @ inside
         np.fill_diagonal(beyond, 0.0)
-        pairs = len(some) * (len(some) - 1)
-        missed, error = beyond.sum() / max(pairs, 1), np.sqrt(2 * np.square(beyond).sum()) / max(pairs, 1)
-        return bool(missed > worth + ERRORS * error + NOTHING)
+        pairs = max(len(some) * (len(some) - 1), 1)
+        return float(beyond.sum()) / pairs, float(np.sqrt(2 * np.square(beyond).sum())) / pairs
 
-    def _inside(self, points: Array) -> Array:
-        """The points' bumps in the orthonormal basis of the span, (M, k)."""
-        return np.asarray(
-            solve_triangular(self.span.L, self.kernel.product_gram(self.span.atoms, points), lower=True, check_finite=False)
-        )
-
-    def _widest(self, points: Array, weights: Array, kappa: Array, worth: float, rng: np.random.Generator) -> NDArray[np.int64]:
+    def _widest(self, points: Floats, weights: Array, kappa: Array, worth: float, rng: np.random.Generator) -> NDArray[np.int64]:
         """Rows of a chunk that explain most of what the span misses of its mean, as long as each is worth it."""
         mass = float(weights.sum())
         rows = _rows(weights, CANDIDATES, rng)
         some = np.asarray(points[rows], np.float64)
-        inside = self._inside(some)
-        projected = solve_triangular(self.span.L, kappa[self.span.kept], lower=True, check_finite=False)
-        left = (self.kernel.product_sums(points, weights, some) - projected @ inside) / mass
+        inside = self.basis.inside(some)
+        left = (self.kernel.product_sums(points, weights, some) - self.basis.coordinates(kappa) @ inside) / mass
         rest = self.kernel.product_gram(some, some) - inside.T @ inside
         room = np.diagonal(rest).copy()
         added: list[int] = []
@@ -167,15 +235,18 @@ class Sites:
             return self
         return self._some(self.best(int(np.ceil(KEPT * self.most))))
 
-    def merge(self, other: Sites, mass: float, mass_of_other: float) -> Sites:
-        """The sites of both parts, each of which the other knows only by its own; those that explain most are kept."""
+    def merge(self, other: Sites, mass: float, mass_of_other: float, sample: Array) -> Sites:
+        """The sites of both parts, each of which the other knows only by its own; those that explain most are kept.
+
+        ``mass`` and ``mass_of_other`` are Σ w of the parts, ``sample`` a fair one of both.
+        """
         if np.array_equal(self.places, other.places):
             return replace(self, kappa=self.kappa + other.kappa, missed=self.missed + other.missed)
         mine = replace(self, kappa=self.kappa + other.values(self.places), missed=self.missed + mass_of_other)
         return (
             mine._with(other.places, other.kappa + self.values(other.places), other.missed + mass)
             ._reduced()
-            ._assessed(mass + mass_of_other)
+            ._assessed(mass + mass_of_other, sample[:ASSESSED])
         )
 
     def faded(self, factor: float) -> Sites:

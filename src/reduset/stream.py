@@ -1,6 +1,7 @@
 """StreamCompressor: rows come in chunks and are seen once; at any time the whole stream so far is m weighted atoms.
 
-Validates, calls `reduset.flow`, stores. What is kept of the stream is described in `reduset.tally`, the file in `reduset.checkpoint`.
+Validates, calls `reduset.flow`, stores. What is kept of the stream is described in `reduset.tally`, the file in
+`reduset.checkpoint`.
 """
 
 from __future__ import annotations
@@ -138,8 +139,8 @@ class StreamCompressor(BaseEstimator):
         if flow is not None and flow.plan != plan:
             changed = next(field for field in vars(plan) if getattr(plan, field) != getattr(flow.plan, field))
             raise ValueError(
-                f"{'buffer' if changed == 'block' else changed} was changed in the middle of a stream; fit begins anew, and a clone "
-                "is another stream"
+                f"{'buffer' if changed == 'block' else changed} was changed in the middle of a stream; fit begins anew, and a "
+                "clone is another stream"
             )
         chunk = framed(chunk)
         if np.ndim(chunk) > 0 and len(chunk) == 0 and name == "chunk":
@@ -215,8 +216,8 @@ class StreamCompressor(BaseEstimator):
             raise ValueError(f"both must have the same kernel, got {kernels[0]} and {kernels[1]}; give both the same bandwidth")
         if mine.tally is not None and theirs.tally is not None and kernels[0] != kernels[1]:
             raise ValueError(
-                f"the rule for the bandwidth found {kernels[0]} here and {kernels[1]} in the other; give it as a number, the same for "
-                "both"
+                f"the rule for the bandwidth found {kernels[0]} here and {kernels[1]} in the other; give it as a number, the same "
+                "for both"
             )
         merged = mine.merge(theirs)
         if self._flow_or_none() is None:
@@ -247,7 +248,10 @@ class StreamCompressor(BaseEstimator):
 
     @classmethod
     def resume(cls, path: archive.Path_) -> Self:
-        """Go on from what `checkpoint` wrote, as if nothing had happened; a damaged, edited, newer or foreign file is a ValueError."""
+        """Go on from what `checkpoint` wrote, as if nothing had happened.
+
+        A damaged, edited, newer or foreign file is a ValueError, and stays as it is.
+        """
         flow, settings, columns, about = checkpoint.read(path)
         plan = flow.plan
         stream = cls(plan.kernel, plan.size, half_life=plan.half_life, buffer=plan.block, select=plan.select, **settings)

@@ -92,7 +92,7 @@ class Tally:
     def absorb(self, points: Array, weights: Array, rng: np.random.Generator) -> Tally:
         """After a chunk of rows."""
         with single_threaded_blas():
-            sites = self.sites.absorb(points, weights, self.mass, rng)
+            sites = self.sites.absorb(points, weights, self.mass, self.reservoir.points, rng)
         return self._with(points, weights, sites, rng)
 
     def _with(self, points: Array, weights: Array, sites: Sites, rng: np.random.Generator) -> Tally:
@@ -121,8 +121,9 @@ class Tally:
     def merge(self, other: Tally) -> Tally:
         """The tally of both parts."""
         shift = other.frame.apply(self.origin[None])[0]
+        reservoir = self.reservoir.merge(other.reservoir)
         with single_threaded_blas():
-            sites = self.sites.merge(other.sites, self.mass, other.mass)
+            sites = self.sites.merge(other.sites, self.mass, other.mass, reservoir.points)
         return replace(
             self,
             mass=self.mass + other.mass,
@@ -130,7 +131,7 @@ class Tally:
             waves=self.waves + self._ladders.turned(other.waves, -shift),
             sites=sites,
             covering=self.covering.merge(other.covering),
-            reservoir=self.reservoir.merge(other.reservoir),
+            reservoir=reservoir,
         )
 
     # -- the result ---------------------------------------------------------------------------------------------------------
@@ -160,12 +161,12 @@ class Tally:
             dropped=np.empty(0, np.int64),
             reached=True,
             timings={"total": time.perf_counter() - begun},
-            remark=self._remark(radius, float(missed.max(initial=0.0)), forced),
+            remark=self._remark(radius, missed, forced),
             _nested=nested,
         )
 
-    def _atoms(self) -> tuple[Array, Array, Array, int]:
-        """Atoms, κ there, what of it was interpolated, and how many of them are there for the covering alone.
+    def _atoms(self) -> tuple[Array, Array, float, int]:
+        """Atoms, κ there, how much of the stream they know only by interpolation, and how many are there for the covering alone.
 
         The sites that explain most, the last of them given up where a centre's rows lie farther from all of them than promised.
         """
@@ -177,9 +178,10 @@ class Tally:
             chosen.append(centre)
             atoms = np.concatenate([sites.places[order[: self.size - len(chosen)]], covering.centres[chosen]])
         order = order[: self.size - len(chosen)]
-        kappa = np.concatenate([sites.kappa[order], self._at_centres(chosen)]) / self.mass
-        missed = np.concatenate([sites.missed[order] / self.mass, np.ones(len(chosen))])
-        return atoms, kappa, missed, len(chosen)
+        # what was read off other sites agrees with these only up to its error, which nearly dependent bumps would magnify
+        own = sites.values(sites.places[order]) if sites.missed.any() else sites.kappa[order]
+        kappa = np.concatenate([own, self._at_centres(chosen)]) / self.mass
+        return atoms, kappa, float(np.mean(sites.missed[order])) / self.mass if len(order) else 0.0, len(chosen)
 
     def _at_centres(self, chosen: list[int]) -> Array:
         """κ at centres: what their own rows make of it, or what the sites say, whichever is more."""
@@ -203,11 +205,12 @@ class Tally:
 
     def _remark(self, radius: float, missed: float, forced: int) -> str:
         unit = self.kernel.product(self.dimension).stretch
-        words = f"covering radius at most {radius / unit:.3g} bandwidths, of any {self.size} points at least {self.covering.floor / unit:.3g}"
+        floor = self.covering.floor / unit
+        words = f"covering radius at most {radius / unit:.3g} bandwidths; no {self.size} points do with less than {floor:.3g}"
         if forced:
-            words += f"; {forced} atoms for the covering alone"
+            words += f"; {forced} of the atoms are there for the covering alone"
         if missed > 0:
-            words += f"; inner products exact, but for at most {100 * missed:.2g} % of the stream at atoms that came later"
+            words += f"; the atoms saw {100 * (1 - missed):.3g} % of the stream, the rest was read off the sites before them"
         return words
 
     def sample(self) -> KernelMean:
