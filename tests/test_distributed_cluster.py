@@ -244,8 +244,25 @@ def test_a_later_bag_that_is_not_seen_is_named():
     assert caught[0].filename == __file__
 
 
-def test_a_cohort_on_a_cluster_is_the_same_and_its_points_stay_there():
-    seen = []
+def arrays_in(value):
+    """All arrays that a result of a task holds."""
+    if isinstance(value, np.ndarray):
+        return [value]
+    if isinstance(value, list | tuple):
+        return [array for each in value for array in arrays_in(each)]
+    return arrays_in(list(vars(value).values())) if hasattr(value, "__dict__") else []
+
+
+def test_a_cohort_on_a_cluster_is_the_same_and_its_points_stay_there(monkeypatch):
+    seen, come = [], []
+    plain = distributed.scheduling.Cluster.run
+
+    def run(self, *arguments):
+        come.append(plain(self, *arguments))
+        return come[-1]
+
+    monkeypatch.setattr(distributed.scheduling.Cluster, "run", run)
+    monkeypatch.setattr(cohort.shared, "POOL_ROWS", 600)
 
     def read(k):
         return BAGS[k]
@@ -256,6 +273,7 @@ def test_a_cohort_on_a_cluster_is_the_same_and_its_points_stay_there():
         remote.set_params(progress=lambda *args: seen.append(args)).fit([delayed(read)(k) for k in range(6)])
     np.testing.assert_array_equal(remote.distances_, local.distances_)
     assert {"opening", "weighing bags"} <= {stage for stage, _, _ in seen}
+    assert max(len(array) for array in arrays_in(come)) == 100  # of each bag's 900 rows, those that are pooled
 
 
 @pytest.mark.parametrize(
