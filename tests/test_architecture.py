@@ -71,6 +71,7 @@ ORDER = [
     "mixture_search",
     "proportions",
     "cohort",
+    "distributed",
     "svm",
     "spectral",
     "features",

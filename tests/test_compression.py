@@ -1,11 +1,13 @@
 """compress: by size, by tolerance, by plateau; and what a result can do afterwards."""
 
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from reduset import Gaussian, KernelMean, Laplacian, NotReachedWarning, Student, compress
+from reduset.compression import quietly
 from reduset.probe import Everything
 from reduset.select import KCenter
 
@@ -172,3 +174,15 @@ def test_at_keeps_saying_that_a_tolerance_was_not_reached():
     with pytest.warns(NotReachedWarning):
         small = compress(cloud(500, 5, 0), Gaussian(0.2), tol=0.01, max_size=20, rng=0)
     assert not small.at(10).reached
+
+
+def test_quiet_is_only_the_thread_that_asked_for_it():
+    def fall_short():
+        return compress(cloud(300, 2, 0), Gaussian(0.3), tol=1e-6, max_size=3, rng=0).reached
+
+    with quietly():
+        assert not fall_short()
+        with ThreadPoolExecutor(1) as pool, pytest.raises(NotReachedWarning):  # warnings are errors here
+            pool.submit(fall_short).result()
+    with pytest.warns(NotReachedWarning):
+        fall_short()

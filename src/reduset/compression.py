@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -26,6 +28,8 @@ from reduset.run import Run
 from reduset.select import as_selector
 
 MOST_ATOMS = 5000
+
+_quiet: ContextVar[bool] = ContextVar("reduset_quiet", default=False)
 
 
 class NotReachedWarning(UserWarning):
@@ -226,7 +230,7 @@ def compress(
             result = _finish(run, nested, m, str(selector), reached, rng)
     finally:
         shown.close()
-    if not reached:
+    if not reached and not _quiet.get():
         what = f"tol={tol}" if tol is not None else f"plateau={plateau}" if plateau is not None else f"{selector}'s own end"
         warnings.warn(
             f"{what} was not reached with {result.size} atoms: the error is {result.certificate.relative_error:.3g} "
@@ -236,6 +240,16 @@ def compress(
             stacklevel=2,
         )
     return result
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """No `NotReachedWarning` from the calling thread inside; those of other threads are heard, as no filter of warnings could."""
+    token = _quiet.set(True)
+    try:
+        yield
+    finally:
+        _quiet.reset(token)
 
 
 def _steps(refine: Any, kind: str, full: KernelMean) -> int | None:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
 from reduset.certificate import Certificate
-from reduset.compression import Compression, NotReachedWarning, compress
+from reduset.compression import Compression, compress, quietly
 from reduset.mean import KernelMean
 
 
 def compress_quietly(full: KernelMean, **options: Any) -> Compression:
     """`compress` without its warning: whoever calls looks at ``reached``, and says what that means to its users."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotReachedWarning)
+    with quietly():
         return compress(full, **options)
 
 

@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from reduset._engine.profile import Frame
+from reduset._engine.profile import Floats, Frame
 from reduset.ladders import SAFETY, Ladders, Measured, Waves, two_sided
 from reduset.mean import KernelMean
-from reduset.radial import Array, RadialKernel
+from reduset.radial import Array, Kernel, RadialKernel
 from reduset.spectrum import ProductSpectrum
 
 EXACT_UP_TO = 4096
@@ -95,24 +95,27 @@ class Frequencies(Probe):
         some = np.asarray(mean.atoms[:: max(1, mean.size // SOME_ROWS)], np.float64)
         frame = kernel.frame(mean.atoms, kernel.product(mean.dimension))
         # centred where most points are, so that one far outlier does not cost the phases of all others their digits
-        self._frame = Frame(np.median(some, axis=0), frame.matrix)
+        self.frame = Frame(np.median(some, axis=0), frame.matrix)
         with np.errstate(over="ignore", invalid="ignore"):
-            z = np.clip(self._frame.apply(some), -1e100, 1e100)
+            z = np.clip(self.frame.apply(some), -1e100, 1e100)
         self.resolved = bool(np.median(np.abs(z)) < PHASES_UP_TO)
         self._wide, self._spread = _wide_directions(z, self._spectrum.rotates)
         self._banks: dict[tuple[int, int], tuple[Ladders, Waves]] = {}
 
+    def ladders(self, count: int, size: int) -> Ladders:
+        """``count`` ladders for compressions to ``size`` atoms, drawn anew with every call."""
+        starts, below, rungs = self._span_of_scales(size)
+        spectrum = self._spectrum
+        if isinstance(spectrum, ProductSpectrum):
+            return Ladders.along_axes(spectrum, np.flatnonzero(self._wide.any(axis=1)), count, starts, rungs, self._rng)
+        return Ladders.spanning(spectrum, self._wide, count, starts, below, rungs, self._rng)
+
     def _bank(self, count: int, size: int) -> tuple[Ladders, Waves]:
         """``count`` ladders for compressions to ``size`` atoms, drawn once: f̂ at them is the only pass over the data."""
-        starts, below, rungs = self._span_of_scales(size)
+        rungs = self._span_of_scales(size)[2]
         if (count, rungs) not in self._banks:
-            spectrum = self._spectrum
-            if isinstance(spectrum, ProductSpectrum):
-                axes = np.flatnonzero(self._wide.any(axis=1))
-                ladders = Ladders.along_axes(spectrum, axes, count, starts, rungs, self._rng)
-            else:
-                ladders = Ladders.spanning(spectrum, self._wide, count, starts, below, rungs, self._rng)
-            self._banks[count, rungs] = ladders, ladders.waves(self._mean.atoms, self._mean.weights, self._frame)
+            ladders = self.ladders(count, size)
+            self._banks[count, rungs] = ladders, ladders.waves(self._mean.atoms, self._mean.weights, self.frame)
         return self._banks[count, rungs]
 
     def _span_of_scales(self, size: int) -> tuple[tuple[float, float], int, int]:
@@ -133,7 +136,7 @@ class Frequencies(Probe):
 
     def _estimate(self, count: int, atoms: Array, weights: Array) -> Measured:
         ladders, waves = self._bank(count, len(atoms))
-        return ladders.measure(waves - ladders.waves(atoms, weights, self._frame), self._quantile)
+        return ladders.measure(waves - ladders.waves(atoms, weights, self.frame), self._quantile)
 
     def glance(self, atoms: Array, weights: Array, kappa: Array) -> Measured:
         return self._estimate(LADDERS_AT_A_GLANCE, atoms, weights)
@@ -185,7 +188,7 @@ class Rows(Probe):
     def __init__(self, mean: KernelMean, confidence: float, rng: np.random.Generator) -> None:
         self._mean, self._rng = mean, rng
         self._total = float(mean.magnitudes.sum())
-        self._quantile = float(special.stdtrit(ROWS - 1, 0.5 + confidence / 2)) * SAFETY
+        self._quantile = rows_quantile(confidence)
 
     @cached_property
     def _drawn(self) -> tuple[NDArray[np.int64], Array]:
@@ -201,10 +204,22 @@ class Rows(Probe):
     def glance(self, atoms: Array, weights: Array, kappa: Array) -> Measured:
         mean = self._mean
         rows, values = self._drawn
-        residual = values - mean.kernel.product_sums(atoms, weights, mean.atoms[rows])
-        terms = self._total * np.sign(mean.weights[rows]) * residual
-        at_atoms = float(weights @ (kappa - mean.kernel.product_sums(atoms, weights, atoms)))
-        square = float(terms.mean()) - at_atoms
-        # and for what was not drawn at all, up to three rows in as many as were
-        width = np.hypot(self._quantile * float(terms.std(ddof=1)) / np.sqrt(ROWS), 3 * float(np.abs(terms).max()) / ROWS)
-        return Measured(max(square, 0.0), max(square - width, 0.0), max(square + width, 0.0), "rows")
+        signs = self._total * np.sign(mean.weights[rows])
+        return by_rows(mean.kernel, mean.atoms[rows], values, signs, atoms, weights, kappa, self._quantile)
+
+
+def by_rows(
+    kernel: Kernel, places: Floats, values: Array, signs: Array, atoms: Array, weights: Array, kappa: Array, quantile: float
+) -> Measured:
+    """‖f − f_m‖² from the values of f at places drawn by |w|; ``signs`` are those of their weights, times Σ|w|."""
+    terms = signs * (values - kernel.product_sums(atoms, weights, places))
+    at_atoms = float(weights @ (kappa - kernel.product_sums(atoms, weights, atoms)))
+    square = float(terms.mean()) - at_atoms
+    # and for what was not drawn at all, up to three rows in as many as were
+    width = np.hypot(quantile * float(terms.std(ddof=1)) / np.sqrt(len(terms)), 3 * float(np.abs(terms).max()) / len(terms))
+    return Measured(max(square, 0.0), max(square - width, 0.0), max(square + width, 0.0), "rows")
+
+
+def rows_quantile(confidence: float) -> float:
+    """How many standard errors the interval of `by_rows` reaches to either side."""
+    return float(special.stdtrit(ROWS - 1, 0.5 + confidence / 2)) * SAFETY

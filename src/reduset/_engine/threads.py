@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence, Sized
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
@@ -21,6 +22,7 @@ BLOCK_ENTRIES = 1 << 15
 
 _VARIABLE = "REDUSET_NUM_THREADS"
 _chosen: int | None = None
+_here: ContextVar[int | None] = ContextVar("reduset_threads", default=None)
 
 
 def set_threads(count: int | None) -> None:
@@ -33,6 +35,9 @@ def set_threads(count: int | None) -> None:
 
 def get_threads() -> int:
     """The number of threads in use."""
+    here = _here.get()
+    if here is not None:
+        return here
     if _chosen is not None:
         return _chosen
     text = os.environ.get(_VARIABLE)
@@ -42,6 +47,19 @@ def get_threads() -> int:
     if not text.isdigit() or int(text) < 1:
         raise ValueError(f"{_VARIABLE} must be a whole number of at least 1; got {text!r}. Unset it to use every core")
     return int(text)
+
+
+@contextmanager
+def threads_here(count: int) -> Iterator[None]:
+    """Use ``count`` threads for what the calling thread does inside, whatever the rest of the process uses.
+
+    For whoever runs in one of many threads or processes that share the cores already.
+    """
+    token = _here.set(count)
+    try:
+        yield
+    finally:
+        _here.reset(token)
 
 
 @cache

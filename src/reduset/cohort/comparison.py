@@ -16,16 +16,19 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reduset._engine.profile import Floats
 from reduset._progress import Progress
+from reduset.cohort.bags import Bags, Held
 from reduset.cohort.distances import between
 from reduset.cohort.divergences import estimate, overlooked
 from reduset.cohort.goals import AllDistances, EachBag, Goal
-from reduset.cohort.shared import SharedAtoms, pool, share
-from reduset.compression import Compression, NotReachedWarning, compress
+from reduset.cohort.shared import SharedAtoms, pooled, rows_drawn, share
+from reduset.compression import Compression, NotReachedWarning, compress, quietly
 from reduset.mean import Array, KernelMean
 from reduset.radial import Kernel, exponential
 from reduset.select import Selector
@@ -62,6 +65,43 @@ class Request:
         return OWN_TOL if self.atoms == "own" and self.tol is None and self.size is None else self.tol
 
 
+@dataclass(frozen=True)
+class Later:
+    """Later bags beside the fitted ones.
+
+    Attributes
+    ----------
+    distances, errors : (M, N)
+    unseen : (M,) which were compared in full; lost : (M,) the relative error of each on the atoms
+    """
+
+    distances: Array
+    errors: Array
+    unseen: NDArray[np.bool_]
+    lost: Array
+
+
+def own(points: Floats, asked: Request, rng: np.random.Generator) -> Compression:
+    """A bag on atoms of its own."""
+    mean, tol = KernelMean.from_samples(points, asked.kernel), asked.each_within
+    with quietly():  # said once, of all the bags that did not reach it
+        return compress(
+            mean,
+            size=None if asked.size is None else min(asked.size, mean.size),
+            tol=tol,
+            max_size=None if tol is None else min(asked.max_size, mean.size),
+            select=asked.selector,
+            weights=asked.weights,
+            confidence=asked.confidence,
+            rng=rng,
+        )
+
+
+def overlooked_points(points: Floats, small: KernelMean) -> float:
+    """What the compression of a bag does not see of it."""
+    return overlooked(KernelMean.from_samples(points, small.kernel), small)
+
+
 class Comparison:
     """Bags ready to be compared.
 
@@ -73,30 +113,41 @@ class Comparison:
     """
 
     def __init__(
-        self, request: Request, bags: Sequence[Floats], names: Sequence[object], rng: np.random.Generator, progress: Progress
+        self,
+        request: Request,
+        bags: Sequence[Floats] | Bags,
+        names: Sequence[object],
+        rng: np.random.Generator,
+        progress: Progress,
     ) -> None:
         self._request = request
         pool_rng, self._rng, draws_rng = rng.spawn(3)
-        pooled = pool(bags, request.kernel, pool_rng)
-        self.kernel = pooled.kernel
-        full = self._full([bag.copy() for bag in bags] if request.atoms == "all" else bags)  # what is kept must be our own
+        held = bags if isinstance(bags, Bags) else Held(bags)
+        drawn = pooled(held.pick(rows_drawn(held.sizes, pool_rng)), request.kernel)
+        self.kernel = drawn.kernel
         self.compressions: list[Compression] | None = None
         self._atoms: SharedAtoms | None = None
         if request.atoms == "shared":
-            self._atoms, self.compressions = self._shared(full, pooled, progress)
+            self._atoms, self.compressions = self._shared(held, drawn, progress)
         elif request.atoms == "own":
-            self.compressions = self._own(full, [self._rng] * len(full), progress)
+            asked = replace(request, kernel=self.kernel)
+            self.compressions = held.each(
+                own, [(asked, each) for each in self._rng.spawn(len(held.sizes))], progress.stage("compressing")
+            )
         self._warn_of(names)
-        self.means = full if self.compressions is None else [each.mean for each in self.compressions]
+        self.means = held.means(self.kernel) if self.compressions is None else [each.mean for each in self.compressions]
         self._lost = None if self.compressions is None else losses(self.compressions)
-        self._overlooks = max(self._overlooked(full, self.compressions or []), default=0.0)
+        self._overlooks = 0.0
+        if request.distance == "kl" and self.compressions is not None:
+            smalls = [(each.mean,) for each in self.compressions]
+            self._overlooks = max(held.each(overlooked_points, smalls, progress.stage("checking")))
         self.distances, self.errors = self._between(self.means, self._lost, None, draws_rng, progress)
         self._warn_of_small_distances()
 
     def _full(self, bags: Sequence[Floats]) -> list[KernelMean]:
         return [KernelMean.from_samples(bag, self.kernel) for bag in bags]
 
-    def _shared(self, full: list[KernelMean], pooled: KernelMean, progress: Progress) -> tuple[SharedAtoms, list[Compression]]:
+    def _shared(self, bags: Bags, pooled: KernelMean, progress: Progress) -> tuple[SharedAtoms, list[Compression]]:
         asked = self._request
         goal: int | Goal
         if asked.size is not None:
@@ -105,35 +156,22 @@ class Comparison:
             goal = AllDistances(DISTANCE_TOL) if asked.tol is None else EachBag(asked.tol)
         most = min(asked.max_size, pooled.size)
         atoms, found, reached = share(
-            full, pooled, asked.selector, asked.weights, asked.confidence, self._rng, progress, goal, most
+            partial(bags.look, self.kernel),
+            len(bags.sizes),
+            pooled,
+            asked.selector,
+            asked.weights,
+            asked.confidence,
+            self._rng,
+            progress,
+            goal,
+            most,
         )
         short = [] if asked.tol is None else [each.certificate.interval[1] > asked.tol * (1 + ROUNDING) for each in found]
         self._short = not reached
         if not reached and asked.tol is None:
             self._warn(f"distances certain to {DISTANCE_TOL:.0%} were not reached", found[0].size)
         return atoms, [replace(each, reached=not late) for each, late in zip(found, short, strict=True)] if any(short) else found
-
-    def _own(self, full: list[KernelMean], rngs: list[np.random.Generator], progress: Progress) -> list[Compression]:
-        asked, found = self._request, []
-        tol = asked.each_within
-        report = progress.stage("compressing")
-        for k, (mean, rng) in enumerate(zip(full, rngs, strict=True)):
-            report(k, len(full))
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", NotReachedWarning)  # said once, of all the bags that did not
-                found.append(
-                    compress(
-                        mean,
-                        size=None if asked.size is None else min(asked.size, mean.size),
-                        tol=tol,
-                        max_size=None if tol is None else min(asked.max_size, mean.size),
-                        select=asked.selector,
-                        weights=asked.weights,
-                        confidence=asked.confidence,
-                        rng=rng,
-                    )
-                )
-        return found
 
     def _warn_of(self, names: Sequence[object]) -> None:
         """Say which bags are not within tol."""
@@ -158,7 +196,7 @@ class Comparison:
                 f"the bags hardly differ: their distances, {apart:.2g} in the Frobenius norm, are certain to {lost:.2g}, "
                 f"which is not within {DISTANCE_TOL:.0%} of them. Give a tol or a size for more atoms",
                 NotReachedWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _warn(self, what: str, size: int) -> None:
@@ -166,7 +204,7 @@ class Comparison:
             f"{what} with {size} atoms. What that means for each distance is in errors_. Raise max_size or tol, give a size, or "
             "widen the bandwidth",
             NotReachedWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
 
     @property
@@ -180,17 +218,21 @@ class Comparison:
         self, bags: Sequence[Floats], names: Sequence[object], rng: np.random.Generator, progress: Progress, stacklevel: int
     ) -> tuple[Array, Array]:
         """The distances of later bags to the fitted ones, and their errors, (M, N) each."""
+        later = self.later(bags, rng, progress)
+        self.warn_of_later(later, names, stacklevel)
+        return later.distances, later.errors
+
+    def later(self, bags: Sequence[Floats], rng: np.random.Generator, progress: Progress) -> Later:
+        """The same, and which of the bags the atoms do not see; for a bag the same whichever others it came with."""
         full, seed = self._full(bags), int(rng.integers(2**63))
         found = self._others(full, seed, progress)
         if found is None:
-            return self._between(full, None, self.means, np.random.default_rng(seed), progress)
+            apart, certain = self._between(full, None, self.means, np.random.default_rng(seed), progress)
+            return Later(apart, certain, np.zeros(len(full), np.bool_), np.zeros(len(full)))
         errors = np.array([each.certificate.relative_error for each in found])
         unseen = errors > self.limit * (1 + ROUNDING)
         if self._request.distance == "kl":
             unseen |= np.array(self._overlooked(full, found)) > max(LATER_OVERLOOKED, LATER_FACTOR * self._overlooks)
-        if unseen.any():
-            far = [name for name, one in zip(names, unseen, strict=True) if one]
-            self._warn_of_later(far, float(errors.max()), stacklevel)
         apart, certain = np.empty((len(full), len(self.means))), np.empty((len(full), len(self.means)))
         for compressed, mine in ((True, np.flatnonzero(~unseen)), (False, np.flatnonzero(unseen))):
             if len(mine):
@@ -198,29 +240,35 @@ class Comparison:
                 lost = losses([found[k] for k in mine]) if compressed else None
                 rng = np.random.default_rng(seed)  # for a bag the same whichever others it came with
                 apart[mine], certain[mine] = self._between(means, lost, self.means, rng, progress)
-        return apart, certain
+        return Later(apart, certain, unseen, errors)
 
     def _overlooked(self, full: list[KernelMean], found: list[Compression]) -> list[float]:
-        """By how much the divergence of each bag from its compression shows that points are not seen; none for distances."""
-        if self._request.distance != "kl" or not found:
-            return []
+        """By how much the divergence of each bag from its compression shows that points are not seen."""
         return [overlooked(mean, small.mean) for mean, small in zip(full, found, strict=True)]
 
     def _others(self, full: list[KernelMean], seed: int, progress: Progress) -> list[Compression] | None:
         """Later bags, made small in the same way; each with the same chance numbers."""
         rngs = [np.random.default_rng(seed) for _ in full]
         if self._atoms is None:
-            return self._own(full, rngs, progress) if self._request.atoms == "own" else None
+            if self._request.atoms != "own":
+                return None
+            asked = replace(self._request, kernel=self.kernel)
+            bags = Held([mean.atoms for mean in full])
+            return bags.each(own, [(asked, rng) for rng in rngs], progress.stage("compressing"))
         report, found = progress.stage("weighing bags"), []
         for k, (mean, rng) in enumerate(zip(full, rngs, strict=True)):
             report(k, len(full))
             found.append(self._atoms.put(mean, rng))
         return found
 
-    def _warn_of_later(self, names: list[object], worst: float, stacklevel: int) -> None:
+    def warn_of_later(self, later: Later, names: Sequence[object], stacklevel: int) -> None:
+        """Say which later bags had to be compared in full."""
+        if not later.unseen.any():
+            return
+        far = [name for name, one in zip(names, later.unseen, strict=True) if one]
         warnings.warn(
-            f"{len(names)} of the later bags ({_listed(names)}) lose too much on these atoms, up to {worst:.2g} of their norm, "
-            "and are compared in full, which takes longer. Fit again with such bags among the others, or with more atoms",
+            f"{len(far)} of the later bags ({_listed(far)}) lose too much on these atoms, up to {later.lost.max():.2g} of their "
+            "norm, and are compared in full, which takes longer. Fit again with such bags among the others, or with more atoms",
             NotReachedWarning,
             stacklevel=stacklevel,
         )

@@ -12,7 +12,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from reduset import _validate
+from reduset._engine.profile import Floats
 from reduset._progress import Progress
+from reduset.cohort.bags import Bags
 from reduset.cohort.comparison import WAYS, Comparison, Request
 from reduset.cohort.layouts import LAYOUTS, lay_out
 from reduset.cohort.picture import scatter
@@ -150,21 +152,26 @@ class CohortMap(TransformerMixin, BaseEstimator):
         y : ignored
         sample : column of the table, or (n,) labels
         """
+        names, checked, columns = _validate.bags(bags, sample, fewest=2)
+        shown = Progress(self.progress)
+        try:
+            return self._fit(names, checked, int(checked[0].shape[1]), columns, shown)
+        finally:
+            shown.close()
+
+    def _fit(
+        self, names: list[Any], bags: list[Floats] | Bags, dimension: int, columns: list[Any] | None, progress: Progress
+    ) -> Self:
         request = self._request()
         layout = _validate.one_of(self.layout, "layout", LAYOUTS)
         neighbours = _validate.whole(self.n_neighbors, "n_neighbors", 1)
-        names, checked, columns = _validate.bags(bags, sample, fewest=2)
-        most = len(checked) - 1
+        most = len(names) - 1
         components = _validate.whole(
-            self.n_components, "n_components", 1, most, f"{len(checked)} bags lie in at most {most} dimensions"
+            self.n_components, "n_components", 1, most, f"{len(names)} bags lie in at most {most} dimensions"
         )
         rng = _validate.generator(self.random_state, "random_state")
-        shown = Progress(self.progress)
-        try:
-            comparison = Comparison(request, checked, names, rng, shown)
-            self._layout = lay_out(layout, comparison.distances, components, neighbours)
-        finally:
-            shown.close()
+        comparison = Comparison(request, bags, names, rng, progress)
+        self._layout = lay_out(layout, comparison.distances, components, neighbours)
         self._comparison = comparison
         self._columns = columns
         if columns is not None and all(isinstance(column, str) for column in columns):
@@ -172,7 +179,7 @@ class CohortMap(TransformerMixin, BaseEstimator):
         elif hasattr(self, "feature_names_in_"):  # of an earlier fit
             del self.feature_names_in_
         self.names_ = names
-        self.n_features_in_ = int(checked[0].shape[1])
+        self.n_features_in_ = dimension
         self.kernel_ = comparison.kernel
         self.compressions_ = comparison.compressions
         self.distances_, self.errors_ = comparison.distances, comparison.errors

@@ -23,6 +23,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reduset import search, weigh
 from reduset._engine.profile import Floats
@@ -30,6 +31,7 @@ from reduset._engine.threads import single_threaded_blas
 from reduset._progress import Progress
 from reduset.cohort.goals import Goal, Losses
 from reduset.compression import Compression
+from reduset.ladders import Measured
 from reduset.mean import Array, KernelMean
 from reduset.nested import Nested
 from reduset.probe import Probe, probe
@@ -49,11 +51,21 @@ def pool(bags: Sequence[Floats], kernel: Kernel, rng: np.random.Generator) -> Ke
 
     The kernel's bandwidth, where a rule is to find it, comes from these points.
     """
-    drawn = bags
-    if sum(map(len, bags)) > POOL_ROWS:
-        most = max(2, POOL_ROWS // len(bags))
-        drawn = [bag if len(bag) <= most else bag[np.sort(rng.choice(len(bag), most, replace=False))] for bag in bags]
-    weights = np.concatenate([np.full(len(rows), 1 / (len(bags) * len(rows))) for rows in drawn])
+    drawn = rows_drawn([len(bag) for bag in bags], rng)
+    return pooled([bag if rows is None else bag[rows] for bag, rows in zip(bags, drawn, strict=True)], kernel)
+
+
+def rows_drawn(sizes: Sequence[int], rng: np.random.Generator) -> list[NDArray[np.int64] | None]:
+    """Which rows of each bag are pooled, None for all of them."""
+    if sum(sizes) <= POOL_ROWS:
+        return [None] * len(sizes)
+    most = max(2, POOL_ROWS // len(sizes))
+    return [None if size <= most else np.sort(rng.choice(size, most, replace=False)) for size in sizes]
+
+
+def pooled(drawn: Sequence[Floats], kernel: Kernel) -> KernelMean:
+    """The mean of the rows drawn from all bags, each bag with the same mass."""
+    weights = np.concatenate([np.full(len(rows), 1 / (len(drawn) * len(rows))) for rows in drawn])
     return KernelMean(np.concatenate(drawn), weights, kernel)
 
 
@@ -76,22 +88,38 @@ class SharedAtoms:
 
     def put(self, mean: KernelMean, rng: np.random.Generator) -> Compression:
         """A bag on these atoms: one pass over its points."""
-        return _OnAtoms(mean, self.confidence, rng).see(self.span).state(self.span.size, self.kind, self.selection)
+        seen = Onlooker(mean, self.confidence, rng).see(self.span)
+        return _OnAtoms(mean.kernel, self.confidence).take(self.span, seen).state(self.span.size, self.kind, self.selection)
 
 
-class _OnAtoms:
-    """One bag, its κ at the atoms so far, and its probe."""
+@dataclass(frozen=True)
+class Seen:
+    """What the atoms see of a bag.
+
+    Attributes
+    ----------
+    kappa : (k,) its products with the bumps of the atoms given; residual : ‖f − Pf‖²
+    size : of its points; mass, total : Σw and Σ|w|
+    """
+
+    kappa: Array
+    residual: Measured
+    size: int
+    mass: float
+    total: float
+
+
+class Onlooker:
+    """One bag with its points, its κ at the atoms so far, and its probe."""
 
     def __init__(self, mean: KernelMean, confidence: float, rng: np.random.Generator) -> None:
         self._mean, self._confidence, self._rng = mean, confidence, rng
         self._probe: Probe | None = None
         self._places: Array = np.empty((0, mean.dimension))
         self._kappa: Array = np.empty(0)
-        self._begun = time.perf_counter()
-        self._nested: Nested | None = None
 
-    def see(self, span: weigh.Span) -> _OnAtoms:
-        """Take these atoms instead of any before; what they begin with and was seen already is not summed again."""
+    def see(self, span: weigh.Span) -> Seen:
+        """Look at these atoms; what they begin with and was seen already is not summed again."""
         mean, known = self._mean, len(self._places)
         if not np.array_equal(span.given[:known], self._places):
             known = 0
@@ -105,8 +133,27 @@ class _OnAtoms:
         if self._probe is None:
             self._probe = probe(mean, self._confidence, self._rng)
         residual = self._probe.measure(mine.atoms, mine.weights("free", mean.mass, mine.size), mine.kappa)
-        shares, total = np.zeros(len(mine.atoms)), float(mean.magnitudes.sum())
-        self._nested = Nested(mean.kernel, mine, residual, "free", mean.mass, total, shares, None, self._confidence)
+        return Seen(kappa, residual, mean.size, mean.mass, float(mean.magnitudes.sum()))
+
+
+Look = Callable[[weigh.Span, Report], list[Seen]]  # all bags at these atoms
+
+
+class _OnAtoms:
+    """One bag as the atoms see it, without its points."""
+
+    def __init__(self, kernel: Kernel, confidence: float) -> None:
+        self._kernel, self._confidence = kernel, confidence
+        self._begun = time.perf_counter()
+        self._nested: Nested | None = None
+        self._size = 0
+
+    def take(self, span: weigh.Span, seen: Seen) -> _OnAtoms:
+        """Take these atoms instead of any before."""
+        mine = span.facing(seen.kappa)
+        shares = np.zeros(len(mine.atoms))
+        self._size = seen.size
+        self._nested = Nested(self._kernel, mine, seen.residual, "free", seen.mass, seen.total, shares, None, self._confidence)
         return self
 
     @property
@@ -135,7 +182,7 @@ class _OnAtoms:
             mean=mean,
             indices=None,
             certificate=certificate,
-            n_samples=self._mean.size,
+            n_samples=self._size,
             selection=selection,
             weighting=kind,
             dropped=np.empty(0, np.int64),
@@ -147,7 +194,8 @@ class _OnAtoms:
 
 
 def share(
-    means: Sequence[KernelMean],
+    look: Callable[[float, list[np.random.Generator]], Look],
+    count: int,
     pooled: KernelMean,
     selector: Selector,
     kind: str,
@@ -161,44 +209,66 @@ def share(
 
     Parameters
     ----------
+    look : makes, of a confidence and chance numbers for each bag, what looks at atoms
+    count : of bags
     goal : that many atoms; or the fewest that reach it, or ``most`` where these do not do. With other weights than free ones it is
         a tolerance for each bag
     """
-    run_rng, *bag_rngs = rng.spawn(1 + len(means))
-    bags = [_OnAtoms(mean, confidence, each) for mean, each in zip(means, bag_rngs, strict=True)]
-    weighing = progress.stage("weighing bags")
+    run_rng, *bag_rngs = rng.spawn(1 + count)
+    bags = _Gallery([_OnAtoms(pooled.kernel, confidence) for _ in range(count)], look(confidence, bag_rngs), progress)
     with single_threaded_blas():
         run = Run(pooled, run_rng, confidence, progress)
         run.open(selector)
         if isinstance(goal, int):
             run.grow(goal)
-            _see(bags, run.span, weighing)
+            bags.see(run.span)
             size, reached = run.size, True
         else:
-            size, reached = _grow(bags, run, goal, kind, min(most, weigh.CHOLESKY_UP_TO), weighing)
+            size, reached = _grow(bags, run, goal, kind, min(most, weigh.CHOLESKY_UP_TO))
         span = run.span
         if size < span.size:
             span = weigh.span(pooled.kernel, span.atoms[:size], span.kappa[:size])
         atoms = SharedAtoms(pooled.kernel, span, kind, confidence, str(selector))
-        return atoms, [bag.state(size, kind, str(selector)) for bag in bags], reached
+        return atoms, [bag.state(size, kind, str(selector)) for bag in bags.bags], reached
 
 
-def _see(bags: list[_OnAtoms], span: weigh.Span, report: Report) -> None:
-    for k, bag in enumerate(bags):
-        report(k, len(bags))
-        bag.see(span)
+class _Gallery:
+    """All bags before the same atoms."""
+
+    def __init__(self, bags: list[_OnAtoms], look: Look, progress: Progress) -> None:
+        self.bags, self._look, self._report = bags, look, progress.stage("weighing bags")
+
+    def see(self, span: weigh.Span) -> None:
+        """Show these atoms to every bag."""
+        for bag, seen in zip(self.bags, self._look(span, self._report), strict=True):
+            bag.take(span, seen)
 
 
-def _grow(bags: list[_OnAtoms], run: Run, goal: Goal, kind: str, most: int, report: Report) -> tuple[int, bool]:
+def in_turn(means: Sequence[KernelMean], confidence: float, rngs: list[np.random.Generator]) -> Look:
+    """Bags in memory, one after the other; each remembers what it has seen."""
+    onlookers = [Onlooker(mean, confidence, rng) for mean, rng in zip(means, rngs, strict=True)]
+
+    def look(span: weigh.Span, report: Report) -> list[Seen]:
+        found = []
+        for k, onlooker in enumerate(onlookers):
+            report(k, len(onlookers))
+            found.append(onlooker.see(span))
+        return found
+
+    return look
+
+
+def _grow(gallery: _Gallery, run: Run, goal: Goal, kind: str, most: int) -> tuple[int, bool]:
     """Grow the atoms until the goal is reached; how many of them it takes, and whether it was.
 
     The mean of all bags says quickly where to begin, since it loses less than they do: their noise is their own. From there the
     fall of the errors says how many more.
     """
+    bags = gallery.bags
     _, asked, _ = search.by_tolerance(run, goal.start, "free", most, None)
     while True:
         more = run.grow(asked) and asked < most
-        _see(bags, run.span, report)
+        gallery.see(run.span)
         size = run.size  # without what is redundant
         losses = Losses(np.stack([bag.coordinates for bag in bags]), np.array([bag.nested.residual.high for bag in bags]))
         lack = goal.lack(losses, size)

@@ -1,0 +1,11 @@
+"""Compression on Dask: data in partitions, on one machine or many, compressed where they are."""
+
+try:
+    import dask  # noqa: F401  said here, and not where it is first used
+except ImportError as error:
+    raise ImportError("reduset.distributed needs Dask, which is not installed: pip install 'reduset[dask]'") from error
+
+from reduset.distributed.bags import CohortMap
+from reduset.distributed.compressing import compress
+
+__all__ = ["CohortMap", "compress"]

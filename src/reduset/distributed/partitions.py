@@ -1,0 +1,167 @@
+"""What may be given: a Dask array, a Dask data frame, or a list of delayed arrays or frames; each becomes a list of partitions.
+
+Partitions may be of unknown length, empty, and of different number types. Their rows are only ever looked at where they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from dask.base import is_dask_collection
+from dask.delayed import Delayed, delayed
+from numpy.typing import NDArray
+
+from reduset import _validate
+from reduset._engine.profile import Floats
+from reduset._frames import framed
+
+Array = NDArray[np.float64]
+WAY_OUT = "for data in memory use reduset.compress"
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a partition that have a weight."""
+
+    points: Floats
+    weights: Array
+    count: int  # with those of no weight
+    columns: tuple[object, ...] | None
+
+
+@dataclass(frozen=True)
+class Partitions:
+    """Delayed partitions.
+
+    Attributes
+    ----------
+    parts : list of Delayed; weights : as many, or None
+    weight_column : the column that holds the weights, or None
+    """
+
+    parts: list[Any]
+    weights: list[Any] | None
+    weight_column: Any
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def weights_of(self, number: int) -> Any:
+        """The delayed weights of one partition, or None."""
+        return None if self.weights is None else self.weights[number]
+
+
+def partitions(collection: Any, sample_weight: Any = None) -> Partitions:
+    """The partitions of a collection."""
+    if is_dask_collection(collection) and hasattr(collection, "chunks") and hasattr(collection, "rechunk"):
+        found = _of_array(collection, sample_weight)
+    elif is_dask_collection(collection) and hasattr(collection, "npartitions") and hasattr(collection, "columns"):
+        found = _of_frame(collection, sample_weight)
+    elif isinstance(collection, Delayed):
+        found = _of_list([collection], None if sample_weight is None else [sample_weight])
+    elif isinstance(collection, list | tuple) and any(isinstance(each, Delayed) for each in collection):
+        found = _of_list(list(collection), sample_weight)
+    else:
+        raise TypeError(
+            "collection must be a Dask array, a Dask data frame or a list of delayed arrays or frames, "
+            f"got {type(collection).__name__}; {WAY_OUT}"
+        )
+    if not len(found):
+        raise ValueError(f"collection must have at least one partition, got none; {WAY_OUT}")
+    return found
+
+
+def _of_array(array: Any, sample_weight: Any) -> Partitions:
+    if array.ndim != 2:
+        hint = "; use X.reshape(-1, 1) for points on a line" if array.ndim == 1 else ""
+        raise ValueError(f"collection must have two dimensions (rows, columns), got {array.ndim}{hint}")
+    if array.numblocks[1] != 1:
+        array = array.rechunk({1: -1})
+    parts = list(array.to_delayed().reshape(-1))
+    if sample_weight is None:
+        return Partitions(parts, None, None)
+    import dask.array as da
+
+    weights = sample_weight
+    if not is_dask_collection(weights):
+        weights = da.asarray(_validate._as_numbers(weights, "sample_weight"))
+    if not hasattr(weights, "chunks") or weights.ndim != 1:
+        raise ValueError("sample_weight must have one dimension, one weight a row")
+    known = not (np.isnan(array.shape[0]) or np.isnan(weights.shape[0]))
+    if known and weights.shape[0] != array.shape[0]:
+        raise ValueError(f"sample_weight must have shape ({array.shape[0]},), one weight a row; got {weights.shape}")
+    if known:
+        weights = weights.rechunk((array.chunks[0],))
+    return Partitions(parts, _as_many(list(weights.to_delayed().reshape(-1)), parts), None)
+
+
+def _of_frame(frame: Any, sample_weight: Any) -> Partitions:
+    parts = list(frame.to_delayed())
+    if sample_weight is None:
+        return Partitions(parts, None, None)
+    if is_dask_collection(sample_weight):
+        return Partitions(parts, _as_many(list(np.reshape(sample_weight.to_delayed(), -1)), parts), None)
+    if sample_weight not in list(frame.columns):
+        raise ValueError(
+            f"sample_weight must be one of the columns {_validate._some(list(frame.columns))} or a Dask array or series, "
+            f"got {sample_weight!r}"
+        )
+    return Partitions(parts, None, sample_weight)
+
+
+def _of_list(parts: list[Any], sample_weight: Any) -> Partitions:
+    if sample_weight is None:
+        return Partitions([_delayed(part) for part in parts], None, None)
+    if isinstance(sample_weight, str) or not isinstance(sample_weight, Iterable):
+        return Partitions([_delayed(part) for part in parts], None, sample_weight)
+    weights = [_delayed(each) for each in sample_weight]
+    return Partitions([_delayed(part) for part in parts], _as_many(weights, parts), None)
+
+
+def _delayed(part: Any) -> Any:
+    return part if isinstance(part, Delayed) else delayed(part, traverse=False)
+
+
+def _as_many(weights: list[Any], parts: list[Any]) -> list[Any]:
+    if len(weights) != len(parts):
+        raise ValueError(
+            f"sample_weight must have as many partitions as the collection, {len(parts)}, got {len(weights)}; "
+            "repartition one of them"
+        )
+    return weights
+
+
+def rows_of(part: Any, weights: Any, weight_column: Any, number: int) -> Rows:
+    """The rows of one partition, looked over; an error names the partition."""
+    name = f"partition {number}"
+    part = framed(part)
+    columns = list(part.columns) if hasattr(part, "columns") else None
+    if weight_column is not None:
+        if columns is None or weight_column not in columns:
+            raise ValueError(f"{name} must have the column {weight_column!r} of sample_weight, got {columns}")
+        weights, columns = part[weight_column], [column for column in columns if column != weight_column]
+        part = part[columns]
+    named = None if columns is None else tuple(columns)
+    if len(np.shape(part)) == 2 and np.shape(part)[0] == 0:
+        return Rows(np.empty((0, 0)), np.empty(0), 0, None)
+    points = np.ascontiguousarray(_validate.points(part, name))
+    count = len(points)
+    if weights is None:
+        return Rows(points, np.broadcast_to(1.0, count), count, named)
+    checked = _weights(weights, count, f"sample_weight of {name}")
+    present = checked > 0
+    return Rows(points, checked, count, named) if present.all() else Rows(points[present], checked[present], count, named)
+
+
+def _weights(value: Any, count: int, name: str) -> Array:
+    """Weights that, unlike those of all the data, may be all zero."""
+    array = np.asarray(_validate._as_numbers(value, name), np.float64)
+    if array.shape == (count,) and not array.any():
+        return array
+    checked = _validate.weights(array, count, name)
+    if checked.max() > 1e140:
+        raise ValueError(f"{name} must stay below 1e140, so that their squares are finite, got {checked.max():g}; rescale them")
+    return checked

@@ -1,0 +1,182 @@
+"""Where the work is done: on a Dask cluster, or by Dask's own threads; trees of tasks, progress, and an end when it is stopped.
+
+Tasks are functions of their arguments alone, so that Dask may run any of them again, elsewhere, when a worker is lost. Whatever is
+added is added in the order of the partitions, `FAN_IN` at a time, so that the result does not depend on who was first.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from dask import config
+from dask.base import compute
+from dask.callbacks import Callback
+from dask.delayed import delayed
+
+from reduset._engine.threads import single_threaded_blas, threads_here
+
+FAN_IN = 8
+CONNECT_WITHIN = 8.0  # seconds
+
+Report = Callable[[int, int], None]
+
+
+def alone(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function in the one thread that Dask gives it: the cores are shared with the other tasks."""
+    with threads_here(1), single_threaded_blas():
+        return function(*arguments)
+
+
+def task(name: str, number: int | str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """A delayed call; ``name`` is what the dashboard shows."""
+    return delayed(partial(alone, function), name=f"{name}-call", pure=False, traverse=False)(
+        *arguments, dask_key_name=f"{name}-{number}"
+    )
+
+
+def constant(name: str, value: Any) -> Any:
+    """A value that many tasks take, sent to each worker once."""
+    return delayed(value, name=name, traverse=False)
+
+
+def key(name: str) -> str:
+    """A name of tasks that no earlier call has used."""
+    return f"{name}-{uuid.uuid4().hex}"
+
+
+def tree(name: str, leaves: Sequence[Any], merge: Callable[[int, int], Callable[[list[Any]], Any]], down_to: int = 1) -> list[Any]:
+    """Merge delayed values, in order, until at most ``down_to`` are left; ``merge(level, place)`` makes the function for a node."""
+    level, found = 0, list(leaves)
+    while len(found) > down_to:
+        groups = [found[a : a + FAN_IN] for a in range(0, len(found), FAN_IN)]
+        found = [
+            group[0] if len(group) == 1 else task(name, f"{level}-{place}", merge(level, place), group)
+            for place, group in enumerate(groups)
+        ]
+        level += 1
+    return found
+
+
+class Scheduler(ABC):
+    """Who does the work."""
+
+    @abstractmethod
+    def run(self, goals: Sequence[Any], counted: Sequence[Any], report: Report) -> list[Any]:
+        """The values of delayed goals; ``report`` is told how many of the counted ones, which they are made of, are done."""
+
+
+class Threads(Scheduler):
+    """Dask's own scheduler in this process: threads, unless its configuration says otherwise."""
+
+    def run(self, goals: Sequence[Any], counted: Sequence[Any], report: Report) -> list[Any]:
+        waiting = {each.key for each in counted}
+        total = len(waiting)
+
+        def done(key: Any, *_: Any) -> None:
+            if key in waiting:
+                waiting.remove(key)
+                report(total - len(waiting), total)
+
+        report(0, total)
+        with Callback(posttask=done):
+            return list(compute(*goals, scheduler=self._configured()))
+
+    def _configured(self) -> Any:
+        """The scheduler of Dask's configuration; a client that is gone may have left its own there."""
+        name = config.get("scheduler", "threads")
+        return "threads" if name in ("dask.distributed", "distributed") else name
+
+
+class Cluster(Scheduler):
+    """A cluster, through its client."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._address = str(client.scheduler.address)
+
+    def run(self, goals: Sequence[Any], counted: Sequence[Any], report: Report) -> list[Any]:
+        from distributed import as_completed
+
+        keys = {each.key for each in counted}
+        report(0, len(keys))
+        futures = self._client.compute([*goals, *counted])
+        ends, running, done = futures[: len(goals)], set(futures), 0
+        del futures  # what is merged already may be forgotten
+        try:
+            for future in as_completed(running.copy()):
+                running.discard(future)
+                if future.status != "finished":
+                    future.result()  # raises what went wrong
+                if future.key in keys:
+                    done += 1
+                    report(done, len(keys))
+            return list(self._client.gather(ends))
+        except CancelledError:
+            raise ConnectionError(f"the Dask cluster at {self._address} is gone, or has cancelled the work") from None
+        finally:  # nobody waits for what is still to be done, so that it is not begun
+            for future in running:
+                future.release()
+
+
+@contextmanager
+def scheduler(client: Any = None) -> Iterator[Scheduler]:
+    """Who is to do the work: the client or the scheduler's address given, the client in use, or else threads."""
+    if isinstance(client, str):
+        with _connected(client) as opened:
+            yield Cluster(opened)
+        return
+    if client is None:
+        client = _current_client()
+    if client is None:
+        yield Threads()
+        return
+    if not hasattr(client, "compute") or not hasattr(client, "cancel"):
+        raise TypeError(f"client must be a distributed.Client, the address of a scheduler, or None; got {client!r}")
+    if getattr(client, "asynchronous", False):
+        raise TypeError("client must not be asynchronous: this call waits for its result; use Client(..., asynchronous=False)")
+    if client.status != "running":
+        raise ConnectionError(f"client is not connected to a scheduler, its status is {client.status!r}; open another one")
+    yield Cluster(client)
+
+
+def _current_client() -> Any:
+    if "distributed" not in sys.modules:  # whoever has a client has imported it
+        return None
+    from distributed import default_client
+
+    try:
+        return default_client()
+    except ValueError:
+        return None
+
+
+@contextmanager
+def _connected(address: str) -> Iterator[Any]:
+    from distributed import Client
+
+    try:
+        _require_answer(address)
+        client = Client(address, timeout=CONNECT_WITHIN, set_as_default=False)
+    except Exception as error:  # whatever answers there may be no scheduler, and may say anything
+        words = str(error).strip().splitlines()
+        raise ConnectionError(
+            f"no Dask scheduler answers at {address!r} ({words[0] if words else type(error).__name__}); is it running?"
+        ) from None
+    with client:
+        yield client
+
+
+def _require_answer(address: str) -> None:
+    """Knock: a client that finds nobody keeps trying, and complains long after it was given up."""
+    from distributed.comm.addressing import get_address_host_port, parse_address
+
+    if parse_address(address)[0] != "inproc":
+        socket.create_connection(get_address_host_port(address), timeout=CONNECT_WITHIN).close()
