@@ -22,7 +22,7 @@ def points(n=12_000, d=3, seed=0):
 def cluster(workers=2, processes=False):
     """A cluster on this machine, without a dashboard, and its client."""
     with (
-        LocalCluster(n_workers=workers, threads_per_worker=1, processes=processes, dashboard_address=None) as made,
+        LocalCluster(n_workers=workers, threads_per_worker=1, processes=processes, dashboard_address=":0") as made,
         Client(made) as client,
     ):
         yield made, client
