@@ -24,7 +24,7 @@ from reduset.sites import Basis, Sites, Watch
 from reduset.tally import Tally
 
 KIND = "reduset.StreamCompressor"
-COVERING = ("centres", "masses", "chords", "overlaps", "reach")
+COVERING = ("centres", "masses", "chords", "reach")
 SITES = ("places", "kappa", "missed")
 SAMPLE = ("points", "weights", "keys")
 NAMES = (

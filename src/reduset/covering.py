@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
 from reduset._engine.farthest import FarthestFirst
 from reduset._engine.nearest import nearest
@@ -25,7 +26,7 @@ from reduset._engine.profile import CITYBLOCK, SQUARED, Frame
 from reduset.radial import Array, RadialKernel
 
 FACTOR = 8.0
-GENTLE = (1.0, 1.25, 1.5)  # how far τ tries to grow before it doubles
+GENTLE = (1.15, 1.4, 1.7)  # how far τ tries to grow before it doubles
 ROUNDING = 1e-9
 FORGOTTEN = 1e-9  # of all weight: a centre with less is given up where a stream forgets
 
@@ -39,7 +40,6 @@ class Covering:
     centres : (c, d) rows of the stream
     masses : (c,) the weight of each one's rows
     chords : (c,) Σ w‖φ(·, x) − φ(·, c)‖ over them, at most
-    overlaps : (c,) Σ w g(x, c) over them, in units where a bump has norm 1
     reach : (c,) the farthest of them, at most
     threshold : τ
     floor : the best radius of a covering by ``most`` centres is at least this
@@ -51,7 +51,6 @@ class Covering:
     centres: Array
     masses: Array
     chords: Array
-    overlaps: Array
     reach: Array
     threshold: float = 0.0
     floor: float = 0.0
@@ -60,7 +59,7 @@ class Covering:
     @classmethod
     def empty(cls, kernel: RadialKernel, most: int, dimension: int) -> Covering:
         nothing = np.empty(0)
-        return cls(kernel, most, np.empty((0, dimension)), nothing, nothing, nothing, nothing)
+        return cls(kernel, most, np.empty((0, dimension)), nothing, nothing, nothing)
 
     @property
     def radius(self) -> float:
@@ -72,13 +71,16 @@ class Covering:
         metric = self.kernel.product(self.centres.shape[1]).profile.metric
         return SQUARED if metric == SQUARED else CITYBLOCK
 
+    @property
+    def _norm(self) -> str:
+        return "euclidean" if self._metric == SQUARED else "cityblock"
+
     def _frame(self, points: Array) -> Frame:
         return self.kernel.frame(points, self.kernel.product(points.shape[1]))
 
-    def _chord(self, distances: Array) -> tuple[Array, Array]:
-        """Of bumps at these distances: the length of their difference, and their product."""
-        product = self.kernel.product_at(distances, self.centres.shape[1])
-        return np.sqrt(np.maximum(2 - 2 * product, 0.0)), product
+    def _chord(self, distances: Array) -> Array:
+        """The length of the difference of bumps at these distances."""
+        return np.sqrt(np.maximum(2 - 2 * self.kernel.product_at(distances, self.centres.shape[1]), 0.0))
 
     def distances(self, points: Array, others: Array) -> tuple[NDArray[np.int32], Array]:
         """For each of the points the nearest of the others, and how far it is."""
@@ -94,8 +96,12 @@ class Covering:
             far = np.flatnonzero(distance > now.threshold)
             if not len(far):
                 return now._credited(owner, distance, weights)
-            grown, full = now._grown(points, far, distance[far])
-            now = grown._raised() if full else grown
+            if len(far) < len(distance):
+                near = np.flatnonzero(distance <= now.threshold)
+                now = now._credited(owner[near], distance[near], weights[near])
+                points, weights, distance = points[far], weights[far], distance[far]
+            grown = now._grown(points, distance)
+            now = grown if len(grown.centres) <= self.most else grown._raised()
             owner, distance = now.distances(points, now.centres)
 
     def _begun(self, points: Array) -> Covering:
@@ -110,47 +116,39 @@ class Covering:
             centres=chosen[: self.most],
             masses=zero,
             chords=zero,
-            overlaps=zero,
             reach=zero,
             threshold=least * (1 + ROUNDING),
             floor=0.5 * least,
         )
 
-    def _grown(self, points: Array, far: NDArray[np.int64], distance: Array) -> tuple[Covering, bool]:
-        """With the farthest rows as centres until none is beyond τ, and whether there is one too many."""
-        rest = np.array(distance)
+    def _grown(self, points: Array, distance: Array) -> Covering:
+        """With the farthest rows as centres until none is beyond τ, or there is one too many."""
+        rest, Z = np.array(distance), self._frame(points).apply(points)
         added: list[int] = []
-        some = np.asarray(points[far], np.float64)
-        frame, room = self._frame(some), self.most + 1 - len(self.centres)
-        Z = frame.apply(some)
-        while len(added) < room:
+        while len(self.centres) + len(added) <= self.most:
             k = int(np.argmax(rest))
             if rest[k] <= self.threshold:
                 break
             added.append(k)
-            np.minimum(rest, self._lengths(Z - Z[k]), out=rest)
+            np.minimum(rest, cdist(Z[k : k + 1], Z, self._norm)[0], out=rest)
         zero = np.zeros(len(added))
-        grown = replace(
+        return replace(
             self,
-            centres=np.concatenate([self.centres, some[added]]),
+            centres=np.concatenate([self.centres, np.asarray(points[added], np.float64)]),
             masses=np.concatenate([self.masses, zero]),
             chords=np.concatenate([self.chords, zero]),
-            overlaps=np.concatenate([self.overlaps, zero]),
             reach=np.concatenate([self.reach, zero]),
         )
-        return grown, len(grown.centres) > self.most
 
     def _credited(self, owner: NDArray[np.int32], distance: Array, weights: Array) -> Covering:
         """With every row in the books of its owner."""
         c = len(self.centres)
-        chord, product = self._chord(distance)
         reach = self.reach.copy()
         np.maximum.at(reach, owner, distance)
         return replace(
             self,
             masses=self.masses + np.bincount(owner, weights, c),
-            chords=self.chords + np.bincount(owner, weights * chord, c),
-            overlaps=self.overlaps + np.bincount(owner, weights * product, c),
+            chords=self.chords + np.bincount(owner, weights * self._chord(distance), c),
             reach=reach,
         )
 
@@ -171,12 +169,9 @@ class Covering:
     def _apart(self, places: Array) -> Array:
         """Distances of places from each other, infinite on the diagonal."""
         Z = self._frame(places).apply(places)
-        apart = np.stack([self._lengths(Z - z) for z in Z])
+        apart = cdist(Z, Z, self._norm)
         np.fill_diagonal(apart, np.inf)
         return apart
-
-    def _lengths(self, gaps: Array) -> Array:
-        return np.abs(gaps).sum(axis=1) if self._metric == CITYBLOCK else np.sqrt(np.einsum("ij,ij->i", gaps, gaps))
 
     def _thinned(self, threshold: float, apart: Array) -> Covering:
         """Without the centres within the threshold of one that is kept, the heaviest kept first."""
@@ -194,17 +189,14 @@ class Covering:
         near[kept, np.arange(len(kept))] = 0.0
         heir = np.argmin(near, axis=1)
         step = near[np.arange(len(near)), heir]
-        chord, product = self._chord(step)
         c = len(kept)
         reach = np.zeros(c)
         np.maximum.at(reach, heir, self.reach + step)
-        overlaps = np.where(step > 0, self.masses * product, self.overlaps)  # of rows that moved: about, and never in a bound
         return replace(
             self,
             centres=self.centres[kept],
             masses=np.bincount(heir, self.masses, c).astype(np.float64),
-            chords=np.bincount(heir, self.chords + self.masses * chord, c).astype(np.float64),
-            overlaps=np.bincount(heir, overlaps, c).astype(np.float64),
+            chords=np.bincount(heir, self.chords + self.masses * self._chord(step), c).astype(np.float64),
             reach=reach,
         )
 
@@ -213,13 +205,12 @@ class Covering:
     def merge(self, other: Covering) -> Covering:
         """The covering of both parts: of all centres the farthest apart are kept, the others given up to them."""
         if not len(self.centres):
-            return replace(other, most=self.most).merge(replace(self, lost=self.lost)) if len(other.centres) else self
+            return replace(other, most=self.most).merge(self) if len(other.centres) else self
         both = replace(
             self,
             centres=np.concatenate([self.centres, other.centres]),
             masses=np.concatenate([self.masses, other.masses]),
             chords=np.concatenate([self.chords, other.chords]),
-            overlaps=np.concatenate([self.overlaps, other.overlaps]),
             reach=np.concatenate([self.reach, other.reach]),
             lost=self.lost + other.lost,
             # a best covering of all rows covers those of a part
@@ -242,7 +233,6 @@ class Covering:
             self,
             masses=self.masses * factor,
             chords=self.chords * factor,
-            overlaps=self.overlaps * factor,
             lost=self.lost * factor,
         )
         gone = shrunk.masses < FORGOTTEN * shrunk.masses.sum()
@@ -253,7 +243,6 @@ class Covering:
             centres=shrunk.centres[~gone],
             masses=shrunk.masses[~gone],
             chords=shrunk.chords[~gone],
-            overlaps=shrunk.overlaps[~gone],
             reach=shrunk.reach[~gone],
             lost=shrunk.lost + float(shrunk.masses[gone].sum()),
         )
@@ -282,5 +271,5 @@ class Covering:
     def of_atoms(self, atoms: Array) -> tuple[float, float]:
         """The covering radius of other atoms, and Σ w‖φ(·, x) − φ(·, nearest)‖ / Σ w, both at most."""
         step = self.distances(self.centres, atoms)[1]
-        moved = float((self.chords + self.masses * self._chord(step)[0]).sum())
+        moved = float((self.chords + self.masses * self._chord(step)).sum())
         return float((self.reach + step).max()), (moved + np.sqrt(2.0) * self.lost) / (float(self.masses.sum()) + self.lost)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from reduset._engine.profile import Floats
+from reduset._engine.threads import single_threaded_blas
 from reduset.compression import Compression
 from reduset.mean import KernelMean
 from reduset.radial import Array, RadialKernel
@@ -77,10 +78,10 @@ class Flow:
         if (w == 0).any():
             points, w = points[w > 0], w[w > 0]
         now, rows, start = self, self.plan.rows_of(self.dimension), 0
-        while len(now.points) + len(points) - start >= rows:
-            stop = start + rows - len(now.points)
-            block = now._joined(points[start:stop], w[start:stop])
-            now, start = now._tallied(*block), stop
+        with single_threaded_blas():  # once for all: switching it wakes threads that then get in the way
+            while len(now.points) + len(points) - start >= rows:
+                stop = start + rows - len(now.points)
+                now, start = now._tallied(*now._joined(points[start:stop], w[start:stop])), stop
         waiting = now._joined(points[start:], w[start:])
         return replace(now, seen=seen, points=np.array(waiting[0]), weights=np.array(waiting[1]))
 
@@ -104,10 +105,17 @@ class Flow:
 
     def complete(self) -> Tally:
         """The tally of all rows, those that wait included; raises where there are none."""
-        whole = self._tallied(self.points, self.weights) if len(self.points) else self
-        if whole.tally is None:
+        with single_threaded_blas():
+            whole = self._tallied(self.points, self.weights) if len(self.points) else self
+        if whole.tally is None or not whole.tally.mass > 0:
             raise ValueError("no row of any weight has come yet; partial_fit a chunk first")
         return whole.tally
+
+    def sibling(self) -> Flow:
+        """A stream without rows, for another part of the data: the same kernel and sites, other random numbers."""
+        tally = self.complete().blank()
+        seed = int(np.random.default_rng([self.seed, self.blocks, self.seen]).integers(1 << 62))
+        return replace(Flow.begun(self.plan, seed, self.dimension), tally=tally)
 
     def merge(self, other: Flow) -> Flow:
         """The stream of both parts, this one's rows first; rows that wait still wait."""

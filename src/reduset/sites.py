@@ -30,12 +30,12 @@ from reduset.reservoir import Reservoir
 from reduset.select import Selector
 from reduset.weigh import FactoredSpan
 
-LOOKED_AT, CANDIDATES = 256, 512  # rows of a chunk: to see whether it is news, and to become sites
+LOOKED_AT, CANDIDATES = 128, 512  # rows of a chunk: to see whether it is news, and to become sites
 PARTS = 8  # of a sample, to tell its noise
 ASSESSED = 768  # rows of a fair sample, where sites changed
 WORTH, NEWER = 0.25, 1.5  # of the loss, and of what it missed before: what the span may miss of a chunk
 ERRORS = 3.0  # how sure it must be that it misses more
-SPARE, MOST_SPARE = 0.5, 3.0  # sites for each atom: beyond it at first, and at most where a stream changes
+SPARE, MOST_SPARE = 0.4, 3.0  # sites for each atom: beyond it at first, and at most where a stream changes
 KEPT = 0.8  # of the most there may be, where there were more
 NOTHING = 3e-13  # squared distances below this are rounding
 

@@ -225,6 +225,17 @@ class StreamCompressor(BaseEstimator):
         self._store(merged)
         return self
 
+    def sibling(self) -> Self:
+        """An empty stream with the same kernel and sites, for another part of the same data.
+
+        Streams that share their sites are merged by adding sums: without loss, and with bandwidths that were found by a rule.
+        """
+        flow = self._begun().sibling()
+        other = type(self)(**self.get_params(deep=False))
+        other._begin(flow, _known(self))
+        other._store(flow)
+        return other
+
     def result(self) -> Compression:
         """The compression of all rows so far; the stream may go on."""
         return self._begun().finish(*self._ending())

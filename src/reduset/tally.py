@@ -74,8 +74,7 @@ class Tally:
     def begun(cls, points: Array, weights: Array, kernel: RadialKernel, size: int, select: str, rng: np.random.Generator) -> Tally:
         """From the first chunk of rows, the kernel's bandwidth a number."""
         mean = KernelMean(points, weights / weights.sum(), kernel)
-        with single_threaded_blas():
-            sites = Sites.begun(mean, float(weights.sum()), size, as_selector(select), rng)
+        sites = Sites.begun(mean, float(weights.sum()), size, as_selector(select), rng)
         d = points.shape[1]
         blank = cls(
             size=size,
@@ -91,8 +90,7 @@ class Tally:
 
     def absorb(self, points: Array, weights: Array, rng: np.random.Generator) -> Tally:
         """After a chunk of rows."""
-        with single_threaded_blas():
-            sites = self.sites.absorb(points, weights, self.mass, self.reservoir, rng)
+        sites = self.sites.absorb(points, weights, self.mass, self.reservoir, rng)
         return self._with(points, weights, sites, rng)
 
     def _with(self, points: Array, weights: Array, sites: Sites, rng: np.random.Generator) -> Tally:
@@ -104,6 +102,19 @@ class Tally:
             sites=sites,
             covering=self.covering.absorb(points, weights),
             reservoir=self.reservoir.absorb(points, weights, rng),
+        )
+
+    def blank(self) -> Tally:
+        """Without any rows, with the same sites: what is added to it can be added to this one without loss."""
+        zero = np.zeros(len(self.sites.kappa))
+        return replace(
+            self,
+            mass=0.0,
+            squares=0.0,
+            waves=np.zeros_like(self.waves),
+            sites=replace(self.sites, kappa=zero, missed=zero),
+            covering=Covering.empty(self.kernel, self.size, self.dimension),
+            reservoir=Reservoir.empty(self.dimension),
         )
 
     def faded(self, factor: float) -> Tally:
@@ -179,17 +190,8 @@ class Tally:
         order = order[: self.size - len(chosen)]
         # what was read off other sites agrees with these only up to its error, which nearly dependent bumps would magnify
         own = sites.values(sites.places[order]) if sites.missed.any() else sites.kappa[order]
-        kappa = np.concatenate([own, self._at_centres(chosen)]) / self.mass
+        kappa = np.concatenate([own, sites.values(covering.centres[chosen])]) / self.mass
         return atoms, kappa, float(np.mean(sites.missed[order])) / self.mass if len(order) else 0.0, len(chosen)
-
-    def _at_centres(self, chosen: list[int]) -> Array:
-        """κ at centres: what the sites say, and of what they do not see what a centre's own rows make of it."""
-        if not chosen:
-            return np.empty(0)
-        basis, places = self.sites.basis, self.covering.centres[chosen]
-        inside = basis.inside(places)
-        unseen = np.maximum(1.0 - np.einsum("ij,ij->j", inside, inside), 0.0)
-        return np.asarray(basis.coordinates(self.sites.kappa) @ inside + unseen * self.covering.overlaps[chosen])
 
     def _measured(self, span: weigh.Span, weights: Array, confidence: float) -> Measured:
         """‖f − f_m‖²."""
