@@ -2,12 +2,13 @@
 
 (Charikar, Chekuri, Feder & Motwani 2004.) With a threshold τ: a row farther than τ from all centres becomes one. When there are
 k + 1 of them, at pairwise distances of at least s > τ, two of these share a centre of any covering by k, so that the best radius is
-at least s/2; τ grows to at least s, to 2τ where need be, and centres within τ of one that is kept are given up to it. If the
-radius was at most 2τ before, it is at most 2τ + 2τ ≤ 2·(2τ) after, and 2τ ≤ 2·2s: within 8 times the best.
+at least s/2; then τ grows to τ′ = max(2τ, s) and centres within τ′ of one that is kept are given up to it. A radius that was at
+most 2τ is then at most 2τ + τ′ ≤ 2τ′, and 2τ′ ≤ 4s since τ < s: it never is more than 8 times the best.
 
 Beyond the promise the books are kept for each centre: the farthest its rows can be, their weight, and Σ w‖φ(·, x) − φ(·, c)‖, to
 which giving it up adds its weight times its own distance. So radius and quantisation error are certain whatever happened, τ need
-not double as long as the books allow less, and two coverings can be merged: 8 + 2j times the best after j levels of merging.
+not double as long as the books allow less, and two coverings can be merged: the centres of one come to the other like rows. What
+merging adds to the radius is in the books too; no factor is promised for it beforehand.
 
 Distances are those of the kernel's product, its bandwidth divided out; chords ‖φ(·, x) − φ(·, c)‖ are those of bumps of norm 1.
 """
@@ -90,16 +91,21 @@ class Covering:
 
     def absorb(self, points: Array, weights: Array) -> Covering:
         """After more rows."""
+        nothing = np.zeros(len(points))
+        return self._taken(points, weights, nothing, nothing)
+
+    def _taken(self, points: Array, masses: Array, chords: Array, reach: Array) -> Covering:
+        """After more places and what each stands for: a row for itself, a centre of another covering for its rows."""
         now = self if len(self.centres) else self._begun(points)
         owner, distance = now.distances(points, now.centres)
         while True:
-            far = np.flatnonzero(distance > now.threshold)
-            if not len(far):
-                return now._credited(owner, distance, weights)
-            if len(far) < len(distance):
-                near = np.flatnonzero(distance <= now.threshold)
-                now = now._credited(owner[near], distance[near], weights[near])
-                points, weights, distance = points[far], weights[far], distance[far]
+            far = distance > now.threshold
+            if not far.any():
+                return now._credited(owner, distance, masses, chords, reach)
+            if not far.all():
+                near = ~far
+                now = now._credited(owner[near], distance[near], masses[near], chords[near], reach[near])
+                points, masses, chords, reach, distance = points[far], masses[far], chords[far], reach[far], distance[far]
             grown = now._grown(points, distance)
             now = grown if len(grown.centres) <= self.most else grown._raised()
             owner, distance = now.distances(points, now.centres)
@@ -140,16 +146,15 @@ class Covering:
             reach=np.concatenate([self.reach, zero]),
         )
 
-    def _credited(self, owner: NDArray[np.int32], distance: Array, weights: Array) -> Covering:
-        """With every row in the books of its owner."""
-        c = len(self.centres)
-        reach = self.reach.copy()
-        np.maximum.at(reach, owner, distance)
+    def _credited(self, owner: NDArray[np.int32], distance: Array, masses: Array, chords: Array, reach: Array) -> Covering:
+        """With every place in the books of its owner."""
+        c, farthest = len(self.centres), self.reach.copy()
+        np.maximum.at(farthest, owner, distance + reach)
         return replace(
             self,
-            masses=self.masses + np.bincount(owner, weights, c),
-            chords=self.chords + np.bincount(owner, weights * self._chord(distance), c),
-            reach=reach,
+            masses=self.masses + np.bincount(owner, masses, c),
+            chords=self.chords + np.bincount(owner, chords + masses * self._chord(distance), c),
+            reach=farthest,
         )
 
     # -- giving centres up --------------------------------------------------------------------------------------------------
@@ -203,29 +208,19 @@ class Covering:
     # -- merging and forgetting ---------------------------------------------------------------------------------------------
 
     def merge(self, other: Covering) -> Covering:
-        """The covering of both parts: of all centres the farthest apart are kept, the others given up to them."""
-        if not len(self.centres):
-            return replace(other, most=self.most).merge(self) if len(other.centres) else self
+        """The covering of both parts: the other's centres come like rows, and bring their books with them."""
+        if not len(other.centres):
+            return replace(self, lost=self.lost + other.lost)
         both = replace(
             self,
-            centres=np.concatenate([self.centres, other.centres]),
-            masses=np.concatenate([self.masses, other.masses]),
-            chords=np.concatenate([self.chords, other.chords]),
-            reach=np.concatenate([self.reach, other.reach]),
             lost=self.lost + other.lost,
             # a best covering of all rows covers those of a part
             floor=max(self.floor, other.floor if other.most >= self.most else 0.0),
+            threshold=max(self.threshold, other.threshold) if len(self.centres) else 0.0,
         )
-        if not len(other.centres):
-            return both
-        order = FarthestFirst(both.centres, both._frame(both.centres), 0, both._metric)
-        order.extend(self.most + 1)
-        apart = both._apart(both.centres)
-        if len(order.indices) > self.most:
-            both = replace(both, floor=max(both.floor, 0.5 * float(apart[np.ix_(order.indices, order.indices)].min())))
-        merged = both._given_up_to(order.indices[: self.most], apart)
+        merged = both._taken(other.centres, other.masses, other.chords, other.reach)
         # rows to come may lie as far as the rows so far do, without harm to the radius
-        return replace(merged, threshold=max(self.threshold, other.threshold, 0.5 * merged.radius))
+        return replace(merged, threshold=max(merged.threshold, other.threshold, 0.5 * merged.radius))
 
     def faded(self, factor: float) -> Covering:
         """After all weights shrank by a factor; centres of which hardly anything is left are let go."""

@@ -150,15 +150,16 @@ class Tally:
         """The compression of that many rows to ``size`` atoms, or fewer where fewer are distinct."""
         begun = time.perf_counter()
         with single_threaded_blas():
-            atoms, kappa, missed, forced = self._atoms()
+            covering = self.covering.sharpened(self.reservoir.points)
+            atoms, kappa, missed, forced = self._atoms(covering)
             order = order_by_energy(self.kernel.product_gram(atoms, atoms), kappa)
             span = weigh.span(self.kernel, atoms[order], kappa[order])
             free = span.weights("free", 1.0, span.size)
             residual = self._measured(span, free, confidence)
             nested = Nested(self.kernel, span, residual, kind, 1.0, 1.0, np.zeros(span.size), None, confidence)
-            radius, moved = self.covering.of_atoms(nested.atoms)
+            radius, moved = covering.of_atoms(nested.atoms)
             incoherence = float(self.kernel.product_at(np.array([radius]), self.dimension)[0])
-            theorem = theorem_one(1.0, incoherence) + self.covering.lost / self.mass
+            theorem = theorem_one(1.0, incoherence) + covering.lost / self.mass
             bounds = Promise(min(moved, theorem), theorem, moved, incoherence)
             mean, certificate = nested.state(span.size, bounds)
         return Compression(
@@ -171,16 +172,16 @@ class Tally:
             dropped=np.empty(0, np.int64),
             reached=True,
             timings={"total": time.perf_counter() - begun},
-            remark=self._remark(radius, missed, forced),
+            remark=self._remark(radius, covering.floor, missed, forced),
             _nested=nested,
         )
 
-    def _atoms(self) -> tuple[Array, Array, float, int]:
+    def _atoms(self, covering: Covering) -> tuple[Array, Array, float, int]:
         """Atoms, κ there, how much of the stream they know only by interpolation, and how many are there for the covering alone.
 
         The sites that explain most, the last of them given up where a centre's rows lie farther from all of them than promised.
         """
-        sites, covering = self.sites, self.covering.sharpened(self.reservoir.points)
+        sites = self.sites
         order = sites.best(self.size)
         chosen: list[int] = []
         atoms = sites.places[order]
@@ -207,10 +208,11 @@ class Tally:
         # much mass missing may be energy in spots so narrow that random frequencies miss them: whichever is surer
         return by_waves if resolved and by_waves.high - by_waves.low < 2 * width else by_sample
 
-    def _remark(self, radius: float, missed: float, forced: int) -> str:
+    def _remark(self, radius: float, floor: float, missed: float, forced: int) -> str:
         unit = self.kernel.product(self.dimension).stretch
-        floor = self.covering.floor / unit
-        words = f"covering radius at most {radius / unit:.3g} bandwidths; no {self.size} points do with less than {floor:.3g}"
+        words = (
+            f"covering radius at most {radius / unit:.3g} bandwidths; no {self.size} points do with less than {floor / unit:.3g}"
+        )
         if forced:
             words += f"; {forced} of the atoms are there for the covering alone"
         if missed > 0:
