@@ -148,6 +148,8 @@ class Sites:
 
         The sample is cut into parts; where their verdicts differ as much as they say, nothing is added.
         """
+        if not len(sample.points):
+            return np.zeros(len(points))
         if not np.isfinite(sample.limit):  # every row is in it
             return self.kernel.product_sums(sample.points, sample.weights, points)
         inside, shares = self.basis.inside(points), sample.shares
@@ -174,7 +176,8 @@ class Sites:
         places = np.asarray(points[added], np.float64)
         later = self.estimated(places, mass, before) + self.kernel.product_sums(points, weights, places)
         grown = now._with(places, later, np.full(len(places), mass))._reduced()
-        return grown._assessed(mass + float(weights.sum()), before.points[:ASSESSED])
+        fair = before.points if len(before.points) else points[_rows(weights, ASSESSED, rng)]  # a sibling's first rows
+        return grown._assessed(mass + float(weights.sum()), fair[:ASSESSED])
 
     def _with(self, places: Array, kappa: Array, missed: Array) -> Sites:
         return replace(
