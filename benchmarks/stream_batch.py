@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass
 from functools import cache
 
@@ -161,9 +162,10 @@ def merged(case: Case, kind: str) -> tuple[list[str], list[float]]:
     rows = case.X[order(case.name, kind)]
     least = case.streamed(rows).result().certificate.relative_error
     parts = np.array_split(rows, SHARDS)
+    streams = [case.streamed(part) for part in parts]
     ways = [
-        in_a_tree([case.streamed(part) for part in parts]),
-        one_after_the_other([case.streamed(part) for part in parts]),
+        in_a_tree([copy(stream) for stream in streams]),
+        one_after_the_other([copy(stream) for stream in streams]),
         in_a_tree(siblings(case, parts)),
     ]
     errors = [way.result().certificate.relative_error for way in ways]
