@@ -104,18 +104,34 @@ def run() -> str:
         ]
         for name, each in found.items()
     ]
-    head = ["drawn from", "rows", "time", "rows a second", "drawing apart", "peak memory", "`result()`", "certified error, 95 % interval"]
+    head = [
+        "drawn from",
+        "rows",
+        "time",
+        "rows a second",
+        "drawing apart",
+        "peak memory",
+        "`result()`",
+        "certified error, 95 % interval",
+    ]
     rate, peak = min(each["rows"] / each["inside"] for each in found.values()), max(each["peak"] for each in found.values())
     name = next(iter(SOURCES))
     grown = [own_process(name, n) for n in GROWTH]
     seconds = np.array([each["inside"] for each in grown])
     exponent = float(np.log(seconds[-1] / seconds[0]) / np.log(GROWTH[-1] / GROWTH[0]))
     growth = [
-        [f"{n:,}", f"{each['inside']:.2f} s", f"{1e9 * each['inside'] / n:.0f} ns", f"{each['peak'] / 1e6:.0f} MB", f"{each['error']:.2e}"]
+        [
+            f"{n:,}",
+            f"{each['inside']:.2f} s",
+            f"{1e9 * each['inside'] / n:.0f} ns",
+            f"{each['peak'] / 1e6:.0f} MB",
+            f"{each['error']:.2e}",
+        ]
         for n, each in zip(GROWTH, grown, strict=True)
     ]
     return (
-        f"Rows of {WIDTH} numbers, drawn {CHUNK:,} at a time and seen once, {SIZE} atoms. Peak memory is that of the whole process, Python "
+        f"Rows of {WIDTH} numbers, drawn {CHUNK:,} at a time and seen once, {SIZE} atoms. Peak memory is that of the whole "
+        f"process, Python "
         "and its libraries included; times include the first block, in which sites are selected, and the result:\n\n"
         + table(head, body)
         + f"\n\nRows a second, the drawing of them apart, at least {rate / 1e6:.2f} million; goal at least {LEAST_RATE / 1e6:.0f}: "
@@ -123,7 +139,8 @@ def run() -> str:
         + f"Peak memory at most {peak / 1e6:.0f} MB; goal below {MOST_BYTES / 1e6:.0f}: {verdict(-peak, -MOST_BYTES)}.\n\n"
         + f"How it grows ({name}; times without the drawing of rows):\n\n"
         + table(["rows", "time", "a row", "peak memory", "certified error"], growth)
-        + f"\n\nExponent of time, first to last: {exponent:.3f}; goal at most {MOST_EXPONENT}: {verdict(-exponent, -MOST_EXPONENT)}. "
+        + f"\n\nExponent of time, first to last: {exponent:.3f}; goal at most {MOST_EXPONENT}: "
+        + f"{verdict(-exponent, -MOST_EXPONENT)}. "
         + f"Peak memory, last over first: {grown[-1]['peak'] / grown[0]['peak']:.2f}; goal at most 1.1: "
         + f"{verdict(-grown[-1]['peak'] / grown[0]['peak'], -1.1)}."
     )

@@ -154,7 +154,9 @@ def one_after_the_other(streams: list[StreamCompressor]) -> StreamCompressor:
 def siblings(case: Case, parts: list[np.ndarray]) -> list[StreamCompressor]:
     """Streams with the sites of one that saw a sample of all parts: the first buffer's worth of rows, some of each."""
     some = case.buffer // SHARDS
-    parent = case.streamed(np.concatenate([part[np.random.default_rng(k).permutation(len(part))[:some]] for k, part in enumerate(parts)]))
+    parent = case.streamed(
+        np.concatenate([part[np.random.default_rng(k).permutation(len(part))[:some]] for k, part in enumerate(parts)])
+    )
     return [parent.sibling().partial_fit(part) for part in parts]
 
 
@@ -202,15 +204,18 @@ def run() -> str:
     every = independent + alike
     return (
         f"Columns standardised, Gaussian; size {OPTIONS[True][0]} and a buffer of {OPTIONS[True][1]:,} rows below {SMALL:,} rows, "
-        f"{OPTIONS[False][0]} and {OPTIONS[False][1]:,} above. The certified error of `compress(X, kernel, size=…, rng=0)` and of a "
+        f"{OPTIONS[False][0]} and {OPTIONS[False][1]:,} above. The certified error of `compress(X, kernel, size=…, rng=0)` and "
+        f"of a "
         "stream of the same rows, shuffled, sorted by the first column, and sorted by clusters; in brackets its ratio to the "
-        "batch's, and both intervals where the stream's certificate and a probe on all rows at once (exact for few rows) disagree:\n\n"
+        "batch's, and both intervals where the stream's certificate and a probe on all rows at once (exact for few rows) "
+        "disagree:\n\n"
         + table(["data", "shape", "bandwidth", "size", "batch", *ORDERS], rows)
         + f"\n\nRatio of errors: median {median:.2f}, goal at most {MEDIAN_RATIO}: {verdict(-median, -MEDIAN_RATIO)}; "
         + f"worst {worst:.2f}, goal at most {WORST_RATIO:.0f}: {verdict(-worst, -WORST_RATIO)}. "
         + f"Where the batch's error is above {TINY:g}: worst {max(above):.2f}. "
         + f"The stream's 95 % interval and that of the probe on all rows agree in {sum(held)} of {len(held)}.\n\n"
-        + f"{SHARDS} parts, each with a stream of its own, merged, against one pass over the same rows; parts of shuffled rows and of "
+        + f"{SHARDS} parts, each with a stream of its own, merged, against one pass over the same rows; parts of shuffled rows "
+        + f"and of "
         + "rows sorted by the first column. Siblings share the sites of a stream that saw some rows of all parts:\n\n"
         + table(
             ["data", "bandwidth", "rows", "one pass", "merged in a tree", "one after the other", "siblings"],

@@ -95,7 +95,8 @@ def overlap(one: Compression, other: Compression) -> bool:
 
 
 def within(one: Compression, other: Compression) -> tuple[float, float]:
-    """How far apart two compressions of the same rows are, and how far their certificates let them be; relative to the mean's norm."""
+    """How far apart two compressions of the same rows are, and how far their certificates let them be; relative to the mean's "
+    "norm."""
     norm = one.certificate.norm
     return one.mean.distance(other.mean) / norm, one.certificate.interval[1] + other.certificate.interval[1]
 
@@ -112,7 +113,9 @@ def groups(paths: list[Path], *counts: int) -> list[list[Path]]:
 
 def same(one: Compression, other: Compression) -> bool:
     """To the last bit."""
-    arrays = ((small.mean.atoms.tobytes(), small.mean.weights.tobytes(), small.path.relative_errors.tobytes()) for small in (one, other))
+    arrays = (
+        (small.mean.atoms.tobytes(), small.mean.weights.tobytes(), small.path.relative_errors.tobytes()) for small in (one, other)
+    )
     first, second = arrays
     return first == second and one.certificate == other.certificate
 
@@ -158,24 +161,37 @@ def run() -> str:
     ratio = dasked / streamed
     distance, allowed = within(one, other)
     rows = [
-        ["one process, 2 threads: `io.batches`, `StreamCompressor`", "1", f"{streamed:.1f} s", f"{n / streamed / 1e6:.2f} M", error(one)],
+        [
+            "one process, 2 threads: `io.batches`, `StreamCompressor`",
+            "1",
+            f"{streamed:.1f} s",
+            f"{n / streamed / 1e6:.2f} M",
+            error(one),
+        ],
         ["Dask, 2 workers of 1 thread: `distributed.compress`", "2", f"{dasked:.1f} s", f"{n / dasked / 1e6:.2f} M", error(other)],
     ]
     agree = []
     for label, small in results.items():
         apart, most = within(first, small)
-        agree.append([label, error(small), "yes" if overlap(first, small) else "NO", f"{apart:.2e}", f"{most:.2e}", verdict(most, apart)])
+        agree.append(
+            [label, error(small), "yes" if overlap(first, small) else "NO", f"{apart:.2e}", f"{most:.2e}", verdict(most, apart)]
+        )
     return (
-        f"{n:,} rows of {len(COLUMNS)} numbers in {FILES} Parquet files ({n * len(COLUMNS) * 8 / 1e6:.0f} MB as float64), {SIZE} atoms, "
+        f"{n:,} rows of {len(COLUMNS)} numbers in {FILES} Parquet files ({n * len(COLUMNS) * 8 / 1e6:.0f} MB as float64), "
+        f"{SIZE} atoms, "
         f"Gaussian of fixed bandwidth; medians of {TURNS} turns, all compiled before:\n\n"
         + table(["", "passes", "time", "rows a second", "certified error, 95 % interval"], rows)
-        + f"\n\nDask takes {ratio:.2f} times as long; goal at most 1 (not slower): {verdict(-ratio, -1.0)}. Starting the cluster took "
-        + f"{started:.1f} s more, and the workers' first task {warming:.1f} s. The two results are {distance:.2e} of the mean's norm apart; "
+        + f"\n\nDask takes {ratio:.2f} times as long; goal at most 1 (not slower): {verdict(-ratio, -1.0)}. Starting the "
+        + f"cluster took "
+        + f"{started:.1f} s more, and the workers' first task {warming:.1f} s. The two results are {distance:.2e} of the mean's "
+        + f"norm apart; "
         + f"their certificates allow {allowed:.2e}: {verdict(allowed, distance)}.\n\n"
-        + f"Other partitions of the same rows ({SOME_FILES} of the files). How far each result is from the first, and how far the ends of both "
+        + f"Other partitions of the same rows ({SOME_FILES} of the files). How far each result is from the first, and how far "
+        + f"the ends of both "
         + "intervals allow:\n\n"
         + table(["partitions", "certified error, 95 % interval", "intervals overlap", "apart", "allowed", "within"], agree)
-        + f"\n\nA worker killed (SIGKILL) when a third of the second pass was done: {'killed' if was_killed else 'NOT killed'}; the result is "
+        + f"\n\nA worker killed (SIGKILL) when a third of the second pass was done: {'killed' if was_killed else 'NOT killed'}; "
+        + f"the result is "
         + f"that of the unbroken run, bit for bit: {'yes' if same(first, killed) else 'NO'}."
     )
 
