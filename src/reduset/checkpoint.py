@@ -125,7 +125,9 @@ def _tally(told: dict[str, Any], arrays: Arrays, dimension: int) -> Tally:
     kernel = _kernel(told["kernel"])
     waves = np.ascontiguousarray(arrays["waves"], np.float64).view(np.complex128)
     rungs = Ladders.of_kernel(kernel, dimension).shares.shape
-    if waves.shape != rungs or arrays["origin"].shape != (dimension,):
+    if arrays["origin"].shape != (dimension,):
+        raise ValueError(f"its origin has shape {arrays['origin'].shape}, which does not fit {dimension} columns")
+    if waves.shape != rungs:
         raise ValueError(f"its waves have shape {waves.shape} where {rungs} belongs")
     for prefix, names in (("covering", COVERING), ("sites", SITES), ("sample", SAMPLE)):
         first, *others = (f"{prefix}_{name}" for name in names)
@@ -156,8 +158,8 @@ def _tally(told: dict[str, Any], arrays: Arrays, dimension: int) -> Tally:
     )
     return Tally(
         size=_validate.whole(told["size"], "size", 1),
-        mass=_validate.positive(told["mass"], "mass"),
-        squares=_validate.positive(told["squares"], "squares"),
+        mass=_validate.at_least(told["mass"], "mass", 0.0),
+        squares=_validate.at_least(told["squares"], "squares", 0.0),
         origin=arrays["origin"],
         waves=waves,
         sites=sites,
