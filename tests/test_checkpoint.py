@@ -15,7 +15,7 @@ from reduset.stream import StreamCompressor
 from stream_cases import assert_identical, mixture, ordered, streamed
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(cut=st.integers(1, 4000), again=st.integers(1, 4000))
 def test_a_stream_that_is_resumed_ends_as_if_unbroken(cut, again, tmp_path_factory):
     path = tmp_path_factory.mktemp("streams") / "state.npz"

@@ -42,7 +42,7 @@ def write(path: archive.Path_, flow: Flow, settings: dict[str, Any], columns: li
     """Write a stream, and plain values beside it."""
     plan, tally = flow.plan, flow.tally
     arrays: Arrays = {name: np.empty(0) for name in NAMES}
-    arrays |= {"waiting": flow.points, "waiting_weights": flow.weights}
+    arrays["waiting"], arrays["waiting_weights"] = flow.rows_waiting()
     header: dict[str, Any] = {
         "kind": KIND,
         "version": FORMAT.version,
@@ -116,9 +116,9 @@ def _flow(header: dict[str, Any], arrays: Arrays) -> Flow:
     )
     as_selector(plan.select)
     tally = None if header["tally"] is None else _tally(header["tally"], arrays, dimension)
-    points, weights = _together(arrays, "waiting", "waiting_weights", dimension)
+    waiting = _together(arrays, "waiting", "waiting_weights", dimension)
     whole = {name: _validate.whole(header[name], name, 0) for name in ("seed", "seen", "blocks")}
-    return Flow(plan, whole["seed"], dimension, whole["seen"], whole["blocks"], tally, points, weights)
+    return Flow(plan, whole["seed"], dimension, whole["seen"], whole["blocks"], tally, (waiting,) if len(waiting[0]) else ())
 
 
 def _tally(told: dict[str, Any], arrays: Arrays, dimension: int) -> Tally:
