@@ -42,7 +42,7 @@ def write(path: archive.Path_, flow: Flow, settings: dict[str, Any], columns: li
     """Write a stream, and plain values beside it."""
     plan, tally = flow.plan, flow.tally
     arrays: Arrays = {name: np.empty(0) for name in NAMES}
-    arrays |= {"waiting": flow.points, "waiting_weights": flow.weights}
+    arrays["waiting"], arrays["waiting_weights"] = flow.rows_waiting()
     header: dict[str, Any] = {
         "kind": KIND,
         "version": FORMAT.version,
@@ -116,16 +116,18 @@ def _flow(header: dict[str, Any], arrays: Arrays) -> Flow:
     )
     as_selector(plan.select)
     tally = None if header["tally"] is None else _tally(header["tally"], arrays, dimension)
-    points, weights = _together(arrays, "waiting", "waiting_weights", dimension)
+    waiting = _together(arrays, "waiting", "waiting_weights", dimension)
     whole = {name: _validate.whole(header[name], name, 0) for name in ("seed", "seen", "blocks")}
-    return Flow(plan, whole["seed"], dimension, whole["seen"], whole["blocks"], tally, points, weights)
+    return Flow(plan, whole["seed"], dimension, whole["seen"], whole["blocks"], tally, (waiting,) if len(waiting[0]) else ())
 
 
 def _tally(told: dict[str, Any], arrays: Arrays, dimension: int) -> Tally:
     kernel = _kernel(told["kernel"])
     waves = np.ascontiguousarray(arrays["waves"], np.float64).view(np.complex128)
     rungs = Ladders.of_kernel(kernel, dimension).shares.shape
-    if waves.shape != rungs or arrays["origin"].shape != (dimension,):
+    if arrays["origin"].shape != (dimension,):
+        raise ValueError(f"its origin has shape {arrays['origin'].shape}, which does not fit {dimension} columns")
+    if waves.shape != rungs:
         raise ValueError(f"its waves have shape {waves.shape} where {rungs} belongs")
     for prefix, names in (("covering", COVERING), ("sites", SITES), ("sample", SAMPLE)):
         first, *others = (f"{prefix}_{name}" for name in names)
@@ -156,8 +158,8 @@ def _tally(told: dict[str, Any], arrays: Arrays, dimension: int) -> Tally:
     )
     return Tally(
         size=_validate.whole(told["size"], "size", 1),
-        mass=_validate.positive(told["mass"], "mass"),
-        squares=_validate.positive(told["squares"], "squares"),
+        mass=_validate.at_least(told["mass"], "mass", 0.0),
+        squares=_validate.at_least(told["squares"], "squares", 0.0),
         origin=arrays["origin"],
         waves=waves,
         sites=sites,

@@ -7,6 +7,7 @@ and a stream that goes on from a file goes on as if nothing had happened. Frozen
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,6 +20,7 @@ from reduset.radial import Array, RadialKernel
 from reduset.tally import Tally
 
 ENTRIES = 1 << 22  # numbers that wait, at most
+CHUNKS = 64  # in which they wait
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Flow:
     seen : rows that came, those without weight and those that wait included
     blocks : how many were tallied
     tally : None before the first
-    points, weights : (k, d), (k,) rows that wait
+    waiting : chunks of rows that wait, (k, d) and (k,) their weights
     """
 
     plan: Plan
@@ -64,12 +66,23 @@ class Flow:
     seen: int
     blocks: int
     tally: Tally | None
-    points: Array
-    weights: Array
+    waiting: tuple[tuple[Array, Array], ...] = ()
 
     @classmethod
     def begun(cls, plan: Plan, seed: int, dimension: int) -> Flow:
-        return cls(plan, seed, dimension, 0, 0, None, np.empty((0, dimension)), np.empty(0))
+        return cls(plan, seed, dimension, 0, 0, None)
+
+    @property
+    def gathered(self) -> int:
+        """How many rows wait."""
+        return sum(len(points) for points, _ in self.waiting)
+
+    def rows_waiting(self) -> tuple[Array, Array]:
+        """All rows that wait, and their weights."""
+        if not self.waiting:
+            return np.empty((0, self.dimension)), np.empty(0)
+        points, weights = zip(*self.waiting, strict=True)
+        return (points[0], weights[0]) if len(points) == 1 else (np.concatenate(points), np.concatenate(weights))
 
     def take(self, points: Floats, weights: Array | None) -> Flow:
         """After more rows; None weighs each as 1."""
@@ -78,20 +91,24 @@ class Flow:
         if (w == 0).any():
             points, w = points[w > 0], w[w > 0]
         now, rows, start = self, self.plan.rows_of(self.dimension), 0
-        with single_threaded_blas():  # once for all: switching it wakes threads that then get in the way
-            while len(now.points) + len(points) - start >= rows:
-                stop = start + rows - len(now.points)
-                now, start = now._tallied(*now._joined(points[start:stop], w[start:stop])), stop
-        waiting = now._joined(points[start:], w[start:])
-        return replace(now, seen=seen, points=np.array(waiting[0]), weights=np.array(waiting[1]))
+        full = now.gathered + len(points) >= rows
+        with single_threaded_blas() if full else nullcontext():  # once for all: switching wakes threads that get in the way
+            while now.gathered + len(points) - start >= rows:
+                stop = start + rows - now.gathered
+                now, start = now._with(points[start:stop], w[start:stop])._tallied(), stop
+        rest = np.array(points[start:], np.float64), np.array(w[start:])  # the caller's own may change
+        return replace(now._with(*rest), seen=seen)
 
-    def _joined(self, points: Floats, weights: Array) -> tuple[Array, Array]:
-        if not len(self.points):
-            return np.asarray(points, np.float64), weights
-        return np.concatenate([self.points, points]), np.concatenate([self.weights, weights])
+    def _with(self, points: Floats, weights: Array) -> Flow:
+        """With more rows that wait; many short chunks are put together, so that a row is not copied again and again."""
+        if not len(points):
+            return self
+        now = replace(self, waiting=(*self.waiting, (np.asarray(points, np.float64), weights)))
+        return replace(now, waiting=(now.rows_waiting(),)) if len(now.waiting) > CHUNKS else now
 
-    def _tallied(self, points: Array, weights: Array) -> Flow:
-        """With a block of rows in the tally, and nothing waiting."""
+    def _tallied(self) -> Flow:
+        """With the rows that wait in the tally."""
+        points, weights = self.rows_waiting()
         rng = np.random.default_rng([self.seed, self.blocks])
         tally, plan = self.tally, self.plan
         if plan.half_life is not None:
@@ -101,12 +118,12 @@ class Flow:
             tally = Tally.begun(points, weights, plan.kernel.resolve(points, weights), plan.size, plan.select, rng)
         else:
             tally = tally.absorb(points, weights, rng)
-        return replace(self, blocks=self.blocks + 1, tally=tally, points=self.points[:0], weights=self.weights[:0])
+        return replace(self, blocks=self.blocks + 1, tally=tally, waiting=())
 
     def complete(self) -> Tally:
         """The tally of all rows, those that wait included; raises where there are none."""
         with single_threaded_blas():
-            whole = self._tallied(self.points, self.weights) if len(self.points) else self
+            whole = self._tallied() if self.waiting else self
         if whole.tally is None or not whole.tally.mass > 0:
             raise ValueError("no row of any weight has come yet; partial_fit a chunk first")
         return whole.tally
@@ -122,9 +139,9 @@ class Flow:
         tally = self.tally or other.tally
         if self.tally is not None and other.tally is not None:
             tally = self.tally.merge(other.tally)
-        now = replace(self, tally=tally, blocks=self.blocks + other.blocks + 1, points=self.points[:0], weights=self.weights[:0])
+        now = replace(self, tally=tally, blocks=self.blocks + other.blocks + 1, waiting=())
         for part in (self, other):
-            now = now.take(part.points, part.weights)
+            now = now.take(*part.rows_waiting())
         return replace(now, seen=self.seen + other.seen)
 
     def finish(self, kind: str, confidence: float) -> Compression:
