@@ -1,7 +1,7 @@
 """The plan of docs/scaling.md for 10¹⁰ rows, run at a thousandth: what its formulas predict beside what is measured.
 
 Times of single tasks are taken on a few rows; those of the plan are then predicted and measured, on one core, so that seconds are
-core-seconds. ``python scaling_plan.py`` is what runs in a process of its own.
+core-seconds. ``python scaling_plan.py dask|stream`` is what runs in processes of their own.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ def of_line(small: float, large: float) -> tuple[float, float]:
     return max(small - a * row, 0.0), row
 
 
-def own_process() -> dict[str, Any]:
-    out = subprocess.run([sys.executable, __file__], check=True, capture_output=True, text=True)
+def own_process(name: str) -> dict[str, Any]:
+    out = subprocess.run([sys.executable, __file__, name], check=True, capture_output=True, text=True)
     return dict(json.loads(out.stdout))
 
 
@@ -118,13 +118,12 @@ class Clocked:
             self.bytes.setdefault(name, []).append(len(pickle.dumps(value, protocol=5)))
 
 
-def measure() -> dict[str, Any]:
-    """The whole plan, here and now, on one core."""
+def measure(name: str) -> dict[str, Any]:
+    """One of the two plans, here and now, on one core."""
     from reduset import set_threads
 
     set_threads(1)
-    draw = mixture()
-    return {"dask": _dask(draw), "stream": _stream(draw)}
+    return {"dask": _dask, "stream": _stream}[name](mixture())
 
 
 def _part(draw: Any, number: int, rows: int) -> np.ndarray:
@@ -149,11 +148,11 @@ PASSES = {"sample": "sample Sketch", "certify": "certify Sums"}
 
 def _dask(draw: Any) -> dict[str, Any]:
     few, many = CALIBRATED
-    _run_dask(draw, [few] * 2)  # compiles
+    _run_dask(draw, [few // 4] * 2)  # compiles
+    base = memory("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
     tasks = [_run_dask(draw, [rows] * 16)[1].seconds for rows in (few, many)]
     lines = {name: of_line(*(float(np.median(found[key])) for found in tasks)) for name, key in PASSES.items()}
-    base = memory("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5")
     result, clocked = _run_dask(draw, [ROWS // PARTITIONS] * PARTITIONS)
     certificate = result.certificate
     return lines | {
@@ -308,7 +307,7 @@ def planned(found: dict[str, Any]) -> list[list[str]]:
 
 
 def run() -> str:
-    found = own_process()
+    found = {name: own_process(name) for name in ("dask", "stream")}
     dask, stream = found["dask"], found["stream"]
     rows = [
         [
@@ -339,4 +338,4 @@ def run() -> str:
 
 
 if __name__ == "__main__":
-    print(json.dumps(measure()))
+    print(json.dumps(measure(sys.argv[1])))

@@ -182,16 +182,16 @@ def run() -> str:
         f"Gaussian of fixed bandwidth; medians of {TURNS} turns, all compiled before:\n\n"
         + table(["", "passes", "time", "rows a second", "certified error, 95 % interval"], rows)
         + f"\n\nDask takes {ratio:.2f} times as long; goal at most 1 (not slower): {verdict(-ratio, -1.0)}. Starting the "
-        + f"cluster took "
+        + "cluster took "
         + f"{started:.1f} s more, and the workers' first task {warming:.1f} s. The two results are {distance:.2e} of the mean's "
-        + f"norm apart; "
+        + "norm apart; "
         + f"their certificates allow {allowed:.2e}: {verdict(allowed, distance)}.\n\n"
         + f"Other partitions of the same rows ({SOME_FILES} of the files). How far each result is from the first, and how far "
-        + f"the ends of both "
+        + "the ends of both "
         + "intervals allow:\n\n"
         + table(["partitions", "certified error, 95 % interval", "intervals overlap", "apart", "allowed", "within"], agree)
         + f"\n\nA worker killed (SIGKILL) when a third of the second pass was done: {'killed' if was_killed else 'NOT killed'}; "
-        + f"the result is "
+        + "the result is "
         + f"that of the unbroken run, bit for bit: {'yes' if same(first, killed) else 'NO'}."
     )
 

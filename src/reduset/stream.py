@@ -22,6 +22,8 @@ from reduset.mean import Array, KernelMean, as_kernel
 from reduset.radial import RadialKernel
 from reduset.select import as_selector
 
+__all__ = ["StreamCompressor"]
+
 
 class StreamCompressor(BaseEstimator):
     """Compress data that never fit in memory, or never end.
