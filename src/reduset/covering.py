@@ -24,11 +24,14 @@ from scipy.spatial.distance import cdist
 from reduset._engine.farthest import FarthestFirst
 from reduset._engine.nearest import nearest
 from reduset._engine.profile import CITYBLOCK, SQUARED, Frame
+from reduset._engine.threads import blocks
 from reduset.radial import Array, RadialKernel
 
 FACTOR = 8.0
 GENTLE = (1.15, 1.4, 1.7)  # how far τ tries to grow before it doubles
 ROUNDING = 1e-9
+RESOLVED = 1e-6  # of the largest coordinate: what a ranking in float32 surely tells apart
+ENTRIES = 1 << 21  # of a matrix of distances
 FORGOTTEN = 1e-9  # of all weight: a centre with less is given up where a stream forgets
 
 
@@ -84,8 +87,21 @@ class Covering:
         return np.sqrt(np.maximum(2 - 2 * self.kernel.product_at(distances, self.centres.shape[1]), 0.0))
 
     def distances(self, points: Array, others: Array) -> tuple[NDArray[np.int32], Array]:
-        """For each of the points the nearest of the others, and how far it is."""
-        return nearest(points, others, self._frame(points), self._metric)
+        """For each of the points the nearest of the others, and how far it is; exactly so where that is beyond τ.
+
+        Many are ranked in float32, which may take one for another where τ is below its resolution: those beyond are ranked again.
+        """
+        frame = self._frame(points)
+        owner, distance = nearest(points, others, frame, self._metric)
+        far = np.flatnonzero(distance > self.threshold)
+        if len(far) and self.threshold < RESOLVED * max(float(np.abs(frame.apply(some)).max()) for some in (points, others)):
+            A = frame.apply(others)
+            for a, b in blocks(len(far), max(1, ENTRIES // len(others))):
+                rows = far[a:b]
+                apart = cdist(frame.apply(points[rows]), A, self._norm)
+                owner[rows] = np.argmin(apart, axis=1)
+                distance[rows] = apart.min(axis=1)
+        return owner, distance
 
     # -- taking rows in -----------------------------------------------------------------------------------------------------
 
@@ -165,9 +181,11 @@ class Covering:
         floor = max(self.floor, 0.5 * float(apart.min()))
         # a little more, else a row that was given up at this very distance is found beyond it by another sum, for ever
         least = float(apart.min()) * (1 + ROUNDING)
+        if least == 0:  # rows that differ by rounding alone
+            least = ROUNDING**2 * float(apart.max(where=np.isfinite(apart), initial=1.0))
         for growth in GENTLE:
-            candidate = self._thinned(max(self.threshold, growth * least), apart)
-            if candidate.radius <= 2 * candidate.threshold and len(candidate.centres) <= self.most:
+            candidate = self._thinned(growth * least, apart)
+            if least > self.threshold and candidate.radius <= 2 * candidate.threshold and len(candidate.centres) <= self.most:
                 return replace(candidate, floor=floor)
         return replace(self._thinned(max(2 * self.threshold, least), apart), floor=floor)
 
