@@ -7,6 +7,7 @@ and a stream that goes on from a file goes on as if nothing had happened. Frozen
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -55,7 +56,8 @@ class Flow:
     seen : rows that came, those without weight and those that wait included
     blocks : how many were tallied
     tally : None before the first
-    points, weights : (k, d), (k,) rows that wait
+    waiting : rows that wait and their weights, in parts, each at least twice as long as the next: a row that comes alone moves few
+        of the others
     """
 
     plan: Plan
@@ -64,12 +66,16 @@ class Flow:
     seen: int
     blocks: int
     tally: Tally | None
-    points: Array
-    weights: Array
+    waiting: tuple[tuple[Array, Array], ...] = ()
 
     @classmethod
     def begun(cls, plan: Plan, seed: int, dimension: int) -> Flow:
-        return cls(plan, seed, dimension, 0, 0, None, np.empty((0, dimension)), np.empty(0))
+        return cls(plan, seed, dimension, 0, 0, None)
+
+    @property
+    def rows(self) -> tuple[Array, Array]:
+        """(k, d), (k,) the rows that wait, and their weights."""
+        return _joined(self.waiting) if self.waiting else (np.empty((0, self.dimension)), np.empty(0))
 
     def take(self, points: Floats, weights: Array | None) -> Flow:
         """After more rows; None weighs each as 1."""
@@ -78,35 +84,37 @@ class Flow:
         if (w == 0).any():
             points, w = points[w > 0], w[w > 0]
         now, rows, start = self, self.plan.rows_of(self.dimension), 0
+        count = sum(len(part[1]) for part in self.waiting)
         with single_threaded_blas():  # once for all: switching it wakes threads that then get in the way
-            while len(now.points) + len(points) - start >= rows:
-                stop = start + rows - len(now.points)
-                now, start = now._tallied(*now._joined(points[start:stop], w[start:stop])), stop
-        waiting = now._joined(points[start:], w[start:])
-        return replace(now, seen=seen, points=np.array(waiting[0]), weights=np.array(waiting[1]))
-
-    def _joined(self, points: Floats, weights: Array) -> tuple[Array, Array]:
-        if not len(self.points):
-            return np.asarray(points, np.float64), weights
-        return np.concatenate([self.points, points]), np.concatenate([self.weights, weights])
+            while count + len(points) - start >= rows:
+                stop = start + rows - count
+                block = _joined((*now.waiting, (np.ascontiguousarray(points[start:stop], np.float64), w[start:stop])))
+                now, start, count = now._tallied(*block), stop, 0
+        parts = list(now.waiting)
+        if start < len(points):
+            parts.append((np.array(points[start:], np.float64, order="C"), np.array(w[start:])))
+        while len(parts) > 1 and len(parts[-2][1]) < 2 * len(parts[-1][1]):
+            parts[-2:] = [_joined(parts[-2:])]
+        return replace(now, seen=seen, waiting=tuple(parts))
 
     def _tallied(self, points: Array, weights: Array) -> Flow:
         """With a block of rows in the tally, and nothing waiting."""
         rng = np.random.default_rng([self.seed, self.blocks])
-        tally, plan = self.tally, self.plan
+        tally, plan, rows = self.tally, self.plan, len(points)
         if plan.half_life is not None:
             weights = weights * 2.0 ** (-np.arange(len(points) - 1, -1, -1) / plan.half_life)
-            tally = None if tally is None else tally.faded(2.0 ** (-len(points) / plan.half_life))
+            points, weights = points[weights > 0], weights[weights > 0]  # others are forgotten to the last digit
+            tally = None if tally is None else tally.faded(2.0 ** (-rows / plan.half_life))
         if tally is None:
             tally = Tally.begun(points, weights, plan.kernel.resolve(points, weights), plan.size, plan.select, rng)
         else:
             tally = tally.absorb(points, weights, rng)
-        return replace(self, blocks=self.blocks + 1, tally=tally, points=self.points[:0], weights=self.weights[:0])
+        return replace(self, blocks=self.blocks + 1, tally=tally, waiting=())
 
     def complete(self) -> Tally:
         """The tally of all rows, those that wait included; raises where there are none."""
         with single_threaded_blas():
-            whole = self._tallied(self.points, self.weights) if len(self.points) else self
+            whole = self._tallied(*self.rows) if self.waiting else self
         if whole.tally is None or not whole.tally.mass > 0:
             raise ValueError("no row of any weight has come yet; partial_fit a chunk first")
         return whole.tally
@@ -122,9 +130,9 @@ class Flow:
         tally = self.tally or other.tally
         if self.tally is not None and other.tally is not None:
             tally = self.tally.merge(other.tally)
-        now = replace(self, tally=tally, blocks=self.blocks + other.blocks + 1, points=self.points[:0], weights=self.weights[:0])
+        now = replace(self, tally=tally, blocks=self.blocks + other.blocks + 1, waiting=())
         for part in (self, other):
-            now = now.take(part.points, part.weights)
+            now = now.take(*part.rows)
         return replace(now, seen=self.seen + other.seen)
 
     def finish(self, kind: str, confidence: float) -> Compression:
@@ -134,3 +142,10 @@ class Flow:
     def sample(self) -> KernelMean:
         """A fair sample of all rows."""
         return self.complete().sample()
+
+
+def _joined(parts: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """Rows and weights of several parts."""
+    return (
+        parts[0] if len(parts) == 1 else (np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts]))
+    )

@@ -203,7 +203,7 @@ class Tally:
         resolved = np.median(np.abs(self.frame.apply(self.reservoir.points))) < PHASES_UP_TO
         if resolved and abs(1.0 - small.mass) <= MASS_MISSING:
             return by_waves
-        square, width = self.reservoir.square_distance(small, self.squares / self.mass**2, quantile)
+        square, width = self.reservoir.square_distance(small, self.squares / self.mass / self.mass, quantile)
         by_sample = Measured(max(square, 0.0), max(square - width, 0.0), max(square + width, 0.0), "sample")
         # much mass missing may be energy in spots so narrow that random frequencies miss them: whichever is surer
         return by_waves if resolved and by_waves.high - by_waves.low < 2 * width else by_sample
