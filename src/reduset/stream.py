@@ -6,11 +6,13 @@ Validates, calls `reduset.flow`, stores. What is kept of the stream is described
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_array
 
 from reduset import _validate, archive, checkpoint, weigh
 from reduset._frames import framed
@@ -113,6 +115,9 @@ class StreamCompressor(BaseEstimator):
         y : ignored
         sample_weight : (n,) array, optional
         """
+        rows = check_array(X, dtype=(np.float64, np.float32))
+        if sample_weight is not None:
+            sample_weight = _validate.weights(sample_weight, len(rows))
         before = self._flow_or_none()
         self._flow = None
         try:
@@ -145,7 +150,7 @@ class StreamCompressor(BaseEstimator):
                 "clone is another stream"
             )
         chunk = framed(chunk)
-        if np.ndim(chunk) > 0 and len(chunk) == 0 and name == "chunk":
+        if isinstance(chunk, Sized) and len(chunk) == 0:
             return self
         points = _validate.points(chunk, name)
         columns = _names(chunk)

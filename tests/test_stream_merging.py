@@ -1,0 +1,124 @@
+"""Merged streams: the whole of both parts, certified, and hardly worse than one pass."""
+
+import numpy as np
+import pytest
+
+from reduset import Gaussian, Laplacian
+from reduset.stream import StreamCompressor
+from stream_cases import ORDERS, assert_identical, assert_within, error_of, mixture, ordered, streamed
+
+
+def in_a_tree(parts):
+    while len(parts) > 1:
+        parts = [one.merge(other) for one, other in zip(parts[::2], parts[1::2], strict=True)]
+    return parts[0]
+
+
+def one_after_the_other(parts):
+    first, *rest = parts
+    for part in rest:
+        first.merge(part)
+    return first
+
+
+@pytest.mark.parametrize("merge", [in_a_tree, one_after_the_other])
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("kernel", [Gaussian(2.5), Gaussian(0.8), Laplacian(2.0)], ids=repr)
+def test_sixteen_parts_lose_little_more_than_one_pass(kernel, order, merge):
+    X = ordered(mixture(9600, 4), order)
+    merged = merge([streamed(part, kernel=kernel, seed=k, buffer=200) for k, part in enumerate(np.array_split(X, 16))]).result()
+    assert merged.n_samples == 9600
+    assert_within(X, merged)
+    assert error_of(X, merged.mean) <= 1.3 * error_of(X, streamed(X, kernel=kernel, buffer=200).result().mean)
+
+
+def test_siblings_add_up_as_if_they_were_one():
+    X = mixture(6000, 3)
+    first = streamed(X[:1500], kernel=Gaussian("median"), buffer=1500)
+    merged = one_after_the_other([first, *(first.sibling().partial_fit(part) for part in np.array_split(X[1500:], 3))])
+    result = merged.result()
+    assert "saw" not in result.remark  # nothing was read off other sites
+    assert_within(X, result)
+    at_atoms = result.mean.kernel.product_sums(X, np.full(6000, 1 / 6000), result.mean.atoms)
+    tally = merged._flow.complete()
+    there = {tuple(place): value / tally.mass for place, value in zip(tally.sites.places, tally.sites.kappa, strict=True)}
+    known = [k for k, atom in enumerate(result.mean.atoms) if tuple(atom) in there]
+    assert len(known) > 40
+    np.testing.assert_allclose([there[tuple(result.mean.atoms[k])] for k in known], at_atoms[known], rtol=1e-9)
+
+
+def test_a_sibling_begins_empty():
+    first = streamed(mixture(1500, 2))
+    sibling = first.sibling()
+    assert sibling.n_samples_seen_ == 0
+    assert sibling.kernel_ == first.kernel_
+    with pytest.raises(ValueError, match="no row of any weight"):
+        sibling.result()
+    before = first.result()
+    assert_identical(first.merge(sibling).result(), before)
+
+
+def test_merging_is_in_place_and_leaves_the_other_alone():
+    X = mixture(4000, 2)
+    one, other = streamed(X[:2200]), streamed(X[2200:], seed=1)
+    kept = other.result()
+    assert one.merge(other) is one
+    assert one.n_samples_seen_ == 4000
+    assert_identical(other.result(), kept)
+    assert_within(X, one.result())
+
+
+@pytest.mark.parametrize("sizes", [(300, 200), (300, 2000), (2000, 300), (1, 1)])
+def test_parts_that_still_gather_are_merged_too(sizes):
+    X = mixture(sum(sizes), 2)
+    one, other = streamed(X[: sizes[0]]), streamed(X[sizes[0] :], seed=1)
+    result = one.merge(other).result()
+    assert result.n_samples == sum(sizes)
+    assert error_of(X, result.mean) <= max(1.3 * result.certificate.interval[1], 1e-6)
+
+
+def test_merging_with_an_empty_stream_changes_nothing():
+    X = mixture(1500, 2)
+    stream, empty = streamed(X), StreamCompressor(Gaussian(2.0), 60, 0, buffer=500)
+    assert_identical(stream.merge(empty).result(), streamed(X).result())
+    assert_within(X, empty.merge(stream).result())
+
+
+def test_a_merged_stream_goes_on():
+    X = mixture(6000, 2)
+    stream = streamed(X[:2000]).merge(streamed(X[2000:4000], seed=1)).partial_fit(X[4000:])
+    assert_within(X, stream.result())
+
+
+def test_weights_of_both_parts_count():
+    X, w = mixture(4000, 2), np.random.default_rng(0).uniform(0, 3, 4000)
+    merged = streamed(X[:1500], sample_weight=w[:1500]).merge(streamed(X[1500:], sample_weight=w[1500:], seed=1))
+    assert_within(X, merged.result(), w)
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        (lambda: streamed(mixture(900, 3)), "other must have 2 columns like those before it, got 3"),
+        (lambda: streamed(mixture(900, 2), kernel=Gaussian(1.0)), "both must have the same kernel"),
+        (lambda: streamed(mixture(900, 2), size=20), "both must have the same size, got 60 and 20"),
+        (lambda: streamed(mixture(900, 2), half_life=10.0), "both must have the same half_life"),
+    ],
+)
+def test_streams_that_were_begun_differently_are_not_merged(other, words):
+    X = mixture(900, 2)
+    stream = streamed(X)
+    with pytest.raises(ValueError, match=words):
+        stream.merge(other())
+    assert_identical(stream.result(), streamed(X).result())
+
+
+def test_bandwidths_found_apart_are_told_apart():
+    one, other = (streamed(mixture(900, 2, seed), kernel=Gaussian("scott")) for seed in (0, 1))
+    with pytest.raises(ValueError, match="the rule for the bandwidth found"):
+        one.merge(other)
+
+
+def test_only_streams_are_merged():
+    with pytest.raises(TypeError, match="other must be a StreamCompressor"):
+        StreamCompressor().merge(3)
