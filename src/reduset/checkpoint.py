@@ -131,7 +131,7 @@ def _tally(told: dict[str, Any], arrays: Arrays, plan: Plan, dimension: int) -> 
     if isinstance(kernel.bandwidth, str) or (not isinstance(plan.kernel.bandwidth, str) and kernel != plan.kernel):
         raise ValueError(f"its kernel is {kernel} where {plan.kernel} was asked for")
     if arrays["origin"].shape != (dimension,):  # looked at before anything of this dimension is made
-        raise ValueError(f"its origin has shape {arrays['origin'].shape} where ({dimension},) belongs")
+        raise ValueError(f"its origin has shape {arrays['origin'].shape}, which does not fit {dimension} columns")
     waves = np.ascontiguousarray(arrays["waves"], np.float64).view(np.complex128)
     rungs = Ladders.of_kernel(kernel, dimension).shares.shape
     if waves.shape != rungs:
@@ -143,7 +143,9 @@ def _tally(told: dict[str, Any], arrays: Arrays, plan: Plan, dimension: int) -> 
     covering = Covering(
         kernel=kernel,
         most=size,
-        **{name: _validate.at_least(told[name], name, 0) for name in ("threshold", "floor", "lost")},
+        threshold=_validate.at_least(told["threshold"], "threshold", 0),
+        floor=_validate.at_least(told["floor"], "floor", 0),
+        lost=_validate.at_least(told["lost"], "lost", 0),
         **{name: arrays[f"covering_{name}"] for name in COVERING},
     )
     limit = np.inf if told["sample_limit"] is None else _validate.finite(told["sample_limit"], "sample_limit")

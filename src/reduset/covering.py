@@ -25,6 +25,7 @@ from reduset._engine.farthest import FarthestFirst
 from reduset._engine.nearest import nearest
 from reduset._engine.profile import CITYBLOCK, SQUARED, Frame
 from reduset._engine.threads import blocks
+from reduset.mean import KernelMean
 from reduset.radial import Array, RadialKernel
 
 FACTOR = 8.0
@@ -286,3 +287,12 @@ class Covering:
         step = self.distances(self.centres, atoms)[1]
         moved = float((self.chords + self.masses * self._chord(step)).sum())
         return float((self.reach + step).max()), (moved + np.sqrt(2.0) * self.lost) / (float(self.masses.sum()) + self.lost)
+
+    def of_mean(self, small: KernelMean) -> float:
+        """How far a mean of few atoms is from that of the rows, at most, whatever its weights: by way of the centres."""
+        mass = float(self.masses.sum()) + self.lost
+        places = np.concatenate([self.centres, small.atoms])
+        signed = np.concatenate([self.masses / mass, -small.weights])
+        square = float(signed @ self.kernel.product_sums(places, signed, places))
+        rounding = 8 * np.finfo(float).eps * float(np.abs(signed).sum()) ** 2
+        return (float(self.chords.sum()) + self.lost) / mass + float(np.sqrt(max(square, 0.0) + rounding))

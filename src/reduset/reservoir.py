@@ -46,7 +46,8 @@ class Reservoir:
 
     def absorb(self, points: Array, weights: Array, rng: np.random.Generator) -> Reservoir:
         """After more rows."""
-        keys = np.log(np.maximum(rng.standard_exponential(len(points)), LEAST)) - np.log(weights)
+        with np.errstate(divide="ignore"):  # rows of no weight never stay
+            keys = np.log(np.maximum(rng.standard_exponential(len(points)), LEAST)) - np.log(weights)
         able = np.flatnonzero(keys < self.limit)
         others = Reservoir(np.asarray(points[able], np.float64), np.asarray(weights[able], np.float64), keys[able])
         return self.merge(others)
@@ -72,10 +73,15 @@ class Reservoir:
         )
 
     @property
+    def is_everything(self) -> bool:
+        """Whether every row of any weight is in it."""
+        return not np.isfinite(self.limit)
+
+    @property
     def shares(self) -> Array:
         """(k,) what each row of the sample stands for, summing to 1."""
         share = self.weights
-        if np.isfinite(self.limit):
+        if not self.is_everything:
             share = share / -np.expm1(-np.exp(np.minimum(np.log(share) + self.limit, 700.0)))
         return np.asarray(share / share.sum())
 
@@ -98,8 +104,8 @@ class Reservoir:
         between = float(shares @ seen) / apart
         doubly = shares * self.weights  # of Σw² a row stands for what it does of Σw, times its weight
         estimate = (1 - own) * between + own * float(doubly @ alone) / float(doubly.sum())
-        if not np.isfinite(self.limit):
-            return estimate, 0.0  # every row is in the sample
+        if self.is_everything:
+            return estimate, 0.0
         few = float(shares @ shares)  # one over the number of rows, where they count alike
         projected = 2 * float(np.sqrt(few * (shares @ np.square(seen / apart - between))))
         some = points[:PAIRED]

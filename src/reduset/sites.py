@@ -150,7 +150,7 @@ class Sites:
         """
         if not len(sample.points):
             return np.zeros(len(points))
-        if not np.isfinite(sample.limit):  # every row is in it
+        if sample.is_everything:
             return self.kernel.product_sums(sample.points, sample.weights, points)
         inside, shares = self.basis.inside(points), sample.shares
         parts = np.empty((PARTS, len(points)))
