@@ -22,6 +22,8 @@ from reduset.mean import Array, KernelMean, as_kernel
 from reduset.radial import RadialKernel
 from reduset.select import as_selector
 
+LIGHTEST, HEAVIEST = 1e-140, 1e140  # weights, whose squares are summed
+
 
 class StreamCompressor(BaseEstimator):
     """Compress data that never fit in memory, or never end.
@@ -293,4 +295,10 @@ def _weights(value: Any, count: int) -> Array:
     array = np.asarray(value)
     if array.shape == (count,) and array.dtype.kind in "fiu" and not array.any():
         return np.zeros(count)
-    return _validate.weights(value, count)
+    weights = _validate.weights(value, count)
+    if not LIGHTEST < weights.max() < HEAVIEST:
+        raise ValueError(
+            f"sample_weight must lie between {LIGHTEST:g} and {HEAVIEST:g}, or be 0, so that their squares can be summed; the "
+            f"largest is {weights.max():g}; rescale all of them alike"
+        )
+    return weights
