@@ -18,9 +18,9 @@ from reduset.flow import Flow, Plan
 from reduset.ladders import Ladders
 from reduset.mean import kernel_from
 from reduset.radial import Array, RadialKernel
-from reduset.reservoir import Reservoir
+from reduset.reservoir import ROWS, Reservoir
 from reduset.select import as_selector
-from reduset.sites import Basis, Sites, Watch
+from reduset.sites import Basis, Sites, Watch, most_sites
 from reduset.tally import Tally
 
 KIND = "reduset.StreamCompressor"
@@ -42,7 +42,7 @@ def write(path: archive.Path_, flow: Flow, settings: dict[str, Any], columns: li
     """Write a stream, and plain values beside it."""
     plan, tally = flow.plan, flow.tally
     arrays: Arrays = {name: np.empty(0) for name in NAMES}
-    arrays["waiting"], arrays["waiting_weights"] = flow.rows_waiting()
+    arrays["waiting"], arrays["waiting_weights"] = flow.rows
     header: dict[str, Any] = {
         "kind": KIND,
         "version": FORMAT.version,
@@ -74,7 +74,6 @@ def write(path: archive.Path_, flow: Flow, settings: dict[str, Any], columns: li
             "loss": sites.loss,
             "usual": sites.usual,
             "watched": [sites.watched.chunks, sites.watched.missed, sites.watched.variance],
-            "centres_most": covering.most,
             "threshold": covering.threshold,
             "floor": covering.floor,
             "lost": covering.lost,
@@ -91,6 +90,9 @@ def read(path: archive.Path_) -> tuple[Flow, dict[str, Any], list[str] | None, d
     """The stream, the settings of its ending, its columns and the values beside it."""
     header, arrays = archive.read(path, {KIND: FORMAT})
     try:
+        for name, array in arrays.items():
+            if array.dtype != np.float64 or not np.isfinite(array).all():
+                raise ValueError(f"{name} must hold finite numbers of 64 bits")
         flow = _flow(header, arrays)
         settings = {
             "weights": _validate.one_of(header["settings"]["weights"], "weights", weigh.KINDS),
@@ -100,7 +102,7 @@ def read(path: archive.Path_) -> tuple[Flow, dict[str, Any], list[str] | None, d
         if columns is not None and len(columns) != flow.dimension:
             raise ValueError("its columns do not fit its rows")
         return flow, settings, columns, dict(header["about"])
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise ValueError(f"{os.fspath(path)} describes no stream: {error}") from error
 
 
@@ -115,18 +117,23 @@ def _flow(header: dict[str, Any], arrays: Arrays) -> Flow:
         select=str(about["select"]),
     )
     as_selector(plan.select)
-    tally = None if header["tally"] is None else _tally(header["tally"], arrays, dimension)
-    waiting = _together(arrays, "waiting", "waiting_weights", dimension)
+    tally = None if header["tally"] is None else _tally(header["tally"], arrays, plan, dimension)
+    points, weights = _together(arrays, "waiting", "waiting_weights", dimension)
+    if len(points) >= plan.rows_of(dimension) or not (weights > 0).all():
+        raise ValueError("more rows wait than are tallied at once, or rows without weight")
+    waiting = ((points, weights),) if len(points) else ()
     whole = {name: _validate.whole(header[name], name, 0) for name in ("seed", "seen", "blocks")}
-    return Flow(plan, whole["seed"], dimension, whole["seen"], whole["blocks"], tally, (waiting,) if len(waiting[0]) else ())
+    return Flow(plan, whole["seed"], dimension, whole["seen"], whole["blocks"], tally, waiting)
 
 
-def _tally(told: dict[str, Any], arrays: Arrays, dimension: int) -> Tally:
-    kernel = _kernel(told["kernel"])
+def _tally(told: dict[str, Any], arrays: Arrays, plan: Plan, dimension: int) -> Tally:
+    kernel, size = _kernel(told["kernel"]), _validate.whole(told["size"], "size", plan.size, plan.size)
+    if isinstance(kernel.bandwidth, str) or (not isinstance(plan.kernel.bandwidth, str) and kernel != plan.kernel):
+        raise ValueError(f"its kernel is {kernel} where {plan.kernel} was asked for")
+    if arrays["origin"].shape != (dimension,):  # looked at before anything of this dimension is made
+        raise ValueError(f"its origin has shape {arrays['origin'].shape}, which does not fit {dimension} columns")
     waves = np.ascontiguousarray(arrays["waves"], np.float64).view(np.complex128)
     rungs = Ladders.of_kernel(kernel, dimension).shares.shape
-    if arrays["origin"].shape != (dimension,):
-        raise ValueError(f"its origin has shape {arrays['origin'].shape}, which does not fit {dimension} columns")
     if waves.shape != rungs:
         raise ValueError(f"its waves have shape {waves.shape} where {rungs} belongs")
     for prefix, names in (("covering", COVERING), ("sites", SITES), ("sample", SAMPLE)):
@@ -135,37 +142,53 @@ def _tally(told: dict[str, Any], arrays: Arrays, dimension: int) -> Tally:
             _together(arrays, first, other, dimension)
     covering = Covering(
         kernel=kernel,
-        most=_validate.whole(told["centres_most"], "centres_most", 1),
-        threshold=_validate.finite(told["threshold"], "threshold"),
-        floor=_validate.finite(told["floor"], "floor"),
-        lost=_validate.finite(told["lost"], "lost"),
+        most=size,
+        threshold=_validate.at_least(told["threshold"], "threshold", 0),
+        floor=_validate.at_least(told["floor"], "floor", 0),
+        lost=_validate.at_least(told["lost"], "lost", 0),
         **{name: arrays[f"covering_{name}"] for name in COVERING},
     )
     limit = np.inf if told["sample_limit"] is None else _validate.finite(told["sample_limit"], "sample_limit")
-    most = _validate.whole(told["sample_most"], "sample_most", 1)
+    most = _validate.whole(told["sample_most"], "sample_most", 1, ROWS)
     sample = Reservoir(**{name: arrays[f"sample_{name}"] for name in SAMPLE}, limit=limit, most=most)
     chunks, missed, variance = told["watched"]
     sites = Sites(
         Basis(kernel, arrays["sites_places"]),
-        _validate.whole(told["size"], "size", 1),
-        _validate.whole(told["sites_most"], "sites_most", 1),
+        size,
+        _validate.whole(told["sites_most"], "sites_most", size, most_sites(size)),
         arrays["sites_kappa"],
         arrays["sites_missed"],
         _validate.whole(told["sites_first"], "sites_first", 0, len(arrays["sites_places"])),
-        _validate.finite(told["loss"], "loss"),
-        _validate.finite(told["usual"], "usual"),
-        Watch(_validate.whole(chunks, "watched", 0), *(_validate.finite(value, "watched") for value in (missed, variance))),
+        _validate.at_least(told["loss"], "loss", 0),
+        _validate.at_least(told["usual"], "usual", 0),
+        Watch(
+            _validate.whole(chunks, "watched", 0), _validate.finite(missed, "watched"), _validate.at_least(variance, "watched", 0)
+        ),
     )
+    _require_sound(covering, sites, sample)
     return Tally(
-        size=_validate.whole(told["size"], "size", 1),
-        mass=_validate.at_least(told["mass"], "mass", 0.0),
-        squares=_validate.at_least(told["squares"], "squares", 0.0),
+        size=size,
+        mass=_validate.at_least(told["mass"], "mass", 0),
+        squares=_validate.at_least(told["squares"], "squares", 0),
         origin=arrays["origin"],
         waves=waves,
         sites=sites,
         covering=covering,
         reservoir=sample,
     )
+
+
+def _require_sound(covering: Covering, sites: Sites, sample: Reservoir) -> None:
+    """Refuse parts that no stream could have made, and with which one would not go on."""
+    if len(covering.centres) > covering.most or not 0 < len(sites.places) <= sites.most or len(sample.points) > sample.most:
+        raise ValueError("it has more centres, sites or rows of a sample than it may, or no sites")
+    if min(float(part.min(initial=0.0)) for part in (covering.masses, covering.chords, covering.reach, sites.missed)) < 0:
+        raise ValueError("some weight or distance is negative")
+    keys = sample.keys
+    if not (sample.weights > 0).all() or (np.diff(keys) < 0).any() or (len(keys) and keys[-1] >= sample.limit):
+        raise ValueError("its sample is none")
+    if (len(covering.centres) == 0) != (len(keys) == 0):
+        raise ValueError("its centres and its sample do not fit each other")
 
 
 def _together(arrays: Arrays, points: str, others: str, dimension: int) -> tuple[Array, Array]:

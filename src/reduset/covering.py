@@ -24,11 +24,15 @@ from scipy.spatial.distance import cdist
 from reduset._engine.farthest import FarthestFirst
 from reduset._engine.nearest import nearest
 from reduset._engine.profile import CITYBLOCK, SQUARED, Frame
+from reduset._engine.threads import blocks
+from reduset.mean import KernelMean
 from reduset.radial import Array, RadialKernel
 
 FACTOR = 8.0
 GENTLE = (1.15, 1.4, 1.7)  # how far τ tries to grow before it doubles
 ROUNDING = 1e-9
+RESOLVED = 1e-6  # of the largest coordinate: what a ranking in float32 surely tells apart
+ENTRIES = 1 << 21  # of a matrix of distances
 FORGOTTEN = 1e-9  # of all weight: a centre with less is given up where a stream forgets
 
 
@@ -84,8 +88,21 @@ class Covering:
         return np.sqrt(np.maximum(2 - 2 * self.kernel.product_at(distances, self.centres.shape[1]), 0.0))
 
     def distances(self, points: Array, others: Array) -> tuple[NDArray[np.int32], Array]:
-        """For each of the points the nearest of the others, and how far it is."""
-        return nearest(points, others, self._frame(points), self._metric)
+        """For each of the points the nearest of the others, and how far it is; exactly so where that is beyond τ.
+
+        Many are ranked in float32, which may take one for another where τ is below its resolution: those beyond are ranked again.
+        """
+        frame = self._frame(points)
+        owner, distance = nearest(points, others, frame, self._metric)
+        far = np.flatnonzero(distance > self.threshold)
+        if len(far) and self.threshold < RESOLVED * max(float(np.abs(frame.apply(some)).max()) for some in (points, others)):
+            A = frame.apply(others)
+            for a, b in blocks(len(far), max(1, ENTRIES // len(others))):
+                rows = far[a:b]
+                apart = cdist(frame.apply(points[rows]), A, self._norm)
+                owner[rows] = np.argmin(apart, axis=1)
+                distance[rows] = apart.min(axis=1)
+        return owner, distance
 
     # -- taking rows in -----------------------------------------------------------------------------------------------------
 
@@ -165,9 +182,11 @@ class Covering:
         floor = max(self.floor, 0.5 * float(apart.min()))
         # a little more, else a row that was given up at this very distance is found beyond it by another sum, for ever
         least = float(apart.min()) * (1 + ROUNDING)
+        if least == 0:  # rows that differ by rounding alone
+            least = ROUNDING**2 * float(apart.max(where=np.isfinite(apart), initial=1.0))
         for growth in GENTLE:
-            candidate = self._thinned(max(self.threshold, growth * least), apart)
-            if candidate.radius <= 2 * candidate.threshold and len(candidate.centres) <= self.most:
+            candidate = self._thinned(growth * least, apart)
+            if least > self.threshold and candidate.radius <= 2 * candidate.threshold and len(candidate.centres) <= self.most:
                 return replace(candidate, floor=floor)
         return replace(self._thinned(max(2 * self.threshold, least), apart), floor=floor)
 
@@ -268,3 +287,12 @@ class Covering:
         step = self.distances(self.centres, atoms)[1]
         moved = float((self.chords + self.masses * self._chord(step)).sum())
         return float((self.reach + step).max()), (moved + np.sqrt(2.0) * self.lost) / (float(self.masses.sum()) + self.lost)
+
+    def of_mean(self, small: KernelMean) -> float:
+        """How far a mean of few atoms is from that of the rows, at most, whatever its weights: by way of the centres."""
+        mass = float(self.masses.sum()) + self.lost
+        places = np.concatenate([self.centres, small.atoms])
+        signed = np.concatenate([self.masses / mass, -small.weights])
+        square = float(signed @ self.kernel.product_sums(places, signed, places))
+        rounding = 8 * np.finfo(float).eps * float(np.abs(signed).sum()) ** 2
+        return (float(self.chords.sum()) + self.lost) / mass + float(np.sqrt(max(square, 0.0) + rounding))

@@ -19,6 +19,7 @@ from reduset.radial import Array
 
 ROWS = 8192
 PAIRED = 1024  # rows of which all pairs are looked at
+LEAST = 1e-300  # for logarithms
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,8 @@ class Reservoir:
 
     def absorb(self, points: Array, weights: Array, rng: np.random.Generator) -> Reservoir:
         """After more rows."""
-        with np.errstate(divide="ignore"):
-            keys = np.log(rng.standard_exponential(len(points))) - np.log(weights)
+        with np.errstate(divide="ignore"):  # rows of no weight never stay
+            keys = np.log(np.maximum(rng.standard_exponential(len(points)), LEAST)) - np.log(weights)
         able = np.flatnonzero(keys < self.limit)
         others = Reservoir(np.asarray(points[able], np.float64), np.asarray(weights[able], np.float64), keys[able])
         return self.merge(others)
@@ -64,16 +65,24 @@ class Reservoir:
         return Reservoir(points[kept], weights[kept], keys[kept], limit, self.most)
 
     def faded(self, factor: float) -> Reservoir:
-        """After all weights shrank by a factor."""
-        shift = -float(np.log(factor))
-        return replace(self, weights=self.weights * factor, keys=self.keys + shift, limit=self.limit + shift)
+        """After all weights shrank by a factor; rows of which nothing is left are let go."""
+        shift, weights = -float(np.log(max(factor, LEAST))), self.weights * factor
+        left = weights > 0
+        return replace(
+            self, points=self.points[left], weights=weights[left], keys=self.keys[left] + shift, limit=self.limit + shift
+        )
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether every row of any weight is in it."""
+        return not np.isfinite(self.limit)
 
     @property
     def shares(self) -> Array:
         """(k,) what each row of the sample stands for, summing to 1."""
-        with np.errstate(over="ignore"):
-            p = -np.expm1(-self.weights * np.exp(min(self.limit, 700.0))) if np.isfinite(self.limit) else np.ones(len(self.weights))
-        share = self.weights / p
+        share = self.weights
+        if not self.is_everything:
+            share = share / -np.expm1(-np.exp(np.minimum(np.log(share) + self.limit, 700.0)))
         return np.asarray(share / share.sum())
 
     def square_distance(self, small: KernelMean, own: float, quantile: float) -> tuple[float, float]:
@@ -93,9 +102,10 @@ class Reservoir:
         middle = float(shares @ values)
         seen = others - values * (1 - shares) - (middle - shares * values) + square * (1 - shares)
         between = float(shares @ seen) / apart
-        estimate = (1 - own) * between + own * float(shares @ alone)
-        if not np.isfinite(self.limit):
-            return estimate, 0.0  # every row is in the sample
+        doubly = shares * self.weights  # of Σw² a row stands for what it does of Σw, times its weight
+        estimate = (1 - own) * between + own * float(doubly @ alone) / float(doubly.sum())
+        if self.is_everything:
+            return estimate, 0.0
         few = float(shares @ shares)  # one over the number of rows, where they count alike
         projected = 2 * float(np.sqrt(few * (shares @ np.square(seen / apart - between))))
         some = points[:PAIRED]

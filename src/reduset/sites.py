@@ -128,7 +128,7 @@ class Sites:
         chosen = np.array(traversal.points if rows is None else mean.atoms[rows], np.float64)[:size]
         weights = mass * mean.weights
         kappa = mean.kernel.product_sums(mean.atoms, weights, chosen)
-        sites = cls(Basis(_radial(mean), chosen), size, int(np.ceil(MOST_SPARE * size)), kappa, np.zeros(len(chosen)))
+        sites = cls(Basis(_radial(mean), chosen), size, most_sites(size), kappa, np.zeros(len(chosen)))
         spare = sites._widest(mean.atoms, weights, sites.kappa, 0.0, rng)[: max(1, int(np.ceil(SPARE * size)))]
         places = np.asarray(mean.atoms[spare], np.float64)
         grown = sites._with(places, mean.kernel.product_sums(mean.atoms, weights, places), np.zeros(len(places)))
@@ -150,7 +150,7 @@ class Sites:
         """
         if not len(sample.points):
             return np.zeros(len(points))
-        if not np.isfinite(sample.limit):  # every row is in it
+        if sample.is_everything:
             return self.kernel.product_sums(sample.points, sample.weights, points)
         inside, shares = self.basis.inside(points), sample.shares
         parts = np.empty((PARTS, len(points)))
@@ -176,8 +176,8 @@ class Sites:
         places = np.asarray(points[added], np.float64)
         later = self.estimated(places, mass, before) + self.kernel.product_sums(points, weights, places)
         grown = now._with(places, later, np.full(len(places), mass))._reduced()
-        fair = before.points if len(before.points) else points[_rows(weights, ASSESSED, rng)]  # a sibling's first rows
-        return grown._assessed(mass + float(weights.sum()), fair[:ASSESSED])
+        fair = before.points[:ASSESSED] if len(before.points) else np.asarray(points[_rows(weights, ASSESSED, rng)], np.float64)
+        return grown._assessed(mass + float(weights.sum()), fair)
 
     def _with(self, places: Array, kappa: Array, missed: Array) -> Sites:
         return replace(
@@ -191,7 +191,7 @@ class Sites:
         """With what a result of now would lose on record, and what the span misses of a fair sample of the rows."""
         left = float(np.sum(self.basis.coordinates(self.kappa) ** 2)) - self._explained(self.best(self.size))
         missed, error = self._missed_of(sample)
-        return replace(self, loss=max(left, 0.0) / mass**2, usual=max(missed, 0.0) + error, watched=Watch())
+        return replace(self, loss=max(left, 0.0) / mass / mass, usual=max(missed, 0.0) + error, watched=Watch())
 
     def _explained(self, which: NDArray[np.int64]) -> float:
         span = FactoredSpan(self.kernel, self.places[which], self.kappa[which])
@@ -261,6 +261,11 @@ class Sites:
     def faded(self, factor: float) -> Sites:
         """After all weights shrank by a factor."""
         return replace(self, kappa=self.kappa * factor, missed=self.missed * factor)
+
+
+def most_sites(size: int) -> int:
+    """How many sites there may be for so many atoms."""
+    return int(np.ceil(MOST_SPARE * size))
 
 
 def _rows(weights: Array, count: int, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -24,6 +24,8 @@ from reduset.select import as_selector
 
 __all__ = ["StreamCompressor"]
 
+LIGHTEST, HEAVIEST = 1e-140, 1e140  # weights, whose squares are summed
+
 
 class StreamCompressor(BaseEstimator):
     """Compress data that never fit in memory, or never end.
@@ -295,4 +297,10 @@ def _weights(value: Any, count: int) -> Array:
     array = np.asarray(value)
     if array.shape == (count,) and array.dtype.kind in "fiu" and not array.any():
         return np.zeros(count)
-    return _validate.weights(value, count)
+    weights = _validate.weights(value, count)
+    if not LIGHTEST < weights.max() < HEAVIEST:
+        raise ValueError(
+            f"sample_weight must lie between {LIGHTEST:g} and {HEAVIEST:g}, or be 0, so that their squares can be summed; the "
+            f"largest is {weights.max():g}; rescale all of them alike"
+        )
+    return weights

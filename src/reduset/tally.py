@@ -21,14 +21,14 @@ from reduset import weigh
 from reduset._engine.profile import Frame
 from reduset._engine.pursuit import order_by_energy
 from reduset._engine.threads import single_threaded_blas
-from reduset.certificate import Promise, theorem_one
+from reduset.certificate import Certificate, Promise, theorem_one
 from reduset.compression import Compression
 from reduset.covering import Covering
 from reduset.ladders import Ladders, Measured, Waves, two_sided
 from reduset.mean import KernelMean
 from reduset.nested import Nested
 from reduset.probe import MASS_MISSING, PHASES_UP_TO
-from reduset.radial import Array, RadialKernel
+from reduset.radial import Array, RadialKernel, exponential
 from reduset.reservoir import Reservoir
 from reduset.select import as_selector
 from reduset.sites import Sites
@@ -155,13 +155,15 @@ class Tally:
             order = order_by_energy(self.kernel.product_gram(atoms, atoms), kappa)
             span = weigh.span(self.kernel, atoms[order], kappa[order])
             free = span.weights("free", 1.0, span.size)
-            residual = self._measured(span, free, confidence)
+            residual = self._measured(KernelMean(span.atoms, free, self.kernel), confidence)
             nested = Nested(self.kernel, span, residual, kind, 1.0, 1.0, np.zeros(span.size), None, confidence)
             radius, moved = covering.of_atoms(nested.atoms)
             incoherence = float(self.kernel.product_at(np.array([radius]), self.dimension)[0])
             theorem = theorem_one(1.0, incoherence) + covering.lost / self.mass
             bounds = Promise(min(moved, theorem), theorem, moved, incoherence)
             mean, certificate = nested.state(span.size, bounds)
+            if missed > 0 or forced:
+                certificate = self._of_what_is_known(certificate, mean, covering, kind)
         return Compression(
             mean=mean,
             indices=None,
@@ -189,21 +191,38 @@ class Tally:
             chosen.append(centre)
             atoms = np.concatenate([sites.places[order[: self.size - len(chosen)]], covering.centres[chosen]])
         order = order[: self.size - len(chosen)]
+        if self.reservoir.is_everything:
+            rows = self.reservoir
+            return atoms, self.kernel.product_sums(rows.points, rows.weights, atoms) / self.mass, 0.0, 0
         # what was read off other sites agrees with these only up to its error, which nearly dependent bumps would magnify
         own = sites.values(sites.places[order]) if sites.missed.any() else sites.kappa[order]
         kappa = np.concatenate([own, sites.values(covering.centres[chosen])]) / self.mass
         return atoms, kappa, float(np.mean(sites.missed[order])) / self.mass if len(order) else 0.0, len(chosen)
 
-    def _measured(self, span: weigh.Span, weights: Array, confidence: float) -> Measured:
+    def _of_what_is_known(self, certificate: Certificate, small: KernelMean, covering: Covering, kind: str) -> Certificate:
+        """The certificate of weights that are the best of what is known of f, which are not quite the best there are.
+
+        f less the best of its span is then not quite perpendicular to it: nothing is added by Pythagoras, all is measured. And what
+        is promised for the best weights is not promised for these.
+        """
+        surely, unit = covering.of_mean(small), exponential(self.kernel.log_energy(self.dimension) / 2)
+        sup = None if certificate.sup_bound is None else surely * unit**2
+        certificate = replace(certificate, bound=surely * unit, theorem_bound=None, sup_bound=sup)
+        if kind == "free" or not 0 < unit < np.inf or not certificate.norm > 0:
+            return certificate
+        measured = self._measured(small, certificate.confidence)
+        error, low, high = (np.sqrt(square) * unit / certificate.norm for square in (measured.square, measured.low, measured.high))
+        return replace(certificate, relative_error=float(error), interval=(float(low), float(high)), method=measured.method)
+
+    def _measured(self, small: KernelMean, confidence: float) -> Measured:
         """‖f − f_m‖²."""
         quantile = two_sided(confidence)
-        small = KernelMean(span.atoms, weights, self.kernel)
         ladders = self._ladders
-        by_waves = ladders.measure(self.waves / self.mass - ladders.waves(span.atoms, weights, self.frame), quantile)
+        by_waves = ladders.measure(self.waves / self.mass - ladders.waves(small.atoms, small.weights, self.frame), quantile)
         resolved = np.median(np.abs(self.frame.apply(self.reservoir.points))) < PHASES_UP_TO
         if resolved and abs(1.0 - small.mass) <= MASS_MISSING:
             return by_waves
-        square, width = self.reservoir.square_distance(small, self.squares / self.mass**2, quantile)
+        square, width = self.reservoir.square_distance(small, self.squares / self.mass / self.mass, quantile)
         by_sample = Measured(max(square, 0.0), max(square - width, 0.0), max(square + width, 0.0), "sample")
         # much mass missing may be energy in spots so narrow that random frequencies miss them: whichever is surer
         return by_waves if resolved and by_waves.high - by_waves.low < 2 * width else by_sample

@@ -53,7 +53,8 @@ def each_nearest(points: Floats, atoms: Floats, frame: Frame, metric: int, leave
         return
     if leaves is None and len(atoms) <= FEW:
         sized, _ = frame.sized(points)
-        shrunk = sized.apply(atoms).astype(np.float32)
+        with np.errstate(over="ignore"):  # an atom that float32 cannot hold is nobody's nearest
+            shrunk = sized.apply(atoms).astype(np.float32)
         parts = enumerate(row_blocks(points, points.shape[1]))
         run_all([partial(_plain_task, points, A, shrunk, frame, sized, metric, use, k, a, b) for k, (a, b) in parts])
         return

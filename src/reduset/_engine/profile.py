@@ -31,6 +31,8 @@ ROOT = 1  # √t: the Laplacian
 LOGARITHM = 2  # a·log(1 + t): the Student
 TABLE = 3  # a cubic spline of log(1 + √t): inner products without a fast closed form
 
+WIDE = 2.0**20  # half the box of the points, in a frame's units, beyond which their middle is no good centre
+
 
 @dataclass(frozen=True)
 class Profile:
@@ -90,10 +92,16 @@ class Frame:
 
     @staticmethod
     def around(points: Floats, matrix: float | NDArray[np.float64]) -> Frame:
-        """A frame centred among the points: in the middle of the box of some of them, which keeps the coordinates small."""
+        """A frame centred among the points: in the middle of the box of some of them, which keeps the coordinates small.
+
+        Where that box is so wide that a row far out would cost the others their precision, at the median.
+        """
         some = points[:: max(1, len(points) // 4096)]
         low, high = some.min(axis=0), some.max(axis=0)
-        return Frame(low * np.float64(0.5) + high * np.float64(0.5), matrix)
+        middle = low * np.float64(0.5) + high * np.float64(0.5)
+        if float((high * np.float64(0.5) - low * np.float64(0.5)).max()) * float(np.abs(matrix).max()) > WIDE:
+            middle = np.median(some, axis=0).astype(np.float64)
+        return Frame(middle, matrix)
 
 
 @njit(inline="always")
