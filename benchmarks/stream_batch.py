@@ -215,8 +215,7 @@ def run() -> str:
         + f"Where the batch's error is above {TINY:g}: worst {max(above):.2f}. "
         + f"The stream's 95 % interval and that of the probe on all rows agree in {sum(held)} of {len(held)}.\n\n"
         + f"{SHARDS} parts, each with a stream of its own, merged, against one pass over the same rows; parts of shuffled rows "
-        + "and of "
-        + "rows sorted by the first column. Siblings share the sites of a stream that saw some rows of all parts:\n\n"
+        + "and of rows sorted by the first column. Siblings share the sites of a stream that saw some rows of all parts:\n\n"
         + table(
             ["data", "bandwidth", "rows", "one pass", "merged in a tree", "one after the other", "siblings"],
             together,
