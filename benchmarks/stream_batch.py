@@ -25,7 +25,7 @@ CLUSTERS = 20
 SHARDS = 16
 MERGED = ("banana", "pendigits", "cytometry", "flights", "mixture")
 ROUNDING = 1e-6  # relative, of an error that is exact
-TINY = 1e-6  # errors of which the last digits of float64 decide
+TINY = 1e-6  # errors that a stream takes for rounding, about
 MEDIAN_RATIO, WORST_RATIO, MERGED_RATIO = 1.5, 3.0, 1.3
 
 
