@@ -62,6 +62,16 @@ def test_a_sibling_begins_empty():
     assert_identical(first.merge(sibling).result(), before)
 
 
+def test_siblings_whose_first_rows_are_news_take_them_in():
+    X = ordered(mixture(6000, 3), "clustered")
+    first = streamed(X[:1500], buffer=1500)
+    far, again = (first.sibling().partial_fit(part + 8.0) for part in np.array_split(X, 2))
+    assert len(far._flow.tally.sites.places) > len(first._flow.tally.sites.places)
+    merged = one_after_the_other([first, far, again]).result()
+    assert merged.n_samples == 7500
+    assert_within(np.concatenate([X[:1500], X + 8.0]), merged)
+
+
 def test_merging_is_in_place_and_leaves_the_other_alone():
     X = mixture(4000, 2)
     one, other = streamed(X[:2200]), streamed(X[2200:], seed=1)

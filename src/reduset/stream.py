@@ -22,6 +22,8 @@ from reduset.mean import Array, KernelMean, as_kernel
 from reduset.radial import RadialKernel
 from reduset.select import as_selector
 
+__all__ = ["StreamCompressor"]
+
 LIGHTEST, HEAVIEST = 1e-140, 1e140  # weights, whose squares are summed
 
 
