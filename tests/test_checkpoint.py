@@ -15,7 +15,7 @@ from reduset.stream import StreamCompressor
 from stream_cases import assert_identical, mixture, ordered, streamed
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(cut=st.integers(1, 4000), again=st.integers(1, 4000))
 def test_a_stream_that_is_resumed_ends_as_if_unbroken(cut, again, tmp_path_factory):
     path = tmp_path_factory.mktemp("streams") / "state.npz"
@@ -184,4 +184,4 @@ def test_a_checkpoint_is_on_the_disk_before_it_takes_its_place(tmp_path, monkeyp
     monkeypatch.setattr(os, "fsync", lambda handle: (events.append("flushed"), flush(handle)))
     monkeypatch.setattr(os, "replace", lambda *paths: (events.append("moved"), move(*paths)))
     streamed(mixture(700, 2)).checkpoint(tmp_path / "state.npz")
-    assert events[:2] == ["flushed", "moved"]
+    assert events == ["flushed", "moved", "flushed"]  # the file, and then the folder

@@ -58,7 +58,7 @@ def write_whole(path: Path_, fill: Callable[[BinaryIO], Any]) -> None:
         os.chmod(temporary, 0o666 & ~mask)  # mkstemp is private; a saved file follows the user's own mask
         waiting = _WAITING.get()
         if waiting is None:
-            os.replace(temporary, target)
+            _move(temporary, target)
         else:
             waiting.append((temporary, target))
     except BaseException as error:
@@ -66,6 +66,19 @@ def write_whole(path: Path_, fill: Callable[[BinaryIO], Any]) -> None:
         if isinstance(error, OSError) and error.errno and error.filename is None:
             error.filename = os.fspath(path)  # a full disk is no news without the name
         raise
+
+
+def _move(temporary: str, target: Path) -> None:
+    """Put a file in its place, for good: the folder is flushed too, or a power cut could bring back the old one."""
+    os.replace(temporary, target)
+    if hasattr(os, "O_DIRECTORY"):
+        folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        except OSError:  # some file systems have no such thing; the file itself is flushed
+            pass
+        finally:
+            os.close(folder)
 
 
 _WAITING: ContextVar[list[tuple[str, Path]] | None] = ContextVar("_WAITING", default=None)
@@ -79,7 +92,7 @@ def together() -> Iterator[None]:
     try:
         yield
         while waiting:
-            os.replace(*waiting[0])
+            _move(*waiting[0])
             waiting.pop(0)
     finally:
         _WAITING.reset(token)
