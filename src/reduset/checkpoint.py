@@ -42,7 +42,7 @@ def write(path: archive.Path_, flow: Flow, settings: dict[str, Any], columns: li
     """Write a stream, and plain values beside it."""
     plan, tally = flow.plan, flow.tally
     arrays: Arrays = {name: np.empty(0) for name in NAMES}
-    arrays["waiting"], arrays["waiting_weights"] = flow.rows
+    arrays["waiting"], arrays["waiting_weights"] = flow.rows_waiting()
     header: dict[str, Any] = {
         "kind": KIND,
         "version": FORMAT.version,

@@ -7,7 +7,6 @@ and a stream that goes on from a file goes on as if nothing had happened. Frozen
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
@@ -21,6 +20,7 @@ from reduset.radial import Array, RadialKernel
 from reduset.tally import Tally
 
 ENTRIES = 1 << 22  # numbers that wait, at most
+CHUNKS = 64  # in which they wait
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,7 @@ class Flow:
     seen : rows that came, those without weight and those that wait included
     blocks : how many were tallied
     tally : None before the first
-    waiting : rows that wait and their weights, in parts, each at least twice as long as the next: a row that comes alone moves few
-        of the others
+    waiting : chunks of rows that wait, (k, d) and (k,) their weights
     """
 
     plan: Plan
@@ -74,9 +73,16 @@ class Flow:
         return cls(plan, seed, dimension, 0, 0, None)
 
     @property
-    def rows(self) -> tuple[Array, Array]:
-        """(k, d), (k,) the rows that wait, and their weights."""
-        return _joined(self.waiting) if self.waiting else (np.empty((0, self.dimension)), np.empty(0))
+    def gathered(self) -> int:
+        """How many rows wait."""
+        return sum(len(points) for points, _ in self.waiting)
+
+    def rows_waiting(self) -> tuple[Array, Array]:
+        """All rows that wait, and their weights."""
+        if not self.waiting:
+            return np.empty((0, self.dimension)), np.empty(0)
+        points, weights = zip(*self.waiting, strict=True)
+        return (points[0], weights[0]) if len(points) == 1 else (np.concatenate(points), np.concatenate(weights))
 
     def take(self, points: Floats, weights: Array | None) -> Flow:
         """After more rows; None weighs each as 1."""
@@ -85,26 +91,28 @@ class Flow:
         if (w == 0).any():
             points, w = points[w > 0], w[w > 0]
         now, rows, start = self, self.plan.rows_of(self.dimension), 0
-        count = sum(len(part[1]) for part in self.waiting)
-        full = count + len(points) >= rows
+        full = now.gathered + len(points) >= rows
         with single_threaded_blas() if full else nullcontext():  # once for all: switching wakes threads that get in the way
-            while count + len(points) - start >= rows:
-                stop = start + rows - count
-                block = _joined((*now.waiting, (np.ascontiguousarray(points[start:stop], np.float64), w[start:stop])))
-                now, start, count = now._tallied(*block), stop, 0
-        parts = list(now.waiting)
-        if start < len(points):
-            parts.append((np.array(points[start:], np.float64, order="C"), np.array(w[start:])))
-        while len(parts) > 1 and len(parts[-2][1]) < 2 * len(parts[-1][1]):
-            parts[-2:] = [_joined(parts[-2:])]
-        return replace(now, seen=seen, waiting=tuple(parts))
+            while now.gathered + len(points) - start >= rows:
+                stop = start + rows - now.gathered
+                now, start = now._with(points[start:stop], w[start:stop])._tallied(), stop
+        rest = np.array(points[start:], np.float64, order="C"), np.array(w[start:])  # the caller's own may change
+        return replace(now._with(*rest), seen=seen)
 
-    def _tallied(self, points: Array, weights: Array) -> Flow:
-        """With a block of rows in the tally, and nothing waiting."""
+    def _with(self, points: Floats, weights: Array) -> Flow:
+        """With more rows that wait; many short chunks are put together, so that a row is not copied again and again."""
+        if not len(points):
+            return self
+        now = replace(self, waiting=(*self.waiting, (np.ascontiguousarray(points, np.float64), weights)))
+        return replace(now, waiting=(now.rows_waiting(),)) if len(now.waiting) > CHUNKS else now
+
+    def _tallied(self) -> Flow:
+        """With the rows that wait in the tally."""
+        points, weights = self.rows_waiting()
         rng = np.random.default_rng([self.seed, self.blocks])
         tally, plan, rows = self.tally, self.plan, len(points)
         if plan.half_life is not None:
-            weights = weights * 2.0 ** (-np.arange(len(points) - 1, -1, -1) / plan.half_life)
+            weights = weights * 2.0 ** (-np.arange(rows - 1, -1, -1) / plan.half_life)
             points, weights = points[weights > 0], weights[weights > 0]  # others are forgotten to the last digit
             tally = None if tally is None else tally.faded(2.0 ** (-rows / plan.half_life))
         if tally is None:
@@ -116,7 +124,7 @@ class Flow:
     def complete(self) -> Tally:
         """The tally of all rows, those that wait included; raises where there are none."""
         with single_threaded_blas():
-            whole = self._tallied(*self.rows) if self.waiting else self
+            whole = self._tallied() if self.waiting else self
         if whole.tally is None or not whole.tally.mass > 0:
             raise ValueError("no row of any weight has come yet; partial_fit a chunk first")
         return whole.tally
@@ -134,7 +142,7 @@ class Flow:
             tally = self.tally.merge(other.tally)
         now = replace(self, tally=tally, blocks=self.blocks + other.blocks + 1, waiting=())
         for part in (self, other):
-            now = now.take(*part.rows)
+            now = now.take(*part.rows_waiting())
         return replace(now, seen=self.seen + other.seen)
 
     def finish(self, kind: str, confidence: float) -> Compression:
@@ -144,10 +152,3 @@ class Flow:
     def sample(self) -> KernelMean:
         """A fair sample of all rows."""
         return self.complete().sample()
-
-
-def _joined(parts: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
-    """Rows and weights of several parts."""
-    return (
-        parts[0] if len(parts) == 1 else (np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts]))
-    )

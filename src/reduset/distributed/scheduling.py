@@ -128,10 +128,19 @@ class Cluster(Scheduler):
 
 @contextmanager
 def scheduler(client: Any = None) -> Iterator[Scheduler]:
-    """Who is to do the work: the client or the scheduler's address given, the client in use, or else threads."""
+    """Who is to do the work: the client or the scheduler's address given, the client in use, or else threads.
+
+    A task that asks for more has its worker's cluster do it.
+    """
     if isinstance(client, str):
         with _connected(client) as opened:
             yield Cluster(opened)
+        return
+    if client is None and _in_a_task():
+        from distributed import worker_client
+
+        with worker_client() as own:  # which leaves the task's thread to the work that the task waits for
+            yield Cluster(own)
         return
     if client is None:
         client = _current_client()
@@ -145,6 +154,19 @@ def scheduler(client: Any = None) -> Iterator[Scheduler]:
     if client.status != "running":
         raise ConnectionError(f"client is not connected to a scheduler, its status is {client.status!r}; open another one")
     yield Cluster(client)
+
+
+def _in_a_task() -> bool:
+    """Whether this is called by a task on a cluster."""
+    if "distributed" not in sys.modules:
+        return False
+    from distributed import get_worker
+
+    try:
+        get_worker()
+    except ValueError:
+        return False
+    return True
 
 
 def _current_client() -> Any:
