@@ -30,7 +30,8 @@ from reduset.reservoir import Reservoir
 from reduset.select import Selector
 from reduset.weigh import FactoredSpan
 
-LOOKED_AT, CANDIDATES = 128, 512  # rows of a chunk: to see whether it is news, and to become sites
+LOOKED_AT, MOST_LOOKED_AT, LOOKED_COST = 128, 1024, 1 << 26  # rows of a chunk: to see whether it is news
+CANDIDATES = 512  # rows of it that may become sites
 PARTS = 8  # of a sample, to tell its noise
 ASSESSED = 768  # rows of a fair sample, where sites changed
 WORTH, NEWER = 0.25, 1.5  # of the loss, and of what it missed before: what the span may miss of a chunk
@@ -81,7 +82,7 @@ class Watch:
 
     def is_above(self, level: float) -> bool:
         """Whether the mean over the chunks is above a level, and surely so."""
-        return self.missed > self.chunks * (level + NOTHING) + ERRORS * float(np.sqrt(self.variance))
+        return self.missed > self.chunks * (level + NOTHING**2) + ERRORS * float(np.sqrt(self.variance))
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,7 @@ class Sites:
     def absorb(self, points: Array, weights: Array, mass: float, before: Reservoir, rng: np.random.Generator) -> Sites:
         """After a chunk of rows; ``mass`` is Σ w of those before, of which ``before`` is a sample."""
         kappa = self.kernel.product_sums(points, weights, self.places)
-        watched = self.watched.seeing(*self._missed_of(points[_rows(weights, LOOKED_AT, rng)]))
+        watched = self.watched.seeing(*self._missed_of(points[_rows(weights, self._looked_at(len(points)), rng)]))
         now = replace(self, kappa=self.kappa + kappa, watched=watched)
         worth = WORTH * self.loss
         if not watched.is_above(worth + NEWER * self.usual):
@@ -207,6 +208,10 @@ class Sites:
             pass
         chosen, together = np.array(pursuit.chosen, np.int64), np.arange(self.first)
         return together if self.first == count and self._explained(together) > self._explained(chosen) else chosen
+
+    def _looked_at(self, rows: int) -> int:
+        """How many of so many rows: few of a hundred show what is rare, and many sites make each dear."""
+        return max(LOOKED_AT, min(rows // 2, MOST_LOOKED_AT, LOOKED_COST // len(self.places) ** 2))
 
     def _missed_of(self, rows: Floats) -> tuple[float, float]:
         """What the span misses of the mean of the stream that the rows were drawn from, ‖f − Pf‖², and its standard error.
