@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from reduset import Gaussian, Laplacian
@@ -177,3 +178,39 @@ def test_the_certificate_and_its_bound_hold_where_atoms_have_seen_a_part_alone(k
         held.append(0.98 * low - 1e-7 <= error <= 1.02 * high + 1e-7)
         assert error * certificate.norm <= certificate.bound * (1 + 1e-9) + 1e-7
     assert sum(held) >= 7
+
+
+# -- odd chunks -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("chunk", [sparse.csr_array(np.eye(3)), sparse.csr_matrix(np.eye(3)), np.array(1.0), None])
+def test_what_has_no_length_is_refused_in_plain_words(chunk, tmp_path):
+    stream = begun(np.random.default_rng(9).normal(size=(900, 3)))
+    stream.checkpoint(tmp_path / "before.npz")
+    with pytest.raises((TypeError, ValueError), match="chunk must"):
+        stream.partial_fit(chunk)
+    stream.checkpoint(tmp_path / "after.npz")
+    assert (tmp_path / "before.npz").read_bytes() == (tmp_path / "after.npz").read_bytes()
+
+
+def test_to_fit_nothing_is_refused_and_forgets_nothing():
+    stream = begun(np.random.default_rng(10).normal(size=(900, 3)))
+    with pytest.raises(ValueError, match="0 sample"):
+        stream.fit(np.empty((0, 3)))
+    assert stream.result().n_samples == 900
+
+
+def test_what_is_forgotten_no_longer_says_how_well_rows_can_be_covered():
+    rng = np.random.default_rng(11)
+    wide, narrow = 50 * rng.normal(size=(3000, 2)), 0.1 * rng.normal(size=(6000, 2))
+    stream = StreamCompressor(Gaussian(1.0), 10, 0, buffer=500, half_life=50).fit(np.concatenate([wide, narrow]))
+    floor = float(stream.result().remark.split("less than ")[1].split(";")[0])
+    assert floor <= covering_radius(narrow, narrow[:10])
+
+
+def test_many_centres_are_wanted_in_place_of_sites_without_going_beyond_the_promise():
+    X = np.random.default_rng(12).standard_cauchy(size=(4000, 2))
+    stream = StreamCompressor(Gaussian(0.3), 60, 0, buffer=500).fit(X)
+    small = stream.result()
+    said, floor = (float(small.remark.split(words)[1].split()[0].strip(";")) for words in ("at most ", "less than "))
+    assert covering_radius(X, small.mean.atoms) / 0.3 <= 1.01 * said <= 1.03 * 8 * floor

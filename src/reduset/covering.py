@@ -27,13 +27,13 @@ from reduset._engine.profile import CITYBLOCK, SQUARED, Frame
 from reduset._engine.threads import blocks
 from reduset.mean import KernelMean
 from reduset.radial import Array, RadialKernel
+from reduset.reservoir import FORGOTTEN
 
 FACTOR = 8.0
 GENTLE = (1.15, 1.4, 1.7)  # how far τ tries to grow before it doubles
 ROUNDING = 1e-9
 RESOLVED = 1e-6  # of the largest coordinate: what a ranking in float32 surely tells apart
 ENTRIES = 1 << 21  # of a matrix of distances
-FORGOTTEN = 1e-9  # of all weight: a centre with less is given up where a stream forgets
 
 
 @dataclass(frozen=True)
@@ -258,6 +258,7 @@ class Covering:
             masses=shrunk.masses[~gone],
             chords=shrunk.chords[~gone],
             reach=shrunk.reach[~gone],
+            floor=0.0,  # which rows that are gone may have been the reason of
             lost=shrunk.lost + float(shrunk.masses[gone].sum()),
         )
 
@@ -276,11 +277,24 @@ class Covering:
             return self
         return replace(self, floor=max(self.floor, 0.5 * float(self._apart(places[order.indices]).min())))
 
-    def uncovered(self, atoms: Array) -> int | None:
-        """The centre whose rows may lie farthest from the atoms, where that is farther than allowed."""
-        beyond = self.reach + self.distances(self.centres, atoms)[1]
-        worst = int(np.argmax(beyond))
-        return worst if beyond[worst] > self.allowed() * (1 + ROUNDING) else None
+    def wanted(self, places: Array, size: int) -> list[int]:
+        """Centres to take in place of the last of ``size`` places, so that no row lies farther from all of them than allowed.
+
+        One after the other, the centre whose rows may lie farthest; the last place goes for each. O(c·m·d) in all.
+        """
+        frame, limit = self._frame(self.centres), self.allowed() * (1 + ROUNDING)
+        centres = frame.apply(self.centres)
+        to_places = np.minimum.accumulate(cdist(centres, frame.apply(places[:size]), self._norm), axis=1)
+        to_chosen = np.full(len(centres), np.inf)
+        chosen: list[int] = []
+        while True:
+            left = min(size - len(chosen), len(places))
+            beyond = self.reach + (np.minimum(to_chosen, to_places[:, left - 1]) if left > 0 else to_chosen)
+            worst = int(np.argmax(beyond))
+            if beyond[worst] <= limit or worst in chosen:
+                return chosen
+            chosen.append(worst)
+            to_chosen = np.minimum(to_chosen, cdist(centres[worst : worst + 1], centres, self._norm)[0])
 
     def of_atoms(self, atoms: Array) -> tuple[float, float]:
         """The covering radius of other atoms, and Σ w‖φ(·, x) − φ(·, nearest)‖ / Σ w, both at most."""

@@ -20,6 +20,7 @@ from reduset.radial import Array
 ROWS = 8192
 PAIRED = 1024  # rows of which all pairs are looked at
 LEAST = 1e-300  # for logarithms
+FORGOTTEN = 1e-9  # of all weight: what has less is let go where a stream forgets
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,10 @@ class Reservoir:
         return replace(
             self, points=self.points[left], weights=weights[left], keys=self.keys[left] + shift, limit=self.limit + shift
         )
+
+    def remembered(self) -> Array:
+        """The points of which enough is left to speak of."""
+        return self.points[self.weights > FORGOTTEN * self.weights.max(initial=0.0)]
 
     @property
     def is_everything(self) -> bool:

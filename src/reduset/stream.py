@@ -152,7 +152,7 @@ class StreamCompressor(BaseEstimator):
                 "clone is another stream"
             )
         chunk = framed(chunk)
-        if isinstance(chunk, Sized) and len(chunk) == 0:
+        if name == "chunk" and _is_empty(chunk):
             return self
         points = _validate.points(chunk, name)
         columns = _names(chunk)
@@ -286,6 +286,11 @@ def _names(chunk: Any) -> list[str] | None:
     columns = getattr(chunk, "columns", None)
     names = None if columns is None else list(columns)
     return names if names is not None and all(isinstance(name, str) for name in names) else None
+
+
+def _is_empty(chunk: Any) -> bool:
+    shape = getattr(chunk, "shape", None)  # sparse matrices have one, and refuse to tell their length
+    return bool(shape[0] == 0) if shape else shape is None and isinstance(chunk, Sized) and len(chunk) == 0
 
 
 def _known(stream: StreamCompressor) -> list[str] | None:

@@ -150,7 +150,7 @@ class Tally:
         """The compression of that many rows to ``size`` atoms, or fewer where fewer are distinct."""
         begun = time.perf_counter()
         with single_threaded_blas():
-            covering = self.covering.sharpened(self.reservoir.points)
+            covering = self.covering.sharpened(self.reservoir.remembered())
             atoms, kappa, missed, forced = self._atoms(covering)
             order = order_by_energy(self.kernel.product_gram(atoms, atoms), kappa)
             span = weigh.span(self.kernel, atoms[order], kappa[order])
@@ -185,12 +185,9 @@ class Tally:
         """
         sites = self.sites
         order = sites.best(self.size)
-        chosen: list[int] = []
-        atoms = sites.places[order]
-        while (centre := covering.uncovered(atoms)) is not None and centre not in chosen:
-            chosen.append(centre)
-            atoms = np.concatenate([sites.places[order[: self.size - len(chosen)]], covering.centres[chosen]])
+        chosen = covering.wanted(sites.places[order], self.size)
         order = order[: self.size - len(chosen)]
+        atoms = np.concatenate([sites.places[order], covering.centres[chosen]])
         if self.reservoir.is_everything:
             rows = self.reservoir
             return atoms, self.kernel.product_sums(rows.points, rows.weights, atoms) / self.mass, 0.0, 0
