@@ -23,6 +23,7 @@ Operators are means, Σ pᵢ k(xᵢ, ·)⊗k(xᵢ, ·): eigenvalues here are ``e
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,7 +68,7 @@ def bounds_of(reduced: Reduced, components: Components, centre: bool) -> Spectra
             operator += float(mmd * (norm + min(norm + mmd, np.sqrt(peak))))
         eigenvalues = operator
         if isinstance(reduced.kernel, Gaussian) and g.min() > 0:
-            eigenvalues = min(operator, peak * float(np.sqrt(-8 / np.e * (shares @ np.log(np.minimum(g, 1.0))))))
+            eigenvalues = min(operator, peak * float(np.sqrt(-8 / math.e * (shares @ np.log(np.minimum(g, 1.0))))))
     found = components.eigenvalues / reduced.mass
     gap = float(found[-1]) - components.next_eigenvalue / reduced.mass
     if components.left is not None:
