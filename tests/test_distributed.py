@@ -14,7 +14,6 @@ from cases import KERNELS
 from dask_cases import assert_equal, cluster, parts, points, true_error
 from reduset import Gaussian, KernelMean, Laplacian, NotReachedWarning, compress, distributed, get_threads
 from reduset._engine.threads import threads_here
-from reduset.distributed.sampling import Sample
 
 X = points()
 RADIAL = [name for name in KERNELS if name != "function"]
@@ -209,21 +208,6 @@ def test_a_bandwidth_rule_comes_near_that_of_all_rows(rule):
     Y = X[:2000]  # which the sample holds all of
     few = distributed.compress(parts(Y, 500), Gaussian(rule), size=10, rng=0)
     assert few.mean.kernel.width == pytest.approx(Gaussian(rule).resolve(Y).width, rel=1e-9)
-
-
-def test_samples_merge_to_what_one_sample_of_all_would_be_and_stand_for_all_rows():
-    rng = np.random.default_rng(0)
-    rows, weights = rng.normal(size=(4000, 1)), rng.exponential(size=4000) ** 3
-    halves = [Sample.draw(rows[a : a + 2000], weights[a : a + 2000], 300, rng) for a in (0, 2000)]
-    merged = halves[0].merged(halves[1:])
-    assert len(merged.points()[0]) == 300
-    totals, means = [], []
-    for seed in range(200):
-        places, share = Sample.draw(rows, weights, 300, np.random.default_rng(seed)).points()
-        totals.append(share.sum())
-        means.append(share @ places[:, 0])
-    assert np.mean(totals) == pytest.approx(weights.sum(), rel=0.01)
-    assert np.mean(means) == pytest.approx(weights @ rows[:, 0], abs=4 * np.std(means) / np.sqrt(200))
 
 
 def test_few_rows_and_single_places_are_no_trouble():

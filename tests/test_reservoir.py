@@ -52,6 +52,30 @@ def test_merging_parts_is_sampling_the_whole():
     assert counts[:200].mean() == pytest.approx(counts[200:].mean(), rel=0.06)
 
 
+def test_what_rows_stand_for_adds_up_to_all_in_the_mean():
+    rng = np.random.default_rng(0)
+    X, w = rng.normal(size=(4000, 1)), rng.exponential(size=4000) ** 3
+    totals, means = [], []
+    for seed in range(200):
+        sample = drawn(X[:2000], w[:2000], 300, seed).merge(drawn(X[2000:], w[2000:], 300, 10_000 + seed))
+        assert len(sample.points) == 300
+        stands = sample.weights / -np.expm1(-sample.weights * np.exp(sample.limit))
+        np.testing.assert_allclose(sample.shares, stands / stands.sum())
+        totals.append(stands.sum())
+        means.append(stands @ sample.points[:, 0])
+    assert np.mean(totals) == pytest.approx(w.sum(), rel=0.01)
+    assert np.mean(means) == pytest.approx(w @ X[:, 0], abs=4 * np.std(means) / np.sqrt(200))
+
+
+def test_a_sample_begins_with_the_smaller_ones():
+    X, w = mixture(900, 2), np.linspace(1, 2, 900)
+    large, small = drawn(X, w, 200, 0), drawn(X, w, 50, 0)
+    first = large.first(50)
+    np.testing.assert_array_equal(first.points, small.points)
+    assert first.limit == small.limit
+    assert large.first(500).limit == large.limit
+
+
 def test_rows_of_no_weight_never_stay():
     X, w = mixture(100, 2), np.r_[np.zeros(50), np.ones(50)]
     reservoir = drawn(X, w, 200, 0)

@@ -1,4 +1,4 @@
-"""A fair sample of a stream: the rows of the least keys Exp(1)/w, as many as were asked for (bottom-k, Cohen & Kaplan 2007).
+"""A fair sample of rows that come in parts: those of the least keys Exp(1)/w, so many as asked for (bottom-k, Cohen & Kaplan 2007).
 
 Every row draws its key once, so that samples of two parts are merged by keeping the least keys of both, and a row's chance to stay
 depends on its weight alone. Kept as logarithms: with forgetting, all earlier weights shrink alike and all keys shift alike.
@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from reduset._engine.profile import Floats
 from reduset.ladders import SAFETY
 from reduset.mean import KernelMean
 from reduset.radial import Array
@@ -45,11 +46,13 @@ class Reservoir:
     def empty(cls, dimension: int, most: int = ROWS) -> Reservoir:
         return cls(np.empty((0, dimension)), np.empty(0), np.empty(0), np.inf, most)
 
-    def absorb(self, points: Array, weights: Array, rng: np.random.Generator) -> Reservoir:
+    def absorb(self, points: Floats, weights: Array, rng: np.random.Generator) -> Reservoir:
         """After more rows."""
         with np.errstate(divide="ignore"):  # rows of no weight never stay
             keys = np.log(np.maximum(rng.standard_exponential(len(points)), LEAST)) - np.log(weights)
         able = np.flatnonzero(keys < self.limit)
+        if len(able) > self.most:  # one more than can stay, whose key is the limit
+            able = able[np.argpartition(keys[able], self.most)[: self.most + 1]]
         others = Reservoir(np.asarray(points[able], np.float64), np.asarray(weights[able], np.float64), keys[able])
         return self.merge(others)
 
@@ -64,6 +67,11 @@ class Reservoir:
         kept = kept[keys[kept] < limit]
         points, weights = np.concatenate([self.points, other.points]), np.concatenate([self.weights, other.weights])
         return Reservoir(points[kept], weights[kept], keys[kept], limit, self.most)
+
+    def first(self, most: int) -> Reservoir:
+        """The sample of at most so many rows that this one begins with."""
+        limit = float(self.keys[most]) if len(self.keys) > most else self.limit
+        return Reservoir(self.points[:most], self.weights[:most], self.keys[:most], limit, min(most, self.most))
 
     def faded(self, factor: float) -> Reservoir:
         """After all weights shrank by a factor; rows of which nothing is left are let go."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +48,10 @@ class Basis:
 
     kernel: RadialKernel
     places: Array
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is sent and copied: the factor, a matrix, is worked out again."""
+        return {"kernel": self.kernel, "places": self.places}
 
     @cached_property
     def factor(self) -> tuple[NDArray[np.int64], Array]:

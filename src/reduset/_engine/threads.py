@@ -103,8 +103,8 @@ def run_all(tasks: Sequence[Callable[[], None]], in_turn: bool = False, most: in
             task()
         return
     with ThreadPoolExecutor(count) as pool:
-        futures = [pool.submit(task) for task in tasks]
-        try:
+        try:  # from the first task on: an interrupt while they are handed out must not wait for all of these either
+            futures = [pool.submit(task) for task in tasks]
             done, _ = wait(futures, return_when=FIRST_EXCEPTION)
             for future in done:
                 future.result()

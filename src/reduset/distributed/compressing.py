@@ -30,7 +30,6 @@ from reduset.distributed.certifying import Plan, Sums, add_sums, density_change,
 from reduset.distributed.partitions import Partitions, Rows, partitions, rows_of
 from reduset.distributed.sampling import (
     SAMPLE_ROWS,
-    Sample,
     Sketch,
     Small,
     Tally,
@@ -43,6 +42,7 @@ from reduset.distributed.scheduling import FAN_IN, Scheduler, constant, key, sch
 from reduset.mean import KernelMean, as_kernel
 from reduset.nested import Nested
 from reduset.radial import Array, RadialKernel
+from reduset.reservoir import Reservoir
 from reduset.run import Clock, Run
 from reduset.select import Auto, KMeans
 
@@ -336,12 +336,12 @@ def merge_by_chance(kernel: RadialKernel, size: int, seed: int, level: int, plac
     return merge_sketches(kernel, size, seeded(seed, 2, level, place), sketches)
 
 
-def _tallied(rows: Rows, number: int, seed: int, most: int) -> tuple[Tally, Sample | None]:
+def _tallied(rows: Rows, number: int, seed: int, most: int) -> tuple[Tally, Reservoir | None]:
     """The tally of one partition, and a larger sample of it."""
     if not len(rows.points):
         return Tally(rows.count, 0.0, 0.0, number, None, None), None
     weights = rows.weights
-    local = Sample.draw(rows.points, weights, most, seeded(seed, 0, number))
+    local = Reservoir.empty(rows.points.shape[1], most).absorb(rows.points, weights, seeded(seed, 0, number))
     mass, squares = float(weights.sum()), float(weights @ weights)
     return Tally(rows.count, mass, squares, number, local.first(SAMPLE_ROWS), rows.columns), local
 
@@ -367,7 +367,9 @@ def sample_mean(tally: Tally, kernel: RadialKernel) -> KernelMean:
 def _sample(tally: Tally) -> tuple[Array, Array]:
     if tally.sample is None:
         raise RuntimeError("no rows to sample from")
-    return tally.sample.points()
+    points, weights = tally.sample.points, tally.sample.weights
+    # equal weights as one number: by this the rules for bandwidths know that the rows count alike
+    return points, np.broadcast_to(1.0, len(points)) if (weights == weights[0]).all() else tally.sample.shares
 
 
 def resolved(kernel: RadialKernel, tally: Tally) -> RadialKernel:

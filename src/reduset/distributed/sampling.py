@@ -1,9 +1,5 @@
 """What pass one keeps of a partition: how much there is, a fair sample, and a small mean; each can be merged with another's.
 
-Row i of weight w draws the key E/w, E exponential, and the k rows of the least keys are the sample: that of a union is the k least
-of the samples' union, whatever the partitions are (bottom-k sampling, Cohen & Kaplan 2007). Given the (k + 1)-th key τ a row is in
-the sample with probability 1 − exp(−wτ), so weights w / (1 − exp(−wτ)) make sums over the sample those over all rows, on average.
-
 The small mean of a partition is a compression of a larger sample of its rows, with the best weights. Means of several partitions
 are put side by side, and compressed again where they have too many atoms. Cost of a partition: one number and one comparison a
 row, and a compression of at most `LOCAL_ROWS` rows; of a merger, one of a few thousand atoms.
@@ -13,75 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
 from reduset import weigh
-from reduset._engine.profile import Floats
 from reduset.mean import KernelMean
 from reduset.radial import Array, Kernel
+from reduset.reservoir import Reservoir
 from reduset.select import KMeans
 
 SAMPLE_ROWS = 4096
 LOCAL_ROWS = 1 << 14
 ROWS_AN_ATOM = 8
-
-
-@dataclass(frozen=True)
-class Sample:
-    """Rows in the order of their keys, one more than the sample holds where there are more at all.
-
-    Attributes
-    ----------
-    keys : (k,) or (k + 1,); rows : (k, d); weights : (k,), the rows' own
-    """
-
-    keys: Array
-    rows: Array
-    weights: Array
-    most: int
-
-    @classmethod
-    def draw(cls, rows: Floats, weights: Array, most: int, rng: np.random.Generator) -> Sample:
-        """A sample of at most that many rows."""
-        with np.errstate(over="ignore"):
-            keys = rng.standard_exponential(len(rows)) / weights
-        return cls._least(keys, rows, weights, most)
-
-    @classmethod
-    def _least(cls, keys: Array, rows: Floats, weights: Array, most: int) -> Sample:
-        if len(keys) > most + 1:
-            some = np.argpartition(keys, most)[: most + 1]
-            keys, rows, weights = keys[some], rows[some], weights[some]
-        order = np.argsort(keys, kind="stable")
-        return cls(keys[order], np.asarray(rows[order], np.float64), np.array(weights[order]), most)
-
-    def first(self, most: int) -> Sample:
-        """The sample of at most that many rows which these begin with."""
-        return Sample(self.keys[: most + 1], self.rows[: most + 1], self.weights[: most + 1], min(most, self.most))
-
-    def merged(self, others: Sequence[Sample]) -> Sample:
-        """The sample of the union."""
-        every = (self, *others)
-        keys, weights = (np.concatenate([getattr(each, name) for each in every]) for name in ("keys", "weights"))
-        return self._least(keys, np.concatenate([each.rows for each in every]), weights, self.most)
-
-    @property
-    def is_everything(self) -> bool:
-        return len(self.keys) <= self.most
-
-    @property
-    def is_uniform(self) -> bool:
-        return bool(np.all(self.weights == self.weights[0]))
-
-    def points(self) -> tuple[Array, Array]:
-        """The rows in the sample, and for each the weight of all those it stands for, up to a common factor."""
-        rows, weights = self.rows[: self.most], self.weights[: self.most]
-        if self.is_uniform:
-            return rows, np.broadcast_to(1.0, len(rows))
-        if self.is_everything:
-            return rows, weights
-        return rows, np.asarray(weights / -np.expm1(-weights * self.keys[self.most]))
 
 
 @dataclass(frozen=True)
@@ -99,7 +39,7 @@ class Tally:
     mass: float
     squares: float
     first: int
-    sample: Sample | None
+    sample: Reservoir | None
     columns: tuple[object, ...] | None
 
     @property
@@ -116,14 +56,14 @@ class Tally:
         for other in some[1:]:
             _require_alike(some[0], other)
         mass, squares = (float(sum(getattr(each, name) for each in some)) for name in ("mass", "squares"))
-        samples = [each.sample for each in some if each.sample is not None]
-        return Tally(count, mass, squares, some[0].first, samples[0].merged(samples[1:]), some[0].columns)
+        sample = reduce(Reservoir.merge, [each.sample for each in some if each.sample is not None])
+        return Tally(count, mass, squares, some[0].first, sample, some[0].columns)
 
 
 def _require_alike(one: Tally, other: Tally) -> None:
     if one.sample is None or other.sample is None:
         return
-    wanted, seen = one.sample.rows.shape[1], other.sample.rows.shape[1]
+    wanted, seen = one.sample.points.shape[1], other.sample.points.shape[1]
     if wanted != seen:
         raise ValueError(f"partition {other.first} must have {wanted} columns like partition {one.first}, got {seen}")
     if one.columns is not None and other.columns is not None and one.columns != other.columns:
@@ -167,13 +107,12 @@ class Sketch:
     small: Small | None
 
     @classmethod
-    def of(cls, tally: Tally, local: Sample | None, kernel: Kernel, size: int, rng: np.random.Generator) -> Sketch:
+    def of(cls, tally: Tally, local: Reservoir | None, kernel: Kernel, size: int, rng: np.random.Generator) -> Sketch:
         """Of one partition, from a larger sample of its rows than the tally keeps."""
         if local is None:
             return cls(tally, None)
-        rows, weights = local.points()
-        weights = weights * (tally.mass / float(weights.sum()))
-        return cls(tally, Small(rows, weights, weights).fewer(kernel, size, rng))
+        weights = tally.mass * local.shares
+        return cls(tally, Small(local.points, weights, weights).fewer(kernel, size, rng))
 
 
 def merge_sketches(kernel: Kernel, size: int, rng: np.random.Generator, sketches: Sequence[Sketch]) -> Sketch:
