@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from harness import data_folder, table
-from reduset import Gaussian, KernelMean, Laplacian, Student, probe
+from reduset import Gaussian, KernelMean, Laplacian, Student
+from reduset.certificate import rule
+from reduset.certificate.exact import ExactProbe
 from reduset.select import KCenter
-from reduset.weigh import span
+from reduset.weights.span import span_of
 
 TITLE = "The certificate's interval against the exact error, on real data"
 
@@ -36,11 +38,11 @@ def cell(X: np.ndarray, kernel, size: int) -> tuple[float, float, float, str]:
     """(relative error, share of intervals that cover it, mean half-width relative to it, method)."""
     mean = KernelMean.from_samples(X, kernel)
     atoms = KCenter(first=0).select(mean, size).atoms
-    found = span(mean.kernel, atoms, mean.kernel.product_sums(mean.atoms, mean.weights, atoms))
+    found = span_of(mean.kernel, atoms, mean.kernel.product_sums(mean.atoms, mean.weights, atoms))
     weights = found.weights("free", mean.mass, found.size)
-    truth = probe.Everything(mean, None).measure(found.atoms, weights, found.kappa).square
+    truth = ExactProbe(mean, None).measure(found.atoms, weights, found.kappa).square
     measured = [
-        probe.probe(mean, 0.95, np.random.default_rng(seed)).measure(found.atoms, weights, found.kappa)
+        rule.probe_for(mean, 0.95, np.random.default_rng(seed)).measure(found.atoms, weights, found.kappa)
         for seed in range(REPETITIONS)
     ]
     covered = np.mean([m.low <= truth <= m.high for m in measured])
@@ -49,8 +51,8 @@ def cell(X: np.ndarray, kernel, size: int) -> tuple[float, float, float, str]:
 
 
 def run() -> str:
-    exact = probe.EXACT_UP_TO
-    probe.EXACT_UP_TO = 0  # measure, although these clouds are small enough to be summed exactly: that is the truth here
+    exact = rule.EXACT_UP_TO
+    rule.EXACT_UP_TO = 0  # measure, although these clouds are small enough to be summed exactly: that is the truth here
     try:
         rows, shares = [], []
         for name, X in clouds().items():
@@ -70,7 +72,7 @@ def run() -> str:
                         ]
                     )
     finally:
-        probe.EXACT_UP_TO = exact
+        rule.EXACT_UP_TO = exact
     head = ["data", "kernel", "size", "true error", "covered", "half-width, of the error", "by"]
     return (
         f"In all {len(rows)} cells together {np.mean(shares):.1%} of {REPETITIONS * len(rows):,} intervals cover the exact error; "

@@ -11,9 +11,9 @@ from sklearn.cluster import MeanShift
 
 from harness import data_folder, seconds, table, verdict
 from reduset import Gaussian, KernelMean
-from reduset.climb import climb, find_modes
 from reduset.modes import SparseMeanShift, clustering_distance, discrepancy_index
-from reduset.segmentation import features, pixels
+from reduset.modes.mean_shift import climb, find_modes
+from reduset.modes.segmentation import features, pixels
 
 TITLE = "Mean shift"
 

@@ -16,7 +16,7 @@ from harness import table
 from paper_data import SETS, neighbour_distance, p_text, signed_rank, smallest, split
 from reduset import Gaussian, KernelMean
 from reduset.select import Herding, Selector
-from reduset.select.selection import Traversal
+from reduset.select.contract import Traversal
 
 TITLE = "Paper, Table V: atoms needed for a squared relative error of 10⁻³"
 

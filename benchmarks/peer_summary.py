@@ -121,7 +121,7 @@ cost is n² are not run above 10,000 rows; coreax has map-reduce (for herding) a
 goodpoints halves, so it is given a random subset of as many rows as its halving takes to end at m: between a half and all of
 them. Its Compress++ is put together from the library's own two steps, with a number of bins that makes any m possible.
 
-Peers: {versions}. Measured on: {machine}."""
+Peers: {versions}. Measurement on: {machine}."""
 
 
 def _shares(cells: dict[Cell, list[Result]]) -> str:

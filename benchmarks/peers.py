@@ -26,8 +26,10 @@ from scipy.linalg import eigh
 import peer_data
 import peer_summary
 from harness import machine
-from reduset import Gaussian, KernelMean, bandwidth, probe
-from reduset.weigh import span
+from reduset import Gaussian, KernelMean, bandwidth
+from reduset.certificate.by_frequencies import FrequencyProbe
+from reduset.certificate.exact import ExactProbe
+from reduset.weights.span import span_of
 from remote import Failed, TooLong, Worker
 
 TITLE = "Error and time at equal size, against peers"
@@ -73,17 +75,17 @@ def evaluator(mean: KernelMean) -> Measure:
     always the same ones at one size, so that methods are compared on the same draw (atoms of weight 0 make up for those a method
     left out, because the number of atoms has a say in the frequencies).
     """
-    exact = probe.Everything(mean, None)
+    exact = ExactProbe(mean, None)
     nothing = mean.kernel.product_sums(mean.atoms, mean.weights, mean.atoms[:1])
     whole = exact.measure(mean.atoms[:1], np.zeros(1), nothing).square
-    frequencies: dict[int, probe.Frequencies] = {}
+    frequencies: dict[int, FrequencyProbe] = {}
 
     def relative(atoms: np.ndarray, weights: np.ndarray, size: int) -> float:
         kappa = mean.kernel.product_sums(mean.atoms, mean.weights, atoms)
         found = exact.measure(atoms, weights, kappa)
         if found.square < 1e3 * (found.high - found.square):
             if size not in frequencies:
-                frequencies[size] = probe.Frequencies(mean, 0.95, np.random.default_rng(0))
+                frequencies[size] = FrequencyProbe(mean, 0.95, np.random.default_rng(0))
             lacking = size - len(atoms)
             padded = np.concatenate([atoms, np.repeat(atoms[:1], lacking, axis=0)])
             found = frequencies[size].measure(padded, np.concatenate([weights, np.zeros(lacking)]), kappa)
@@ -110,7 +112,7 @@ def weigh_optimally(mean: KernelMean, relative: Measure, atoms: np.ndarray, size
     begun = time.perf_counter()
     kappa = mean.kernel.product_sums(mean.atoms, mean.weights, atoms)
     between = time.perf_counter()
-    found = span(mean.kernel, atoms, kappa)
+    found = span_of(mean.kernel, atoms, kappa)
     weights = found.weights("free", 1.0, found.size)
     ended = time.perf_counter()
     first = Weighed(relative(found.atoms, weights, size), ended - begun, found.atoms)

@@ -17,10 +17,10 @@ import numpy as np
 
 from harness import data_folder, table, verdict
 from reduset import Gaussian, KernelMean
-from reduset.mixing import Mixer
 from reduset.proportions import ClassProportions
+from reduset.proportions.simplex_fit import Mixer
 from reduset.select import KMeans
-from reduset.weigh import span
+from reduset.weights.span import span_of
 
 TITLE = "Class proportions"
 
@@ -111,7 +111,7 @@ def own_atoms(X: np.ndarray, y: np.ndarray, classes: np.ndarray, size: int, kern
     for code in classes:
         full = KernelMean.from_samples(X[y == code], kernel)
         atoms = KMeans().select(full, size // len(classes), rng=0).atoms
-        seen = span(kernel, atoms, kernel.product_sums(full.atoms, full.weights, atoms))
+        seen = span_of(kernel, atoms, kernel.product_sums(full.atoms, full.weights, atoms))
         means.append(KernelMean(seen.atoms, seen.weights("free", 1.0, seen.size), kernel))
     return means, Mixer(np.array([[f.inner(g) for g in means] for f in means]))
 

@@ -169,7 +169,7 @@ def _dask(draw: Any) -> dict[str, Any]:
 
 def _stream(draw: Any) -> dict[str, Any]:
     from reduset import Gaussian
-    from reduset.ladders import Ladders
+    from reduset.certificate.frequencies import FrequencyLadders
     from reduset.stream import StreamCompressor
 
     kernel = Gaussian(BANDWIDTH)
@@ -226,7 +226,7 @@ def _stream(draw: Any) -> dict[str, Any]:
         "pickled": len(pickle.dumps(pair[0], protocol=5)),
         "sites": len(flow.tally.sites.places),
         "waiting": each % BUFFER,
-        "rungs": Ladders.of_kernel(kernel, WIDTH).rungs,
+        "rungs": FrequencyLadders.of_kernel(kernel, WIDTH).rungs,
         "peak": peak,
         "chunk": chunk * WIDTH * 8,
         "error": result.certificate.relative_error,

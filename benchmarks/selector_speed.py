@@ -15,8 +15,7 @@ import peer_data
 from harness import seconds, table, verdict
 from peers import evaluator, weigh_optimally
 from reduset import Gaussian, KernelMean, bandwidth
-from reduset.select import Cholesky, KMeans, Shadow, Thinning
-from reduset.select.selection import Selector
+from reduset.select import Cholesky, KMeans, Selector, Shadow, Thinning
 from remote import Failed, TooLong, Worker, pins
 
 TITLE = "Selectors at 100,000 rows against peers with the same algorithm"

@@ -12,7 +12,9 @@ from sklearn.cluster import MiniBatchKMeans
 
 from harness import data_folder, table, verdict
 from reduset import Compression, Gaussian, KernelMean, compress
-from reduset.probe import Everything, Probe, probe
+from reduset.certificate.exact import ExactProbe
+from reduset.certificate.probe import Probe
+from reduset.certificate.rule import probe_for
 from reduset.stream import StreamCompressor
 
 TITLE = "Streams against batches"
@@ -97,9 +99,9 @@ def cases(name: str) -> Iterator[Case]:
     for rule in RULES:
         kernel = Gaussian(rule).resolve(X)
         full = KernelMean.from_samples(X, kernel)
-        sure = probe(full, 0.95, np.random.default_rng(3))
+        sure = probe_for(full, 0.95, np.random.default_rng(3))
         if len(X) < SMALL:
-            sure = Everything(full, sure)
+            sure = ExactProbe(full, sure)
         yield Case(name, rule, X, kernel, size, buffer, compress(full, size=size, rng=0), sure)
 
 

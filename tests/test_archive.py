@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from archive_cases import as_member, header_of, mean_of, members, npy, reseal, rewrite, same
-from reduset import FunctionKernel, Gaussian, KernelMean, Laplacian, Student, archive
+from reduset import FunctionKernel, Gaussian, KernelMean, Laplacian, Student, _archive
 
 COVARIANCE = np.array([[2.0, 0.6], [0.6, 0.5]])
 REFUSED = (ValueError, FileNotFoundError)
@@ -99,7 +99,7 @@ def test_a_failing_write_leaves_the_old_file_and_no_other(step, failure, saved, 
     def fail(*args, **kwargs):
         raise failure
 
-    monkeypatch.setattr(archive.np if step == "savez" else archive.os, step, fail)
+    monkeypatch.setattr(_archive.np if step == "savez" else _archive.os, step, fail)
     with pytest.raises(type(failure)):
         mean_of(Gaussian(0.9)).save(saved)
     monkeypatch.undo()
@@ -114,7 +114,7 @@ def test_a_write_that_stops_half_way_leaves_the_old_file_and_no_other(saved, mon
         stream.write(b"PK half of an archive")
         raise OSError("no space left")
 
-    monkeypatch.setattr(archive.np, "savez", half)
+    monkeypatch.setattr(_archive.np, "savez", half)
     with pytest.raises(OSError, match="no space left"):
         mean_of(Gaussian(0.9)).save(saved)
     assert os.listdir(saved.parent) == [saved.name]
@@ -361,6 +361,6 @@ def test_resealed_arrays_are_checked_like_any_input(name, array, saved):
     content.pop("header")
     header = header_of(saved)
     header.pop("digest")
-    archive.write(saved, header, content)
+    _archive.write(saved, header, content)
     with pytest.raises(ValueError, match=r"atoms|weights"):
         KernelMean.load(saved)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from archive_cases import mean_of, npy, replace_member
-from reduset import Gaussian, KernelMean, archive
+from reduset import Gaussian, KernelMean, _archive
 
 
 @pytest.fixture
@@ -97,6 +97,6 @@ def test_an_array_of_an_unknown_format_is_refused(version, saved):
 
 
 def test_an_enormous_header_is_refused_unread(saved, monkeypatch):
-    monkeypatch.setattr(archive, "HEADER_MOST", 100)
+    monkeypatch.setattr(_archive, "HEADER_MOST", 100)
     with pytest.raises(ValueError, match="its header is too large"):
         KernelMean.load(saved)

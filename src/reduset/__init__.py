@@ -4,15 +4,13 @@ Names are imported when they are first asked for, so that a command which only p
 """
 
 from importlib import import_module
-from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from reduset._engine.threads import get_threads, set_threads
     from reduset.certificate import Certificate
     from reduset.compression import Compression, NotReachedWarning, compress
-    from reduset.function_kernel import FunctionKernel
-    from reduset.kernels import Gaussian, Kernel, Laplacian, Student
+    from reduset.kernels import FunctionKernel, Gaussian, Kernel, Laplacian, Student
     from reduset.mean import KernelMean
     from reduset.mixture import Mixture
     from reduset.model import Model
@@ -40,34 +38,43 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Certificate": "certificate",
-    "Compression": "compression",
-    "FunctionKernel": "function_kernel",
-    "Gaussian": "kernels",
-    "Kernel": "kernels",
-    "KernelMean": "mean",
-    "Laplacian": "kernels",
-    "Mixture": "mixture",
-    "Model": "model",
-    "NotReachedWarning": "compression",
-    "Simplification": "simplification",
-    "Student": "kernels",
-    "compress": "compression",
-    "get_threads": "_engine.threads",
-    "set_threads": "_engine.threads",
-    "simplify": "simplification",
+    "_engine.threads": ("get_threads", "set_threads"),
+    "certificate": ("Certificate",),
+    "compression": ("Compression", "NotReachedWarning", "compress"),
+    "kernels": ("FunctionKernel", "Gaussian", "Kernel", "Laplacian", "Student"),
+    "mean": ("KernelMean",),
+    "mixture": ("Mixture",),
+    "model": ("Model",),
+    "simplification": ("Simplification", "simplify"),
 }
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_ROOMS = (
+    *(
+        "bandwidth",
+        "certificate",
+        "cohort",
+        "compression",
+        "density",
+        "distributed",
+        "features",
+        "io",
+        "kernels",
+        "mean",
+        "mixture",
+    ),
+    *("model", "modes", "proportions", "report", "select", "simplification", "spectral", "stream", "svm", "weights"),
+)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        value = getattr(import_module(f"reduset.{_HOMES[name]}"), name)
+    if name in _HOME_OF:
+        value = getattr(import_module(f"reduset.{_HOME_OF[name]}"), name)
         globals()[name] = value
         return value
-    if not name.startswith("_") and any(module.name == name for module in iter_modules(__path__)):
+    if name in _ROOMS:
         return import_module(f"reduset.{name}")
     raise AttributeError(f"module 'reduset' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *(module.name for module in iter_modules(__path__) if not module.name.startswith("_"))})
+    return sorted([*__all__, *_ROOMS, "__version__"])

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from reduset._columns import from_column
 from reduset._engine.threads import row_blocks
 from reduset._frames import framed, odd_column
-
-Floats = NDArray[np.floating]
+from reduset._types import Floats
 
 
 def _as_numbers(value: Any, name: str) -> NDArray[Any]:

@@ -32,11 +32,10 @@ from scipy.spatial.distance import pdist
 from reduset import _validate
 from reduset._engine.factor import cholesky_dropping
 from reduset._engine.farthest import FarthestFirst
-from reduset._engine.profile import Floats, Frame, Profile
+from reduset._engine.profile import Frame, Profile
 from reduset._engine.sums import gram, kernel_sums
 from reduset._engine.threads import blocks, row_blocks
-
-Array = NDArray[np.float64]
+from reduset._types import Array, Floats
 
 PAIRS_FROM, PAIRS = 2000, 1 << 16
 NEIGHBOURS_FROM, QUERIES = 20_000, 2000

@@ -8,41 +8,25 @@ from __future__ import annotations
 
 import numbers
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset import _validate, archive
-from reduset._engine.profile import Floats
-from reduset._engine.sums import Precision
-from reduset.function_kernel import FunctionKernel
-from reduset.kernels import Gaussian, Kernel, Laplacian, Student
-from reduset.radial import exponential
-
-Array = NDArray[np.float64]
+from reduset import _archive, _validate
+from reduset._types import Array, Floats, Precision
+from reduset.kernels import Kernel
+from reduset.kernels.base import exponential
+from reduset.kernels.registry import as_kernel, kernel_from
 
 KIND = "reduset.KernelMean"
 MODEL_KIND = "reduset.Model"  # a mean and what is known of it, see `reduset.model`
 PORTRAIT = ("grids", "widths", "marginals", "pair_grids", "pair_widths", "pairs", "joint")
 KINDS = {
-    KIND: archive.Kind(1, ("atoms", "weights")),
-    MODEL_KIND: archive.Kind(1, ("atoms", "weights", "path", "step_sizes", "step_weights", *PORTRAIT)),
+    KIND: _archive.Kind(1, ("atoms", "weights")),
+    MODEL_KIND: _archive.Kind(1, ("atoms", "weights", "path", "step_sizes", "step_weights", *PORTRAIT)),
 }
-KERNELS: dict[str, Callable[..., Kernel]] = {kernel.name: kernel for kernel in (Gaussian, Laplacian, Student)}
-
-
-def as_kernel(kernel: Any) -> Kernel:
-    """A kernel from what a user may pass: None (a Gaussian of the median bandwidth), a kernel, or a function k(X, Y)."""
-    if kernel is None:
-        return Gaussian("median")
-    if isinstance(kernel, Kernel):
-        return kernel
-    if isinstance(kernel, type) or not callable(kernel):
-        raise TypeError(f"kernel must be a Gaussian(...), Laplacian(...), Student(...) or a function k(X, Y); got {kernel!r}")
-    return FunctionKernel(kernel)
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,18 +225,18 @@ class KernelMean:
 
     # -- files --------------------------------------------------------------------------------------------------------------
 
-    def save(self, path: archive.Path_) -> None:
+    def save(self, path: _archive.Path_) -> None:
         """Write an .npz with a JSON header, atomically. Nothing in it is ever executed."""
         header = {"kind": KIND, "version": KINDS[KIND].version, "kernel": self.kernel.to_dict()}
-        archive.write(path, header, {"atoms": np.asarray(self.atoms, np.float64), "weights": np.ascontiguousarray(self.weights)})
+        _archive.write(path, header, {"atoms": np.asarray(self.atoms, np.float64), "weights": np.ascontiguousarray(self.weights)})
 
     @classmethod
-    def load(cls, path: archive.Path_) -> KernelMean:
+    def load(cls, path: _archive.Path_) -> KernelMean:
         """Read what `save` wrote, or the mean of a `Model`'s file; a damaged, edited, newer or foreign file is a ValueError."""
-        return cls.from_parts(path, *archive.read(path, KINDS))
+        return cls.from_parts(path, *_archive.read(path, KINDS))
 
     @classmethod
-    def from_parts(cls, path: archive.Path_, header: dict[str, Any], arrays: dict[str, Any]) -> KernelMean:
+    def from_parts(cls, path: _archive.Path_, header: dict[str, Any], arrays: dict[str, Any]) -> KernelMean:
         """The mean that a file describes."""
         try:
             return cls(arrays["atoms"], arrays["weights"], kernel_from(header.get("kernel")))
@@ -267,16 +251,3 @@ def _frozen(array: Any) -> Any:
     view = array.view()
     view.flags.writeable = False
     return view
-
-
-def kernel_from(fields: Any) -> Kernel:
-    """A kernel from its plain description; unknown names and fields are refused."""
-    if not isinstance(fields, dict) or not isinstance(fields.get("name"), str):
-        raise ValueError("the file describes no kernel")
-    rest = {key: value for key, value in fields.items() if key != "name"}
-    try:
-        if fields["name"] == "function":
-            return FunctionKernel(rest["function"], **rest["parameters"])
-        return KERNELS[fields["name"]](**rest)
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"the file describes a kernel that this version does not know: {fields['name']!r} ({error})") from error

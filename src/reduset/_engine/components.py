@@ -32,9 +32,7 @@ from reduset._engine.ellipsoids import (
     values_at,
 )
 from reduset._engine.threads import blocks, run_all, single_threaded_blas
-
-Array = NDArray[np.float64]
-Labels = NDArray[np.int64]
+from reduset._types import Array, Labels
 
 LOG_2PI = float(np.log(2 * np.pi))
 BLOCK = 4096  # columns a task: they stay in the second cache while all components pass

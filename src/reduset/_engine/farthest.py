@@ -13,7 +13,6 @@ remaining distances come near the resolution of float32, the leaves are grown ag
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -24,8 +23,9 @@ from numpy.typing import NDArray
 from reduset._engine.arithmetic import FAST
 from reduset._engine.compiled import compiled
 from reduset._engine.leaves import Leaves, grow
-from reduset._engine.profile import CITYBLOCK, SQUARED, Floats, Frame, gaps
+from reduset._engine.profile import CITYBLOCK, SQUARED, Frame, gaps
 from reduset._engine.threads import blocks, row_blocks, run_all
+from reduset._types import Floats, Report
 
 STEPS_A_CALL = 64
 GROUP = 128
@@ -35,8 +35,6 @@ BOX_TEST_UP_TO = 64  # dimensions; above, no atom is ever far enough from a box
 RESOLVED = 2.0**10  # distances must stand this many times above the rounding, or the leaves are grown in float64
 
 CHOSEN, TIED, DONE, COARSE = range(4)
-
-Report = Callable[[int, int], None]
 
 
 class FarthestFirst:

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST
 from reduset._engine.compiled import compiled
-from reduset._engine.profile import Floats, Frame
+from reduset._engine.profile import Frame
 from reduset._engine.threads import blocks, row_blocks, run_all
+from reduset._types import Floats
 
 LEAF, LEAF_OF_MANY = 128, 64  # points; in many dimensions the points of a leaf must stay in cache
 MOST_LEAVES = 1 << 12

@@ -8,6 +8,7 @@ them instead. Either way the distance returned is taken from the differences, in
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -16,14 +17,24 @@ from numpy.typing import NDArray
 from reduset._engine.arithmetic import FAST
 from reduset._engine.compiled import compiled
 from reduset._engine.leaves import Leaves, grow
-from reduset._engine.profile import CITYBLOCK, SQUARED, Floats, Frame, gaps
+from reduset._engine.profile import CITYBLOCK, SQUARED, Frame, gaps
 from reduset._engine.threads import blocks, row_blocks, run_all, single_threaded_blas
+from reduset._types import Floats
 
 BLAS_FROM = 40
 BLAS_ROWS = 512
 LEAVES_A_TASK = 128
 TILE = 512
 FEW = 1024  # atoms, up to which looking at each takes less time than growing leaves
+
+
+@dataclass(frozen=True)
+class Cover:
+    """Points in leaves, as a selector has them at hand, for whoever needs distances to the atoms next."""
+
+    leaves: Leaves
+    metric: int
+    scale: float  # from distances in the leaves' frame to those in the kernel's
 
 
 Use = Callable[[int, NDArray[np.integer], NDArray[np.int32], NDArray[np.float64]], None]

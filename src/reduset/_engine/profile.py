@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST, log_of
 from reduset._engine.compiled import compiled
-
-Floats = NDArray[np.floating]
+from reduset._types import Floats
 
 # The metrics: how coordinates give a gap t.
 SQUARED = 0  # Σ (zⱼ − qⱼ)²
@@ -47,6 +46,11 @@ class Profile:
     @property
     def arguments(self) -> tuple[int, int, float, NDArray[np.float64], float]:
         return self.metric, self.family, self.exponent, self.table, self.step
+
+    @property
+    def ranking(self) -> int:
+        """The metric in which the nearest point is the one of the largest product."""
+        return SQUARED if self.metric == SQUARED else CITYBLOCK
 
     @property
     def slope(self) -> float:

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from reduset._engine.factor import pivot_floor
 from reduset._engine.threads import single_threaded_blas
-
-Array = NDArray[np.float64]
+from reduset._types import Array
 
 
 class Pursuit:

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST
 from reduset._engine.compiled import compiled
-from reduset._engine.profile import Floats, Frame, gaps
+from reduset._engine.profile import Frame, gaps
 from reduset._engine.threads import blocks, run_all
+from reduset._types import Floats
 
 BITS = 5  # of the mantissa that tell bins apart
 SHIFT = 23 - BITS

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from reduset._engine.arithmetic import FAST
 from reduset._engine.compiled import compiled
 from reduset._engine.leaves import grow
-from reduset._engine.profile import CITYBLOCK, SQUARED, Floats, Frame, gaps
+from reduset._engine.profile import CITYBLOCK, SQUARED, Frame, gaps
+from reduset._types import Floats
 
 ROWS_A_CALL = 1 << 12
 

@@ -12,16 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._engine.profile import SQUARED, Floats, Frame, Profile
+from reduset._engine.profile import SQUARED, Frame, Profile
 from reduset._engine.threads import blocks, row_blocks, run_all, single_threaded_blas
 from reduset._engine.tiles import gap_rows, gradient_tiles, gram_rows, log_tiles, pack_rows, pull_rows, value_rows, value_tiles
-
-Precision = Literal["auto", "single", "double"]
+from reduset._types import Floats, Precision
 
 QUERIES_BLOCK = 1 << 12
 QUERIES_TASK = 1 << 9

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST, exp_minus
 from reduset._engine.compiled import compiled
-from reduset._engine.profile import CITYBLOCK, LINEAR, SQUARED, Floats, Frame, Profile, depths, gaps
+from reduset._engine.profile import CITYBLOCK, LINEAR, SQUARED, Frame, Profile, depths, gaps
 from reduset._engine.sums import BLAS_FROM, BLAS_REACH
 from reduset._engine.threads import blocks, run_all, single_threaded_blas
 from reduset._engine.tiles import gap_rows
+from reduset._types import Floats
 
 ENTRIES, MOST_ROWS, LEAST_ROWS, PART = 1 << 21, 1024, 64, 128
 

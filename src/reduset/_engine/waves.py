@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST, turn
 from reduset._engine.compiled import compiled
-from reduset._engine.profile import Floats, Frame
+from reduset._engine.profile import Frame
 from reduset._engine.threads import blocks, row_blocks, run_all, single_threaded_blas
+from reduset._types import Floats
 
 TILE = 512
 BLAS_FROM = 24

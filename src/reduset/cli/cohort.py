@@ -44,8 +44,8 @@ def cohort(
     """Compare samples, one a file or one a label, and draw a map on which those that are alike are near each other."""
     import numpy as np
 
-    from reduset import archive, io
-    from reduset.cli import request, targets, telling
+    from reduset import _archive, io
+    from reduset.cli import messages, request, targets
     from reduset.cohort import CohortMap
     from reduset.kernels import Gaussian
 
@@ -69,16 +69,16 @@ def cohort(
     first = next(iter(tables.values()))
     labels = None if groups is None else _groups(groups, list(tables))
     options: dict[str, Any] = {name: value for name, value in (("size", size), ("tol", tol)) if value is not None}
-    with telling.progress(quiet or json) as shown:
+    with messages.progress(quiet or json) as shown:
         pooled = np.concatenate([table.values[:: max(1, len(table) // 10_000)] for table in tables.values()])
         kernel = Gaussian(o.number_or_rule(bandwidth), covariance=request.covariance_of(pooled) if whiten else None)
         dimensions = max(1, min(2, len(tables) - 1))  # two samples lie on a line
         map_ = CohortMap(layout=layout, n_components=dimensions, kernel=kernel, random_state=seed, progress=shown, **options)
         map_.fit({name: table.values for name, table in tables.items()})
     names = [str(name) for name in map_.names_]
-    notes = [*telling.notes_of(tables), *([] if whiten else request.spread_note(first.values, first.columns))]
+    notes = [*messages.notes_of(tables), *([] if whiten else request.spread_note(first.values, first.columns))]
     written: list[Path] = []
-    with archive.together():
+    with _archive.together():
         if output is not None:
             title = next(each for each in ("sample", "sample name", "_sample") if each not in names)
             io.write_rows(output, names, map_.distances_, labels={title: names})
@@ -92,22 +92,22 @@ def cohort(
             written.append(report)
     if json:
         facts = {"samples": names, "distances": map_.distances_, "errors": map_.errors_, "map": map_.embedding_}
-        print(telling.as_json(facts | {"notes": notes, "written": written}))
+        print(messages.as_json(facts | {"notes": notes, "written": written}))
         return DONE
     largest = float(map_.distances_.max())
     rows = sum(len(table.values) for table in tables.values())
-    telling.say(f"{len(names)} samples of {rows:,} rows together, {map_.kernel_!r}", quiet)
-    telling.say(f"  distances  up to {largest:.4g}, each known to {float(map_.errors_.max()):.2g} or better", quiet)
+    messages.say(f"{len(names)} samples of {rows:,} rows together, {map_.kernel_!r}", quiet)
+    messages.say(f"  distances  up to {largest:.4g}, each known to {float(map_.errors_.max()):.2g} or better", quiet)
     for text in notes:
-        telling.say(f"  note       {text}", quiet)
-    telling.say(f"  written    {', '.join(map(str, written))}", quiet)
+        messages.say(f"  note       {text}", quiet)
+    messages.say(f"  written    {', '.join(map(str, written))}", quiet)
     return DONE
 
 
 def _groups(path: Path, names: list[str]) -> list[str | None]:
     """The group of each sample, from a table of two columns; a sample that is not in it has none."""
     from reduset import io
-    from reduset.cli import telling
+    from reduset.cli import messages
 
     known = dict(io.read_labels(path))
     found = [known.get(name, known.get(Path(name).name)) for name in names]
@@ -117,5 +117,5 @@ def _groups(path: Path, names: list[str]) -> list[str | None]:
         )
     without = [name for name, each in zip(names, found, strict=True) if each is None]
     if without:
-        telling.note(f"note: --groups {path} has no group for {', '.join(without[:6])}{' …' if len(without) > 6 else ''}")
+        messages.note(f"note: --groups {path} has no group for {', '.join(without[:6])}{' …' if len(without) > 6 else ''}")
     return found

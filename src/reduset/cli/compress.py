@@ -11,7 +11,7 @@ from reduset.cli import options as o
 from reduset.cli.app import DONE, NOT_REACHED, app
 
 if TYPE_CHECKING:
-    from reduset.compression import Compression
+    from reduset.compression.result import Compression
     from reduset.io import Table
 
 EXAMPLE = "Example: reduset compress events.fcs --transform asinh:150 --tol 0.01 -o small.npz --report small.html"
@@ -65,9 +65,9 @@ def compress(
 ) -> int:
     """Replace the rows of files by few weighted atoms, and say how much was lost."""
     from reduset import io
-    from reduset.cli import request, results, streaming, targets, telling
-    from reduset.model import Model
-    from reduset.outcome import compress_quietly
+    from reduset.cli import messages, request, results, streaming, targets
+    from reduset.compression.compressing import compress_quietly
+    from reduset.model.model import Model
 
     o.use_threads(threads)
     targets.check(output, targets.MODEL | targets.ROWS, data)
@@ -99,7 +99,7 @@ def compress(
             raise ValueError(f"{name} goes with --stream, which reads batch by batch; add --stream, or leave it out")
     table = io.read(data, group_column=group_column, **read)
     full = request.mean_of(table, kernel, width, whiten)
-    with telling.progress(quiet or json) as shown:
+    with messages.progress(quiet or json) as shown:
         small = compress_quietly(
             full,
             **(goals or {"tol": DEFAULT_TOL}),
@@ -119,7 +119,7 @@ def compress(
     drowned = [] if whiten else request.spread_note(table.values, table.columns)
     results.tell(small, table.columns, [*table.notes, *(results.hidden(model) or drowned)], written, json, quiet)
     if not small.reached:
-        telling.note("the tolerance was not reached; raise --max-size, or widen --bandwidth", quiet)
+        messages.note("the tolerance was not reached; raise --max-size, or widen --bandwidth", quiet)
     return DONE if small.reached else NOT_REACHED
 
 

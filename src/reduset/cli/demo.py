@@ -27,14 +27,15 @@ def demo(
     """Compress the 273,280 pixels of a photograph, cut it into segments, and write the reports."""
     from sklearn.datasets import load_sample_image
 
-    from reduset import archive, io, modes
-    from reduset.cli import request, telling
-    from reduset.compression import compress
+    from reduset import _archive, io
+    from reduset.cli import messages, request
+    from reduset.compression.compressing import compress
     from reduset.kernels import Gaussian
     from reduset.mean import KernelMean
-    from reduset.model import Model
+    from reduset.model.model import Model
+    from reduset.modes import estimator
+    from reduset.modes.segmentation import features
     from reduset.report import write_compression, write_segmentation
-    from reduset.segmentation import features
 
     folder.mkdir(parents=True, exist_ok=True)
     image = load_sample_image("china.jpg")
@@ -43,15 +44,15 @@ def demo(
     X = features(image, SPATIAL)[:, [2, 3, 4, 1, 0]]
     about = request.origin(["the photograph china.jpg of scikit-learn"], [])
     photograph, pixels, model, page, segments, segments_page = (folder / name for name in FILES)
-    telling.say("The inner loops are compiled on first use, some 15 seconds; later runs start at once.", quiet or json)
-    with telling.progress(quiet or json) as shown:
+    messages.say("The inner loops are compiled on first use, some 15 seconds; later runs start at once.", quiet or json)
+    with messages.progress(quiet or json) as shown:
         full = KernelMean.from_samples(X, Gaussian(BANDWIDTH))
         # compiles, so that the time told below is that of every later run
         compress(KernelMean.from_samples(X[::20], Gaussian(BANDWIDTH)), size=32, rng=0)
         small = compress(full, size=min(SIZE, len(X) // 20), rng=0, progress=shown)
-        found = modes.segment(image, 0.1, random_state=0, min_size=50, progress=shown)
+        found = estimator.segment(image, 0.1, random_state=0, min_size=50, progress=shown)
     made = Model.of(full, small, COLUMNS, about)
-    with archive.together():
+    with _archive.together():
         io.write_image(photograph, image)
         io.write_rows(pixels, COLUMNS, X)
         made.save(model)
@@ -65,8 +66,8 @@ def demo(
             "relative_error": small.certificate.relative_error,
             "segments": found.count,
         }
-        print(telling.as_json(facts | {"written": [folder / name for name in FILES]}))
+        print(messages.as_json(facts | {"written": [folder / name for name in FILES]}))
         return DONE
-    telling.say(f"{small}\n\n{found}\n\nWritten to {folder}: {', '.join(FILES)}", quiet)
-    telling.say(f"Open {page} and {segments_page} in a browser.", quiet)
+    messages.say(f"{small}\n\n{found}\n\nWritten to {folder}: {', '.join(FILES)}", quiet)
+    messages.say(f"Open {page} and {segments_page} in a browser.", quiet)
     return DONE

@@ -11,7 +11,7 @@ from reduset.cli import options as o
 from reduset.cli.app import DONE, app
 
 if TYPE_CHECKING:
-    from reduset.model import Model
+    from reduset.model.model import Model
 
 Side = Annotated[Path, typer.Argument(help="A model, or a file of rows.")]
 
@@ -36,7 +36,7 @@ def distance(
     the options.
     """
     from reduset import io
-    from reduset.cli import request, telling
+    from reduset.cli import messages, request
     from reduset.mean import KernelMean
 
     o.use_threads(threads)
@@ -54,7 +54,7 @@ def distance(
         }
     rows = [path for path, model in zip((a, b), found, strict=True) if model is None]
     read_in = io.read_bags(rows, missing=missing, key=key, **read) if rows else {}  # the same columns of both
-    notes, tables = telling.notes_of(read_in), iter(read_in.values())
+    notes, tables = messages.notes_of(read_in), iter(read_in.values())
     chosen, means = models[0].mean.kernel if models else None, []
     for model in found:
         if model is not None:
@@ -69,7 +69,7 @@ def distance(
     norms = [mean.norm() for mean in means]
     if json:
         facts = {"distance": apart, "uncertainty": unsure, "norms": norms, "kernel": means[0].kernel.to_dict(), "notes": notes}
-        print(telling.as_json(facts))
+        print(messages.as_json(facts))
         return DONE
     print(f"{apart:.6g}" + (f" ± {unsure:.2g} by what the models lost" if unsure else ""))
     print(f"  of norms {norms[0]:.4g} and {norms[1]:.4g}, {means[0].kernel!r}")
@@ -82,10 +82,10 @@ def distance(
 
 def _model(path: Path) -> Model | None:
     """The model in a file; None for files of rows, .npz files of arrays among them."""
-    from reduset import archive
-    from reduset.model import Model
+    from reduset import _archive
+    from reduset.model.model import Model
 
-    return Model.load(path) if path.suffix.lower() == ".npz" and archive.has_header(path) else None
+    return Model.load(path) if path.suffix.lower() == ".npz" and _archive.has_header(path) else None
 
 
 def _check_alike(a: Path, b: Path, first: Model, second: Model) -> None:

@@ -33,9 +33,9 @@ def evaluate(
     import numpy as np
 
     from reduset import io
-    from reduset.cli import targets, telling
-    from reduset.model import Model
-    from reduset.radial import RadialKernel
+    from reduset.cli import messages, targets
+    from reduset.kernels.base import RadialKernel
+    from reduset.model.model import Model
 
     o.use_threads(threads)
     targets.check(output, targets.ROWS, data)
@@ -55,9 +55,9 @@ def evaluate(
     names = ("value", "log_density")[: scores.shape[1]]
     io.write_rows(output, names, scores)
     if json:
-        print(telling.as_json({"rows": len(scores), "dropped": dropped, "columns": names, "written": output}))
+        print(messages.as_json({"rows": len(scores), "dropped": dropped, "columns": names, "written": output}))
     else:
-        telling.say(f"{len(scores):,} rows evaluated by {found.size:,} atoms, written to {output}", quiet)
+        messages.say(f"{len(scores):,} rows evaluated by {found.size:,} atoms, written to {output}", quiet)
     if dropped:
-        telling.note(f"note: {dropped:,} rows with missing values have no value in {output}", quiet)
+        messages.note(f"note: {dropped:,} rows with missing values have no value in {output}", quiet)
     return DONE

@@ -18,8 +18,8 @@ def info(model: ModelFile, json: o.Json = False) -> int:
     """Say what a model holds, what it lost, and where it came from."""
     from dataclasses import asdict
 
-    from reduset.cli import telling
-    from reduset.model import Model
+    from reduset.cli import messages
+    from reduset.model.model import Model
 
     found = Model.load(model)
     about = found.about
@@ -32,7 +32,7 @@ def info(model: ModelFile, json: o.Json = False) -> int:
             "certificate": asdict(found.certificate),
             "about": about,
         }
-        print(telling.as_json(facts))
+        print(messages.as_json(facts))
         return DONE
     print(found)
     for name in ("sources", "notes"):

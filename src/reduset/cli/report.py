@@ -20,15 +20,15 @@ def report(
     quiet: o.Quiet = False,
 ) -> int:
     """Write the report of a model: one HTML file that opens offline."""
-    from reduset.cli import targets, telling
-    from reduset.model import Model
+    from reduset.cli import messages, targets
+    from reduset.model.model import Model
     from reduset.report import write_compression
 
     target = model.with_suffix(".html") if output is None else output
     targets.check(target, targets.HTML)
     write_compression(target, Model.load(model))
     if json:
-        print(telling.as_json({"written": [target]}))
+        print(messages.as_json({"written": [target]}))
     else:
-        telling.say(f"written    {target}", quiet)
+        messages.say(f"written    {target}", quiet)
     return DONE

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reduset.compression import Compression
-    from reduset.model import Model
+    from reduset.compression.result import Compression
+    from reduset.model.model import Model
 
 
 def applied(transform: Any, columns: Sequence[str], scales: Mapping[str, str]) -> Any:
@@ -22,10 +22,10 @@ def write(
     output: Path, report: Path | None, small: Compression, model: Model | None, columns: Sequence[str], groups: Any = None
 ) -> list[Path]:
     """Write the model or the weighted rows, and the report, together; which files these are."""
-    from reduset import archive, io
+    from reduset import _archive, io
 
     written = [output]
-    with archive.together():
+    with _archive.together():
         if output.suffix.lower() == ".npz" and model is not None:
             model.save(output)
         else:
@@ -53,15 +53,15 @@ def tell(
     small: Compression, columns: Sequence[str], notes: list[str], written: list[Path], json: bool, quiet: bool, **more: Any
 ) -> None:
     """One JSON object, or a few lines."""
-    from reduset.cli import telling
+    from reduset.cli import messages
 
     if json:
-        print(telling.as_json(_facts(small, columns, notes, written) | more))
+        print(messages.as_json(_facts(small, columns, notes, written) | more))
         return
-    telling.say(str(small), quiet)
+    messages.say(str(small), quiet)
     for text in notes:
-        telling.say(f"  note       {text}", quiet)
-    telling.say(f"  written    {', '.join(map(str, written))}", quiet)
+        messages.say(f"  note       {text}", quiet)
+    messages.say(f"  written    {', '.join(map(str, written))}", quiet)
 
 
 def _facts(small: Compression, columns: Sequence[str], notes: list[str], written: list[Path]) -> dict[str, Any]:

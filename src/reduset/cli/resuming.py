@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from reduset.cli import targets
 
 if TYPE_CHECKING:
-    from reduset.stream import StreamCompressor
+    from reduset.stream.estimator import StreamCompressor
 
 EVERY = 30.0  # seconds
 COMMAND = "reduset compress --stream"
@@ -50,7 +50,7 @@ class Checkpoint:
         """The compressor as it was kept, the rows of the files it has seen, and how many of these were left out."""
         if self.path is None or not self.path.exists():
             return None
-        from reduset.stream import StreamCompressor
+        from reduset.stream.estimator import StreamCompressor
 
         compressor = StreamCompressor.resume(self.path)
         about = compressor.about_

@@ -36,8 +36,9 @@ def segment(
     """Cut a picture into segments, by mean shift on a compressed density of its pixels."""
     import numpy as np
 
-    from reduset import archive, io, modes
-    from reduset.cli import request, targets, telling
+    from reduset import _archive, io
+    from reduset.cli import messages, request, targets
+    from reduset.modes import estimator
 
     o.use_threads(threads)
     targets.check(output, targets.IMAGE, [image])
@@ -45,11 +46,11 @@ def segment(
         targets.check(report, targets.HTML)
     picture = io.read_image(image)
     options: dict[str, Any] = {name: value for name, value in (("size", size), ("tol", tol)) if value is not None}
-    with telling.progress(quiet or json) as shown:
+    with messages.progress(quiet or json) as shown:
         width = None if bandwidth is None else o.number_or_rule(bandwidth)
-        found = modes.segment(picture, width, spatial, min_size, random_state=seed, progress=shown, **options)
+        found = estimator.segment(picture, width, spatial, min_size, random_state=seed, progress=shown, **options)
     written = [output]
-    with archive.together():
+    with _archive.together():
         io.write_image(output, found.image)
         if report is not None:
             from reduset.report import write_segmentation
@@ -59,8 +60,8 @@ def segment(
     if json:
         counts = np.bincount(found.labels.ravel())
         facts = {"segments": found.count, "pixels": counts, "bandwidth": found.bandwidth, "written": written}
-        print(telling.as_json(facts | {"relative_error": found.certificate.relative_error}))
+        print(messages.as_json(facts | {"relative_error": found.certificate.relative_error}))
     else:
-        telling.say(str(found), quiet)
-        telling.say(f"written    {', '.join(map(str, written))}", quiet)
+        messages.say(str(found), quiet)
+        messages.say(f"written    {', '.join(map(str, written))}", quiet)
     return DONE

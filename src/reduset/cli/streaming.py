@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reduset.cli import request, results, resuming, targets, telling
+from reduset.cli import messages, request, results, resuming, targets
 from reduset.cli.app import DONE
 from reduset.cli.resuming import EVERY as EVERY
 
 if TYPE_CHECKING:
-    from reduset.compression import Compression
+    from reduset.compression.result import Compression
     from reduset.io import Batches, Table
-    from reduset.stream import StreamCompressor
+    from reduset.stream.estimator import StreamCompressor
 
 
 @dataclass(frozen=True)
@@ -77,16 +77,16 @@ def run(asked: Asked, checkpoint: Path | None, every: float, json: bool, quiet: 
     compressor, rows, dropped = (None, 0, 0) if found is None else found
     batches = io.batches(files, start=rows, **asked.read)
     if rows:
-        telling.note(f"going on after {rows:,} rows, as {checkpoint} says", quiet or json)
+        messages.note(f"going on after {rows:,} rows, as {checkpoint} says", quiet or json)
     try:
-        with telling.progress(quiet or json, "rows") as shown:
+        with messages.progress(quiet or json, "rows") as shown:
             compressor, dropped = _fed(compressor, batches, dropped, asked, kept, shown)
             kept.keep(compressor, batches.position, dropped, now=True)
         small = compressor.result()
     except KeyboardInterrupt:
         word = kept.word()
         if word is not None:
-            telling.note(word)
+            messages.note(word)
         raise
     finally:
         batches.close()
@@ -122,7 +122,7 @@ def _fed(
 
 
 def _begun(asked: Asked, table: Table) -> StreamCompressor:
-    from reduset.stream import StreamCompressor
+    from reduset.stream.estimator import StreamCompressor
 
     covariance = request.covariance_of(table.values, table.weights) if asked.whiten else None
     kernel = request.kernel_of(asked.kernel, asked.bandwidth, covariance)
@@ -143,7 +143,7 @@ def _written(
     compressor: StreamCompressor, small: Compression, batches: Batches, notes: list[str], asked: Asked
 ) -> tuple[list[str], list[Path]]:
     """Write the result; all notes, and the files."""
-    from reduset.model import Model
+    from reduset.model.model import Model
 
     sample, model = compressor.sample(), None
     if asked.report is not None or asked.output.suffix.lower() in targets.MODEL:

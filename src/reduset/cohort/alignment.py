@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg import orthogonal_procrustes
 
 from reduset import _validate
-from reduset.mean import Array
+from reduset._types import Array
 
 
 @dataclass(frozen=True)

@@ -21,16 +21,17 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._engine.profile import Floats
 from reduset._progress import Progress
-from reduset.cohort.bags import Bags, Held
+from reduset._types import Array, Floats
 from reduset.cohort.distances import between
 from reduset.cohort.divergences import estimate, overlooked
 from reduset.cohort.goals import AllDistances, EachBag, Goal
+from reduset.cohort.held import Bags, Held
 from reduset.cohort.shared import SharedAtoms, pooled, rows_drawn, share
-from reduset.compression import Compression, NotReachedWarning, compress, quietly
-from reduset.mean import Array, KernelMean
-from reduset.radial import Kernel, exponential
+from reduset.compression.compressing import NotReachedWarning, compress, quietly
+from reduset.compression.result import Compression
+from reduset.kernels.base import Kernel, exponential
+from reduset.mean import KernelMean
 from reduset.select import Selector
 
 WAYS = ("shared", "own", "all")
@@ -305,6 +306,6 @@ def losses(compressions: Sequence[Compression]) -> Array:
 
 
 def _loss(compression: Compression) -> float:
-    mean, nested = compression.mean, compression._nested
-    square = nested.residual.plus(nested.span.energy_after(mean.size)).high
+    mean, prefixes = compression.mean, compression._prefixes
+    square = prefixes.residual.plus(prefixes.span.energy_after(mean.size)).high
     return float(np.sqrt(square)) * exponential(mean.kernel.log_energy(mean.dimension) / 2)

@@ -15,9 +15,10 @@ from scipy.spatial.distance import cdist
 
 from reduset._engine.threads import single_threaded_blas
 from reduset._progress import Progress
-from reduset.mean import Array, KernelMean
-from reduset.radial import exponential
-from reduset.weigh import CHOLESKY_UP_TO, FactoredSpan
+from reduset._types import Array
+from reduset.kernels.base import exponential
+from reduset.mean import KernelMean
+from reduset.weights.span import CHOLESKY_UP_TO, FactoredSpan
 
 
 def distances(

@@ -23,9 +23,10 @@ import numpy as np
 from reduset import _validate
 from reduset._engine.threads import blocks, single_threaded_blas
 from reduset._progress import Progress
+from reduset._types import Array
 from reduset.cohort.distances import checked, on_same_atoms
-from reduset.mean import Array, KernelMean
-from reduset.radial import RadialKernel
+from reduset.kernels.base import RadialKernel
+from reduset.mean import KernelMean
 
 BLOCK_ENTRIES = 1 << 22
 FAINT = 1e-200  # sums below this may have lost terms to underflow

@@ -12,16 +12,16 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from reduset import _validate
-from reduset._engine.profile import Floats
 from reduset._progress import Progress
-from reduset.cohort.bags import Bags
+from reduset._types import Array, Floats
 from reduset.cohort.comparison import WAYS, Comparison, Request
+from reduset.cohort.held import Bags
 from reduset.cohort.layouts import LAYOUTS, lay_out
-from reduset.cohort.picture import scatter
-from reduset.compression import MOST_ATOMS
+from reduset.cohort.scatter import scatter
+from reduset.compression.compressing import MOST_ATOMS
 from reduset.kernels import Gaussian
-from reduset.mean import Array, as_kernel
-from reduset.radial import RadialKernel
+from reduset.kernels.base import RadialKernel
+from reduset.kernels.registry import as_kernel
 from reduset.select import as_selector
 
 DENSITY_SIZE = 400  # where neither tol nor size is given

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from reduset.mean import Array
+from reduset._types import Array
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from scipy.optimize import least_squares
 from scipy.sparse import SparseEfficiencyWarning
 from sklearn import manifold
 
-from reduset.mean import Array
+from reduset._types import Array
 
 STEPS, SETTLED = 3000, 1e-9
 

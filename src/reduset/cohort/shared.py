@@ -18,32 +18,31 @@ factor, O(m³/3).
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset import search, weigh
-from reduset._engine.profile import Floats
 from reduset._engine.threads import single_threaded_blas
 from reduset._progress import Progress
+from reduset._types import Array, Floats, Report
+from reduset.certificate.probe import Measurement, Probe
+from reduset.certificate.rule import probe_for
 from reduset.cohort.goals import Goal, Losses
-from reduset.compression import Compression
-from reduset.ladders import Measured
-from reduset.mean import Array, KernelMean
-from reduset.nested import Nested
-from reduset.probe import Probe, probe
-from reduset.radial import Kernel
-from reduset.run import Run
+from reduset.compression import sizing
+from reduset.compression.builder import Builder
+from reduset.compression.clock import Clock
+from reduset.compression.prefixes import Prefixes
+from reduset.compression.result import Compression, assemble
+from reduset.kernels.base import Kernel
+from reduset.mean import KernelMean
 from reduset.select import Selector
+from reduset.weights.span import CHOLESKY_UP_TO, FactoredSpan, Span, span_of
 
 POOL_ROWS = 1 << 15
 AHEAD = 1.02  # of the size that the errors so far predict
 UNSEEN = 1e-300  # least κ of the first atom: a mean that no atom sees projects to 0, which a KernelMean cannot be
-
-Report = Callable[[int, int], None]
 
 
 def pool(bags: Sequence[Floats], kernel: Kernel, rng: np.random.Generator) -> KernelMean:
@@ -81,7 +80,7 @@ class SharedAtoms:
     """
 
     kernel: Kernel
-    span: weigh.Span
+    span: Span
     kind: str
     confidence: float
     selection: str
@@ -103,7 +102,7 @@ class Seen:
     """
 
     kappa: Array
-    residual: Measured
+    residual: Measurement
     size: int
     mass: float
     total: float
@@ -118,7 +117,7 @@ class Onlooker:
         self._places: Array = np.empty((0, mean.dimension))
         self._kappa: Array = np.empty(0)
 
-    def see(self, span: weigh.Span) -> Seen:
+    def see(self, span: Span) -> Seen:
         """Look at these atoms; what they begin with and was seen already is not summed again."""
         mean, known = self._mean, len(self._places)
         if not np.array_equal(span.given[:known], self._places):
@@ -131,12 +130,12 @@ class Onlooker:
             kappa[0] = UNSEEN
         mine = span.facing(kappa)
         if self._probe is None:
-            self._probe = probe(mean, self._confidence, self._rng)
+            self._probe = probe_for(mean, self._confidence, self._rng)
         residual = self._probe.measure(mine.atoms, mine.weights("free", mean.mass, mine.size), mine.kappa)
         return Seen(kappa, residual, mean.size, mean.mass, float(mean.magnitudes.sum()))
 
 
-Look = Callable[[weigh.Span, Report], list[Seen]]  # all bags at these atoms
+Look = Callable[[Span, Report], list[Seen]]  # all bags at these atoms
 
 
 class _OnAtoms:
@@ -144,53 +143,40 @@ class _OnAtoms:
 
     def __init__(self, kernel: Kernel, confidence: float) -> None:
         self._kernel, self._confidence = kernel, confidence
-        self._begun = time.perf_counter()
-        self._nested: Nested | None = None
+        self._clock = Clock()
+        self._prefixes: Prefixes | None = None
         self._size = 0
 
-    def take(self, span: weigh.Span, seen: Seen) -> _OnAtoms:
+    def take(self, span: Span, seen: Seen) -> _OnAtoms:
         """Take these atoms instead of any before."""
         mine = span.facing(seen.kappa)
         shares = np.zeros(len(mine.atoms))
         self._size = seen.size
-        self._nested = Nested(self._kernel, mine, seen.residual, "free", seen.mass, seen.total, shares, None, self._confidence)
+        self._prefixes = Prefixes(self._kernel, mine, seen.residual, "free", seen.mass, seen.total, shares, None, self._confidence)
         return self
 
     @property
-    def nested(self) -> Nested:
-        if self._nested is None:
+    def prefixes(self) -> Prefixes:
+        if self._prefixes is None:
             raise RuntimeError("no atoms yet")
-        return self._nested
+        return self._prefixes
 
     def error(self, size: int, kind: str) -> float:
         """The upper end of the relative error with weights of that kind."""
-        return replace(self.nested, kind=kind).error(size).interval[1]
+        return replace(self.prefixes, kind=kind).error(size).interval[1]
 
     @property
     def coordinates(self) -> Array:
         """y = L⁻¹κ."""
-        span = self.nested.span
-        if not isinstance(span, weigh.FactoredSpan):
-            raise RuntimeError(f"coordinates need a factor, which there is up to {weigh.CHOLESKY_UP_TO} atoms")
+        span = self.prefixes.span
+        if not isinstance(span, FactoredSpan):
+            raise RuntimeError(f"coordinates need a factor, which there is up to {CHOLESKY_UP_TO} atoms")
         return span.y
 
     def state(self, size: int, kind: str, selection: str) -> Compression:
         """The compression onto the first ``size`` atoms, with weights of that kind."""
-        nested = replace(self.nested, kind=kind)
-        mean, certificate = nested.state(size)
-        return Compression(
-            mean=mean,
-            indices=None,
-            certificate=certificate,
-            n_samples=self._size,
-            selection=selection,
-            weighting=kind,
-            dropped=np.empty(0, np.int64),
-            reached=True,
-            timings={"total": time.perf_counter() - self._begun},
-            remark="atoms shared with other bags",
-            _nested=nested,
-        )
+        prefixes = replace(self.prefixes, kind=kind)
+        return assemble(prefixes, size, self._size, selection, self._clock, remark="atoms shared with other bags")
 
 
 def share(
@@ -217,17 +203,17 @@ def share(
     run_rng, *bag_rngs = rng.spawn(1 + count)
     bags = _Gallery([_OnAtoms(pooled.kernel, confidence) for _ in range(count)], look(confidence, bag_rngs), progress)
     with single_threaded_blas():
-        run = Run(pooled, run_rng, confidence, progress)
+        run = Builder(pooled, run_rng, confidence, progress)
         run.open(selector)
         if isinstance(goal, int):
             run.grow(goal)
             bags.see(run.span)
             size, reached = run.size, True
         else:
-            size, reached = _grow(bags, run, goal, kind, min(most, weigh.CHOLESKY_UP_TO))
+            size, reached = _grow(bags, run, goal, kind, min(most, CHOLESKY_UP_TO))
         span = run.span
         if size < span.size:
-            span = weigh.span(pooled.kernel, span.atoms[:size], span.kappa[:size])
+            span = span_of(pooled.kernel, span.atoms[:size], span.kappa[:size])
         atoms = SharedAtoms(pooled.kernel, span, kind, confidence, str(selector))
         return atoms, [bag.state(size, kind, str(selector)) for bag in bags.bags], reached
 
@@ -238,7 +224,7 @@ class _Gallery:
     def __init__(self, bags: list[_OnAtoms], look: Look, progress: Progress) -> None:
         self.bags, self._look, self._report = bags, look, progress.stage("weighing bags")
 
-    def see(self, span: weigh.Span) -> None:
+    def see(self, span: Span) -> None:
         """Show these atoms to every bag."""
         for bag, seen in zip(self.bags, self._look(span, self._report), strict=True):
             bag.take(span, seen)
@@ -248,7 +234,7 @@ def in_turn(means: Sequence[KernelMean], confidence: float, rngs: list[np.random
     """Bags in memory, one after the other; each remembers what it has seen."""
     onlookers = [Onlooker(mean, confidence, rng) for mean, rng in zip(means, rngs, strict=True)]
 
-    def look(span: weigh.Span, report: Report) -> list[Seen]:
+    def look(span: Span, report: Report) -> list[Seen]:
         found = []
         for k, onlooker in enumerate(onlookers):
             report(k, len(onlookers))
@@ -258,19 +244,19 @@ def in_turn(means: Sequence[KernelMean], confidence: float, rngs: list[np.random
     return look
 
 
-def _grow(gallery: _Gallery, run: Run, goal: Goal, kind: str, most: int) -> tuple[int, bool]:
+def _grow(gallery: _Gallery, run: Builder, goal: Goal, kind: str, most: int) -> tuple[int, bool]:
     """Grow the atoms until the goal is reached; how many of them it takes, and whether it was.
 
     The mean of all bags says quickly where to begin, since it loses less than they do: their noise is their own. From there the
     fall of the errors says how many more.
     """
     bags = gallery.bags
-    _, asked, _ = search.by_tolerance(run, goal.start, "free", most, None)
+    _, asked, _ = sizing.by_tolerance(run, goal.start, "free", most, None)
     while True:
         more = run.grow(asked) and asked < most
         gallery.see(run.span)
         size = run.size  # without what is redundant
-        losses = Losses(np.stack([bag.coordinates for bag in bags]), np.array([bag.nested.residual.high for bag in bags]))
+        losses = Losses(np.stack([bag.coordinates for bag in bags]), np.array([bag.prefixes.residual.high for bag in bags]))
         lack = goal.lack(losses, size)
         if lack <= 1 and kind == "free":
             return goal.fewest(losses), True

@@ -5,7 +5,7 @@ try:
 except ImportError as error:
     raise ImportError("reduset.distributed needs Dask, which is not installed: pip install 'reduset[dask]'") from error
 
-from reduset.distributed.bags import CohortMap
-from reduset.distributed.compressing import compress
+from reduset.distributed.cohort_map import CohortMap
+from reduset.distributed.two_pass import compress
 
 __all__ = ["CohortMap", "compress"]

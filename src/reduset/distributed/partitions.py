@@ -12,13 +12,11 @@ from typing import Any
 import numpy as np
 from dask.base import is_dask_collection
 from dask.delayed import Delayed, delayed
-from numpy.typing import NDArray
 
 from reduset import _validate
-from reduset._engine.profile import Floats
 from reduset._frames import framed
+from reduset._types import Array, Floats
 
-Array = NDArray[np.float64]
 WAY_OUT = "for data in memory use reduset.compress"
 
 

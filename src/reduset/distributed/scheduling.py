@@ -22,11 +22,10 @@ from dask.callbacks import Callback
 from dask.delayed import delayed
 
 from reduset._engine.threads import single_threaded_blas, threads_here
+from reduset._types import Report
 
 FAN_IN = 8
 CONNECT_WITHIN = 8.0  # seconds
-
-Report = Callable[[int, int], None]
 
 
 def alone(function: Callable[..., Any], *arguments: Any) -> Any:

@@ -16,7 +16,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from reduset._types import Array
 
 VALUES = "values"
 BASES = ("cosine", "fourier", VALUES)

@@ -7,11 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reduset._engine.profile import Floats
-
-Array = NDArray[np.float64]
+from reduset._types import Array, Floats
 
 OUTSIDE = ("clip", "refuse")
 

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from reduset._engine.threads import single_threaded_blas
-
-Array = NDArray[np.float64]
+from reduset._types import Array
 
 RULES = ("clip", "flip", "shift")
 

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from reduset import _validate
-from reduset._engine.profile import Floats
+from reduset._types import Array, Floats
 from reduset.features import basis
+from reduset.features.base import counts_of
 from reduset.features.cube import OUTSIDE, Cube
 from reduset.features.embedding import OUTPUTS, Embedding
 from reduset.features.merging import Bag
 from reduset.features.nodes import INTEGRATION, SPACING, finest, nodes_for
 from reduset.features.projection import Projection, View
-from reduset.features.shell import Array, counts_of
 from reduset.features.spirals import DISTANCES, MOST_PLACED, Frequencies, drawn, placed
 
 FREQUENCIES = ("placed", "random")

@@ -14,11 +14,11 @@ from scipy.spatial.distance import pdist
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
 from reduset import _validate
-from reduset._engine.profile import Floats
 from reduset._engine.threads import single_threaded_blas
 from reduset._progress import Progress
-from reduset.features.rows import Report, rows
-from reduset.features.shell import Array, OnBags, with_shares
+from reduset._types import Array, Floats, Report
+from reduset.features.base import OnBags, with_shares
+from reduset.features.rows import rows
 from reduset.features.waves import directions
 
 OUTPUTS = ("distance", "features")

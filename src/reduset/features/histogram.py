@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 
 from reduset import _validate
-from reduset._engine.profile import Floats
+from reduset._types import Array, Floats
 from reduset.features.cube import OUTSIDE, Cube
 from reduset.features.embedding import OUTPUTS, Embedding
 from reduset.features.merging import Bag
-from reduset.features.shell import Array
 from reduset.features.spirals import DISTANCES, MOST_PLACED, Frequencies, placed, spirals
 
 MOST_BINS = 10**6

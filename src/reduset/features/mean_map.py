@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from reduset import _validate
-from reduset._engine.profile import Floats, Frame
+from reduset._engine.profile import Frame
 from reduset._engine.threads import single_threaded_blas
 from reduset._engine.waves import wave_sums
+from reduset._types import Array, Floats
 from reduset.cohort.shared import pool
 from reduset.features.embedding import OUTPUTS, Embedding
 from reduset.features.merging import Bag
-from reduset.features.shell import Array
 from reduset.features.waves import directions
 from reduset.kernels import Gaussian
 

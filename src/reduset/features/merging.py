@@ -13,14 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reduset._engine.profile import Floats
-from reduset._engine.sums import Precision
+from reduset._types import Array, Floats, Precision
 from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
-
-Array = NDArray[np.float64]
 
 SIDE, FINER, ROUNDS = 1.4, 1.4, 3
 WORTHWHILE = 3  # points a cell, on average

@@ -25,10 +25,8 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from scipy.special import gammaln
 
-from reduset._engine.profile import Floats
-from reduset.features.rows import Report, blocks_of, in_rounds
-
-Array = NDArray[np.float64]
+from reduset._types import Array, Floats, Report
+from reduset.features.rows import blocks_of, in_rounds
 
 DIVERGENCES = ("hellinger", "kl", "renyi")
 

@@ -15,9 +15,10 @@ import numpy as np
 
 from reduset import _validate
 from reduset._progress import Progress
+from reduset._types import Array
+from reduset.features.base import OnBags
 from reduset.features.definite import RULES, Definite
 from reduset.features.nearest import DIVERGENCES, Estimate, Sample, symmetrised
-from reduset.features.shell import Array, OnBags
 
 
 class NeighbourKLKernel(OnBags):

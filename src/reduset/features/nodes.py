@@ -12,16 +12,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import qmc
 
-from reduset._engine.profile import Floats
-from reduset._engine.sums import Precision
 from reduset._engine.threads import blocks
+from reduset._types import Array, Floats, Precision
 from reduset.features import basis
 from reduset.features.merging import Bag, density_at
-
-Array = NDArray[np.float64]
 
 INTEGRATION = ("auto", "grid", "sobol", "uniform")
 MOST_AN_AXIS = {1: 1024, 2: 96, 3: 40}

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from reduset import _validate
+from reduset._types import Array
 from reduset.features.density_features import DensityFeatures
-from reduset.features.shell import Array
 from reduset.features.spirals import DISTANCES, kappa
 
 

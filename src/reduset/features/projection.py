@@ -10,14 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reduset._engine.threads import blocks
+from reduset._types import Array
 from reduset.features.merging import Bag, merged
 from reduset.features.nodes import Nodes, Scattered
 from reduset.features.spirals import Frequencies, spirals
-
-Array = NDArray[np.float64]
 
 LARGE = 10_000  # points, from which merging pays
 AT_ONCE = 1 << 19  # values of functions at nodes that are held

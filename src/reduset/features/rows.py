@@ -10,13 +10,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reduset._engine.threads import get_threads, run_all, single_threaded_blas
+from reduset._types import Array, Report
 from reduset.features.waves import waves
-
-Array = NDArray[np.float64]
-Report = Callable[[int, int], None]
 
 MOST_BAGS, MOST_POINTS, MOST_NUMBERS = 64, 1 << 15, 1 << 21  # of a block
 TASKS_A_THREAD = 8  # between two reports of progress

@@ -23,10 +23,9 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-Array = NDArray[np.float64]
+from reduset._types import Array
 
 DISTANCES = ("chi2", "hellinger", "js", "l2", "tv")
 TOTALS = {"chi2": 0.5, "js": 0.5 * np.log(2.0), "hellinger": 0.5, "tv": 1.0}

@@ -23,8 +23,9 @@ from sklearn.pipeline import Pipeline
 from reduset import _validate
 from reduset._engine.threads import single_threaded_blas
 from reduset._progress import Progress
+from reduset._types import Array
+from reduset.features.base import OnBags
 from reduset.features.embedding import frequencies_of, kernel_width_of
-from reduset.features.shell import Array, OnBags
 from reduset.features.waves import waves
 
 SMALL = 2048  # rows or columns

@@ -9,10 +9,9 @@ O(dim·D) a vector.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import qr
 
-Array = NDArray[np.float64]
+from reduset._types import Array
 
 
 def directions(dimension: int, count: int, orthogonal: bool, rng: np.random.Generator) -> Array:

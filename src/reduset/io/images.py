@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset.archive import write_whole
+from reduset._archive import write_whole
 from reduset.io.formats import head_of, named
 from reduset.io.guard import need
 from reduset.io.source import NUMBER, Block, Source, encode

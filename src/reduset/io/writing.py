@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from reduset._archive import write_whole
 from reduset._validate import weights as checked_weights
-from reduset.archive import write_whole
 from reduset.io.formats import SUFFIXES, named
 from reduset.io.guard import need
 from reduset.io.table import FileError, Table, one_line

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from reduset import archive
-from reduset.radial import Array
-from reduset.report.bags import CohortFigure, cohort_figure
+from reduset import _archive
+from reduset._types import Array
+from reduset.report.cohort_figure import CohortFigure, cohort_figure
 from reduset.report.page import Markup, cards, file, markup, origin, packed, table, write
 from reduset.report.words import Card, confidence, count, percent
 
@@ -17,7 +17,7 @@ PARAMETERS = ("distance", "layout", "atoms", "size", "tol", "n_neighbors", "conf
 
 
 def write_cohort(
-    path: archive.Path_,
+    path: _archive.Path_,
     cohort: Any,
     *,
     groups: Sequence[Any] | Mapping[Any, Any] | None = None,

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from reduset import archive
-from reduset.model import Model
-from reduset.radial import Array
+from reduset import _archive
+from reduset._types import Array
+from reduset.model.model import Model
 from reduset.report import words
 from reduset.report.figures import PathFigure, path_figure, wide_columns
 from reduset.report.page import Markup, cards, file, joined, markup, origin, packed, pairs, table, write
@@ -25,7 +25,7 @@ LISTED_COLUMNS = 12
 NAMED = 18  # letters of a name in the box of pairs
 
 
-def write_compression(path: archive.Path_, model: Model) -> None:
+def write_compression(path: _archive.Path_, model: Model) -> None:
     """Write the report of a compression: one HTML file that opens offline.
 
     Parameters

@@ -11,10 +11,10 @@ from typing import Any, Self
 import numpy as np
 
 from reduset._drawing import axes
-from reduset.compression import Compression
+from reduset.compression.result import Compression
 from reduset.mean import KernelMean
-from reduset.model import Model
-from reduset.portrait import Portrait
+from reduset.model.marginals import Portrait
+from reduset.model.model import Model
 from reduset.report.figures import AtomsFigure, DensityFigure, PathFigure, atoms_figure, density_figure, path_figure
 
 ACCENT, QUIET, SHADE = "#b23a22", "#5d646c", "#dcdfe3"

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset.certificate import Certificate
-from reduset.compression import Compression
+from reduset._types import Array
+from reduset.certificate.certificate import Certificate
+from reduset.compression.prefixes import Path
+from reduset.compression.result import Compression
 from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
-from reduset.model import Model
-from reduset.nested import Path
-from reduset.portrait import BEYOND, Portrait
-from reduset.radial import Array
+from reduset.model.marginals import BEYOND, Portrait
+from reduset.model.model import Model
 
 MOST_SIZES, RANDOM_SIZES = 400, 60
 

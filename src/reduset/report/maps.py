@@ -8,9 +8,9 @@ from typing import Any, Self
 import numpy as np
 
 from reduset._drawing import axes
-from reduset.cohort.picture import scatter
-from reduset.radial import Array
-from reduset.report.bags import CohortFigure, cohort_figure
+from reduset._types import Array
+from reduset.cohort.scatter import scatter
+from reduset.report.cohort_figure import CohortFigure, cohort_figure
 from reduset.report.displays import Drawn
 
 KINDS = ("map", "distances")

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset import archive
+from reduset import _archive
 from reduset.report.words import Card, plain
 
 VERSIONED = ("reduset", "numpy", "scipy", "scikit-learn", "numba", "plotly")
@@ -82,7 +82,7 @@ def plotly_script() -> str:
 
 
 def write(
-    path: archive.Path_, title: str, body: Markup, data: Mapping[str, Any], scripts: Iterable[str], plots: bool = True
+    path: _archive.Path_, title: str, body: Markup, data: Mapping[str, Any], scripts: Iterable[str], plots: bool = True
 ) -> None:
     """Write a page: its body, the data its scripts read, and the scripts, files of this package, in their order."""
     theme = as_script(file("theme.js"))
@@ -101,7 +101,7 @@ def write(
         scripts=joined(markup("<script>$text</script>\n", text=Markup(text)) for text in running[1:]),
         version=_version("reduset") or "",
     )
-    archive.write_whole(path, lambda stream: stream.write(whole.encode("utf-8")))
+    _archive.write_whole(path, lambda stream: stream.write(whole.encode("utf-8")))
 
 
 def cards(shown: Iterable[Card]) -> Markup:

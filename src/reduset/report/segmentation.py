@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset import archive
+from reduset import _archive
+from reduset.modes.segmentation import Segmentation, pixels
 from reduset.report import words
 from reduset.report.page import Markup, cards, file, joined, markup, origin, write
 from reduset.report.png import data_uri
 from reduset.report.words import Card, count, percent
-from reduset.segmentation import Segmentation, pixels
 
 LONGEST = 900  # pixels of a side that is shown
 LISTED = 24
@@ -25,7 +25,7 @@ BORDER = (255, 255, 255)
 
 
 def write_segmentation(
-    path: archive.Path_, image: Any, segmentation: Segmentation, *, about: Mapping[str, Any] | None = None
+    path: _archive.Path_, image: Any, segmentation: Segmentation, *, about: Mapping[str, Any] | None = None
 ) -> None:
     """Write the report of a segmented image: one HTML file that opens offline.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from reduset.certificate import DENSITY_ROWS, Certificate
+from reduset.certificate.certificate import DENSITY_ROWS, Certificate
 from reduset.kernels import Gaussian
 from reduset.report.figures import PathFigure
 

@@ -7,13 +7,13 @@ from typing import Any
 from reduset.select.auto import Auto
 from reduset.select.cholesky import Cholesky
 from reduset.select.columnnorm import ColumnNorm
+from reduset.select.contract import Selection, Selector
 from reduset.select.greedy import Greedy
 from reduset.select.herding import Herding
 from reduset.select.kcenter import KCenter
 from reduset.select.kmeans import KMeans
 from reduset.select.paring import Paring
 from reduset.select.random import Random
-from reduset.select.selection import Selection, Selector
 from reduset.select.shadow import Shadow
 from reduset.select.thinning import Thinning
 

@@ -13,15 +13,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reduset import _validate, effort
+from reduset import _validate
+from reduset._engine import costs
+from reduset._types import Array, Indices, Report
 from reduset.mean import KernelMean
 from reduset.select.candidates import EVERY_UP_TO, SOME
 from reduset.select.cholesky import Cholesky
+from reduset.select.contract import Selector, Traversal
 from reduset.select.greedy import Greedy
 from reduset.select.kcenter import KCenter
 from reduset.select.kmeans import KMeans, rows_looked_at
-from reduset.select.selection import Array, Indices, Report, Selector, Traversal
-from reduset.weigh import span
+from reduset.weights.span import span_of
 
 Cost = Callable[[int, int, int], float]  # seconds, from n, m and d
 
@@ -31,21 +33,21 @@ ROUNDING = 4 * float(np.finfo(np.float64).eps)  # of (Σ|α|)²: energy that lar
 
 
 def _kcenter(n: int, m: int, d: int) -> float:
-    return n * d * 2e-8 + 0.1 * effort.of_sums(n, m, d) if d < effort.MANY else n * d * (5e-9 + 1.3e-10 * m)
+    return n * d * 2e-8 + 0.1 * costs.of_sums(n, m, d) if d < costs.MANY else n * d * (5e-9 + 1.3e-10 * m)
 
 
 def _kmeans(n: int, m: int, d: int) -> float:
     rows = rows_looked_at(n, m, d, KMEANS_ROWS)
-    return rows * (1.6e-6 + 8e-8 * d) + (1.3 if d < effort.MANY else 12) * effort.of_sums(rows, m, d)
+    return rows * (1.6e-6 + 8e-8 * d) + (1.3 if d < costs.MANY else 12) * costs.of_sums(rows, m, d)
 
 
 def _greedy(n: int, m: int, d: int) -> float:
     q = n if n <= EVERY_UP_TO else SOME
-    return effort.of_sums(n, q, d) + 2.5e-10 * q * m * m / 2 + m * effort.of_sums(1, q, d)
+    return costs.of_sums(n, q, d) + 2.5e-10 * q * m * m / 2 + m * costs.of_sums(1, q, d)
 
 
 def _cholesky(n: int, m: int, d: int) -> float:
-    return effort.of_sums(n, m, d) + effort.FLOP * n * m * m
+    return costs.of_sums(n, m, d) + costs.FLOP * n * m * m
 
 
 TRIED: tuple[tuple[Selector, Cost], ...] = (
@@ -98,7 +100,7 @@ class _Contestant:
     def price(self, size: int) -> float:
         """Seconds, by estimate, for the selection, κ and the factor."""
         n, d = self._mean.size, self._mean.dimension
-        return self._cost(n, size, d) + effort.of_sums(n, size, d) + effort.of_factor(size)
+        return self._cost(n, size, d) + costs.of_sums(n, size, d) + costs.of_factor(size)
 
     def extend(self, size: int, report: Report | None) -> None:
         mean = self._mean
@@ -115,7 +117,7 @@ class _Contestant:
 
     def energy(self) -> float:
         """What the atoms explain of ‖f‖² for sure."""
-        explained = span(self._mean.kernel, self.places, self.kappa)
+        explained = span_of(self._mean.kernel, self.places, self.kappa)
         alpha = explained.weights("free", self._mean.mass, explained.size)
         return explained.energy(explained.size) - ROUNDING * float(np.abs(alpha).sum()) ** 2
 

@@ -17,9 +17,10 @@ from scipy.linalg import solve_triangular
 
 from reduset._engine.factor import pivot_floor
 from reduset._engine.threads import blocks, run_all, single_threaded_blas
+from reduset._types import Array, Indices, Report
+from reduset.kernels.base import RadialKernel
 from reduset.mean import KernelMean
-from reduset.radial import RadialKernel
-from reduset.select.selection import Array, Indices, Report, Selector, Traversal
+from reduset.select.contract import Selector, Traversal
 
 PROPOSALS, MOST_PROPOSALS = 64, 2048
 TOGETHER = 128  # proposals gone through one after the other in one block

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from reduset._engine.threads import blocks
 from reduset.mean import KernelMean
+from reduset.select.contract import Selector, Traversal
 from reduset.select.random import Clocks
-from reduset.select.selection import Selector, Traversal
 
 EXACT_UP_TO, SAMPLED = 4096, 1024
 ENTRIES = 1 << 21  # of the kernel matrix that are held at a time

@@ -14,9 +14,10 @@ import numpy as np
 
 from reduset._engine.pursuit import Pursuit
 from reduset._engine.threads import single_threaded_blas
+from reduset._types import Indices, Report
 from reduset.mean import KernelMean
 from reduset.select.candidates import Candidates, candidates
-from reduset.select.selection import Indices, Report, Selector, Traversal
+from reduset.select.contract import Selector, Traversal
 
 RENEWALS = 3  # of candidates that add nothing, before the data count as exhausted
 

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reduset._types import Array, Indices, Report
 from reduset.mean import KernelMean
 from reduset.select.candidates import Candidates, candidates
-from reduset.select.selection import Array, Indices, Report, Selector, Traversal
+from reduset.select.contract import Selector, Traversal
 
 REPEATS = 16
 

@@ -18,14 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _validate
-from reduset._engine import profile as engine
 from reduset._engine.farthest import FarthestFirst
-from reduset._engine.profile import Floats, Frame
+from reduset._engine.nearest import Cover
+from reduset._engine.profile import Frame
 from reduset._engine.threads import row_blocks
-from reduset.function_kernel import FunctionKernel
+from reduset._types import Floats, Indices, Report
+from reduset.kernels.base import RadialKernel
+from reduset.kernels.function import FunctionKernel
 from reduset.mean import KernelMean
-from reduset.radial import RadialKernel
-from reduset.select.selection import Cover, Indices, Report, Selector, Traversal, support
+from reduset.select.contract import Selector, Traversal, support
 
 Radii = NDArray[np.float64]
 
@@ -120,7 +121,7 @@ class _InCoordinates(Traversal):
     def __init__(self, points: Floats, kernel: RadialKernel, first: int) -> None:
         d = points.shape[1]
         shape = kernel.product(d)
-        metric = engine.SQUARED if shape.profile.metric == engine.SQUARED else engine.CITYBLOCK
+        metric = shape.profile.ranking
         # isotropic kernels are traversed in the data's own units, in which whole numbers stay exact
         plain = kernel.covariance is None
         frame = Frame.around(points, 1.0) if plain else kernel.frame(points, shape)

@@ -2,7 +2,7 @@
 
 In the coordinates of the kernel, with bandwidth and covariance divided out: k-means++ seeds from some of the rows, then sweeps of
 Lloyd's algorithm on the engine's nearest atoms, over a batch of rows that doubles until it is all of them or as many as were
-asked for. Nested batches instead of fresh ones let the early sweeps be cheap and the late ones exact. The centres are new points,
+asked for. Prefixes batches instead of fresh ones let the early sweeps be cheap and the late ones exact. The centres are new points,
 so a selection has no indices, and no order of its own.
 
 O(n·m·d) a sweep at worst, less where leaves can be skipped. The same seed gives the same centres whatever the
@@ -18,11 +18,12 @@ import numpy as np
 from reduset import _validate
 from reduset._engine.leaves import Leaves, grow
 from reduset._engine.nearest import nearest
-from reduset._engine.profile import SQUARED, Floats, Frame
+from reduset._engine.profile import SQUARED, Frame
 from reduset._engine.seeds import draw_seeds
+from reduset._types import Array, Floats, Report
+from reduset.kernels.base import RadialKernel
 from reduset.mean import KernelMean
-from reduset.radial import RadialKernel
-from reduset.select.selection import Array, Report, Selector, Traversal, support
+from reduset.select.contract import Selector, Traversal, support
 
 SEED_ROWS, SEED_ENTRIES = 4096, 1 << 20
 FIRST_ROWS = 8192

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from reduset import _validate
+from reduset._types import Array, Report
 from reduset.mean import KernelMean
+from reduset.select.contract import Selector, Traversal
 from reduset.select.random import Clocks
-from reduset.select.selection import Array, Report, Selector, Traversal
 
 AT_ONCE = 512  # blurred draws: always so many, so that a short selection begins a longer one
 

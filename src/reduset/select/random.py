@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from reduset._types import Indices, Report
 from reduset.mean import KernelMean
-from reduset.select.selection import Indices, Report, Selector, Traversal
+from reduset.select.contract import Selector, Traversal
 
 
 @dataclass(frozen=True)

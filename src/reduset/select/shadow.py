@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _validate
-from reduset._engine.profile import CITYBLOCK, SQUARED, Floats
 from reduset._engine.shadows import shadows
 from reduset._engine.threads import row_blocks
+from reduset._types import Array, Floats, Indices, Report
+from reduset.kernels.base import Kernel, RadialKernel
 from reduset.mean import KernelMean
-from reduset.radial import Kernel, RadialKernel
-from reduset.select.selection import Array, Indices, Report, Selector, Traversal, support
+from reduset.select.contract import Selector, Traversal, support
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class _Shadows(Traversal):
         points, rows = support(mean)
         weights = mean.weights if rows is None else mean.weights[rows]
         if isinstance(kernel, RadialKernel):
-            metric = SQUARED if kernel.product(mean.dimension).profile.metric == SQUARED else CITYBLOCK
+            metric = kernel.product(mean.dimension).profile.ranking
             centres, owner = shadows(points, kernel.plain_frame(points), 1.0 / ell, metric, report)
         else:
             centres, owner = _cast_by_products(points, kernel, float(np.exp(-0.5 / ell**2)), report)

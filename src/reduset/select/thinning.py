@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 
 from reduset._engine.balance import balance_lists, balance_products
 from reduset._engine.threads import blocks, run_all
+from reduset._types import Array, Indices, Report
+from reduset.kernels.base import Kernel, RadialKernel
 from reduset.mean import KernelMean
-from reduset.radial import Kernel, RadialKernel
+from reduset.select.contract import Selector, Traversal
 from reduset.select.random import Clocks
-from reduset.select.selection import Array, Indices, Report, Selector, Traversal
 
 ROUNDS = 3  # g: halvings after the levels, at least
 SHORTEST = 8  # of the first parts

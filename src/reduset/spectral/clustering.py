@@ -14,8 +14,9 @@ from sklearn.base import ClusterMixin
 from sklearn.cluster import KMeans
 
 from reduset import _validate
+from reduset._types import Array
+from reduset.spectral.base import OnAtoms
 from reduset.spectral.graph import walk
-from reduset.spectral.shell import Array, OnAtoms
 
 DEFAULT = 8  # clusters, as in scikit-learn
 

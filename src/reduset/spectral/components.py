@@ -14,17 +14,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from reduset._engine.profile import Floats
+from reduset._types import Array, Floats
 from reduset.kernels import Kernel
-from reduset.radial import RadialKernel
+from reduset.kernels.base import RadialKernel
 from reduset.spectral.eigen import fix_signs, leading_pairs, padded
 from reduset.spectral.extension import extend
 from reduset.spectral.reduction import Reduced
 
-Array = NDArray[np.float64]
 Find = Callable[[Array, int, str], tuple[Array, Array]]
 
 ROUNDING = 2e-12  # of the largest eigenvalue: below, there is only rounding (as in scikit-learn)

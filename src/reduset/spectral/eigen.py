@@ -6,13 +6,11 @@ Dense O(m³), iterative O(m²) a pair. Signs are fixed by whoever knows what the
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh, qr
 from scipy.sparse.linalg import ArpackError, eigsh
 
 from reduset import _validate
-
-Array = NDArray[np.float64]
+from reduset._types import Array
 
 SOLVERS = ("auto", "dense", "arpack")
 FEW_ATOMS, DENSE_MOST = 500, 5000

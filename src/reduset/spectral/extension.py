@@ -6,14 +6,11 @@ from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reduset._engine.profile import Floats
 from reduset._engine.threads import blocks, run_all, single_threaded_blas
+from reduset._types import Array, Floats
 from reduset.kernels import Kernel
-from reduset.radial import exponential
-
-Array = NDArray[np.float64]
+from reduset.kernels.base import exponential
 
 PAIRS_BLOCK = 1 << 22
 ROWS_AT_ONCE = 512

@@ -19,14 +19,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._engine.profile import SQUARED, Floats
+from reduset._engine.profile import SQUARED
 from reduset._engine.threads import blocks, single_threaded_blas
-from reduset.radial import RadialKernel
+from reduset._types import Array, Floats
+from reduset.kernels.base import RadialKernel
 from reduset.spectral.eigen import fix_signs, leading_pairs, padded
 from reduset.spectral.extension import ROWS_AT_ONCE, kernel_blocks
 from reduset.spectral.reduction import Reduced
-
-Array = NDArray[np.float64]
 
 ROUNDING = 1e-12  # eigenvalues below are none: the walk has forgotten where it was after one step
 APART = 1e-9  # an eigenvalue within this of 1: the walk does not leave a part of the atoms in any time of interest

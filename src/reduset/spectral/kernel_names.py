@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from reduset import _validate
-from reduset.function_kernel import FunctionKernel
 from reduset.kernels import Gaussian, Kernel, Laplacian, Student
-from reduset.mean import as_kernel
+from reduset.kernels.function import FunctionKernel
+from reduset.kernels.registry import as_kernel
 
 NAMES = ("cosine", "gaussian", "laplacian", "rbf", "student")
 REFUSED = {

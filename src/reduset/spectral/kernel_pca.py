@@ -12,13 +12,14 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 
 from reduset import _validate
+from reduset._types import Array
+from reduset.spectral.base import OnAtoms
 from reduset.spectral.bounds import bounds_of
 from reduset.spectral.components import Components, latent_kernel, principal_components, ridge_coefficients
 from reduset.spectral.eigen import leading_span
 from reduset.spectral.extension import extend
 from reduset.spectral.reduction import Reduced
 from reduset.spectral.ritz import SPARE, turned
-from reduset.spectral.shell import Array, OnAtoms
 
 
 class ReducedKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtoms):

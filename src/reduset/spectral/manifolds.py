@@ -10,8 +10,9 @@ from typing import Any
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from reduset import _validate
+from reduset._types import Array
+from reduset.spectral.base import OnAtoms
 from reduset.spectral.graph import Walk, walk
-from reduset.spectral.shell import Array, OnAtoms
 
 
 class _OnWalk(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtoms):

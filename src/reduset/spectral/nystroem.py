@@ -16,11 +16,12 @@ from scipy.linalg import eigh
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from reduset import _validate
+from reduset._types import Array
 from reduset.select import Shadow
+from reduset.spectral.base import OnAtoms
 from reduset.spectral.components import principal_components
 from reduset.spectral.extension import extend
 from reduset.spectral.reduction import is_given
-from reduset.spectral.shell import Array, OnAtoms
 
 LEAST = 1e-12  # eigenvalues below count as this, as in scikit-learn
 

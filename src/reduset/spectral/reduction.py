@@ -15,17 +15,16 @@ from numpy.typing import NDArray
 
 from reduset import _validate
 from reduset._engine.nearest import nearest
-from reduset._engine.profile import CITYBLOCK, SQUARED, Floats
+from reduset._engine.profile import SQUARED
 from reduset._engine.threads import blocks, row_blocks
-from reduset.compression import Compression
+from reduset._types import Array, Floats
+from reduset.compression.result import Compression
 from reduset.kernels import Kernel
+from reduset.kernels.base import RadialKernel, exponential
 from reduset.mean import KernelMean
-from reduset.radial import RadialKernel, exponential
 from reduset.select import Selector, Shadow, as_selector
-from reduset.select.selection import Selection, support
-from reduset.spectral.room import ensure_room
-
-Array = NDArray[np.float64]
+from reduset.select.contract import Selection, support
+from reduset.spectral.memory import ensure_room
 
 WEIGHTS = ("auto", "nearest")
 PAIRS_BLOCK = 1 << 20
@@ -256,7 +255,7 @@ def nearest_atoms(kernel: Kernel, points: Floats, atoms: Array) -> tuple[NDArray
     """The atom nearest to each point, and g/g(0) of the two."""
     if isinstance(kernel, RadialKernel):
         shape = kernel.product(points.shape[1])
-        metric = SQUARED if shape.profile.metric == SQUARED else CITYBLOCK
+        metric = shape.profile.ranking
         frame, scale = kernel.frame(points, shape).sized(points)
         owner, distances = nearest(points, atoms, frame, metric)
         return owner, kernel.product_at(scale * distances, points.shape[1])

@@ -15,8 +15,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import eigh
 
-from reduset._engine.profile import Floats
-from reduset.spectral.components import Array, Components, above_rounding, inverse_roots
+from reduset._types import Array, Floats
+from reduset.spectral.components import Components, above_rounding, inverse_roots
 from reduset.spectral.eigen import signs
 from reduset.spectral.extension import extend, extended_blocks
 from reduset.spectral.reduction import Reduced

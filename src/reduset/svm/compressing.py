@@ -16,13 +16,13 @@ from scipy.sparse import issparse
 
 from reduset import _validate
 from reduset._progress import Progress
-from reduset.compression import NotReachedWarning
-from reduset.svm.condense import METHODS, TRIED, Condensed, Plan, condense, smallest, target_of
+from reduset._types import Array
+from reduset.compression.compressing import NotReachedWarning
 from reduset.svm.estimators import Compressed, CompressedOneClassSVM, CompressedSVC, CompressedSVR
-from reduset.svm.expansion import Array
 from reduset.svm.expansion_fit import Target
 from reduset.svm.loss import Ruler
 from reduset.svm.machines import Machine, read
+from reduset.svm.reduced_set import METHODS, TRIED, Condensed, Plan, condense, smallest, target_of
 
 RESULTS: dict[str, type[Compressed]] = {each.kind: each for each in (CompressedSVC, CompressedSVR, CompressedOneClassSVM)}
 

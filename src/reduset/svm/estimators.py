@@ -15,13 +15,14 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, OutlierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from reduset import _validate, archive
+from reduset import _archive, _validate
 from reduset._engine.threads import row_blocks
+from reduset._types import Array
 from reduset.svm import onnx_graph
-from reduset.svm.expansion import Array, Expansion
+from reduset.svm.expansion import Expansion
 from reduset.svm.loss import SvmLoss
 from reduset.svm.machines import Machine
-from reduset.svm.votes import Votes
+from reduset.svm.one_vs_one import Votes
 
 VERSION = 1
 
@@ -75,7 +76,7 @@ class Compressed(BaseEstimator):
         parts = row_blocks(range(rows.shape[0]), rows.shape[1])  # dense a block at a time
         return np.concatenate([self.expansion_(rows[a:b].toarray()) for a, b in parts])
 
-    def save(self, path: archive.Path_) -> None:
+    def save(self, path: _archive.Path_) -> None:
         """Write to a file of plain arrays, checked when it is read and never executed."""
         check_is_fitted(self)
         found, names = self.expansion_, getattr(self, "feature_names_in_", None)
@@ -90,13 +91,13 @@ class Compressed(BaseEstimator):
             "votes": None if self._votes is None else _plain(self._votes),
         }
         arrays = {"centres": found.centres, "widths": found.widths, "weights": found.weights, "intercepts": found.intercepts}
-        archive.write(path, header, arrays)
+        _archive.write(path, header, arrays)
 
     @classmethod
-    def load(cls, path: archive.Path_) -> Self:
+    def load(cls, path: _archive.Path_) -> Self:
         """Read what `save` wrote."""
-        kind = archive.Kind(VERSION, ("centres", "widths", "weights", "intercepts"))
-        header, arrays = archive.read(path, {f"reduset.{cls.__name__}": kind})
+        kind = _archive.Kind(VERSION, ("centres", "widths", "weights", "intercepts"))
+        header, arrays = _archive.read(path, {f"reduset.{cls.__name__}": kind})
         try:
             expansion = _checked(**arrays)
             loss = SvmLoss(**(header["loss"] | {"bound": float(header["loss"]["bound"])}))
@@ -109,7 +110,7 @@ class Compressed(BaseEstimator):
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is not a readable reduset.{cls.__name__} file: {error}") from error
 
-    def to_onnx(self, path: archive.Path_ | None = None, dtype: Any = np.float32) -> Any:
+    def to_onnx(self, path: _archive.Path_ | None = None, dtype: Any = np.float32) -> Any:
         """The model as an ONNX graph: returned as a ``ModelProto``, or written to a file.
 
         Parameters

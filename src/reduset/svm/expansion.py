@@ -13,13 +13,10 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from reduset._engine.profile import Floats
 from reduset._engine.threads import blocks, run_all, single_threaded_blas
-
-Array = NDArray[np.float64]
+from reduset._types import Array, Floats
 
 ENTRIES_A_BLOCK = 1 << 18  # of rows and of bumps: two megabytes, so that a block stays in cache
 ROUNDING = 1e-9  # what cancellation may add to an exponent

@@ -17,7 +17,7 @@ matrices are made anew, block by block.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,9 +25,8 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import minimize
 
 from reduset._engine.threads import blocks, single_threaded_blas
-from reduset.svm.expansion import Array, Expansion, Places
-
-Report = Callable[[int, int], None]
+from reduset._types import Array, Report
+from reduset.svm.expansion import Expansion, Places
 
 LEAST_SQUARE = 0.55  # of h², for the square of a width: at ½ the norm is infinite
 RIDGE = 1e-8  # of the diagonal, so that bumps may meet, and weights stay of the size of the original ones

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, r2_score
 
-from reduset.svm.expansion import Array, Expansion
+from reduset._types import Array
+from reduset.svm.expansion import Expansion
 from reduset.svm.machines import Machine
 
 UNSEEN = 1e-9  # of the largest weight, and of a bump: below, given rows are seen by no support vector

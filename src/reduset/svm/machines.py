@@ -14,8 +14,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
 
 from reduset import _validate
-from reduset.svm.expansion import Array, Expansion
-from reduset.svm.votes import Votes, pair_coefficients
+from reduset._types import Array
+from reduset.svm.expansion import Expansion
+from reduset.svm.one_vs_one import Votes, pair_coefficients
 
 KINDS: dict[str, tuple[type, ...]] = {"classifier": (SVC, NuSVC), "regressor": (SVR, NuSVR), "outlier": (OneClassSVM,)}
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from reduset import archive
+from reduset import _archive
 from reduset.svm.expansion import Expansion
-from reduset.svm.votes import Votes
+from reduset.svm.one_vs_one import Votes
 
 OPSET, IR = 17, 8  # of 2022: what older runtimes read too
 
@@ -69,9 +69,9 @@ def graph(expansion: Expansion, kind: str, votes: Votes | None, dtype: Any) -> A
     return model
 
 
-def write(model: Any, path: archive.Path_) -> None:
+def write(model: Any, path: _archive.Path_) -> None:
     """Write a model; the file appears whole or not at all."""
-    archive.write_whole(path, lambda stream: stream.write(model.SerializeToString()))
+    _archive.write_whole(path, lambda stream: stream.write(model.SerializeToString()))
 
 
 def _values(made: _Graph, expansion: Expansion) -> str:

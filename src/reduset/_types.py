@@ -1,0 +1,31 @@
+"""The types that signatures speak of, each said once: what arrays are inside, and what a user may pass at the door."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:  # for readers and type checkers: nothing is imported for them
+    from reduset.kernels import Kernel
+    from reduset.select import Selector
+
+# Inside.
+Array: TypeAlias = NDArray[np.float64]
+Floats: TypeAlias = NDArray[np.floating]  # float32 or float64, as the user's data are
+Indices: TypeAlias = NDArray[np.int64]
+Labels: TypeAlias = NDArray[np.int64]
+Report: TypeAlias = Callable[[int, int], None]  # (done, total) of a stage
+Precision: TypeAlias = Literal["auto", "single", "double"]
+
+# At the door.
+PointsLike: TypeAlias = Any  # (n, d) array, lists of rows, or a frame of pandas, polars or Arrow: no one protocol covers them
+BagsLike: TypeAlias = Any  # a list of PointsLike, a column of lists, or one long table with a label a row
+WeightsLike: TypeAlias = "ArrayLike | None"  # (n,) non-negative; None: all alike
+KernelLike: TypeAlias = "Kernel | Callable[[Any, Any], Any] | None"  # None: a Gaussian of the median bandwidth
+BandwidthLike: TypeAlias = "float | str"  # a number, or the name of a rule
+SelectorLike: TypeAlias = "Selector | str"
+SeedLike: TypeAlias = "int | np.random.Generator | np.random.RandomState | np.random.SeedSequence | None"
+ProgressLike: TypeAlias = "bool | Callable[[str, int, int], None]"

@@ -1,0 +1,9 @@
+"""How much was lost: the certificate, the bounds that hold before measuring, and the probes that measure.
+
+A new way to measure is a class beside these and a line in the rule that chooses (`probe`).
+May import: mean, kernels, weights, `_engine`.
+"""
+
+from reduset.certificate.certificate import Certificate
+
+__all__ = ["Certificate"]

@@ -1,0 +1,93 @@
+"""A-priori bounds: what a compression can lose at most, known before anything is measured.
+
+With P the projection onto the span of the atoms' bumps, C = ‖φ(·, x)‖² and dᵢ the distance of point i to its nearest atom,
+
+    ‖f − Pf‖ ≤ Σᵢ |wᵢ| √(C − g(dᵢ)²/C)                            the summed bound, for any atoms
+            ≤ (1 − Σ_{i chosen} |wᵢ|) √(C − ν²/C)                 Theorem 1 of Cruz Cortés & Scott 2017, ν = min g(dᵢ)
+
+and the best weights of the mass of f lose at most Σᵢ |wᵢ| √(2(C − g(dᵢ))), since moving every point to its nearest atom is one
+choice of such weights (on the simplex only where no wᵢ is negative). Weights α other than the best add exactly ‖Pf − f_α‖² to the
+square. In an RKHS |f(x)| ≤ √C ‖f‖, which makes a bound on the largest difference of any of these (Corollary 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from reduset._engine.nearest import Cover, each_nearest
+from reduset._engine.threads import blocks
+from reduset._types import Array
+from reduset.kernels.base import RadialKernel
+from reduset.mean import KernelMean
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The a-priori bounds, in units where every bump has norm 1."""
+
+    summed: float | None
+    theorem: float | None
+    quantised: float | None
+    incoherence: float | None
+    signed: bool = False  # some weight is negative: moving points to their atoms then leaves the simplex
+
+    def best(self, excess: float, kind: str) -> tuple[float | None, float | None]:
+        """(bound, Theorem 1's) for weights of a kind that lose ``excess`` beyond the best free ones."""
+        theorem = None if self.theorem is None else float(np.hypot(self.theorem, np.sqrt(excess)))
+        candidates = [theorem, None if self.summed is None else float(np.hypot(self.summed, np.sqrt(excess)))]
+        if kind == "sum_to_one" or (kind == "simplex" and not self.signed):
+            candidates.append(self.quantised)
+        return min((c for c in candidates if c is not None), default=None), theorem
+
+
+def bounds_of(mean: KernelMean, atoms: Array, chosen: float, cover: Cover | None) -> Bounds:
+    """The bounds from each point's nearest atom, ``chosen`` the Σ|w| of the points that are atoms. One pass over the data."""
+    parts: dict[int, tuple[float, float, float, float]] = {}
+
+    def add(block: int, rows: Any, g: Array) -> None:
+        w = np.abs(mean.weights[rows])
+        present = g[w > 0]
+        least = float(present.min()) if len(present) else 1.0
+        near = np.maximum(g, 0.0)  # a negative product helps no projection
+        summed, quantised = np.sqrt(np.maximum(1 - near * near, 0.0)), np.sqrt(np.maximum(2 - 2 * g, 0.0))
+        parts[block] = float(w @ summed), float(w @ quantised), float(w.sum()), least
+
+    _with_nearest_products(mean, atoms, cover, add)
+    # added in the order of the blocks, whichever thread was first
+    summed, quantised, total = np.sum([parts[k][:3] for k in sorted(parts)], axis=0).tolist()
+    least = max(min(part[3] for part in parts.values()), 0.0)
+    theorem = theorem_one(max(total - chosen, 0.0), least)
+    return Bounds(min(summed, theorem), theorem, quantised, least, bool(mean.weights.min() < 0))
+
+
+def theorem_one(rest: float, incoherence: float) -> float:
+    """Theorem 1 in units where every bump has norm 1, ``rest`` the Σ|w| of the points that are not atoms."""
+    return rest * float(np.sqrt(max(1 - incoherence**2, 0.0)))
+
+
+def _with_nearest_products(mean: KernelMean, atoms: Array, cover: Cover | None, use: Callable[[int, Any, Array], None]) -> None:
+    """Call use(block, rows, g/C of each of those points with its nearest atom) for all blocks of points."""
+    kernel, d = mean.kernel, mean.dimension
+    if isinstance(kernel, RadialKernel):
+        shape = kernel.product(d)
+        if cover is None:
+            metric = shape.profile.ranking
+            frame, scale = kernel.frame(mean.atoms, shape).sized(mean.atoms)
+            leaves = None
+        else:
+            frame, leaves, scale, metric = cover.leaves.frame, cover.leaves, cover.scale, cover.metric
+        each_nearest(
+            mean.atoms,
+            atoms,
+            frame,
+            metric,
+            leaves,
+            lambda k, rows, _, distance: use(k, rows, kernel.product_at(scale * distance, d)),
+        )
+        return
+    for k, (a, b) in enumerate(blocks(mean.size, max(1, (1 << 20) // len(atoms)))):
+        use(k, slice(a, b), np.clip(kernel.product_gram(mean.atoms[a:b], atoms).max(axis=1), -1.0, 1.0))

@@ -1,0 +1,86 @@
+"""Certificates: how much a compression lost, measured, and what was certain before measuring."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from reduset.kernels.base import exponential
+from reduset.mean import KernelMean
+
+DENSITY_ROWS = 256
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What a compression lost.
+
+    Attributes
+    ----------
+    relative_error : ‖f − f_m‖ / ‖f‖, measured (not squared)
+    interval : its confidence interval, at ``confidence``
+    method : how it was measured: "exact", "frequencies" or "rows"
+    norm : ‖f‖ as measured along the way
+    energy : C = ‖φ(·, x)‖², the unit of the incoherence
+        In many dimensions a density's C may leave the range of floating point, and norm, bounds and incoherence with it: the
+        relative error does not.
+    bound : an upper bound on ‖f − f_m‖, certain before any measuring
+    theorem_bound : the same by Theorem 1, never below ``bound``
+    sup_bound : an upper bound on the largest |f(x) − f_m(x)|; None in "l2", whose norm bounds no single value
+    incoherence : ν, the least over points of the largest inner product with an atom
+    log_density_change : the largest |log f_m − log f| seen on a sample of the data, for densities; else None
+    """
+
+    relative_error: float
+    interval: tuple[float, float]
+    confidence: float
+    method: str
+    norm: float
+    energy: float
+    bound: float | None
+    theorem_bound: float | None
+    sup_bound: float | None
+    incoherence: float | None
+    log_density_change: float | None = None
+
+    @classmethod
+    def of_nothing_lost(cls, mean: KernelMean) -> Certificate:
+        """For a mean that stands for itself; ‖f‖ is not computed, which would cost n²."""
+        energy = exponential(mean.kernel.log_energy(mean.dimension))
+        return cls(0.0, (0.0, 0.0), 1.0, "exact", float("nan"), energy, 0.0, 0.0, 0.0, energy, None)
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        text = f"error      {_percent(self.relative_error)} of ‖f‖"
+        if self.method == "exact":
+            text += " (exact)"
+        else:
+            text += f" ({self.confidence:.0%} interval {_percent(low)} to {_percent(high)}, by {self.method})"
+        if self.relative_error > 1:
+            text += "\n           WORSE THAN NOTHING: the zero function is closer to f"
+        if self.bound is not None and 0 < self.norm < np.inf:
+            if self.bound < self.norm:
+                text += f"\nbound      {_percent(self.bound / self.norm)} of ‖f‖ at most, before measuring"
+            else:
+                text += f"\nbound      says nothing here: {_percent(self.bound / self.norm)} of ‖f‖"
+            if self.incoherence is not None and 0 < self.energy < np.inf:
+                text += f" (incoherence ν/C {self.incoherence / self.energy:.3g})"
+        if self.log_density_change is not None:
+            change = self.log_density_change
+            amount = _percent(np.expm1(change)) if change < 1 else f"a factor of {exponential(change):.3g}"
+            text += f"\ndensity    changed by {amount} at most on {DENSITY_ROWS} sampled points"
+        return text
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"
+
+
+def log_density_change(full: KernelMean, small: KernelMean, rng: np.random.Generator) -> float | None:
+    """The largest |log f_m − log f| on a sample of the data; None where f is no density."""
+    if not getattr(full.kernel, "normalized", False) or full.weights.min() < 0:
+        return None
+    queries = full.atoms[np.unique(full.draw_rows(min(DENSITY_ROWS, full.size), rng))]
+    change = np.abs(small.log_density(queries) - full.log_density(queries))
+    return float(np.nan_to_num(change, nan=np.inf).max())

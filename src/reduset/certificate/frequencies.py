@@ -1,0 +1,172 @@
+"""Ladders of frequencies: ‖f − f'‖² from the waves of two means, without a difference of nearly equal numbers.
+
+    ‖f − f'‖² = C·E|f̂(ω) − f̂'(ω)|²,   ω drawn from the kernel's spectrum,   f̂(ω) = Σᵢ wᵢ exp(i ω·zᵢ)
+
+The energy of a difference may sit where the spectrum seldom goes, so each draw is a ladder ω, 2ω, 4ω, … that spans all scales, each
+rung re-weighted by spectrum over mixture of the laws of all rungs. The waves are sums over points: they can be added up chunk by
+chunk, and those of two parts of the data added together, as long as the ladders are the same. `of_kernel` depends on nothing but
+the kernel and the dimension, so that any two who use the same kernel have the same.
+
+All in units where every bump has norm 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from reduset._engine.profile import Frame
+from reduset._engine.waves import wave_sums
+from reduset._types import Array, Floats
+from reduset.certificate.probe import Measurement
+from reduset.kernels.base import RadialKernel
+from reduset.kernels.spectra import ProductSpectrum, Spectrum
+
+Waves = NDArray[np.complex128]
+
+SAFETY = 1.1  # the interval's width over the normal one: estimated variances of skewed terms run a little low
+COUNT, DEEP = 64, 12  # ladders for any data, and the octaves they start below the spectrum's own scale
+SEED = 20171
+
+
+@dataclass(frozen=True)
+class FrequencyLadders:
+    """Frequencies in the coordinates of the kernel's product, and how much each counts.
+
+    Attributes
+    ----------
+    climbing : (s, d) the lowest rung of what doubles from rung to rung
+    late : (s, d) the lowest rung of what doubles from the rung ``release`` on; None where nothing does
+    shares : (s, rungs) log of spectrum / mixture at each
+    kinds : how many laws the ladders are drawn from, as many from each, one after the other
+    """
+
+    climbing: Array
+    late: Array | None
+    release: int
+    shares: Array
+    kinds: int
+
+    @property
+    def rungs(self) -> int:
+        return int(self.shares.shape[1])
+
+    @staticmethod
+    def of_kernel(kernel: RadialKernel, dimension: int) -> FrequencyLadders:
+        """For whatever data may come: from far below the spectrum's own scale to its end, in all directions alike."""
+        return _of_spectrum(kernel.spectrum(dimension))
+
+    @classmethod
+    def spanning(
+        cls,
+        spectrum: Spectrum,
+        wide: Array,
+        count: int,
+        starts: Sequence[float],
+        below: int,
+        rungs: int,
+        rng: np.random.Generator,
+    ) -> FrequencyLadders:
+        """FrequencyLadders that climb in the directions ``wide``, an orthonormal basis (d, k), half of them from either start.
+
+        Parameters
+        ----------
+        starts : scales of the lowest rungs, in units of the spectrum's own
+        below : how many rungs lie below the spectrum's own scale
+        """
+        half, k = count // 2, wide.shape[1]
+        drawn = spectrum.draw(2 * half, rng)
+        inside = (drawn @ wide) @ wide.T
+        climbing, rest = np.repeat(starts, half)[:, None] * inside, drawn - inside
+        # a power law is wide in all directions at once, so above its own scale they all climb; other laws not
+        release = below if spectrum.heavy else rungs
+        climbed = 2.0 ** np.maximum(0, np.arange(rungs) - release)
+        scales = [(start * 2.0**j, climbed[j]) for start in starts for j in range(rungs)]
+        volumes = [k * np.log(s) + (spectrum.dimension - k) * np.log(t) for s, t in scales]
+        shares = np.empty((len(climbing), rungs))
+        for j in range(rungs):
+            a, b = climbing * 2.0**j, rest * climbed[j]
+            laws = [spectrum.proposal_log_density(a / s + b / t) - volume for (s, t), volume in zip(scales, volumes, strict=True)]
+            shares[:, j] = spectrum.log_density(a + b) - np.logaddexp.reduce(laws) + np.log(2.0)
+        return cls(climbing, None if k == spectrum.dimension else rest, release, shares, 2)
+
+    @classmethod
+    def along_axes(
+        cls,
+        spectrum: ProductSpectrum,
+        axes: NDArray[np.int64],
+        count: int,
+        starts: Sequence[float],
+        rungs: int,
+        rng: np.random.Generator,
+    ) -> FrequencyLadders:
+        """For a product of power laws, whose weight lies along the axes: far out in one coordinate, near 0 in the others.
+
+        Half of the ladders climb in all coordinates at once, half in a single one, the others at the spectrum's own scale.
+        """
+        each = count // 4
+        climbs = np.zeros((4 * each, spectrum.dimension), np.bool_)
+        climbs[np.ix_(np.arange(2 * each), axes)] = True
+        climbs[np.arange(2 * each, 4 * each), rng.choice(axes, 2 * each)] = True
+        drawn = spectrum.draw(4 * each, rng)
+        climbing, rest = np.tile(np.repeat(starts, each), 2)[:, None] * drawn * climbs, drawn * ~climbs
+        scales = [start * 2.0**j for start in starts for j in range(rungs)]
+        shares = np.stack([_share(spectrum, climbing * 2.0**j + rest, axes, scales) for j in range(rungs)], axis=1)
+        return cls(climbing, rest, rungs, shares, 4)
+
+    def waves(self, points: Floats, weights: Floats, frame: Frame) -> Waves:
+        """(s, rungs) sums over the points, at every rung; the frame's centre is the origin of the angles."""
+        return wave_sums(points, weights, self.climbing, frame, self.rungs, self.late, self.release)
+
+    def turned(self, waves: Waves, shift: Array) -> Waves:
+        """The waves of points after an origin moved by −shift, in the frame's coordinates: every angle grows by ω·shift."""
+        angles = (self.climbing @ shift)[:, None] * 2.0 ** np.arange(self.rungs)
+        if self.late is not None:
+            angles += (self.late @ shift)[:, None] * 2.0 ** np.maximum(0, np.arange(self.rungs) - self.release)
+        return np.asarray(waves * np.exp(1j * angles))
+
+    def measure(self, difference: Waves, quantile: float) -> Measurement:
+        """‖f − f'‖² from the difference of their waves; the interval reaches ``quantile`` standard errors to either side."""
+        with np.errstate(divide="ignore"):
+            logs = np.log(np.abs(difference) ** 2) + self.shares
+        shift = float(logs.max())
+        if not np.isfinite(shift):
+            return Measurement(0.0, 0.0, 0.0, "frequencies")
+        terms = np.exp(logs - shift).sum(axis=1).reshape(self.kinds, -1)  # one a ladder: independent, positive
+        mean = float(terms.mean())
+        error = float(np.sqrt(terms.var(axis=1, ddof=1).sum() / terms.shape[1])) / self.kinds
+        width = quantile * SAFETY * error / mean  # on the scale of the logarithm, because the terms are skewed
+        square = mean * np.exp(shift)
+        return Measurement(float(square), float(square * np.exp(-width)), float(square * np.exp(width)), "frequencies")
+
+
+@lru_cache(maxsize=32)
+def _of_spectrum(spectrum: Spectrum) -> FrequencyLadders:
+    rng, d = np.random.default_rng(SEED), spectrum.dimension
+    starts, rungs = (2.0**-DEEP, 2.0 ** (0.5 - DEEP)), DEEP + int(np.ceil(spectrum.octaves)) + 1
+    if isinstance(spectrum, ProductSpectrum):
+        return FrequencyLadders.along_axes(spectrum, np.arange(d), COUNT, starts, rungs, rng)
+    return FrequencyLadders.spanning(spectrum, np.eye(d), COUNT, starts, DEEP, rungs, rng)
+
+
+def two_sided(confidence: float) -> float:
+    """How many standard errors an interval of that confidence reaches to either side."""
+    return float(special.ndtri(0.5 + confidence / 2))
+
+
+def _share(spectrum: ProductSpectrum, frequencies: Array, axes: NDArray[np.int64], scales: list[float]) -> Array:
+    """log of spectrum / mixture of all ladders' laws, which differ from the spectrum in the coordinates that climb alone."""
+    own = spectrum.log_densities(frequencies[:, axes])
+    together: list[Array] = []
+    alone: list[Array] = []
+    for scale in scales:
+        further = spectrum.log_densities(frequencies[:, axes] / scale) - np.log(scale) - own  # (s, axes)
+        largest = further.max(axis=1)
+        together.append(further.sum(axis=1))
+        alone.append(largest + np.log(np.exp(further - largest[:, None]).mean(axis=1)))
+    return np.log(4.0) - np.logaddexp.reduce(together + alone)

@@ -1,0 +1,41 @@
+"""Probes: the measured distance ‖f − f_m‖² of a large mean f to a small one f_m, with a confidence interval.
+
+The difference ‖f‖² − αᵀκ of two nearly equal numbers loses all digits, and ‖f‖² costs n². Each probe is a way around both, prepared
+once for f and then cheap for every f_m. A new one is a class with `glance` (and `measure`, if it has something better), and a line
+in `reduset.certificate.rule`, which says where it is used.
+
+All in units where every bump has norm 1.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from reduset._types import Array
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A squared distance and the ends of its confidence interval."""
+
+    square: float
+    low: float
+    high: float
+    method: str
+
+    def plus(self, exact: float) -> Measurement:
+        """After adding an amount that is known exactly."""
+        return Measurement(self.square + exact, self.low + exact, self.high + exact, self.method)
+
+
+class Probe(ABC):
+    """Prepared for one mean."""
+
+    @abstractmethod
+    def glance(self, atoms: Array, weights: Array, kappa: Array) -> Measurement:
+        """A quick estimate, without another pass over the data."""
+
+    def measure(self, atoms: Array, weights: Array, kappa: Array) -> Measurement:
+        """The estimate that a certificate states; by default the quick one is all there is."""
+        return self.glance(atoms, weights, kappa)

@@ -1,0 +1,54 @@
+"""The one rule that says which probe is used.
+
+======================  ==============================================================================================
+`ExactProbe`            up to `EXACT_UP_TO` rows; below its rounding it hands over to the frequencies
+`FrequencyProbe`        beyond, where the kernel has a spectrum and angles have digits
+`RowProbe`              where not, and where much of the mass is missed (`EitherProbe`)
+======================  ==============================================================================================
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reduset._types import Array
+from reduset.certificate.by_frequencies import FrequencyProbe
+from reduset.certificate.by_rows import RowProbe
+from reduset.certificate.exact import ExactProbe
+from reduset.certificate.probe import Measurement, Probe
+from reduset.kernels.base import RadialKernel
+from reduset.mean import KernelMean
+
+EXACT_UP_TO = 4096
+MASS_MISSING = 0.1
+
+
+def probe_for(mean: KernelMean, confidence: float, rng: np.random.Generator) -> Probe:
+    """The right probe for the mean: exact where it is small, by frequencies where the kernel has them."""
+    finer = None
+    if isinstance(mean.kernel, RadialKernel):
+        frequencies = FrequencyProbe(mean, confidence, rng)
+        if frequencies.resolved:
+            finer = frequencies
+    if mean.size <= EXACT_UP_TO:
+        return ExactProbe(mean, finer)
+    rows = RowProbe(mean, confidence, rng)
+    return EitherProbe(finer, rows) if finer else rows
+
+
+class EitherProbe(Probe):
+    """Frequencies, except where the small mean misses much of the mass of the large one: then a sample of rows.
+
+    The energy of such a difference is all near frequency 0 and, if the data lie on a lattice, near its reciprocal one: in spots so
+    narrow that random frequencies miss them. Its values at the rows hardly vary, so that few rows tell it well.
+    """
+
+    def __init__(self, frequencies: FrequencyProbe, rows: RowProbe) -> None:
+        self._frequencies, self._rows = frequencies, rows
+
+    def glance(self, atoms: Array, weights: Array, kappa: Array) -> Measurement:
+        return self._frequencies.glance(atoms, weights, kappa)
+
+    def measure(self, atoms: Array, weights: Array, kappa: Array) -> Measurement:
+        better = self._rows if self._rows.mass_missing(weights) > MASS_MISSING else self._frequencies
+        return better.measure(atoms, weights, kappa)

@@ -1,0 +1,10 @@
+"""compress: select (which atoms) → weigh (which weights) → certify (how much was lost), and its result.
+
+May import: select, certificate, weights, mean, kernels.
+"""
+
+from reduset.compression.compressing import NotReachedWarning, compress
+from reduset.compression.prefixes import Path
+from reduset.compression.result import Compression
+
+__all__ = ["Compression", "NotReachedWarning", "Path", "compress"]

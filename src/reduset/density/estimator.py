@@ -1,0 +1,218 @@
+"""Density estimation on few atoms: a scikit-learn shell around `compress` with weights on the simplex.
+
+Fitting costs one compression, O(n·m); a query O(m) instead of O(n).
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from reduset import _validate, bandwidth
+from reduset._types import Array
+from reduset.compression.compressing import NotReachedWarning, compress, compress_quietly, evaluated
+from reduset.compression.result import Compression
+from reduset.density import likelihood
+from reduset.kernels import Gaussian, Laplacian, Student
+from reduset.kernels.base import RadialKernel
+from reduset.mean import KernelMean
+from reduset.mixture import conditioning
+
+KERNELS = {"gaussian": Gaussian, "exponential": Laplacian, "laplacian": Laplacian, "student": Student}
+SEARCH = "likelihood"
+TOL = 0.03
+MOST_ATOMS = 1000  # beyond, weights on the simplex take seconds and a query as long as a tree's
+
+
+class SparseKernelDensity(BaseEstimator):
+    """Kernel density estimation, compressed: in place of `sklearn.neighbors.KernelDensity`.
+
+    Parameters
+    ----------
+    bandwidth : float, str, array or None
+        A number; the name of a rule of `reduset.bandwidth`; "likelihood" to search 50 around Scott's rule by the likelihood of
+        points left out; or an array of bandwidths to search. Where ``size`` is given, it is the likelihood of a density of so many
+        atoms. None takes the kernel's own, and "scott" for a kernel given by name.
+    kernel : "gaussian", "exponential" (or "laplacian"), "student", or a kernel object
+    tol : float, optional
+        The largest L2 error of the density, relative to its norm; 0.03 if neither it nor ``size`` is given. Where that takes more
+        than ``max_size`` atoms, a warning says so and the density is evaluated exactly, from all points.
+    size : int, optional
+        The number of atoms, instead of ``tol``; as many as there are points, or more, evaluates the density exactly.
+    max_size : int, optional
+        The most atoms with ``tol``; half the points or 1,000, whichever is less, if not given.
+    whiten : bool
+        Bumps as wide and as oblique as the data: the kernel's covariance is that of the data.
+    weights, select, refine :
+        As in `compress`; the default weights make a valid density.
+    random_state : int, RandomState, Generator or None
+
+    Attributes
+    ----------
+    mean_ : KernelMean
+        What is evaluated.
+    certificate_ : Certificate
+        How much was lost, in L2; an error of 0 where nothing was compressed.
+    compression_ : Compression or None
+        None where the density is evaluated exactly.
+    bandwidth_ : float
+    search_ : Search or None
+        The bandwidths tried and their scores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset.density import SparseKernelDensity
+    >>> X = np.random.default_rng(0).normal(size=(5000, 2))
+    >>> density = SparseKernelDensity(tol=0.02, random_state=0).fit(X)
+    >>> density.mean_.size < 300
+    True
+    >>> bool(np.exp(density.score_samples(np.zeros((1, 2))))[0] > 0.12)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        bandwidth: Any = None,
+        kernel: Any = "gaussian",
+        tol: float | None = None,
+        size: int | None = None,
+        max_size: int | None = None,
+        whiten: bool = False,
+        weights: str = "simplex",
+        select: Any = "auto",
+        refine: bool | int = False,
+        random_state: Any = None,
+    ) -> None:
+        self.bandwidth = bandwidth
+        self.kernel = kernel
+        self.tol = tol
+        self.size = size
+        self.max_size = max_size
+        self.whiten = whiten
+        self.weights = weights
+        self.select = select
+        self.refine = refine
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SparseKernelDensity:
+        """Choose the bandwidth and compress.
+
+        Parameters
+        ----------
+        X : (n, d)
+        y : ignored
+        sample_weight : (n,) array, optional
+            Non-negative; only their ratios matter.
+        """
+        X = validate_data(self, X, dtype=(np.float64, np.float32))
+        if self.size is not None:
+            _validate.whole(self.size, "size", 1)
+            if self.tol is not None:
+                raise ValueError(f"give tol or size, not both; got tol={self.tol!r} and size={self.size!r}")
+        rng = _validate.generator(self.random_state, "random_state")
+        weights = None if sample_weight is None else _validate.weights(sample_weight, len(X))
+        kernel = self._kernel(X, weights)
+        self.search_: likelihood.Search | None = None
+        if self._searches():
+            candidates = None if isinstance(self.bandwidth, str) else self.bandwidth
+            how: dict[str, Any] = {} if self.size is None else {"method": "atoms", "size": self.size}
+            self.search_ = likelihood.search_bandwidth(X, kernel, candidates, weights, rng=rng, **how)
+            kernel = replace(kernel, bandwidth=self.search_.best)
+        full = KernelMean.from_samples(X, kernel, weights)
+        self.compression_: Compression | None = self._compressed(full, rng)
+        self.mean_, self.certificate_ = evaluated(full, self.compression_)
+        self.bandwidth_ = cast(RadialKernel, full.kernel).width
+        return self
+
+    def _kernel(self, X: Any, weights: Any) -> RadialKernel:
+        """The kernel as a density in L2, with the bandwidth that does not need a search."""
+        kernel = self.kernel
+        if isinstance(kernel, str):
+            kernel = KERNELS[_validate.one_of(kernel, "kernel", KERNELS)]("scott")
+        if not isinstance(kernel, RadialKernel):
+            raise TypeError(f"kernel must be one of {', '.join(KERNELS)}, or a Gaussian, Laplacian or Student; got {kernel!r}")
+        changes: dict[str, Any] = {"normalized": True, "space": "l2"}
+        if self.bandwidth is not None and not self._searches():
+            changes["bandwidth"] = self.bandwidth
+        if self.whiten:
+            if kernel.covariance is not None:
+                raise ValueError("whiten takes the covariance of the data, and the kernel has one of its own; give one of the two")
+            changes["covariance"] = _covariance(X, weights)
+        return replace(kernel, **changes)
+
+    def _searches(self) -> bool:
+        """Whether the bandwidth is neither a number nor a rule."""
+        if isinstance(self.bandwidth, str):
+            return _validate.one_of(self.bandwidth, "bandwidth", (*bandwidth.RULES, SEARCH)) == SEARCH
+        return np.ndim(self.bandwidth) > 0
+
+    def _compressed(self, full: KernelMean, rng: np.random.Generator) -> Compression | None:
+        options = {"weights": self.weights, "select": self.select, "refine": self.refine, "rng": rng}
+        if self.size is not None:
+            return compress(full, size=self.size, **options) if self.size < full.size else None
+        tol = TOL if self.tol is None else self.tol
+        most = min(MOST_ATOMS, -(-full.size // 2)) if self.max_size is None else self.max_size
+        most = min(_validate.whole(most, "max_size", 1), full.size)
+        found = compress_quietly(full, tol=tol, max_size=most, **options)
+        if found.reached:
+            return found
+        warnings.warn(
+            f"tol={tol:g} takes more than {found.size:,} atoms for {full.size:,} points (these leave an error of "
+            f"{found.certificate.relative_error:.2g}): the density is evaluated exactly, from all points. A wider bandwidth, "
+            "a larger tol or max_size, or a given size make it small",
+            NotReachedWarning,
+            stacklevel=3,
+        )
+        return None
+
+    def score_samples(self, X: Any) -> Array:
+        """log density at each row of X, (q,)."""
+        check_is_fitted(self)
+        return self.mean_.log_density(validate_data(self, X, dtype=(np.float64, np.float32), reset=False))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The log-likelihood of X: the sum of `score_samples`."""
+        return float(self.score_samples(X).sum())
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> Array:
+        """(n_samples, d) draws from the density; with bumps of every kernel."""
+        check_is_fitted(self)
+        return self.mean_.sample(n_samples, _validate.generator(random_state, "random_state"))
+
+    def marginal(self, columns: Any) -> KernelMean:
+        """The density of some columns, by number or by name; of a Gaussian kernel."""
+        check_is_fitted(self)
+        return conditioning.marginal(self.mean_, self._numbers(columns))
+
+    def conditional(self, columns: Any, values: Any) -> KernelMean:
+        """The density of the other columns where these have the given values; of a Gaussian kernel."""
+        check_is_fitted(self)
+        if hasattr(values, "index") and not callable(values.index):  # a Series: its values go by their names
+            values = [values[column] for column in ([columns] if isinstance(columns, str) else columns)]
+        return conditioning.conditional(self.mean_, self._numbers(columns), values)
+
+    def _numbers(self, columns: Any) -> list[Any]:
+        names = list(getattr(self, "feature_names_in_", ()))
+        asked = [columns] if isinstance(columns, str) else list(np.ravel(np.asarray(columns, object)))
+        if asked and all(isinstance(column, bool | np.bool_) for column in asked):
+            if len(asked) != self.n_features_in_:
+                raise ValueError(f"columns as a mask must have {self.n_features_in_} entries, got {len(asked)}")
+            return np.flatnonzero(asked).tolist()
+        unknown = [column for column in asked if isinstance(column, str) and column not in names]
+        if unknown:
+            raise ValueError(f"columns must be numbers or among {names}, got {unknown[0]!r}")
+        return [names.index(column) if isinstance(column, str) else column for column in asked]
+
+
+def _covariance(X: Any, weights: Any) -> Array:
+    if (len(X) if weights is None else np.count_nonzero(weights)) < 2:
+        raise ValueError("whiten takes the covariance of the data, and needs at least 2 points of weight; got 1. Use whiten=False")
+    shares = None if weights is None else weights / weights.max()
+    return _validate.covariance(np.atleast_2d(np.cov(X, rowvar=False, aweights=shares)), "the covariance of X")

@@ -1,0 +1,239 @@
+"""CohortMap on Dask: one task a bag, and only what a comparison needs of each comes back.
+
+A bag is read once for its size, once for its share of the pool (at most 32,768 rows of all bags together), and once each time it is
+shown atoms. The chance numbers of a bag are its own, so that the numbers are those of `reduset.cohort.CohortMap`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from typing import Any, Self
+
+import numpy as np
+from dask.base import is_dask_collection
+from dask.delayed import Delayed
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from reduset import _validate
+from reduset import cohort as in_memory
+from reduset._frames import framed
+from reduset._progress import Progress
+from reduset._types import Array, Floats, Report
+from reduset.cohort.comparison import Comparison, Later
+from reduset.cohort.held import Bags
+from reduset.cohort.shared import Look, Onlooker, Seen
+from reduset.distributed.scheduling import Scheduler, constant, key, scheduler, task
+from reduset.kernels.base import Kernel
+from reduset.mean import KernelMean
+from reduset.weights.span import Span
+
+
+class CohortMap(in_memory.CohortMap):
+    """`reduset.cohort.CohortMap` whose bags are worked on as Dask tasks, where they are.
+
+    Bags are a list, or a mapping of names, of delayed arrays or frames (of a function that reads a file, say), Dask arrays, Dask
+    data frames, or arrays in memory. Parameters, attributes and numbers are those of `reduset.cohort.CohortMap`, except that
+    ``atoms="all"`` and one long table with ``sample=`` are not taken: these need the points in one place.
+
+    Parameters
+    ----------
+    client : distributed.Client, or the address of a scheduler, optional
+        By default the client in use, or else Dask's threads.
+    others : as of `reduset.cohort.CohortMap`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dask import delayed
+    >>> from reduset.distributed import CohortMap
+    >>> def read(shift):
+    ...     return np.random.default_rng(shift).normal(shift, 1, size=(500, 2))
+    >>> bags = [delayed(read)(shift) for shift in (0, 1, 5, 6)]
+    >>> CohortMap(layout="mds", random_state=0).fit_transform(bags).shape
+    (4, 2)
+    """
+
+    def __init__(
+        self,
+        distance: str = "mmd",
+        layout: str = "isomap",
+        n_components: int = 2,
+        kernel: Any = None,
+        tol: float | None = None,
+        size: int | None = None,
+        random_state: Any = None,
+        *,
+        atoms: str = "shared",
+        select: Any = "greedy",
+        max_size: int | None = None,
+        n_neighbors: int = 5,
+        draws: int = 1000,
+        confidence: float = 0.95,
+        progress: Any = False,
+        client: Any = None,
+    ) -> None:
+        super().__init__(
+            distance,
+            layout,
+            n_components,
+            kernel,
+            tol,
+            size,
+            random_state,
+            atoms=atoms,
+            select=select,
+            max_size=max_size,
+            n_neighbors=n_neighbors,
+            draws=draws,
+            confidence=confidence,
+            progress=progress,
+        )
+        self.client = client
+
+    def fit(self, bags: Any, y: Any = None, *, sample: Any = None) -> Self:
+        """Compare the bags and lay them out.
+
+        Parameters
+        ----------
+        bags : list or mapping of delayed arrays or frames, Dask arrays or frames, or arrays
+        y : ignored
+        sample : must be None
+        """
+        if self.atoms == "all":
+            raise ValueError("atoms='all' compares all points of all bags with each other; use reduset.cohort.CohortMap for that")
+        shown = Progress(self.progress)
+        try:
+            with scheduler(self.client) as workers:
+                names, tasks = _named(bags, sample)
+                away = Away(names, tasks, workers, shown.stage("opening"))
+                return self._fit(names, away, away.dimension, away.columns, shown)
+        finally:
+            shown.close()
+
+    def _to_fitted(self, bags: Any, sample: Any, stacklevel: int) -> tuple[Array, Array]:
+        check_is_fitted(self, "embedding_")
+        shown = Progress(self.progress)
+        try:
+            with scheduler(self.client) as workers:
+                names, tasks = _named(bags, sample)
+                away = Away(names, tasks, workers, shown.stage("opening"), self.n_features_in_, self._columns)
+                rng = _validate.generator(self.random_state, "random_state")
+                report = shown.stage("weighing bags")
+                found = away.each(later, [(rng,)] * len(names), report, self._comparison)
+        finally:
+            shown.close()
+        all_ = Later(*(np.concatenate([getattr(each, name) for each in found]) for name in Later.__annotations__))
+        self._comparison.warn_of_later(all_, names, stacklevel - 1)
+        return all_.distances, all_.errors
+
+
+def _named(bags: Any, sample: Any) -> tuple[list[Any], list[Any]]:
+    if sample is not None:
+        raise ValueError("sample goes with one long table in memory; give a list or mapping of bags, one delayed table each")
+    if isinstance(bags, Mapping):
+        return list(bags), list(bags.values())
+    if is_dask_collection(bags) and not isinstance(bags, Delayed) and getattr(bags, "ndim", 2) == 3:
+        return list(range(len(bags))), [bags[k] for k in range(len(bags))]
+    listed = _validate._listed(bags, "sample") if not is_dask_collection(bags) else None
+    if listed is None:
+        raise TypeError("bags is one Dask collection; give a list or mapping of them, one a bag: a single bag X is the list [X]")
+    return list(range(len(listed))), listed
+
+
+class Away(Bags):
+    """Bags that Dask has."""
+
+    def __init__(
+        self,
+        names: Sequence[Any],
+        bags: Sequence[Any],
+        workers: Scheduler,
+        report: Report,
+        dimension: int | None = None,
+        columns: list[Any] | None = None,
+    ) -> None:
+        if len(bags) < (2 if dimension is None else 1):
+            raise ValueError(f"bags must hold at least {2 if dimension is None else 1} of them, got {len(bags)}")
+        self._workers = workers
+        self._titles = [f"bags[{name!r}]" for name in names]
+        called = key("reduset-bag-given")
+        self._bags = [bag if is_dask_collection(bag) else constant(f"{called}-{k}", bag) for k, bag in enumerate(bags)]
+        known = None if columns is None else "the bags that were fitted"
+        wanted, like = dimension, "the bags that were fitted"
+        self.sizes: list[int] = []
+        called = key("reduset-bag-open")
+        tasks = [task(called, k, opened, bag, title) for k, (bag, title) in enumerate(zip(self._bags, self._titles, strict=True))]
+        for title, (shape, mine) in zip(self._titles, workers.run(tasks, tasks, report), strict=True):
+            if wanted is None:
+                wanted, like = shape[1], title
+            if shape[1] != wanted:
+                raise ValueError(f"{title} must have {wanted} columns like {like}, got shape {shape}")
+            if mine is not None:
+                columns, known = _validate._same_columns(mine, columns, title, known)
+            self.sizes.append(shape[0])
+        self.dimension, self.columns = int(wanted or 0), columns
+
+    def _map(
+        self, name: str, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], report: Report, *shared: Any
+    ) -> list[Any]:
+        called = key(f"reduset-bag-{name}")
+        given = [constant(f"{called}-given-{k}", value) for k, value in enumerate(shared)]
+        own = [constant(f"{called}-own-{k}", its) for k, its in enumerate(arguments)]
+        tasks = [
+            task(called, k, on_bag, bag, title, function, its, given)
+            for k, (bag, title, its) in enumerate(zip(self._bags, self._titles, own, strict=True))
+        ]
+        return self._workers.run(tasks, tasks, report)
+
+    def pick(self, rows: Sequence[NDArray[np.int64] | None]) -> list[Floats]:
+        return self._map("pick", picked, [(some,) for some in rows], lambda *_: None)
+
+    def each(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], report: Report, *shared: Any) -> list[Any]:
+        return self._map(function.__name__.replace("_", "-"), function, arguments, report, *shared)
+
+    def look(self, kernel: Kernel, confidence: float, rngs: list[np.random.Generator]) -> Look:
+        shown: list[Span] = []
+
+        def look(span: Span, report: Report) -> list[Seen]:
+            shown.append(span)
+            return self._map("look", seen, [(rng,) for rng in rngs], report, kernel, confidence, *shown)
+
+        return look
+
+    def means(self, kernel: Kernel) -> list[KernelMean]:
+        raise RuntimeError("bags that are spread out are not brought together")
+
+
+# -- tasks ----------------------------------------------------------------------------------------------------------------
+
+
+def opened(bag: Any, title: str) -> tuple[tuple[int, ...], list[Any] | None]:
+    """The shape of a bag that has been looked over, and its columns, where it is a frame."""
+    table = framed(bag)
+    shape = _validate.points(table, title).shape
+    if shape[0] < 2:
+        raise ValueError(f"{title} must hold at least 2 points, got {shape[0]}; leave out what is no sample")
+    return shape, list(table.columns) if hasattr(table, "columns") else None
+
+
+def on_bag(bag: Any, title: str, function: Callable[..., Any], arguments: tuple[Any, ...], shared: list[Any]) -> Any:
+    """A function of the points of one bag; chance numbers are copied, since a task must leave what it is given as it was."""
+    return function(_validate.points(framed(bag), title), *deepcopy(arguments), *shared)
+
+
+def picked(points: Floats, rows: NDArray[np.int64] | None) -> Floats:
+    """Some rows of a bag."""
+    return points if rows is None else points[rows]
+
+
+def seen(points: Floats, rng: np.random.Generator, kernel: Kernel, confidence: float, *spans: Span) -> Seen:
+    """What a bag sees of the last of the atoms shown: all are shown again, since a task remembers nothing."""
+    onlooker = Onlooker(KernelMean.from_samples(points, kernel), confidence, rng)
+    return [onlooker.see(span) for span in spans][-1]
+
+
+def later(points: Floats, rng: np.random.Generator, comparison: Comparison) -> Later:
+    """A later bag beside the fitted ones."""
+    return comparison.later([points], rng, Progress())

@@ -1,0 +1,205 @@
+"""What pass two computes of a partition: sums against the chosen atoms. All can be added, and are, in the order of the partitions.
+
+    κⱼ = Σᵢ wᵢ g(xᵢ, cⱼ)          the right side of the equations for the weights
+    f̂(ω) = Σᵢ wᵢ exp(i ω·zᵢ)      the waves of f at ladders of frequencies, for the measured error
+    Σᵢ wᵢ √(1 − g(dᵢ)²), min g     the parts of the a-priori bounds, dᵢ the distance to the nearest atom
+
+Where the atoms miss much of the mass, or the bandwidth is too small for angles, f is also summed at some rows, which then tell the
+error; and for a density at some more, to see how its logarithm changes. O(n·(m + s)) in all, spread over the partitions.
+
+κ is summed in float32 where the rounding of that, as the equations enlarge it, stays far below the error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from reduset._engine.leaves import grow
+from reduset._engine.nearest import BLAS_FROM, FEW, nearest
+from reduset._engine.profile import Frame
+from reduset._types import Array, Floats, Precision
+from reduset.certificate.bounds import Bounds, theorem_one
+from reduset.certificate.by_frequencies import FrequencyProbe
+from reduset.certificate.by_rows import ROWS, by_rows, rows_quantile
+from reduset.certificate.certificate import DENSITY_ROWS
+from reduset.certificate.frequencies import FrequencyLadders, Waves, two_sided
+from reduset.certificate.probe import Measurement
+from reduset.certificate.rule import MASS_MISSING
+from reduset.kernels.base import RadialKernel
+from reduset.mean import KernelMean
+from reduset.weights.span import FactoredSpan, Span
+
+LADDERS = 96  # half of what a compression in memory takes: intervals are √2 times as wide, in half the time
+SINGLE_ROUNDING = 1e-5  # relative, of κ summed in float32
+LEAST_LOST = 1e-9  # of ‖f‖², below which the difference that tells the error is rounding itself
+ROUNDING_SHARE = 0.01  # of the squared error, which rounding may add
+RATHER_MISSING = MASS_MISSING / 2  # of the mass, by the atoms as pass one weighs them: rows may be needed
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to sum, for every partition the same.
+
+    Attributes
+    ----------
+    atoms : (m, d); ladders : None where the bandwidth is too small for angles
+    sizes : of the prefixes of the atoms that bounds are wanted for, the last is m
+    rows : (r, d) where f is wanted too, or none; density_rows : (q, d) where its logarithm is, or none
+    """
+
+    kernel: RadialKernel
+    atoms: Array
+    sizes: tuple[int, ...]
+    precision: Precision
+    frame: Frame
+    ladders: FrequencyLadders | None
+    rows: Floats
+    density_rows: Floats
+
+    @classmethod
+    def for_atoms(
+        cls,
+        span: Span,
+        sizes: tuple[int, ...],
+        square_norm: float,
+        sample: KernelMean,
+        confidence: float,
+        rng: np.random.Generator,
+    ) -> Plan:
+        """For the first atoms of the span that pass one found, as many as the last size says.
+
+        Parameters
+        ----------
+        square_norm : ‖f‖² of the mean that the span faces; sample : some of the rows, in place of all
+        """
+        size = sizes[-1]
+        kernel = sample.kernel
+        if not isinstance(kernel, RadialKernel):
+            raise TypeError(f"only shift-invariant kernels have frequencies, {kernel!r} is none")
+        frequencies = FrequencyProbe(sample, confidence, rng)
+        ladders = frequencies.ladders(LADDERS, size) if frequencies.resolved else None
+        missing = abs(1 - float(span.weights("free", 1.0, size).sum()))
+        drawn = sample.atoms[sample.draw_rows(ROWS, rng)] if ladders is None or missing > RATHER_MISSING else sample.atoms[:0]
+        seen = sample.atoms[:0]
+        if kernel.normalized:
+            seen = sample.atoms[np.unique(sample.draw_rows(min(DENSITY_ROWS, sample.size), rng))]
+        return cls(
+            kernel, span.atoms[:size], sizes, precision_for(span, size, square_norm), frequencies.frame, ladders, drawn, seen
+        )
+
+
+def precision_for(span: Span, size: int, square_norm: float) -> Precision:
+    """Float32 where its rounding adds little: δκ adds ‖L⁻¹δκ‖² to the squared error."""
+    if not isinstance(span, FactoredSpan):
+        return "double"
+    enlarged = solve_triangular(span.L[:size, :size], np.diag(span.kappa[:size]), lower=True, check_finite=False)
+    added = SINGLE_ROUNDING**2 * float(np.square(enlarged).sum())
+    lost = square_norm - span.energy(size)
+    return "auto" if lost > LEAST_LOST * square_norm and added < ROUNDING_SHARE * lost else "double"
+
+
+@dataclass(frozen=True)
+class Sums:
+    """The sums over some partitions.
+
+    Attributes
+    ----------
+    kappa : (m,); waves : (s, rungs), empty without ladders; values : (r,); logs : (q,)
+    bounds : (k, 3) Σw√(1 − g²), Σw√(2 − 2g) and Σw for each size; nearest : (k,) min g
+    """
+
+    kappa: Array
+    waves: Waves
+    values: Array
+    logs: Array
+    bounds: Array
+    nearest: Array
+
+    @classmethod
+    def of(cls, plan: Plan, rows: Floats, weights: Array) -> Sums:
+        """Over the rows of one partition."""
+        kernel, ladders = plan.kernel, plan.ladders
+        sums = kernel.product_sums(rows, weights, np.concatenate([plan.atoms, plan.rows]), plan.precision)
+        return cls(
+            sums[: len(plan.atoms)],
+            np.empty((0, 0), np.complex128) if ladders is None else ladders.waves(rows, weights, plan.frame),
+            sums[len(plan.atoms) :],
+            kernel.log_sums(rows, weights, plan.density_rows) if len(plan.density_rows) else np.empty(0),
+            *_bounds(plan, rows, weights),
+        )
+
+    @classmethod
+    def of_nothing(cls, plan: Plan) -> Sums:
+        """Over no rows."""
+        shape = (0, 0) if plan.ladders is None else plan.ladders.shares.shape
+        logs = np.full(len(plan.density_rows), -np.inf)
+        waves, k = np.zeros(shape, np.complex128), len(plan.sizes)
+        return cls(np.zeros(len(plan.atoms)), waves, np.zeros(len(plan.rows)), logs, np.zeros((k, 3)), np.ones(k))
+
+
+def _bounds(plan: Plan, rows: Floats, weights: Array) -> tuple[Array, Array]:
+    """The parts of the bounds for each size: every prefix looks only at the atoms that the one before it lacks."""
+    kernel, d = plan.kernel, rows.shape[1]
+    shape = kernel.product(d)
+    metric = shape.profile.ranking
+    frame, scale = kernel.frame(rows, shape).sized(rows)
+    leaves = grow(rows, frame) if d < BLAS_FROM and len(plan.atoms) > FEW else None  # once for all prefixes
+    parts, least, distance, start = [], [], np.full(len(rows), np.inf), 0
+    for stop in plan.sizes:
+        distance = np.minimum(distance, nearest(rows, plan.atoms[start:stop], frame, metric, leaves)[1])
+        g = kernel.product_at(scale * distance, d)
+        summed, quantised = np.sqrt(np.maximum(1 - g * g, 0.0)), np.sqrt(np.maximum(2 - 2 * g, 0.0))
+        parts.append([float(weights @ summed), float(weights @ quantised), float(weights.sum())])
+        least.append(float(g.min()))
+        start = stop
+    return np.array(parts), np.array(least)
+
+
+def add_sums(sums: Sequence[Sums]) -> Sums:
+    """Over all the partitions of several, added in order."""
+    total = sums[0]
+    for other in sums[1:]:
+        total = Sums(
+            total.kappa + other.kappa,
+            total.waves + other.waves,
+            total.values + other.values,
+            np.logaddexp(total.logs, other.logs),
+            total.bounds + other.bounds,
+            np.minimum(total.nearest, other.nearest),
+        )
+    return total
+
+
+def residual(plan: Plan, sums: Sums, span: Span, mass: float, confidence: float) -> Measurement:
+    """‖f − Pf‖² for all the atoms of a span that faces κ / mass, f of mass 1."""
+    free = span.weights("free", 1.0, span.size)
+    if len(plan.rows) and (plan.ladders is None or abs(1 - float(free.sum())) > MASS_MISSING):
+        signs, quantile = np.ones(len(plan.rows)), rows_quantile(confidence)
+        return by_rows(plan.kernel, plan.rows, sums.values / mass, signs, span.atoms, free, span.kappa, quantile)
+    if plan.ladders is None:
+        raise RuntimeError("neither frequencies nor rows to measure by")
+    difference = sums.waves / mass - plan.ladders.waves(span.atoms, free, plan.frame)
+    return plan.ladders.measure(difference, two_sided(confidence))
+
+
+def promise_of(plan: Plan, sums: Sums, size: int, mass: float) -> Bounds | None:
+    """The a-priori bounds of the first ``size`` atoms for f of mass 1, by the largest prefix of them that was looked at."""
+    looked = [k for k, each in enumerate(plan.sizes) if each <= size]
+    if not looked:
+        return None
+    summed, quantised, total = (sums.bounds[looked[-1]] / mass).tolist()
+    incoherence = float(sums.nearest[looked[-1]])
+    theorem = theorem_one(total, incoherence)
+    return Bounds(min(summed, theorem), theorem, quantised, incoherence)
+
+
+def density_change(plan: Plan, sums: Sums, mass: float, small: KernelMean) -> float | None:
+    """The largest change of the logarithm of the density at the rows looked at; None where f is no density."""
+    if not len(plan.density_rows):
+        return None
+    before = sums.logs - np.log(mass) + plan.kernel.density_log_peak(small.dimension)
+    return float(np.nan_to_num(np.abs(small.log_density(plan.density_rows) - before), nan=np.inf).max())

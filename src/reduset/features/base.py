@@ -1,0 +1,85 @@
+"""What the estimators on bags share: checking bags, and weighted ones among them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from reduset import _validate
+from reduset._types import Array, Floats
+from reduset.compression.result import Compression
+from reduset.mean import KernelMean
+
+
+class OnBags(TransformerMixin, BaseEstimator):
+    """An estimator whose samples are bags.
+
+    A list of (n, d) arrays or frames, a mapping of names to them, an (N, n, d) array, an Arrow column of lists of points, or one
+    long table, where ``group`` names the column that says which bag a row belongs to.
+    """
+
+    group: Any = None
+    n_jobs: int | None = None
+    feature_names_in_: NDArray[Any]
+
+    def _checked(self, bags: Any, *, reset: bool = False) -> tuple[list[Any], list[Floats]]:
+        """The names and the points of the bags; with the columns of those that were fitted unless ``reset``."""
+        if reset:
+            names, parts, columns = _validate.bags(bags, self.group, by="group")
+            self.n_features_in_ = parts[0].shape[1]
+            self._columns = columns
+            if hasattr(self, "feature_names_in_"):
+                del self.feature_names_in_
+            if columns is not None and all(isinstance(column, str) for column in columns):
+                self.feature_names_in_ = np.array(columns, dtype=object)
+        else:
+            check_is_fitted(self)
+            names, parts, _ = _validate.bags(bags, self.group, dimension=self.n_features_in_, columns=self._columns, by="group")
+        return names, parts
+
+    def _threads(self) -> int | None:
+        if self.n_jobs is None or self.n_jobs == -1:
+            return None
+        return _validate.whole(self.n_jobs, "n_jobs", 1, way_out="-1 or None takes all")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        tags.no_validation = True
+        return tags
+
+
+def with_shares(bags: Any) -> tuple[Any, list[Array | None] | None]:
+    """Bags with atoms in place of every `Compression` or `KernelMean` among them, and the shares of points; None for plain bags."""
+    items = _items(bags)
+    if not any(isinstance(item, Compression | KernelMean) for item in items):
+        return bags, None
+    points, shares = [], []
+    for name, item in zip(bags if isinstance(bags, Mapping) else range(len(items)), items, strict=True):
+        mean = item.mean if isinstance(item, Compression) else item
+        weighted = isinstance(mean, KernelMean)
+        if weighted and mean.mass <= 0:
+            raise ValueError(f"bags[{name!r}] must have weights of positive sum, got {mean.mass:.3g}; it is no density")
+        points.append(mean.atoms if weighted else mean)
+        shares.append(mean.weights / mean.mass if weighted else None)
+    return (dict(zip(bags, points, strict=True)) if isinstance(bags, Mapping) else points), shares
+
+
+def counts_of(bags: Any, parts: list[Floats]) -> list[int]:
+    """How many points each bag has; the atoms of a `Compression` count as those they stand for."""
+    counts = [len(part) for part in parts]
+    for k, item in enumerate(_items(bags)):
+        if isinstance(item, Compression):
+            counts[k] = item.n_samples
+    return counts
+
+
+def _items(bags: Any) -> list[Any]:
+    """The bags one by one, where they come so; none for tables and columns."""
+    return list(bags.values()) if isinstance(bags, Mapping) else list(bags) if isinstance(bags, list | tuple) else []

@@ -1,0 +1,316 @@
+"""What every kernel can do, and what follows for a kernel that depends on a distance alone.
+
+An anisotropic kernel is an isotropic one after a linear map, so ``covariance`` only changes the frame. Constants are kept as
+logarithms: in many dimensions they leave the range of floating point long before the results do.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from reduset import _validate
+from reduset import bandwidth as rules
+from reduset._engine import profile as engine
+from reduset._engine import sums
+from reduset._engine.profile import Frame, Profile
+from reduset._types import Array, Floats, Precision
+from reduset.kernels.spectra import Spectrum
+
+
+def exponential(logarithm: float) -> float:
+    """exp, or infinity: density constants overflow in many dimensions, where only their logarithm is of use."""
+    return math.exp(logarithm) if logarithm < 709 else math.inf
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A function of two points as the loops compute it: exp(log_scale) · profile, in coordinates scaled by ``stretch``."""
+
+    profile: Profile
+    stretch: float
+    log_scale: float
+
+
+class Kernel(ABC):
+    """What every kernel can do. Sums and matrices are those of the bump scaled to 1 at its centre; the scale is a logarithm."""
+
+    space: str
+
+    @abstractmethod
+    def resolve(self, points: Floats, sample_weight: Floats | None = None) -> Kernel:
+        """This kernel with whatever it leaves to the data decided from the data."""
+
+    @abstractmethod
+    def log_peak(self, dimension: int) -> float:
+        """log φ(x, x)."""
+
+    @abstractmethod
+    def log_energy(self, dimension: int) -> float:
+        """log g(x, x) = log ‖φ(·, x)‖², the C of the bounds."""
+
+    @abstractmethod
+    def value_sums(self, points: Floats, weights: Floats, queries: Floats, precision: Precision = "auto") -> Array:
+        """Σᵢ wᵢ φ(xᵢ, q) / φ(0) for each query."""
+
+    @abstractmethod
+    def product_sums(self, points: Floats, weights: Floats, queries: Floats, precision: Precision = "double") -> Array:
+        """Σᵢ wᵢ g(xᵢ, q) / g(0) for each query."""
+
+    @abstractmethod
+    def product_gram(self, points: Floats, others: Floats) -> Array:
+        """The matrix g(xᵢ, yⱼ) / g(0)."""
+
+    def product_rows(self, points: Floats) -> Callable[[int], Array]:
+        """The matrix g(xᵢ, xⱼ) / g(0) row by row, for whoever asks for one row after the other."""
+        return lambda k: self.product_gram(points[k : k + 1], points)[0]
+
+    @abstractmethod
+    def product_at(self, distances: Array, dimension: int) -> Array:
+        """The least g / g(0) of two points at a given distance in the coordinates of the inner product."""
+
+    def gradient_sums(self, points: Floats, weights: Floats, queries: Floats) -> Array:
+        """Σᵢ wᵢ ∇_q φ(xᵢ, q) / φ(0), (m, d)."""
+        raise TypeError(f"{self!r} has no gradient here; use Gaussian, Laplacian or Student")
+
+    def product_slopes(
+        self, points: Floats, weights: Floats, queries: Floats, precision: Precision = "double"
+    ) -> tuple[Array, Array]:
+        """Σᵢ wᵢ g(xᵢ, q) / g(0), (m,), and its gradient in q, (m, d), in one pass."""
+        raise TypeError(f"{self!r} has no gradient here, so its atoms cannot be moved; use Gaussian, Laplacian or Student")
+
+    def log_sums(self, points: Floats, weights: Floats, queries: Floats) -> Array:
+        """log Σᵢ wᵢ φ(xᵢ, q) / φ(0), without underflow."""
+        raise TypeError(f"{self!r} is not a density; use Gaussian, Laplacian or Student for log_density")
+
+    def noise(self, count: int, dimension: int, rng: np.random.Generator) -> Array:
+        """(count, d) draws from the bump at the origin, as a density."""
+        raise TypeError(f"{self!r} cannot be sampled from; use Gaussian, Laplacian or Student")
+
+    def density_log_peak(self, dimension: int) -> float:
+        """log φ(x, x) of the bump that integrates to 1."""
+        raise TypeError(f"{self!r} is not a density; use Gaussian, Laplacian or Student for log_density")
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Everything needed to build the kernel again, as plain JSON values."""
+
+
+@dataclass(frozen=True, eq=False)
+class RadialKernel(Kernel):
+    """A bump that depends on a distance alone.
+
+    Parameters
+    ----------
+    bandwidth : float or str
+        The width h of the bump, or the name of a rule of `reduset.bandwidth` to find it from the data.
+    covariance : (d, d) or (d,) array, optional
+        Distance is then Mahalanobis: ((x − y)ᵀ covariance⁻¹ (x − y))^½ / bandwidth.
+    normalized : bool
+        Whether φ integrates to 1 (a density) or is 1 at its centre.
+    space : "rkhs" or "l2"
+        The space whose inner product, norm and distance are meant.
+    """
+
+    bandwidth: float | str = "median"
+    covariance: Any = None
+    normalized: bool = False
+    space: str = "rkhs"
+
+    name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.bandwidth, str):
+            _validate.one_of(self.bandwidth, "bandwidth", rules.RULES)
+        else:
+            object.__setattr__(self, "bandwidth", _validate.positive(self.bandwidth, "bandwidth"))
+        _validate.one_of(self.space, "space", ("rkhs", "l2"))
+        if not isinstance(self.normalized, bool | np.bool_):
+            raise TypeError(f"normalized must be True or False, got {self.normalized!r}")
+        if self.covariance is not None:
+            matrix = _validate.covariance(self.covariance)
+            matrix.setflags(write=False)
+            object.__setattr__(self, "covariance", matrix)
+
+    # -- the parts that a family decides ------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _bump(self, dimension: int) -> tuple[Profile, float]:
+        """φ as a profile, and the stretch of its frame beyond 1/h."""
+
+    @abstractmethod
+    def _product(self, dimension: int) -> tuple[Profile, float]:
+        """g in L2 as a profile, and the stretch of its frame beyond 1/h."""
+
+    @abstractmethod
+    def _log_density_constant(self, dimension: int) -> float:
+        """log of the constant that makes the bump of unit bandwidth integrate to 1."""
+
+    @abstractmethod
+    def _log_square_integral(self, dimension: int) -> float:
+        """log ∫ φ² of the bump of unit bandwidth and height."""
+
+    @abstractmethod
+    def spectrum(self, dimension: int) -> Spectrum:
+        """The spectrum of g, in the coordinates of `product`."""
+
+    @abstractmethod
+    def _noise(self, count: int, dimension: int, rng: np.random.Generator) -> Array:
+        """Draws from the bump of unit bandwidth, as a density."""
+
+    # -- what follows from them ---------------------------------------------------------------------------------------------
+
+    def resolve(self, points: Floats, sample_weight: Floats | None = None) -> RadialKernel:
+        d = points.shape[1]
+        if self.covariance is not None and len(self.covariance) != d:
+            raise ValueError(f"covariance must be {d} by {d} like the points' columns, got {self.covariance.shape}")
+        if not isinstance(self.bandwidth, str):
+            return self
+        if bool((points[:64] == points[0]).all() and (points == points[0]).all()):
+            # any bandwidth gives the same compression of a single place, so this is no reason to refuse it
+            warnings.warn(
+                f"all points coincide, so bandwidth={self.bandwidth!r} finds none; 1.0 is used", UserWarning, stacklevel=2
+            )
+            return replace(self, bandwidth=1.0)
+        if self.covariance is not None:
+            points = points @ self._whitening(d)
+        return replace(self, bandwidth=rules.RULES[self.bandwidth](points, sample_weight))
+
+    @property
+    def width(self) -> float:
+        """The bandwidth as a number."""
+        if isinstance(self.bandwidth, str):
+            raise ValueError(
+                f"bandwidth is still the rule {self.bandwidth!r}; it needs data: use KernelMean.from_samples or kernel.resolve(X)"
+            )
+        return self.bandwidth
+
+    def _whitening(self, dimension: int) -> Array:
+        if self.covariance is None:
+            return np.eye(dimension)
+        # covariance = L Lᵀ, so (x − y) L⁻ᵀ has the Mahalanobis length of x − y
+        return np.linalg.inv(np.linalg.cholesky(self.covariance)).T
+
+    def _matrix(self, dimension: int, stretch: float) -> float | Array:
+        if self.covariance is None:
+            return float(stretch / self.width)
+        return np.asarray(self._whitening(dimension) * (stretch / self.width))
+
+    def _log_volume(self, dimension: int) -> float:
+        """log |det| of the map from unit coordinates to the data's."""
+        log = dimension * np.log(self.width)
+        if self.covariance is not None:
+            log += 0.5 * np.linalg.slogdet(self.covariance)[1]
+        return float(log)
+
+    def density_log_peak(self, dimension: int) -> float:
+        """log φ(x, x) of the bump that integrates to 1."""
+        return self._log_density_constant(dimension) - self._log_volume(dimension)
+
+    def log_peak(self, dimension: int) -> float:
+        return self.density_log_peak(dimension) if self.normalized else 0.0
+
+    def log_energy(self, dimension: int) -> float:
+        if self.space == "rkhs":
+            return self.log_peak(dimension)
+        return 2 * self.log_peak(dimension) + self._log_square_integral(dimension) + self._log_volume(dimension)
+
+    def bump(self, dimension: int) -> Shape:
+        """φ for the loops."""
+        profile, stretch = self._bump(dimension)
+        return Shape(profile, stretch, self.log_peak(dimension))
+
+    def product(self, dimension: int) -> Shape:
+        """g for the loops."""
+        profile, stretch = (self._bump if self.space == "rkhs" else self._product)(dimension)
+        return Shape(profile, stretch, self.log_energy(dimension))
+
+    def frame(self, points: Floats, shape: Shape) -> Frame:
+        """Coordinates for the loops, centred on the points."""
+        return Frame.around(points, self._matrix(points.shape[1], shape.stretch))
+
+    def plain_frame(self, points: Floats) -> Frame:
+        """Coordinates in which distances are those of the definition of φ, in bandwidths."""
+        return Frame.around(points, self._matrix(points.shape[1], 1.0))
+
+    def value_sums(self, points: Floats, weights: Floats, queries: Floats, precision: Precision = "auto") -> Array:
+        shape = self.bump(points.shape[1])
+        return sums.kernel_sums(points, weights, queries, self.frame(points, shape), shape.profile, precision)
+
+    def product_sums(self, points: Floats, weights: Floats, queries: Floats, precision: Precision = "double") -> Array:
+        shape = self.product(points.shape[1])
+        return sums.kernel_sums(points, weights, queries, self.frame(points, shape), shape.profile, precision)
+
+    def product_gram(self, points: Floats, others: Floats) -> Array:
+        shape = self.product(points.shape[1])
+        return sums.gram(points, others, self.frame(points, shape), shape.profile)
+
+    def product_rows(self, points: Floats) -> Callable[[int], Array]:
+        shape = self.product(points.shape[1])
+        return sums.gram_by_rows(points, self.frame(points, shape), shape.profile)
+
+    def gradient_sums(self, points: Floats, weights: Floats, queries: Floats) -> Array:
+        """Σᵢ wᵢ ∇_q φ(xᵢ, q) / φ(0), (m, d)."""
+        return self._slopes(self.bump(points.shape[1]), points, weights, queries, "double")[1]
+
+    def product_slopes(
+        self, points: Floats, weights: Floats, queries: Floats, precision: Precision = "double"
+    ) -> tuple[Array, Array]:
+        return self._slopes(self.product(points.shape[1]), points, weights, queries, precision)
+
+    def _slopes(self, shape: Shape, points: Floats, weights: Floats, queries: Floats, precision: Precision) -> tuple[Array, Array]:
+        frame = self.frame(points, shape)
+        values, inner = sums.gradient_sums(points, weights, queries, frame, shape.profile, precision)
+        return values, inner * frame.matrix if isinstance(frame.matrix, float) else inner @ frame.matrix.T
+
+    def log_sums(self, points: Floats, weights: Floats, queries: Floats) -> Array:
+        """log Σᵢ wᵢ φ(xᵢ, q) / φ(0), without underflow."""
+        shape = self.bump(points.shape[1])
+        return sums.log_sums(points, weights, queries, self.frame(points, shape), shape.profile)
+
+    def product_at(self, distances: Array, dimension: int) -> Array:
+        """The least g / g(0) of two points at a given distance in the coordinates of `product`."""
+        shape = self.product(dimension)
+        t = np.minimum(np.array(distances, dtype=np.float64), 1e150)  # far enough, and its square is finite
+        if shape.profile.metric == engine.SQUARED:
+            t = t * t
+        elif shape.profile.metric == engine.SOFT_CITYBLOCK:  # all of the distance in one coordinate is the worst case
+            t = t - np.log1p(t)
+        flat = t.reshape(-1)
+        engine.depths(*shape.profile.arguments[1:], flat)
+        return np.exp(-flat.reshape(t.shape))
+
+    def noise(self, count: int, dimension: int, rng: np.random.Generator) -> Array:
+        """(count, d) draws from the bump at the origin, as a density."""
+        unit = self._noise(count, dimension, rng) * self.width
+        return unit if self.covariance is None else unit @ np.linalg.cholesky(self.covariance).T
+
+    def to_dict(self) -> dict[str, Any]:
+        out: dict[str, Any] = {
+            "name": self.name,
+            "bandwidth": self.bandwidth,
+            "normalized": bool(self.normalized),
+            "space": self.space,
+        }
+        if self.covariance is not None:
+            out["covariance"] = self.covariance.tolist()
+        return out
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RadialKernel) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.bandwidth, self.normalized, self.space))
+
+    def __repr__(self) -> str:
+        shown = [repr(self.bandwidth) if isinstance(self.bandwidth, str) else f"{self.bandwidth:.6g}"]
+        rest = {k: v for k, v in self.to_dict().items() if k not in ("name", "bandwidth")}
+        defaults = {"normalized": False, "space": "rkhs", "metric": "euclidean", "exponent": None}
+        shown += [f"{k}=…" if k == "covariance" else f"{k}={v!r}" for k, v in rest.items() if v != defaults.get(k, ...)]
+        return f"{type(self).__name__}({', '.join(shown)})"

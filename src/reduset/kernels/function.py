@@ -1,0 +1,133 @@
+"""Any kernel as a function of two sets of points, as scikit-learn writes them, if its diagonal is constant.
+
+Distances are then those of the feature space, ‖φ(x) − φ(y)‖² = 2C − 2k(x, y), and selection works there (Cruz Cortés & Scott
+2017, Section V-A). Blocks of the matrix are asked for and thrown away: memory stays bounded whatever n is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from reduset import _validate
+from reduset._engine.threads import blocks
+from reduset._types import Array, Floats, Precision
+from reduset.kernels.base import Kernel
+
+PAIRS_BLOCK = 1 << 22
+CHECKED = 512
+
+
+def _named() -> Any:
+    """scikit-learn's kernels by name, imported when first asked for: they take most of a second."""
+    from sklearn.metrics import pairwise
+
+    return pairwise
+
+
+class FunctionKernel(Kernel):
+    """A kernel given as ``function(X, Y) -> (n, m) array``, or as the name of a scikit-learn kernel with its parameters.
+
+    >>> from sklearn.gaussian_process.kernels import Matern
+    >>> from reduset import FunctionKernel
+    >>> FunctionKernel(Matern(length_scale=2.0))
+    FunctionKernel(Matern(length_scale=2, nu=1.5))
+    >>> FunctionKernel("rbf", gamma=0.5)
+    FunctionKernel('rbf', gamma=0.5)
+    """
+
+    space = "rkhs"
+    normalized = False
+
+    def __init__(self, function: Callable[[Any, Any], Any] | str, **parameters: Any) -> None:
+        if not (callable(function) or isinstance(function, str)):
+            raise TypeError(f"function must be callable as function(X, Y), or the name of a scikit-learn kernel; got {function!r}")
+        if isinstance(function, str):
+            _validate.one_of(function, "function", _named().PAIRWISE_KERNEL_FUNCTIONS)
+        self.function = function
+        self.parameters = parameters
+        self._energy: float | None = None
+
+    def matrix(self, points: Floats, others: Floats) -> Array:
+        """k(xᵢ, yⱼ), checked."""
+        if isinstance(self.function, str):
+            values = _named().pairwise_kernels(points, others, metric=self.function, **self.parameters)
+        else:
+            values = self.function(points, others, **self.parameters)
+        values = np.asarray(values, dtype=np.float64)
+        if values.shape != (len(points), len(others)):
+            raise ValueError(
+                f"the kernel function must return shape ({len(points)}, {len(others)}) for that many points, got {values.shape}; "
+                "wrap a function of two single points with sklearn.metrics.pairwise.pairwise_kernels"
+            )
+        if not np.isfinite(values).all():
+            raise ValueError("the kernel function must return finite values only")
+        return values
+
+    def resolve(self, points: Floats, sample_weight: Floats | None = None) -> FunctionKernel:
+        if self._energy is not None:
+            return self
+        some = points[np.linspace(0, len(points) - 1, min(len(points), CHECKED)).astype(np.int64)]
+        diagonal = np.diagonal(self.matrix(some, some))
+        energy = float(diagonal[0])
+        if not energy > 0 or np.abs(diagonal - energy).max() > 1e-6 * abs(energy):
+            raise ValueError(
+                f"the kernel must have a constant diagonal above 0, k(x, x) ranges from {diagonal.min():g} to {diagonal.max():g}; "
+                "normalise it: k(x, y) / sqrt(k(x, x) k(y, y))"
+            )
+        resolved = FunctionKernel(self.function, **self.parameters)
+        resolved._energy = energy
+        return resolved
+
+    @property
+    def energy(self) -> float:
+        if self._energy is None:
+            raise ValueError(
+                "the kernel's diagonal is not known yet; it needs data: use KernelMean.from_samples or kernel.resolve(X)"
+            )
+        return self._energy
+
+    def log_peak(self, dimension: int) -> float:
+        return float(np.log(self.energy))
+
+    def log_energy(self, dimension: int) -> float:
+        return float(np.log(self.energy))
+
+    def product_gram(self, points: Floats, others: Floats) -> Array:
+        return self.matrix(points, others) / self.energy
+
+    def product_sums(self, points: Floats, weights: Floats, queries: Floats, precision: Precision = "double") -> Array:
+        out = np.zeros(len(queries))
+        for a, b in blocks(len(queries), 1024):
+            for c, e in blocks(len(points), max(1, PAIRS_BLOCK // (b - a))):
+                out[a:b] += self.product_gram(queries[a:b], points[c:e]) @ weights[c:e]
+        return out
+
+    value_sums = product_sums
+
+    def product_at(self, distances: Array, dimension: int) -> Array:
+        """g / g(0) of two points at a given distance in feature space, of unit bumps."""
+        return np.maximum(1.0 - np.square(distances) / 2, 0.0)
+
+    def to_dict(self) -> dict[str, Any]:
+        if not isinstance(self.function, str):
+            raise TypeError(
+                "a kernel given as a function cannot be saved, since loading would have to execute it; "
+                "use a named scikit-learn kernel, FunctionKernel('rbf', gamma=...), or save mean.atoms and mean.weights"
+            )
+        plain = {key: value.item() if isinstance(value, np.generic) else value for key, value in self.parameters.items()}
+        return {"name": "function", "function": self.function, "parameters": plain}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FunctionKernel) and (self.function, self.parameters) == (other.function, other.parameters)
+
+    def __hash__(self) -> int:
+        name = self.function if isinstance(self.function, str) else type(self.function)  # scikit-learn's kernels have no hash
+        return hash((name, tuple(sorted(self.parameters))))
+
+    def __repr__(self) -> str:
+        given = "".join(f", {k}={v!r}" for k, v in self.parameters.items())
+        name = self.function.__name__ if hasattr(self.function, "__name__") else repr(self.function)
+        return f"FunctionKernel({name}{given})"

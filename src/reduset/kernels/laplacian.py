@@ -1,0 +1,85 @@
+"""Laplacian: φ = exp(−r), r = distance / h; in "cityblock" exp(−Σ|rⱼ|).
+
+===========  ==================================  =====================================
+metric       g in L2 (in "rkhs" g = φ)           density constant (unit bandwidth)
+===========  ==================================  =====================================
+euclidean    a Matérn of order d/2 + 1           Γ(d/2) / (2 π^(d/2) Γ(d))
+cityblock    Π (1 + |rⱼ|) exp(−|rⱼ|)             2^(−d)
+===========  ==================================  =====================================
+
+(Cruz Cortés & Scott 2017, Section II-C.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from reduset import _validate
+from reduset._engine import profile as engine
+from reduset._engine.profile import Profile
+from reduset._types import Array
+from reduset.kernels.base import RadialKernel
+from reduset.kernels.spectra import PowerSpectrum, ProductSpectrum, Spectrum
+from reduset.kernels.tables import matern_table
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Laplacian(RadialKernel):
+    """exp(−r/h), r the Euclidean distance or, with ``metric="cityblock"``, the sum of the coordinates' distances.
+
+    >>> from reduset import Laplacian
+    >>> Laplacian(2.0, metric="cityblock")
+    Laplacian(2, metric='cityblock')
+    """
+
+    metric: str = "euclidean"
+
+    name = "laplacian"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _validate.one_of(self.metric, "metric", ("euclidean", "cityblock"))
+
+    @property
+    def _in_cityblock(self) -> bool:
+        return self.metric == "cityblock"
+
+    def _bump(self, dimension: int) -> tuple[Profile, float]:
+        return Profile(metric=engine.CITYBLOCK) if self._in_cityblock else Profile(family=engine.ROOT), 1.0
+
+    def _product(self, dimension: int) -> tuple[Profile, float]:
+        return Profile(metric=engine.SOFT_CITYBLOCK) if self._in_cityblock else matern_table(dimension / 2 + 1), 1.0
+
+    def _log_density_constant(self, dimension: int) -> float:
+        if self._in_cityblock:
+            return float(-dimension * np.log(2.0))
+        d = dimension
+        return float(special.gammaln(d / 2) - np.log(2.0) - d / 2 * np.log(np.pi) - special.gammaln(d))
+
+    def _log_square_integral(self, dimension: int) -> float:
+        if self._in_cityblock:
+            return 0.0
+        return float(-self._log_density_constant(dimension) - dimension * np.log(2.0))
+
+    def spectrum(self, dimension: int) -> Spectrum:
+        if self._in_cityblock:
+            return ProductSpectrum(dimension, 1.0 if self.space == "rkhs" else 3.0)
+        return PowerSpectrum(dimension, 1.0 if self.space == "rkhs" else dimension + 2.0)
+
+    def _noise(self, count: int, dimension: int, rng: np.random.Generator) -> Array:
+        if self._in_cityblock:
+            return rng.laplace(size=(count, dimension))
+        return directions(count, dimension, rng) * rng.gamma(dimension, size=(count, 1))
+
+    def to_dict(self) -> dict[str, Any]:
+        return super().to_dict() | {"metric": self.metric}
+
+
+def directions(count: int, dimension: int, rng: np.random.Generator) -> Array:
+    """Unit vectors in all directions alike."""
+    normal = rng.standard_normal((count, dimension))
+    return np.asarray(normal / np.linalg.norm(normal, axis=1, keepdims=True))

@@ -1,0 +1,419 @@
+"""The Gaussian mixture f = Σᵢ wᵢ N(·; tᵢ, Hᵢ): components with covariances of their own (Zhang & Kwok 2010, Section II).
+
+    ⟨f, g⟩ = Σᵢⱼ wᵢ vⱼ N(tᵢ; xⱼ, Hᵢ + Cⱼ),        ‖f − g‖² = ⟨f, f⟩ − 2⟨f, g⟩ + ⟨g, g⟩        in L2, in closed form
+
+A kernel density estimate is the mixture whose components share one covariance; an SVM, one with weights of both signs. Evaluation
+costs O(m·d²) a query, an inner product O(m·n·d³), O(m·n·d²) where one side shares its covariance, and O(m·n·d) where covariances
+are diagonal.
+"""
+
+from __future__ import annotations
+
+import numbers
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from reduset import _archive, _validate
+from reduset._engine.components import (
+    Components,
+    as_diagonal,
+    as_full,
+    is_shared,
+    log_peaks,
+    logs_at,
+    sums_at,
+)
+from reduset._engine.threads import row_blocks
+from reduset._types import Array
+from reduset.kernels import Gaussian
+from reduset.kernels.base import exponential
+from reduset.mean import KernelMean
+from reduset.mixture.conditioning import as_columns
+
+KIND, VERSION = "reduset.Mixture", 1
+SHAPES = {1: "spherical", 2: "diag", 3: "full"}
+DRAWS = 10_000
+HIGHEST = 600.0  # |log| of an integral that weights can carry
+
+
+def _height(kernel: Gaussian, dimension: int) -> float:
+    """Of one bump, over that of the density of its shape."""
+    log = kernel.log_peak(dimension) - kernel.density_log_peak(dimension)
+    if abs(log) > HIGHEST:
+        raise ValueError(
+            f"in {dimension} dimensions the integral of a bump of {kernel!r} is e^{log:.0f}, beyond any number; use normalized=True"
+        )
+    return exponential(log)
+
+
+class Estimate(NamedTuple):
+    """A value found by sampling, and its standard error."""
+
+    value: float
+    error: float
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """A weighted sum of Gaussian densities.
+
+    Parameters
+    ----------
+    weights : (m,) array
+        Of either sign, never renormalised.
+    means : (m, d) array
+    covariances : (m, d, d), (m, d) or (m,) array
+        Full, diagonal (variances), or spherical (one variance a component).
+
+    Arrays of float64 are kept by reference, not copied: do not change them afterwards.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset import Mixture
+    >>> f = Mixture([0.5, 0.5], [[0.0], [3.0]], [1.0, 4.0])
+    >>> f([[0.0]]).round(4)
+    array([0.2319])
+    >>> g = Mixture([1.0], [[1.5]], [4.75])
+    >>> round(f.distance(g), 4)
+    0.1268
+    """
+
+    weights: Array
+    means: Array
+    covariances: Array
+
+    def __post_init__(self) -> None:
+        means = np.asarray(_validate.points(self.means, "means"), np.float64)
+        weights = _validate.weights(self.weights, len(means), "weights", signed=True)
+        covariances = _validate.covariances(self.covariances, *means.shape)
+        for name, value in (("means", means), ("weights", weights), ("covariances", covariances)):
+            view = value.view()
+            view.flags.writeable = False
+            object.__setattr__(self, name, view)
+
+    # -- from and to --------------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_mean(cls, mean: KernelMean) -> Mixture:
+        """The mixture that a Gaussian kernel mean is: its bandwidth and covariance become the components' own, its peak weight."""
+        if not isinstance(mean, KernelMean):
+            raise TypeError(f"mean must be a KernelMean, got {type(mean).__name__}; use KernelMean.from_samples(X, Gaussian(h))")
+        kernel = mean.kernel
+        if not isinstance(kernel, Gaussian):
+            raise TypeError(f"only a Gaussian kernel mean is a mixture, got {kernel!r}")
+        n, d = mean.size, mean.dimension
+        if kernel.covariance is None:
+            covariances = np.broadcast_to(kernel.width**2, n)
+        else:
+            covariances = np.broadcast_to(kernel.width**2 * np.asarray(kernel.covariance, np.float64), (n, d, d))
+        return cls(mean.weights * _height(kernel, d), np.asarray(mean.atoms, np.float64), covariances)
+
+    def to_mean(self, kernel: Gaussian | None = None) -> KernelMean:
+        """The kernel mean that this mixture is, where all its components have one covariance; its kernel is normalized.
+
+        ``kernel`` may be given where it is known, and must have that covariance; normalized or not.
+        """
+        if not is_shared(self.covariances):
+            raise ValueError(
+                "only a mixture whose components all have one covariance is a kernel mean; "
+                "compress samples of it: compress(mixture.sample(100_000), ...)"
+            )
+        if kernel is None:
+            if self.covariances.ndim == 1:
+                kernel = Gaussian(float(np.sqrt(self.covariances[0])), normalized=True, space="l2")
+            else:
+                kernel = Gaussian(1.0, covariance=as_full(self.covariances[:1], self.dimension)[0], normalized=True, space="l2")
+            return KernelMean(self.means, self.weights, kernel)
+        if not isinstance(kernel, Gaussian):
+            raise TypeError(f"kernel must be a Gaussian, got {kernel!r}; leave it out and it is made")
+        own = as_full(self.covariances[:1], self.dimension)[0]
+        theirs = kernel.width**2 * (np.eye(self.dimension) if kernel.covariance is None else np.asarray(kernel.covariance))
+        if theirs.shape != own.shape or np.abs(theirs - own).max() > 1e-9 * np.abs(own).max():
+            raise ValueError(f"kernel must have the covariance that the components have, {kernel!r} has another; leave it out")
+        return KernelMean(self.means, self.weights / _height(kernel, self.dimension), kernel)
+
+    @classmethod
+    def from_sklearn(cls, fitted: Any) -> Mixture:
+        """The mixture that a fitted `sklearn.mixture.GaussianMixture` (or `BayesianGaussianMixture`) holds."""
+        if not hasattr(fitted, "covariance_type"):
+            raise TypeError(f"fitted must be a GaussianMixture of scikit-learn, got {type(fitted).__name__}")
+        if not hasattr(fitted, "covariances_"):
+            raise ValueError(f"fitted must be fitted: call {type(fitted).__name__}.fit(X) first")
+        covariances = np.asarray(fitted.covariances_, np.float64)
+        if fitted.covariance_type == "tied":
+            covariances = np.broadcast_to(covariances, (len(fitted.means_), *covariances.shape))
+        return cls(fitted.weights_, fitted.means_, covariances)
+
+    def to_sklearn(self) -> Any:
+        """A fitted `sklearn.mixture.GaussianMixture` of these components; weights are scaled to sum to 1."""
+        from sklearn.mixture import GaussianMixture  # half a second, which only those pay who ask for it
+
+        self._require_density("a GaussianMixture")
+        found = GaussianMixture(self.size, covariance_type=self.shape)
+        found.weights_ = self.weights / self.mass
+        found.means_ = np.array(self.means)
+        found.covariances_ = np.array(self.covariances)
+        if self.shape == "full":
+            factor = np.linalg.cholesky(found.covariances_)
+            upright = np.linalg.solve(factor, np.broadcast_to(np.eye(self.dimension), factor.shape)).transpose(0, 2, 1)
+            found.precisions_cholesky_ = upright
+            found.precisions_ = upright @ upright.transpose(0, 2, 1)
+        else:
+            found.precisions_cholesky_ = 1 / np.sqrt(found.covariances_)
+            found.precisions_ = 1 / found.covariances_
+        found.n_features_in_ = self.dimension
+        found.converged_, found.n_iter_, found.lower_bound_ = True, 0, np.nan
+        return found
+
+    # -- size ---------------------------------------------------------------------------------------------------------------
+
+    @property
+    def size(self) -> int:
+        """The number of components."""
+        return len(self.weights)
+
+    @property
+    def dimension(self) -> int:
+        return int(self.means.shape[1])
+
+    @property
+    def mass(self) -> float:
+        """The sum of the weights, which is the integral."""
+        return float(self.weights.sum())
+
+    @property
+    def shape(self) -> str:
+        """Of the covariances: "full", "diag" or "spherical"."""
+        return SHAPES[self.covariances.ndim]
+
+    @property
+    def is_density(self) -> bool:
+        """Whether no weight is negative, up to the mass."""
+        return bool(self.weights.min() >= 0)
+
+    def _require_density(self, what: str) -> None:
+        if not self.is_density:
+            raise ValueError(f"{what} needs weights that are not negative, got one of {self.weights.min():.3g}")
+
+    def mean(self) -> Array:
+        """(d,) the expectation, of weights scaled to sum to 1."""
+        self._require_mass()
+        share = self.weights / self.mass
+        return np.asarray(share @ (self.means - self.means[0]) + self.means[0])
+
+    def covariance(self) -> Array:
+        """(d, d) of the mixture as a whole, of weights scaled to sum to 1."""
+        away = self.means - self.mean()
+        share = self.weights / self.mass
+        if self.covariances.ndim == 3:
+            within = np.tensordot(share, self.covariances, 1)
+        else:
+            within = np.diag(share @ as_diagonal(self.covariances, self.dimension))
+        return np.asarray((away * share[:, None]).T @ away + within)
+
+    def _require_mass(self) -> None:
+        if not abs(self.mass) > 1e-12 * float(np.abs(self.weights).sum()):
+            raise ValueError(f"weights must not sum to zero for this, got a sum of {self.mass:.3g}; split the signs first")
+
+    # -- evaluation ---------------------------------------------------------------------------------------------------------
+
+    def __call__(self, Q: Any) -> Array:
+        """f at each row of Q."""
+        out, unit = self._sums_at(Q, 0)
+        return np.asarray(out[0] * exponential(unit))
+
+    def gradient(self, Q: Any) -> Array:
+        """∇f at each row of Q, (q, d)."""
+        out, unit = self._sums_at(Q, 1)
+        return np.asarray(out[1:].T * exponential(unit))
+
+    def _sums_at(self, Q: Any, order: int) -> tuple[Array, float]:
+        queries = _validate.points(Q, "Q", self.dimension)
+        return sums_at(queries, self.weights, self.means, self.covariances, order)
+
+    def log_density(self, Q: Any) -> Array:
+        """log f at each row of Q; does not underflow. −inf where f is 0, NaN where signed weights make it negative."""
+        return logs_at(_validate.points(Q, "Q", self.dimension), self.weights, self.means, self.covariances)
+
+    # -- geometry -----------------------------------------------------------------------------------------------------------
+
+    def components(self, full: bool = False) -> Components:
+        """Laid out for sums against few others; ``full`` where those may have full covariances."""
+        return Components(self.weights, self.means, self.covariances, full)
+
+    def inner(self, other: Mixture) -> float:
+        """⟨f, other⟩ in L2."""
+        self._require_alike(other)
+        value, log_unit = self._inner(other)
+        return value * exponential(log_unit)
+
+    def _inner(self, other: Mixture) -> tuple[float, float]:
+        """⟨f, other⟩ and the logarithm of its unit."""
+        many, few = (self, other) if self.size >= other.size else (other, self)
+        side = many.components(few.covariances.ndim == 3)
+        return float(few.weights @ side.totals(few.means, few.covariances)), side.log_unit
+
+    def norm(self) -> float:
+        """‖f‖ in L2."""
+        square, log_unit = self._inner(self)
+        return float(np.sqrt(max(square, 0.0))) * exponential(log_unit / 2)  # finite where the square overflows
+
+    def distance(self, other: Mixture) -> float:
+        """‖f − other‖ in L2. Differences below about 1e-8 of the norms are lost in rounding."""
+        self._require_alike(other)
+        if other is self:
+            return 0.0
+        parts = (self._inner(self), self._inner(other), other._inner(other))  # apart: each knows where a covariance is shared
+        unit = max(log_unit for _, log_unit in parts)
+        own, cross, theirs = (value * np.exp(log_unit - unit) for value, log_unit in parts)
+        return float(np.sqrt(max(own - 2 * cross + theirs, 0.0))) * exponential(unit / 2)
+
+    def kl(self, other: Mixture, count: int = DRAWS, rng: Any = None) -> Estimate:
+        """KL(f ‖ other) of the two as densities, from ``count`` draws of f, with its standard error."""
+        self._require_alike(other)
+        count = _validate.whole(count, "count", 2)
+        other._require_density("a divergence")
+        draws = self.sample(count, rng)
+        gap = (self.log_density(draws) - np.log(self.mass)) - (other.log_density(draws) - np.log(other.mass))
+        return Estimate(float(gap.mean()), float(gap.std(ddof=1) / np.sqrt(count)))
+
+    def sample(self, count: int, rng: Any = None) -> Array:
+        """``count`` draws from the density that f is, up to its mass; needs weights of one sign."""
+        count = _validate.whole(count, "count", 0)
+        rng = _validate.generator(rng)
+        self._require_density("sampling")
+        which = rng.choice(self.size, count, p=self.weights / self.mass)
+        noise = rng.standard_normal((count, self.dimension))
+        if self.covariances.ndim < 3:
+            return np.asarray(self.means[which] + noise * np.sqrt(as_diagonal(self.covariances, self.dimension)[which]))
+        roots = np.linalg.cholesky(self.covariances[:1] if is_shared(self.covariances) else self.covariances)
+        if len(roots) == 1:
+            return np.asarray(self.means[which] + noise @ roots[0].T)
+        draws = np.empty_like(noise)
+        for a, b in row_blocks(draws, self.dimension**2):  # a root a draw: never all of them at once
+            draws[a:b] = self.means[which[a:b]] + np.einsum("nij,nj->ni", roots[which[a:b]], noise[a:b])
+        return draws
+
+    # -- slices -------------------------------------------------------------------------------------------------------------
+
+    def marginal(self, columns: Sequence[int]) -> Mixture:
+        """The mixture with every column but these integrated out, in the order given."""
+        kept = as_columns(columns, self.dimension)
+        covariances = self.covariances
+        if covariances.ndim == 2:
+            covariances = covariances[:, kept]
+        elif covariances.ndim == 3:
+            covariances = covariances[:, kept][:, :, kept]
+        return Mixture(self.weights, self.means[:, kept], covariances)
+
+    def conditional(self, columns: Sequence[int], values: Any) -> Mixture:
+        """The density of the other columns where these have the given values; its weights sum to 1."""
+        known = as_columns(columns, self.dimension)
+        other = [j for j in range(self.dimension) if j not in known]
+        if not other:
+            raise ValueError(f"columns must leave at least one out, got all {self.dimension}")
+        at = np.asarray(_validate.points(np.reshape(values, (1, -1)), "values"), np.float64)
+        if at.shape[1] != len(known):
+            raise ValueError(f"values must be one number for each of the {len(known)} columns, got {at.shape[1]}")
+        here = self.marginal(known)
+        away = at - here.means
+        if self.covariances.ndim < 3:
+            places = self.means[:, other]
+            covariances = self.covariances if self.covariances.ndim == 1 else self.covariances[:, other]
+            depth = 0.5 * (away**2 / as_diagonal(here.covariances, len(known))).sum(axis=1)
+        else:
+            cross = self.covariances[:, known][:, :, other]
+            solved = np.linalg.solve(here.covariances, np.concatenate([cross, away[:, :, None]], axis=2))
+            slope, pulled = solved[:, :, :-1], solved[:, :, -1]
+            places = self.means[:, other] + np.einsum("mbo,mb->mo", slope, away)
+            covariances = self.covariances[:, other][:, :, other] - cross.transpose(0, 2, 1) @ slope
+            covariances = (covariances + covariances.transpose(0, 2, 1)) / 2
+            depth = 0.5 * np.einsum("mb,mb->m", away, pulled)
+        depth -= log_peaks(here.covariances, len(known))
+        weights = self.weights * np.exp(-np.clip(depth - depth[self.weights != 0].min(), 0.0, 1e3))
+        total = float(weights.sum())
+        if not total > 0:
+            raise ValueError(f"f must be positive at the given values to be divided by it, got a sum of weights of {total:.3g}")
+        return Mixture(weights / total, places, covariances)
+
+    # -- algebra ------------------------------------------------------------------------------------------------------------
+
+    def _require_alike(self, other: Mixture) -> None:
+        if not isinstance(other, Mixture):
+            raise TypeError(f"other must be a Mixture, got {type(other).__name__}; use Mixture.from_mean for a KernelMean")
+        if other.dimension != self.dimension:
+            raise ValueError(f"both mixtures must have the same dimension, got {self.dimension} and {other.dimension}")
+
+    def __add__(self, other: Mixture) -> Mixture:
+        if not isinstance(other, Mixture):
+            return NotImplemented
+        self._require_alike(other)
+        kind = max(self.covariances.ndim, other.covariances.ndim)
+        if kind == 1:
+            parts = self.covariances, other.covariances
+        else:
+            widen = as_diagonal if kind == 2 else as_full
+            parts = widen(self.covariances, self.dimension), widen(other.covariances, self.dimension)
+        weights, means = np.concatenate([self.weights, other.weights]), np.concatenate([self.means, other.means])
+        return Mixture(weights, means, np.concatenate(parts))
+
+    def __radd__(self, other: Any) -> Mixture:
+        """So that sum() works, which begins with 0."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    def __mul__(self, factor: float) -> Mixture:
+        if not isinstance(factor, numbers.Real):
+            return NotImplemented
+        return Mixture(self.weights * _validate.finite(factor, "factor"), self.means, self.covariances)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor: float) -> Mixture:
+        if not isinstance(divisor, numbers.Real):
+            return NotImplemented
+        if divisor == 0:
+            raise ZeroDivisionError("a mixture cannot be divided by 0")
+        return self * (1.0 / _validate.finite(divisor, "divisor"))
+
+    def __neg__(self) -> Mixture:
+        return self * -1.0
+
+    def __sub__(self, other: Mixture) -> Mixture:
+        if not isinstance(other, Mixture):
+            return NotImplemented
+        return self + other * -1.0
+
+    # -- files --------------------------------------------------------------------------------------------------------------
+
+    def save(self, path: _archive.Path_) -> None:
+        """Write an .npz with a JSON header, atomically. Nothing in it is ever executed."""
+        names = ("weights", "means", "covariances")
+        arrays = {name: np.ascontiguousarray(getattr(self, name)) for name in names}
+        _archive.write(path, {"kind": KIND, "version": VERSION}, arrays)
+
+    @classmethod
+    def load(cls, path: _archive.Path_) -> Mixture:
+        """Read what `save` wrote; a damaged, edited, newer or foreign file is a ValueError."""
+        _, arrays = _archive.read(path, {KIND: _archive.Kind(VERSION, ("weights", "means", "covariances"))})
+        try:
+            return cls(**arrays)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{os.fspath(path)} describes no mixture: {error}") from error
+
+    def __repr__(self) -> str:
+        return f"Mixture({self.size:,} components in {self.dimension} dimensions, {self.shape} covariances)"
+
+
+def as_mixture(value: Any) -> Mixture:
+    """What a user may pass as one: a mixture, or a Gaussian kernel mean."""
+    if not isinstance(value, Mixture | KernelMean):
+        raise TypeError(
+            f"mixture must be a Mixture or a Gaussian KernelMean, got {type(value).__name__}; use Mixture.from_sklearn for a "
+            "GaussianMixture, KernelMean.from_samples(X, Gaussian(h)) for points, and .mean of a Compression"
+        )
+    return value if isinstance(value, Mixture) else Mixture.from_mean(value)

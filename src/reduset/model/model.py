@@ -1,0 +1,232 @@
+"""The model: a compressed mean and all that is known of it, in one file that needs no data to be looked at, used or reported on.
+
+It holds the atoms and weights, the names of the columns, the certificate, the error of every size, the weights of some smaller
+sizes, a portrait of the full mean, and in words where all this came from. `KernelMean.load` reads the mean of it too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reduset import _archive
+from reduset._types import Array
+from reduset.certificate.certificate import Certificate
+from reduset.compression.prefixes import Path
+from reduset.compression.result import Compression
+from reduset.mean import KINDS, MODEL_KIND, KernelMean
+from reduset.model.marginals import Portrait
+
+STEPS = 24
+
+
+@dataclass(frozen=True)
+class Model:
+    """A compressed mean and what is known of it.
+
+    Attributes
+    ----------
+    mean : KernelMean of m atoms
+    columns : names of the d columns
+    n_samples : how many points the full mean had
+    certificate : Certificate
+    path : the error of every size
+    step_sizes, step_weights : (k,) some sizes up to m, and (k, m) the weights of the first atoms there, 0 beyond
+    portrait : of the full mean; of a sample of its points where it was a stream
+    total : Σ w of the full mean; None where some weight was negative
+    about : what else was told: the selection, the command, the files
+    """
+
+    mean: KernelMean
+    columns: tuple[str, ...]
+    n_samples: int
+    certificate: Certificate
+    path: Path
+    step_sizes: NDArray[np.int64]
+    step_weights: Array
+    portrait: Portrait
+    total: float | None
+    about: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, full: KernelMean, small: Compression, columns: Sequence[str] | None = None, about: Mapping[str, Any] | None = None
+    ) -> Model:
+        """What there is to know of a compression of ``full``; two passes over the points, for the portrait.
+
+        Parameters
+        ----------
+        full : KernelMean that was compressed
+        small : Compression
+        columns : names; "x1", "x2", … if not given
+        about : plain values to keep beside it
+        """
+        if full.size != small.n_samples or full.dimension != small.mean.dimension:
+            raise ValueError(
+                f"full must be the mean that was compressed, of {small.n_samples:,} points in {small.mean.dimension} columns; got "
+                f"{full.size:,} in {full.dimension}"
+            )
+        return cls._made(full, small, columns, about)
+
+    @classmethod
+    def of_stream(
+        cls, sample: KernelMean, small: Compression, columns: Sequence[str] | None = None, about: Mapping[str, Any] | None = None
+    ) -> Model:
+        """What there is to know of a compression of a stream, whose rows are gone: its portrait is that of a fair sample of them.
+
+        Parameters
+        ----------
+        sample : KernelMean of some rows, drawn fairly from all, as `StreamCompressor.sample` gives it
+        small, columns, about : as in `of`; how many rows the sample has is kept as ``about["portrait_rows"]``
+        """
+        if sample.size > small.n_samples or sample.dimension != small.mean.dimension:
+            raise ValueError(
+                f"sample must be some of the {small.n_samples:,} points in {small.mean.dimension} columns that were compressed; "
+                f"got {sample.size:,} in {sample.dimension}"
+            )
+        return cls._made(sample, small, columns, dict(about or {}) | {"portrait_rows": sample.size})
+
+    @classmethod
+    def _made(cls, full: KernelMean, small: Compression, columns: Sequence[str] | None, about: Mapping[str, Any] | None) -> Model:
+        names = tuple(f"x{k + 1}" for k in range(full.dimension)) if columns is None else tuple(map(str, columns))
+        if len(names) != full.dimension:
+            raise ValueError(f"columns must name the {full.dimension} columns, got {len(names)} names")
+        sizes = np.unique(np.geomspace(1, small.size, STEPS).round().astype(np.int64))
+        weights = np.zeros((len(sizes), small.size))
+        for row, size in zip(weights, sizes, strict=True):
+            row[:size] = small.at(int(size)).mean.weights
+        told = {
+            "selection": small.selection,
+            "weighting": small.weighting,
+            "remark": small.remark,
+            "reached": small.reached,
+            "timings": dict(small.timings),
+        }
+        total = float(full.weights.sum()) if full.weights.min() >= 0 else None
+        portrait = Portrait.of(full)
+        return cls(
+            small.mean,
+            names,
+            small.n_samples,
+            small.certificate,
+            small.path,
+            sizes,
+            weights,
+            portrait,
+            total,
+            told | dict(about or {}),
+        )
+
+    @property
+    def size(self) -> int:
+        """The number of atoms."""
+        return self.mean.size
+
+    def at(self, step: int) -> KernelMean:
+        """The nested mean of ``step_sizes[step]`` atoms."""
+        size = int(self.step_sizes[step])
+        return KernelMean(self.mean.atoms[:size], self.step_weights[step, :size], self.mean.kernel)
+
+    def error_at(self, step: int) -> float:
+        """The relative error of that many atoms; of the nearest size that is known, where not every one is."""
+        return float(self.path.relative_errors[np.abs(self.path.sizes - self.step_sizes[step]).argmin()])
+
+    def subsample_errors(self, sizes: NDArray[np.int64]) -> Array | None:
+        """What so many rows drawn at random would lose, in the root of the mean square; None for signed weights.
+
+        Rows drawn with probability w/Σw, each of weight Σw/m: E‖f − f_m‖² = ((Σw)² C − ‖f‖²)/m.
+        """
+        norm, energy = self.certificate.norm, self.certificate.energy
+        if self.total is None or not (0 < norm < np.inf and 0 < energy < np.inf):
+            return None
+        excess = max(self.total**2 * energy / norm**2 - 1.0, 0.0)
+        return np.asarray(np.sqrt(excess / np.asarray(sizes, np.float64)))
+
+    def save(self, path: _archive.Path_) -> None:
+        """Write one .npz with a JSON header, atomically. Nothing in it is ever executed."""
+        portrait = {name: np.asarray(value, np.float64) for name, value in vars(self.portrait).items()}
+        arrays = {
+            "atoms": np.asarray(self.mean.atoms, np.float64),
+            "weights": np.ascontiguousarray(self.mean.weights),
+            "path": np.stack([self.path.sizes.astype(np.float64), self.path.relative_errors]),
+            "step_sizes": self.step_sizes.astype(np.float64),
+            "step_weights": self.step_weights,
+            **portrait,
+        }
+        header = {
+            "kind": MODEL_KIND,
+            "version": KINDS[MODEL_KIND].version,
+            "kernel": self.mean.kernel.to_dict(),
+            "columns": list(self.columns),
+            "n_samples": int(self.n_samples),
+            "certificate": asdict(self.certificate),
+            "total": self.total,
+            "about": self.about,
+        }
+        _archive.write(path, header, arrays)
+
+    @classmethod
+    def load(cls, path: _archive.Path_) -> Model:
+        """Read what `save` wrote; a damaged, edited, newer or foreign file is a ValueError."""
+        header, arrays = _archive.read(path, {MODEL_KIND: KINDS[MODEL_KIND]})
+        mean = KernelMean.from_parts(path, header, arrays)
+        try:
+            measured = dict(header["certificate"])
+            certificate = Certificate(**measured | {"interval": tuple(measured["interval"])})
+            drawn = {name: arrays[name] for name in Portrait.__dataclass_fields__}
+            portrait = Portrait(**drawn | {"pairs": drawn["pairs"].astype(np.int64).reshape(-1, 2)})
+            sizes, errors = arrays["path"]
+            model = cls(
+                mean,
+                tuple(map(str, header["columns"])),
+                int(header["n_samples"]),
+                certificate,
+                Path(sizes.astype(np.int64), errors),
+                arrays["step_sizes"].astype(np.int64),
+                arrays["step_weights"],
+                portrait,
+                header["total"],
+                dict(header["about"]),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{os.fspath(path)} describes no model: {error!r}") from error
+        model._check(path)
+        return model
+
+    def _check(self, path: _archive.Path_) -> None:
+        """Refuse parts that do not belong together: the digest only says that nobody changed them."""
+        m, d, steps = self.mean.size, self.mean.dimension, len(self.step_sizes)
+        portrait = self.portrait
+        columns, paired = len(portrait.grids), len(portrait.pair_grids)
+        fits = (
+            len(self.columns) == d
+            and self.step_weights.shape == (steps, m)
+            and steps > 0
+            and ((self.step_sizes >= 1) & (self.step_sizes <= m)).all()
+            and portrait.marginals.shape == portrait.grids.shape
+            and portrait.widths.shape == (columns,)
+            and columns <= d
+            and paired <= d
+            and portrait.pair_widths.shape == (paired,)
+            and portrait.joint.shape == (len(portrait.pairs), *2 * portrait.pair_grids.shape[1:])
+            and ((portrait.pairs >= 0) & (portrait.pairs < paired)).all()
+            and len(self.path.sizes) > 0
+        )
+        if not fits:
+            raise ValueError(f"{os.fspath(path)} describes no model: its parts do not belong together")
+
+    def __str__(self) -> str:
+        about = self.about
+        lines = [
+            f"Model of {self.n_samples:,} points by {self.size:,} atoms in {len(self.columns)} columns, {self.mean.kernel!r}",
+            *str(self.certificate).splitlines(),
+            f"columns    {', '.join(self.columns[:12])}" + (" …" if len(self.columns) > 12 else ""),
+        ]
+        if "selection" in about:
+            lines.append(f"atoms      {about['selection']}, weights {about['weighting']}")
+        return "\n  ".join(lines)

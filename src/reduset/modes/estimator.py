@@ -1,0 +1,294 @@
+"""Clusters as the basins of a density's modes: mean shift on few atoms or components, behind scikit-learn's interface.
+
+One compression or simplification, O(n·m), then steps of O(m) a point instead of O(n).
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, cast
+
+import numpy as np
+from scipy.spatial import cKDTree
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from reduset import _validate
+from reduset._engine.nearest import nearest
+from reduset._progress import Progress
+from reduset._types import Array, Labels
+from reduset.certificate.certificate import Certificate
+from reduset.compression.compressing import NotReachedWarning, compress, compress_quietly, evaluated
+from reduset.compression.result import Compression
+from reduset.kernels import Gaussian
+from reduset.mean import KernelMean
+from reduset.mixture.mixture import Mixture
+from reduset.modes.clustering_metrics import clustering_distance, discrepancy_index
+from reduset.modes.component_density import few_components, whole_mixture
+from reduset.modes.mean_shift import MOST_STEPS, Climb, climb, find_modes
+from reduset.modes.segmentation import Segmentation, features, flat, pixels
+from reduset.modes.steps import BumpHill, ComponentHill, Hill
+from reduset.simplification.simplifying import Simplification
+
+__all__ = ["Segmentation", "SparseMeanShift", "clustering_distance", "discrepancy_index", "segment"]
+
+LEAST_ATOMS, MOST_ATOMS = 500, 1000
+COMPONENTS = 100
+
+
+class SparseMeanShift(ClusterMixin, BaseEstimator):
+    """Mean shift on a compressed Gaussian density: in place of `sklearn.cluster.MeanShift`, whose kernel is flat.
+
+    Parameters
+    ----------
+    bandwidth : float, str or None
+        Of the Gaussian, a number or a rule of `reduset.bandwidth`; None means "mode_clustering".
+    via : "atoms" or "mixture"
+        What stands for the density: atoms of its own bandwidth, as `compress` finds them, or components with covariances of their
+        own, as `simplify` does: fewer, but each costs more.
+    tol : float, optional
+        The largest relative L2 error of the density. Where ``max_size`` atoms do not reach it, a warning says so, and these are
+        climbed.
+    size : int, optional
+        The number of atoms or components, instead of ``tol``; as many as there are points, or more, climbs the full density. If
+        nothing is given, 500 atoms or √n, whichever is more, or 100 components.
+    radius : float, optional
+        With "mixture", instead of ``size``: as many groups of points as have this radius, each a component. In the units of X.
+    max_size : int
+        The most atoms or components with ``tol``.
+    merge : float
+        Modes within so many bandwidths of each other are one. (Saddles on which points stop are none.)
+    cluster_all : bool
+        Whether points farther than ``orphan`` bandwidths from where any point comes to rest belong to the mode they climb to, or
+        are labelled −1.
+    orphan : float
+    max_iter : int
+        The most steps of a point.
+    progress : bool or function of (stage, done, total)
+    random_state : int, RandomState, Generator or None
+
+    Attributes
+    ----------
+    cluster_centers_ : (k, d) the modes, the highest first
+    labels_ : (n,)
+    ends_ : (n, d) where each point came to rest
+    n_iter_ : the most steps that a point took
+    mean_, compression_ : the atoms that are climbed, and how they were found (None for the full density); None with "mixture"
+    mixture_, simplification_ : the same for components; None with "atoms"
+    certificate_, bandwidth_ : what was lost, and the bandwidth
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset.modes import SparseMeanShift
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(size=(500, 2)), rng.normal(size=(500, 2)) + 6.0])
+    >>> shift = SparseMeanShift(bandwidth=1.0, random_state=0).fit(X)
+    >>> len(shift.cluster_centers_)
+    2
+    >>> shift.predict([[0.5, 0.0], [5.0, 7.0]]).tolist() == shift.labels_[[0, -1]].tolist()
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        bandwidth: Any = None,
+        via: str = "atoms",
+        tol: float | None = None,
+        size: int | None = None,
+        radius: float | None = None,
+        max_size: int = MOST_ATOMS,
+        merge: float = 1.0,
+        cluster_all: bool = True,
+        orphan: float = 3.0,
+        max_iter: int = MOST_STEPS,
+        progress: Any = False,
+        random_state: Any = None,
+    ) -> None:
+        self.bandwidth = bandwidth
+        self.via = via
+        self.tol = tol
+        self.size = size
+        self.radius = radius
+        self.max_size = max_size
+        self.merge = merge
+        self.cluster_all = cluster_all
+        self.orphan = orphan
+        self.max_iter = max_iter
+        self.progress = progress
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SparseMeanShift:
+        """Compress the density of X and climb it from every row.
+
+        Parameters
+        ----------
+        X : (n, d)
+        y : ignored
+        sample_weight : (n,) array, optional
+            Non-negative; only their ratios matter.
+        """
+        X = validate_data(self, X, dtype=(np.float64, np.float32))
+        merge = _validate.positive(self.merge, "merge", "it is a number of bandwidths")
+        _validate.whole(self.max_iter, "max_iter", 1)
+        rule = "mode_clustering" if self.bandwidth is None else self.bandwidth
+        full = KernelMean.from_samples(X, Gaussian(rule, normalized=True, space="l2"), sample_weight)
+        self.bandwidth_ = _kernel(full).width
+        self._stand_in(full)
+        hill = self._hill()
+        found = self._climb(hill, X)
+        self._rests = found.places
+        self.cluster_centers_, self._mode_of = find_modes(hill, found.places, merge, self.max_iter)
+        self.ends_ = found.ends
+        self.n_iter_ = found.steps
+        self.labels_: Labels = self._without_orphans(hill, X, self._mode_of[found.owner])
+        return self
+
+    def _stand_in(self, full: KernelMean) -> None:
+        """What is climbed in place of all points."""
+        _validate.one_of(self.via, "via", ("atoms", "mixture"))
+        goals = {name: getattr(self, name) for name in ("tol", "size", "radius") if getattr(self, name) is not None}
+        if len(goals) > 1:
+            given = " and ".join(f"{name}={value!r}" for name, value in goals.items())
+            raise ValueError(f"give one of tol, size and radius at most, got {given}")
+        if self.size is not None:
+            _validate.whole(self.size, "size", 1)
+        rng = _validate.generator(self.random_state, "random_state")
+        self.mean_: KernelMean | None = None
+        self.compression_: Compression | None = None
+        self.mixture_: Mixture | None = None
+        self.simplification_: Simplification | None = None
+        if self.via == "atoms":
+            if self.radius is not None:
+                raise ValueError(f"radius={self.radius!r} is of a mixture's groups; use via='mixture', or give tol or size")
+            self.compression_ = self._compressed(full, rng)
+            self.mean_, self.certificate_ = evaluated(full, self.compression_)
+        else:
+            self.mixture_, self.certificate_ = self._simplified(full, goals, rng)
+
+    def _compressed(self, full: KernelMean, rng: np.random.Generator) -> Compression | None:
+        if self.tol is None:
+            usual = min(full.size, max(LEAST_ATOMS, int(np.sqrt(full.size))))
+            size = usual if self.size is None else self.size
+            if size >= full.size:
+                return None
+            return compress(full, size=size, weights="simplex", rng=rng, progress=self.progress)
+        most = min(_validate.whole(self.max_size, "max_size", 1), full.size)
+        found = compress_quietly(full, tol=self.tol, max_size=most, weights="simplex", rng=rng, progress=self.progress)
+        if not found.reached:
+            self._warn_of(f"{found.size:,} atoms", found.certificate.relative_error)
+        return found
+
+    def _simplified(self, full: KernelMean, goals: dict[str, Any], rng: np.random.Generator) -> tuple[Mixture, Certificate]:
+        goals = goals or {"size": COMPONENTS}
+        if goals.get("size", 0) >= full.size:
+            return whole_mixture(full), Certificate.of_nothing_lost(full)
+        if self.tol is not None:
+            goals["max_size"] = min(_validate.whole(self.max_size, "max_size", 1), full.size)
+        found, certificate = few_components(full, _kernel(full), rng=rng, progress=self.progress, **goals)
+        if not found.reached:
+            self._warn_of(f"{found.size:,} components", found.error)
+        if self.radius is not None and found.size == 1:
+            warnings.warn(
+                f"radius={self.radius:g} covers all rows, so that one component stands for them; it is in the units of X (of an "
+                "image's colours as shares of 1: 25 levels of 8 bits are 25/255)",
+                stacklevel=4,
+            )
+        self.simplification_ = found
+        return found.mixture, certificate
+
+    def _warn_of(self, few: str, error: float) -> None:
+        warnings.warn(
+            f"{few} leave an error of {error:.2g}, above tol={self.tol:g}: their modes may differ from those of all points. "
+            "A wider bandwidth, a larger tol or a larger max_size reaches it",
+            NotReachedWarning,
+            stacklevel=5,
+        )
+
+    def _hill(self) -> Hill:
+        if self.mixture_ is None:
+            return BumpHill(cast(KernelMean, self.mean_))
+        return ComponentHill(self.mixture_, self.bandwidth_)
+
+    def _climb(self, hill: Hill, X: Any) -> Climb:
+        shown = Progress(self.progress)
+        try:
+            found = climb(hill, X, self.max_iter, report=shown.stage("climb"))
+        finally:
+            shown.close()
+        if found.unfinished:
+            warnings.warn(
+                f"{found.unfinished:,} of {len(X):,} points were still climbing after max_iter={self.max_iter} steps; raise it",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return found
+
+    def predict(self, X: Any) -> Labels:
+        """The cluster of each row of X: that of the fitted points that came to rest nearest to where it does."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
+        hill = self._hill()
+        found = self._climb(hill, X)
+        closest, _ = nearest(found.places, self._rests, hill.frame)
+        return self._without_orphans(hill, X, self._mode_of[closest][found.owner])
+
+    def _without_orphans(self, hill: Hill, X: Any, labels: Labels) -> Labels:
+        if self.cluster_all:
+            return labels
+        _, distance = nearest(X, self._rests, hill.frame)
+        return np.where(distance > _validate.positive(self.orphan, "orphan"), -1, labels)
+
+
+def _kernel(mean: KernelMean) -> Gaussian:
+    return cast(Gaussian, mean.kernel)
+
+
+def segment(image: Any, bandwidth: Any = None, spatial: float = 1.0, min_size: int = 1, **options: Any) -> Segmentation:
+    """Cut an image into segments of one colour, by mean shift on position and colour.
+
+    Parameters
+    ----------
+    image : (h, w), (h, w, 3) or (h, w, 4) array
+        Grey, RGB or RGBA; whole numbers of their type's range, or floats. What is transparent counts by its colour all the same.
+    bandwidth : float, str or None
+        In units where colours go from 0 to 1 (floats are taken as they are) and so does the longer side of the image.
+    spatial : float
+        How much the position counts: the longer side, in those units. 0 leaves the position out: colours alone.
+    min_size : int
+        Segments of fewer pixels go to the segment whose mode is nearest.
+    **options : as `SparseMeanShift`
+        A ``radius`` with ``via="mixture"`` is in those units too: 25/255 is 25 levels of 8 bits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset.modes import segment
+    >>> image = np.zeros((20, 30), np.uint8)
+    >>> image[:, 15:] = 200
+    >>> found = segment(image, bandwidth=0.2, random_state=0)
+    >>> found.count, found.image[0, 0].item(), found.image[0, 29].item()
+    (2, 0, 200)
+    """
+    if _validate.finite(spatial, "spatial") != 0:
+        spatial = _validate.positive(spatial, "spatial", "it is the length of the longer side, or 0 for colours alone")
+    array = pixels(image, alone=spatial == 0)
+    least = _validate.whole(min_size, "min_size", 1)
+    X = features(array, spatial)
+    shift = SparseMeanShift(bandwidth=bandwidth, **options)
+    if not shift.cluster_all:
+        raise ValueError("every pixel belongs to a segment, so cluster_all must be True, got False; leave it out")
+    shift.fit(X)
+    labels = _dissolved(shift.labels_, shift.cluster_centers_, least)
+    coloured = flat(array, labels).reshape(np.shape(image))
+    return Segmentation(labels.reshape(array.shape[:2]), coloured, shift.certificate_, shift.bandwidth_)
+
+
+def _dissolved(labels: Labels, modes: Array, least: int) -> Labels:
+    """Labels 0, 1, … of the segments that are large enough; the pixels of the others go to the nearest of these modes."""
+    counts = np.bincount(labels, minlength=len(modes))
+    kept = np.flatnonzero(counts >= min(least, int(counts.max())))
+    _, closest = cKDTree(modes[kept]).query(modes)
+    return np.asarray(closest, np.int64)[labels]

@@ -1,0 +1,133 @@
+"""Mean shift (Comaniciu & Meer 2002): every point climbs a density to its mode, and modes that are close are one.
+
+What a step is, the hill knows: a kernel mean, or a mixture whose components have covariances of their own (hills.py). A step costs
+O(m) for m atoms or components. Trajectories flow together, so those that meet within a small part of a bandwidth go on as one:
+after a few steps of all points, there are few left to move. A point may also come to rest on a saddle, or stop short on a ridge: so
+those that remain are nudged, as Comaniciu & Meer do, and are modes if they come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial import cKDTree
+
+from reduset._types import Array, Floats, Labels
+from reduset.mean import KernelMean
+from reduset.mixture.mixture import Mixture
+from reduset.modes.grid import cells
+from reduset.modes.steps import Hill, as_hill, to_data
+
+MOST_STEPS = 3000  # along flat ridges points take hundreds, and few are left then: a step of these costs next to nothing
+MEET = 0.05  # bandwidths, the side of a cell in which trajectories are one
+REST = 1e-3  # bandwidths, a step below which a point has arrived
+NUDGE = 0.1  # bandwidths, from which a mode is found again
+FINE = 1e-5  # bandwidths, a step below which a nudged point has arrived: it may have to leave a saddle, where steps are short
+
+
+@dataclass(frozen=True)
+class Climb:
+    """Where points end.
+
+    Attributes
+    ----------
+    places : (k, d) the distinct ends
+    owner : (n,) which of them is whose
+    steps : the most that any point took
+    unfinished : how many points had not come to rest by then
+    """
+
+    places: Array
+    owner: Labels
+    steps: int
+    unfinished: int
+
+    @property
+    def ends(self) -> Array:
+        return self.places[self.owner]
+
+
+def climb(
+    density: KernelMean | Mixture | Hill,
+    starts: Floats,
+    most: int = MOST_STEPS,
+    meet: float = MEET,
+    rest: float = REST,
+    report: Callable[[int, int], None] | None = None,
+) -> Climb:
+    """Climb from every start, at most ``most`` steps.
+
+    Parameters
+    ----------
+    density : of a Gaussian kernel or a mixture, weights not negative
+    starts : (n, d)
+    meet : trajectories this close go on as one, in bandwidths (the hill's unit of length); 0 keeps them apart
+    rest : a step below which a point has arrived, in bandwidths
+    """
+    hill = as_hill(density)
+    places = np.array(starts, np.float64)
+    leader = np.arange(len(places))  # whom each follows; leaders follow themselves, or another since
+    moving = np.arange(len(places))
+    steps = 0
+    while steps < most and len(moving):
+        if meet > 0:
+            first, joined = cells(hill.frame.apply(places[moving]), meet)
+            leader[moving] = moving[first[joined]]
+            moving = moving[first]
+        there, height, length = hill.step(places[moving])
+        places[moving] = there
+        steps += 1
+        going = length > rest
+        # the highest first: of those that meet it goes on, or whoever comes from behind would take the others back
+        moving = moving[going][np.argsort(-height[going], kind="stable")]
+        if report is not None:
+            report(steps, most)
+    while not np.array_equal(leader, leader[leader]):
+        leader = leader[leader]
+    used, owner = np.unique(leader, return_inverse=True)
+    unfinished = int(np.isin(leader, moving).sum())
+    return Climb(places[used], owner.astype(np.int64), steps, unfinished)
+
+
+def merge_modes(density: KernelMean | Mixture | Hill, places: Array, radius: float) -> tuple[Array, Labels]:
+    """Modes and, for each place, the number of its own: places within ``radius`` bandwidths of each other are one, by chains.
+
+    A mode is the highest of its places. The highest mode comes first.
+    """
+    hill = as_hill(density)
+    z = hill.frame.apply(places)
+    pairs = cKDTree(z).query_pairs(radius, output_type="ndarray")
+    links = coo_array((np.ones(len(pairs), bool), (pairs[:, 0], pairs[:, 1])), shape=(len(z), len(z)))
+    count, group = connected_components(links, directed=False)
+    height = hill.log_density(places)
+    order = np.lexsort((-height, group))
+    tops = order[np.searchsorted(group[order], np.arange(count))]
+    by_height = np.argsort(-height[tops], kind="stable")
+    rank = np.empty(count, np.int64)
+    rank[by_height] = np.arange(count)
+    return places[tops[by_height]], rank[group]
+
+
+def find_modes(density: KernelMean | Mixture | Hill, places: Array, radius: float, most: int = MOST_STEPS) -> tuple[Array, Labels]:
+    """As `merge_modes`, without saddles: where a nudge leads away, to either side, places belong to the higher of the two ends."""
+    hill = as_hill(density)
+    modes, mode_of = merge_modes(hill, places, radius)
+    count = len(modes)
+    if count == 1:
+        return modes, mode_of
+    nudge = np.random.default_rng(0).standard_normal(modes.shape)
+    nudge = to_data(nudge * (NUDGE / np.linalg.norm(nudge, axis=1, keepdims=True)), hill.frame.matrix)
+    ends = climb(hill, np.concatenate([modes + nudge, modes - nudge]), most, meet=0.0, rest=FINE).ends.reshape(2, count, -1)
+    away = np.linalg.norm(hill.frame.apply(ends) - hill.frame.apply(modes), axis=2)
+    left = np.flatnonzero(away.min(axis=0) > radius)
+    higher = hill.log_density(ends.reshape(2 * count, -1)).reshape(2, count).argmax(axis=0)
+    _, closest = cKDTree(hill.frame.apply(places)).query(hill.frame.apply(ends[higher[left], left]))
+    links = coo_array((np.ones(len(left), bool), (left, mode_of[closest])), shape=(count, count))
+    _, group = connected_components(links, directed=False)
+    _, highest, joined = np.unique(group, return_index=True, return_inverse=True)  # the first of a group is the highest
+    rank = np.argsort(np.argsort(highest))
+    return modes[np.sort(highest)], rank[joined][mode_of]

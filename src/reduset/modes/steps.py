@@ -1,0 +1,190 @@
+"""What mean shift climbs: where a step leads, how long it is, how high one stands.
+
+    y ← Σᵢ aᵢ tᵢ / Σᵢ aᵢ,    aᵢ = wᵢ φ(y, tᵢ)                          bumps of one width (Comaniciu & Meer 2002)
+    y ← (Σᵢ aᵢ Hᵢ⁻¹)⁻¹ Σᵢ aᵢ Hᵢ⁻¹ tᵢ,    aᵢ = wᵢ N(y; tᵢ, Hᵢ)         components of their own (Comaniciu, Ramesh & Meer 2001)
+
+Each step goes uphill where no weight is negative: exp(−u/2) is convex in u, so that, with |z|ᵢ² = zᵀHᵢ⁻¹z, f(x) is nowhere below
+f(y) − ½ Σ aᵢ (|x − tᵢ|ᵢ² − |y − tᵢ|ᵢ²), whose top is the step's end. f rises by at least ½ Σ aᵢ |x − y|ᵢ² on the way there,
+whatever the covariances, and no step needs to be tried or shortened. A step costs O(m·d), O(m·d²) where covariances are full.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from reduset._engine.components import as_diagonal, from_lower_rows, is_shared, log_peaks, sums_at
+from reduset._engine.leaves import grow
+from reduset._engine.nearest import nearest
+from reduset._engine.profile import SQUARED, Frame
+from reduset._engine.sums import gradient_sums
+from reduset._engine.threads import blocks
+from reduset._types import Array, Floats
+from reduset.kernels import Gaussian
+from reduset.mean import KernelMean
+from reduset.mixture.mixture import Mixture
+
+FAINT = 1e-33  # of the mass: below, single precision has lost the density, and the nearest atom is where a step leads
+UNDERFLOW = 1e-200  # of the highest peak: below, contributions are compared by their logarithms
+ROOM = 1 << 20  # numbers of a block of points from afar
+FARTHEST = 1e300  # a depth: beyond, squares overflow
+
+
+class Stride(NamedTuple):
+    """One step of many points: where it leads, how high each stood (in some unit), and its length in the hill's units."""
+
+    there: Array
+    height: Array
+    length: Array
+
+
+class Hill(Protocol):
+    """A density to climb. Its frame has coordinates in which a bandwidth is 1."""
+
+    frame: Frame
+
+    def step(self, here: Array) -> Stride: ...
+
+    def log_density(self, places: Floats) -> Array: ...
+
+
+def as_hill(density: KernelMean | Mixture | Hill) -> Hill:
+    """The hill that a density is."""
+    if isinstance(density, KernelMean):
+        return BumpHill(density)
+    return ComponentHill(density) if isinstance(density, Mixture) else density
+
+
+class BumpHill:
+    """A Gaussian kernel mean; its unit of length is the bandwidth."""
+
+    def __init__(self, mean: KernelMean) -> None:
+        if not isinstance(mean.kernel, Gaussian):
+            raise TypeError(f"mean shift climbs a Gaussian density, got {mean.kernel!r}")
+        self._mean = mean
+        self._shape = mean.kernel.bump(mean.dimension)
+        self._loops = mean.kernel.frame(mean.atoms, self._shape)  # in which φ = exp(−|z|²): a bandwidth is √½
+        self.frame = mean.kernel.plain_frame(mean.atoms)
+        self._total = float(np.abs(mean.weights).sum())
+        self._weighty = mean.atoms[mean.weights != 0]
+        self.log_density = mean.log_density
+
+    def step(self, here: Array) -> Stride:
+        mean, frame = self._mean, self._loops
+        value, uphill = gradient_sums(mean.atoms, mean.weights, here, frame, self._shape.profile, "auto")
+        lost = value <= FAINT * self._total
+        move = uphill / (2 * np.where(lost, 1.0, value))[:, None]
+        there = here + to_data(move, frame.matrix)
+        length = np.sqrt(2 * np.einsum("ij,ij->i", move, move))
+        if lost.any():
+            far = here[lost]  # so far that single precision may not tell the atoms apart
+            closest, distance = nearest(far, self._weighty, frame, SQUARED, grow(far, frame, np.float64))
+            there[lost] = self._weighty[closest]
+            length[lost] = np.sqrt(2) * distance
+        return Stride(there, value, length)
+
+
+class ComponentHill:
+    """A mixture whose weights are not negative.
+
+    Its unit of length is that of the narrowest component, in the coordinates in which the components' average precision is round:
+    trajectories that meet within a part of it meet within that part of any component's width. All is computed there.
+
+    Parameters
+    ----------
+    mixture : Mixture
+    width : float, optional
+        A unit of length in place of the mixture's own: the bandwidth of the density that it stands for.
+    """
+
+    def __init__(self, mixture: Mixture, width: float | None = None) -> None:
+        if not mixture.is_density or not mixture.mass > 0:
+            raise ValueError(
+                f"mean shift climbs a density, whose weights are not negative; got one of {mixture.weights.min():.3g}. "
+                "Give the positive part, or simplify with density=True"
+            )
+        shared = is_shared(mixture.covariances)
+        own = mixture.covariances[:1] if shared else mixture.covariances
+        present = mixture.weights > 0
+        self._weights = mixture.weights[present] / mixture.mass
+        matrix = _rounding(self._weights, own if shared else own[present]) if width is None else 1 / float(width)
+        self.frame = Frame.around(mixture.means, matrix)
+        self._places = self.frame.apply(mixture.means[present])
+        own = _in_coordinates(own, matrix)
+        self._covariances = np.broadcast_to(own, (len(self._places), *own.shape[1:])) if shared else own[present]
+        self.log_density = mixture.log_density
+
+    def step(self, here: Array) -> Stride:
+        z = self.frame.apply(here)
+        d = z.shape[1]
+        sums, _ = sums_at(z, self._weights, self._places, self._covariances, 2)
+        value = sums[0]
+        lost = ~(value > UNDERFLOW)
+        sums = sums[1:] / np.where(lost, 1.0, value)
+        move = np.empty_like(z)
+        near = ~lost
+        move[near] = _solved(sums[d:, near].T, sums[:d, near].T)
+        if lost.any():
+            move[lost] = self._from_afar(z[lost])
+        there = here + to_data(move, self.frame.matrix)
+        return Stride(there, value, np.sqrt(np.einsum("ij,ij->i", move, move)))
+
+    def _from_afar(self, z: Array) -> Array:
+        """The same step where the density underflows: relative to the largest contribution of each point."""
+        m, d = self._places.shape
+        full = self._covariances.ndim == 3
+        if full:
+            precisions = np.linalg.solve(self._covariances, np.broadcast_to(np.eye(d), (m, d, d)))
+        else:
+            precisions = 1 / as_diagonal(self._covariances, d)
+        logs = np.log(self._weights) + log_peaks(self._covariances, d)
+        rows, columns = np.tril_indices(d)
+        move = np.empty_like(z)
+        for a, b in blocks(len(z), max(1, ROOM // (m * d))):
+            away = self._places - z[a:b, None]
+            pulls = np.einsum("mij,qmj->qmi", precisions, away) if full else precisions * away
+            with np.errstate(over="ignore"):
+                depth = np.minimum(0.5 * np.einsum("qmi,qmi->qm", away, pulls) - logs, FARTHEST)
+            shares = np.exp(depth.min(axis=1, keepdims=True) - depth)
+            shares /= shares.sum(axis=1, keepdims=True)
+            stiff = shares @ (precisions[:, rows, columns] if full else precisions)
+            move[a:b] = _solved(stiff, np.einsum("qm,qmi->qi", shares, pulls))
+        return move
+
+
+def _rounding(weights: Array, covariances: Array) -> Any:
+    """The matrix of the frame in which the average precision is a multiple of 1 and the narrowest component has width 1."""
+    if covariances.ndim == 1:
+        return float(1 / np.sqrt(covariances.min()))
+    shares = weights if len(covariances) > 1 else np.ones(1)
+    if covariances.ndim == 2:
+        precision = shares @ (1 / covariances)
+        return np.diag(np.sqrt(precision / (covariances * precision).min()))
+    d = covariances.shape[1]
+    precisions = np.linalg.solve(covariances, np.broadcast_to(np.eye(d), covariances.shape))
+    root = np.linalg.cholesky(np.tensordot(shares, precisions, 1))
+    narrowest = np.linalg.eigvalsh(root.T @ covariances @ root).min()
+    return root / np.sqrt(narrowest)
+
+
+def _in_coordinates(covariances: Array, matrix: float | Array) -> Array:
+    """Covariances as the frame of this matrix has them."""
+    if isinstance(matrix, float):
+        return (covariances * matrix) * matrix
+    if covariances.ndim == 2:
+        return np.asarray((covariances * matrix.diagonal()) * matrix.diagonal())
+    return np.asarray(matrix.T @ covariances @ matrix)
+
+
+def _solved(stiff: Array, pull: Array) -> Array:
+    """M⁻¹b for each row: M in lower rows, or a diagonal."""
+    d = pull.shape[1]
+    if stiff.shape[1] == d:
+        return pull / stiff
+    return np.asarray(np.linalg.solve(from_lower_rows(stiff, d), pull[:, :, None])[:, :, 0], np.float64)
+
+
+def to_data(move: Array, matrix: float | Array) -> Array:
+    """A move in the frame's coordinates as one in the data's."""
+    return move / matrix if isinstance(matrix, float) else np.asarray(np.linalg.solve(matrix.T, move.T).T, np.float64)

@@ -1,0 +1,377 @@
+"""Class proportions of an unlabelled sample, without classifying its rows (Cruz Cortés & Scott 2017, Section VI-B).
+
+The sample's mean is matched by a mixture of the classes' means (`mixing`), as seen from shared atoms (`matching`), with the
+bandwidth and the ridge that do best on artificial mixtures of training rows (`mixture_search`). Fitting costs O(n·m·d), a sample of
+n₀ rows O(n₀·m·d); uncompressed (``size="all"``) O(n²·d) and O(n₀·n·d).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection import StratifiedKFold
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from reduset import _validate
+from reduset._progress import Progress
+from reduset._types import Array, Floats
+from reduset.compression.compressing import NotReachedWarning, compress
+from reduset.kernels.base import Kernel, RadialKernel
+from reduset.kernels.registry import as_kernel
+from reduset.mean import KernelMean
+from reduset.proportions import simplex_fit
+from reduset.proportions.bandwidth_search import RIDGES, Search, search
+from reduset.proportions.class_means import Basis, Everything, Labelled, Matcher, Seen, grams, moments
+from reduset.proportions.simplex_fit import SOLVERS
+from reduset.select import as_selector
+
+MOST_ATOMS, MOST_BY_TOL = 500, 2000
+FALLBACK_RIDGE = 1e-3
+FOLDS = 5
+DOUBT, FOREIGN = 0.01, 0.05
+
+
+@dataclass(frozen=True)
+class Proportions:
+    """The class proportions of a sample.
+
+    Attributes
+    ----------
+    classes : (k,) labels
+    values : (k,) proportions; at least 0, their sum 1
+    interval : (k, 2) from and to, at the confidence asked for: the noise of the sample and of the training rows
+    confidence : float
+    residual : ‖f₀ − Σ πᵢ fᵢ‖ in the kernel's space, as far as the atoms see it, a bump having norm 1
+    expected : what sampling alone makes of the residual (the root of its mean square), were the sample a mixture
+    p_value : the chance of a residual as large from a mixture of the classes
+    foreign : about the share of rows that no class explains; 0 where sampling explains the residual
+    n_samples : how many rows the sample had
+    """
+
+    classes: NDArray[Any]
+    values: Array
+    interval: Array
+    confidence: float
+    residual: float
+    expected: float
+    p_value: float
+    foreign: float
+    n_samples: int
+
+    @property
+    def fits(self) -> bool:
+        """False where the sample is no mixture of the classes: it is both improbable (1 %) and far (5 % of foreign rows)."""
+        return self.p_value >= DOUBT or self.foreign < FOREIGN
+
+    def __str__(self) -> str:
+        width = max(len(str(label)) for label in self.classes)
+        lines = [f"Proportions of {len(self.classes)} classes in {self.n_samples:,} rows"]
+        for label, value, (low, high) in zip(self.classes, self.values, self.interval, strict=True):
+            lines.append(f"  {label!s:<{width}}  {value:6.1%}  ({low:.1%} to {high:.1%})")
+        told = "a mixture of these classes" if self.fits else "NOT a mixture of these classes"
+        lines.append(f"  {told}: residual {self.residual:.3g}, sampling explains {self.expected:.3g}, p = {self.p_value:.2g},")
+        lines.append(f"  as if {self.foreign:.1%} of the rows were of another kind; intervals at {self.confidence:.0%}")
+        return "\n".join(lines)
+
+
+class ClassProportions(BaseEstimator):
+    """Estimate how many rows of a sample are of each class.
+
+    Parameters
+    ----------
+    kernel : Kernel or callable, default a Gaussian whose bandwidth is searched for
+        With a bandwidth of its own that is taken as it is, unless ``bandwidth_search`` is True.
+    size : int or "all", default min(500, half the rows)
+        The number of atoms that the class means share, at least that of the classes. "all" does not compress: every row is an atom.
+        Fitting takes about 15·m² numbers, 0.4 GB for 1,900 atoms, and a search of bandwidths up to 0.15 GB more.
+    tol : float, optional
+        In place of ``size``: as many atoms as bring the error of the classes' average down to this, at most 2,000.
+    space : "rkhs" or "l2", optional
+        Whose distance is minimised: that of kernel means, or the L2 distance of density estimates. Default: the kernel's own.
+    norm : "whitened" or "kernel"
+        "kernel" is the norm of the space, as in the paper. "whitened" measures distance against the scatter within classes, which
+        tells them apart much better.
+    ridge : float, optional
+        Of "whitened": the variance below which a direction counts as noise. Searched for where it is not given.
+    bandwidth_search : bool, optional
+        Search the bandwidth around that of the kernel, on artificial mixtures of training rows. Default: where no kernel is given.
+    solver : "simplex" or "projection"
+        The quadratic program, or the paper's linear system projected onto the simplex.
+    classifier : scikit-learn classifier with predict_proba, optional
+        Match its posterior probabilities, cross-validated on the training rows, in place of the rows themselves. Where X is a data
+        frame it gets data frames.
+    select : selector or its name
+        How the atoms are chosen.
+    progress : bool, or a function of (stage, done, total)
+    random_state : None, seed or Generator
+
+    Attributes
+    ----------
+    classes_ : (k,) labels, in order
+    kernel_ : the kernel, with a number as bandwidth
+    ridge_ : the ridge, None without
+    atoms_ : (m, d)
+    means_ : a KernelMean for each class, as seen from the atoms
+    search_ : what was tried, as `bandwidths` (b,), `ridges` (r,) and `errors` (b, r); None without a search
+    classifier_ : the classifier fitted to all rows, None without
+    n_features_in_ : int
+    feature_names_in_ : (d,) names of the columns, where X is a data frame whose columns are named by strings
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset.proportions import ClassProportions
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(size=(300, 2)), rng.normal(size=(300, 2)) + 2])
+    >>> model = ClassProportions(random_state=0).fit(X, np.repeat(["ill", "well"], 300))
+    >>> sample = np.concatenate([rng.normal(size=(700, 2)), rng.normal(size=(300, 2)) + 2])
+    >>> bool(abs(model.predict_proportions(sample)[0] - 0.7) < 0.05)
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        size: int | str | None = None,
+        tol: float | None = None,
+        space: str | None = None,
+        norm: str = "whitened",
+        ridge: float | None = None,
+        bandwidth_search: bool | None = None,
+        solver: str = "simplex",
+        classifier: Any = None,
+        select: Any = "kmeans",
+        progress: bool | Callable[[str, int, int], None] = False,
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.size = size
+        self.tol = tol
+        self.space = space
+        self.norm = norm
+        self.ridge = ridge
+        self.bandwidth_search = bandwidth_search
+        self.solver = solver
+        self.classifier = classifier
+        self.select = select
+        self.progress = progress
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ClassProportions:
+        """Learn the class means.
+
+        Parameters
+        ----------
+        X : (n, d) training rows
+        y : (n,) their labels, of any type that can be sorted; at least two classes
+        sample_weight : (n,) array, optional; not negative, and not 0 for all of a class
+        """
+        self._check_options()
+        points = _validate.points(X)
+        labels, classes, codes, weights = _validate.labelled(y, sample_weight, len(points))
+        if self.size is not None and self.size != "all":
+            rule = f"at least one for each of the {len(classes)} classes and at most one a row; 'all' takes every row"
+            _validate.whole(self.size, "size", len(classes), len(points), rule)
+        validate_data(self, X if hasattr(X, "columns") else points, skip_check_array=True)
+        rng = _validate.generator(self.random_state, "random_state")
+        shown = Progress(self.progress)
+        present = weights > 0
+        table, given = self._table(X, points), None if sample_weight is None else _validate.weights(sample_weight, len(points))
+        if not present.all():
+            points, labels, codes, weights = points[present], labels[present], codes[present], weights[present]
+            table, given = _safe_indexing(table, np.flatnonzero(present)), None if given is None else given[present]
+        self.classes_ = classes
+        try:
+            self.classifier_ = None
+            if self.classifier is not None:
+                points = self._posteriors(table, labels, given, rng, shown)
+            elif self.size == "all":
+                points = points.copy()  # they are kept, and X is the user's
+            self._fit(Labelled(points, codes, weights, len(classes)), rng, shown)
+        finally:
+            shown.close()
+        blurred = self._matcher.mixer.blurred
+        if blurred.any():
+            warnings.warn(
+                f"classes {', '.join(map(str, classes[blurred]))} cannot be told apart: each is a mixture of the others, as far as "
+                "the kernel and the atoms see. Their shares are arbitrary and their intervals 0 to 1; merge them, or give more "
+                "atoms, another bandwidth or other columns",
+                UserWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _table(self, X: Any, points: Floats) -> Any:
+        """What a classifier is given: the data frame, where columns have names."""
+        return X if hasattr(self, "feature_names_in_") and hasattr(X, "columns") else points
+
+    def _check_options(self) -> None:
+        if self.space is not None:
+            _validate.one_of(self.space, "space", ("rkhs", "l2"))
+        _validate.one_of(self.norm, "norm", ("whitened", "kernel"))
+        _validate.one_of(self.solver, "solver", SOLVERS)
+        if isinstance(self.size, str):
+            _validate.one_of(self.size, "size", ("all",))
+        elif self.size is not None:
+            _validate.whole(self.size, "size", 1)
+        if self.tol is not None:
+            _validate.positive(self.tol, "tol", "it is a share, 0.01 for one percent")
+        if self.size is not None and self.tol is not None:
+            raise ValueError(f"give size or tol, not both; got size={self.size!r} and tol={self.tol!r}")
+        if self.ridge is not None:
+            _validate.positive(self.ridge, "ridge", "it is a variance, 0.001 of a bump's")
+        if self.size == "all" and self.norm == "whitened":
+            raise ValueError("size='all' goes with norm='kernel': the scatter of all rows has no factor; give a number of atoms")
+        if self.bandwidth_search is not None and not isinstance(self.bandwidth_search, bool | np.bool_):
+            raise TypeError(f"bandwidth_search must be True, False or None, got {self.bandwidth_search!r}")
+        if self.classifier is not None and not hasattr(self.classifier, "predict_proba"):
+            raise TypeError(
+                f"classifier must have predict_proba, {self.classifier!r} has none; use CalibratedClassifierCV around it"
+            )
+
+    def _kernel(self) -> Kernel:
+        kernel = as_kernel(self.kernel)
+        if self.space is None or self.space == kernel.space:
+            return kernel
+        if not isinstance(kernel, RadialKernel):
+            raise TypeError(f"space={self.space!r} needs a Gaussian, Laplacian or Student, got {kernel!r}")
+        return replace(kernel, space=self.space)
+
+    def _fit(self, data: Labelled, rng: np.random.Generator, shown: Progress) -> None:
+        kernel = self._kernel()
+        widths = self.kernel is None if self.bandwidth_search is None else bool(self.bandwidth_search)
+        if widths and not isinstance(kernel, RadialKernel):
+            raise TypeError(f"bandwidth_search needs a Gaussian, Laplacian or Student, got {kernel!r}; leave it out")
+        average = KernelMean(data.points, data.shares / data.classes, kernel)
+        kernel = average.kernel
+        select_rng, search_rng, noise_rng = rng.spawn(3)
+        atoms = None if self.size == "all" else self._choose_atoms(average, select_rng, shown)
+        ridges = (None,) if self.norm == "kernel" else RIDGES if self.ridge is None else (float(self.ridge),)
+        report = shown.stage("weighing")
+        found = None
+        if widths or len(ridges) > 1:
+            found = search(data, kernel, atoms, ridges, widths, self.solver, search_rng, report)
+            if found is None:
+                fewest = self.classes_[int(np.argmin(np.bincount(data.codes)))]
+                warnings.warn(
+                    f"class {fewest!s} has a single row, so none can be held out to search by: the kernel's own bandwidth is used; "
+                    "give kernel=Gaussian(bandwidth) and ridge to choose them",
+                    UserWarning,
+                    stacklevel=3,
+                )
+        self.search_: Search | None = None
+        if found is not None:
+            self._matcher, self.ridge_, self.search_ = found
+        else:
+            self.ridge_ = None if self.norm == "kernel" else FALLBACK_RIDGE if self.ridge is None else float(self.ridge)
+            self._matcher = _match(data, kernel, atoms, self.ridge_, search_rng, report)
+        self._noise = self._matcher.noise(data, noise_rng)
+        plain = self._matcher.plain
+        self._plain_noise = self._noise if plain is self._matcher else plain.noise(data, noise_rng)
+        self.kernel_: Kernel = self._matcher.kernel
+        self.atoms_ = self._matcher.atoms
+        self.means_ = self._matcher.means()
+
+    def _choose_atoms(self, average: KernelMean, rng: np.random.Generator, shown: Progress) -> Array:
+        n, classes = average.size, len(self.classes_)
+        if self.tol is not None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", NotReachedWarning)
+                small = compress(
+                    average, tol=self.tol, max_size=min(n, MOST_BY_TOL), select=self.select, rng=rng, progress=self.progress
+                )
+            if not small.reached:
+                warnings.warn(
+                    f"tol={self.tol:g} was not reached with {small.size:,} atoms: the error is "
+                    f"{small.certificate.relative_error:.2g}. Give size for more atoms, a larger tol or a wider bandwidth",
+                    NotReachedWarning,
+                    stacklevel=4,
+                )
+            if small.size >= classes:
+                return np.asarray(small.mean.atoms, np.float64)
+        usual = classes if self.tol is not None else max(classes, min(MOST_ATOMS, n // 2))
+        size = min(n, usual if self.size is None else int(self.size))
+        return as_selector(self.select).select(average, size, rng, shown.stage("selecting")).atoms
+
+    def _posteriors(
+        self, table: Any, labels: NDArray[Any], weights: Array | None, rng: np.random.Generator, shown: Progress
+    ) -> Array:
+        """Posterior probabilities of each training row by a classifier that has not seen it; and the classifier fitted to all."""
+        counts = np.unique(labels, return_counts=True)[1]
+        fewest = int(counts.min())
+        if fewest < 2:
+            raise ValueError(
+                f"classifier needs at least two rows of every class, got one of class {self.classes_[np.argmin(counts)]!s}; "
+                "leave classifier out or add rows"
+            )
+
+        def fitted(rows: NDArray[np.int64]) -> Any:
+            weighed = {} if weights is None else {"sample_weight": weights[rows]}
+            return clone(self.classifier).fit(_safe_indexing(table, rows), labels[rows], **weighed)
+
+        folds = StratifiedKFold(min(FOLDS, fewest), shuffle=True, random_state=int(rng.integers(2**31)))
+        out = np.empty((len(labels), len(self.classes_)))
+        report = shown.stage("classifying")
+        for done, (rest, some) in enumerate(folds.split(labels, labels)):
+            report(done, folds.n_splits)
+            out[some] = fitted(rest).predict_proba(_safe_indexing(table, some))
+        self.classifier_ = fitted(np.arange(len(labels)))
+        return out
+
+    def _represent(self, X: Any) -> Floats:
+        check_is_fitted(self)
+        points = _validate.points(X, "X", self.n_features_in_)
+        validate_data(self, X if hasattr(X, "columns") else points, reset=False, skip_check_array=True)
+        if self.classifier_ is None:
+            return points
+        return np.asarray(self.classifier_.predict_proba(self._table(X, points)), np.float64)
+
+    def predict_proportions(self, X: Any) -> Array:
+        """The proportions of the classes in a sample.
+
+        Parameters
+        ----------
+        X : (n₀, d) rows of the sample
+
+        Returns
+        -------
+        (k,) array in the order of ``classes_``; at least 0, their sum 1
+        """
+        points = self._represent(X)
+        b = self._matcher.values(points).mean(axis=0)
+        return self._matcher.mixer.solve(b[None], self.solver)[0]
+
+    def estimate(self, X: Any, confidence: float = 0.95) -> Proportions:
+        """The proportions with their intervals, and whether the sample is a mixture of the classes at all.
+
+        Parameters
+        ----------
+        X : (n₀, d) rows of the sample
+        confidence : float between 0 and 1, of the intervals
+        """
+        points = self._represent(X)
+        confidence = _validate.between(confidence, "confidence", 0.0, 1.0)
+        values, plain, energy = self._matcher.look(points)
+        pi, interval = simplex_fit.proportions(self._matcher.mixer, self._noise, values, self.solver, confidence)
+        fit = simplex_fit.fit(self._matcher.plain.mixer, self._plain_noise, plain, energy, pi)
+        shown = (fit.residual, fit.expected, fit.p_value, fit.foreign)
+        return Proportions(self.classes_, pi, interval, confidence, *shown, n_samples=len(points))
+
+
+def _match(
+    data: Labelled, kernel: Kernel, atoms: Array | None, ridge: float | None, rng: np.random.Generator,
+    report: Callable[[int, int], None],
+) -> Matcher:  # fmt: skip
+    """The class means for a kernel and a ridge that are given."""
+    if atoms is None:
+        return Everything(kernel, data, report)
+    mixed = data.part(rng.permutation(len(data.codes)))
+    seen = moments(mixed, [kernel], atoms, ridge is not None, report)[0]
+    return Seen(kernel, atoms, Basis.of(grams([kernel], atoms)[0], seen.within, seen.rows), seen.kappa, ridge)

@@ -1,0 +1,98 @@
+"""How far a few components are from f = Σⱼ αⱼφⱼ, in L2.
+
+With r = f − g, ‖r‖² = ⟨f, r⟩ − ⟨g, r⟩. The second product is exact, a pass of O(n·m) and an m × m matrix; the first is
+Σⱼ αⱼ⟨φⱼ, r⟩, a sum over the components, exact where all pairs of them can be afforded and else estimated from some of them, drawn
+with chances proportional to |αⱼ|‖φⱼ‖: then no draw counts for more than ‖r‖ Σ|αⱼ|‖φⱼ‖, however much the components differ in width.
+Since r is small, so is the standard error. ⟨φⱼ, f⟩ of the drawn ones is computed once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from reduset._engine.components import Components, as_diagonal, as_full, sums_at
+from reduset._types import Array
+from reduset.simplification.joint_fit import Fitting
+from reduset.simplification.local_fit import Few, log_squares
+
+A_PAIR, A_CUBE = 2.5e-9, 0.5e-9  # seconds for a product, and for the cube of the dimension where each pair is factored
+SECONDS = 2.5
+FEWEST, LARGEST_EXACT = 512, 20_000
+LARGEST_SIGNED = 50_000  # signs cancel, and what is left of ‖f‖ may be less than draws can tell
+CANCELLED = 1e-13  # ‖f‖² beside the square of what its components' norms sum to, below which rounding is all that is left
+
+
+@dataclass(frozen=True)
+class Error:
+    """‖f − g‖/‖f‖, and the standard error of it where components were drawn."""
+
+    relative: float
+    spread: float
+
+
+def _deviation(drawn: Array) -> float:
+    """The standard error of the sum of independent draws."""
+    return float(drawn.std(ddof=1) * np.sqrt(len(drawn)))
+
+
+class Gauge:
+    """f as seen from some of its components, or all.
+
+    Parameters
+    ----------
+    fitting : f
+    weights, places, covariances : of its components, as given
+    """
+
+    def __init__(self, fitting: Fitting, weights: Array, places: Array, covariances: Array, rng: np.random.Generator) -> None:
+        n, d = places.shape
+        self._fitting = fitting
+        sizes = np.abs(weights) * np.exp(0.5 * (log_squares(covariances, d) - fitting.many.log_unit))  # |αⱼ|‖φⱼ‖
+        price = A_PAIR if fitting.many.shared else A_PAIR + A_CUBE * (d**3 if fitting.many.full else d)
+        affordable = int(SECONDS / (price * n))
+        signed = bool(weights.min() < 0 < weights.max())
+        self.exact = n <= (LARGEST_SIGNED if signed else FEWEST) or (affordable >= n and n <= LARGEST_EXACT)
+        if self.exact:
+            rows, self._share = np.arange(n), weights
+        else:
+            count = max(FEWEST, min(affordable, n))
+            rows = rng.choice(n, count, p=sizes / sizes.sum())
+            self._share = weights[rows] * (sizes.sum() / (sizes[rows] * count))
+        self._places, self._covariances = places[rows], covariances[rows]
+        self._of_f = fitting.many.totals(self._places, self._covariances)
+        self._parts = self._share * self._of_f
+        self.energy = float(self._parts.sum())
+        noise = 0.0 if self.exact else _deviation(self._parts)
+        if signed and not self.energy > max(CANCELLED * float(sizes.sum()) ** 2, 3 * noise):
+            way_out = "" if self.exact else f", or simplify at most {LARGEST_SIGNED:,} components at a time"
+            raise ValueError(
+                "the mixture must not be zero as a function, its components cancel to what rounding or sampling leaves; "
+                f"check the signs of its weights{way_out}"
+            )
+
+    def error(self, few: Few) -> Error:
+        """Of these components."""
+        kappa = self._fitting.kappa(few)
+        side = self._fitting.facing(few)
+        of_g = side.totals(few.places, few.covariances)
+        here = self._share * (self._of_f - self._of_g(few, side))
+        square = float(here.sum() - few.weights @ (kappa - of_g))
+        relative = np.sqrt(max(square, 0.0) / self.energy)
+        if self.exact:
+            return Error(float(relative), 0.0)
+        spread = _deviation(here - relative**2 * self._parts) / self.energy  # of a ratio: the energy is an estimate too
+        # where the square is smaller than its own error, how far the root of their sum lies above
+        above = np.sqrt(relative**2 + spread) - relative if relative**2 < spread else spread / (2 * relative)
+        return Error(float(relative), float(above))
+
+    def _of_g(self, few: Few, side: Components) -> Array:
+        """⟨φⱼ, g⟩ of those drawn; where all have one covariance C, the values of g widened by it: no pair is factored."""
+        many = self._fitting.many
+        if not many.shared:
+            return side.totals(self._places, self._covariances)
+        widen = as_full if many.full else as_diagonal
+        wide = widen(few.covariances, many.dimension) + widen(many.covariances, many.dimension)
+        values, log_unit = sums_at(self._places, few.weights, few.places, wide, 0)
+        return np.asarray(values[0] * np.exp(log_unit - many.log_unit))

@@ -1,0 +1,237 @@
+"""simplify: a mixture of many components becomes one of few, each with a covariance of its own (Zhang & Kwok 2010).
+
+start (which groups) → rounds of local fits and regrouping → all weights together → joint descent, each with the L2 error it leaves.
+The first two stages are the paper's Algorithm 1; the others go beyond it. Weights of both signs: the positive and the negative part
+are grouped apart, as the paper does for SVMs, and meet when the weights are refitted.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from reduset import _validate
+from reduset._engine.components import as_diagonal, as_full
+from reduset._engine.threads import single_threaded_blas
+from reduset._progress import Progress
+from reduset._types import Labels
+from reduset.compression.compressing import NotReachedWarning
+from reduset.mixture.mixture import Mixture, as_mixture
+from reduset.simplification.l2_error import Error
+from reduset.simplification.local_fit import NDIM, Few
+from reduset.simplification.pipeline import Found, Job, Step, by_tolerance
+
+MOST_COMPONENTS = 1000
+
+
+@dataclass(frozen=True)
+class Simplification:
+    """A mixture of few components and what it lost.
+
+    Attributes
+    ----------
+    mixture : Mixture of m components
+    error : ‖f − g‖/‖f‖ in L2
+    interval : (low, high) of the error at 95 %: both ends are the error itself where it was computed and not estimated
+    groups : (n,) which component of the result each of the given ones was grouped into; −1 for those without weight
+    history : the steps, each a (stage, error): "group" (whose weights do not keep the mass yet), "refit", "keep" where the
+        components of largest norm as they are and one for the rest do better, "polish"
+    n_components : how many there were
+    reseeded : how often a group had emptied, and was begun anew with the component that was fitted worst
+    reached : whether ``tol`` was reached
+    seconds : what it took
+    """
+
+    mixture: Mixture
+    error: float
+    interval: tuple[float, float]
+    groups: Labels
+    history: tuple[Step, ...]
+    n_components: int
+    reseeded: int
+    reached: bool
+    seconds: float
+    method: str = field(repr=False)
+
+    @property
+    def size(self) -> int:
+        """The number of components."""
+        return self.mixture.size
+
+    @property
+    def idle(self) -> int:
+        """How many components have come to weigh nothing: fewer would do."""
+        return int((self.mixture.weights == 0).sum())
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        spread = "" if low == high else f" (95 %: {low:.3g} to {high:.3g})"
+        last = {step.stage: step.error for step in self.history}
+        lines = [
+            f"Simplification of {self.n_components:,} components to {self.size:,} in {self.mixture.dimension}-D, "
+            f"{self.mixture.shape} covariances",
+            f"error      {self.error:.3g} of ‖f‖ in L2{spread}",
+        ]
+        if last:
+            lines.append(f"steps      {', '.join(f'{stage} {error:.3g}' for stage, error in last.items())}")
+        if self.reseeded:
+            lines.append(f"           {self.reseeded} groups emptied and were begun anew")
+        if self.idle:
+            lines.append(f"           {self.idle} components have come to weigh nothing: fewer would do")
+        if not self.reached:
+            lines.append("NOT REACHED within the largest size allowed: see max_size")
+        lines.append(f"time       {self.seconds:.3g} s")
+        return "\n  ".join(lines)
+
+
+def simplify(
+    mixture: Any,
+    size: int | None = None,
+    tol: float | None = None,
+    radius: float | None = None,
+    *,
+    method: str = "l2",
+    covariance: str = "full",
+    start: Any = "kmeans",
+    refit: bool = True,
+    polish: bool | int = True,
+    density: bool = True,
+    max_size: int | None = None,
+    rng: Any = None,
+    progress: bool | Callable[[str, int, int], None] = False,
+) -> Simplification:
+    """Replace a mixture by one of few components, and say how much was lost.
+
+    Exactly one of ``size``, ``tol`` and ``radius`` says how few; none is needed where ``start`` does.
+
+    Parameters
+    ----------
+    mixture : Mixture, or Gaussian KernelMean
+    size : int
+        That many components (fewer where fewer of the given ones are distinct).
+    tol : float
+        About the fewest components whose error ‖f − g‖/‖f‖ in L2 is at most this.
+    radius : float
+        As many groups as it takes for every component to lie within this distance of the first of its group.
+    method : "l2" or "kl"
+        The local fits and the grouping: of least L2 error (Zhang & Kwok 2010), or by moments and KL divergence (Goldberger & Roweis
+        2005).
+    covariance : "full", "diag" or "spherical"
+        Of the result's components.
+    start : "kmeans", or (n,) labels
+        Weighted k-means on the means, or a partition: a label for each component.
+    refit : bool
+        Whether all weights are fitted together after the grouping.
+    polish : bool or int
+        Whether centres, covariances and weights then descend together; a number is the most steps. True takes them as long as five
+        lower the squared error by 2 %, for some seconds (100 at most). Both False is the method alone.
+    density : bool
+        Whether a density stays one: weights not negative, with the mixture's mass. False leaves weights free, for the least error.
+    max_size : int, default min(n, 1000), the most components for ``tol``
+    rng : None, seed or Generator
+    progress : bool, or a function of (stage, done, total)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset import Mixture, simplify
+    >>> rng = np.random.default_rng(0)
+    >>> f = Mixture(np.full(200, 1 / 200), rng.normal(size=(200, 2)), np.full(200, 0.3))
+    >>> found = simplify(f, size=5, rng=0)
+    >>> found.mixture
+    Mixture(5 components in 2 dimensions, full covariances)
+    >>> found.error < 0.05, round(found.mixture.mass, 12)
+    (True, 1.0)
+    """
+    begun = time.perf_counter()
+    f = as_mixture(mixture)
+    partitioned = not isinstance(start, str)
+    if not partitioned:
+        _validate.one_of(start, "start", ("kmeans",))
+    goals = {name: goal for name, goal in (("size", size), ("tol", tol), ("radius", radius)) if goal is not None}
+    if len(goals) != 1 and not (partitioned and not goals):
+        rule = "give exactly one of size (a number of components), tol (a relative error) and radius (of the groups)"
+        raise ValueError(f"{rule}; got {' and '.join(goals) or 'none'}")
+    if partitioned and (tol is not None or radius is not None):
+        raise ValueError(f"start as labels has groups of its own, {next(iter(goals))} looks for them; leave one of them out")
+    if max_size is not None and tol is None:
+        raise ValueError("max_size goes with tol; with size or radius it has no meaning, leave it out")
+    if size is not None:
+        size = _validate.whole(size, "size", 1, f.size, "it is a number of the mixture's components")
+    if tol is not None:
+        tol = _validate.positive(tol, "tol", "it is a share, 0.01 for one percent")
+    if radius is not None:
+        radius = _validate.positive(radius, "radius", "it is a distance in the units of the means")
+    most = MOST_COMPONENTS if max_size is None else _validate.whole(max_size, "max_size", 1)
+    _validate.one_of(method, "method", ("l2", "kl"))
+    _validate.one_of(covariance, "covariance", NDIM)
+    _require_weights(f)
+    mass = f.mass if _validate.flag(density, "density") and f.is_density else None
+    stages = _validate.flag(refit, "refit"), _steps(polish)
+    if not refit and stages[1] != 0:
+        raise ValueError("refit=False keeps the weights of each group, polish finds them anew; pass polish=False too")
+    rng = _validate.generator(rng)
+    shown = Progress(progress)
+    rows = np.flatnonzero(f.weights)
+    reached = True
+    try:
+        with single_threaded_blas():
+            if size is not None and not partitioned and size >= len(rows) and f.covariances.ndim <= NDIM[covariance]:
+                found = _nothing_lost(f, rows, covariance)
+            else:
+                job = Job(f, rows, mass, method, covariance, *stages, rng, shown)
+                if tol is not None:
+                    found, reached = by_tolerance(job, tol, min(most, job.size))
+                else:
+                    found = job.run(job.given_groups(start, size) if partitioned else job.groups(size, radius))
+    finally:
+        shown.close()
+    few, groups, error = found.few, np.full(f.size, -1), found.error
+    groups[rows] = found.groups
+    result = Simplification(
+        mixture=Mixture(few.weights, few.places, few.covariances),
+        error=error.relative,
+        interval=(max(error.relative - 1.96 * error.spread, 0.0), error.relative + 1.96 * error.spread),
+        groups=groups,
+        history=tuple(found.history),
+        n_components=f.size,
+        reseeded=found.reseeded,
+        reached=reached,
+        seconds=time.perf_counter() - begun,
+        method=method,
+    )
+    if not reached:
+        more = "" if covariance == "full" else ", or use covariance='full'"
+        warnings.warn(
+            f"tol={tol:g} was not reached with {result.size} components: the error is {result.error:.3g}. Raise max_size{more}",
+            NotReachedWarning,
+            stacklevel=2,
+        )
+    return result
+
+
+def _nothing_lost(f: Mixture, rows: Labels, shape: str) -> Found:
+    """As many components as there are: these, in the shape asked for, which holds theirs."""
+    own = f.covariances[rows]
+    if shape != "spherical":
+        own = as_full(own, f.dimension) if shape == "full" else as_diagonal(own, f.dimension)
+    few = Few(f.weights[rows], f.means[rows], own)
+    return Found(few, np.arange(len(rows)), Error(0.0, 0.0), [], 0)
+
+
+def _steps(polish: Any) -> int | None:
+    """The most steps of the joint descent, None for as many as can be afforded."""
+    if isinstance(polish, bool | np.bool_):
+        return None if polish else 0
+    return _validate.whole(polish, "polish", 0, None, "it is a number of steps, or True or False")
+
+
+def _require_weights(f: Mixture) -> None:
+    total = float(np.abs(f.weights).sum())
+    if not 1e-140 < total < 1e140:
+        raise ValueError(f"the weights' magnitudes must sum to between 1e-140 and 1e140, got {total:g}; rescale: mixture / scale")

@@ -1,0 +1,315 @@
+"""StreamCompressor: rows come in chunks and are seen once; at any time the whole stream so far is m weighted atoms.
+
+Validates, calls `reduset.flow`, stores. What is kept of the stream is described in `reduset.tally`, the file in
+`reduset.checkpoint`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sized
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_array
+
+from reduset import _archive, _validate
+from reduset._frames import framed
+from reduset._types import Array
+from reduset.compression.result import Compression
+from reduset.kernels.base import RadialKernel
+from reduset.kernels.registry import as_kernel
+from reduset.mean import KernelMean
+from reduset.select import as_selector
+from reduset.stream import checkpoint
+from reduset.stream.buffer import Flow, Plan
+from reduset.weights.kinds import KINDS
+
+__all__ = ["StreamCompressor"]
+
+LIGHTEST, HEAVIEST = 1e-140, 1e140  # weights, whose squares are summed
+
+
+class StreamCompressor(BaseEstimator):
+    """Compress data that never fit in memory, or never end.
+
+    Rows are taken in once, in any order, in chunks of any length; what is kept does not grow with their number. The result depends
+    on the sequence of the rows, not on how it was cut into chunks.
+
+    Parameters
+    ----------
+    kernel : Gaussian, Laplacian or Student, default ``Gaussian("median")``
+        A bandwidth that is a rule is decided by the first ``buffer`` rows: give a number where these are not like the rest, and
+        where compressors are to be merged.
+    size : int, the number of atoms
+    random_state : None, seed, Generator or RandomState
+    weights : "free", "sum_to_one", "clipped", "simplex_projection" or "simplex"
+    half_life : float, optional
+        Rows after which a row counts half, for streams that drift. By default nothing is forgotten.
+    buffer : int
+        Rows that are gathered before they are taken in; at least twice the size is used, and at most 2²² numbers.
+    select : selector of the first sites, by name
+    confidence : float, of the certificate's interval
+
+    Attributes
+    ----------
+    n_samples_seen_ : int, rows so far
+    n_features_in_ : int
+    feature_names_in_ : (d,) array, where the first chunk was a frame whose columns have texts as names
+    kernel_ : Kernel, its bandwidth a number; once the first buffer is full
+    about_ : dict, what was written beside the checkpoint that it was resumed from; empty elsewhere
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset import Gaussian
+    >>> from reduset.stream import StreamCompressor
+    >>> rng = np.random.default_rng(0)
+    >>> stream = StreamCompressor(kernel=Gaussian(1.0), size=50, random_state=0)
+    >>> for _ in range(5):
+    ...     stream = stream.partial_fit(rng.normal(size=(1000, 2)))
+    >>> small = stream.result()
+    >>> small.n_samples, small.size, small.certificate.relative_error < 0.01
+    (5000, 50, True)
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        size: int = 500,
+        random_state: Any = None,
+        *,
+        weights: str = "free",
+        half_life: float | None = None,
+        buffer: int = 65536,
+        select: str = "auto",
+        confidence: float = 0.95,
+    ) -> None:
+        self.kernel = kernel
+        self.size = size
+        self.random_state = random_state
+        self.weights = weights
+        self.half_life = half_life
+        self.buffer = buffer
+        self.select = select
+        self.confidence = confidence
+
+    def _plan(self) -> Plan:
+        kernel = as_kernel(self.kernel)
+        if not isinstance(kernel, RadialKernel):
+            raise TypeError(f"a stream needs Gaussian, Laplacian or Student, whose sums can be kept; got {kernel!r}")
+        as_selector(self.select)
+        half_life = self.half_life
+        return Plan(
+            kernel=kernel,
+            size=_validate.whole(self.size, "size", 1),
+            block=_validate.whole(self.buffer, "buffer", 1),
+            half_life=None if half_life is None else _validate.positive(half_life, "half_life", "it is a number of rows"),
+            select=self.select,
+        )
+
+    def _ending(self) -> tuple[str, float]:
+        return _validate.one_of(self.weights, "weights", KINDS), _validate.confidence(self.confidence)
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Begin anew, with X as the first chunk.
+
+        Parameters
+        ----------
+        X : (n, d) array or frame
+        y : ignored
+        sample_weight : (n,) array, optional
+        """
+        rows = check_array(X, dtype=(np.float64, np.float32))
+        if sample_weight is not None:
+            sample_weight = _validate.weights(sample_weight, len(rows))
+        before = self._flow_or_none()
+        self._flow = None
+        try:
+            return self._take(X, sample_weight, "X")
+        except BaseException:
+            self._flow = before
+            raise
+
+    def partial_fit(self, chunk: Any, sample_weight: Any = None) -> Self:
+        """Take in more rows. A chunk that is refused, or an interrupt, leaves everything as it was; an empty one changes nothing.
+
+        Parameters
+        ----------
+        chunk : (n, d) array or frame
+        sample_weight : (n,) array, optional
+            Non-negative, on one scale for all chunks; 1 for each row by default.
+        """
+        return self._take(chunk, sample_weight, "chunk")
+
+    def _flow_or_none(self) -> Flow | None:
+        return getattr(self, "_flow", None)
+
+    def _take(self, chunk: Any, sample_weight: Any, name: str) -> Self:
+        plan, flow = self._plan(), self._flow_or_none()
+        self._ending()
+        if flow is not None and flow.plan != plan:
+            changed = next(field for field in vars(plan) if getattr(plan, field) != getattr(flow.plan, field))
+            raise ValueError(
+                f"{'buffer' if changed == 'block' else changed} was changed in the middle of a stream; fit begins anew, and a "
+                "clone is another stream"
+            )
+        chunk = framed(chunk)
+        if name == "chunk" and _is_empty(chunk):
+            return self
+        points = _validate.points(chunk, name)
+        columns = _names(chunk)
+        if flow is not None:
+            self._require_alike(points.shape[1], columns, name)
+        weights = None if sample_weight is None else _weights(sample_weight, len(points))
+        if flow is None:
+            seed = int(_validate.generator(self.random_state, "random_state").integers(1 << 62))
+            flow = Flow.begun(plan, seed, points.shape[1])
+        taken = flow.take(points, weights)
+        if self._flow_or_none() is None:
+            self._begin(taken, columns)
+        self._store(taken)
+        return self
+
+    def _begin(self, flow: Flow, columns: list[str] | None) -> None:
+        self.n_features_in_ = flow.dimension
+        self.about_: dict[str, Any] = {}
+        if columns is not None:
+            self.feature_names_in_ = np.array(columns, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _store(self, flow: Flow) -> None:
+        self._flow = flow
+        self.n_samples_seen_ = flow.seen
+        if flow.tally is not None:
+            self.kernel_ = flow.tally.kernel
+        elif hasattr(self, "kernel_"):
+            del self.kernel_
+
+    def _require_alike(self, width: int, columns: list[str] | None, name: str) -> None:
+        if width != self.n_features_in_:
+            raise ValueError(f"{name} must have {self.n_features_in_} columns like those before it, got {width}")
+        known = getattr(self, "feature_names_in_", None)
+        if known is not None and columns is not None and list(known) != columns:
+            raise ValueError(f"{name} must have the columns {list(known)} in this order like those before it, got {columns}")
+
+    def _begun(self) -> Flow:
+        flow = self._flow_or_none()
+        if flow is None:
+            raise NotFittedError("no row has come yet; call partial_fit with a chunk first")
+        return flow
+
+    def merge(self, other: StreamCompressor) -> Self:
+        """Take in all that another has seen, in place; the other stays as it is.
+
+        Both need the same kernel, its bandwidth a number unless both still gather their first rows, and the same size.
+        """
+        if not isinstance(other, StreamCompressor):
+            raise TypeError(f"other must be a StreamCompressor, got {type(other).__name__}")
+        theirs = other._flow_or_none()
+        if theirs is None:
+            return self
+        mine = self._flow_or_none()
+        if mine is None:
+            plan = self._plan()
+            seed = int(_validate.generator(self.random_state, "random_state").integers(1 << 62))
+            mine = Flow.begun(plan, seed, theirs.dimension)
+        else:
+            self._require_alike(theirs.dimension, _known(other), "other")
+        for name in ("size", "half_life"):
+            if getattr(mine.plan, name) != getattr(theirs.plan, name):
+                raise ValueError(
+                    f"both must have the same {name}, got {getattr(mine.plan, name)} and {getattr(theirs.plan, name)}; "
+                    "merge streams that were begun alike"
+                )
+        kernels = [flow.plan.kernel if flow.tally is None else flow.tally.kernel for flow in (mine, theirs)]
+        if mine.plan.kernel != theirs.plan.kernel and kernels[0] != kernels[1]:
+            raise ValueError(f"both must have the same kernel, got {kernels[0]} and {kernels[1]}; give both the same bandwidth")
+        if mine.tally is not None and theirs.tally is not None and kernels[0] != kernels[1]:
+            raise ValueError(
+                f"the rule for the bandwidth found {kernels[0]} here and {kernels[1]} in the other; give it as a number, the same "
+                "for both"
+            )
+        merged = mine.merge(theirs)
+        if self._flow_or_none() is None:
+            self._begin(merged, _known(other))
+        self._store(merged)
+        return self
+
+    def sibling(self) -> Self:
+        """An empty stream with the same kernel and sites, for another part of the same data.
+
+        Streams that share their sites are merged by adding sums: without loss, and with bandwidths that were found by a rule.
+        """
+        flow = self._begun().sibling()
+        other = type(self)(**self.get_params(deep=False))
+        other._begin(flow, _known(self))
+        other._store(flow)
+        return other
+
+    def result(self) -> Compression:
+        """The compression of all rows so far; the stream may go on."""
+        return self._begun().finish(*self._ending())
+
+    def sample(self) -> KernelMean:
+        """A fair sample of the rows so far, of at most 8,192, weighted so that it stands for all."""
+        return self._begun().sample()
+
+    # -- files --------------------------------------------------------------------------------------------------------------
+
+    def checkpoint(self, path: _archive.Path_, about: dict[str, Any] | None = None) -> None:
+        """Write all that is needed to go on, atomically: a reader finds this state or the one before, whatever happens.
+
+        Parameters
+        ----------
+        path : file
+        about : plain values to keep beside it, ``about_`` once resumed
+        """
+        settings = {"weights": self.weights, "confidence": self.confidence}
+        checkpoint.write(path, self._begun(), settings, _known(self), self.about_ if about is None else about)
+
+    @classmethod
+    def resume(cls, path: _archive.Path_) -> Self:
+        """Go on from what `checkpoint` wrote, as if nothing had happened.
+
+        A damaged, edited, newer or foreign file is a ValueError, and stays as it is.
+        """
+        flow, settings, columns, about = checkpoint.read(path)
+        plan = flow.plan
+        stream = cls(plan.kernel, plan.size, half_life=plan.half_life, buffer=plan.block, select=plan.select, **settings)
+        stream._begin(flow, columns)
+        stream._store(flow)
+        stream.about_ = about
+        return stream
+
+
+def _names(chunk: Any) -> list[str] | None:
+    """The columns of a frame, where all of them are texts."""
+    columns = getattr(chunk, "columns", None)
+    names = None if columns is None else list(columns)
+    return names if names is not None and all(isinstance(name, str) for name in names) else None
+
+
+def _is_empty(chunk: Any) -> bool:
+    shape = getattr(chunk, "shape", None)  # sparse matrices have one, and refuse to tell their length
+    return bool(shape[0] == 0) if shape else shape is None and isinstance(chunk, Sized) and len(chunk) == 0
+
+
+def _known(stream: StreamCompressor) -> list[str] | None:
+    return list(stream.feature_names_in_) if hasattr(stream, "feature_names_in_") else None
+
+
+def _weights(value: Any, count: int) -> Array:
+    """Weights of a chunk, all of which may be 0."""
+    array = np.asarray(value)
+    if array.shape == (count,) and array.dtype.kind in "fiu" and not array.any():
+        return np.zeros(count)
+    weights = _validate.weights(value, count)
+    if not LIGHTEST < weights.max() < HEAVIEST:
+        raise ValueError(
+            f"sample_weight must lie between {LIGHTEST:g} and {HEAVIEST:g}, or be 0, so that their squares can be summed; the "
+            f"largest is {weights.max():g}; rescale all of them alike"
+        )
+    return weights

@@ -1,0 +1,9 @@
+"""Weights for given atoms: the best in the span of their bumps (`span`), and on the simplex.
+
+May import: kernels, `_engine`.
+"""
+
+from reduset.weights.kinds import KINDS
+from reduset.weights.simplex import project_onto_simplex
+
+__all__ = ["KINDS", "project_onto_simplex"]

@@ -1,0 +1,354 @@
+"""The command as people use it: files in, files out, progress on a terminal, codes that mean something, and Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import flowio
+import numpy as np
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from PIL import Image
+
+import cli_files
+from cli_processes import ENVIRONMENT, left, on_a_terminal, reduset, rest_of
+from reduset import KernelMean, Model, io
+from reduset.cli.entry import run
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMANDS = ("compress", "cohort", "segment", "info", "evaluate", "distance", "report", "demo")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A folder with the same 2,000 rows in every format."""
+    return cli_files.write_all(tmp_path_factory.mktemp("files"))
+
+
+@pytest.mark.parametrize(("bandwidth", "noted"), [("0.5", False), ("50", True)])
+def test_a_bandwidth_that_hides_the_columns_is_noted(bandwidth, noted, files, tmp_path, capsys):
+    words = ["compress", str(files / "rows.npy"), "--size", "5", "--select", "kcenter", "--bandwidth", bandwidth]
+    for more in ([], ["--json"]):
+        assert run([*words, "-o", str(tmp_path / "small.npz"), *more]) == 0
+        assert ("Along every column the bandwidth is more than half of the whole range" in capsys.readouterr().out) == noted
+
+
+@pytest.mark.parametrize("name", cli_files.TABLES)
+def test_every_format_gives_the_same_compression(name, files, tmp_path):
+    words = ["compress", files / name, "--size", 20, "--select", "kcenter", "--json", *cli_files.TABLES[name]]
+    told = json.loads(reduset(*words, "-o", "small.npz", folder=tmp_path).stdout)
+    assert (told["n"], told["size"], len(told["columns"])) == (2000, 20, 3)
+    X, _ = cli_files.rows()
+    model = Model.load(tmp_path / "small.npz")
+    exact = 0 if name.endswith((".npy", ".npz", ".parquet", ".feather")) else 1e-4
+    np.testing.assert_allclose(np.sort(model.mean.atoms, axis=0), np.sort(X[_rows_of(X, model)], axis=0), atol=exact)
+    assert told["relative_error"] == model.certificate.relative_error
+
+
+def _rows_of(X, model):
+    """The rows of the data nearest to the atoms."""
+    return [int(np.argmin(((X - atom) ** 2).sum(axis=1))) for atom in model.mean.atoms]
+
+
+def test_a_file_becomes_a_model_and_the_model_is_used(files, tmp_path):
+    words = ["compress", files / "rows.csv", "-c", "x,y,z", "--tol", 0.05, "-o", "small.npz", "--report", "small.html"]
+    done = reduset(*words, folder=tmp_path)
+    assert "Compression of 2,000 points to" in done.stdout
+    assert "error" in done.stdout
+    assert done.stderr == ""  # quiet where there is no terminal
+    model = Model.load(tmp_path / "small.npz")
+    assert model.columns == ("x", "y", "z")
+    assert model.certificate.interval[1] <= 0.05
+    assert (tmp_path / "small.html").stat().st_size > 1000
+
+    told = reduset("info", "small.npz", folder=tmp_path).stdout
+    assert f"2,000 points by {model.size} atoms in 3 columns" in told
+    assert "reduset compress" in told
+    assert "rows.csv" in told
+    facts = json.loads(reduset("info", "small.npz", "--json", folder=tmp_path).stdout)
+    assert facts["certificate"]["relative_error"] == model.certificate.relative_error
+
+    reduset("evaluate", "small.npz", files / "rows.parquet", "-o", "scores.parquet", folder=tmp_path)
+    scores = pyarrow.parquet.read_table(tmp_path / "scores.parquet")
+    X, _ = cli_files.rows()
+    np.testing.assert_allclose(scores["value"], model.mean(X), rtol=1e-5)
+    np.testing.assert_allclose(scores["log_density"], model.mean.log_density(X), rtol=1e-4)
+
+    assert json.loads(reduset("report", "small.npz", "--json", folder=tmp_path).stdout) == {"written": ["small.html"]}
+    again = json.loads(reduset("distance", "small.npz", files / "rows.csv", "--json", folder=tmp_path).stdout)
+    assert again["distance"] <= 1.5 * model.certificate.interval[1] * model.certificate.norm
+    assert left(tmp_path) == ["scores.parquet", "small.html", "small.npz"]
+
+
+def test_rows_with_weights_for_other_programs(files, tmp_path, capsys):
+    for suffix, reader in ((".csv", pyarrow.csv.read_csv), (".parquet", pyarrow.parquet.read_table)):
+        out = tmp_path / f"rows{suffix}"
+        words = ["compress", str(files / "rows.csv"), "-c", "x,y,z", "--size", "15", "--group-column", "kind"]
+        assert run([*words, "-o", str(out)]) == 0
+        table = reader(out)
+        assert table.column_names == ["kind", "x", "y", "z", "weight"]
+        weights = np.asarray(table["weight"])
+        assert (weights >= 0).all()
+        assert abs(weights.sum() - 1) < 1e-9
+        assert set(table["kind"].to_pylist()) == {"a", "b"}
+    assert "written" in capsys.readouterr().out
+
+
+def test_weights_transforms_and_whitening_reach_the_library(files, tmp_path, capsys):
+    out = str(tmp_path / "small.npz")
+    words = ["compress", str(files / "rows.csv"), "--columns", "x,y", "--weight-column", "z2", "--size", "5", "-o", out, "-q"]
+    assert run([*words, "--transform", "asinh:2", "--bandwidth", "0.5", "--kernel", "laplacian", "--whiten"]) == 0
+    assert capsys.readouterr().out == ""
+    model = Model.load(out)
+    X, _ = cli_files.rows()
+    X = np.arcsinh(X[:, :2] / 2)
+    w = X[:, 0] * 0 + cli_files.rows()[0][:, 2] ** 2
+    assert type(model.mean.kernel).__name__ == "Laplacian"
+    assert model.mean.kernel.bandwidth == 0.5
+    np.testing.assert_allclose(model.mean.kernel.covariance, np.cov(X.T, aweights=w), rtol=1e-6)
+    assert model.about["transform"] == "asinh:2"
+
+
+def test_a_cohort_has_distances_a_map_and_a_page(files, tmp_path):
+    (tmp_path / "groups.csv").write_text("sample,group\na,ill\nb,well\nc,well\n")
+    bags = [files / "bags" / f"{name}.csv" for name in "abc"]
+    words = ["--groups", "groups.csv", "--report", "cohort.html", "-o", "distances.csv", "--layout", "mds", "--size", 30]
+    done = reduset("cohort", *bags, *words, folder=tmp_path)
+    assert "3 samples of 900 rows together" in done.stdout
+    table = pyarrow.csv.read_csv(tmp_path / "distances.csv")
+    assert table.column_names == ["sample", "a", "b", "c"]
+    D = np.column_stack([table[name] for name in "abc"])
+    np.testing.assert_allclose(D, D.T)
+    assert D[0, 2] > D[0, 1] > 0
+    page = (tmp_path / "cohort.html").read_text()
+    assert "well" in page
+
+
+def test_one_long_table_is_a_cohort_too(files, tmp_path, capsys):
+    words = [
+        "cohort",
+        str(files / "rows.csv"),
+        "--group-column",
+        "kind",
+        "--columns",
+        "x,y",
+        "--layout",
+        "mds",
+        "--size",
+        "20",
+        "--json",
+    ]
+    assert run(words) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert sorted(told["samples"]) == ["a", "b"]
+    assert told["distances"][0][1] > 0
+
+
+def test_a_picture_is_cut_into_segments(files, tmp_path):
+    words = ["segment", files / "picture.png", "-o", "out.png", "--bandwidth", 0.2, "--report", "out.html"]
+    done = reduset(*words, folder=tmp_path)
+    assert "in 2 segments" in done.stdout
+    cut = np.asarray(Image.open(tmp_path / "out.png"))
+    assert cut.shape == (40, 60, 3)
+    assert len(np.unique(cut.reshape(-1, 3), axis=0)) == 2
+    assert left(tmp_path) == ["out.html", "out.png"]
+
+
+def test_the_demo_leaves_its_files(tmp_path):
+    done = reduset("demo", "--folder", "out", "--crop", folder=tmp_path)
+    assert "Compression of 12,150 points" in done.stdout
+    assert left(tmp_path / "out") == [
+        "photograph.jpg",
+        "pixels.parquet",
+        "segments.html",
+        "segments.png",
+        "small.html",
+        "small.npz",
+    ]
+
+
+def test_a_tolerance_that_is_not_reached_has_its_own_code(files, tmp_path):
+    words = ["compress", files / "rows.csv", "--tol", 1e-9, "--max-size", 5, "--bandwidth", 0.1, "-o", "small.npz"]
+    done = reduset(*words, folder=tmp_path, code=3)
+    assert "not reached" in done.stderr
+    assert Model.load(tmp_path / "small.npz").about["reached"] is False
+
+
+@pytest.fixture(scope="module")
+def heavy(tmp_path_factory):
+    """A file that takes a while to compress."""
+    path = tmp_path_factory.mktemp("heavy") / "heavy.npy"
+    np.save(path, np.random.default_rng(0).normal(size=(200_000, 6)))
+    return path
+
+
+def test_progress_with_the_time_left_is_shown_on_a_terminal(heavy, tmp_path):
+    words = ["compress", heavy, "--size", 1500, "--select", "kcenter", "--bandwidth", 1.0, "-o", "small.npz"]
+    shown, process, ours = on_a_terminal(words, tmp_path)
+    out, _ = process.communicate(timeout=120)
+    os.close(ours)
+    assert process.returncode == 0
+    assert b"Compression of 200,000 points" in out
+    assert "selecting" in shown
+    assert "left" in shown
+    assert re.search(r"\d:\d\d:\d\d", shown)
+
+
+def test_a_narrow_terminal_shows_the_whole_time_left(heavy, tmp_path, monkeypatch):
+    monkeypatch.setitem(ENVIRONMENT, "COLUMNS", "35")
+    words = ["compress", heavy, "--size", 1500, "--select", "kcenter", "--bandwidth", 1.0, "-o", "small.npz"]
+    shown, process, ours = on_a_terminal(words, tmp_path)
+    process.communicate(timeout=120)
+    os.close(ours)
+    assert re.search(r"selecting .*left .*\d:\d\d:\d\d", shown)
+    assert "…" not in shown
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupt_leaves_nothing_half_written(number, heavy, tmp_path):
+    words = ["compress", heavy, "--size", 4000, "--bandwidth", 0.3, "-o", "small.npz", "--report", "small.html"]
+    _, process, ours = on_a_terminal(words, tmp_path, until=b"selecting")
+    process.send_signal(number)
+    process.communicate(timeout=120)
+    assert b"interrupted; nothing half-written was left" in rest_of(ours)
+    os.close(ours)
+    assert process.returncode == 130
+    assert left(tmp_path) == []
+
+
+def test_help_is_quick_because_nothing_heavy_is_imported():
+    code = (
+        "import sys; from reduset.cli.entry import run; run(['--help']); "
+        "print([m for m in ('numpy', 'numba', 'scipy', 'sklearn', 'pyarrow', 'plotly') if m in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"
+    assert all(name in done.stdout for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_an_example(name, capsys):
+    assert run([name, "--help"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert f"Example: reduset {name}" in told
+
+
+def test_shells_are_told_what_can_follow(tmp_path):
+    environment = ENVIRONMENT | {"_REDUSET_COMPLETE": "complete_bash", "COMP_WORDS": "reduset co", "COMP_CWORD": "1"}
+    done = subprocess.run([sys.executable, "-m", "reduset"], env=environment, capture_output=True, text=True)
+    assert set(done.stdout.split()) == {"compress", "cohort"}
+
+
+def commands_of(page):
+    """The commands of a page's console blocks, in order."""
+    blocks = re.findall(r"^```console\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return [line[2:].split("  #")[0].strip() for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/command.md"])
+def test_the_commands_of_the_pages_run_word_for_word(name, tmp_path):
+    commands = [each for each in commands_of(ROOT / name) if each.startswith("reduset ")]
+    assert len(commands) >= 3
+    for each in commands:
+        reduset(*shlex.split(each)[1:], folder=tmp_path)
+
+
+def test_what_the_readme_says_of_make_is_in_the_makefile():
+    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+    named = [each.split()[1] for each in commands_of(ROOT / "README.md") if each.startswith("make ")]
+    assert named
+    assert set(named) <= targets
+
+
+def test_a_model_is_a_mean_too_and_its_columns_are_looked_for_by_name(files, tmp_path, capsys):
+    out = str(tmp_path / "small.npz")
+    assert run(["compress", str(files / "rows.csv"), "-c", "z,x", "--size", "5", "-o", out, "-q"]) == 0
+    assert KernelMean.load(out).size == 5
+    assert Model.load(out).columns == ("z", "x")
+    scores = tmp_path / "scores.csv"
+    assert run(["evaluate", out, str(files / "rows.parquet"), "-o", str(scores), "-q"]) == 0
+    X, _ = cli_files.rows()
+    found = io.read(scores)
+    np.testing.assert_allclose(found.values[:, 0], Model.load(out).mean(X[:, [2, 0]]), rtol=1e-5)
+    capsys.readouterr()
+
+
+def test_two_models_are_compared_with_what_they_lost(files, tmp_path, capsys):
+    for name in "ac":
+        words = [
+            "compress",
+            str(files / "bags" / f"{name}.csv"),
+            "--size",
+            "25",
+            "--bandwidth",
+            "1",
+            "-o",
+            str(tmp_path / f"{name}.npz"),
+            "-q",
+        ]
+        assert run(words) == 0
+    assert run(["distance", str(tmp_path / "a.npz"), str(tmp_path / "c.npz"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    X, Y = (io.read(files / "bags" / f"{name}.csv").values for name in "ac")
+    kernel = Model.load(tmp_path / "a.npz").mean.kernel
+    exact = KernelMean.from_samples(X, kernel).distance(KernelMean.from_samples(Y, kernel))
+    assert abs(told["distance"] - exact) <= told["uncertainty"]
+
+
+@pytest.mark.parametrize("how", [[], ["--whiten"], ["-c", "x,y"]], ids=str)
+def test_columns_that_drown_the_others_are_named(how, tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(500, 3)) * [1.0, 2.0, 900.0]
+    io.write_rows(tmp_path / "rows.csv", ["x", "y", "FSC"], rows)
+    words = ["compress", str(tmp_path / "rows.csv"), "--size", "10", "-o", str(tmp_path / "small.npz"), "--json", *how]
+    assert run(words) == 0
+    notes = " ".join(json.loads(capsys.readouterr().out)["notes"])
+    assert ("Along x and y the bandwidth is" in notes) == (not how)
+    assert run([*words[:4], "-o", str(tmp_path / "few.csv"), "--json", *how]) == 0  # without a model
+    assert ("'FSC' spreads" in capsys.readouterr().out) == (not how)
+
+
+def test_a_cohort_can_be_whitened_too(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    for name, shift in (("a", 0.0), ("b", 2.0), ("c", 0.0)):
+        io.write_rows(tmp_path / f"{name}.csv", ["x", "FSC"], rng.normal(size=(400, 2)) * [1.0, 900.0] + [shift, 0.0])
+    words = ["cohort", *(str(tmp_path / f"{name}.csv") for name in "abc"), "--layout", "mds", "--size", "30", "--json"]
+    share = {}
+    for how in ("", "--whiten"):
+        assert run([*words, *filter(None, [how])]) == 0
+        told = json.loads(capsys.readouterr().out)
+        D = np.array(told["distances"])
+        share[how] = D[0, 1] / D[0, 2]
+        assert bool(told["notes"]) == (not how)
+    assert share["--whiten"] > 3 * share[""]  # the shift of x is drowned by FSC, unless whitened
+
+
+def test_logicle_takes_its_parts_for_all_columns_and_for_one(files, tmp_path, capsys):
+    for transform in ("logicle:T=1000,W=0.5", "x=logicle:T=1000,W=0.5"):
+        out = str(tmp_path / "small.npz")
+        words = ["compress", str(files / "rows.csv"), "-c", "x,y", "--transform", transform, "--size", "5", "-q", "-o", out]
+        assert run(words) == 0, capsys.readouterr().err
+        assert Model.load(out).about["transform"] in (transform, {"x": "logicle:T=1000,W=0.5"})
+
+
+def test_columns_that_an_fcs_file_leaves_alone_are_left_alone_in_other_formats(tmp_path, capsys):
+    X = np.random.default_rng(0).lognormal(3, 1, (100, 2)).astype(np.float32)
+    with (tmp_path / "cells.fcs").open("wb") as stream:
+        flowio.create_fcs(stream, X.ravel().tolist(), ["FSC-A", "CD4"])
+    io.write_rows(tmp_path / "cells.parquet", ["FSC-A", "CD4"], X)
+    fcs, parquet, out = (str(tmp_path / name) for name in ("cells.fcs", "cells.parquet", "small.npz"))
+    assert run(["compress", fcs, "--transform", "asinh:5", "--size", "9", "-q", "-o", out]) == 0
+    assert Model.load(out).about["transform"] == {"CD4": "asinh:5"}
+    for rows in (fcs, parquet):
+        assert run(["evaluate", out, rows, "-q", "-o", f"{rows}.csv"]) == 0
+    np.testing.assert_allclose(io.read(f"{fcs}.csv").values, io.read(f"{parquet}.csv").values)
+    assert run(["cohort", fcs, parquet, "--transform", "asinh:5", "--json"]) == 2
+    assert "transform takes other columns than in" in capsys.readouterr().err

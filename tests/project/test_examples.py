@@ -1,0 +1,117 @@
+"""The examples run, and leave a picture."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from matplotlib import image
+from sklearn.base import BaseEstimator, clone
+
+from reduset import Gaussian
+from reduset.proportions import ClassProportions
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_photograph_prints_the_result_and_draws_a_picture(tmp_path):
+    picture = tmp_path / "pictures" / "photograph.png"
+    # the package may be installed, or only on the path of this process
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    result = subprocess.run(
+        [sys.executable, "-W", "error", str(ROOT / "examples" / "photograph.py"), "--small", "--output", str(picture)],
+        cwd=tmp_path,
+        env=os.environ | {"MPLBACKEND": "Agg", "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert result.returncode == 0, result.stderr
+    assert "Compression of 12,150 points to 607 atoms in 5-D" in result.stdout
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    pixels = image.imread(picture)[..., :3]
+    assert min(pixels.shape[:2]) > 500
+    assert len(np.unique((255 * pixels).astype(np.uint8).reshape(-1, 3), axis=0)) > 1000, "the picture is nearly empty"
+
+
+def _pictures() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("site_pictures", ROOT / "docs" / "_ext" / "site_pictures.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+PICTURES = _pictures()
+
+
+@pytest.mark.parametrize("script", PICTURES.SCRIPTS, ids=lambda script: script.stem)
+def test_every_gallery_script_draws_a_picture_like_the_one_that_its_page_shows(script, tmp_path):
+    (figure,) = PICTURES.figures(script)
+    figure.savefig(tmp_path / "drawn.png")
+    drawn = image.imread(tmp_path / "drawn.png")[..., :3]
+    kept = image.imread(ROOT / "docs" / "pictures" / f"{script.stem.removeprefix('plot_')}.png")[..., :3]
+    assert drawn.shape == kept.shape
+    assert len(np.unique((255 * drawn).astype(np.uint8).reshape(-1, 3), axis=0)) > 50, "the picture is nearly empty"
+    assert np.mean(np.abs(drawn - kept).max(axis=2) > 0.2) < 0.1, "draw it anew: make pictures"
+
+
+def test_every_picture_of_the_pages_has_a_script():
+    reports = {"report", "segments"}  # the README's, of the demo's reports: scripts/report_pictures.py
+    assert {picture.stem for picture in (ROOT / "docs" / "pictures").glob("*.png")} == set(PICTURES.ORDER) | reports
+    for name in reports:
+        picture = ROOT / "docs" / "pictures" / f"{name}.png"
+        assert f"](docs/pictures/{name}.png)" in (ROOT / "README.md").read_text(encoding="utf-8")
+        assert picture.stat().st_size < 200_000
+        assert len(np.unique(image.imread(picture)[..., :3].reshape(-1, 3), axis=0)) > 50, "draw it anew: make screenshots"
+    assert {script.stem.removeprefix("plot_") for script in PICTURES.SCRIPTS} == set(PICTURES.ORDER)
+
+
+def test_the_quapy_example_says_so_where_quapy_is_missing(tmp_path):
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    result = subprocess.run(
+        [sys.executable, "-W", "error", str(ROOT / "examples" / "quapy_quantifier.py")],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert result.returncode == 0, result.stderr
+    assert "QuaPy is not installed" in result.stdout or "mean absolute error" in result.stdout
+
+
+@pytest.fixture
+def adapter(monkeypatch):
+    """The example's class, on a stand-in for the one class of QuaPy that it is made from, an estimator there too."""
+    for name in ("quapy", "quapy.method", "quapy.method.base"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    sys.modules["quapy.method.base"].BaseQuantifier = type("BaseQuantifier", (BaseEstimator,), {})
+    spec = importlib.util.spec_from_file_location("quapy_quantifier", ROOT / "examples" / "quapy_quantifier.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.MeanMatching
+
+
+def test_the_quapy_adapter_estimates_what_class_proportions_does(adapter):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(80, 2)) + np.repeat([[0.0], [2.0]], 40, axis=0), np.repeat(["a", "b"], 40)
+    options = {"kernel": Gaussian(1.0), "size": 12, "norm": "kernel"}
+    quantifier = adapter(**options)
+    assert quantifier.fit(X, y) is quantifier
+    assert list(quantifier.classes_) == ["a", "b"]
+    plain = ClassProportions(**options, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(quantifier.predict(X[20:]), plain.predict_proportions(X[20:]))
+    assert clone(quantifier).set_params(size=20).fit(X, y).model_.size == 20
+
+
+def test_the_quapy_adapters_parameters_are_those_of_class_proportions(adapter):
+    own, ours = (inspect.signature(which.__init__).parameters for which in (adapter, ClassProportions))
+    assert set(own) <= set(ours)
+    assert {name for name in own if name != "random_state" and own[name].default != ours[name].default} == set()

@@ -1,0 +1,337 @@
+"""Reports opened in a real browser: nothing fetched, nothing complained about, and the pictures are those of the model.
+
+Chromium is the system's own, driven by Playwright; REDUSET_BROWSER names another. Where there is none the tests are skipped, but
+never in CI.
+"""
+
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+from reduset import Gaussian, KernelMean, Laplacian, compress
+from reduset.compression import Path
+from reduset.model import Model
+from reduset.report import write_cohort, write_compression, write_segmentation
+from reduset.report.cohort_figure import alike_beside
+from reduset.report.compression import NAMED
+from reduset.report.words import ROUNDING, percent, shortened
+from report_cases import GROUPS, HOSTILE, cohort, image, model, segmentation
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+SIZES = {"phone": (390, 844), "desktop": (1280, 900)}
+WIDTHS = {"phone": (360, 390), "desktop": (700, 1280)}  # and turned to these: nothing moves sideways at any
+KINDS = ["compression", "one column", "cohort", "segmentation"]
+MANY = 14  # columns, of which a dozen are drawn at once
+
+
+# elements that reach beyond the screen, but for those that move in a frame of their own
+WIDER = """() => [...document.querySelectorAll("main *:not(.wide *, svg *, option)")]
+    .filter((each) => each.getBoundingClientRect().right > innerWidth + 1).map((each) => each.outerHTML.slice(0, 80))"""
+# how many pixels are lit on the canvas
+LIT = """() => { const canvas = document.getElementById("lit");
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    return data.filter((value, i) => i % 4 === 3 && value > 0).length; }"""
+
+
+def installed():
+    given = os.environ.get("REDUSET_BROWSER")
+    return given or next(filter(None, map(shutil.which, BROWSERS)), None)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    path = installed()
+    if path is None:
+        if os.environ.get("CI"):
+            pytest.fail("no Chromium: in CI reports must be opened; run scripts/browser.sh as root, or set REDUSET_BROWSER")
+        pytest.skip("no Chromium: run scripts/browser.sh as root, or set REDUSET_BROWSER")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reports")
+    paths = {kind: folder / f"{kind}.html" for kind in KINDS}
+    write_compression(paths["compression"], model())
+    write_compression(paths["one column"], model(d=1))
+    write_compression(folder / "many.html", model(d=MANY, n=400, size=9, kernel=Laplacian(9.0)))
+    write_cohort(paths["cohort"], cohort(), groups=GROUPS)
+    write_segmentation(paths["segmentation"], image(), segmentation(image()), about={"command": HOSTILE})
+    return paths | {"many": folder / "many.html"}
+
+
+class Visit:
+    """A page, what it asked for and what it complained about."""
+
+    def __init__(self, browser, path, size="desktop", scheme="light"):
+        width, height = SIZES[size]
+        self.context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme, has_touch=width < 500)
+        self.page = self.context.new_page()
+        self.requests, self.complaints, self.dialogs = [], [], []
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("dialog", lambda dialog: (self.dialogs.append(dialog.message), dialog.dismiss()))
+        self.page.goto(path.as_uri())
+        self.settle()
+
+    def settle(self):
+        """Wait for what was asked for to be on the screen: two frames, and what is drawn later."""
+        self.page.evaluate("() => new Bounds((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        self.page.locator("main:not([aria-busy])").wait_for(timeout=9000)
+
+    def turn(self, width):
+        """Another width, and the pictures have followed: plotly takes its time."""
+        self.page.set_viewport_size({"width": width, "height": self.page.viewport_size["height"]})
+        for _ in range(100):
+            self.page.wait_for_timeout(30)
+            if not self.page.evaluate(WIDER):
+                return
+
+    def slide(self, step):
+        self.page.evaluate(
+            "(step) => { const s = document.getElementById('step'); s.value = step; s.dispatchEvent(new Event('input')); }", step
+        )
+        self.settle()
+
+    def trace(self, figure, number, name):
+        """Numbers of a trace, as plotly has them."""
+        read = """([id, k, name]) => Array.from(document.getElementById(id).data[k][name],
+            (each) => each.length ? Array.from(each) : each)"""
+        return np.array(self.page.evaluate(read, [figure, number, name]), dtype=float)
+
+
+@pytest.fixture(scope="module")
+def visit(browser, reports):
+    """A report, opened once for all tests of it."""
+    opened = {}
+
+    def open_(kind, size="desktop"):
+        if (kind, size) not in opened:
+            opened[kind, size] = Visit(browser, reports[kind], size)
+        return opened[kind, size]
+
+    yield open_
+    for each in opened.values():
+        each.context.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("size", SIZES)
+def test_a_report_opens_without_a_complaint_or_a_request_fits_and_runs_no_name(kind, size, visit, reports, tmp_path):
+    from matplotlib.image import imread
+
+    seen = visit(kind, size)
+    seen.page.screenshot(path=tmp_path / "shot.png", full_page=True)
+    for width in WIDTHS[size]:
+        seen.turn(width)
+        assert seen.page.evaluate("document.documentElement.scrollWidth") <= width
+        assert seen.page.evaluate(WIDER) == []
+    assert seen.complaints == []
+    assert seen.dialogs == []
+    assert [url for url in seen.requests if not url.startswith("data:")] == [reports[kind].as_uri()]
+    assert HOSTILE in seen.page.inner_text("main")
+    drawn = (255 * imread(tmp_path / "shot.png")[..., :3]).astype(np.int64)
+    assert drawn.shape[1] == SIZES[size][0]
+    assert len(np.unique(drawn[::2] @ [1, 256, 65536])) > 200
+    assert seen.page.locator(".plot .main-svg").count() >= seen.page.locator(".plot").count()
+
+
+def test_the_slider_moves_the_atoms_and_the_densities_are_the_models(visit):
+    shown = model()
+    portrait = shown.portrait
+    seen = visit("compression")
+    seen.page.select_option("#pair", "0")
+    last = len(shown.step_sizes) - 1
+    for step in (0, last, last // 2):
+        seen.slide(step)
+        small = shown.at(step)
+        positive, negative = (seen.trace("atoms", k, "customdata").astype(int) for k in (1, 2))
+        assert sorted([*positive, *negative]) == list(range(small.size))
+        assert (small.weights[positive] >= 0).all()
+        assert (small.weights[negative] < 0).all()
+        assert (len(negative) > 0) == (step == last)
+        for k, mine in ((1, positive), (2, negative)):
+            np.testing.assert_allclose(seen.trace("atoms", k, "x"), small.atoms[mine, 0], atol=1e-4)
+            np.testing.assert_allclose(seen.trace("atoms", k, "y"), small.atoms[mine, 1], atol=1e-4)
+        joint = portrait.joint_of(small)[0]
+        most = np.abs(joint).max()
+        np.testing.assert_allclose(seen.trace("small", 0, "z").T, joint, atol=1e-4 * most)
+        np.testing.assert_allclose(seen.trace("full", 0, "z").T, portrait.joint[0], rtol=1e-6)
+        np.testing.assert_allclose(seen.trace("difference", 0, "z").T, joint - portrait.joint[0], atol=1e-4 * most)
+        for k, wanted in enumerate(portrait.marginals_of(small)):
+            np.testing.assert_allclose(seen.trace(f"marginal-{k}", 1, "y"), wanted, atol=1e-4 * np.abs(wanted).max())
+            np.testing.assert_allclose(seen.trace(f"marginal-{k}", 0, "y"), portrait.marginals[k], rtol=1e-6)
+            np.testing.assert_allclose(seen.trace(f"marginal-{k}", 0, "x"), portrait.grids[k], rtol=1e-9)
+        told = seen.page.inner_text("#told").replace("\N{NO-BREAK SPACE}", " ")
+        assert told == f"{small.size} atom{'s' if small.size > 1 else ''}, error {float(f'{100 * shown.error_at(step):.3g}'):g} %"
+        assert seen.page.evaluate("document.getElementById('path').data.at(-1).x[0]") == small.size
+    assert seen.complaints == []
+
+
+def test_errors_of_any_size_are_told_as_the_cards_tell_them_and_rows_of_both_signs_have_both_colours(browser, tmp_path):
+    rows = np.random.default_rng(0).normal(size=(16, 2))
+    full = KernelMean(rows, np.where(rows[:, 0] > 0, 1.0, -1.0), Gaussian(0.8))
+    shown = Model.of(full, compress(full, size=16, select="kcenter", rng=0))
+    errors = np.geomspace(30.0, 3e-14, len(shown.step_sizes))
+    write_compression(tmp_path / "r.html", Model(**vars(shown) | {"path": Path(shown.step_sizes, errors)}))
+    seen = Visit(browser, tmp_path / "r.html")
+    for step, error in enumerate(errors):
+        seen.slide(step)
+        assert seen.page.inner_text("#told").endswith(f"error {percent(error if error >= ROUNDING else 0.0)}")
+    assert "weights of both signs" in seen.page.inner_text("#shades")
+    assert seen.page.evaluate("document.getElementById('full').data[0].zmin") == -np.abs(seen.trace("full", 0, "z")).max()
+    assert seen.page.inner_text("#largest").replace("\N{NO-BREAK SPACE}", " ") == "below 0.001 % of the peak"
+    assert seen.complaints == []
+    seen.context.close()
+
+
+def test_a_report_is_printed_light_with_what_is_folded_away(browser, reports):
+    seen = Visit(browser, reports["compression"], scheme="dark")
+    look = "[document.documentElement.dataset.theme, document.querySelectorAll('details[open]').length]"
+    seen.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert seen.page.evaluate(look) == ["light", 2]
+    seen.page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert seen.page.evaluate(look) == ["dark", 0]
+    seen.context.close()
+
+
+def test_another_pair_is_drawn_when_it_is_chosen(visit):
+    shown = model()
+    seen = visit("compression")
+    seen.slide(len(shown.step_sizes) - 1)
+    seen.page.select_option("#pair", "2")
+    seen.settle()
+    assert shown.portrait.pairs[2].tolist() == [1, 2]
+    joint = shown.portrait.joint_of(shown.mean)[2]
+    np.testing.assert_allclose(seen.trace("small", 0, "z").T, joint, atol=1e-4 * np.abs(joint).max())
+    np.testing.assert_allclose(seen.trace("small", 0, "x"), shown.portrait.pair_grids[1], rtol=1e-9)
+    assert shortened(HOSTILE, NAMED) in seen.page.inner_text("#pair")
+    assert seen.page.text_content("#small .xtitle") == HOSTILE
+
+
+def test_the_play_button_goes_through_the_sizes(visit):
+    seen = visit("compression")
+    seen.slide(len(model().step_sizes) - 1)
+    seen.page.click("#play")
+    seen.page.get_by_text("1 atom, error").wait_for(timeout=9000)
+    seen.page.get_by_text("2 atoms, error").wait_for(timeout=9000)
+    seen.page.get_by_label("Pause").click()
+    assert seen.page.locator("#play").get_attribute("aria-label") == "Play through all sizes"
+    assert seen.complaints == []
+
+
+def test_columns_beyond_the_first_dozen_are_drawn_when_they_are_unfolded(visit):
+    seen = visit("many")
+    drawn = seen.page.locator(".plot.small .main-svg")
+    before = drawn.count()
+    seen.page.click("#more summary")
+    seen.page.locator(f"#marginal-{MANY - 1} .main-svg").first.wait_for(timeout=9000)
+    assert drawn.count() > before
+    shown = model(d=MANY, n=400, size=9, kernel=Laplacian(9.0))
+    wanted = shown.portrait.marginals_of(shown.mean)[MANY - 1]
+    np.testing.assert_allclose(seen.trace(f"marginal-{MANY - 1}", 1, "y"), wanted, atol=1e-4 * wanted.max())
+    assert seen.complaints == []
+
+
+def hovered(seen, figure, number):
+    """Point at a marker of a trace; the label that appears."""
+    marker = seen.page.locator(f"#{figure} .scatterlayer .trace").nth(number).locator(".point").first
+    marker.scroll_into_view_if_needed()
+    box = marker.bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    seen.page.mouse.move(x + 1, y)
+    seen.page.mouse.move(x, y)
+    label = seen.page.locator(f"#{figure} .hoverlayer .hovertext").first
+    label.wait_for(timeout=9000)
+    return label.text_content()
+
+
+def test_pointing_at_an_atom_shows_names_values_and_weight(visit):
+    seen = visit("compression")
+    seen.page.select_option("#pair", "0")
+    seen.slide(0)  # one atom alone
+    label = hovered(seen, "atoms", 0)
+    first = model().at(0)
+    for wanted in ("atom 1", f"height {first.atoms[0, 0]:.5g}", HOSTILE, f"weight {first.weights[0]:.4g}"):
+        assert wanted in label
+
+
+def test_pointing_at_a_bag_shows_its_name_and_group_and_the_order_can_be_changed(visit):
+    fitted = cohort()
+    seen = visit("cohort")
+    assert hovered(seen, "map", 1) == "firstill"
+    assert shortened(HOSTILE, 22) in "".join(seen.page.locator("#map .legendtext").all_text_contents())
+    order = alike_beside(fitted.distances_)
+    np.testing.assert_allclose(seen.trace("heat", 0, "z"), fitted.distances_[np.ix_(order, order)], atol=1e-6)
+    seen.page.select_option("#order", "given")
+    seen.settle()
+    np.testing.assert_allclose(seen.trace("heat", 0, "z"), fitted.distances_, atol=1e-6)
+    seen.page.locator("#heat").scroll_into_view_if_needed()
+    box = seen.page.locator("#heat .nsewdrag").bounding_box()
+    at = (box["x"] + box["width"] * 1.5 / 6, box["y"] + box["height"] * 0.5 / 6)  # second bag across, first down
+    seen.page.mouse.move(*at)
+    seen.page.mouse.move(at[0] + 2, at[1])
+    label = seen.page.locator("#heat .hoverlayer .hovertext").first
+    label.wait_for(timeout=9000)
+    text = label.text_content()
+    assert text.startswith(f"first{HOSTILE}distance {fitted.distances_[0, 1]:.3g}"[:-1])
+    assert "off at most by" in text
+    assert seen.complaints == []
+
+
+def test_a_script_that_got_into_a_page_would_not_run(browser, reports, tmp_path):
+    spoilt = tmp_path / "spoilt.html"
+    text = reports["segmentation"].read_text(encoding="utf-8")
+    spoilt.write_text(text.replace("<main", '<script>alert(1)</script><img src="x" onerror="alert(2)"><main', 1), encoding="utf-8")
+    seen = Visit(browser, spoilt)
+    seen.context.close()
+    assert seen.dialogs == []
+    assert len(seen.complaints) >= 2  # the browser says what it refused
+
+
+def test_the_theme_is_the_systems_and_can_be_turned(browser, reports):
+    paper = "getComputedStyle(document.body).backgroundColor"
+    inside = "document.getElementById('map').layout.font.color"
+    seen = Visit(browser, reports["cohort"], scheme="dark")
+    looks = {}
+
+    def look():
+        seen.settle()
+        theme = seen.page.evaluate("document.documentElement.dataset.theme")
+        found = seen.page.evaluate(paper), seen.page.evaluate(inside)
+        assert looks.setdefault(theme, found) == found
+        assert (sum(int(level) for level in found[0][4:-1].split(",")) > 600) == (theme == "light")
+        return theme
+
+    assert look() == "dark"
+    seen.page.click("#theme")
+    assert look() == "light"
+    assert seen.page.inner_text("#theme") == "Dark"
+    seen.page.click("#theme")
+    assert look() == "dark"
+    seen.page.emulate_media(color_scheme="light")
+    assert look() == "light"
+    assert len({each for found in looks.values() for each in found}) == 4
+    assert seen.complaints == []
+    seen.context.close()
+
+
+def test_the_handle_and_the_segments_of_an_image_follow_the_pointer(visit):
+    seen = visit("segmentation")
+    seen.page.fill("#share", "20")
+    assert seen.page.evaluate("document.getElementById('wipe').style.getPropertyValue('--share')") == "20%"
+    seen.page.locator("#segments").scroll_into_view_if_needed()
+    box = seen.page.locator("#lit").bounding_box()
+    seen.page.mouse.move(box["x"] + 0.9 * box["width"], box["y"] + 0.5 * box["height"])
+    seen.settle()
+    assert seen.page.inner_text("#pointed").replace("\N{NO-BREAK SPACE}", " ") == "Segment 2: 1,200 pixels, 50 % of all."
+    assert seen.page.evaluate(LIT) == 1200
+    assert seen.complaints == []

@@ -1,0 +1,216 @@
+"""Streams that were made to break things: rows far out, odd weights, edited files, interrupts."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.spatial.distance import cdist
+
+from reduset import Gaussian, Laplacian
+from reduset.stream import StreamCompressor
+from reduset.stream.online_kcenter import Covering
+
+
+def exact_error(X, w, mean):
+    """‖f − f_m‖ / ‖f‖ by the definition, in float64 from all pairs; Gaussians alone."""
+    h = mean.kernel.bandwidth
+
+    def gram(A, B):
+        return np.exp(-cdist(A, B, "sqeuclidean") / (2 * h * h))
+
+    w = w / w.sum()
+    square, across = float(w @ gram(X, X) @ w), float(mean.weights @ gram(mean.atoms, X) @ w)
+    return np.sqrt(max(square - 2 * across + float(mean.weights @ gram(mean.atoms, mean.atoms) @ mean.weights), 0.0) / square)
+
+
+def covering_radius(X, atoms):
+    return float(cdist(X, atoms).min(axis=1).max())
+
+
+@pytest.fixture
+def few_rises(monkeypatch):
+    """Ends a covering that goes round in circles."""
+    raised, rose = Covering._raised, []
+
+    def counted(covering):
+        rose.append(covering.threshold)
+        assert len(rose) < 300, "the covering does not end"
+        return raised(covering)
+
+    monkeypatch.setattr(Covering, "_raised", counted)
+
+
+@pytest.mark.parametrize("far", [1e6, 1e12, 1e18, 1e36, 1e100])
+@pytest.mark.parametrize("place", [0, 1500])
+@pytest.mark.parametrize("d", [2, 45])
+def test_a_row_far_out_does_not_blur_the_others(far, place, d, few_rises):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, d)) / np.sqrt(d)
+    X[place] = far
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        stream = StreamCompressor(Gaussian(0.5), 20, 0, buffer=500)
+        for a in range(0, len(X), 700):
+            stream.partial_fit(X[a : a + 700])
+        small = stream.result()
+    error, (low, high) = exact_error(X, np.ones(len(X)), small.mean), small.certificate.interval
+    assert 0.95 * low <= error <= 1.05 * high
+    assert covering_radius(X, small.mean.atoms) < 20  # the row far out is an atom, or close to one
+
+
+@pytest.mark.parametrize("apart", [1e6, 1e9, 1e12])
+def test_clusters_far_apart_are_covered_as_well_as_near_ones(apart, few_rises):
+    rng = np.random.default_rng(1)
+    for kernel, metric in ((Gaussian(1.0), "euclidean"), (Laplacian(1.0, metric="cityblock"), "cityblock")):
+        X = rng.normal(size=(2000, 2))
+        X[rng.random(2000) < 0.5] += apart
+        covering = Covering.empty(kernel, 20, 2)
+        for a in range(0, len(X), 500):
+            covering = covering.absorb(X[a : a + 500], np.ones(500))
+        unit = kernel.product(2).stretch
+        assert cdist(X, covering.centres, metric).min(axis=1).max() * unit <= covering.radius * (1 + 1e-6)
+        assert covering.radius <= 8 * 2 * unit  # twenty discs of radius 2 cover both clusters
+
+
+# -- little of a stream, and other parts of it ------------------------------------------------------------------------------
+
+
+def begun(X, size=20, **options):
+    return StreamCompressor(Gaussian(1.0), size, 0, buffer=400, **options).partial_fit(X)
+
+
+@pytest.mark.parametrize("rows", [1, 5, 30, 1000])
+def test_a_sibling_may_meet_rows_that_the_stream_has_never_seen(rows):
+    rng = np.random.default_rng(2)
+    X, other = rng.normal(size=(1200, 3)), 6 + rng.normal(size=(rows, 3))
+    stream = begun(X)
+    sibling = stream.sibling().partial_fit(other)
+    alone = sibling.result()
+    error, (low, high) = exact_error(other, np.ones(rows), alone.mean), alone.certificate.interval
+    assert 0.95 * low - 1e-7 <= error <= 1.05 * high + 1e-7
+    assert alone.certificate.relative_error < 0.3
+    merged = stream.merge(sibling).result()
+    assert merged.n_samples == 1200 + rows
+    error, (low, high) = exact_error(np.concatenate([X, other]), np.ones(1200 + rows), merged.mean), merged.certificate.interval
+    assert 0.95 * low <= error <= 1.05 * high
+
+
+def test_a_sibling_without_rows_can_be_kept_in_a_file(tmp_path):
+    stream = begun(np.random.default_rng(3).normal(size=(900, 2)))
+    stream.sibling().checkpoint(tmp_path / "sibling.npz")
+    resumed, rows = StreamCompressor.resume(tmp_path / "sibling.npz"), np.random.default_rng(4).normal(size=(500, 2))
+    assert_same(resumed.partial_fit(rows).result(), stream.sibling().partial_fit(rows).result())
+
+
+def assert_same(one, other):
+    """The same to the last bit."""
+    np.testing.assert_array_equal(one.mean.atoms, other.mean.atoms)
+    np.testing.assert_array_equal(one.mean.weights, other.mean.weights)
+    assert one.certificate == other.certificate
+    assert one.remark == other.remark
+
+
+@pytest.mark.parametrize("half_life", [1e-3, 1.0, 10.0, 1e300])
+@pytest.mark.parametrize("buffer", [400, 4000])
+def test_the_certificate_holds_however_fast_a_stream_forgets(half_life, buffer, tmp_path):
+    X = np.random.default_rng(5).normal(size=(2000, 3))
+    with np.errstate(under="ignore"):
+        w = 2.0 ** (-np.arange(len(X) - 1, -1, -1) / half_life)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        stream = StreamCompressor(Gaussian(1.0), 20, 0, buffer=buffer, half_life=half_life).fit(X)
+        small = stream.result()
+        stream.checkpoint(tmp_path / "state.npz")
+        assert_same(StreamCompressor.resume(tmp_path / "state.npz").result(), small)
+    error, certificate = exact_error(X, w, small.mean), small.certificate
+    low, high = certificate.interval
+    assert 0.95 * low - 1e-7 <= error <= 1.05 * high + 1e-7
+    assert error * certificate.norm <= certificate.bound + 1e-7
+
+
+@pytest.mark.parametrize("weight", [1e300, 1e150, 1e-150, 1e-300])
+def test_weights_whose_squares_are_no_numbers_are_refused(weight):
+    X = np.random.default_rng(6).normal(size=(50, 2))
+    with pytest.raises(ValueError, match="sample_weight must lie between 1e-140 and 1e\\+140"):
+        begun(X).partial_fit(X, np.full(50, weight))
+
+
+def test_one_row_may_have_all_the_weight():
+    X = np.random.default_rng(7).normal(size=(2000, 2))
+    for light in (1e-12, 1e-300):
+        w = np.full(len(X), light)
+        w[1700] = 1.0
+        small = StreamCompressor(Gaussian(1.0), 10, 0, buffer=300).fit(X, sample_weight=w).result()
+        error, (low, high) = exact_error(X, w, small.mean), small.certificate.interval
+        assert 0.95 * low - 1e-7 <= error <= 1.05 * high + 1e-7
+
+
+def test_rows_that_come_one_by_one_do_not_move_all_those_that_wait():
+    X = np.random.default_rng(8).normal(size=(3000, 40))
+    stream = StreamCompressor(Gaussian(6.0), 10, 0)
+    moved = 0
+    for row in X:
+        before = {id(part[0]) for part in stream._flow.waiting} if stream._flow_or_none() else set()
+        stream.partial_fit(row[None])
+        moved += sum(len(part[0]) for part in stream._flow.waiting if id(part[0]) not in before)
+    assert moved < len(X) ** 2 / 20
+    assert_same(stream.result(), StreamCompressor(Gaussian(6.0), 10, 0).fit(np.asfortranarray(X)).result())
+
+
+@pytest.mark.parametrize("kind", ["free", "sum_to_one", "clipped", "simplex_projection", "simplex"])
+def test_the_certificate_and_its_bound_hold_where_atoms_have_seen_a_part_alone(kind, monkeypatch):
+    from reduset.stream import reservoir, sketch
+
+    monkeypatch.setattr(
+        sketch.Reservoir, "empty", lambda d: reservoir.Reservoir(np.empty((0, d)), np.empty(0), np.empty(0), np.inf, 500)
+    )
+    held = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(2400, 1 + seed % 2))
+        X[: 800 + 100 * seed] *= 0.01
+        stream = StreamCompressor(Gaussian(1.0), 25, seed, weights=kind, buffer=300).fit(X)
+        small = stream.result()
+        assert "the atoms saw" in small.remark or "covering alone" in small.remark
+        error, certificate = exact_error(X, np.ones(len(X)), small.mean), small.certificate
+        low, high = certificate.interval
+        held.append(0.98 * low - 1e-7 <= error <= 1.02 * high + 1e-7)
+        assert error * certificate.norm <= certificate.bound * (1 + 1e-9) + 1e-7
+    assert sum(held) >= 7
+
+
+# -- odd chunks -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("chunk", [sparse.csr_array(np.eye(3)), sparse.csr_matrix(np.eye(3)), np.array(1.0), None])
+def test_what_has_no_length_is_refused_in_plain_words(chunk, tmp_path):
+    stream = begun(np.random.default_rng(9).normal(size=(900, 3)))
+    stream.checkpoint(tmp_path / "before.npz")
+    with pytest.raises((TypeError, ValueError), match="chunk must"):
+        stream.partial_fit(chunk)
+    stream.checkpoint(tmp_path / "after.npz")
+    assert (tmp_path / "before.npz").read_bytes() == (tmp_path / "after.npz").read_bytes()
+
+
+def test_to_fit_nothing_is_refused_and_forgets_nothing():
+    stream = begun(np.random.default_rng(10).normal(size=(900, 3)))
+    with pytest.raises(ValueError, match="0 sample"):
+        stream.fit(np.empty((0, 3)))
+    assert stream.result().n_samples == 900
+
+
+def test_what_is_forgotten_no_longer_says_how_well_rows_can_be_covered():
+    rng = np.random.default_rng(11)
+    wide, narrow = 50 * rng.normal(size=(3000, 2)), 0.1 * rng.normal(size=(6000, 2))
+    stream = StreamCompressor(Gaussian(1.0), 10, 0, buffer=500, half_life=50).fit(np.concatenate([wide, narrow]))
+    floor = float(stream.result().remark.split("less than ")[1].split(";")[0])
+    assert floor <= covering_radius(narrow, narrow[:10])
+
+
+def test_many_centres_are_wanted_in_place_of_sites_without_going_beyond_the_promise():
+    X = np.random.default_rng(12).standard_cauchy(size=(4000, 2))
+    stream = StreamCompressor(Gaussian(0.3), 60, 0, buffer=500).fit(X)
+    small = stream.result()
+    said, floor = (float(small.remark.split(words)[1].split()[0].strip(";")) for words in ("at most ", "less than "))
+    assert covering_radius(X, small.mean.atoms) / 0.3 <= 1.01 * said <= 1.03 * 8 * floor

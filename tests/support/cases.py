@@ -1,0 +1,143 @@
+"""What the shared laws are tried on: kernels, selectors, weightings, a cloud of points, and a sample of their product."""
+
+import numpy as np
+
+from reduset import FunctionKernel, Gaussian, Laplacian, Student, compress
+from reduset.select import (
+    Auto,
+    Cholesky,
+    ColumnNorm,
+    Greedy,
+    Herding,
+    KCenter,
+    KMeans,
+    Paring,
+    Random,
+    Selector,
+    Shadow,
+    Thinning,
+)
+from reduset.select.contract import Traversal
+
+COVARIANCE = np.array([[1.5, 0.4], [0.4, 0.7]])
+KERNELS = {
+    "gaussian": Gaussian(0.5),
+    "gaussian l2": Gaussian(0.5, space="l2", normalized=True),
+    "oblique": Gaussian(0.5, covariance=COVARIANCE, normalized=True),
+    "laplacian": Laplacian(0.8),
+    "laplacian l2": Laplacian(0.5, space="l2"),
+    "cityblock": Laplacian(0.8, metric="cityblock", space="l2", normalized=True),
+    "student": Student(0.6, exponent=2.5),
+    "student l2": Student(0.6, exponent=1.7, space="l2"),
+    "function": FunctionKernel("rbf", gamma=2.0),
+}
+SELECTORS = {
+    "kcenter": KCenter("mean"),
+    "random": Random(),
+    "shadow": Shadow(ell=2.5),  # covers some points of the cloud, by no means all
+    "kmeans": KMeans(),
+    "columnnorm": ColumnNorm(),
+    "herding": Herding(),
+    "plain herding": Herding(line_search=False),
+    "cholesky": Cholesky(),
+    "thinning": Thinning(),
+    "greedy": Greedy(),
+    "auto": Auto(),
+    "paring": Paring(),
+}
+MOVED = {"moved kcenter": "kcenter", "moved kmeans": "kmeans"}  # selections whose atoms are then moved
+STEPS = 8
+WAYS = [*SELECTORS, *MOVED]
+
+NESTED = [name for name in SELECTORS if name not in ("kmeans", "thinning", "auto")]  # a longer selection begins with a shorter one
+DRAWN = [
+    "random",
+    "columnnorm",
+    "cholesky",
+    "thinning",
+    "auto",
+    "paring",
+]  # by a draw over rows, which repeated or absent rows change
+WITH_OWN_WEIGHTS = [name for name, selector in SELECTORS.items() if selector.weighs]
+
+WEIGHTINGS = ["free", "sum_to_one", "clipped", "simplex_projection", "simplex"]
+
+
+def kernels_of(select):
+    return [name for name in KERNELS if not (select in MOVED and name == "function")]
+
+
+def every_third(select):
+    """Three of the kernels, others for every selector."""
+    return kernels_of(select)[WAYS.index(select) % 3 :: 3]
+
+
+# k-centre and random with every kernel, the others with some of them, the weightings taken in turn; every weighting of one kernel
+PAIRS = [(select, kernel) for select in ("kcenter", "random") for kernel in KERNELS] + [
+    (select, kernel) for select in WAYS[2:] for kernel in every_third(select)
+]
+SAMPLE = [(select, WEIGHTINGS[(list(KERNELS).index(kernel) + 2 * WAYS.index(select)) % 5], kernel) for select, kernel in PAIRS] + [
+    *(("kcenter", weights, "gaussian") for weights in WEIGHTINGS[1:]),
+    ("moved kcenter", "free", "gaussian"),
+]
+
+
+def cloud(n=120, d=2, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d)) + 2 * rng.integers(0, 2, size=(n, 1))
+
+
+def squeeze(data, kernel=None, select="kcenter", **options):
+    """compress by one of `WAYS`."""
+    selector = SELECTORS[MOVED.get(select, select)]
+    return compress(data, kernel, select=selector, refine=STEPS if select in MOVED else False, **options)
+
+
+def run(X, select="kcenter", weights="free", kernel="gaussian", size=15, rng=0, **options):
+    return squeeze(X, KERNELS[kernel], select, weights=weights, size=size, rng=rng, **options)
+
+
+class Given(Selector):
+    """The rows that are given, in order: a selector that a user could write on the contract."""
+
+    def __init__(self, rows):
+        self.rows = np.asarray(rows)
+
+    def begin(self, mean, rng):
+        return GivenTraversal(self.rows)
+
+
+class GivenTraversal(Traversal):
+    def __init__(self, rows):
+        self._rows, self._count = rows, 0
+
+    def extend(self, size, report=None):
+        self._count = min(size, len(self._rows))
+
+    @property
+    def indices(self):
+        return self._rows[: self._count]
+
+
+class GivenPlaces(Selector):
+    """The places that are given, in order, whether or not they are points of the data."""
+
+    def __init__(self, places):
+        self.places = np.asarray(places)
+
+    def begin(self, mean, rng):
+        return GivenPlacesTraversal(self.places)
+
+
+class GivenPlacesTraversal(Traversal):
+    indices = None
+
+    def __init__(self, places):
+        self._places, self._count = places, 0
+
+    def extend(self, size, report=None):
+        self._count = min(size, len(self._places))
+
+    @property
+    def points(self):
+        return self._places[: self._count]

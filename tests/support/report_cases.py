@@ -1,0 +1,68 @@
+"""Models, cohorts and images that are small and awkward, for the reports."""
+
+import base64
+import json
+import re
+
+import numpy as np
+
+from reduset import Gaussian, KernelMean, compress
+from reduset.certificate import Certificate
+from reduset.cohort import CohortMap
+from reduset.model import Model
+from reduset.modes.segmentation import Segmentation, flat
+
+HOSTILE = "<script>alert(1)</script>"
+BREAKERS = [HOSTILE, "</script><b>x</b>", "<!--", "a\u2028b", '"><img src=x onerror=alert(1)>', "%{x} & $title", "&lt;"]
+
+
+def rows(n=1200, d=3, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d)) * np.arange(1, d + 1) + rng.choice([-3.0, 3.0], size=(n, 1)) + 1e5 * np.arange(d)
+
+
+def model(n=1200, d=3, size=40, kernel=None, columns=None, about=None, **options):
+    """Columns lie far from zero, where single precision alone would show nothing."""
+    full = KernelMean.from_samples(rows(n, d), kernel or Gaussian(3.0))
+    small = compress(full, size=size, select="kcenter", rng=0, **options)
+    names = columns or ["height", HOSTILE, *(f"c{k}" for k in range(2, d))][:d]
+    return Model.of(
+        full, small, names, {"command": f"reduset compress a.csv --columns '{HOSTILE}'", "sources": ["a.csv"]} | (about or {})
+    )
+
+
+def cohort(names=None):
+    rng = np.random.default_rng(0)
+    bags = [rng.normal(2.0 * (k % 2), 1.0, size=(150, 2)) for k in range(6)]
+    names = names or ["first", HOSTILE, "third", "fourth", "fifth", "sixth"]
+    return CohortMap(layout="mds", size=12, random_state=0).fit(dict(zip(names, bags, strict=True)))
+
+
+GROUPS = ["ill", HOSTILE, "ill", HOSTILE, None, "ill"]
+
+
+def image(height=40, width=60):
+    rng = np.random.default_rng(0)
+    picture = rng.integers(0, 60, size=(height, width, 3)).astype(np.uint8)
+    picture[:, width // 2 :] += 150
+    return picture
+
+
+def segmentation(picture):
+    """Two halves and a corner, without running mean shift."""
+    labels = np.zeros(picture.shape[:2], np.int64)
+    labels[:, picture.shape[1] // 2 :] = 1
+    labels[:5, :5] = 2
+    certificate = Certificate(0.012, (0.011, 0.013), 0.95, "frequencies", 1.0, 1.0, 0.4, 0.5, None, 0.9)
+    return Segmentation(labels, flat(picture.reshape(*labels.shape, -1), labels.ravel()).reshape(picture.shape), certificate, 0.1)
+
+
+def embedded(path):
+    """What the scripts of a page read, as they read it."""
+    text = path.read_text(encoding="utf-8")
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    return json.loads(found.group(1))
+
+
+def unpacked(packed):
+    return np.frombuffer(base64.b64decode(packed["base64"]), "<" + packed["kind"]).reshape(packed["shape"])
