@@ -15,7 +15,7 @@ PACKAGE = Path(reduset.__file__).parent
 
 # The rooms. Each may import those before it, never those after it. The first are modules of their own.
 ROOMS = [
-    *("_types", "_engine", "_columns", "_frames", "_validate", "_progress", "_drawing", "_archive"),
+    *("_types", "_warnings", "_engine", "_columns", "_frames", "_validate", "_progress", "_drawing", "_archive"),
     *("bandwidth", "kernels", "mean", "weights", "certificate", "select", "compression"),  # the core
     *("stream", "mixture", "simplification"),
     *("density", "modes", "proportions", "cohort", "distributed", "svm", "spectral", "features"),  # the uses
