@@ -18,12 +18,13 @@ from reduset._types import Array
 from reduset.compression.compressing import NotReachedWarning, compress, compress_quietly, evaluated
 from reduset.compression.result import Compression
 from reduset.density import likelihood
-from reduset.kernels import Gaussian, Laplacian, Student
+from reduset.kernels import ANY_FAMILY
 from reduset.kernels.base import RadialKernel
+from reduset.kernels.registry import KERNELS
 from reduset.mean import KernelMean
 from reduset.mixture import conditioning
 
-KERNELS = {"gaussian": Gaussian, "exponential": Laplacian, "laplacian": Laplacian, "student": Student}
+NAMED = KERNELS | {"exponential": KERNELS["laplacian"]}  # scikit-learn calls it so
 SEARCH = "likelihood"
 TOL = 0.03
 MOST_ATOMS = 1000  # beyond, weights on the simplex take seconds and a query as long as a tree's
@@ -38,7 +39,7 @@ class SparseKernelDensity(BaseEstimator):
         A number; the name of a rule of `reduset.bandwidth`; "likelihood" to search 50 around Scott's rule by the likelihood of
         points left out; or an array of bandwidths to search. Where ``size`` is given, it is the likelihood of a density of so many
         atoms. None takes the kernel's own, and "scott" for a kernel given by name.
-    kernel : "gaussian", "exponential" (or "laplacian"), "student", or a kernel object
+    kernel : "gaussian", "exponential" (or "laplacian"), "student", … (`reduset.kernels.FAMILIES`), or a kernel object
     tol : float, optional
         The largest L2 error of the density, relative to its norm; 0.03 if neither it nor ``size`` is given. Where that takes more
         than ``max_size`` atoms, a warning says so and the density is evaluated exactly, from all points.
@@ -135,9 +136,9 @@ class SparseKernelDensity(BaseEstimator):
         """The kernel as a density in L2, with the bandwidth that does not need a search."""
         kernel = self.kernel
         if isinstance(kernel, str):
-            kernel = KERNELS[_validate.one_of(kernel, "kernel", KERNELS)]("scott")
+            kernel = NAMED[_validate.one_of(kernel, "kernel", NAMED)]("scott")
         if not isinstance(kernel, RadialKernel):
-            raise TypeError(f"kernel must be one of {', '.join(KERNELS)}, or a Gaussian, Laplacian or Student; got {kernel!r}")
+            raise TypeError(f"kernel must be one of {', '.join(NAMED)}, or a {ANY_FAMILY}; got {kernel!r}")
         changes: dict[str, Any] = {"normalized": True, "space": "l2"}
         if self.bandwidth is not None and not self._searches():
             changes["bandwidth"] = self.bandwidth

@@ -23,6 +23,7 @@ from reduset import _validate
 from reduset._engine import profile as engine
 from reduset._engine.radii import gap_histograms, nodes
 from reduset._types import Array, Floats
+from reduset.kernels import FAMILIES, listed
 from reduset.kernels.base import RadialKernel
 from reduset.mean import KernelMean
 from reduset.select.kmeans import KMeans
@@ -192,5 +193,5 @@ def _with_each(kernel: Any, grid: Array) -> list[RadialKernel]:
 
 def _require_radial(kernel: Any) -> RadialKernel:
     if not isinstance(kernel, RadialKernel):
-        raise TypeError(f"bandwidths are searched for Gaussian, Laplacian and Student kernels, got {kernel!r}")
+        raise TypeError(f"bandwidths are searched for {listed(FAMILIES.values(), 'and')} kernels, got {kernel!r}")
     return kernel
