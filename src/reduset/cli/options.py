@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from reduset.kernels import FAMILIES, listed
+
 Data = Annotated[
     list[Path],
     typer.Argument(help="CSV, TSV, Parquet, Arrow, NPY, NPZ, FCS or .h5ad files, or folders of them; read one after the other."),
@@ -22,7 +24,7 @@ Transform = Annotated[
 Compensate = Annotated[bool, typer.Option("--compensate/--no-compensate", help="Apply the spillover matrix of FCS files.")]
 Missing = Annotated[str, typer.Option("--missing", help="Rows with missing values: refuse them, or drop (and count) them.")]
 Key = Annotated[str | None, typer.Option("--key", help="Which array of an .npz; X, obs or obsm/NAME of an .h5ad.")]
-KernelName = Annotated[str, typer.Option("--kernel", help="gaussian, laplacian or student.")]
+KernelName = Annotated[str, typer.Option("--kernel", help=f"{listed(FAMILIES)}.")]
 Bandwidth = Annotated[
     str,
     typer.Option(

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from reduset.io import Table
     from reduset.mean import KernelMean
 
-KERNELS = ("gaussian", "laplacian", "student")
 FAR = 30.0  # how many times as wide a column may be before the others hardly count
 LOOKED_AT = 100_000  # rows
 
@@ -45,10 +44,9 @@ def mean_of(table: Table, name: str, bandwidth: float | str, whiten: bool) -> Ke
 def kernel_of(name: str, bandwidth: float | str, covariance: Any = None) -> Any:
     """A kernel from its options."""
     from reduset import _validate
-    from reduset.kernels import Gaussian, Laplacian, Student
+    from reduset.kernels.registry import KERNELS
 
-    kind = {"gaussian": Gaussian, "laplacian": Laplacian, "student": Student}[_validate.one_of(name, "--kernel", KERNELS)]
-    return kind(bandwidth=bandwidth, covariance=covariance)
+    return KERNELS[_validate.one_of(name, "--kernel", KERNELS)](bandwidth=bandwidth, covariance=covariance)
 
 
 def covariance_of(values: Any, weights: Any = None) -> Any:

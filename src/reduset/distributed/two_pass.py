@@ -36,6 +36,7 @@ from reduset.distributed.first_pass import SAMPLE_ROWS, Sketch, Small, Tally, lo
 from reduset.distributed.partitions import Partitions, Rows, partitions, rows_of
 from reduset.distributed.scheduling import FAN_IN, Scheduler, constant, key, scheduler, task, tree
 from reduset.distributed.second_pass import Plan, Sums, add_sums, density_change, promise_of, residual
+from reduset.kernels import ANY_FAMILY
 from reduset.kernels.base import RadialKernel
 from reduset.kernels.registry import as_kernel
 from reduset.mean import KernelMean
@@ -76,7 +77,7 @@ def compress(
     collection : Dask array (n, d), Dask data frame, or list of delayed arrays or frames
         Partitions may be empty or of unknown length. Each is read once a pass: persist the collection where that is slow and memory
         is there.
-    kernel : Gaussian, Laplacian or Student, default ``Gaussian("median")``
+    kernel : kernel of a distance (any but a function), default ``Gaussian("median")``
         A bandwidth rule takes one more pass and is applied to a sample of 4096 rows.
     size : int
         That many atoms (fewer where they are redundant to rounding). Exactly one of ``size`` and ``tol`` is given.
@@ -135,7 +136,7 @@ class _Asked:
 def _asked(kernel: Any, size: Any, tol: Any, max_size: Any, weights: Any, confidence: Any) -> _Asked:
     kernel = as_kernel(kernel)
     if not isinstance(kernel, RadialKernel):
-        raise TypeError(f"kernel must be a Gaussian, Laplacian or Student to be compressed in parts, got {kernel!r}")
+        raise TypeError(f"kernel must be a {ANY_FAMILY} to be compressed in parts, got {kernel!r}")
     if (size is None) == (tol is None):
         given = "none" if size is None else "both"
         raise ValueError(f"give exactly one of size (a number of atoms) and tol (a relative error); got {given}")

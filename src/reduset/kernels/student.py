@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from scipy import special
@@ -90,9 +89,6 @@ class Student(RadialKernel):
         self._log_density_constant(dimension)  # refuses what is not a density
         mixing = rng.gamma(self._power(dimension) - dimension / 2, size=(count, 1))
         return rng.standard_normal((count, dimension)) / np.sqrt(2 * mixing)
-
-    def to_dict(self) -> dict[str, Any]:
-        return super().to_dict() | {"exponent": self.exponent}
 
 
 @lru_cache(maxsize=32)

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from reduset._engine.profile import SQUARED
 from reduset._engine.threads import blocks, single_threaded_blas
 from reduset._types import Array, Floats
+from reduset.kernels import ANY_FAMILY
 from reduset.kernels.base import RadialKernel
 from reduset.spectral.eigen import fix_signs, leading_pairs, padded
 from reduset.spectral.extension import ROWS_AT_ONCE, kernel_blocks
@@ -90,8 +91,7 @@ def walk(reduced: Reduced, count: int, alpha: float, solver: str = "auto") -> Wa
     matrix = reduced.products()
     if matrix.min() < -1e-12:
         raise ValueError(
-            f"the kernel must not be negative, since its values are chances to step; got {matrix.min():.3g}: "
-            "use Gaussian, Laplacian or Student"
+            f"the kernel must not be negative, since its values are chances to step; got {matrix.min():.3g}: use {ANY_FAMILY}"
         )
     shares = reduced.shares
     density = matrix @ shares

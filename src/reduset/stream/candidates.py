@@ -25,6 +25,7 @@ from scipy.linalg.lapack import dpstrf
 
 from reduset._engine.pursuit import Pursuit
 from reduset._types import Array, Floats
+from reduset.kernels import ANY_FAMILY
 from reduset.kernels.base import RadialKernel
 from reduset.mean import KernelMean
 from reduset.select import Selector
@@ -286,5 +287,5 @@ def _rows(weights: Array, count: int, rng: np.random.Generator) -> NDArray[np.in
 
 def _radial(mean: KernelMean) -> RadialKernel:
     if not isinstance(mean.kernel, RadialKernel):
-        raise TypeError(f"a stream needs Gaussian, Laplacian or Student, whose waves can be added up; got {mean.kernel!r}")
+        raise TypeError(f"a stream needs {ANY_FAMILY}, whose waves can be added up; got {mean.kernel!r}")
     return mean.kernel

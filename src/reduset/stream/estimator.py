@@ -18,6 +18,7 @@ from reduset import _archive, _validate
 from reduset._frames import framed
 from reduset._types import Array
 from reduset.compression.result import Compression
+from reduset.kernels import ANY_FAMILY
 from reduset.kernels.base import RadialKernel
 from reduset.kernels.registry import as_kernel
 from reduset.mean import KernelMean
@@ -39,7 +40,7 @@ class StreamCompressor(BaseEstimator):
 
     Parameters
     ----------
-    kernel : Gaussian, Laplacian or Student, default ``Gaussian("median")``
+    kernel : kernel of a distance (any but a function), default ``Gaussian("median")``
         A bandwidth that is a rule is decided by the first ``buffer`` rows: give a number where these are not like the rest, and
         where compressors are to be merged.
     size : int, the number of atoms
@@ -98,7 +99,7 @@ class StreamCompressor(BaseEstimator):
     def _plan(self) -> Plan:
         kernel = as_kernel(self.kernel)
         if not isinstance(kernel, RadialKernel):
-            raise TypeError(f"a stream needs Gaussian, Laplacian or Student, whose sums can be kept; got {kernel!r}")
+            raise TypeError(f"a stream needs {ANY_FAMILY}, whose sums can be kept; got {kernel!r}")
         as_selector(self.select)
         half_life = self.half_life
         return Plan(
