@@ -1,4 +1,4 @@
-"""Candidate atoms: exact sums where they were from the beginning, honest estimates where they came later, an eye for what is new."""
+"""Candidate atoms: exact sums where they always were, honest estimates where they came later, and an eye for what is new."""
 
 import numpy as np
 import pytest

@@ -21,9 +21,10 @@ WAY_OUT = "for data in memory use reduset.compress"
 
 
 @dataclass(frozen=True)
-class Rows:
+class PartitionRows:
     """The rows of a partition that have a weight."""
 
+    number: int  # of the partition
     points: Floats
     weights: Array
     count: int  # with those of no weight
@@ -41,8 +42,8 @@ class Partitions:
     """
 
     parts: list[Any]
-    weights: list[Any] | None
-    weight_column: Any
+    weights: list[Any] | None = None
+    weight_column: Any = None
 
     def __len__(self) -> int:
         return len(self.parts)
@@ -80,7 +81,7 @@ def _of_array(array: Any, sample_weight: Any) -> Partitions:
         array = array.rechunk({1: -1})
     parts = list(array.to_delayed().reshape(-1))
     if sample_weight is None:
-        return Partitions(parts, None, None)
+        return Partitions(parts)
     import dask.array as da
 
     weights = sample_weight
@@ -93,34 +94,32 @@ def _of_array(array: Any, sample_weight: Any) -> Partitions:
         raise ValueError(f"sample_weight must have shape ({array.shape[0]},), one weight a row; got {weights.shape}")
     if known:
         weights = weights.rechunk((array.chunks[0],))
-    return Partitions(parts, _as_many(list(weights.to_delayed().reshape(-1)), parts), None)
+    return Partitions(parts, _as_many(list(weights.to_delayed().reshape(-1)), parts))
 
 
 def _of_frame(frame: Any, sample_weight: Any) -> Partitions:
     parts = list(frame.to_delayed())
     if sample_weight is None:
-        return Partitions(parts, None, None)
+        return Partitions(parts)
     if is_dask_collection(sample_weight):
-        return Partitions(parts, _as_many(list(np.reshape(sample_weight.to_delayed(), -1)), parts), None)
+        return Partitions(parts, _as_many(list(np.reshape(sample_weight.to_delayed(), -1)), parts))
     if sample_weight not in list(frame.columns):
         raise ValueError(
             f"sample_weight must be one of the columns {_validate._some(list(frame.columns))} or a Dask array or series, "
             f"got {sample_weight!r}"
         )
-    return Partitions(parts, None, sample_weight)
+    return Partitions(parts, weight_column=sample_weight)
 
 
-def _of_list(parts: list[Any], sample_weight: Any) -> Partitions:
-    if sample_weight is None:
-        return Partitions([_delayed(part) for part in parts], None, None)
-    if isinstance(sample_weight, str) or not isinstance(sample_weight, Iterable):
-        return Partitions([_delayed(part) for part in parts], None, sample_weight)
-    weights = [_delayed(each) for each in sample_weight]
-    return Partitions([_delayed(part) for part in parts], _as_many(weights, parts), None)
+def _of_list(collection: list[Any], sample_weight: Any) -> Partitions:
+    parts = _delayed(collection)
+    if isinstance(sample_weight, str) or not isinstance(sample_weight, Iterable):  # or None
+        return Partitions(parts, weight_column=sample_weight)
+    return Partitions(parts, _as_many(_delayed(sample_weight), parts))
 
 
-def _delayed(part: Any) -> Any:
-    return part if isinstance(part, Delayed) else delayed(part, traverse=False)
+def _delayed(parts: Iterable[Any]) -> list[Any]:
+    return [part if isinstance(part, Delayed) else delayed(part, traverse=False) for part in parts]
 
 
 def _as_many(weights: list[Any], parts: list[Any]) -> list[Any]:
@@ -132,7 +131,7 @@ def _as_many(weights: list[Any], parts: list[Any]) -> list[Any]:
     return weights
 
 
-def rows_of(part: Any, weights: Any, weight_column: Any, number: int) -> Rows:
+def rows_of(part: Any, weights: Any, weight_column: Any, number: int) -> PartitionRows:
     """The rows of one partition, looked over; an error names the partition."""
     name = f"partition {number}"
     part = framed(part)
@@ -144,14 +143,14 @@ def rows_of(part: Any, weights: Any, weight_column: Any, number: int) -> Rows:
         part = part[columns]
     named = None if columns is None else tuple(columns)
     if len(np.shape(part)) == 2 and np.shape(part)[0] == 0:
-        return Rows(np.empty((0, 0)), np.empty(0), 0, None)
+        return PartitionRows(number, np.empty((0, 0)), np.empty(0), 0, None)
     points = np.ascontiguousarray(_validate.points(part, name))
     count = len(points)
-    if weights is None:
-        return Rows(points, np.broadcast_to(1.0, count), count, named)
-    checked = _weights(weights, count, f"sample_weight of {name}")
+    checked = np.broadcast_to(1.0, count) if weights is None else _weights(weights, count, f"sample_weight of {name}")
     present = checked > 0
-    return Rows(points, checked, count, named) if present.all() else Rows(points[present], checked[present], count, named)
+    if not present.all():
+        points, checked = points[present], checked[present]
+    return PartitionRows(number, points, checked, count, named)
 
 
 def _weights(value: Any, count: int, name: str) -> Array:

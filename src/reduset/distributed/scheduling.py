@@ -72,7 +72,7 @@ class Scheduler(ABC):
         """The values of delayed goals; ``report`` is told how many of the counted ones, which they are made of, are done."""
 
 
-class Threads(Scheduler):
+class LocalScheduler(Scheduler):
     """Dask's own scheduler in this process: threads, unless its configuration says otherwise."""
 
     def run(self, goals: Sequence[Any], counted: Sequence[Any], report: Report) -> list[Any]:
@@ -94,7 +94,7 @@ class Threads(Scheduler):
         return "threads" if name in ("dask.distributed", "distributed") else name
 
 
-class Cluster(Scheduler):
+class ClusterScheduler(Scheduler):
     """A cluster, through its client."""
 
     def __init__(self, client: Any) -> None:
@@ -133,18 +133,18 @@ def scheduler(client: Any = None) -> Iterator[Scheduler]:
     """
     if isinstance(client, str):
         with _connected(client) as opened:
-            yield Cluster(opened)
+            yield ClusterScheduler(opened)
         return
-    if client is None and _in_a_task():
+    if client is None and _current("get_worker") is not None:
         from distributed import worker_client
 
         with worker_client() as own:  # which leaves the task's thread to the work that the task waits for
-            yield Cluster(own)
+            yield ClusterScheduler(own)
         return
     if client is None:
-        client = _current_client()
+        client = _current("default_client")
     if client is None:
-        yield Threads()
+        yield LocalScheduler()
         return
     if not hasattr(client, "compute") or not hasattr(client, "cancel"):
         raise TypeError(f"client must be a distributed.Client, the address of a scheduler, or None; got {client!r}")
@@ -152,29 +152,17 @@ def scheduler(client: Any = None) -> Iterator[Scheduler]:
         raise TypeError("client must not be asynchronous: this call waits for its result; use Client(..., asynchronous=False)")
     if client.status != "running":
         raise ConnectionError(f"client is not connected to a scheduler, its status is {client.status!r}; open another one")
-    yield Cluster(client)
+    yield ClusterScheduler(client)
 
 
-def _in_a_task() -> bool:
-    """Whether this is called by a task on a cluster."""
-    if "distributed" not in sys.modules:
-        return False
-    from distributed import get_worker
-
-    try:
-        get_worker()
-    except ValueError:
-        return False
-    return True
-
-
-def _current_client() -> Any:
-    if "distributed" not in sys.modules:  # whoever has a client has imported it
+def _current(name: str) -> Any:
+    """What ``distributed.get_worker`` finds inside a task, or ``default_client`` anywhere; None where there is none."""
+    if "distributed" not in sys.modules:  # whoever has one has imported it
         return None
-    from distributed import default_client
+    import distributed
 
     try:
-        return default_client()
+        return getattr(distributed, name)()
     except ValueError:
         return None
 

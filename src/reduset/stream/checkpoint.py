@@ -136,10 +136,10 @@ def _sketch(told: dict[str, Any], arrays: Arrays, settings: StreamSettings, dime
         raise ValueError(f"its waves have shape {waves.shape} where {rungs} belongs")
     parts = {part: _part(arrays, part, dimension) for part in PARTS}
     distances = (_validate.at_least(told[name], name, 0) for name in ("threshold", "floor", "lost"))
-    centres = OnlineKCenter(kernel, size, ClusterSummaries(*parts["covering"]), *distances)
+    centres = OnlineKCenter(kernel, size, ClusterSummaries(**parts["covering"]), *distances)
     limit = np.inf if told["sample_limit"] is None else _validate.finite(told["sample_limit"], "sample_limit")
-    reservoir = Reservoir(*parts["sample"], limit=limit, most=_validate.whole(told["sample_most"], "sample_most", 1, ROWS))
-    candidates = _candidates(told, kernel, size, *parts["sites"])
+    reservoir = Reservoir(**parts["sample"], limit=limit, most=_validate.whole(told["sample_most"], "sample_most", 1, ROWS))
+    candidates = _candidates(told, kernel, size, **parts["sites"])
     _require_sound(centres, candidates, reservoir)
     mass, squares = (_validate.at_least(told[name], name, 0) for name in ("mass", "squares"))
     return StreamSketch(size, mass, squares, arrays["origin"], waves, candidates, centres, reservoir)
@@ -178,10 +178,12 @@ def _require_sound(centres: OnlineKCenter, candidates: CandidateAtoms, reservoir
         raise ValueError("its centres and its sample do not fit each other")
 
 
-def _part(arrays: Arrays, part: str, dimension: int) -> list[Array]:
-    """The rows of a part and its numbers for each."""
-    rows, *numbers = (f"{part}_{name}" for name in PARTS[part])
-    return [arrays[rows], *(_together(arrays, rows, each, dimension)[1] for each in numbers)]
+def _part(arrays: Arrays, part: str, dimension: int) -> Arrays:
+    """The rows of a part and its numbers for each, by the names of its fields."""
+    first, *others = PARTS[part]
+    for name in others:
+        _together(arrays, f"{part}_{first}", f"{part}_{name}", dimension)
+    return {name: arrays[f"{part}_{name}"] for name in PARTS[part]}
 
 
 def _together(arrays: Arrays, points: str, others: str, dimension: int) -> tuple[Array, Array]:
