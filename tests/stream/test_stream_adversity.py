@@ -151,7 +151,7 @@ def test_rows_that_come_one_by_one_do_not_move_all_those_that_wait():
     stream = StreamCompressor(Gaussian(6.0), 10, 0)
     moved = 0
     for row in X:
-        before = {id(part[0]) for part in stream._stream.waiting} if stream._stream_or_none() else set()
+        before = {id(part[0]) for part in stream._stream.waiting} if stream._stream else set()
         stream.partial_fit(row[None])
         moved += sum(len(part[0]) for part in stream._stream.waiting if id(part[0]) not in before)
     assert moved < len(X) ** 2 / 20

@@ -98,37 +98,6 @@ def compress(
     >>> small.size, small.n_samples, small.certificate.relative_error < 0.05
     (50, 20000, True)
     """
-    options = _options(kernel, size, tol, max_size, weights, confidence)
-    parts = partitions(collection, sample_weight)
-    rng = _validate.generator(rng)
-    with closing(Progress(progress)) as shown, scheduler(client) as workers:
-        run = TwoPassRun(options, parts, workers, rng, shown)
-        result = run.by_size() if options.tol is None else run.by_tolerance(options.tol)
-    if not result.reached:
-        warnings.warn(
-            f"tol={tol} was not reached with {result.size} atoms: the error is {result.certificate.relative_error:.3g} "
-            f"(at most {result.certificate.interval[1]:.3g}). Raise max_size, or widen the bandwidth",
-            NotReachedWarning,
-            stacklevel=2,
-        )
-    return result
-
-
-@dataclass(frozen=True)
-class TwoPassOptions:
-    """What was asked for; exactly one of ``size`` and ``tol``."""
-
-    kernel: RadialKernel
-    size: int | None
-    tol: float | None
-    max_size: int | None
-    kind: str
-    confidence: float
-
-
-def _options(
-    kernel: KernelLike, size: int | None, tol: float | None, max_size: int | None, weights: str, confidence: float
-) -> TwoPassOptions:
     kernel = as_kernel(kernel)
     if not isinstance(kernel, RadialKernel):
         raise TypeError(f"kernel must be a Gaussian, Laplacian or Student to be compressed in parts, got {kernel!r}")
@@ -137,14 +106,23 @@ def _options(
         raise ValueError(f"give exactly one of size (a number of atoms) and tol (a relative error); got {given}")
     if size is not None and max_size is not None:
         raise ValueError("max_size goes with tol; with size it has no meaning, leave it out")
-    return TwoPassOptions(
-        kernel=kernel,
-        size=None if size is None else _validate.whole(size, "size", 1, CHOLESKY_UP_TO),
-        tol=None if tol is None else _validate.positive(tol, "tol", "it is a share, 0.01 for one percent"),
-        max_size=None if max_size is None else _validate.whole(max_size, "max_size", 1, CHOLESKY_UP_TO),
-        kind=_validate.one_of(weights, "weights", KINDS),
-        confidence=_validate.confidence(confidence),
-    )
+    size = None if size is None else _validate.whole(size, "size", 1, CHOLESKY_UP_TO)
+    share = None if tol is None else _validate.positive(tol, "tol", "it is a share, 0.01 for one percent")
+    most = MOST_ATOMS if max_size is None else _validate.whole(max_size, "max_size", 1, CHOLESKY_UP_TO)
+    kind, confidence = _validate.one_of(weights, "weights", KINDS), _validate.confidence(confidence)
+    parts = partitions(collection, sample_weight)
+    rng = _validate.generator(rng)
+    with closing(Progress(progress)) as shown, scheduler(client) as workers:
+        run = TwoPassRun(kernel, kind, confidence, parts, workers, rng, shown)
+        result = run.by_size(size or 1) if share is None else run.by_tolerance(share, most)
+    if not result.reached:
+        warnings.warn(
+            f"tol={tol} was not reached with {result.size} atoms: the error is {result.certificate.relative_error:.3g} "
+            f"(at most {result.certificate.interval[1]:.3g}). Raise max_size, or widen the bandwidth",
+            NotReachedWarning,
+            stacklevel=2,
+        )
+    return result
 
 
 @dataclass(frozen=True)
@@ -161,17 +139,24 @@ class TwoPassRun:
     """One compression on its way."""
 
     def __init__(
-        self, options: TwoPassOptions, parts: Partitions, workers: Scheduler, rng: np.random.Generator, progress: Progress
+        self,
+        kernel: RadialKernel,
+        kind: str,
+        confidence: float,
+        parts: Partitions,
+        workers: Scheduler,
+        rng: np.random.Generator,
+        progress: Progress,
     ) -> None:
-        self._options, self._parts, self._workers, self._progress = options, parts, workers, progress
+        self._kernel, self._kind, self._confidence = kernel, kind, confidence
+        self._parts, self._workers, self._progress = parts, workers, progress
         seeds = rng.integers(2**63, size=2)
         self._seed, self._rng = int(seeds[0]), np.random.default_rng(int(seeds[1]))
         self._clock = Clock()
-        self._kernel = options.kernel
-        if isinstance(options.kernel.bandwidth, str):
+        if isinstance(kernel.bandwidth, str):
             (looked,) = self._pass("looking", "look", look_at, lambda *_: join_sketches, 1, self._seed)
             looked.require_rows()
-            self._kernel = looked.resolved(options.kernel)
+            self._kernel = looked.resolved(kernel)
 
     # -- the passes ---------------------------------------------------------------------------------------------------------
 
@@ -180,8 +165,8 @@ class TwoPassRun:
         called = key(f"reduset-{name}")
         shared = [constant(f"{called}-given-{k}", value) for k, value in enumerate(constants)]
         leaves = [
-            task(called, k, on_rows, each, part, self._parts.weights_of(k), self._parts.weight_column, k, *shared)
-            for k, part in enumerate(self._parts.parts)
+            task(called, k, on_rows, each, part, weights, self._parts.weight_column, k, *shared)
+            for k, (part, weights) in enumerate(self._parts.parts)
         ]
         goals = tree(key("reduset-merge"), leaves, merge, down_to)
         with self._clock.stage(name):
@@ -190,7 +175,7 @@ class TwoPassRun:
     def _sketch(self, size: int) -> tuple[PartitionSketch, SmallMean]:
         """All the data in little: how much there is, a sample, and a mean of a few times ``size`` atoms."""
         size = max(size, LEAST_SIZE)
-        few = max(size, TOGETHER // len(self._parts))
+        few = max(size, TOGETHER // len(self._parts.parts))
 
         def merge(level: int, place: int) -> Callable[..., Any]:
             return partial(merge_sketches, self._kernel, size, self._seed, level, place)
@@ -204,23 +189,21 @@ class TwoPassRun:
 
     def _evidence(self, chosen: Builder, sizes: tuple[int, ...], sketch: PartitionSketch) -> Evidence:
         """Every prefix of the chosen atoms up to the last size, with one measurement on all rows."""
-        confidence = self._options.confidence
         with single_threaded_blas():
             mean = chosen.full
             square = float(mean.weights @ mean.kernel.product_sums(mean.atoms, mean.weights, mean.atoms))
             sample = sketch.mean(self._kernel)
-            plan = SecondPassPlan.for_atoms(chosen.span, sizes, square, sample, confidence, self._rng)
+            plan = SecondPassPlan.for_atoms(chosen.span, sizes, square, sample, self._confidence, self._rng)
         (sums,) = self._pass("certifying", "certify", SecondPassSums.of, lambda *_: add_sums, 1, plan)
         with self._clock.stage("weigh"), single_threaded_blas():
             span = span_of(self._kernel, plan.atoms, sums.kappa / sketch.mass)
-            measured = residual(plan, sums, span, sketch.mass, confidence)
-        return Evidence(sketch, plan, sums, Prefixes.of_new_points(self._kernel, span, measured, self._options.kind, confidence))
+            measured = residual(plan, sums, span, sketch.mass, self._confidence)
+        return Evidence(sketch, plan, sums, Prefixes.of_new_points(self._kernel, span, measured, self._kind, self._confidence))
 
     # -- how many atoms -----------------------------------------------------------------------------------------------------
 
-    def by_size(self) -> Compression:
+    def by_size(self, size: int) -> Compression:
         """That many atoms."""
-        size = self._options.size or 1
         enough = int(np.ceil(MARGIN * size))
         sketch, small = self._sketch(enough)
         size = _validate.whole(size, "size", 1, sketch.count, "it is a number of the data's rows")
@@ -230,12 +213,11 @@ class TwoPassRun:
         evidence = self._evidence(chosen, (min(size, chosen.size),), sketch)
         return self._result(evidence, len(evidence.prefixes.atoms), chosen.remark, True)
 
-    def by_tolerance(self, tol: float) -> Compression:
+    def by_tolerance(self, tol: float, allowed: int) -> Compression:
         """The fewest atoms within tol, all that are allowed where none are.
 
         Twice as many are chosen from in each round, until the merged mean says that they are enough and the rows agree.
         """
-        allowed = MOST_ATOMS if self._options.max_size is None else self._options.max_size
         first = min(allowed, FIRST_SIZE)
         while True:
             enough = int(np.ceil(MARGIN * first))
@@ -289,7 +271,7 @@ class TwoPassRun:
 
     def _builder(self, small: SmallMean) -> Builder:
         mean = KernelMean(small.atoms, small.weights, self._kernel)
-        return Builder(mean, self._rng, self._options.confidence, self._progress)
+        return Builder(mean, self._rng, self._confidence, self._progress)
 
     def _result(self, evidence: Evidence, size: int, remark: str, reached: bool) -> Compression:
         prefixes, plan, sums, sketch = evidence.prefixes, evidence.plan, evidence.sums, evidence.sketch
@@ -299,7 +281,7 @@ class TwoPassRun:
                 prefixes,
                 size,
                 sketch.count,
-                f"{len(self._parts)} partitions merged",
+                f"{len(self._parts.parts)} partitions merged",
                 self._clock,
                 bounds=bounds_from_sums(plan, sums, looked, sketch.mass),
                 density_change=lambda small: density_change(plan, sums, sketch.mass, small),

@@ -302,8 +302,8 @@ def _shrinkage(verdicts: Array, mean: Array) -> float:
 def _pursued(missed: Array, beyond: Array, worth: float) -> list[int]:
     """Always the row that explains most of what is missed, as long as that is more than ``worth``.
 
-    What is taken off is taken off all products at once: for the few hundred rows at hand that is less than `Pursuit` would keep,
-    which starts from bumps of norm 1 where these have lost what lies in the span.
+    A pursuit like `Pursuit`, of bumps that are no longer of norm 1, since what lies in the span is taken off; their products are
+    all at hand, so that each step is taken off these too.
 
     Parameters
     ----------

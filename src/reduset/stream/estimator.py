@@ -73,6 +73,8 @@ class StreamCompressor(BaseEstimator):
     (5000, 50, True)
     """
 
+    _stream: RowBuffer | None = None  # before the first row
+
     def __init__(
         self,
         kernel: KernelLike = None,
@@ -123,7 +125,7 @@ class StreamCompressor(BaseEstimator):
         rows = check_array(X, dtype=(np.float64, np.float32))
         if sample_weight is not None:
             sample_weight = _validate.weights(sample_weight, len(rows))
-        before = self._stream_or_none()
+        before = self._stream
         self._stream = None
         try:
             return self._take(X, sample_weight, "X")
@@ -142,21 +144,17 @@ class StreamCompressor(BaseEstimator):
         """
         return self._take(chunk, sample_weight, "chunk")
 
-    def _stream_or_none(self) -> RowBuffer | None:
-        return getattr(self, "_stream", None)
-
     def _begun(self) -> RowBuffer:
-        stream = self._stream_or_none()
-        if stream is None:
+        if self._stream is None:
             raise NotFittedError("no row has come yet; call partial_fit with a chunk first")
-        return stream
+        return self._stream
 
     def _new(self, settings: StreamSettings, dimension: int) -> RowBuffer:
         seed = _validate.generator(self.random_state, "random_state").integers(1 << 62)
         return RowBuffer(settings, int(seed), dimension)
 
     def _take(self, chunk: PointsLike, sample_weight: WeightsLike, name: str) -> Self:
-        settings, stream = self._settings(), self._stream_or_none()
+        settings, stream = self._settings(), self._stream
         self._ending()
         if stream is not None and stream.settings != settings:
             changed = next(field for field in vars(settings) if getattr(settings, field) != getattr(stream.settings, field))
@@ -178,7 +176,7 @@ class StreamCompressor(BaseEstimator):
 
     def _store(self, stream: RowBuffer, columns: list[str] | None) -> Self:
         """What is so far; ``columns`` are looked at where it begins."""
-        if self._stream_or_none() is None:
+        if self._stream is None:
             self.n_features_in_ = stream.dimension
             self.about_: dict[str, Any] = {}
             if columns is not None:
@@ -207,7 +205,7 @@ class StreamCompressor(BaseEstimator):
         """
         if not isinstance(other, StreamCompressor):
             raise TypeError(f"other must be a StreamCompressor, got {type(other).__name__}")
-        mine, theirs = self._stream_or_none(), other._stream_or_none()
+        mine, theirs = self._stream, other._stream
         if theirs is None:
             return self
         if mine is None:

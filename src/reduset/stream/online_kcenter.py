@@ -25,7 +25,7 @@ from reduset._engine.farthest import FarthestFirst
 from reduset._engine.nearest import nearest
 from reduset._engine.profile import SQUARED, Frame
 from reduset._engine.threads import blocks
-from reduset._types import Array, Indices
+from reduset._types import Array
 from reduset.kernels.base import RadialKernel
 from reduset.mean import KernelMean
 from reduset.stream.reservoir import FORGOTTEN
@@ -55,30 +55,20 @@ class ClusterSummaries:
     reach: Array
 
     @classmethod
-    def alone(cls, points: Array, weights: Array) -> ClusterSummaries:
-        """Every row a cluster of its own."""
+    def alone(cls, points: Array, weights: Array | None = None) -> ClusterSummaries:
+        """Every row a cluster of its own; without weights, centres that no row was assigned to yet."""
         zero = np.zeros(len(points))
-        return cls(points, weights, zero, zero)
-
-    @classmethod
-    def without_rows(cls, centres: Array) -> ClusterSummaries:
-        """Centres that no row was assigned to yet."""
-        return cls.alone(np.asarray(centres, np.float64), np.zeros(len(centres)))
+        return cls(np.asarray(points, np.float64), zero if weights is None else weights, zero, zero)
 
     def __len__(self) -> int:
         return len(self.centres)
 
     def __getitem__(self, which: NDArray[np.bool_]) -> ClusterSummaries:
-        return ClusterSummaries(self.centres[which], self.masses[which], self.chords[which], self.reach[which])
+        return ClusterSummaries(*(field[which] for field in vars(self).values()))
 
-    def joined(self, others: ClusterSummaries) -> ClusterSummaries:
-        """With others behind these."""
-        return ClusterSummaries(
-            np.concatenate([self.centres, others.centres]),
-            np.concatenate([self.masses, others.masses]),
-            np.concatenate([self.chords, others.chords]),
-            np.concatenate([self.reach, others.reach]),
-        )
+    def __add__(self, others: ClusterSummaries) -> ClusterSummaries:
+        """These, and the others behind them."""
+        return ClusterSummaries(*(np.concatenate(pair) for pair in zip(vars(self).values(), vars(others).values(), strict=True)))
 
 
 @dataclass(frozen=True)
@@ -103,7 +93,7 @@ class OnlineKCenter:
 
     @classmethod
     def empty(cls, kernel: RadialKernel, k: int, dimension: int) -> OnlineKCenter:
-        return cls(kernel, k, ClusterSummaries.without_rows(np.empty((0, dimension))))
+        return cls(kernel, k, ClusterSummaries.alone(np.empty((0, dimension))))
 
     @property
     def centres(self) -> Array:
@@ -185,7 +175,7 @@ class OnlineKCenter:
         order.extend(self.k + 1)
         chosen = np.asarray(points[order.indices], np.float64)
         least = float(self._apart(chosen).min()) if len(chosen) > self.k else 0.0  # and no row is farther from the first k
-        clusters = ClusterSummaries.without_rows(chosen[: self.k])
+        clusters = ClusterSummaries.alone(chosen[: self.k])
         return replace(self, clusters=clusters, threshold=least * (1 + ROUNDING), floor=0.5 * least)
 
     def _grown(self, points: Array, distance: Array) -> OnlineKCenter:
@@ -198,7 +188,7 @@ class OnlineKCenter:
                 break
             added.append(farthest)
             np.minimum(rest, cdist(Z[farthest : farthest + 1], Z, self._norm)[0], out=rest)
-        return replace(self, clusters=self.clusters.joined(ClusterSummaries.without_rows(points[added])))
+        return replace(self, clusters=self.clusters + ClusterSummaries.alone(points[added]))
 
     def _assigned(self, clusters: ClusterSummaries, owner: NDArray[np.integer], distance: Array) -> OnlineKCenter:
         """With every one of the clusters in the books of its owner, whose rows may then lie as far as both distances together."""
@@ -232,22 +222,20 @@ class OnlineKCenter:
         return raised._thinned(max(2 * self.threshold, separation), apart)
 
     def _thinned(self, threshold: float, apart: Array) -> OnlineKCenter:
-        """Without the centres within the threshold of one that is kept, the heaviest kept first."""
+        """Without the centres within the threshold of one that is kept, the heaviest kept first.
+
+        The books of those that go come into those of the nearest that is kept, at distance 0 where it is the centre itself.
+        """
         kept: list[int] = []
         free = np.ones(len(apart), np.bool_)
         for centre in np.argsort(-self.clusters.masses, kind="stable"):
             if free[centre]:
                 kept.append(int(centre))
                 free &= apart[centre] > threshold
-        return replace(self._given_up_to(np.array(kept), apart), threshold=threshold)
-
-    def _given_up_to(self, kept: Indices, apart: Array) -> OnlineKCenter:
-        """Every centre's books in those of the nearest that is kept, its own where it is kept itself."""
-        near = apart[:, kept]
-        near[kept, np.arange(len(kept))] = 0.0
-        heir = np.argmin(near, axis=1)
-        heirs = replace(self, clusters=ClusterSummaries.without_rows(self.centres[kept]))
-        return heirs._assigned(self.clusters, heir, near[np.arange(len(near)), heir])
+        to_kept = apart[:, kept]
+        to_kept[kept, np.arange(len(kept))] = 0.0
+        left = replace(self, clusters=ClusterSummaries.alone(self.centres[kept]), threshold=threshold)
+        return left._assigned(self.clusters, np.argmin(to_kept, axis=1), to_kept.min(axis=1))
 
     # -- merging and forgetting ---------------------------------------------------------------------------------------------
 
