@@ -24,15 +24,9 @@ CHUNKS = 64  # in which they wait
 
 @dataclass(frozen=True)
 class StreamSettings:
-    """What a stream is sketched with: decided when it begins.
+    """The parameters of a `StreamCompressor` that decide its sketch, checked; ``block`` is its ``buffer``.
 
-    Attributes
-    ----------
-    kernel : its bandwidth may be a rule, which the first block decides
-    size : atoms
-    block : rows that are sketched at once
-    half_life : rows after which a row counts half; None where nothing is forgotten
-    select : the selector of the first candidates
+    The kernel's bandwidth may be a rule, which the first block decides.
     """
 
     kernel: RadialKernel

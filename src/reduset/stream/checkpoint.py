@@ -135,33 +135,28 @@ def _sketch(told: dict[str, Any], arrays: Arrays, settings: StreamSettings, dime
     if waves.shape != rungs:
         raise ValueError(f"its waves have shape {waves.shape} where {rungs} belongs")
     parts = {part: _part(arrays, part, dimension) for part in PARTS}
-    distances = (_validate.at_least(told[name], name, 0) for name in ("threshold", "floor", "lost"))
-    centres = OnlineKCenter(kernel, size, ClusterSummaries(**parts["covering"]), *distances)
+    centres = OnlineKCenter(kernel, size, ClusterSummaries(**parts["covering"]), *_amounts(told, "threshold", "floor", "lost"))
     limit = np.inf if told["sample_limit"] is None else _validate.finite(told["sample_limit"], "sample_limit")
     reservoir = Reservoir(**parts["sample"], limit=limit, most=_validate.whole(told["sample_most"], "sample_most", 1, ROWS))
-    candidates = _candidates(told, kernel, size, **parts["sites"])
+    candidates = _candidates(told, PivotedBasis(kernel, parts["sites"]["places"]), size, arrays)
     _require_sound(centres, candidates, reservoir)
-    mass, squares = (_validate.at_least(told[name], name, 0) for name in ("mass", "squares"))
+    mass, squares = _amounts(told, "mass", "squares")
     return StreamSketch(size, mass, squares, arrays["origin"], waves, candidates, centres, reservoir)
 
 
-def _candidates(
-    told: dict[str, Any], kernel: RadialKernel, size: int, places: Array, kappa: Array, missed: Array
-) -> CandidateAtoms:
-    chunks, total, variance = told["watched"]
-    return CandidateAtoms(
-        PivotedBasis(kernel, places),
-        size,
-        _validate.whole(told["sites_most"], "sites_most", size, max_candidates(size)),
-        kappa,
-        missed,
-        _validate.whole(told["sites_first"], "sites_first", 0, len(places)),
-        _validate.at_least(told["loss"], "loss", 0),
-        _validate.at_least(told["usual"], "usual", 0),
-        DriftDetector(
-            _validate.whole(chunks, "watched", 0), _validate.finite(total, "watched"), _validate.at_least(variance, "watched", 0)
-        ),
+def _candidates(told: dict[str, Any], basis: PivotedBasis, size: int, arrays: Arrays) -> CandidateAtoms:
+    most = _validate.whole(told["sites_most"], "sites_most", size, max_candidates(size))
+    initial = _validate.whole(told["sites_first"], "sites_first", 0, len(basis.places))
+    chunks, missed, variance = told["watched"]
+    drift = DriftDetector(
+        _validate.whole(chunks, "watched", 0), _validate.finite(missed, "watched"), _validate.at_least(variance, "watched", 0)
     )
+    loss, usual = _amounts(told, "loss", "usual")
+    return CandidateAtoms(basis, size, most, arrays["sites_kappa"], arrays["sites_missed"], initial, loss, usual, drift)
+
+
+def _amounts(told: dict[str, Any], *names: str) -> list[float]:
+    return [_validate.at_least(told[name], name, 0) for name in names]
 
 
 def _require_sound(centres: OnlineKCenter, candidates: CandidateAtoms, reservoir: Reservoir) -> None:
