@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
-from test_covering import apart, best_radius
 
 from cases import COVARIANCE
 from reduset import Gaussian, KernelMean, Laplacian, Student, compress, set_threads
 from reduset.kernels import ANY_FAMILY, FunctionKernel
 from reduset.stream import StreamCompressor
 from reduset.stream.online_kcenter import FACTOR
-from stream_cases import ORDERS, assert_identical, assert_within, error_of, mixture, ordered, streamed
+from stream_cases import ORDERS, apart, assert_identical, assert_within, best_radius, error_of, mixture, ordered, streamed
 
 KERNELS = [
     Gaussian(2.0),
