@@ -96,7 +96,6 @@ def check_numbers(source: Source, name: str) -> None:
         return
     for row, entry in enumerate(source.texts(name), 1):
         if entry:
-            raise FileError(
-                f"{source.path}: column {name!r} must hold numbers, got {entry[:40]!r} in row {row}; encode it, or choose other columns"
-            )
+            seen = f"got {entry[:40]!r} in row {row}"
+            raise FileError(f"{source.path}: column {name!r} must hold numbers, {seen}; encode it, or choose other columns")
     raise FileError(f"{source.path}: column {name!r} must hold numbers, and holds {kind} without any entry; choose other columns")

@@ -19,7 +19,7 @@ from reduset.io.arrow import PYARROW, block_of_batch, counted, kind_of, pyarrow
 from reduset.io.format import Format
 from reduset.io.options import ReadOptions
 from reduset.io.paths import suffix_of
-from reduset.io.source import FLAG, NUMBER, NUMERIC, SINGLE, TEXT, Block, Source, unique_names
+from reduset.io.source import FLAG, NUMBER, SINGLE, TEXT, Block, Source, unique_names
 from reduset.io.table import FileError, one_line, refusing
 
 HEAD = 1 << 20
@@ -113,7 +113,6 @@ class DelimitedSource(Source):
                 for first, batch in counted(reader):
                     yield block_of_batch(first, batch, names, label)
         except self._arrow.ArrowInvalid as error:
-            self._blame([name for name in names if self.kinds[name] in NUMERIC])
             raise FileError(f"{self.path}: {self._plainly(error)}") from error
 
     def _whole(self, name: str) -> bool:
@@ -124,32 +123,6 @@ class DelimitedSource(Source):
                     return False
         return True
 
-    def _blame(self, names: list[str]) -> None:
-        """Find the first entry that is no number, and say so."""
-        row = 0
-        try:
-            with self._open(self.path, dict.fromkeys(names, self._arrow.string()), names) as reader:
-                for batch in reader:
-                    odd = [
-                        (place, name, cell)
-                        for name, column in zip(names, batch.columns, strict=True)
-                        for place, cell in [self._first_text(column)]
-                        if cell is not None
-                    ]
-                    if odd:
-                        place, name, cell = min(odd)
-                        raise FileError(
-                            f"{self.path}: column {name!r} must hold numbers, got {cell[:40]!r} in row {row + place + 1}; "
-                            "correct it, or choose other columns"
-                        )
-                    row += batch.num_rows
-        except self._arrow.ArrowInvalid:
-            return  # not even text: the first error says why
-
-    def _first_text(self, column: Any) -> tuple[int, str | None]:
-        cells = enumerate(column.to_pylist())
-        return next(((place, cell) for place, cell in cells if cell is not None and not self._is_number(cell)), (0, None))
-
     def _plainly(self, error: Exception) -> str:
         """What pyarrow says, in the words of this library."""
         text = one_line(error)
@@ -157,6 +130,10 @@ class DelimitedSource(Source):
         if ragged:
             row, wanted, seen = map(int, ragged.groups())
             return f"row {row - self._skip} has {seen} cells where the first line has {wanted}; correct it"
+        odd = re.search(r"column #(\d+): Row #(\d+): CSV conversion error to \w+: invalid value '(.*)'", text)
+        if odd:
+            name, row, cell = self._names[int(odd[1])], int(odd[2]) - self._skip, odd[3][:40]
+            return f"column {name!r} must hold numbers, got {cell!r} in row {row}; correct it, or choose other columns"
         return TOO_LONG if "straddling" in text else f"cannot be read as {self.title} ({text})"
 
     def _is_number(self, cell: str) -> bool:

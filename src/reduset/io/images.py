@@ -10,15 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._archive import write_whole
 from reduset.io.format import Format
 from reduset.io.guard import need
 from reduset.io.options import ReadOptions
-from reduset.io.paths import head_of, named
+from reduset.io.paths import head_of, named, write_file
 from reduset.io.source import NUMBER, Block, Source, block_of
-from reduset.io.table import FileError, one_line, refusing
+from reduset.io.table import FileError, refusing
 
-PILLOW = ("PIL", "images")  # with the extra that brings it
 KINDS = ("PNG", "JPEG", "TIFF", "BMP", "GIF", "WEBP", "PPM")
 MOST_PIXELS = 200_000_000
 
@@ -51,10 +49,7 @@ def write_image(path: Any, pixels: NDArray[np.uint8]) -> None:
     picture = pillow.fromarray(np.ascontiguousarray(pixels))
     if kind == "JPEG" and picture.mode == "RGBA":
         picture = picture.convert("RGB")
-    try:
-        write_whole(name, lambda stream: picture.save(stream, kind))
-    except OSError as error:
-        raise FileError(f"{name}: cannot be written ({one_line(error)}); nothing was left behind") from error
+    write_file(name, lambda stream: picture.save(stream, kind))
 
 
 def _from_deep(name: str, levels: NDArray[Any]) -> NDArray[np.uint8]:
@@ -87,6 +82,6 @@ FORMATS = (
         ImageSource,
         magic=(b"\x89PNG", b"\xff\xd8\xff", b"II*\x00", b"MM\x00*", b"GIF8", b"BM", b"RIFF", b"P5", b"P6"),
         sure=False,
-        needs=PILLOW,
+        needs=("PIL", "images"),
     ),
 )

@@ -1,11 +1,13 @@
-"""A file by its name: the suffix that counts, and its first bytes, of a file that is there and can be opened."""
+"""A file by its name: the suffix that counts, its first bytes where it can be opened, and how one is written."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from reduset._archive import write_whole
 from reduset.io.table import FileError, nearest, one_line
 
 
@@ -52,3 +54,15 @@ def _neighbour(path: str) -> str:
     except OSError:
         return f"; there is no folder {folder} either" if not folder.exists() else ""
     return nearest(Path(path).name, names)
+
+
+def write_file(path: str, fill: Callable[[Any], None]) -> None:
+    """Write a file by a function that fills a stream; it appears whole or not at all."""
+    if os.path.isdir(path):
+        raise FileError(f"{path}: is a folder; name a file in it")
+    try:
+        write_whole(path, fill)
+    except FileNotFoundError as error:
+        raise FileError(f"{path}: cannot be written, for there is no folder {os.path.dirname(path)}") from error
+    except OSError as error:
+        raise FileError(f"{path}: cannot be written ({one_line(error)}); nothing was left behind") from error

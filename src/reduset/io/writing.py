@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import gzip
-import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from reduset._archive import write_whole
 from reduset._validate import weights as checked_weights
 from reduset.io.guard import need
-from reduset.io.paths import named, suffix_of
+from reduset.io.paths import named, suffix_of, write_file
 from reduset.io.registry import said_format, written_suffixes
-from reduset.io.table import FileError, Table, one_line
+from reduset.io.table import FileError, Table
 
 
 def write_rows(
@@ -56,15 +54,8 @@ def write_table(path: str, table: Any) -> None:
         gzipped = ", ".join(suffix for suffix, each in offered.items() if each.gzipped)
         way_out = f"use {', '.join(offered)} ({gzipped} also with .gz)"
         raise FileError(f"{path}: rows cannot be written as {suffix or 'a file without suffix'}; {way_out}")
-    if os.path.isdir(path):
-        raise FileError(f"{path}: is a folder; name a file in it")
     fill = partial(_packed, kind.write) if packed else kind.write
-    try:
-        write_whole(path, lambda stream: fill(stream, table))
-    except FileNotFoundError as error:
-        raise FileError(f"{path}: cannot be written, for there is no folder {os.path.dirname(path)}") from error
-    except OSError as error:
-        raise FileError(f"{path}: cannot be written ({one_line(error)}); nothing was left behind") from error
+    write_file(path, lambda stream: fill(stream, table))
 
 
 def _packed(fill: Callable[[Any, Any], None], stream: Any, table: Any) -> None:
