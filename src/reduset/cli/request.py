@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from reduset.io import Table
     from reduset.mean import KernelMean
+    from reduset.model.model import Model
 
 FAR = 30.0  # how many times as wide a column may be before the others hardly count
 LOOKED_AT = 100_000  # rows
@@ -31,6 +32,13 @@ def origin(sources: Sequence[str], notes: Sequence[str]) -> dict[str, Any]:
         "sources": list(sources),
         "notes": list(notes),
     }
+
+
+def reading_of(model: Model) -> dict[str, Any]:
+    """What is read of files for a model: the columns and scales that it was made with."""
+    about = model.about
+    scales = {"transform": about.get("transform"), "compensate": bool(about.get("compensate", True))}
+    return {"columns": list(model.columns), **scales}
 
 
 def mean_of(table: Table, name: str, bandwidth: float | str, whiten: bool) -> KernelMean:

@@ -12,20 +12,18 @@ from typing import Any
 
 from reduset.io.table import FileError
 
-EXTRAS = {"pyarrow": "tables", "narwhals": "tables", "flowio": "fcs", "h5py": "h5ad", "PIL": "images"}
-
 LARGE = 1 << 31
 ABSURD = 200  # times smaller than what is inside: no measured data are, and deflate ends at 1,032
 
 
-def need(module: str, what: str) -> Any:
+def need(what: str, module: str, extra: str) -> Any:
     """An optional library, imported now; where it is missing, the error names the extra that brings it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
         home = module.split(".")[0]
         package = {"PIL": "pillow"}.get(home, home)
-        raise FileError(f"{what} needs {package}, which is not installed: pip install 'reduset[{EXTRAS[home]}]'") from error
+        raise FileError(f"{what} needs {package}, which is not installed: pip install 'reduset[{extra}]'") from error
 
 
 def memory() -> float:
