@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from reduset import Gaussian, Laplacian
 from reduset.compression import NotReachedWarning
 from reduset.proportions import ClassProportions
-from reduset.proportions.simplex_fit import Mixer
+from reduset.proportions.simplex_fit import SimplexFit
 
 RNG = np.random.default_rng(0)
 A, B = RNG.normal(size=(60, 2)), RNG.normal(size=(60, 2)) * 0.8 + 2
@@ -81,7 +81,7 @@ def test_means_that_are_mixtures_of_others_have_proportions_at_any_scale(scale, 
     rng = np.random.default_rng(0)
     F = rng.normal(size=(2, 6))
     F = np.vstack([F, 0.3 * F[0] + 0.7 * F[1], F[0]])
-    mixer = Mixer(scale * F @ F.T)
+    mixer = SimplexFit(scale * F @ F.T)
     for _ in range(50):
         assert are_proportions(mixer.solve(scale * (F @ rng.normal(size=6))[None], solver)[0])
     assert mixer.blurred.all()
@@ -89,7 +89,7 @@ def test_means_that_are_mixtures_of_others_have_proportions_at_any_scale(scale, 
 
 
 def test_means_of_nothing_have_equal_shares():
-    mixer = Mixer(np.zeros((3, 3)))
+    mixer = SimplexFit(np.zeros((3, 3)))
     np.testing.assert_allclose(mixer.solve(np.zeros((1, 3)))[0], 1 / 3)
     assert mixer.blurred.all()
 

@@ -26,6 +26,17 @@ def product_blocks(kernels: Sequence[Kernel], points: Floats, atoms: Floats, use
             use(s, a, b, kernel.product_gram(points[a:b], atoms))
 
 
+def product_matrices(kernels: Sequence[Kernel], points: Floats, atoms: Floats) -> list[Array]:
+    """g(xᵢ, cⱼ)/g(0), (n, m), for each kernel: for few points, since it is held."""
+    out = [np.empty((len(points), len(atoms))) for _ in kernels]
+
+    def use(s: int, a: int, b: int, K: Array) -> None:
+        out[s][a:b] = K
+
+    product_blocks(kernels, points, atoms, use)
+    return out
+
+
 def product_values(kernels: Sequence[Kernel], points: Floats, atoms: Floats, weights: Sequence[Array]) -> list[Array]:
     """Σⱼ g(x, cⱼ)/g(0) wⱼ at every point, (n, columns of w), for each kernel with its own weights (m, columns)."""
     out = [np.empty((len(points), w.shape[1])) for w in weights]

@@ -37,8 +37,8 @@ def pair_coefficients(dual: Array, counts: NDArray[Any]) -> Array:
 
 
 @dataclass(frozen=True)
-class Votes:
-    """From values of the functions to decision values and classes.
+class OneVsOne:
+    """One-versus-one voting: from values of the functions to decision values and classes.
 
     Attributes
     ----------

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from reduset import _archive
-from reduset.svm.expansion import Expansion
-from reduset.svm.one_vs_one import Votes
+from reduset.svm.expansion import GaussianExpansion
+from reduset.svm.one_vs_one import OneVsOne
 
 OPSET, IR = 17, 8  # of 2022: what older runtimes read too
 
@@ -39,7 +39,7 @@ class _Graph:
         return output
 
 
-def graph(expansion: Expansion, kind: str, votes: Votes | None, dtype: Any) -> Any:
+def graph(expansion: GaussianExpansion, kind: str, votes: OneVsOne | None, dtype: Any) -> Any:
     """The ``ModelProto`` of an expansion whose values become decisions of a kind."""
     try:
         from onnx import checker, helper
@@ -74,7 +74,7 @@ def write(model: Any, path: _archive.Path_) -> None:
     _archive.write_whole(path, lambda stream: stream.write(model.SerializeToString()))
 
 
-def _values(made: _Graph, expansion: Expansion) -> str:
+def _values(made: _Graph, expansion: GaussianExpansion) -> str:
     """The functions' values, (N, p)."""
     centre = expansion.centres.mean(axis=0).astype(made.dtype).astype(np.float64)  # as the graph will hold it
     places = expansion.centres - centre
@@ -108,11 +108,11 @@ def _flatten(made: _Graph, values: str) -> None:
     made.add("Squeeze", [values, made.constant("only", np.array([1], np.int64), exact=True)], "scores")
 
 
-def _columns(votes: Votes) -> int:
+def _columns(votes: OneVsOne) -> int:
     return len(votes.classes) if votes.shape == "ovr" else len(votes.winners[0])
 
 
-def _decide(made: _Graph, values: str, votes: Votes) -> int:
+def _decide(made: _Graph, values: str, votes: OneVsOne) -> int:
     """Label and scores of a classifier; returns the type of the labels."""
     from onnx import TensorProto
 
@@ -156,7 +156,7 @@ def _real(made: _Graph) -> int:
 
 
 def _count(made: _Graph, asked: str, first: Any, second: Any, name: str, real: int, flipped: bool) -> str:
-    """Votes (N, k): where the condition holds a pair's vote goes to the first class, or, flipped, to the second."""
+    """OneVsOne (N, k): where the condition holds a pair's vote goes to the first class, or, flipped, to the second."""
     when, otherwise = (second, first) if flipped else (first, second)
     made.add("Cast", [asked], f"{name}_numbers", to=real)
     made.add("MatMul", [f"{name}_numbers", made.constant(f"{name}_moves", when - otherwise)], f"{name}_moved")
