@@ -5,7 +5,7 @@ One compression or simplification, O(n·m), then steps of O(m) a point instead o
 
 from __future__ import annotations
 
-import warnings
+from contextlib import closing
 from typing import Any, cast
 
 import numpy as np
@@ -19,6 +19,7 @@ from reduset import _validate
 from reduset._engine.nearest import nearest
 from reduset._progress import Progress
 from reduset._types import Array, BandwidthLike, Labels, PointsLike, ProgressLike, SeedLike, WeightsLike
+from reduset._warnings import warn
 from reduset.certificate.certificate import Certificate
 from reduset.compression.compressing import NotReachedWarning, compress_below, evaluated
 from reduset.compression.result import Compression
@@ -185,20 +186,18 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
         if not found.reached:
             self._warn_of(f"{found.size:,} components", found.error)
         if self.radius is not None and found.size == 1:
-            warnings.warn(
+            warn(
                 f"radius={self.radius:g} covers all rows, so that one component stands for them; it is in the units of X (of an "
                 "image's colours as shares of 1: 25 levels of 8 bits are 25/255)",
-                stacklevel=4,
             )
         self.simplification_ = found
         return found.mixture, certificate
 
     def _warn_of(self, few: str, error: float) -> None:
-        warnings.warn(
+        warn(
             f"{few} leave an error of {error:.2g}, above tol={self.tol:g}: their modes may differ from those of all points. "
             "A wider bandwidth, a larger tol or a larger max_size reaches it",
             NotReachedWarning,
-            stacklevel=5,
         )
 
     def _ascent_density(self) -> AscentDensity:
@@ -207,16 +206,12 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
         return MixtureAscent(self.mixture_, self.bandwidth_)
 
     def _ascend(self, density: AscentDensity, X: Any) -> Ascent:
-        shown = Progress(self.progress)
-        try:
+        with closing(Progress(self.progress)) as shown:
             found = mean_shift(density, X, self.max_iter, report=shown.stage("climb"))
-        finally:
-            shown.close()
         if found.unfinished:
-            warnings.warn(
+            warn(
                 f"{found.unfinished:,} of {len(X):,} points were still climbing after max_iter={self.max_iter} steps; raise it",
                 ConvergenceWarning,
-                stacklevel=3,
             )
         return found
 

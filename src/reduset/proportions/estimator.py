@@ -7,7 +7,7 @@ of n₀ rows O(n₀·m·d); uncompressed (``size="all"``) O(n²·d) and O(n₀·
 
 from __future__ import annotations
 
-import warnings
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from reduset import _validate
 from reduset._progress import Progress
 from reduset._types import Array, Floats, KernelLike, PointsLike, ProgressLike, Report, SeedLike, SelectorLike, WeightsLike
+from reduset._warnings import warn
 from reduset.compression.compressing import NotReachedWarning, compress_quietly
 from reduset.kernels.base import Kernel, RadialKernel
 from reduset.kernels.registry import as_kernel
@@ -179,30 +180,25 @@ class ClassProportions(BaseEstimator):
             _validate.whole(self.size, "size", len(classes), len(points), rule)
         validate_data(self, X if hasattr(X, "columns") else points, skip_check_array=True)
         rng = _validate.generator(self.random_state, "random_state")
-        shown = Progress(self.progress)
         present = weights > 0
         table, given = self._table(X, points), None if sample_weight is None else _validate.weights(sample_weight, len(points))
         if not present.all():
             points, labels, codes, weights = points[present], labels[present], codes[present], weights[present]
             table, given = _safe_indexing(table, np.flatnonzero(present)), None if given is None else given[present]
         self.classes_ = classes
-        try:
-            self.classifier_ = None
+        self.classifier_ = None
+        with closing(Progress(self.progress)) as shown:
             if self.classifier is not None:
                 points = self._posteriors(table, labels, given, rng, shown)
             elif self.size == "all":
                 points = points.copy()  # they are kept, and X is the user's
             self._fit_means(LabelledPoints(points, codes, weights, len(classes)), rng, shown)
-        finally:
-            shown.close()
         blurred = self._class_means.fit.blurred
         if blurred.any():
-            warnings.warn(
+            warn(
                 f"classes {', '.join(map(str, classes[blurred]))} cannot be told apart: each is a mixture of the others, as far as "
                 "the kernel and the atoms see. Their shares are arbitrary and their intervals 0 to 1; merge them, or give more "
                 "atoms, another bandwidth or other columns",
-                UserWarning,
-                stacklevel=2,
             )
         return self
 
@@ -258,11 +254,9 @@ class ClassProportions(BaseEstimator):
             found = search(data, kernel, atoms, ridges, widths, self.solver, search_rng, report)
             if found is None:
                 fewest = self.classes_[int(np.argmin(np.bincount(data.codes)))]
-                warnings.warn(
+                warn(
                     f"class {fewest!s} has a single row, so none can be held out to search by: the kernel's own bandwidth is used; "
                     "give kernel=Gaussian(bandwidth) and ridge to choose them",
-                    UserWarning,
-                    stacklevel=3,
                 )
         if found is None:
             ridge = None if self.norm == "kernel" else FALLBACK_RIDGE if self.ridge is None else float(self.ridge)
@@ -279,11 +273,10 @@ class ClassProportions(BaseEstimator):
             options = {"select": self.select, "rng": rng, "progress": self.progress}
             small = compress_quietly(average, tol=self.tol, max_size=min(n, MOST_BY_TOL), **options)
             if not small.reached:
-                warnings.warn(
+                warn(
                     f"tol={self.tol:g} was not reached with {small.size:,} atoms: the error is "
                     f"{small.certificate.relative_error:.2g}. Give size for more atoms, a larger tol or a wider bandwidth",
                     NotReachedWarning,
-                    stacklevel=4,
                 )
             if small.size >= classes:
                 return np.asarray(small.mean.atoms, np.float64)

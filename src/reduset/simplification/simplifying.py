@@ -8,7 +8,7 @@ are grouped apart, as the paper does for SVMs, and meet when the weights are ref
 from __future__ import annotations
 
 import time
-import warnings
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,7 @@ from reduset._engine.components import as_diagonal, as_full
 from reduset._engine.threads import single_threaded_blas
 from reduset._progress import Progress
 from reduset._types import Labels, ProgressLike, SeedLike
+from reduset._warnings import warn
 from reduset.compression.compressing import NotReachedWarning
 from reduset.mean import KernelMean
 from reduset.mixture.covariances import NDIM
@@ -163,19 +164,14 @@ def simplify(
     mass = f.mass if _validate.flag(density, "density") and f.is_density else None
     options = PipelineOptions(method, covariance, *fitting_stages(refit, polish), mass)
     rng = _validate.generator(rng)
-    shown = Progress(progress)
-    try:
-        with single_threaded_blas():
-            found, reached = _found(f, start, goal, most, options, rng, shown)
-    finally:
-        shown.close()
+    with closing(Progress(progress)) as shown, single_threaded_blas():
+        found, reached = _found(f, start, goal, most, options, rng, shown)
     result = _result(f, found, reached, method, time.perf_counter() - begun)
     if not reached:
         more = "" if covariance == "full" else ", or use covariance='full'"
-        warnings.warn(
+        warn(
             f"tol={tol:g} was not reached with {result.size} components: the error is {result.error:.3g}. Raise max_size{more}",
             NotReachedWarning,
-            stacklevel=2,
         )
     return result
 

@@ -5,7 +5,6 @@ It reads the decision functions (`machines`), finds a reduced set for them (`red
 
 from __future__ import annotations
 
-import warnings
 from contextlib import closing
 from typing import Any
 
@@ -16,6 +15,7 @@ from scipy.sparse import issparse
 from reduset import _validate
 from reduset._progress import Progress
 from reduset._types import Array, PointsLike, ProgressLike, SeedLike
+from reduset._warnings import warn
 from reduset.compression.compressing import NotReachedWarning
 from reduset.simplification.pipeline import fewest
 from reduset.simplification.simplifying import fitting_stages
@@ -117,10 +117,9 @@ def compress_svm(
         shown.stage("measuring")(0, 1)
         loss = evaluator.loss(found.expansion, float(target.bounds(found.expansion).max()), targets)
     if tol is not None and found.expansion is full:
-        warnings.warn(
+        warn(
             f"tol={tol:g} was not reached with fewer than all {full.size} support vectors, which were kept; raise tol",
             NotReachedWarning,
-            stacklevel=2,
         )
     return RESULTS[machine.rule.kind].holding(machine.rule, found.expansion, found.method, loss, full.size)
 
