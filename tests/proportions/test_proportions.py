@@ -124,13 +124,13 @@ def test_inside_the_simplex_both_solvers_are_the_papers_linear_system(seed):
     e = (F[:-1] - last) @ (f - last)
     minus = np.linalg.solve(D, e)
     paper = np.append(minus, 1 - minus.sum())
-    mixer, b = SimplexFit(F @ F.T), (F @ f)[None]
-    np.testing.assert_allclose(mixer.unbounded(b)[0], paper, atol=1e-10)
+    fit, b = SimplexFit(F @ F.T), (F @ f)[None]
+    np.testing.assert_allclose(fit.unbounded(b)[0], paper, atol=1e-10)
     if (paper >= 0).all():
         for solver in ("simplex", "projection"):
-            np.testing.assert_allclose(mixer.solve(b, solver)[0], paper, atol=1e-10)
+            np.testing.assert_allclose(fit.solve(b, solver)[0], paper, atol=1e-10)
     else:
-        both = [np.square(f - mixer.solve(b, solver)[0] @ F).sum() for solver in ("simplex", "projection")]
+        both = [np.square(f - fit.solve(b, solver)[0] @ F).sum() for solver in ("simplex", "projection")]
         assert both[0] <= both[1] + 1e-12
 
 
@@ -318,17 +318,15 @@ def test_what_is_found_by_the_way_is_what_a_fit_of_its_own_gives():
     X, y = draw([80, 80, 80])
     data = LabelledPoints(X, y, np.ones(len(X)), 3)
     atoms = X[::8].copy()
-    matcher, _, found = search(data, Gaussian(1.0), atoms, (None,), True, "simplex", np.random.default_rng(0))
-    kernel = matcher.kernel
+    means, _, found = search(data, Gaussian(1.0), atoms, (None,), True, "simplex", np.random.default_rng(0))
+    kernel = means.kernel
     fresh = fitted(X, y, kernel=kernel, norm="kernel")
     Q = draw([30, 20, 10], seed=1)[0]
-    for code, mean in enumerate(matcher.means()):
+    for code, mean in enumerate(means.means()):
         kappa = kernel.product_sums(X[y == code], np.full(80, 1 / 80), atoms)
         seen = kernel.product_gram(atoms, atoms) @ mean.weights
         np.testing.assert_allclose(seen, kappa, atol=1e-5)
-    np.testing.assert_allclose(
-        matcher.mixer.solve(matcher.values(Q).mean(axis=0)[None])[0], fresh.predict_proportions(Q), atol=0.02
-    )
+    np.testing.assert_allclose(means.fit.solve(means.values(Q).mean(axis=0)[None])[0], fresh.predict_proportions(Q), atol=0.02)
     assert found.ridges == (None,)
 
 

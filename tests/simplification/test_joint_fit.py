@@ -135,7 +135,7 @@ def test_the_descent_ends_where_no_small_change_helps(shape):
     least = squared_error(f, found)
     for _ in range(60):
         change = np.exp(0.01 * rng.normal(size=2)).reshape(-1, *[1] * (found.covariances.ndim - 1))
-        other = replace(found, places=found.means + 0.01 * rng.normal(size=(2, 1)), covariances=found.covariances * change)
+        other = replace(found, means=found.means + 0.01 * rng.normal(size=(2, 1)), covariances=found.covariances * change)
         assert squared_error(f, fitting.refit(other)) >= least * (1 - 1e-6) - 1e-12
 
 
@@ -155,7 +155,7 @@ def test_far_from_the_origin_the_descent_is_the_same():
     far = Mixture(f.weights, f.means + 1e6, f.covariances)
     one = fitting_of(f, "full", True).descend(few, 10, lambda error: None)
     other = fitting_of(far, "full", True).descend(replace(few, means=few.means + 1e6), 10, lambda error: None)
-    np.testing.assert_allclose(other.places - 1e6, one.places, atol=1e-4)
+    np.testing.assert_allclose(other.means - 1e6, one.means, atol=1e-4)
     np.testing.assert_allclose(other.weights, one.weights, atol=1e-5)
 
 

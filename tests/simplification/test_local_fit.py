@@ -74,7 +74,7 @@ def test_no_update_raises_the_local_error(seed, d, shape, other, shared, spread,
     fit, start, many = begun(f, groups, other)
     if moved:
         start = replace(
-            start, places=start.means + rng.normal(size=start.means.shape), covariances=start.covariances * rng.uniform(0.2, 5)
+            start, means=start.means + rng.normal(size=start.means.shape), covariances=start.covariances * rng.uniform(0.2, 5)
         )
     here = fit.begin(start)
     best = [reference.local_error(f, groups, i, *fitted(here, i, many)) for i in range(start.size)]
@@ -217,7 +217,7 @@ def test_matched_moments_are_the_component_of_least_divergence_from_the_group(sh
     def divergence(other):
         H = as_full(other.covariances, 2)[0]
         return sum(
-            w * reference.kl_of_gaussians(t, C, other.places[0], H)
+            w * reference.kl_of_gaussians(t, C, other.means[0], H)
             for w, t, C in zip(f.weights, f.means, f.covariances, strict=True)
         )
 

@@ -134,7 +134,7 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
         _validate.whole(self.max_iter, "max_iter", 1)
         rule = "mode_clustering" if self.bandwidth is None else self.bandwidth
         full = KernelMean.from_samples(X, Gaussian(rule, normalized=True, space="l2"), sample_weight)
-        self.bandwidth_ = _kernel(full).width
+        self.bandwidth_ = cast(Gaussian, full.kernel).width
         self._fit_surrogate(full)
         density = self._ascent_density()
         found = self._ascend(density, X)
@@ -182,7 +182,7 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
             return full_mixture(full), Certificate.of_nothing_lost(full)
         if self.tol is not None:
             goals["max_size"] = min(_validate.whole(self.max_size, "max_size", 1), full.size)
-        found, certificate = simplified_density(full, _kernel(full), rng=rng, progress=self.progress, **goals)
+        found, certificate = simplified_density(full, cast(Gaussian, full.kernel), rng=rng, progress=self.progress, **goals)
         if not found.reached:
             self._warn_of(f"{found.size:,} components", found.error)
         if self.radius is not None and found.size == 1:
@@ -229,10 +229,6 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
             return labels
         _, distance = nearest(X, self._limits, density.frame)
         return np.where(distance > _validate.positive(self.orphan, "orphan"), -1, labels)
-
-
-def _kernel(mean: KernelMean) -> Gaussian:
-    return cast(Gaussian, mean.kernel)
 
 
 def segment(

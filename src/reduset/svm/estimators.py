@@ -207,13 +207,8 @@ def _votes_of(classes: list[Any], dtype: str, shape: str, break_ties: bool) -> O
 def _checked(centres: Array, widths: Array, weights: Array, intercepts: Array) -> GaussianExpansion:
     """An expansion from a file that anyone may have written."""
     m = len(centres)
-    if (
-        centres.ndim != 2
-        or 0 in centres.shape
-        or widths.shape != (m,)
-        or weights.shape != (m, *intercepts.shape)
-        or not intercepts.size
-    ):
+    fit = widths.shape == (m,) and weights.shape == (m, *intercepts.shape)
+    if not fit or centres.ndim != 2 or 0 in (*centres.shape, intercepts.size):
         raise ValueError("its arrays do not fit together")
     if not all(np.isfinite(each).all() for each in (centres, widths, weights, intercepts)) or not (widths > 0).all():
         raise ValueError("its numbers are not finite, or a width is not above 0")

@@ -64,14 +64,9 @@ def read(fitted: Any) -> SupportVectorMachine:
     if kind is None:
         raise TypeError(f"fitted must be a fitted SVC, NuSVC, SVR, NuSVR or OneClassSVM, got {_what(fitted)}")
     if fitted.kernel != "rbf":
-        raise ValueError(
-            f"fitted must have kernel='rbf', whose bumps can be merged; got kernel={fitted.kernel!r}. "
-            + (
-                "A linear one needs no support vectors at all: use its coef_"
-                if fitted.kernel == "linear"
-                else "Fit it anew with 'rbf'"
-            )
-        )
+        linear = "A linear one needs no support vectors at all: use its coef_"
+        way_out = linear if fitted.kernel == "linear" else "Fit it anew with 'rbf'"
+        raise ValueError(f"fitted must have kernel='rbf', whose bumps can be merged; got kernel={fitted.kernel!r}. {way_out}")
     if not hasattr(fitted, "support_vectors_"):
         raise NotFittedError(f"fitted must be fitted, this {type(fitted).__name__} is not; call its fit(X, y) first")
     if not len(fitted.support_):
