@@ -20,6 +20,13 @@ def log_squares(covariances: Array, dimension: int) -> Array:
     return -0.5 * (dimension * (LOG_2PI + np.log(2.0)) + log_determinants(covariances, dimension))
 
 
+def widened(covariances: Array, ndim: int, dimension: int) -> Array:
+    """The same covariances as an array of so many dimensions, not fewer than they have."""
+    if ndim == 1:
+        return covariances
+    return as_diagonal(covariances, dimension) if ndim == 2 else as_full(covariances, dimension)
+
+
 def diagonals(covariances: Array, dimension: int) -> Array:
     """(m, d) variances, whatever the shape."""
     return as_diagonal(covariances, dimension) if covariances.ndim < 3 else np.diagonal(covariances, axis1=1, axis2=2)
@@ -30,6 +37,13 @@ def inverses(matrices: Array) -> Array:
     if matrices.ndim < 3:
         return 1 / matrices
     return np.asarray(np.linalg.solve(matrices, np.broadcast_to(np.eye(matrices.shape[1]), matrices.shape)), np.float64)
+
+
+def solved(matrices: Array, vectors: Array) -> Array:
+    """M⁻¹b for each row b, M full (m, d, d) or diagonal (m, d)."""
+    if matrices.ndim < 3:
+        return vectors / matrices
+    return np.asarray(np.linalg.solve(matrices, vectors[:, :, None])[:, :, 0], np.float64)
 
 
 def symmetric(matrices: Array) -> Array:

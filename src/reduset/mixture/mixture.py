@@ -18,24 +18,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from reduset import _archive, _validate
-from reduset._engine.components import (
-    Components,
-    as_diagonal,
-    as_full,
-    is_shared,
-    log_peaks,
-    logs_at,
-    sums_at,
-)
+from reduset._engine.components import Components, as_diagonal, as_full, is_shared, log_peaks, logs_at, sums_at
 from reduset._engine.threads import row_blocks
 from reduset._types import Array, PointsLike, SeedLike
 from reduset.kernels import Gaussian
 from reduset.kernels.base import exponential
 from reduset.mean import KernelMean, LinearCombination
 from reduset.mixture.conditioning import as_columns, known_columns, weights_where
+from reduset.mixture.covariances import NDIM, inverses, widened
 
 KIND, VERSION = "reduset.Mixture", 1
-SHAPES = {1: "spherical", 2: "diag", 3: "full"}
+SHAPES = {ndim: shape for shape, ndim in NDIM.items()}
 DRAWS = 10_000
 HIGHEST = 600.0  # |log| of an integral that weights can carry
 
@@ -157,8 +150,7 @@ class Mixture(LinearCombination):
         found.means_ = np.array(self.means)
         found.covariances_ = np.array(self.covariances)
         if self.shape == "full":
-            factor = np.linalg.cholesky(found.covariances_)
-            upright = np.linalg.solve(factor, np.broadcast_to(np.eye(self.dimension), factor.shape)).transpose(0, 2, 1)
+            upright = inverses(np.linalg.cholesky(found.covariances_)).transpose(0, 2, 1)
             found.precisions_cholesky_ = upright
             found.precisions_ = upright @ upright.transpose(0, 2, 1)
         else:
@@ -342,11 +334,7 @@ class Mixture(LinearCombination):
             return NotImplemented
         self._require_alike(other)
         kind = max(self.covariances.ndim, other.covariances.ndim)
-        if kind == 1:
-            parts = self.covariances, other.covariances
-        else:
-            widen = as_diagonal if kind == 2 else as_full
-            parts = widen(self.covariances, self.dimension), widen(other.covariances, self.dimension)
+        parts = [widened(each.covariances, kind, self.dimension) for each in (self, other)]
         weights, means = np.concatenate([self.weights, other.weights]), np.concatenate([self.means, other.means])
         return Mixture(weights, means, np.concatenate(parts))
 

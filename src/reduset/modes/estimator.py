@@ -188,7 +188,7 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
         if self.radius is not None and found.size == 1:
             warn(
                 f"radius={self.radius:g} covers all rows, so that one component stands for them; it is in the units of X (of an "
-                "image's colours as shares of 1: 25 levels of 8 bits are 25/255)",
+                "image's colours as shares of 1: 25 levels of 8 bits are 25/255)"
             )
         self.simplification_ = found
         return found.mixture, certificate

@@ -30,20 +30,12 @@ FINE = 1e-5  # bandwidths, a step below which a nudged point has arrived: it may
 
 @dataclass(frozen=True)
 class Ascent:
-    """Where mean shift ends.
+    """Where mean shift ends."""
 
-    Attributes
-    ----------
-    limits : (k, d) the distinct ends
-    owner : (n,) which of them is whose
-    steps : the most that any point took
-    unfinished : how many points had not come to rest by then
-    """
-
-    limits: Array
-    owner: Labels
-    steps: int
-    unfinished: int
+    limits: Array  # (k, d) the distinct ends
+    owner: Labels  # (n,) which of them is whose
+    steps: int  # the most that any point took
+    unfinished: int  # how many points had not come to rest by then
 
     @property
     def ends(self) -> Array:

@@ -65,7 +65,7 @@ def pixels(image: Any, alone: bool = False) -> NDArray[Any]:
     if array.dtype.kind == "f" and not alone and float(np.abs(array).max()) > BRIGHT:
         warn(
             f"the floats of the image go to {float(np.abs(array).max()):.3g}, so that colour outweighs position; divide them by "
-            "255, or whatever white is, or give a larger spatial",
+            "255, or whatever white is, or give a larger spatial"
         )
     return array
 

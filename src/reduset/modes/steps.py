@@ -23,7 +23,7 @@ from reduset._engine.threads import blocks
 from reduset._types import Array, Floats
 from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
-from reduset.mixture.covariances import inverses
+from reduset.mixture.covariances import inverses, solved
 from reduset.mixture.mixture import Mixture
 
 FAINT = 1e-33  # of the mass: below, single precision has lost the density, and the nearest atom is where a step leads
@@ -176,9 +176,7 @@ def _in_coordinates(covariances: Array, matrix: float | Array) -> Array:
 def _solved(stiff: Array, pull: Array) -> Array:
     """M⁻¹b for each row: M in lower rows, or a diagonal."""
     d = pull.shape[1]
-    if stiff.shape[1] == d:
-        return pull / stiff
-    return np.asarray(np.linalg.solve(from_lower_rows(stiff, d), pull[:, :, None])[:, :, 0], np.float64)
+    return solved(stiff if stiff.shape[1] == d else from_lower_rows(stiff, d), pull)
 
 
 def to_data(move: Array, matrix: float | Array) -> Array:

@@ -24,16 +24,14 @@ from reduset.kernels.base import Kernel, RadialKernel
 from reduset.proportions.class_means import (
     AtomBasis,
     ClassMeans,
-    ClassMoments,
     FullClassMeans,
     LabelledPoints,
-    MomentAccumulator,
     ProjectedClassMeans,
     class_moments,
     grams,
     ignore,
 )
-from reduset.proportions.kernel_blocks import product_blocks, product_values
+from reduset.proportions.kernel_blocks import product_values
 from reduset.proportions.simplex_fit import SimplexFit
 
 LADDER = tuple(2.0 ** (j / 2) for j in range(-6, 3))  # times the kernel's own bandwidth
@@ -92,8 +90,8 @@ def mixtures(held: LabelledPoints, rng: np.random.Generator) -> tuple[Array, Arr
 
 
 @dataclass(frozen=True)
-class _Bench:
-    """By what all pairs are judged: the rows that means are of, those held out, and artificial mixtures of these."""
+class _Validation:
+    """Hold-out validation: the rows that means are of, those held out, and artificial mixtures of these that judge all pairs."""
 
     fitted: LabelledPoints
     held: LabelledPoints
@@ -126,7 +124,7 @@ def _best(errors: Array) -> tuple[int, int]:
     return int(s), int(r)
 
 
-def _try_on_atoms(bench: _Bench, kernels: Sequence[Kernel], atoms: Array, ridges: Ridges) -> _Trial:
+def _try_on_atoms(validation: _Validation, kernels: Sequence[Kernel], atoms: Array, ridges: Ridges) -> _Trial:
     """All pairs on shared atoms, in two passes over the rows however many pairs there are.
 
     The first pass takes the class moments of the fitted rows, which give class means for every kernel and ridge. The second takes
@@ -134,7 +132,7 @@ def _try_on_atoms(bench: _Bench, kernels: Sequence[Kernel], atoms: Array, ridges
     rows, from which the best pair is made once more.
     """
     whitened = ridges != (None,)
-    first = class_moments(bench.fitted, kernels, atoms, whitened, bench.report)
+    first = class_moments(validation.fitted, kernels, atoms, whitened, validation.report)
     gram = grams(kernels, atoms)
     fits: list[list[SimplexFit]] = []
     directions: list[Array] = []
@@ -144,38 +142,28 @@ def _try_on_atoms(bench: _Bench, kernels: Sequence[Kernel], atoms: Array, ridges
         ready = [(each.fit, each.directions) for each in means]  # one at a time: each has a factor
         fits.append([fit for fit, _ in ready])
         directions.append(np.hstack([columns for _, columns in ready]))
-    values, second = _look_at_held(bench.held, kernels, atoms, directions, whitened)
+    values = [np.empty((len(validation.held.codes), columns.shape[1])) for columns in directions]
+
+    def evaluate(s: int, a: int, b: int, K: Array) -> None:
+        np.matmul(K, directions[s], out=values[s][a:b])
+
+    second = class_moments(validation.held, kernels, atoms, whitened, also=evaluate)
     parts = [np.split(each, len(ridges), axis=1) for each in values]
-    errors = np.array([list(map(bench.error, *pair)) for pair in zip(fits, parts, strict=True)])
+    errors = np.array([list(map(validation.error, *pair)) for pair in zip(fits, parts, strict=True)])
     s, r = _best(errors)
     both = first[s].with_(second[s])
     return _Trial(errors, r, partial(ProjectedClassMeans.of, kernels[s], atoms, gram[s], both, ridges[r]))
 
 
-def _look_at_held(
-    held: LabelledPoints, kernels: Sequence[Kernel], atoms: Array, directions: Sequence[Array], whitened: bool
-) -> tuple[list[Array], list[ClassMoments]]:
-    """For each kernel, in one pass: the values of the rows held out along its directions, and their class moments."""
-    accumulator = MomentAccumulator(held, len(kernels), len(atoms), whitened)
-    values = [np.empty((len(held.codes), columns.shape[1])) for columns in directions]
-
-    def use(s: int, a: int, b: int, K: Array) -> None:
-        np.matmul(K, directions[s], out=values[s][a:b])
-        accumulator.use(s, a, b, K)
-
-    product_blocks(kernels, held.points, atoms, use)
-    return values, accumulator.result()
-
-
-def _try_on_all_rows(bench: _Bench, kernels: Sequence[Kernel], data: LabelledPoints) -> _Trial:
+def _try_on_all_rows(validation: _Validation, kernels: Sequence[Kernel], data: LabelledPoints) -> _Trial:
     """All bandwidths without compression: every fitted row is an atom."""
-    fitted, held = bench.fitted, bench.held
+    fitted, held = validation.fitted, validation.held
     weights = [fitted.columns(fitted.shares)] * len(kernels)
     seen = product_values(kernels, held.points, fitted.points, weights)
     own = product_values(kernels, fitted.points, fitted.points, weights)
     products = [weights[0].T @ inside for inside in own]
-    errors = np.array([[bench.error(SimplexFit((G + G.T) / 2), values)] for G, values in zip(products, seen, strict=True)])
-    return _Trial(errors, 0, partial(FullClassMeans, kernels[_best(errors)[0]], data, bench.report))
+    errors = np.array([[validation.error(SimplexFit((G + G.T) / 2), values)] for G, values in zip(products, seen, strict=True)])
+    return _Trial(errors, 0, partial(FullClassMeans, kernels[_best(errors)[0]], data, validation.report))
 
 
 def search(
@@ -189,14 +177,14 @@ def search(
     parts = split(data, rng)
     if parts is None:
         return None
-    bench = _Bench(*parts, *mixtures(parts[1], rng), solver, report)
+    validation = _Validation(*parts, *mixtures(parts[1], rng), solver, report)
 
     def attempt(kernels: Sequence[Kernel]) -> _Trial:
         if atoms is None:
-            return _try_on_all_rows(bench, kernels, data)
+            return _try_on_all_rows(validation, kernels, data)
         group = max(1, ENTRIES // len(atoms) ** 2)
         some = (kernels[a : a + group] for a in range(0, len(kernels), group))
-        return reduce(_Trial.followed_by, (_try_on_atoms(bench, each, atoms, ridges) for each in some))
+        return reduce(_Trial.followed_by, (_try_on_atoms(validation, each, atoms, ridges) for each in some))
 
     if bandwidths and isinstance(kernel, RadialKernel):
         trial, widths = _along_ladder(kernel, attempt)

@@ -27,7 +27,7 @@ from reduset._engine.threads import single_threaded_blas
 from reduset._types import Array, Floats, Report
 from reduset.kernels.base import Kernel
 from reduset.mean import KernelMean
-from reduset.proportions.kernel_blocks import product_blocks, product_matrices, product_values
+from reduset.proportions.kernel_blocks import Use, product_blocks, product_matrices, product_values
 from reduset.proportions.simplex_fit import ClassScatter, SimplexFit
 
 JITTER = 2e-9  # times m on the diagonal of K: far below what matters to a mixture, far above what rounding does to its inverse
@@ -109,7 +109,7 @@ class ClassMoments:
         return ClassMoments(self.sums + other.sums, self.masses + other.masses, within, self.rows + other.rows)
 
 
-class MomentAccumulator:
+class _MomentAccumulator:
     """Accumulates class moments from the blocks of one pass, for several kernels."""
 
     def __init__(self, data: LabelledPoints, kernels: int, atoms: int, scatter: bool) -> None:
@@ -149,35 +149,29 @@ class MomentAccumulator:
 
 
 def class_moments(
-    data: LabelledPoints, kernels: Sequence[Kernel], atoms: Array, scatter: bool, report: Report = ignore
+    data: LabelledPoints, kernels: Sequence[Kernel], atoms: Array, scatter: bool, report: Report = ignore, also: Use | None = None
 ) -> list[ClassMoments]:
-    """The moments for each kernel, in one pass."""
-    accumulator = MomentAccumulator(data, len(kernels), len(atoms), scatter)
+    """The moments for each kernel, in one pass; ``also`` gets every block of it too."""
+    accumulator = _MomentAccumulator(data, len(kernels), len(atoms), scatter)
 
     def use(s: int, a: int, b: int, K: Array) -> None:
         if s == 0:
             report(b, len(data.codes))
         accumulator.use(s, a, b, K)
+        if also is not None:
+            also(s, a, b, K)
 
     product_blocks(kernels, data.points, atoms, use)
     return accumulator.result()
 
 
 class ClassMeans(ABC):
-    """Kernel means of the classes, ready to be compared with a sample.
-
-    Attributes
-    ----------
-    kernel : Kernel
-    atoms : (m, d)
-    directions : (m, k): a point x enters by its values v(x) = A'k(x)
-    fit : least squares by the products of the class means, in the norm chosen
-    """
+    """Kernel means of the classes, ready to be compared with a sample."""
 
     kernel: Kernel
-    atoms: Floats
-    directions: Array
-    fit: SimplexFit
+    atoms: Floats  # (m, d)
+    directions: Array  # (m, k): a point x enters by its values v(x) = A'k(x)
+    fit: SimplexFit  # by the products of the class means, in the norm chosen
     _plain: ClassMeans | None = None  # never itself: in a circle, matrices would outlive their use
 
     @property

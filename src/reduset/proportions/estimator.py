@@ -198,7 +198,7 @@ class ClassProportions(BaseEstimator):
             warn(
                 f"classes {', '.join(map(str, classes[blurred]))} cannot be told apart: each is a mixture of the others, as far as "
                 "the kernel and the atoms see. Their shares are arbitrary and their intervals 0 to 1; merge them, or give more "
-                "atoms, another bandwidth or other columns",
+                "atoms, another bandwidth or other columns"
             )
         return self
 
@@ -256,7 +256,7 @@ class ClassProportions(BaseEstimator):
                 fewest = self.classes_[int(np.argmin(np.bincount(data.codes)))]
                 warn(
                     f"class {fewest!s} has a single row, so none can be held out to search by: the kernel's own bandwidth is used; "
-                    "give kernel=Gaussian(bandwidth) and ridge to choose them",
+                    "give kernel=Gaussian(bandwidth) and ridge to choose them"
                 )
         if found is None:
             ridge = None if self.norm == "kernel" else FALLBACK_RIDGE if self.ridge is None else float(self.ridge)

@@ -125,20 +125,12 @@ class SimplexFit:
 
 @dataclass(frozen=True)
 class ClassScatter:
-    """The scatter within classes: how the rows of each vary around its mean.
+    """The scatter within classes: how the rows of each vary around its mean."""
 
-    Attributes
-    ----------
-    sizes : (k,) effective numbers of rows
-    scatter : (k, k, k) covariance of the values (f₁(x), …, f_k(x)) over the rows x of each class
-    traces : (k,) E‖φ(x) − fᵢ‖² over the rows of each class
-    square : tr C̄², C̄ the average of the classes' covariances
-    """
-
-    sizes: Array
-    scatter: Array
-    traces: Array
-    square: float
+    sizes: Array  # (k,) effective numbers of rows
+    scatter: Array  # (k, k, k) covariance of the values (f₁(x), …, f_k(x)) over the rows x of each class
+    traces: Array  # (k,) E‖φ(x) − fᵢ‖² over the rows of each class
+    square: float  # tr C̄², C̄ the average of the classes' covariances
 
 
 def proportions(means: SimplexFit, within: ClassScatter, values: Array, solver: str, confidence: float) -> tuple[Array, Array]:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reduset._engine.components import Components, as_diagonal, as_full, sums_at
+from reduset._engine.components import Components, sums_at
 from reduset._types import Array
-from reduset.mixture.covariances import log_squares
+from reduset.mixture.covariances import log_squares, widened
 from reduset.simplification.joint_fit import JointFit
 from reduset.simplification.local_fit import ComponentArrays
 
@@ -93,7 +93,6 @@ class L2ErrorEstimator:
         many = self._joint.many
         if not many.shared:
             return side.totals(self._means, self._covariances)
-        widen = as_full if many.full else as_diagonal
-        wide = widen(few.covariances, many.dimension) + widen(many.covariances, many.dimension)
-        values, log_unit = sums_at(self._means, few.weights, few.means, wide, 0)
+        own, shared = (widened(each.covariances, 3 if many.full else 2, many.dimension) for each in (few, many))
+        values, log_unit = sums_at(self._means, few.weights, few.means, own + shared, 0)
         return np.asarray(values[0] * np.exp(log_unit - many.log_unit))

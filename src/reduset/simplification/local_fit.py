@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from reduset._engine.components import Components, Moments, as_diagonal, as_full, log_determinants
 from reduset._engine.threads import blocks
 from reduset._types import Array, Labels
-from reduset.mixture.covariances import NDIM, diagonals, inverses, log_squares, not_positive, projected, symmetric
+from reduset.mixture.covariances import NDIM, diagonals, inverses, log_squares, not_positive, projected, solved, symmetric, widened
 
 STEPS, ENOUGH = 3, 1e-4  # of a local fit in a round: at most, and the share of its energy below which a step adds too little
 FAINTEST = 1e-200  # what a group must explain, beside the highest peak, for its moments to be a start
@@ -143,10 +143,9 @@ class LocalFit:
         """The highest component of each group, in the shape asked for."""
         many = self._many
         rows = np.array([a + int(np.argmax(many.weights[a:b])) for a, b in pairwise(self._bounds)])
-        d = many.dimension
         own = many.covariances[np.zeros_like(rows) if many.shared else rows]
-        full = as_full(own, d) if many.full else as_diagonal(own, d)
-        return replace(few, means=many.columns[:, rows].T + many.centre, covariances=projected(full, self._shape))
+        covariances = projected(widened(own, 3 if many.full else 2, many.dimension), self._shape)
+        return replace(few, means=many.columns[:, rows].T + many.centre, covariances=covariances)
 
     def _energies(self, few: ComponentArrays, moments: Moments) -> Array:
         with np.errstate(divide="ignore"):
@@ -186,10 +185,7 @@ class LocalFit:
 
     def _fixed_point(self, few: ComponentArrays, moments: Moments) -> tuple[Array, Array]:
         """Where a whole step leads: the centres t + M⁻¹b, and the covariances that maximise the bound, or go up to it."""
-        if self._many.full:
-            move = np.asarray(np.linalg.solve(moments.stiff, moments.pull[:, :, None])[:, :, 0], np.float64)
-        else:
-            move = moments.pull / moments.stiff
+        move = solved(moments.stiff, moments.pull)
         if not self._closed:
             return few.means + move, self._uphill(few, moments)
         closed_form = self._closed_form_full if self._shape == "full" else self._closed_form_diagonal
@@ -200,7 +196,7 @@ class LocalFit:
 
         Full covariances take the symmetric part of it, diagonal ones the diagonals of S and M alone, spherical ones their traces.
         """
-        H = (as_full if self._many.full else as_diagonal)(few.covariances, self._many.dimension)
+        H = widened(few.covariances, 3 if self._many.full else 2, self._many.dimension)
         stiff, total = moments.stiff, _as_wide(moments.total, H)
         slope = (total * inverses(H) if self._many.full else total / H) - 2 * stiff + 2 * moments.square
         if self._shape == "full":
@@ -261,7 +257,7 @@ def regroup_by_divergence(many: ComponentArrays, few: ComponentArrays) -> tuple[
     centre = many.means[0]
     targets = few.means - centre
     full = max(few.covariances.ndim, many.covariances.ndim) == 3
-    H = as_full(few.covariances, d) if full else as_diagonal(few.covariances, d)
+    H = widened(few.covariances, 3 if full else 2, d)
     precision = inverses(H)
     pulled = np.einsum("mij,mj->mi", precision, targets) if full else precision * targets
     constant = np.einsum("mi,mi->m", pulled, targets) + log_determinants(few.covariances, d)

@@ -37,22 +37,13 @@ class StageError(NamedTuple):
 
 @dataclass(frozen=True)
 class PipelineOptions:
-    """What is done in which way.
+    """What is done in which way."""
 
-    Attributes
-    ----------
-    method : "l2" or "kl", of the local fits and the grouping
-    shape : of the result's covariances
-    refit : whether all weights are fitted together
-    steps : of the joint descent; None for as many as can be afforded
-    mass : the sum that the weights keep, not negative; None where they are free
-    """
-
-    method: str
-    shape: str
-    refit: bool
-    steps: int | None
-    mass: float | None
+    method: str  # "l2" or "kl", of the local fits and the grouping
+    shape: str  # of the result's covariances
+    refit: bool  # whether all weights are fitted together
+    steps: int | None  # of the joint descent; None for as many as can be afforded
+    mass: float | None  # the sum that the weights keep, not negative; None where they are free
 
 
 @dataclass

@@ -16,14 +16,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from reduset import _validate
-from reduset._engine.components import as_diagonal, as_full
 from reduset._engine.threads import single_threaded_blas
 from reduset._progress import Progress
 from reduset._types import Labels, ProgressLike, SeedLike
 from reduset._warnings import warn
 from reduset.compression.compressing import NotReachedWarning
 from reduset.mean import KernelMean
-from reduset.mixture.covariances import NDIM
+from reduset.mixture.covariances import NDIM, widened
 from reduset.mixture.mixture import Mixture, as_mixture
 from reduset.simplification.l2_error import RelativeL2Error
 from reduset.simplification.local_fit import ComponentArrays
@@ -229,10 +228,7 @@ def _found(
 
 def _nothing_lost(f: Mixture, rows: Labels, shape: str) -> PipelineResult:
     """As many components as there are: these, in the shape asked for, which holds theirs."""
-    own = f.covariances[rows]
-    if shape != "spherical":
-        own = as_full(own, f.dimension) if shape == "full" else as_diagonal(own, f.dimension)
-    few = ComponentArrays(f.weights[rows], f.means[rows], own)
+    few = ComponentArrays(f.weights[rows], f.means[rows], widened(f.covariances[rows], NDIM[shape], f.dimension))
     groups = np.full(f.size, -1)
     groups[rows] = np.arange(len(rows))
     return PipelineResult(few, groups, RelativeL2Error(0.0, 0.0), [], 0)

@@ -23,20 +23,12 @@ KINDS: dict[str, tuple[type, ...]] = {"classifier": (SVC, NuSVC), "regressor": (
 
 @dataclass(frozen=True)
 class DecisionRule:
-    """The decision rule of an SVM: what becomes of the values of its functions.
+    """The decision rule of an SVM: what becomes of the values of its functions."""
 
-    Attributes
-    ----------
-    kind : "classifier", "regressor" or "outlier"
-    votes : OneVsOne of a classifier, else None
-    offset : of an outlier detector: decision value = score − offset
-    names : columns of the frame that it was fitted on, or None
-    """
-
-    kind: str
-    votes: OneVsOne | None
-    offset: float
-    names: NDArray[Any] | None
+    kind: str  # "classifier", "regressor" or "outlier"
+    votes: OneVsOne | None  # of a classifier
+    offset: float  # of an outlier detector: decision value = score − offset
+    names: NDArray[Any] | None  # columns of the frame that it was fitted on
 
     def decide(self, values: Array) -> Array:
         """Decision values of the rows from values of the functions, (N, p)."""
