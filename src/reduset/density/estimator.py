@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from reduset import _validate, bandwidth
 from reduset._types import Array, BandwidthLike, Floats, KernelLike, PointsLike, SeedLike, SelectorLike, WeightsLike
-from reduset.compression.compressing import NotReachedWarning, compress, compress_quietly, evaluated
+from reduset.compression.compressing import NotReachedWarning, compress_below, evaluated
 from reduset.compression.result import Compression
 from reduset.density import likelihood
 from reduset.kernels import ANY_FAMILY
@@ -156,14 +156,11 @@ class SparseKernelDensity(BaseEstimator):
         return self.bandwidth is not None and np.ndim(self.bandwidth) > 0
 
     def _compressed(self, full: KernelMean, rng: np.random.Generator) -> Compression | None:
-        options: dict[str, Any] = {"weights": self.weights, "select": self.select, "refine": self.refine, "rng": rng}
-        if self.size is not None:
-            return compress(full, size=self.size, **options) if self.size < full.size else None
+        options = {"weights": self.weights, "select": self.select, "refine": self.refine, "rng": rng}
         tol = TOL if self.tol is None else self.tol
         most = min(MOST_ATOMS, -(-full.size // 2)) if self.max_size is None else self.max_size
-        most = min(_validate.whole(most, "max_size", 1), full.size)
-        found = compress_quietly(full, tol=tol, max_size=most, **options)
-        if found.reached:
+        found = compress_below(full, self.size or 0, tol if self.size is None else None, most, **options)
+        if found is None or found.reached:
             return found
         warnings.warn(
             f"tol={tol:g} takes more than {found.size:,} atoms for {full.size:,} points (these leave an error of "
