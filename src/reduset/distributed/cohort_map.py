@@ -21,9 +21,9 @@ from reduset import cohort as in_memory
 from reduset._frames import framed
 from reduset._progress import Progress
 from reduset._types import Array, Floats, Report
-from reduset.cohort.comparison import Comparison, Later
-from reduset.cohort.held import Bags
-from reduset.cohort.shared import Look, Onlooker, Seen
+from reduset.cohort.bag_source import BagSource
+from reduset.cohort.comparison import Comparison, LaterDistances
+from reduset.cohort.shared_atoms import BagEvidence, BagProjector, Look
 from reduset.distributed.scheduling import Scheduler, constant, key, scheduler, task
 from reduset.kernels.base import Kernel
 from reduset.mean import KernelMean
@@ -124,7 +124,7 @@ class CohortMap(in_memory.CohortMap):
                 found = away.each(later, [(rng,)] * len(names), report, self._comparison)
         finally:
             shown.close()
-        all_ = Later(*(np.concatenate([getattr(each, name) for each in found]) for name in Later.__annotations__))
+        all_ = LaterDistances(*(np.concatenate([getattr(each, name) for each in found]) for name in LaterDistances.__annotations__))
         self._comparison.warn_of_later(all_, names, stacklevel - 1)
         return all_.distances, all_.errors
 
@@ -142,7 +142,7 @@ def _named(bags: Any, sample: Any) -> tuple[list[Any], list[Any]]:
     return list(range(len(listed))), listed
 
 
-class Away(Bags):
+class Away(BagSource):
     """Bags that Dask has."""
 
     def __init__(
@@ -196,7 +196,7 @@ class Away(Bags):
     def look(self, kernel: Kernel, confidence: float, rngs: list[np.random.Generator]) -> Look:
         shown: list[Span] = []
 
-        def look(span: Span, report: Report) -> list[Seen]:
+        def look(span: Span, report: Report) -> list[BagEvidence]:
             shown.append(span)
             return self._map("look", seen, [(rng,) for rng in rngs], report, kernel, confidence, *shown)
 
@@ -228,12 +228,12 @@ def picked(points: Floats, rows: NDArray[np.int64] | None) -> Floats:
     return points if rows is None else points[rows]
 
 
-def seen(points: Floats, rng: np.random.Generator, kernel: Kernel, confidence: float, *spans: Span) -> Seen:
+def seen(points: Floats, rng: np.random.Generator, kernel: Kernel, confidence: float, *spans: Span) -> BagEvidence:
     """What a bag sees of the last of the atoms shown: all are shown again, since a task remembers nothing."""
-    onlooker = Onlooker(KernelMean.from_samples(points, kernel), confidence, rng)
+    onlooker = BagProjector(KernelMean.from_samples(points, kernel), confidence, rng)
     return [onlooker.see(span) for span in spans][-1]
 
 
-def later(points: Floats, rng: np.random.Generator, comparison: Comparison) -> Later:
+def later(points: Floats, rng: np.random.Generator, comparison: Comparison) -> LaterDistances:
     """A later bag beside the fitted ones."""
     return comparison.later([points], rng, Progress())

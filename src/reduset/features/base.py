@@ -16,8 +16,8 @@ from reduset.compression.result import Compression
 from reduset.mean import KernelMean
 
 
-class OnBags(TransformerMixin, BaseEstimator):
-    """An estimator whose samples are bags.
+class BagTransformer(TransformerMixin, BaseEstimator):
+    """A transformer whose samples are bags.
 
     A list of (n, d) arrays or frames, a mapping of names to them, an (N, n, d) array, an Arrow column of lists of points, or one
     long table, where ``group`` names the column that says which bag a row belongs to.

@@ -15,12 +15,12 @@ from reduset import _validate
 from reduset._types import Array, Floats
 from reduset.features import basis
 from reduset.features.base import counts_of
-from reduset.features.cube import OUTSIDE, Cube
+from reduset.features.cube import OUTSIDE, CubeScaler
 from reduset.features.embedding import OUTPUTS, Embedding
-from reduset.features.merging import Bag
+from reduset.features.homogeneous_distances import DISTANCES, MOST_PLACED, DistanceFrequencies, drawn, placed
+from reduset.features.merging import WeightedBag
 from reduset.features.nodes import INTEGRATION, SPACING, finest, nodes_for
-from reduset.features.projection import Projection, View
-from reduset.features.spirals import DISTANCES, MOST_PLACED, Frequencies, drawn, placed
+from reduset.features.projection import DensityView, Projection
 
 FREQUENCIES = ("placed", "random")
 ROUNDING = 1e-12  # of the cube: what a constant column's spread may come out as
@@ -37,7 +37,7 @@ class DensityFeatures(Embedding):
     n_components : int
         Columns of the result, an even number; of ``output="features"``.
     n_frequencies : int
-        M, of the spirals of "js" and "tv".
+        M, of the feature map of "js", "tv" and "chi2".
     n_basis : int
         Functions of the basis along each axis.
     bandwidth : float or "scott"
@@ -75,14 +75,14 @@ class DensityFeatures(Embedding):
 
     Attributes
     ----------
-    cube_ : Cube
+    cube_ : CubeScaler
         ``low`` and ``width`` of the box that was mapped to [0, 1]ᵈ.
     bandwidth_ : (d,)
         In units of the cube.
     kernel_width_ : float
-    frequencies_ : Frequencies or None
+    frequencies_ : DistanceFrequencies or None
         Their ``values`` and ``weights``.
-    views_ : tuple of View
+    views_ : tuple of DensityView
         The nodes and bandwidths of the densities: one, or one a column with ``marginals``.
     n_features_in_ : int
 
@@ -150,7 +150,7 @@ class DensityFeatures(Embedding):
 
         Parameters
         ----------
-        bags : list of (n, d) arrays, or what else `OnBags` says
+        bags : list of (n, d) arrays, or what else `BagTransformer` says
         y : ignored
         """
         _validate.one_of(self.output, "output", OUTPUTS)
@@ -158,7 +158,7 @@ class DensityFeatures(Embedding):
         rng = _validate.generator(self.random_state, "random_state")
         self._threads()  # names a bad n_jobs before anything is computed
         names, parts, shares = self._weighted(bags, reset=True)
-        self.cube_ = Cube.around(parts, _validate.at_least(self.margin, "margin", 0.0))
+        self.cube_ = CubeScaler.around(parts, _validate.at_least(self.margin, "margin", 0.0))
         self.bandwidth_ = self._bandwidths(parts, shares, counts_of(bags, parts))
         self.frequencies_ = self._frequencies(rng)
         self.views_ = self._views(rng)
@@ -193,7 +193,7 @@ class DensityFeatures(Embedding):
     def _n_nodes(self) -> int | None:
         return None if self.n_nodes is None else _validate.whole(self.n_nodes, "n_nodes", 2)
 
-    def _frequencies(self, rng: np.random.Generator) -> Frequencies | None:
+    def _frequencies(self, rng: np.random.Generator) -> DistanceFrequencies | None:
         distance = _validate.one_of(self.distance, "distance", DISTANCES)
         way = _validate.one_of(self.frequencies, "frequencies", FREQUENCIES)
         count = _validate.whole(self.n_frequencies, "n_frequencies", 1)
@@ -205,7 +205,7 @@ class DensityFeatures(Embedding):
             raise ValueError(f"n_frequencies must be at most {MOST_PLACED}, got {count}; use frequencies='random' for more")
         return placed(distance, count)
 
-    def _views(self, rng: np.random.Generator) -> tuple[View, ...]:
+    def _views(self, rng: np.random.Generator) -> tuple[DensityView, ...]:
         kind = _validate.one_of(self.basis, "basis", basis.BASES)
         way = _validate.one_of(self.integration, "integration", INTEGRATION)
         n_basis = _validate.whole(self.n_basis, "n_basis", 1)
@@ -213,7 +213,7 @@ class DensityFeatures(Embedding):
         d, narrow = self.n_features_in_, self.bandwidth_
         if _validate.flag(self.marginals, "marginals"):
             return tuple(
-                View(slice(k, k + 1), nodes_for(1, n_basis, kind, way, n_nodes, float(narrow[k]), rng), narrow[k : k + 1])
+                DensityView(slice(k, k + 1), nodes_for(1, n_basis, kind, way, n_nodes, float(narrow[k]), rng), narrow[k : k + 1])
                 for k in range(d)
             )
         if d > basis.MOST_DIMENSION:
@@ -221,17 +221,17 @@ class DensityFeatures(Embedding):
                 f"bags must have at most {basis.MOST_DIMENSION} columns for densities of all together, got {d}; use "
                 "marginals=True, or choose columns"
             )
-        return (View(slice(0, d), nodes_for(d, n_basis, kind, way, n_nodes, float(narrow.min()), rng), narrow),)
+        return (DensityView(slice(0, d), nodes_for(d, n_basis, kind, way, n_nodes, float(narrow.min()), rng), narrow),)
 
     @property
     def _length(self) -> int:
         return self._projection.length
 
-    def _ready(self, names: list[Any], parts: list[Floats], shares: list[Array | None]) -> list[Bag]:
+    def _ready(self, names: list[Any], parts: list[Floats], shares: list[Array | None]) -> list[WeightedBag]:
         inside = self.cube_.coordinates(parts, self.outside, names)
-        return [Bag(points, own) for points, own in zip(inside, shares, strict=True)]
+        return [WeightedBag(points, own) for points, own in zip(inside, shares, strict=True)]
 
-    def _fill(self, bags: list[Bag], first: int, last: int, out: Array) -> None:
+    def _fill(self, bags: list[WeightedBag], first: int, last: int, out: Array) -> None:
         out[:] = self._projection.of(bags[first:last])
 
 

@@ -17,16 +17,16 @@ from reduset import _validate
 from reduset._engine.threads import single_threaded_blas
 from reduset._progress import Progress
 from reduset._types import Array, Floats, Report
-from reduset.features.base import OnBags, with_shares
-from reduset.features.rows import rows
-from reduset.features.waves import directions
+from reduset.features.bag_blocks import embed
+from reduset.features.base import BagTransformer, with_shares
+from reduset.features.fourier import unit_frequencies
 
 OUTPUTS = ("distance", "features")
 SOME_BAGS = 500  # whose distances say what is near
 MOST_NUMBERS = 1 << 28  # of the frequencies of random features: 2 GiB
 
 
-class Embedding(ClassNamePrefixFeaturesOutMixin, OnBags):
+class Embedding(ClassNamePrefixFeaturesOutMixin, BagTransformer):
     """Bags as vectors (``output="distance"``) or as random Fourier features of the vectors (``output="features"``)."""
 
     n_components: int
@@ -86,7 +86,7 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, OnBags):
             self._waves = frequencies_of(self._length, self.n_components, self.orthogonal, self.kernel_width_, rng)
 
     def _rows(self, bags: list[Any], frequencies: Array | None, report: Report) -> Array:
-        return rows([len(bag) for bag in bags], self._length, partial(self._fill, bags), frequencies, report, self._threads())
+        return embed([len(bag) for bag in bags], self._length, partial(self._fill, bags), frequencies, report, self._threads())
 
     def transform(self, bags: Any) -> Array:
         """(N, n_components) features, or the vectors of ``output="distance"``, whose Euclidean distances approximate d."""
@@ -132,4 +132,4 @@ def frequencies_of(dimension: int, n_components: Any, orthogonal: Any, width: fl
     count = _validate.whole(n_components, "n_components", 2)
     if count % 2:
         raise ValueError(f"n_components must be even, a sine and a cosine each, got {count}; use {count + 1}")
-    return directions(dimension, count // 2, _validate.flag(orthogonal, "orthogonal"), rng) / width
+    return unit_frequencies(dimension, count // 2, _validate.flag(orthogonal, "orthogonal"), rng) / width

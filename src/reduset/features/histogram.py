@@ -1,8 +1,8 @@
 """HistogramFeatures: homogeneous distances between histograms, embedded bin by bin (Vedaldi & Zisserman 2010; Vempati et al. 2010).
 
-    d²(p, q) = Σ_b κ(p_b, q_b),   exp(−d²(p, q)/(2σ²)) ≈ z(A(p))·z(A(q)),   A(p) the spirals of the shares p_b of bins b
+    d²(p, q) = Σ_b κ(p_b, q_b),   exp(−d²(p, q)/(2σ²)) ≈ z(A(p))·z(A(q)),   A(p) the feature map of the shares p_b of bins b
 
-with κ and its spirals as in `spirals`; that of densities which are constant on bins. O(n·d + F·bins·D) a bag for F = 2M functions
+with κ and its map as in `homogeneous_distances`; that of densities which are constant on bins. O(n·d + F·bins·D) a bag for F = 2M functions
 and D components; bins of a bag without points cost nothing before the last step.
 """
 
@@ -14,10 +14,10 @@ import numpy as np
 
 from reduset import _validate
 from reduset._types import Array, Floats
-from reduset.features.cube import OUTSIDE, Cube
+from reduset.features.cube import OUTSIDE, CubeScaler
 from reduset.features.embedding import OUTPUTS, Embedding
-from reduset.features.merging import Bag
-from reduset.features.spirals import DISTANCES, MOST_PLACED, Frequencies, placed, spirals
+from reduset.features.homogeneous_distances import DISTANCES, MOST_PLACED, DistanceFrequencies, feature_map, placed
+from reduset.features.merging import WeightedBag
 
 MOST_BINS = 10**6
 
@@ -32,7 +32,7 @@ class HistogramFeatures(Embedding):
     n_bins : int
         Bins along each axis of the box of the training points.
     n_frequencies : int
-        M, of the spirals of "js", "chi2" and "tv", placed where they approximate the distance best.
+        M, of the feature map of "js", "chi2" and "tv", placed where they approximate the distance best.
     n_components : int
         Columns of the result, an even number; of ``output="features"``.
     kernel_width : float or "median"
@@ -56,11 +56,11 @@ class HistogramFeatures(Embedding):
 
     Attributes
     ----------
-    cube_ : Cube
+    cube_ : CubeScaler
         ``low`` and ``width`` of the box that was mapped to [0, 1]ᵈ.
     n_bins_ : int, in all
     kernel_width_ : float, NaN for ``output="distance"``
-    frequencies_ : Frequencies or None
+    frequencies_ : DistanceFrequencies or None
         Their ``values`` and ``weights``.
     n_features_in_ : int
 
@@ -116,7 +116,7 @@ class HistogramFeatures(Embedding):
 
         Parameters
         ----------
-        bags : list of (n, d) arrays, or what else `OnBags` says
+        bags : list of (n, d) arrays, or what else `BagTransformer` says
         y : ignored
         """
         _validate.one_of(self.output, "output", OUTPUTS)
@@ -127,12 +127,12 @@ class HistogramFeatures(Embedding):
         names, parts, shares = self._weighted(bags, reset=True)
         self.frequencies_ = self._frequencies()
         self.n_bins_ = self._all_bins()
-        self._functions = spirals(np.zeros(1), self.distance, self.frequencies_).shape[1]
-        self.cube_ = Cube.around(parts, margin)
+        self._functions = feature_map(np.zeros(1), self.distance, self.frequencies_).shape[1]
+        self.cube_ = CubeScaler.around(parts, margin)
         self._draw_kernel(names, parts, shares, rng, f"{self.n_bins_:,} bins", "marginals=True, smaller n_bins")
         return self
 
-    def _frequencies(self) -> Frequencies | None:
+    def _frequencies(self) -> DistanceFrequencies | None:
         distance = _validate.one_of(self.distance, "distance", DISTANCES)
         count = _validate.whole(self.n_frequencies, "n_frequencies", 1, MOST_PLACED)
         return None if distance == "l2" else placed(distance, count)
@@ -152,19 +152,19 @@ class HistogramFeatures(Embedding):
     def _length(self) -> int:
         return self._functions * self.n_bins_
 
-    def _ready(self, names: list[Any], parts: list[Floats], shares: list[Array | None]) -> list[Bag]:
+    def _ready(self, names: list[Any], parts: list[Floats], shares: list[Array | None]) -> list[WeightedBag]:
         inside = self.cube_.coordinates(parts, self.outside, names)
-        return [Bag(points, own) for points, own in zip(inside, shares, strict=True)]
+        return [WeightedBag(points, own) for points, own in zip(inside, shares, strict=True)]
 
-    def _fill(self, bags: list[Bag], first: int, last: int, out: Array) -> None:
+    def _fill(self, bags: list[WeightedBag], first: int, last: int, out: Array) -> None:
         for k in range(first, last):
             held = histogram(bags[k], self.n_bins, self.marginals)
-            filled = np.flatnonzero(held)  # the spirals of empty bins are 0
-            turned = spirals(held[filled], self.distance, self.frequencies_)
+            filled = np.flatnonzero(held)  # an empty bin is mapped to 0
+            turned = feature_map(held[filled], self.distance, self.frequencies_)
             out[k - first].reshape(self.n_bins_, self._functions)[filled] = turned
 
 
-def histogram(bag: Bag, n_bins: int, marginals: bool) -> Array:
+def histogram(bag: WeightedBag, n_bins: int, marginals: bool) -> Array:
     """The shares of a bag's points in bins of the unit cube: (n_binsᵈ,), in the order of the last axis first; or (d·n_bins,)."""
     n, d = bag.points.shape
     cells = np.minimum((bag.points * n_bins).astype(np.intp), n_bins - 1)

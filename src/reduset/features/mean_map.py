@@ -18,10 +18,10 @@ from reduset._engine.profile import Frame
 from reduset._engine.threads import single_threaded_blas
 from reduset._engine.waves import wave_sums
 from reduset._types import Array, Floats
-from reduset.cohort.shared import pool
+from reduset.cohort.shared_atoms import pool
 from reduset.features.embedding import OUTPUTS, Embedding
-from reduset.features.merging import Bag
-from reduset.features.waves import directions
+from reduset.features.fourier import unit_frequencies
+from reduset.features.merging import WeightedBag
 from reduset.kernels import Gaussian
 
 LARGE_BAG = 1 << 17  # points, from which on all threads share a bag
@@ -102,7 +102,7 @@ class MeanMapFeatures(Embedding):
 
         Parameters
         ----------
-        bags : list of (n, d) arrays, or what else `OnBags` says
+        bags : list of (n, d) arrays, or what else `BagTransformer` says
         y : ignored
         """
         _validate.one_of(self.output, "output", OUTPUTS)
@@ -118,7 +118,7 @@ class MeanMapFeatures(Embedding):
         self._frame = Frame.around(pooled.atoms, 1 / self.bandwidth_)
         orthogonal = _validate.flag(self.orthogonal, "orthogonal")
         with single_threaded_blas():  # many small factors, which more threads only slow down
-            self._point_waves = directions(self.n_features_in_, count // 2, orthogonal, rng).T.copy()
+            self._point_waves = unit_frequencies(self.n_features_in_, count // 2, orthogonal, rng).T.copy()
         self._draw_kernel(names, parts, shares, rng, f"{count} random features of points", "smaller n_point_components")
         return self
 
@@ -126,15 +126,15 @@ class MeanMapFeatures(Embedding):
     def _length(self) -> int:
         return 2 * len(self._point_waves)
 
-    def _ready(self, names: list[Any], parts: list[Floats], shares: list[Array | None]) -> list[Bag]:
-        return [Bag(points, own) for points, own in zip(parts, shares, strict=True)]
+    def _ready(self, names: list[Any], parts: list[Floats], shares: list[Array | None]) -> list[WeightedBag]:
+        return [WeightedBag(points, own) for points, own in zip(parts, shares, strict=True)]
 
-    def _fill(self, bags: list[Bag], first: int, last: int, out: Array) -> None:
+    def _fill(self, bags: list[WeightedBag], first: int, last: int, out: Array) -> None:
         for k in range(first, last):
             out[k - first] = mean_waves(bags[k], self._frame, self._point_waves)
 
 
-def mean_waves(bag: Bag, frame: Frame, frequencies: Array) -> Array:
+def mean_waves(bag: WeightedBag, frame: Frame, frequencies: Array) -> Array:
     """(2s,) sines, then cosines of the mean random Fourier feature, of (s, d) frequencies in the frame's coordinates."""
     shares = np.broadcast_to(1 / len(bag), len(bag)) if bag.shares is None else bag.shares
     found = wave_sums(bag.points, shares, frequencies, frame, in_turn=len(bag) < LARGE_BAG)[:, 0]

@@ -16,12 +16,12 @@ import numpy as np
 from reduset import _validate
 from reduset._progress import Progress
 from reduset._types import Array
-from reduset.features.base import OnBags
-from reduset.features.definite import RULES, Definite
-from reduset.features.nearest import DIVERGENCES, Estimate, Sample, symmetrised
+from reduset.features.base import BagTransformer
+from reduset.features.nearest import DIVERGENCES, DivergenceEstimator, NeighbourIndex, symmetrised
+from reduset.features.psd import RULES, PSDCorrection
 
 
-class NeighbourKLKernel(OnBags):
+class NeighbourKLKernel(BagTransformer):
     """Rows of a kernel matrix between bags, for estimators with ``kernel="precomputed"``.
 
     ``fit_transform`` gives the (N, N) matrix of the training bags, ``transform`` the (M, N) rows of other bags against these. Bags
@@ -96,7 +96,7 @@ class NeighbourKLKernel(OnBags):
 
         Parameters
         ----------
-        bags : list of (n, d) arrays, or what else `OnBags` says
+        bags : list of (n, d) arrays, or what else `BagTransformer` says
         y : ignored
         """
         self._fit(bags)
@@ -120,25 +120,25 @@ class NeighbourKLKernel(OnBags):
         self.divergences_, _ = self._compare(self._samples)
         self.kernel_width_ = median_root(self.divergences_) if isinstance(width, str) else float(width)
         kernel = self._gaussian(self.divergences_)
-        self._definite = None if self.psd is None else Definite.learnt(kernel, self.psd)
+        self._definite = None if self.psd is None else PSDCorrection.learnt(kernel, self.psd)
         self.least_eigenvalue_ = float("nan") if self._definite is None else self._definite.least
         if self._definite is None:
             return kernel
         rows = self._definite.rows(kernel, np.eye(len(kernel), dtype=bool))
         return (rows + rows.T) / 2
 
-    def _request(self) -> Estimate:
+    def _request(self) -> DivergenceEstimator:
         divergence = _validate.one_of(self.divergence, "divergence", DIVERGENCES)
         k = _validate.whole(self.n_neighbors, "n_neighbors", 1)
         alpha = _validate.between(self.alpha, "alpha", 0.0, k + 1.0)
         if alpha == 1 and divergence == "renyi":
             raise ValueError("alpha must not be 1, where Rényi's divergence is that of Kullback and Leibler; use divergence='kl'")
-        return Estimate(divergence, k, alpha)
+        return DivergenceEstimator(divergence, k, alpha)
 
-    def _sample(self, name: Any, part: Any) -> Sample:
-        return Sample.of(part, self._estimate.k, f"bags[{name!r}]")
+    def _sample(self, name: Any, part: Any) -> NeighbourIndex:
+        return NeighbourIndex.of(part, self._estimate.k, f"bags[{name!r}]")
 
-    def _compare(self, first: list[Sample]) -> tuple[Array, Any]:
+    def _compare(self, first: list[NeighbourIndex]) -> tuple[Array, Any]:
         """The divergences of bags from the fitted ones, and which of them are one of these."""
         progress = Progress(self.progress)
         try:

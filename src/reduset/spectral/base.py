@@ -14,11 +14,11 @@ from reduset import _validate
 from reduset._types import Array
 from reduset.spectral.graph import DisconnectedWarning
 from reduset.spectral.kernel_names import kernel_of
-from reduset.spectral.reduction import Reduced, is_given, reduced
+from reduset.spectral.reduction import WeightedAtoms, is_given, reduce_rows
 
 
-class OnAtoms(BaseEstimator):
-    """An estimator whose eigenproblem is that of weighted atoms."""
+class SpectralEstimator(BaseEstimator):
+    """Base of the spectral estimators, whose eigenproblem is that of weighted atoms."""
 
     kernel: Any
     gamma: Any
@@ -26,7 +26,7 @@ class OnAtoms(BaseEstimator):
     ell: float
     random_state: Any
     parts_: NDArray[np.int64]
-    _reduced: Reduced
+    _reduced: WeightedAtoms
 
     def _rows(self, X: Any, *, reset: bool = False) -> Any:
         """X, checked: by the columns of the data that were fitted unless ``reset``."""
@@ -34,12 +34,12 @@ class OnAtoms(BaseEstimator):
             check_is_fitted(self)
         return _validate.points(validate_data(self, X, dtype=(np.float64, np.float32), reset=reset))
 
-    def _reduce(self, X: Any, sample_weight: Any, size: Any, weights: str) -> Reduced:
+    def _reduce(self, X: Any, sample_weight: Any, size: Any, weights: str) -> WeightedAtoms:
         """The weighted atoms, also stored."""
         own = is_given(self.reduce) and self.kernel is None and self.gamma is None
         kernel = None if own else kernel_of(self.kernel, self.gamma, X.shape[1])
         rng = _validate.generator(self.random_state, "random_state")
-        found = reduced(
+        found = reduce_rows(
             X,
             kernel,
             self.reduce,
@@ -54,7 +54,7 @@ class OnAtoms(BaseEstimator):
         self.kernel_ = found.kernel
         return found
 
-    def _count(self, found: Reduced, name: str, wanted: Any, spare: int = 0) -> int:
+    def _count(self, found: WeightedAtoms, name: str, wanted: Any, spare: int = 0) -> int:
         """A number of components that the rows could give; ``spare`` is how many of them are none of the user's."""
         if wanted is None:
             return max(found.size - spare, 1)

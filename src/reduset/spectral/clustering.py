@@ -15,13 +15,13 @@ from sklearn.cluster import KMeans
 
 from reduset import _validate
 from reduset._types import Array
-from reduset.spectral.base import OnAtoms
-from reduset.spectral.graph import walk
+from reduset.spectral.base import SpectralEstimator
+from reduset.spectral.graph import random_walk
 
 DEFAULT = 8  # clusters, as in scikit-learn
 
 
-class ReducedSpectralClustering(ClusterMixin, OnAtoms):
+class ReducedSpectralClustering(ClusterMixin, SpectralEstimator):
     """Clusters by the normalised cut of weighted atoms: in place of `sklearn.cluster.SpectralClustering`, with `predict`.
 
     Parameters
@@ -99,7 +99,7 @@ class ReducedSpectralClustering(ClusterMixin, OnAtoms):
         count = max(wanted - 1, 1)
         if self.n_components is not None:
             count = self._count(found, "n_components", self.n_components, spare=1)
-        self._steps = walk(found, count, 0.0, self.eigen_solver)
+        self._steps = random_walk(found, count, 0.0, self.eigen_solver)
         self.eigenvalues_, self.parts_ = self._steps.eigenvalues, self._steps.parts
         if wanted > 1:
             self._tell_of_parts(wanted, f"which of them share one of the {wanted} clusters is arbitrary")

@@ -13,16 +13,16 @@ from sklearn.exceptions import NotFittedError
 
 from reduset import _validate
 from reduset._types import Array
-from reduset.spectral.base import OnAtoms
+from reduset.spectral.base import SpectralEstimator
 from reduset.spectral.bounds import bounds_of
-from reduset.spectral.components import Components, latent_kernel, principal_components, ridge_coefficients
+from reduset.spectral.components import PrincipalComponents, latent_kernel, principal_components, ridge_coefficients
 from reduset.spectral.eigen import leading_span
 from reduset.spectral.extension import extend
-from reduset.spectral.reduction import Reduced
-from reduset.spectral.ritz import SPARE, turned
+from reduset.spectral.reduction import WeightedAtoms
+from reduset.spectral.ritz import SPARE, rayleigh_ritz
 
 
-class ReducedKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtoms):
+class ReducedKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralEstimator):
     """Kernel PCA, reduced: in place of `sklearn.decomposition.KernelPCA`.
 
     Parameters
@@ -128,7 +128,7 @@ class ReducedKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtom
         found = self._reduce(X, sample_weight, self.size, self.weights)
         count = self._count(found, "n_components", self.n_components)
         parts = self._parts(X, sample_weight, found, count, centre)
-        self._components: Components = self._without_zeros(parts)
+        self._components: PrincipalComponents = self._without_zeros(parts)
         self.eigenvalues_, self.eigenvectors_ = self._components.eigenvalues, self._components.eigenvectors
         self.bounds_ = bounds_of(found, self._components, centre)
         self._back: tuple[Array, Array] | None = None
@@ -137,16 +137,16 @@ class ReducedKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtom
             self._back = coordinates, ridge_coefficients(latent_kernel(found), coordinates, found, alpha)
         return self
 
-    def _parts(self, X: Any, sample_weight: Any, found: Reduced, count: int, centre: bool) -> Components:
+    def _parts(self, X: Any, sample_weight: Any, found: WeightedAtoms, count: int, centre: bool) -> PrincipalComponents:
         refine = _validate.flag(self.refine, "refine") and not found.is_exact
         if not refine:
             return principal_components(found, count, centre, self.eigen_solver)
         looked_at = max(count, min(count + SPARE, found.size))
         parts = principal_components(found, looked_at, centre, self.eigen_solver, leading_span)
         rows = np.ones(len(X)) if sample_weight is None else _validate.weights(sample_weight, len(X))
-        return turned(parts, found, X, rows / rows.sum(), count, centre)
+        return rayleigh_ritz(parts, found, X, rows / rows.sum(), count, centre)
 
-    def _without_zeros(self, parts: Components) -> Components:
+    def _without_zeros(self, parts: PrincipalComponents) -> PrincipalComponents:
         """All components above 0 where the user leaves their number open; otherwise so many, and a word where some are 0."""
         if self.n_components is None:
             return parts.first(max(int(np.count_nonzero(parts.eigenvalues)), 1))

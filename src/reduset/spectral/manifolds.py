@@ -11,11 +11,11 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from reduset import _validate
 from reduset._types import Array
-from reduset.spectral.base import OnAtoms
-from reduset.spectral.graph import Walk, walk
+from reduset.spectral.base import SpectralEstimator
+from reduset.spectral.graph import RandomWalk, random_walk
 
 
-class _OnWalk(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtoms):
+class _WalkMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralEstimator):
     """A map whose coordinates are eigenfunctions of a random walk on atoms."""
 
     n_components: int
@@ -24,10 +24,10 @@ class _OnWalk(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtoms):
     weights: str
     eigenvalues_: Array
 
-    def _walk(self, X: Any, sample_weight: Any, alpha: float) -> Walk:
+    def _walk(self, X: Any, sample_weight: Any, alpha: float) -> RandomWalk:
         found = self._reduce(X, sample_weight, self.size, self.weights)
         count = self._count(found, "n_components", self.n_components, spare=1)
-        self._steps = walk(found, count, alpha, self.eigen_solver)
+        self._steps = random_walk(found, count, alpha, self.eigen_solver)
         self.eigenvectors_, self.stationary_ = self._steps.functions, self._steps.stationary
         self.parts_ = self._steps.parts
         apart = min(int(self.parts_.max()), count)
@@ -40,7 +40,7 @@ class _OnWalk(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtoms):
         return len(self.eigenvalues_)
 
 
-class ReducedDiffusionMap(_OnWalk):
+class ReducedDiffusionMap(_WalkMap):
     """A diffusion map of weighted atoms, with coordinates for any point.
 
     Parameters
@@ -117,7 +117,7 @@ class ReducedDiffusionMap(_OnWalk):
         return self._steps.at(self._reduced, X) * self.eigenvalues_**self._time
 
 
-class ReducedLaplacianEigenmap(_OnWalk):
+class ReducedLaplacianEigenmap(_WalkMap):
     """A Laplacian eigenmap of weighted atoms, with coordinates for any point.
 
     The coordinates solve L f = μ D f, D the degrees of the graph and L = D − K, with f of mean square 1 under the degrees. Every

@@ -18,7 +18,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from reduset import _validate
 from reduset._types import Array
 from reduset.select import Shadow
-from reduset.spectral.base import OnAtoms
+from reduset.spectral.base import SpectralEstimator
 from reduset.spectral.components import principal_components
 from reduset.spectral.extension import extend
 from reduset.spectral.reduction import is_given
@@ -26,7 +26,7 @@ from reduset.spectral.reduction import is_given
 LEAST = 1e-12  # eigenvalues below count as this, as in scikit-learn
 
 
-class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtoms):
+class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralEstimator):
     """Nyström features with the atoms of any selector: in place of `sklearn.kernel_approximation.Nystroem`.
 
     Parameters
@@ -103,7 +103,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtoms):
         return extend(self.kernel_, self.components_, self.normalization_, X)
 
 
-class WeightedNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtoms):
+class WeightedNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralEstimator):
     """Density-weighted Nyström features: the leading eigenfunctions of the kernel under the density of the data.
 
     Parameters
