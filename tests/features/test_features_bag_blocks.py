@@ -21,7 +21,7 @@ def test_small_bags_share_a_block():
 
 
 def test_long_vectors_are_held_a_few_at_a_time(monkeypatch):
-    monkeypatch.setattr(rows, "MOST_NUMBERS", 100)
+    monkeypatch.setattr(bag_blocks, "MOST_NUMBERS", 100)
     held = []
 
     def fill(first, last, out):

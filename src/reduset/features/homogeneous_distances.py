@@ -140,7 +140,7 @@ def _settled(distance: str, values: Array, weights: Array) -> DistanceFrequencie
 
 
 def feature_map(p: Array, distance: str, frequencies: DistanceFrequencies | None) -> Array:
-    """The explicit feature map, of which κ is the squared distance: (…, F) from values p ≥ 0 of a density, F = 2M, or 1 where there is no turn."""
+    """(…, F) explicit feature map of values p ≥ 0 of a density, whose squared distance is κ; F = 2M, or 1 where one λ is 0."""
     if distance == "l2" or frequencies is None:
         return p[..., None]
     roots = np.sqrt(frequencies.weights)

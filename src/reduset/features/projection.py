@@ -1,7 +1,7 @@
 """From a bag to a vector A(p) whose Euclidean distances are those of densities (Sutherland et al. 2016, (5) and (9)).
 
-bag → cube → Gaussian density estimate at nodes → feature map of its values → integrals against an orthonormal basis. Coefficients of
-F functions (F = 2M for M frequencies) and |V| products of the basis: F·|V| numbers, in the order of functions, then products.
+bag → cube → Gaussian density estimate at nodes → feature map of its values → integrals against an orthonormal basis. These are the
+coefficients of F functions (F = 2M for M frequencies) and |V| products of the basis: F·|V| numbers, functions first.
 O(n·nodes) a bag for the density, O(F·|V|·nodes) for the integrals, less by separation on a grid.
 """
 
