@@ -20,14 +20,6 @@ from reduset.kernels import Kernel
 from reduset.kernels.base import exponential
 from reduset.kernels.registry import as_kernel, kernel_from
 
-KIND = "reduset.KernelMean"
-MODEL_KIND = "reduset.Model"  # a mean and what is known of it, see `reduset.model`
-PORTRAIT = ("grids", "widths", "marginals", "pair_grids", "pair_widths", "pairs", "joint")
-KINDS = {
-    KIND: _archive.Kind(1, ("atoms", "weights")),
-    MODEL_KIND: _archive.Kind(1, ("atoms", "weights", "path", "step_sizes", "step_weights", *PORTRAIT)),
-}
-
 
 @dataclass(frozen=True, eq=False)
 class KernelMean:
@@ -227,13 +219,14 @@ class KernelMean:
 
     def save(self, path: _archive.Path_) -> None:
         """Write an .npz with a JSON header, atomically. Nothing in it is ever executed."""
-        header = {"kind": KIND, "version": KINDS[KIND].version, "kernel": self.kernel.to_dict()}
+        kind = _archive.MEAN
+        header = {"kind": kind, "version": _archive.KINDS[kind].version, "kernel": self.kernel.to_dict()}
         _archive.write(path, header, {"atoms": np.asarray(self.atoms, np.float64), "weights": np.ascontiguousarray(self.weights)})
 
     @classmethod
     def load(cls, path: _archive.Path_) -> KernelMean:
-        """Read what `save` wrote, or the mean of a `Model`'s file; a damaged, edited, newer or foreign file is a ValueError."""
-        return cls.from_parts(path, *_archive.read(path, KINDS))
+        """Read what `save` wrote, or the mean in a larger file; a damaged, edited, newer or foreign file is a ValueError."""
+        return cls.from_parts(path, *_archive.read(path, _archive.holding(_archive.MEAN, "atoms", "weights")))
 
     @classmethod
     def from_parts(cls, path: _archive.Path_, header: dict[str, Any], arrays: dict[str, Any]) -> KernelMean:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from reduset import Gaussian, KernelMean, Laplacian, compress
-from reduset.mean import KINDS, MODEL_KIND
+from reduset._archive import KINDS, MODEL
 from reduset.model import Model
 from reduset.model.marginals import MarginalDensities
 
@@ -169,6 +169,6 @@ def test_the_file_holds_what_is_listed(tmp_path):
     full, small = made()
     Model.of(full, small).save(tmp_path / "small.npz")
     with zipfile.ZipFile(tmp_path / "small.npz") as file:
-        assert {name.removesuffix(".npy") for name in file.namelist()} == {"header", *KINDS[MODEL_KIND].names}
+        assert {name.removesuffix(".npy") for name in file.namelist()} == {"header", *KINDS[MODEL].names}
         header = json.loads(file.read("header.npy").split(b"\n", 1)[1])
     assert header["n_samples"] == 3000

@@ -18,7 +18,7 @@ from reduset.cohort.bag_source import BagSource
 from reduset.cohort.comparison import WAYS, Comparison, ComparisonOptions
 from reduset.cohort.layouts import LAYOUTS, lay_out
 from reduset.cohort.scatter import scatter
-from reduset.compression.compressing import MOST_ATOMS
+from reduset.compression.sizing import MOST_ATOMS
 from reduset.kernels import Gaussian
 from reduset.kernels.base import RadialKernel
 from reduset.kernels.registry import as_kernel

@@ -23,7 +23,7 @@ from reduset.compression.clock import Clock
 from reduset.compression.prefixes import Prefixes
 from reduset.compression.refine import refine
 from reduset.mean import KernelMean
-from reduset.select import Selector
+from reduset.select import Selector, with_own_weights
 from reduset.select.contract import Traversal
 from reduset.weights.kinds import OWN
 from reduset.weights.span import CHOLESKY_UP_TO, Span, span_of
@@ -209,8 +209,8 @@ class Builder:
         own = None if self._traversal is None or order is None else self._traversal.weights()
         if own is None or order is None:
             raise ValueError(
-                "weights='own' are those of a selector that has any (Shadow, KMeans, Herding, Thinning, Paring, Random), "
-                "for atoms that were not moved; use weights='free'"
+                f"weights='own' are those of a selector that has any ({with_own_weights()}), for atoms that were not moved; "
+                "use weights='free'"
             )
         return own[order]
 

@@ -28,9 +28,10 @@ from reduset._progress import Progress
 from reduset._types import Array
 from reduset.compression.builder import Builder
 from reduset.compression.clock import Clock
-from reduset.compression.compressing import MOST_ATOMS, NotReachedWarning
+from reduset.compression.compressing import NotReachedWarning
 from reduset.compression.prefixes import Prefixes
 from reduset.compression.result import Compression, assemble
+from reduset.compression.sizing import MOST_ATOMS
 from reduset.distributed.first_pass import SAMPLE_ROWS, Sketch, Small, Tally, local_rows, merge_sketches, put_together, seeded
 from reduset.distributed.partitions import Partitions, Rows, partitions, rows_of
 from reduset.distributed.scheduling import FAN_IN, Scheduler, constant, key, scheduler, task, tree

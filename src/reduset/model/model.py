@@ -19,7 +19,7 @@ from reduset._types import Array
 from reduset.certificate.certificate import Certificate
 from reduset.compression.prefixes import Path
 from reduset.compression.result import Compression
-from reduset.mean import KINDS, MODEL_KIND, KernelMean
+from reduset.mean import KernelMean
 from reduset.model.marginals import MarginalDensities
 
 STEPS = 24
@@ -159,8 +159,8 @@ class Model:
             **portrait,
         }
         header = {
-            "kind": MODEL_KIND,
-            "version": KINDS[MODEL_KIND].version,
+            "kind": _archive.MODEL,
+            "version": _archive.KINDS[_archive.MODEL].version,
             "kernel": self.mean.kernel.to_dict(),
             "columns": list(self.columns),
             "n_samples": int(self.n_samples),
@@ -173,7 +173,7 @@ class Model:
     @classmethod
     def load(cls, path: _archive.Path_) -> Model:
         """Read what `save` wrote; a damaged, edited, newer or foreign file is a ValueError."""
-        header, arrays = _archive.read(path, {MODEL_KIND: KINDS[MODEL_KIND]})
+        header, arrays = _archive.read(path, {_archive.MODEL: _archive.KINDS[_archive.MODEL]})
         mean = KernelMean.from_parts(path, header, arrays)
         try:
             measured = dict(header["certificate"])
