@@ -23,9 +23,9 @@ from reduset import cohort as in_memory
 from reduset._frames import framed
 from reduset._progress import Progress
 from reduset._types import Array, Floats, Report
-from reduset.cohort.comparison import Comparison, Later
-from reduset.cohort.held import Bags
-from reduset.cohort.shared import Look, Onlooker, Seen
+from reduset.cohort.bag_source import BagSource
+from reduset.cohort.comparison import Comparison, LaterDistances
+from reduset.cohort.shared_atoms import BagEvidence, BagProjector, Look
 from reduset.distributed.scheduling import Scheduler, constant, key, scheduler, task
 from reduset.kernels.base import Kernel
 from reduset.mean import KernelMean
@@ -93,7 +93,7 @@ class CohortMap(in_memory.CohortMap):
             remote = DaskBags(names, tasks, workers, shown.stage("opening"), self.n_features_in_, self._columns)
             rng = _validate.generator(self.random_state, "random_state")
             found = remote.each(later, [(rng,)] * len(names), shown.stage("weighing bags"), self._comparison)
-        all_ = Later(*(np.concatenate([getattr(each, name) for each in found]) for name in Later.__annotations__))
+        all_ = LaterDistances(*(np.concatenate([getattr(each, name) for each in found]) for name in LaterDistances.__annotations__))
         self._comparison.warn_of_later(all_, names, stacklevel - 1)
         return all_.distances, all_.errors
 
@@ -111,7 +111,7 @@ def _named(bags: Any, sample: Any) -> tuple[list[Any], list[Any]]:
     return list(range(len(listed))), listed
 
 
-class DaskBags(Bags):
+class DaskBags(BagSource):
     """Bags that Dask has: a task each for whatever is asked of all."""
 
     def __init__(
@@ -160,7 +160,7 @@ class DaskBags(Bags):
     def look(self, kernel: Kernel, confidence: float, rngs: list[np.random.Generator]) -> Look:
         shown: list[Span] = []
 
-        def show(span: Span, report: Report) -> list[Seen]:
+        def show(span: Span, report: Report) -> list[BagEvidence]:
             shown.append(span)
             return self.each(look, [(rng,) for rng in rngs], report, kernel, confidence, *shown)
 
@@ -192,12 +192,12 @@ def pick(points: Floats, rows: NDArray[np.int64] | None) -> Floats:
     return points if rows is None else points[rows]
 
 
-def look(points: Floats, rng: np.random.Generator, kernel: Kernel, confidence: float, *spans: Span) -> Seen:
+def look(points: Floats, rng: np.random.Generator, kernel: Kernel, confidence: float, *spans: Span) -> BagEvidence:
     """What a bag sees of the last of the atoms shown: all are shown again, since a task remembers nothing."""
-    onlooker = Onlooker(KernelMean.from_samples(points, kernel), confidence, rng)
+    onlooker = BagProjector(KernelMean.from_samples(points, kernel), confidence, rng)
     return [onlooker.see(span) for span in spans][-1]
 
 
-def later(points: Floats, rng: np.random.Generator, comparison: Comparison) -> Later:
+def later(points: Floats, rng: np.random.Generator, comparison: Comparison) -> LaterDistances:
     """A later bag beside the fitted ones."""
     return comparison.later([points], rng, Progress())

@@ -35,7 +35,7 @@ BEYOND = 3.0  # bandwidths that a grid reaches beyond the bulk
 
 
 @dataclass(frozen=True)
-class Portrait:
+class MarginalDensities:
     """Marginal densities of a mean.
 
     Attributes
@@ -58,7 +58,7 @@ class Portrait:
     joint: Array
 
     @classmethod
-    def of(cls, mean: KernelMean) -> Portrait:
+    def of(cls, mean: KernelMean) -> MarginalDensities:
         """The portrait of a mean, on grids around the bulk of its points."""
         d = mean.dimension
         low, high, spread = _bulk(mean)

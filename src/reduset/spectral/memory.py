@@ -18,7 +18,7 @@ def memory() -> float:
         return float("inf")
 
 
-def ensure_room(atoms: int) -> None:
+def ensure_memory(atoms: int) -> None:
     """Refuse a matrix of so many atoms that the machine could not hold it."""
     needed, there = 8.0 * atoms**2, SHARE * memory()
     if needed > there:
