@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reduset._engine.threads import get_threads, set_threads
+    from reduset._engine import get_threads, set_threads
     from reduset.certificate import Certificate
     from reduset.compression import Compression, NotReachedWarning, compress
     from reduset.kernels import FunctionKernel, Gaussian, Kernel, Laplacian, Student
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "_engine.threads": ("get_threads", "set_threads"),
+    "_engine": ("get_threads", "set_threads"),
     "certificate": ("Certificate",),
     "compression": ("Compression", "NotReachedWarning", "compress"),
     "kernels": ("FunctionKernel", "Gaussian", "Kernel", "Laplacian", "Student"),

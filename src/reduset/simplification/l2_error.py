@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reduset._engine.components import Components, as_diagonal, as_full, sums_at
+from reduset._engine import Components, as_diagonal, as_full, sums_at
 from reduset._types import Array
 from reduset.simplification.joint_fit import Fitting
 from reduset.simplification.local_fit import Few, log_squares

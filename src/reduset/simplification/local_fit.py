@@ -30,8 +30,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._engine.components import LOG_2PI, Components, Moments, as_diagonal, as_full, log_determinants
-from reduset._engine.threads import blocks
+from reduset._engine import LOG_2PI, Components, Moments, as_diagonal, as_full, blocks, log_determinants
 from reduset._types import Array, Labels
 
 STEPS, ENOUGH = 3, 1e-4  # of a local fit in a round: at most, and the share of its energy below which a step adds too little

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reduset._engine.components import Components
+from reduset._engine import Components
 from reduset._progress import Progress
 from reduset._types import Array, Labels
 from reduset.mixture.mixture import Mixture

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from reduset import _validate
-from reduset._engine.components import as_diagonal, as_full
-from reduset._engine.threads import single_threaded_blas
+from reduset._engine import as_diagonal, as_full, single_threaded_blas
 from reduset._progress import Progress
 from reduset._types import Labels
 from reduset.compression.compressing import NotReachedWarning

@@ -24,7 +24,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import minimize
 
-from reduset._engine.threads import blocks, single_threaded_blas
+from reduset._engine import blocks, single_threaded_blas
 from reduset._types import Array, Report
 from reduset.svm.expansion import Expansion, Places
 
