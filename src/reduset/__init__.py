@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from reduset.kernels import FAMILIES
 
 if TYPE_CHECKING:
-    from reduset._engine.threads import get_threads, set_threads
+    from reduset._engine import get_threads, set_threads
     from reduset.certificate import Certificate
     from reduset.compression import Compression, NotReachedWarning, compress
     from reduset.kernels import *  # noqa: F403 - every kernel of its registry
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "_engine.threads": ("get_threads", "set_threads"),
+    "_engine": ("get_threads", "set_threads"),
     "certificate": ("Certificate",),
     "compression": ("Compression", "NotReachedWarning", "compress"),
     "kernels": ("FunctionKernel", "Kernel", *FAMILIES.values()),

@@ -29,11 +29,7 @@ from scipy.spatial import cKDTree
 from scipy.spatial.distance import pdist
 
 from reduset import _validate
-from reduset._engine.factor import cholesky_dropping
-from reduset._engine.farthest import FarthestFirst
-from reduset._engine.profile import Frame, Profile
-from reduset._engine.sums import gram, kernel_sums
-from reduset._engine.threads import blocks, row_blocks
+from reduset._engine import FarthestFirst, Frame, Profile, blocks, cholesky_dropping, gram, kernel_sums, row_blocks
 from reduset._types import Array, Floats, Indices, PointsLike, WeightsLike
 
 PAIRS_FROM, PAIRS = 2000, 1 << 16

@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from reduset._engine.nearest import Cover, each_nearest
-from reduset._engine.threads import blocks
+from reduset._engine import Cover, blocks, each_nearest
 from reduset._types import Array
 from reduset.kernels.base import RadialKernel
 from reduset.mean import KernelMean

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reduset._engine.profile import Frame
+from reduset._engine import Frame
 from reduset._types import Array
 from reduset.certificate.frequencies import FrequencyLadders, Waves, two_sided
 from reduset.certificate.probe import Measurement, Probe

@@ -141,6 +141,6 @@ def number_or_rule(text: str) -> float | str:
 def use_threads(threads: int | None) -> None:
     """Set the number of threads, where one is given."""
     if threads is not None:
-        from reduset._engine.threads import set_threads
+        from reduset._engine import set_threads
 
         set_threads(threads)

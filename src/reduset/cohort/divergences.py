@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reduset import _validate
-from reduset._engine.threads import blocks, single_threaded_blas
+from reduset._engine import blocks, single_threaded_blas
 from reduset._progress import Progress
 from reduset._types import Array
 from reduset.cohort.distances import checked, on_same_atoms

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._engine.threads import single_threaded_blas
+from reduset._engine import single_threaded_blas
 from reduset._progress import Progress
 from reduset._types import Array, Floats, Report
 from reduset.certificate.probe import Measurement, Probe

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from reduset import _validate
-from reduset._engine.threads import single_threaded_blas
+from reduset._engine import single_threaded_blas
 from reduset._progress import Progress
 from reduset._types import KernelLike, PointsLike, ProgressLike, SeedLike, SelectorLike, WeightsLike
 from reduset._warnings import warn

@@ -28,9 +28,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf
 
-from reduset._engine import costs
-from reduset._engine.factor import pivot_floor
-from reduset._engine.threads import single_threaded_blas
+from reduset._engine import costs, pivot_floor, single_threaded_blas
 from reduset._types import Array, Precision, Report
 from reduset.certificate.surrogate import surrogate
 from reduset.kernels import ANY_FAMILY

@@ -20,8 +20,7 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from reduset import _validate
-from reduset._engine import profile as engine
-from reduset._engine.radii import gap_histograms, nodes
+from reduset._engine import SOFT_CITYBLOCK, SQUARED, gap_histograms, gap_nodes
 from reduset._types import Array, Floats, Indices, PointsLike, SeedLike, WeightsLike
 from reduset.kernels import FAMILIES, listed
 from reduset.kernels.base import RadialKernel
@@ -143,10 +142,10 @@ def _by_histograms(mean: KernelMean, queries: Floats, grid: Array, product: bool
         shape = (scaled.product if product else scaled.bump)(mean.dimension)
         profile = shape.profile
         counts = gap_histograms(mean.atoms, mean.weights, queries, scaled.frame(mean.atoms, shape), profile.metric)
-        power = 2 if profile.metric == engine.SQUARED else 1
-        depths = np.outer((middle / grid[some]) ** power, nodes())
+        power = 2 if profile.metric == SQUARED else 1
+        depths = np.outer((middle / grid[some]) ** power, gap_nodes())
         for row in depths:
-            engine.depths(*profile.arguments[1:], row)
+            profile.to_depths(row)
         yield some, counts, depths
 
 
@@ -173,7 +172,7 @@ def _by_atoms(mean: KernelMean, queries: Floats, grid: Array, rng: np.random.Gen
     atoms = KMeans().select(mean, min(size, mean.size), rng).atoms
     kernels = _with_each(mean.kernel, grid)
     kappas = np.empty((len(atoms), len(grid)))
-    if kernels[0].product(mean.dimension).profile.metric == engine.SOFT_CITYBLOCK:  # whose gaps do not scale with the bandwidth
+    if kernels[0].product(mean.dimension).profile.metric == SOFT_CITYBLOCK:  # whose gaps do not scale with the bandwidth
         for k, kernel in enumerate(kernels):
             kappas[:, k] = kernel.product_sums(mean.atoms, mean.weights, atoms)
     else:

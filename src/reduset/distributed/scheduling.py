@@ -21,7 +21,7 @@ from dask.base import compute
 from dask.callbacks import Callback
 from dask.delayed import delayed
 
-from reduset._engine.threads import single_threaded_blas, threads_here
+from reduset._engine import single_threaded_blas, threads_here
 from reduset._types import Report
 
 FAN_IN = 8

@@ -19,9 +19,7 @@ from functools import reduce
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from reduset._engine.leaves import grow
-from reduset._engine.nearest import BLAS_FROM, FEW, nearest
-from reduset._engine.profile import Frame
+from reduset._engine import Frame, leaves_for, nearest
 from reduset._types import Array, Floats, Precision
 from reduset.certificate.bounds import Bounds, bound_terms
 from reduset.certificate.by_frequencies import FrequencyProbe
@@ -159,7 +157,7 @@ def _bound_sums(plan: SecondPassPlan, rows: Floats, weights: Array) -> tuple[Arr
     shape = kernel.product(d)
     metric = shape.profile.ranking
     frame, scale = kernel.frame(rows, shape).sized(rows)
-    leaves = grow(rows, frame) if d < BLAS_FROM and len(plan.atoms) > FEW else None  # once for all prefixes
+    leaves = leaves_for(rows, frame, len(plan.atoms))  # once for all prefixes
     terms, distance, start = [], np.full(len(rows), np.inf), 0
     for stop in plan.sizes:
         distance = np.minimum(distance, nearest(rows, plan.atoms[start:stop], frame, metric, leaves)[1])

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from reduset import _validate
-from reduset._engine.threads import single_threaded_blas
+from reduset._engine import single_threaded_blas
 from reduset._progress import Progress
 from reduset._types import KernelLike, ProgressLike, SeedLike
 from reduset.compression.builder import Builder

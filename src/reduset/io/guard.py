@@ -7,9 +7,9 @@ said to become very much, it is refused even if it would fit.
 from __future__ import annotations
 
 import importlib
-import os
 from typing import Any
 
+from reduset._engine import physical_memory
 from reduset.io.table import FileError
 
 LARGE = 1 << 31
@@ -28,10 +28,7 @@ def need(what: str, module: str, extra: str) -> Any:
 
 def memory() -> float:
     """Bytes of physical memory; 16 GiB where the system does not say."""
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):
-        return float(16 << 30)
+    return physical_memory(unknown=16 << 30)
 
 
 def check_room(path: str, size: float, what: str = "the columns read") -> None:

@@ -15,11 +15,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from reduset import _engine as engine
 from reduset import _validate
 from reduset import bandwidth as rules
-from reduset._engine import profile as engine
-from reduset._engine import sums
-from reduset._engine.profile import Frame, Profile
+from reduset._engine import Frame, Profile
 from reduset._types import Array, Floats, Precision
 from reduset.kernels import ANY_FAMILY
 from reduset.kernels.spectra import Spectrum
@@ -242,19 +241,19 @@ class RadialKernel(Kernel):
 
     def value_sums(self, points: Floats, weights: Floats, queries: Floats, precision: Precision = "auto") -> Array:
         shape = self.bump(points.shape[1])
-        return sums.kernel_sums(points, weights, queries, self.frame(points, shape), shape.profile, precision)
+        return engine.kernel_sums(points, weights, queries, self.frame(points, shape), shape.profile, precision)
 
     def product_sums(self, points: Floats, weights: Floats, queries: Floats, precision: Precision = "double") -> Array:
         shape = self.product(points.shape[1])
-        return sums.kernel_sums(points, weights, queries, self.frame(points, shape), shape.profile, precision)
+        return engine.kernel_sums(points, weights, queries, self.frame(points, shape), shape.profile, precision)
 
     def product_gram(self, points: Floats, others: Floats) -> Array:
         shape = self.product(points.shape[1])
-        return sums.gram(points, others, self.frame(points, shape), shape.profile)
+        return engine.gram(points, others, self.frame(points, shape), shape.profile)
 
     def product_rows(self, points: Floats) -> Callable[[int], Array]:
         shape = self.product(points.shape[1])
-        return sums.gram_by_rows(points, self.frame(points, shape), shape.profile)
+        return engine.gram_by_rows(points, self.frame(points, shape), shape.profile)
 
     def gradient_sums(self, points: Floats, weights: Floats, queries: Floats) -> Array:
         """Σᵢ wᵢ ∇_q φ(xᵢ, q) / φ(0), (m, d)."""
@@ -267,13 +266,13 @@ class RadialKernel(Kernel):
 
     def _slopes(self, shape: Shape, points: Floats, weights: Floats, queries: Floats, precision: Precision) -> tuple[Array, Array]:
         frame = self.frame(points, shape)
-        values, inner = sums.gradient_sums(points, weights, queries, frame, shape.profile, precision)
+        values, inner = engine.gradient_sums(points, weights, queries, frame, shape.profile, precision)
         return values, inner * frame.matrix if isinstance(frame.matrix, float) else inner @ frame.matrix.T
 
     def log_sums(self, points: Floats, weights: Floats, queries: Floats) -> Array:
         """log Σᵢ wᵢ φ(xᵢ, q) / φ(0), without underflow."""
         shape = self.bump(points.shape[1])
-        return sums.log_sums(points, weights, queries, self.frame(points, shape), shape.profile)
+        return engine.log_sums(points, weights, queries, self.frame(points, shape), shape.profile)
 
     def product_at(self, distances: Array, dimension: int) -> Array:
         """The least g / g(0) of two points at a given distance in the coordinates of `product`."""
@@ -284,7 +283,7 @@ class RadialKernel(Kernel):
         elif shape.profile.metric == engine.SOFT_CITYBLOCK:  # all of the distance in one coordinate is the worst case
             t = t - np.log1p(t)
         flat = t.reshape(-1)
-        engine.depths(*shape.profile.arguments[1:], flat)
+        shape.profile.to_depths(flat)
         return np.exp(-flat.reshape(t.shape))
 
     def noise(self, count: int, dimension: int, rng: np.random.Generator) -> Array:

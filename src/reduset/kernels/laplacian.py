@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
+from reduset import _engine as engine
 from reduset import _validate
-from reduset._engine import profile as engine
-from reduset._engine.profile import Profile
+from reduset._engine import Profile
 from reduset._types import Array
 from reduset.kernels.base import RadialKernel
 from reduset.kernels.spectra import PowerSpectrum, ProductSpectrum, Spectrum

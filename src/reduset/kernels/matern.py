@@ -14,7 +14,7 @@ import numpy as np
 from scipy import special
 
 from reduset import _validate
-from reduset._engine.profile import Profile
+from reduset._engine import Profile
 from reduset._types import Array
 from reduset.kernels.base import RadialKernel
 from reduset.kernels.spectra import PowerSpectrum, Spectrum

@@ -7,8 +7,8 @@ from functools import lru_cache
 import numpy as np
 from scipy import special
 
-from reduset._engine import profile as engine
-from reduset._engine.profile import Profile
+from reduset import _engine as engine
+from reduset._engine import Profile
 from reduset._types import Array
 from reduset.kernels.spectra import log_bessel_k
 

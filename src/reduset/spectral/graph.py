@@ -19,8 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._engine.profile import SQUARED
-from reduset._engine.threads import blocks, single_threaded_blas
+from reduset._engine import SQUARED, blocks, single_threaded_blas
 from reduset._types import Array, Floats
 from reduset.kernels import ANY_FAMILY
 from reduset.kernels.base import RadialKernel

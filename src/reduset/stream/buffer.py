@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reduset._engine.threads import single_threaded_blas
+from reduset._engine import single_threaded_blas
 from reduset._types import Array, Floats
 from reduset.compression.result import Compression
 from reduset.kernels.base import RadialKernel

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 
-from reduset._engine.pursuit import Pursuit
+from reduset._engine import Pursuit
 from reduset._types import Array, Floats, Indices
 from reduset.kernels.base import RadialKernel
 from reduset.mean import KernelMean

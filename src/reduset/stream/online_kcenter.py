@@ -21,10 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from reduset._engine.farthest import FarthestFirst
-from reduset._engine.nearest import nearest
-from reduset._engine.profile import SQUARED, Frame
-from reduset._engine.threads import blocks
+from reduset._engine import SQUARED, FarthestFirst, Frame, blocks, nearest
 from reduset._types import Array
 from reduset.kernels.base import RadialKernel
 from reduset.mean import KernelMean

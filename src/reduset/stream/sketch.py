@@ -16,9 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reduset._engine.profile import Frame
-from reduset._engine.pursuit import order_by_energy
-from reduset._engine.threads import single_threaded_blas
+from reduset._engine import Frame, order_by_energy, single_threaded_blas
 from reduset._types import Array
 from reduset.certificate.bounds import Bounds, theorem_one
 from reduset.certificate.by_frequencies import angles_have_digits
