@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-import reduset.refine as module
+from reduset.compression import refine as module
 import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st

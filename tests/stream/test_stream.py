@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
-from test_covering import apart, best_radius
+from test_online_kcenter import apart, best_radius
 
 from cases import COVARIANCE
 from reduset import Gaussian, KernelMean, Laplacian, Student, compress, set_threads
