@@ -5,7 +5,6 @@ Fitting costs one compression, O(n·m); a query O(m) instead of O(n).
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any, cast
 
@@ -16,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from reduset import _validate, bandwidth
 from reduset._types import Array, BandwidthLike, Floats, KernelLike, PointsLike, SeedLike, SelectorLike, WeightsLike
+from reduset._warnings import warn
 from reduset.compression.compressing import NotReachedWarning, compress_below, evaluated
 from reduset.compression.result import Compression
 from reduset.density import likelihood
@@ -162,12 +162,11 @@ class SparseKernelDensity(BaseEstimator):
         found = compress_below(full, self.size or 0, tol if self.size is None else None, most, **options)
         if found is None or found.reached:
             return found
-        warnings.warn(
+        warn(
             f"tol={tol:g} takes more than {found.size:,} atoms for {full.size:,} points (these leave an error of "
             f"{found.certificate.relative_error:.2g}): the density is evaluated exactly, from all points. A wider bandwidth, "
             "a larger tol or max_size, or a given size make it small",
             NotReachedWarning,
-            stacklevel=3,
         )
         return None
 

@@ -10,7 +10,6 @@ suits the compressed density. Here too one pass over the data serves every bandw
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,6 +21,7 @@ from scipy.special import logsumexp
 from reduset import _validate
 from reduset._engine import SOFT_CITYBLOCK, SQUARED, gap_histograms, gap_nodes
 from reduset._types import Array, Floats, Indices, PointsLike, SeedLike, WeightsLike
+from reduset._warnings import warn
 from reduset.kernels import FAMILIES, listed
 from reduset.kernels.base import RadialKernel
 from reduset.mean import KernelMean
@@ -96,10 +96,9 @@ def search_bandwidth(
         errors = np.sqrt(shares**2 @ np.square(logs - scores))
     found = BandwidthScores(grid, scores, errors)
     if len(grid) > 2 and found.best in (grid.min(), grid.max()):
-        warnings.warn(
+        warn(
             f"the best bandwidth, {found.best:.3g}, is the {'least' if found.best == grid.min() else 'largest'} of the "
             f"{len(grid)} tried: give others as bandwidth, or look for repeated rows",
-            stacklevel=3,
         )
     return found
 

@@ -7,7 +7,6 @@ logarithms: in many dimensions they leave the range of floating point long befor
 from __future__ import annotations
 
 import math
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
@@ -20,6 +19,7 @@ from reduset import _validate
 from reduset import bandwidth as rules
 from reduset._engine import Frame, Profile
 from reduset._types import Array, Floats, Precision
+from reduset._warnings import warn
 from reduset.kernels import ANY_FAMILY
 from reduset.kernels.spectra import Spectrum
 
@@ -174,9 +174,7 @@ class RadialKernel(Kernel):
             return self
         if bool((points[:64] == points[0]).all() and (points == points[0]).all()):
             # any bandwidth gives the same compression of a single place, so this is no reason to refuse it
-            warnings.warn(
-                f"all points coincide, so bandwidth={self.bandwidth!r} finds none; 1.0 is used", UserWarning, stacklevel=2
-            )
+            warn(f"all points coincide, so bandwidth={self.bandwidth!r} finds none; 1.0 is used")
             return replace(self, bandwidth=1.0)
         if self.covariance is not None:
             points = points @ self._whitening(d)
