@@ -239,6 +239,7 @@ class ClassProportions(BaseEstimator):
         return replace(kernel, space=self.space)
 
     def _fit_means(self, data: LabelledPoints, rng: np.random.Generator, shown: Progress) -> None:
+        """Choose atoms, bandwidth and ridge, and keep the class means with the scatter around them."""
         kernel = self._kernel()
         widths = self.kernel is None if self.bandwidth_search is None else bool(self.bandwidth_search)
         if widths and not isinstance(kernel, RadialKernel):
