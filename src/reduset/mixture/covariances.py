@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._engine.components import LOG_2PI, as_diagonal, as_full, log_determinants
+from reduset._engine import LOG_2PI, as_diagonal, as_full, log_determinants
 from reduset._types import Array
 
 NDIM = {"spherical": 1, "diag": 2, "full": 3}

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from reduset import _archive, _validate
-from reduset._engine.components import Components, as_diagonal, as_full, is_shared, log_peaks, logs_at, sums_at
-from reduset._engine.threads import row_blocks
+from reduset._engine import Components, as_diagonal, as_full, is_shared, log_peaks, logs_at, row_blocks, sums_at
 from reduset._types import Array, PointsLike, SeedLike
 from reduset.kernels import Gaussian
 from reduset.kernels.base import exponential

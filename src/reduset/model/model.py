@@ -20,7 +20,7 @@ from reduset.certificate.certificate import Certificate
 from reduset.compression.prefixes import Path
 from reduset.compression.result import Compression
 from reduset.mean import KernelMean
-from reduset.model.marginals import Portrait
+from reduset.model.marginals import MarginalDensities
 
 STEPS = 24
 
@@ -49,7 +49,7 @@ class Model:
     path: Path
     step_sizes: NDArray[np.int64]
     step_weights: Array
-    portrait: Portrait
+    portrait: MarginalDensities
     total: float | None
     about: dict[str, Any] = field(default_factory=dict)
 
@@ -108,7 +108,7 @@ class Model:
             "timings": dict(small.timings),
         }
         total = float(full.weights.sum()) if full.weights.min() >= 0 else None
-        portrait = Portrait.of(full)
+        portrait = MarginalDensities.of(full)
         return cls(
             small.mean,
             names,
@@ -178,8 +178,8 @@ class Model:
         try:
             measured = dict(header["certificate"])
             certificate = Certificate(**measured | {"interval": tuple(measured["interval"])})
-            drawn = {name: arrays[name] for name in Portrait.__dataclass_fields__}
-            portrait = Portrait(**drawn | {"pairs": drawn["pairs"].astype(np.int64).reshape(-1, 2)})
+            drawn = {name: arrays[name] for name in MarginalDensities.__dataclass_fields__}
+            portrait = MarginalDensities(**drawn | {"pairs": drawn["pairs"].astype(np.int64).reshape(-1, 2)})
             sizes, errors = arrays["path"]
             model = cls(
                 mean,

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from reduset import _validate
-from reduset._engine.nearest import nearest
+from reduset._engine import nearest
 from reduset._progress import Progress
 from reduset._types import Array, BandwidthLike, Labels, PointsLike, ProgressLike, SeedLike, WeightsLike
 from reduset._warnings import warn

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reduset._engine.profile import Frame
+from reduset._engine import Frame
 from reduset._types import Array, Labels
 from reduset.mean import KernelMean
 

@@ -14,12 +14,19 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from reduset._engine.components import as_diagonal, from_lower_rows, is_shared, log_peaks, sums_at
-from reduset._engine.leaves import grow
-from reduset._engine.nearest import nearest
-from reduset._engine.profile import SQUARED, Frame
-from reduset._engine.sums import gradient_sums
-from reduset._engine.threads import blocks
+from reduset._engine import (
+    SQUARED,
+    Frame,
+    as_diagonal,
+    blocks,
+    from_lower_rows,
+    gradient_sums,
+    grow,
+    is_shared,
+    log_peaks,
+    nearest,
+    sums_at,
+)
 from reduset._types import Array, Floats
 from reduset.kernels import Gaussian
 from reduset.mean import KernelMean

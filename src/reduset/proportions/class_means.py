@@ -23,11 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 
-from reduset._engine.threads import single_threaded_blas
+from reduset._engine import UseGram, single_threaded_blas
 from reduset._types import Array, Floats, Report
 from reduset.kernels.base import Kernel
 from reduset.mean import KernelMean
-from reduset.proportions.kernel_blocks import Use, product_blocks, product_matrices, product_values
+from reduset.proportions.kernel_blocks import product_blocks, product_matrices, product_values
 from reduset.proportions.simplex_fit import ClassScatter, SimplexFit
 
 JITTER = 2e-9  # times m on the diagonal of K: far below what matters to a mixture, far above what rounding does to its inverse
@@ -149,7 +149,12 @@ class _MomentAccumulator:
 
 
 def class_moments(
-    data: LabelledPoints, kernels: Sequence[Kernel], atoms: Array, scatter: bool, report: Report = ignore, also: Use | None = None
+    data: LabelledPoints,
+    kernels: Sequence[Kernel],
+    atoms: Array,
+    scatter: bool,
+    report: Report = ignore,
+    also: UseGram | None = None,
 ) -> list[ClassMoments]:
     """The moments for each kernel, in one pass; ``also`` gets every block of it too."""
     accumulator = _MomentAccumulator(data, len(kernels), len(atoms), scatter)

@@ -23,6 +23,7 @@ from reduset._progress import Progress
 from reduset._types import Array, Floats, KernelLike, PointsLike, ProgressLike, Report, SeedLike, SelectorLike, WeightsLike
 from reduset._warnings import warn
 from reduset.compression.compressing import NotReachedWarning, compress_quietly
+from reduset.kernels import ANY_FAMILY
 from reduset.kernels.base import Kernel, RadialKernel
 from reduset.kernels.registry import as_kernel
 from reduset.mean import KernelMean
@@ -235,7 +236,7 @@ class ClassProportions(BaseEstimator):
         if self.space is None or self.space == kernel.space:
             return kernel
         if not isinstance(kernel, RadialKernel):
-            raise TypeError(f"space={self.space!r} needs a Gaussian, Laplacian or Student, got {kernel!r}")
+            raise TypeError(f"space={self.space!r} needs a {ANY_FAMILY}, got {kernel!r}")
         return replace(kernel, space=self.space)
 
     def _fit_means(self, data: LabelledPoints, rng: np.random.Generator, shown: Progress) -> None:
@@ -243,7 +244,7 @@ class ClassProportions(BaseEstimator):
         kernel = self._kernel()
         widths = self.kernel is None if self.bandwidth_search is None else bool(self.bandwidth_search)
         if widths and not isinstance(kernel, RadialKernel):
-            raise TypeError(f"bandwidth_search needs a Gaussian, Laplacian or Student, got {kernel!r}; leave it out")
+            raise TypeError(f"bandwidth_search needs a {ANY_FAMILY}, got {kernel!r}; leave it out")
         average = KernelMean(data.points, data.shares / data.classes, kernel)
         kernel = average.kernel
         select_rng, search_rng, noise_rng = rng.spawn(3)

@@ -6,25 +6,24 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from reduset._engine.sweep import LEAST_ROWS, Use, sweep
-from reduset._engine.threads import blocks
+from reduset._engine import UseGram, blocks, gram_blocks
 from reduset._types import Array, Floats
 from reduset.kernels.base import Kernel, RadialKernel
 
-__all__ = ["Use", "product_blocks", "product_matrices", "product_values"]
+ROWS = 64  # of a block, where a kernel is a function of the user's
 
 
-def product_blocks(kernels: Sequence[Kernel], points: Floats, atoms: Floats, use: Use) -> None:
+def product_blocks(kernels: Sequence[Kernel], points: Floats, atoms: Floats, use: UseGram) -> None:
     """Hand g(xᵢ, cⱼ)/g(0) to ``use(which kernel, first row, last row + 1, matrix)``; kernels differ in their bandwidth alone."""
     first = kernels[0]
     if isinstance(first, RadialKernel):
         shape = first.product(points.shape[1])
         widths = [kernel.width for kernel in kernels if isinstance(kernel, RadialKernel)]
         frame = first.frame(atoms, shape)
-        sweep(points, atoms, frame, shape.profile, [first.width / width for width in widths], use)
+        gram_blocks(points, atoms, frame, shape.profile, [first.width / width for width in widths], use)
         return
     for s, kernel in enumerate(kernels):
-        for a, b in blocks(len(points), LEAST_ROWS):
+        for a, b in blocks(len(points), ROWS):
             use(s, a, b, kernel.product_gram(points[a:b], atoms))
 
 

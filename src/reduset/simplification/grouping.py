@@ -8,11 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reduset._engine.components import log_determinants
-from reduset._engine.farthest import FarthestFirst
-from reduset._engine.leaves import grow
-from reduset._engine.nearest import nearest
-from reduset._engine.profile import SQUARED, Frame
+from reduset._engine import SQUARED, FarthestFirst, Frame, grow, log_determinants, nearest
 from reduset._types import Array, Labels
 from reduset.kernels import Gaussian
 from reduset.mean import KernelMean

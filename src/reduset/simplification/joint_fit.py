@@ -21,8 +21,7 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf
 from scipy.optimize import minimize
 
-from reduset._engine.components import Components, as_diagonal, as_full
-from reduset._engine.factor import pivot_floor
+from reduset._engine import Components, as_diagonal, as_full, pivot_floor
 from reduset._types import Array
 from reduset.mixture.covariances import diagonals, log_squares, not_positive
 from reduset.simplification.local_fit import ComponentArrays

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reduset._engine.components import Components, sums_at
+from reduset._engine import Components, sums_at
 from reduset._types import Array
 from reduset.mixture.covariances import log_squares, widened
 from reduset.simplification.joint_fit import JointFit

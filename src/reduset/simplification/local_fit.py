@@ -30,8 +30,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._engine.components import Components, Moments, as_diagonal, as_full, log_determinants
-from reduset._engine.threads import blocks
+from reduset._engine import Components, Moments, as_diagonal, as_full, blocks, log_determinants
 from reduset._types import Array, Labels
 from reduset.mixture.covariances import NDIM, diagonals, inverses, log_squares, not_positive, projected, solved, symmetric, widened
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from reduset import _validate
-from reduset._engine.threads import single_threaded_blas
+from reduset._engine import single_threaded_blas
 from reduset._progress import Progress
 from reduset._types import Labels, ProgressLike, SeedLike
 from reduset._warnings import warn

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, OutlierMixin, Regressor
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from reduset import _archive, _validate
-from reduset._engine.threads import row_blocks
+from reduset._engine import row_blocks
 from reduset._types import Array, PointsLike
 from reduset.svm import onnx_graph
 from reduset.svm.expansion import GaussianExpansion

@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from reduset._engine.threads import blocks, run_all, single_threaded_blas
+from reduset._engine import blocks, run_all, single_threaded_blas
 from reduset._types import Array, Floats
 
 ENTRIES_A_BLOCK = 1 << 18  # of rows and of bumps: two megabytes, so that a block stays in cache

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from reduset._engine.threads import blocks, single_threaded_blas
+from reduset._engine import blocks, single_threaded_blas
 from reduset._types import Array, Report
 from reduset.simplification.joint_fit import lbfgs
 from reduset.svm.expansion import CentredPoints, GaussianExpansion

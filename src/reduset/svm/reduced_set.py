@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reduset._engine.threads import single_threaded_blas
+from reduset._engine import single_threaded_blas
 from reduset._types import Array, Labels, Report
 from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
