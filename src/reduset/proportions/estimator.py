@@ -81,6 +81,7 @@ class Proportions:
         return "\n".join(lines)
 
 
+@dataclass(eq=False, repr=False)
 class ClassProportions(BaseEstimator):
     """Estimate how many rows of a sample are of each class.
 
@@ -136,33 +137,18 @@ class ClassProportions(BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        kernel: KernelLike = None,
-        size: int | str | None = None,
-        tol: float | None = None,
-        space: str | None = None,
-        norm: str = "whitened",
-        ridge: float | None = None,
-        bandwidth_search: bool | None = None,
-        solver: str = "simplex",
-        classifier: Any = None,
-        select: SelectorLike = "kmeans",
-        progress: ProgressLike = False,
-        random_state: SeedLike = None,
-    ) -> None:
-        self.kernel = kernel
-        self.size = size
-        self.tol = tol
-        self.space = space
-        self.norm = norm
-        self.ridge = ridge
-        self.bandwidth_search = bandwidth_search
-        self.solver = solver
-        self.classifier = classifier
-        self.select = select
-        self.progress = progress
-        self.random_state = random_state
+    kernel: KernelLike = None
+    size: int | str | None = None
+    tol: float | None = None
+    space: str | None = None
+    norm: str = "whitened"
+    ridge: float | None = None
+    bandwidth_search: bool | None = None
+    solver: str = "simplex"
+    classifier: Any = None
+    select: SelectorLike = "kmeans"
+    progress: ProgressLike = False
+    random_state: SeedLike = None
 
     def fit(self, X: PointsLike, y: ArrayLike, sample_weight: WeightsLike = None) -> ClassProportions:
         """Learn the class means.
