@@ -6,6 +6,7 @@ One compression or simplification, O(n·m), then steps of O(m) a point instead o
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -36,6 +37,7 @@ LEAST_ATOMS, MOST_ATOMS = 500, 1000
 COMPONENTS = 100
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SparseMeanShift(ClusterMixin, BaseEstimator):
     """Mean shift on a compressed Gaussian density: in place of `sklearn.cluster.MeanShift`, whose kernel is flat.
 
@@ -90,34 +92,18 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        bandwidth: BandwidthLike | None = None,
-        via: str = "atoms",
-        tol: float | None = None,
-        size: int | None = None,
-        radius: float | None = None,
-        max_size: int = MOST_ATOMS,
-        merge: float = 1.0,
-        cluster_all: bool = True,
-        orphan: float = 3.0,
-        max_iter: int = MOST_STEPS,
-        progress: ProgressLike = False,
-        random_state: SeedLike = None,
-    ) -> None:
-        self.bandwidth = bandwidth
-        self.via = via
-        self.tol = tol
-        self.size = size
-        self.radius = radius
-        self.max_size = max_size
-        self.merge = merge
-        self.cluster_all = cluster_all
-        self.orphan = orphan
-        self.max_iter = max_iter
-        self.progress = progress
-        self.random_state = random_state
+    bandwidth: BandwidthLike | None = None
+    via: str = "atoms"
+    tol: float | None = None
+    size: int | None = None
+    radius: float | None = None
+    max_size: int = MOST_ATOMS
+    merge: float = 1.0
+    cluster_all: bool = True
+    orphan: float = 3.0
+    max_iter: int = MOST_STEPS
+    progress: ProgressLike = False
+    random_state: SeedLike = None
 
     def fit(self, X: PointsLike, y: Any = None, sample_weight: WeightsLike = None) -> SparseMeanShift:
         """Compress the density of X and climb it from every row.

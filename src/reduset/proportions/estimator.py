@@ -81,6 +81,7 @@ class Proportions:
         return "\n".join(lines)
 
 
+@dataclass(eq=False, repr=False)
 class ClassProportions(BaseEstimator):
     """Estimate how many rows of a sample are of each class.
 
@@ -136,33 +137,18 @@ class ClassProportions(BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        kernel: KernelLike = None,
-        size: int | str | None = None,
-        tol: float | None = None,
-        space: str | None = None,
-        norm: str = "whitened",
-        ridge: float | None = None,
-        bandwidth_search: bool | None = None,
-        solver: str = "simplex",
-        classifier: Any = None,
-        select: SelectorLike = "kmeans",
-        progress: ProgressLike = False,
-        random_state: SeedLike = None,
-    ) -> None:
-        self.kernel = kernel
-        self.size = size
-        self.tol = tol
-        self.space = space
-        self.norm = norm
-        self.ridge = ridge
-        self.bandwidth_search = bandwidth_search
-        self.solver = solver
-        self.classifier = classifier
-        self.select = select
-        self.progress = progress
-        self.random_state = random_state
+    kernel: KernelLike = None
+    size: int | str | None = None
+    tol: float | None = None
+    space: str | None = None
+    norm: str = "whitened"
+    ridge: float | None = None
+    bandwidth_search: bool | None = None
+    solver: str = "simplex"
+    classifier: Any = None
+    select: SelectorLike = "kmeans"
+    progress: ProgressLike = False
+    random_state: SeedLike = None
 
     def fit(self, X: PointsLike, y: ArrayLike, sample_weight: WeightsLike = None) -> ClassProportions:
         """Learn the class means.
@@ -240,6 +226,7 @@ class ClassProportions(BaseEstimator):
         return replace(kernel, space=self.space)
 
     def _fit_means(self, data: LabelledPoints, rng: np.random.Generator, shown: Progress) -> None:
+        """Choose atoms, bandwidth and ridge, and keep the class means with the scatter around them."""
         kernel = self._kernel()
         widths = self.kernel is None if self.bandwidth_search is None else bool(self.bandwidth_search)
         if widths and not isinstance(kernel, RadialKernel):

@@ -191,9 +191,10 @@ class LocalFit:
         return few.means + move, closed_form(few, moments, move)
 
     def _uphill(self, few: ComponentArrays, moments: Moments) -> Array:
-        """Where components have covariances of their own: H + M⁻¹SH along the slope S = pH⁻¹ − 2M + 2V of the bound.
+        """Where components have covariances of their own: H + M⁻¹SH along the bound's slope S = pH⁻¹ − 2M + 2V.
 
-        Full covariances take the symmetric part of it, diagonal ones the diagonals of S and M alone, spherical ones their traces.
+        M and V are the sums ``stiff`` and ``square`` of `_engine.components`. Full covariances take the symmetric part of it,
+        diagonal ones the diagonals of S and M alone, spherical ones their traces.
         """
         H = widened(few.covariances, 3 if self._many.full else 2, self._many.dimension)
         stiff, total = moments.stiff, _as_wide(moments.total, H)
