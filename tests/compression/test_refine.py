@@ -4,7 +4,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-from reduset.compression import refine as module
 import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +12,7 @@ import reduset
 from cases import COVARIANCE, Given, cloud
 from reduset import Gaussian, KernelMean, Laplacian, NotReachedWarning, Student
 from reduset.certificate.surrogate import distance_from, surrogate
+from reduset.compression import refine as module
 
 compress = partial(reduset.compress, select="kcenter")  # far from the best places, so that there is something to gain
 

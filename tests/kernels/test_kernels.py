@@ -162,7 +162,11 @@ def test_inner_products_in_l2_are_overlaps(d, normalized):
 @cache
 def overlap_of(name, power, shift, d):
     """Of two bumps of width 1; normalised or not, the quadrature is the same."""
-    bumps = {"gaussian": lambda r: np.exp(-(r**2) / 2), "laplacian": lambda r: np.exp(-r), "student": lambda r: (1 + r**2) ** -power}
+    bumps = {
+        "gaussian": lambda r: np.exp(-(r**2) / 2),
+        "laplacian": lambda r: np.exp(-r),
+        "student": lambda r: (1 + r**2) ** -power,
+    }
     return overlap(bumps[name], shift, d)
 
 

@@ -29,7 +29,7 @@ OPTION = pytest.mark.parametrize("option", OPTIONS)
 
 @cache
 def repeated(option, seed=0):
-    """Fresh training rows every time, and a fresh sample: truths, results, and those where a fifth of the sample is from nowhere."""
+    """Fresh rows to learn from and a fresh sample every time: truths, results, and those where a fifth of it is from nowhere."""
     rng, elsewhere = np.random.default_rng(seed), np.random.default_rng([seed, 1])
     truths, mixed, strange = [], [], []
     for _ in range(REPETITIONS):
