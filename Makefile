@@ -7,7 +7,7 @@ PEERS := .venv-peers
 QUAPY := .venv-quapy
 STONESOUP := .venv-stonesoup
 
-.PHONY: demo browser test lint style types suite docs pictures screenshots bench peers clean
+.PHONY: demo browser test lint style types suite tree docs pictures screenshots bench peers clean
 
 $(VENV)/dev.stamp: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -66,6 +66,9 @@ types: $(VENV)/dev.stamp
 suite: $(VENV)/dev.stamp
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 REDUSET_NUM_THREADS=1 \
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+tree:
+	$(PYTHON) scripts/tree.py
 
 docs: $(VENV)/docs.stamp
 	$(BIN)/sphinx-build -W --keep-going -q -b html -c docs -d build/doctrees . build/site

@@ -11,7 +11,7 @@ from scipy.special import ndtr
 from harness import table, verdict
 from reduset import Gaussian, KernelMean
 from reduset.features import DensityFeatures, pairwise
-from reduset.features.spirals import TOTALS, kappa, measure, placed, spirals
+from reduset.features.homogeneous_distances import TOTALS, feature_map, kappa, measure, placed
 
 TITLE = "Kernels between distributions: 50 random mixtures (Sutherland et al. 2016)"
 
@@ -28,7 +28,7 @@ def turned(a: float, b: float, metric: str) -> float:
     t = abs(np.log(a / b))
     tight = {"epsabs": 1e-11, "limit": 500}
     if metric == "hellinger":  # its measure is one point, 0
-        p = spirals(np.array([a, b]), metric, placed(metric, 1))
+        p = feature_map(np.array([a, b]), metric, placed(metric, 1))
         return float(np.sum((p[0] - p[1]) ** 2))
     density = partial(measure, distance=metric)
     total = quad(density, 0, 12 if metric == "js" else np.inf, **tight)[0]
@@ -46,7 +46,7 @@ def measures() -> str:
     for metric in METRICS:
         closed = kappa(pairs[:, 0], pairs[:, 1], metric)
         gap = max(abs(turned(a, b, metric) - k) for (a, b), k in zip(pairs, closed, strict=True))
-        few = spirals(pairs, metric, placed(metric, 5))
+        few = feature_map(pairs, metric, placed(metric, 5))
         five = np.sum((few[:, 0] - few[:, 1]) ** 2, axis=1)
         worst = np.max(np.abs(five - closed) / pairs.max(axis=1))
         rows.append((metric, f"{TOTALS[metric]:.6f}", f"{gap:.1e}", verdict(-gap, -1e-6), f"{worst:.1e}"))

@@ -15,7 +15,7 @@ from sklearn.svm import LinearSVC
 from harness import data_folder, table, verdict
 from reduset.features import DensityFeatures, HistogramFeatures, MeanMapFeatures, tune
 from reduset.features.embedding import frequencies_of
-from reduset.features.waves import waves
+from reduset.features.fourier import fourier_features
 
 TITLE = "Cats against dogs, and patients' groups, by features of bags (Sutherland et al. 2016)"
 
@@ -74,9 +74,9 @@ def images() -> str:
         for draw in range(DRAWS):
             frequencies = frequencies_of(X.shape[1], COMPONENTS, True, width, np.random.default_rng(draw))
             begun = time.perf_counter()
-            model = classifier(**found.model).fit(waves(X, frequencies), y)
+            model = classifier(**found.model).fit(fourier_features(X, frequencies), y)
             learning += (time.perf_counter() - begun) / DRAWS
-            wrong[name].append(100 * float(np.mean(model.predict(waves(Q, frequencies)) != labels)))
+            wrong[name].append(100 * float(np.mean(model.predict(fourier_features(Q, frequencies)) != labels)))
         said = ", ".join(f"{key} {value:.3g}" for key, value in {**options, "σ": width, **found.model}.items())
         rows.append((name, f"{np.mean(wrong[name]):.2f}", f"{np.std(wrong[name]):.2f}", said))
         rows[-1] += (f"{1e3 * spent / (len(train) + len(test)):.1f}", f"{learning:.1f}", f"{tuning:.0f}")

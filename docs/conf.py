@@ -34,7 +34,7 @@ chapters = {
     "Uses": ["density", "modes", "mixtures", "svm", "spectral", "features", "proportions", "cohort"],
     "Scale": ["scaling", "stream", "distributed"],
     "Understand": ["choosing", "select", "from_scikit_learn", "certificate", "mathematics"],
-    "Look up": ["api", "reference"],
+    "Look up": ["contents", "api", "reference"],
     "Project": ["../README", "design", "../benchmarks/RESULTS", "../CONTRIBUTING", "../CHANGELOG"],
 }
 

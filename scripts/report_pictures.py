@@ -1,4 +1,4 @@
-"""The README's pictures: `make screenshots` runs the demo, opens its reports in Chromium and keeps the tops of two."""
+"""The pictures of docs/report.md: `make screenshots` runs the demo, opens its reports in Chromium and keeps the tops of two."""
 
 import os
 import shutil

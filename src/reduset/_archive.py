@@ -108,6 +108,21 @@ class Kind:
     names: tuple[str, ...]
 
 
+MEAN, MODEL, MIXTURE = "reduset.KernelMean", "reduset.Model", "reduset.Mixture"
+PICTURE = ("grids", "widths", "marginals", "pair_grids", "pair_widths", "pairs", "joint")
+KINDS = {
+    MEAN: Kind(1, ("atoms", "weights")),
+    MODEL: Kind(1, ("atoms", "weights", "path", "step_sizes", "step_weights", *PICTURE)),
+    MIXTURE: Kind(1, ("weights", "means", "covariances")),
+}
+
+
+def holding(first: str, *names: str) -> dict[str, Kind]:
+    """The kinds of file with arrays of these names, that of the name ``first`` before the others."""
+    able = {name: kind for name, kind in KINDS.items() if set(names) <= set(kind.names)}
+    return {first: able[first]} | able
+
+
 def read(path: Path_, kinds: Mapping[str, Kind]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Read a file of one of these kinds, the first of which is the one expected; anything else is a ValueError that says what."""
     wanted = next(iter(kinds))

@@ -1,13 +1,19 @@
 """The bounds are laws: none is ever broken, whatever the data, the kernel, the space or the weights."""
 
+import ast
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import reduset
 from reduset import FunctionKernel, Gaussian, KernelMean, Laplacian, Student, compress
 from reduset.certificate.bounds import bounds_of
+from reduset.certificate.certificate import METHODS
 from reduset.select import KCenter, Random
 from reduset.weights import KINDS
 
@@ -179,3 +185,30 @@ def test_a_density_in_many_dimensions_prints_although_its_constants_underflow():
         small = compress(X, kernel, size=10, rng=0)
         assert "error" in str(small)
         assert 0 <= small.certificate.relative_error <= 1
+
+
+def test_the_pages_know_every_way_to_measure():
+    root = Path(__file__).resolve().parents[2]
+    table = (root / "docs" / "certificate.md").read_text(encoding="utf-8").split("| `method` |")[1].split("\n\n")[0]
+    assert re.findall(r'^\| `"(\w+)"`', table, flags=re.M) == list(METHODS)
+    (row,) = re.findall(r"^\| `\.method` \|(.*)", (root / "docs" / "api.md").read_text(encoding="utf-8"), flags=re.M)
+    assert re.findall(r'`"(\w+)"`', row) == list(METHODS)
+
+
+def methods_in(tree):
+    """The texts that are given as the method of a measurement or of a certificate."""
+    for call in ast.walk(tree):
+        if isinstance(call, ast.Call) and "Measurement" in ast.unparse(call.func):
+            yield from (text for last in call.args[-1:] for text in texts_in(last))
+        if isinstance(call, ast.Call) and "Certificate" in ast.unparse(call.func):
+            yield from (text for each in call.keywords if each.arg == "method" for text in texts_in(each.value))
+
+
+def texts_in(node):
+    return [each.value for each in ast.walk(node) if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+
+
+def test_every_way_to_measure_that_the_source_names_is_known():
+    source = Path(reduset.__file__).parent
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in source.rglob("*.py")]
+    assert {method for tree in trees for method in methods_in(tree)} == set(METHODS)

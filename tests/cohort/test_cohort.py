@@ -10,8 +10,8 @@ from sklearn.exceptions import NotFittedError
 
 from reduset import FunctionKernel, Gaussian, KernelMean, Laplacian, NotReachedWarning, Student
 from reduset.cohort import CohortMap, distances, procrustes
-from reduset.cohort.goals import AllDistances, EachBag, Losses
-from reduset.cohort.shared import POOL_ROWS, pool
+from reduset.cohort.shared_atoms import POOL_ROWS, pool
+from reduset.cohort.stopping import BagTolerance, DistanceTolerance, PrefixLosses
 from reduset.weights.span import IterativeSpan, span_of
 
 KERNELS = [
@@ -172,10 +172,10 @@ def test_what_is_not_reached_is_said_with_the_bags_that_did_not():
         CohortMap(kernel=Gaussian(0.3), tol=1e-3, atoms="own", max_size=20, layout="mds", random_state=0).fit(bags)
 
 
-@pytest.mark.parametrize("goal", [EachBag(0.3), AllDistances(0.05)])
+@pytest.mark.parametrize("goal", [BagTolerance(0.3), DistanceTolerance(0.05)])
 def test_the_fewest_atoms_of_a_goal_are_found_by_halving(goal):
     rng = np.random.default_rng(0)
-    losses = Losses(rng.normal(size=(5, 40)) * np.geomspace(1, 0.01, 40), np.full(5, 1e-4))
+    losses = PrefixLosses(rng.normal(size=(5, 40)) * np.geomspace(1, 0.01, 40), np.full(5, 1e-4))
     within = [goal.lack(losses, m) <= 1 for m in range(1, 41)]
     assert within[-1]
     assert not within[0]

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reduset
+import reduset.compression.refine as module
 from cases import COVARIANCE, Given, cloud
 from reduset import Gaussian, KernelMean, Laplacian, NotReachedWarning, Student
 from reduset.certificate.surrogate import distance_from, surrogate

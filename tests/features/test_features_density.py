@@ -12,9 +12,9 @@ from scipy.stats import norm, truncnorm
 
 from reduset.features import DensityFeatures, pairwise
 from reduset.features.basis import along_axis, at_points, indices
-from reduset.features.merging import Bag
+from reduset.features.homogeneous_distances import kappa
+from reduset.features.merging import WeightedBag
 from reduset.features.nodes import Grid, Scattered, nodes_for
-from reduset.features.spirals import kappa
 
 METRICS = ["js", "tv", "hellinger", "chi2", "l2"]
 
@@ -317,7 +317,7 @@ def test_scattered_nodes_find_the_distances_of_other_nodes(way, d):
 
 
 def test_bumps_that_were_widened_are_wider():
-    bag = Bag(np.full((3, 2), 0.5), spread=np.array([0.03, 0.0]))
+    bag = WeightedBag(np.full((3, 2), 0.5), spread=np.array([0.03, 0.0]))
     np.testing.assert_allclose(bag.widened(np.array([0.1, 0.1])), [0.2, 0.1])
     np.testing.assert_allclose(bag.only(slice(1, 2)).widened(np.array([0.1])), [0.1])
 

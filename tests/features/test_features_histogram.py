@@ -11,8 +11,8 @@ from sklearn.pipeline import make_pipeline
 import bag_laws
 from reduset.features import HistogramFeatures
 from reduset.features.histogram import histogram
-from reduset.features.merging import Bag
-from reduset.features.spirals import TOTALS, correlation, drawn, kappa, measure, placed, spirals
+from reduset.features.homogeneous_distances import TOTALS, correlation, drawn, feature_map, kappa, measure, placed
+from reduset.features.merging import WeightedBag
 
 SMALL = HistogramFeatures(n_bins=5, n_frequencies=3, margin=0.2, n_components=40, random_state=0)
 
@@ -39,7 +39,7 @@ def test_the_correlation_of_chi_squared_is_the_transform_of_its_measure():
 def test_placed_frequencies_approximate_chi_squared(count, error):
     rng = np.random.default_rng(0)
     p, q = rng.exponential(size=(2, 500)) ** 3
-    turned = [spirals(x, "chi2", placed("chi2", count)) for x in (p, q)]
+    turned = [feature_map(x, "chi2", placed("chi2", count)) for x in (p, q)]
     found = np.square(turned[0] - turned[1]).sum(axis=1)
     assert np.max(np.abs(found - kappa(p, q, "chi2")) / np.maximum(p, q)) < error
 
@@ -54,9 +54,9 @@ def test_shares_are_those_of_numpys_histogram():
     inside = np.random.default_rng(0).uniform(size=(300, 3))
     inside[0] = 1.0  # the upper face belongs to the last bin
     wanted = np.histogramdd(inside, bins=4, range=[(0, 1)] * 3)[0] / 300
-    np.testing.assert_array_equal(histogram(Bag(inside), 4, False), wanted.ravel())
+    np.testing.assert_array_equal(histogram(WeightedBag(inside), 4, False), wanted.ravel())
     columns = [np.histogram(inside[:, j], bins=4, range=(0, 1))[0] / 300 for j in range(3)]
-    np.testing.assert_array_equal(histogram(Bag(inside), 4, True), np.concatenate(columns))
+    np.testing.assert_array_equal(histogram(WeightedBag(inside), 4, True), np.concatenate(columns))
 
 
 def two_bags():
@@ -86,7 +86,7 @@ def test_squared_distances_of_known_histograms_are_those_in_closed_form(distance
 def test_distances_of_the_vectors_are_sums_over_bins(distance, marginals):
     bags, _ = bag_laws.spread_bags()
     fitted = HistogramFeatures(distance, n_bins=6, n_frequencies=8, output="distance", marginals=marginals).fit(bags)
-    shares = [histogram(Bag(inside), 6, marginals) for inside in fitted.cube_.coordinates(bags, "refuse", list(range(24)))]
+    shares = [histogram(WeightedBag(inside), 6, marginals) for inside in fitted.cube_.coordinates(bags, "refuse", list(range(24)))]
     wanted = [[kappa(p, q, distance).sum() for q in shares] for p in shares]
     vectors = fitted.transform(bags)
     assert fitted.n_bins_ == (12 if marginals else 36)

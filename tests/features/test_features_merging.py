@@ -8,7 +8,7 @@ from scipy.spatial.distance import pdist
 
 from reduset import Gaussian, KernelMean, compress
 from reduset.features import DensityFeatures, HistogramFeatures, MeanMapFeatures, pairwise, projection
-from reduset.features.merging import Bag, _cells, density_at, merged
+from reduset.features.merging import WeightedBag, _cells, density_at, merged
 from reduset.features.nodes import POINTS_AT_ONCE, Grid, Scattered
 
 
@@ -30,7 +30,7 @@ def moments(points, shares, spread):
 def test_cells_keep_mass_mean_and_the_variance_of_every_column(d, weighted):
     points = clusters(4000, d)
     shares = np.random.default_rng(1).dirichlet(np.ones(4000)) if weighted else None
-    small = _cells(Bag(points, shares), np.full(d, 0.11))
+    small = _cells(WeightedBag(points, shares), np.full(d, 0.11))
     assert len(small.points) < 4000
     assert small.shares.sum() == pytest.approx(1.0, rel=1e-12)
     assert (small.shares > 0).all()
@@ -44,14 +44,14 @@ def test_cells_keep_mass_mean_and_the_variance_of_every_column(d, weighted):
 
 def test_cells_of_cells_remember_what_was_spread_before():
     points = clusters(4000, 2)
-    twice = _cells(_cells(Bag(points), np.full(2, 0.05)), np.full(2, 0.13))
+    twice = _cells(_cells(WeightedBag(points), np.full(2, 0.05)), np.full(2, 0.13))
     wanted = moments(points, np.full(4000, 1 / 4000), np.zeros(2))[1]
     np.testing.assert_allclose(np.diag(moments(twice.points, twice.shares, twice.spread)[1]), np.diag(wanted), atol=1e-12)
 
 
 def test_each_point_of_a_cell_is_the_mean_of_the_points_that_fall_into_it():
     points = clusters(300, 2)
-    small = _cells(Bag(points), np.array([0.2, 0.3]))
+    small = _cells(WeightedBag(points), np.array([0.2, 0.3]))
     boxes = {}
     for point in points:
         boxes.setdefault((int(point[0] / 0.2), int(point[1] / 0.3)), []).append(point)
@@ -63,7 +63,7 @@ def test_each_point_of_a_cell_is_the_mean_of_the_points_that_fall_into_it():
 def test_the_tolerance_holds_at_other_places_than_those_it_was_measured_at(tol):
     """By a plain double loop over points; at points of the bag that were not among the 64."""
     points, h = clusters(10_000, 4), np.array([0.05, 0.06, 0.07, 0.05])
-    small = merged(Bag(points), h, tol)
+    small = merged(WeightedBag(points), h, tol)
     assert len(small.points) < 10_000
 
     def density(bag, width, places):
@@ -72,14 +72,14 @@ def test_the_tolerance_holds_at_other_places_than_those_it_was_measured_at(tol):
         return np.exp(-0.5 * np.square(gaps).sum(axis=-1)) @ shares / np.prod(np.sqrt(2 * np.pi) * width)
 
     places = points[77::157]
-    exact = density(Bag(points), h, places)
-    np.testing.assert_allclose(density_at(Bag(points), h, places), exact, rtol=1e-4)
+    exact = density(WeightedBag(points), h, places)
+    np.testing.assert_allclose(density_at(WeightedBag(points), h, places), exact, rtol=1e-4)
     found = density(small, np.sqrt(h**2 + small.spread), places)
     assert np.linalg.norm(found - exact) <= 1.5 * tol * np.linalg.norm(exact)
 
 
 def test_a_tighter_tolerance_leaves_more_cells_and_a_hopeless_one_the_bag():
-    bag, h = Bag(clusters()), np.full(5, 0.06)
+    bag, h = WeightedBag(clusters()), np.full(5, 0.06)
     sizes = [len(merged(bag, h, tol).points) for tol in (0.2, 0.02, 1e-9)]
     assert sizes[0] <= sizes[1] <= sizes[2] == 20_000
     assert sizes[0] < 20_000 / 3
@@ -87,19 +87,19 @@ def test_a_tighter_tolerance_leaves_more_cells_and_a_hopeless_one_the_bag():
 
 
 def test_bags_that_are_thin_everywhere_are_left_alone():
-    bag = Bag(np.random.default_rng(0).uniform(size=(20_000, 6)))
+    bag = WeightedBag(np.random.default_rng(0).uniform(size=(20_000, 6)))
     assert merged(bag, np.full(6, 0.05), 0.5) is bag
 
 
 def test_cells_too_many_to_be_numbered_leave_the_bag_alone():
-    bag = Bag(clusters(10_000, 6))
+    bag = WeightedBag(clusters(10_000, 6))
     assert merged(bag, np.full(6, 1e-5), 0.5) is bag
 
 
 def test_points_without_a_share_are_no_cells():
     points = clusters(10_000, 4)
     shares = np.where(points[:, 0] < 0.45, 0.0, 1.0)
-    small = merged(Bag(points, shares / shares.sum()), np.full(4, 0.08), 0.1)
+    small = merged(WeightedBag(points, shares / shares.sum()), np.full(4, 0.08), 0.1)
     assert len(small.points) < 10_000
     assert np.isfinite(small.points).all()
     assert (small.points[:, 0] >= 0.45).all()

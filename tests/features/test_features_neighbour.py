@@ -15,8 +15,8 @@ from sklearn.svm import SVC
 
 import bag_laws
 from reduset.features import NeighbourKLKernel
-from reduset.features.definite import Definite
-from reduset.features.nearest import Estimate, Sample, correction
+from reduset.features.nearest import DivergenceEstimator, NeighbourIndex, correction
+from reduset.features.psd import PSDCorrection
 
 WIDE, SHIFT = 1.3, 0.5  # q is N(0.5, 1.3²) along each axis, p the standard normal
 
@@ -39,7 +39,9 @@ def truth(divergence, alpha, d):
 
 
 def directed(estimate, X, Y):
-    return estimate.directed([Sample.of(X, estimate.k, "X")], [Sample.of(Y, estimate.k, "Y")], lambda *_: None)[0][0, 0]
+    return estimate.directed([NeighbourIndex.of(X, estimate.k, "X")], [NeighbourIndex.of(Y, estimate.k, "Y")], lambda *_: None)[0][
+        0, 0
+    ]
 
 
 CASES = [("kl", 0.5), ("renyi", 0.5), ("renyi", 0.9), ("renyi", 1.3), ("hellinger", 0.5)]
@@ -49,7 +51,7 @@ CASES = [("kl", 0.5), ("renyi", 0.5), ("renyi", 0.9), ("renyi", 1.3), ("hellinge
 @pytest.mark.parametrize(("d", "k"), [(1, 2), (2, 4), (3, 4)])
 def test_divergences_of_gaussians_are_those_in_closed_form(divergence, alpha, d, k):
     rng = np.random.default_rng(0)
-    estimate = Estimate(divergence, k, alpha)
+    estimate = DivergenceEstimator(divergence, k, alpha)
     # of unequal sizes, so that a wrong count of points shows
     found = [directed(estimate, rng.normal(size=(6000, d)), rng.normal(SHIFT, WIDE, size=(9000, d))) for _ in range(6)]
     off = np.std(found) / np.sqrt(5) * 3 + 0.02 * d  # of which 0.02 a dimension for the bias of finite samples
@@ -77,13 +79,13 @@ def test_an_estimate_is_that_of_the_formula_by_all_pairs_of_points(divergence, a
         B = gamma(k) ** 2 / (gamma(k - alpha + 1) * gamma(k + alpha - 1))
         mean = B * np.mean((29 * rho**d / (20 * nu**d)) ** (1 - alpha))
         wanted = 1 - mean if divergence == "hellinger" else np.log(mean) / (alpha - 1)
-    assert directed(Estimate(divergence, k, alpha), X, Y) == pytest.approx(wanted, rel=1e-12)
+    assert directed(DivergenceEstimator(divergence, k, alpha), X, Y) == pytest.approx(wanted, rel=1e-12)
 
 
 def test_divergences_are_the_mean_of_both_directions_and_not_negative():
     bags, _ = bag_laws.spread_bags()
     fitted = NeighbourKLKernel(kernel_width=0.7, psd=None).fit(bags)
-    estimate = Estimate("kl", 4)
+    estimate = DivergenceEstimator("kl", 4)
     both = np.array([[(directed(estimate, p, q) + directed(estimate, q, p)) / 2 for q in bags] for p in bags])
     np.fill_diagonal(both, 0.0)
     assert (both < 0).any()
@@ -135,7 +137,7 @@ def test_a_matrix_that_is_positive_semidefinite_stays_as_it_is():
     points = np.random.default_rng(0).normal(size=(30, 2))
     K = np.exp(-(cdist(points, points) ** 2))
     for rule in ("clip", "flip", "shift"):
-        np.testing.assert_array_equal(Definite.learnt(K, rule).rows(K, np.eye(30, dtype=bool)), K)
+        np.testing.assert_array_equal(PSDCorrection.learnt(K, rule).rows(K, np.eye(30, dtype=bool)), K)
 
 
 def test_bags_with_the_same_points_in_any_order_have_divergence_zero():
@@ -152,7 +154,7 @@ def test_bags_with_the_same_points_in_any_order_have_divergence_zero():
 def test_a_bag_has_divergence_zero_from_itself_even_where_the_estimate_has_not():
     turns = np.linspace(0, 2 * np.pi, 12, endpoint=False)
     ring = np.column_stack([np.cos(turns), np.sin(turns)])  # both second neighbours are at the same distance, so ν = ρ
-    assert directed(Estimate("kl", 2), ring, ring) == pytest.approx(np.log(12 / 11))
+    assert directed(DivergenceEstimator("kl", 2), ring, ring) == pytest.approx(np.log(12 / 11))
     fitted = NeighbourKLKernel(n_neighbors=2, kernel_width=1.0).fit([ring, 2 * ring])
     assert fitted.divergences_[0, 0] == fitted.divergences_to_fitted([ring])[0, 0] == 0
 

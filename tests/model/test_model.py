@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from reduset import Gaussian, KernelMean, Laplacian, compress
-from reduset.mean import KINDS, MODEL_KIND
+from reduset._archive import KINDS, MODEL
 from reduset.model import Model
-from reduset.model.marginals import Portrait
+from reduset.model.marginals import MarginalDensities
 
 
 def rows(n=3000, d=3, seed=0):
@@ -28,7 +28,7 @@ def made(n=3000, d=3, size=40, kernel=None, **options):
 def test_densities_are_sums_of_bumps():
     rng = np.random.default_rng(1)
     mean = KernelMean(rows(500), rng.uniform(-0.2, 1, 500), Gaussian(0.7))
-    portrait = Portrait.of(mean)
+    portrait = MarginalDensities.of(mean)
     for k in range(3):
         bumps = norm.pdf(portrait.grids[k][:, None], mean.atoms[:, k], portrait.widths[k])
         np.testing.assert_allclose(portrait.marginals[k], bumps @ mean.weights, rtol=1e-4, atol=1e-6 * bumps.max())
@@ -40,7 +40,7 @@ def test_densities_are_sums_of_bumps():
 
 def test_marginals_of_a_gaussian_kernel_mean_are_those_of_its_density():
     mean = KernelMean.from_samples(rows(200, 2), Gaussian(0.8, normalized=True))
-    portrait = Portrait.of(mean)
+    portrait = MarginalDensities.of(mean)
     assert (portrait.widths == 0.8).all()
     far = np.linspace(-40, 40, 4001)
     column = [mean(np.column_stack([np.full(len(far), place), far])).sum() * (far[1] - far[0]) for place in portrait.grids[0][::20]]
@@ -51,7 +51,7 @@ def test_many_points_are_shared_out_among_bins_without_a_trace():
     rng = np.random.default_rng(2)
     X = np.column_stack([rng.integers(1, 13, 60_000), rng.exponential(3.0, 60_000)])  # whole numbers, and a heavy tail
     mean = KernelMean(X, rng.uniform(-0.1, 1.0, 60_000) / 60_000, Gaussian(0.4))
-    portrait = Portrait.of(mean)
+    portrait = MarginalDensities.of(mean)
     for k in range(2):
         bumps = norm.pdf(portrait.grids[k][:, None], X[:, k], portrait.widths[k])
         np.testing.assert_allclose(portrait.marginals[k], bumps @ mean.weights, atol=1e-4 * portrait.marginals[k].max())
@@ -60,7 +60,7 @@ def test_many_points_are_shared_out_among_bins_without_a_trace():
 def test_the_bulk_is_in_the_picture_and_a_far_row_is_not():
     X = rows(20_000, 2)
     X[0] = 1e6
-    portrait = Portrait.of(KernelMean.from_samples(X, Gaussian(0.5)))
+    portrait = MarginalDensities.of(KernelMean.from_samples(X, Gaussian(0.5)))
     assert portrait.grids.max() < 30
     mass = np.trapezoid(portrait.marginals, portrait.grids, axis=1)
     assert ((mass > 0.995) & (mass < 1.0)).all()
@@ -68,17 +68,17 @@ def test_the_bulk_is_in_the_picture_and_a_far_row_is_not():
 
 @pytest.mark.parametrize("kernel", [Gaussian(0.01), Laplacian(0.5), Gaussian(1.0, covariance=np.diag([1.0, 4.0, 9.0]))], ids=repr)
 def test_bumps_are_as_wide_as_the_kernels_or_a_step_of_the_grid(kernel):
-    portrait = Portrait.of(KernelMean.from_samples(rows(), kernel))
+    portrait = MarginalDensities.of(KernelMean.from_samples(rows(), kernel))
     steps = portrait.grids[:, 1] - portrait.grids[:, 0]
     scale = np.array([1.0, 2.0, 3.0]) if kernel.covariance is not None else np.ones(3)
     np.testing.assert_allclose(portrait.widths, np.maximum(kernel.width * scale, steps))
 
 
 def test_many_columns_are_cut_and_one_has_no_pairs():
-    wide = Portrait.of(KernelMean.from_samples(rows(300, 50), Gaussian(1.0)))
+    wide = MarginalDensities.of(KernelMean.from_samples(rows(300, 50), Gaussian(1.0)))
     assert wide.marginals.shape == (40, 160)
     assert wide.joint.shape == (15, 40, 40)
-    narrow = Portrait.of(KernelMean.from_samples(rows(300, 1), Gaussian(1.0)))
+    narrow = MarginalDensities.of(KernelMean.from_samples(rows(300, 1), Gaussian(1.0)))
     assert narrow.joint.shape == (0, 40, 40)
     assert narrow.pairs.shape == (0, 2)
 
@@ -169,6 +169,6 @@ def test_the_file_holds_what_is_listed(tmp_path):
     full, small = made()
     Model.of(full, small).save(tmp_path / "small.npz")
     with zipfile.ZipFile(tmp_path / "small.npz") as file:
-        assert {name.removesuffix(".npy") for name in file.namelist()} == {"header", *KINDS[MODEL_KIND].names}
+        assert {name.removesuffix(".npy") for name in file.namelist()} == {"header", *KINDS[MODEL].names}
         header = json.loads(file.read("header.npy").split(b"\n", 1)[1])
     assert header["n_samples"] == 3000

@@ -10,17 +10,10 @@ from pathlib import Path
 import pytest
 
 import reduset
+from tree import PAGE, ROOMS, with_tree
 
 PACKAGE = Path(reduset.__file__).parent
 
-# The rooms. Each may import those before it, never those after it. The first are modules of their own.
-ROOMS = [
-    *("_types", "_engine", "_columns", "_frames", "_validate", "_progress", "_drawing", "_archive"),
-    *("bandwidth", "kernels", "mean", "weights", "certificate", "select", "compression"),  # the core
-    *("stream", "mixture", "simplification"),
-    *("density", "modes", "proportions", "cohort", "distributed", "svm", "spectral", "features"),  # the uses
-    *("io", "model", "report", "cli", "__main__"),  # the doors
-]
 MOST_LINES = 450
 MOST_MODULES = 12  # directly in the package
 
@@ -87,6 +80,11 @@ def faults(find):
 
 def test_every_module_has_its_room():
     assert {room(module) for module in TREES if module} == set(ROOMS)
+
+
+def test_the_tree_of_the_design_page_is_the_tree():
+    page = PAGE.read_text(encoding="utf-8")
+    assert page == with_tree(page), "make tree"
 
 
 def test_few_modules_lie_outside_the_rooms():

@@ -63,11 +63,11 @@ def test_every_gallery_script_draws_a_picture_like_the_one_that_its_page_shows(s
 
 
 def test_every_picture_of_the_pages_has_a_script():
-    reports = {"report", "segments"}  # the README's, of the demo's reports: scripts/report_pictures.py
+    reports = {"report", "segments"}  # of the demo's reports: scripts/report_pictures.py
     assert {picture.stem for picture in (ROOT / "docs" / "pictures").glob("*.png")} == set(PICTURES.ORDER) | reports
     for name in reports:
         picture = ROOT / "docs" / "pictures" / f"{name}.png"
-        assert f"](docs/pictures/{name}.png)" in (ROOT / "README.md").read_text(encoding="utf-8")
+        assert f"](pictures/{name}.png)" in (ROOT / "docs" / "report.md").read_text(encoding="utf-8")
         assert picture.stat().st_size < 200_000
         assert len(np.unique(image.imread(picture)[..., :3].reshape(-1, 3), axis=0)) > 50, "draw it anew: make screenshots"
     assert {script.stem.removeprefix("plot_") for script in PICTURES.SCRIPTS} == set(PICTURES.ORDER)

@@ -18,7 +18,7 @@ from reduset._engine.compiled import compiled
 CACHED = """
 import numpy as np
 from reduset import Gaussian, compress
-from reduset._engine import balance, factor, farthest, leaves, nearest, profile, shadows, tiles, waves
+from reduset._engine import balance, factor, farthest, leaves, neighbours, profile, shadows, tiles, waves
 
 X = np.random.default_rng(0).normal(size=(6000, 3))
 for select in ("kcenter", "kmeans", "thinning", "shadow"):
@@ -26,7 +26,7 @@ for select in ("kcenter", "kmeans", "thinning", "shadow"):
 small.mean(np.zeros((2, 3))), small.mean.gradient(np.zeros((2, 3)))
 missed = [
     f"{module.__name__}.{name}"
-    for module in (balance, factor, farthest, leaves, nearest, profile, shadows, tiles, waves)
+    for module in (balance, factor, farthest, leaves, neighbours, profile, shadows, tiles, waves)
     for name, function in vars(module).items()
     if hasattr(function, "stats") and sum(function.stats.cache_misses.values())
 ]

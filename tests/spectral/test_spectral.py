@@ -194,7 +194,7 @@ def measured(X, pca, centre, count):
     F = dense.features(energy * pca.kernel_.product_gram(points, points))
     p, q = np.full(len(X), 1 / len(X)), pca.weights_ / pca.weights_.sum()
     A, B = dense.operator(F[: len(X)], p, centre), dense.operator(F[len(X) :], q, centre)
-    directions = F[len(X) :].T @ pca._components.coefficients  # orthonormal, but for those without an eigenvalue
+    directions = F[len(X) :].T @ pca._functions.coefficients  # orthonormal, but for those without an eigenvalue
     found = np.linalg.eigvalsh(A)[::-1][:count] - pca.eigenvalues_ / len(X)
     return {
         "mmd": np.linalg.norm(p @ F[: len(X)] - q @ F[len(X) :]),
@@ -238,7 +238,7 @@ def test_the_bounds_are_of_use_and_never_above_the_papers():
     for ell in (3.0, 5.0):
         pca = ReducedKernelPCA(3, kernel=Gaussian(1.5), ell=ell, centre=False, refine=False).fit(X)
         epsilon = np.sqrt(2 - 2 * np.exp(-0.5 / ell**2))
-        gap = pca.eigenvalues_[-1] / 300 - pca._components.next_eigenvalue / 300
+        gap = pca.eigenvalues_[-1] / 300 - pca._functions.next_eigenvalue / 300
         assert pca.bounds_.mmd <= epsilon
         assert pca.bounds_.hilbert_schmidt <= 2 * epsilon
         assert pca.bounds_.eigenvalues <= np.sqrt(4 / np.e) / ell

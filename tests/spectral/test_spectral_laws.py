@@ -234,7 +234,7 @@ def test_bounds_hold_for_weighted_and_equal_rows_at_any_bandwidth(reduce):
         shares, masses = weights / weights.sum(), pca.weights_ / weights.sum()
         A, B = operator(F[:30], shares, centre), operator(F[30:], masses, centre)
         values, vectors = (part[..., ::-1][..., : len(pca.eigenvalues_)] for part in np.linalg.eigh(A))
-        directions = np.sqrt(peak) * F[30:].T @ pca._components.coefficients
+        directions = np.sqrt(peak) * F[30:].T @ pca._functions.coefficients
         found = pca.eigenvalues_ / weights.sum() / peak
         gaps = {
             "mmd": (np.linalg.norm(shares @ F[:30] - masses @ F[30:]), np.sqrt(peak)),

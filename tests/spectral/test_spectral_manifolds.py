@@ -9,8 +9,8 @@ import reference_spectral as dense
 from cases import KERNELS, cloud
 from reduset import FunctionKernel, Gaussian
 from reduset.spectral import DisconnectedWarning, ReducedDiffusionMap, ReducedLaplacianEigenmap, ReducedSpectralClustering
-from reduset.spectral.graph import walk
-from reduset.spectral.reduction import reduced
+from reduset.spectral.graph import random_walk
+from reduset.spectral.reduction import reduce_rows
 
 MAPS = [ReducedDiffusionMap, ReducedLaplacianEigenmap]
 
@@ -205,8 +205,8 @@ def test_whole_weights_give_the_clusters_of_rows_repeated():
 
 def test_a_walk_keeps_its_stationary_shares():
     X = cloud(50)
-    few = reduced(X, Gaussian(0.8), "shadow", ell=2.0, rng=np.random.default_rng(0))
-    steps = walk(few, 3, 0.5)
+    few = reduce_rows(X, Gaussian(0.8), "shadow", ell=2.0, rng=np.random.default_rng(0))
+    steps = random_walk(few, 3, 0.5)
     chances = dense.gaussian(few.atoms, few.atoms, 0.8) * steps.pull
     chances /= chances.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(steps.stationary @ chances, steps.stationary, rtol=1e-10)

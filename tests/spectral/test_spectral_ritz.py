@@ -96,7 +96,7 @@ def test_the_weights_of_atoms_matter_little_once_the_rows_were_looked_at():
 def test_the_way_back_starts_from_the_coordinates_of_the_atoms():
     X = cloud(200)
     ours = reduced_to(4, 30, fit_inverse_transform=True, alpha=0.1).fit(X)
-    np.testing.assert_allclose(ours.transform(ours.atoms_), ours._components.coordinates, atol=1e-9)
+    np.testing.assert_allclose(ours.transform(ours.atoms_), ours._functions.coordinates, atol=1e-9)
     assert np.abs(ours.inverse_transform(ours.transform(X)) - X).mean() < 0.5
 
 

@@ -4,7 +4,7 @@ from functools import cache
 
 import numpy as np
 
-from reduset import FunctionKernel, Gaussian, Laplacian, Student, compress
+from reduset import FunctionKernel, Gaussian, Laplacian, Matern, Student, compress
 from reduset.select import (
     Auto,
     Cholesky,
@@ -32,6 +32,7 @@ KERNELS = {
     "student": Student(0.6, exponent=2.5),
     "student l2": Student(0.6, exponent=1.7, space="l2"),
     "function": FunctionKernel("rbf", gamma=2.0),
+    "matern": Matern(0.7),
 }
 SELECTORS = {
     "kcenter": KCenter("mean"),

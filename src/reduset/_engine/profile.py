@@ -73,6 +73,10 @@ class Profile:
         """Whether the loops have a float32 version of this profile."""
         return self.family != TABLE and self.metric != SOFT_CITYBLOCK
 
+    def to_depths(self, gaps: NDArray[np.float64]) -> None:
+        """Turn gaps (t,) into depths, in place."""
+        depths(self.family, self.exponent, self.table, self.step, gaps)
+
 
 @dataclass(frozen=True)
 class Frame:

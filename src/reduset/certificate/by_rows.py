@@ -54,7 +54,7 @@ def by_rows(
     square = float(terms.mean()) - at_atoms
     # and for what was not drawn at all, up to three rows in as many as were
     width = np.hypot(quantile * float(terms.std(ddof=1)) / np.sqrt(len(terms)), 3 * float(np.abs(terms).max()) / len(terms))
-    return Measurement(max(square, 0.0), max(square - width, 0.0), max(square + width, 0.0), "rows")
+    return Measurement.within(square, width, "rows")
 
 
 def rows_quantile(confidence: float) -> float:

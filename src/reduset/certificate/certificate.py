@@ -10,6 +10,13 @@ from reduset.kernels.base import exponential
 from reduset.mean import KernelMean
 
 DENSITY_ROWS = 256
+METHODS = {  # every way to measure that a certificate can name, in words
+    "exact": "computed exactly, from every pair of rows",
+    "frequencies": "measured on random waves, each over all rows",
+    "rows": "measured on a sample of rows",
+    "sample": "measured on a fair sample of the rows that came",
+    "components": "measured on a sample of the components",
+}
 
 
 @dataclass(frozen=True)
@@ -20,7 +27,7 @@ class Certificate:
     ----------
     relative_error : ‖f − f_m‖ / ‖f‖, measured (not squared)
     interval : its confidence interval, at ``confidence``
-    method : how it was measured: "exact", "frequencies" or "rows"
+    method : how it was measured: a name in `METHODS`
     norm : ‖f‖ as measured along the way
     energy : C = ‖φ(·, x)‖², the unit of the incoherence
         In many dimensions a density's C may leave the range of floating point, and norm, bounds and incoherence with it: the

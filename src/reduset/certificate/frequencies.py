@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from reduset._engine.profile import Frame
-from reduset._engine.waves import wave_sums
+from reduset._engine import Frame, wave_sums
 from reduset._types import Array, Floats
 from reduset.certificate.probe import Measurement
 from reduset.kernels.base import RadialKernel

@@ -24,6 +24,11 @@ class Measurement:
     high: float
     method: str
 
+    @classmethod
+    def within(cls, square: float, width: float, method: str) -> Measurement:
+        """An estimate with as much on either side; squares are not negative."""
+        return cls(max(square, 0.0), max(square - width, 0.0), max(square + width, 0.0), method)
+
     def plus(self, exact: float) -> Measurement:
         """After adding an amount that is known exactly."""
         return Measurement(self.square + exact, self.low + exact, self.high + exact, self.method)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from reduset._engine.threads import single_threaded_blas
+from reduset._engine import single_threaded_blas
 from reduset.certificate.rule import probe_for
 from reduset.mean import KernelMean
 
@@ -40,3 +40,9 @@ def distance_from(mean: KernelMean, other: KernelMean, rng: np.random.Generator)
     gap = probe_for(mean, CONFIDENCE, rng).glance(np.asarray(other.atoms, np.float64), other.weights, kappa).high
     square = float(other.weights @ other.kernel.product_sums(other.atoms, other.weights, other.atoms))
     return float(np.sqrt(gap / square)) if square > 0 else np.inf
+
+
+def close_surrogate(mean: KernelMean, size: int, within: float, rng: np.random.Generator) -> KernelMean:
+    """A surrogate whose measured distance is within that share of its norm; the mean itself where that is not reached."""
+    smaller = surrogate(mean, size, rng)
+    return smaller if distance_from(mean, smaller, rng) <= within else mean

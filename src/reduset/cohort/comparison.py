@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 
 from reduset._progress import Progress
 from reduset._types import Array, Floats
+from reduset.cohort.bag_source import BagsInMemory, BagSource
 from reduset.cohort.distances import between
 from reduset.cohort.divergences import estimate, overlooked
-from reduset.cohort.goals import AllDistances, EachBag, Goal
-from reduset.cohort.held import Bags, Held
-from reduset.cohort.shared import SharedAtoms, pooled, rows_drawn, share
+from reduset.cohort.shared_atoms import SharedAtoms, pooled, rows_drawn, share
+from reduset.cohort.stopping import BagTolerance, DistanceTolerance, StoppingRule
 from reduset.compression.compressing import NotReachedWarning, compress, quietly
 from reduset.compression.result import Compression
 from reduset.kernels.base import Kernel, exponential
@@ -42,7 +42,7 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class Request:
+class ComparisonOptions:
     """What was asked for; at most one of ``size`` and ``tol`` is given."""
 
     distance: str
@@ -67,7 +67,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Later:
+class LaterDistances:
     """Later bags beside the fitted ones.
 
     Attributes
@@ -82,7 +82,7 @@ class Later:
     lost: Array
 
 
-def own(points: Floats, asked: Request, rng: np.random.Generator) -> Compression:
+def own(points: Floats, asked: ComparisonOptions, rng: np.random.Generator) -> Compression:
     """A bag on atoms of its own."""
     mean, tol = KernelMean.from_samples(points, asked.kernel), asked.each_within
     with quietly():  # said once, of all the bags that did not reach it
@@ -115,15 +115,15 @@ class Comparison:
 
     def __init__(
         self,
-        request: Request,
-        bags: Sequence[Floats] | Bags,
+        request: ComparisonOptions,
+        bags: Sequence[Floats] | BagSource,
         names: Sequence[object],
         rng: np.random.Generator,
         progress: Progress,
     ) -> None:
         self._request = request
         pool_rng, self._rng, draws_rng = rng.spawn(3)
-        held = bags if isinstance(bags, Bags) else Held(bags)
+        held = bags if isinstance(bags, BagSource) else BagsInMemory(bags)
         drawn = pooled(held.pick(rows_drawn(held.sizes, pool_rng)), request.kernel)
         self.kernel = drawn.kernel
         self.compressions: list[Compression] | None = None
@@ -148,13 +148,13 @@ class Comparison:
     def _full(self, bags: Sequence[Floats]) -> list[KernelMean]:
         return [KernelMean.from_samples(bag, self.kernel) for bag in bags]
 
-    def _shared(self, bags: Bags, pooled: KernelMean, progress: Progress) -> tuple[SharedAtoms, list[Compression]]:
+    def _shared(self, bags: BagSource, pooled: KernelMean, progress: Progress) -> tuple[SharedAtoms, list[Compression]]:
         asked = self._request
-        goal: int | Goal
+        goal: int | StoppingRule
         if asked.size is not None:
             goal = min(asked.size, pooled.size)
         else:
-            goal = AllDistances(DISTANCE_TOL) if asked.tol is None else EachBag(asked.tol)
+            goal = DistanceTolerance(DISTANCE_TOL) if asked.tol is None else BagTolerance(asked.tol)
         most = min(asked.max_size, pooled.size)
         atoms, found, reached = share(
             partial(bags.look, self.kernel),
@@ -223,13 +223,13 @@ class Comparison:
         self.warn_of_later(later, names, stacklevel)
         return later.distances, later.errors
 
-    def later(self, bags: Sequence[Floats], rng: np.random.Generator, progress: Progress) -> Later:
+    def later(self, bags: Sequence[Floats], rng: np.random.Generator, progress: Progress) -> LaterDistances:
         """The same, and which of the bags the atoms do not see; for a bag the same whichever others it came with."""
         full, seed = self._full(bags), int(rng.integers(2**63))
         found = self._others(full, seed, progress)
         if found is None:
             apart, certain = self._between(full, None, self.means, np.random.default_rng(seed), progress)
-            return Later(apart, certain, np.zeros(len(full), np.bool_), np.zeros(len(full)))
+            return LaterDistances(apart, certain, np.zeros(len(full), np.bool_), np.zeros(len(full)))
         errors = np.array([each.certificate.relative_error for each in found])
         unseen = errors > self.limit * (1 + ROUNDING)
         if self._request.distance == "kl":
@@ -241,7 +241,7 @@ class Comparison:
                 lost = losses([found[k] for k in mine]) if compressed else None
                 rng = np.random.default_rng(seed)  # for a bag the same whichever others it came with
                 apart[mine], certain[mine] = self._between(means, lost, self.means, rng, progress)
-        return Later(apart, certain, unseen, errors)
+        return LaterDistances(apart, certain, unseen, errors)
 
     def _overlooked(self, full: list[KernelMean], found: list[Compression]) -> list[float]:
         """By how much the divergence of each bag from its compression shows that points are not seen."""
@@ -254,7 +254,7 @@ class Comparison:
             if self._request.atoms != "own":
                 return None
             asked = replace(self._request, kernel=self.kernel)
-            bags = Held([mean.atoms for mean in full])
+            bags = BagsInMemory([mean.atoms for mean in full])
             return bags.each(own, [(asked, rng) for rng in rngs], progress.stage("compressing"))
         report, found = progress.stage("weighing bags"), []
         for k, (mean, rng) in enumerate(zip(full, rngs, strict=True)):
@@ -262,7 +262,7 @@ class Comparison:
             found.append(self._atoms.put(mean, rng))
         return found
 
-    def warn_of_later(self, later: Later, names: Sequence[object], stacklevel: int) -> None:
+    def warn_of_later(self, later: LaterDistances, names: Sequence[object], stacklevel: int) -> None:
         """Say which later bags had to be compared in full."""
         if not later.unseen.any():
             return

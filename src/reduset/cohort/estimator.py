@@ -14,12 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 from reduset import _validate
 from reduset._progress import Progress
 from reduset._types import Array, Floats
-from reduset.cohort.comparison import WAYS, Comparison, Request
-from reduset.cohort.held import Bags
+from reduset.cohort.bag_source import BagSource
+from reduset.cohort.comparison import WAYS, Comparison, ComparisonOptions
 from reduset.cohort.layouts import LAYOUTS, lay_out
 from reduset.cohort.scatter import scatter
-from reduset.compression.compressing import MOST_ATOMS
-from reduset.kernels import Gaussian
+from reduset.compression.sizing import MOST_ATOMS
+from reduset.kernels import ANY_FAMILY, Gaussian
 from reduset.kernels.base import RadialKernel
 from reduset.kernels.registry import as_kernel
 from reduset.select import as_selector
@@ -120,18 +120,18 @@ class CohortMap(TransformerMixin, BaseEstimator):
         self.confidence = confidence
         self.progress = progress
 
-    def _request(self) -> Request:
+    def _request(self) -> ComparisonOptions:
         distance = _validate.one_of(self.distance, "distance", MOST)
         if self.size is not None and self.tol is not None:
             raise ValueError(f"give size or tol, not both; got size={self.size} and tol={self.tol}")
         usual = Gaussian("iqr", normalized=True) if distance == "kl" else None
         kernel = as_kernel(usual if self.kernel is None else self.kernel)
         if distance == "kl" and not isinstance(kernel, RadialKernel):
-            raise TypeError(f"distance='kl' compares densities, and {kernel!r} is none; use Gaussian, Laplacian or Student")
+            raise TypeError(f"distance='kl' compares densities, and {kernel!r} is none; use {ANY_FAMILY}")
         tol, size = self.tol, self.size
         if tol is None and size is None and distance == "kl":
             size = DENSITY_SIZE
-        return Request(
+        return ComparisonOptions(
             distance=distance,
             kernel=kernel,
             atoms=_validate.one_of(self.atoms, "atoms", WAYS),
@@ -160,7 +160,7 @@ class CohortMap(TransformerMixin, BaseEstimator):
             shown.close()
 
     def _fit(
-        self, names: list[Any], bags: list[Floats] | Bags, dimension: int, columns: list[Any] | None, progress: Progress
+        self, names: list[Any], bags: list[Floats] | BagSource, dimension: int, columns: list[Any] | None, progress: Progress
     ) -> Self:
         request = self._request()
         layout = _validate.one_of(self.layout, "layout", LAYOUTS)

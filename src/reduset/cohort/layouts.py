@@ -1,11 +1,13 @@
 """Layouts: a place in few dimensions for each bag, from distances alone, and for a bag that comes later.
 
-`Isomap`  scikit-learn's, on the distances as given: distances along the graph of neighbours, then classical scaling of these
+`IsomapLayout`
+          scikit-learn's, on the distances as given: distances along the graph of neighbours, then classical scaling of these
           (Tenenbaum, de Silva & Langford 2000). A later bag is joined to the graph by its own neighbours and projected onto the
           axes found (the Nyström formula), which scikit-learn's transform does for given distances as well. A fitted bag lands
           exactly on its place, since its distance to itself is 0.
-`Stress`  metric scaling: scikit-learn's SMACOF, which minimises Σ (‖z_i − z_j‖ − D_ij)², started from classical scaling, so that
-          no chance is involved and similar distances give similar maps. A later bag goes where its own part of the stress is
+`StressLayout`
+          metric scaling: scikit-learn's SMACOF, which minimises Σ (‖z_i − z_j‖ − D_ij)², started from classical scaling, so that no
+          chance is involved and similar distances give similar maps. A later bag goes where its own part of the stress is
           least, the others held fast. In a minimum each bag is where its own part is least, so a fitted one finds its place
           again. (Gower's formula places by classical scaling, which is another map; it is only where the search starts.)
 
@@ -37,8 +39,8 @@ class Layout(ABC):
         """The places of later bags, (M, k), from their distances to the fitted ones, (M, N)."""
 
 
-class Isomap(Layout):
-    """Along the graph of the ``n_neighbors`` nearest neighbours."""
+class IsomapLayout(Layout):
+    """Isomap: along the graph of the ``n_neighbors`` nearest neighbours."""
 
     def __init__(self, distances: Array, n_components: int, n_neighbors: int) -> None:
         neighbours = min(n_neighbors, len(distances) - 1)
@@ -51,11 +53,11 @@ class Isomap(Layout):
         return np.asarray(self._isomap.transform(distances))
 
 
-class Stress(Layout):
-    """Distances on the map as close as possible to those given, in the sum of squares."""
+class StressLayout(Layout):
+    """Metric multidimensional scaling: distances on the map as close as possible to those given, in the sum of squares."""
 
     def __init__(self, distances: Array, n_components: int) -> None:
-        self._classical = _Classical(distances, n_components)
+        self._classical = _ClassicalScaling(distances, n_components)
         if not distances.any():  # bags that all coincide, which SMACOF would divide by
             self.places = np.zeros((len(distances), n_components))
             return
@@ -78,7 +80,7 @@ class Stress(Layout):
         return np.asarray(min(found, key=lambda each: each.cost).x)
 
 
-class _Classical:
+class _ClassicalScaling:
     """Classical scaling (Torgerson), and Gower's formula for a later point."""
 
     def __init__(self, distances: Array, n_components: int) -> None:
@@ -101,4 +103,4 @@ LAYOUTS = ("isomap", "mds")
 
 def lay_out(name: str, distances: Array, n_components: int, n_neighbors: int) -> Layout:
     """The layout of that name."""
-    return Isomap(distances, n_components, n_neighbors) if name == "isomap" else Stress(distances, n_components)
+    return IsomapLayout(distances, n_components, n_neighbors) if name == "isomap" else StressLayout(distances, n_components)

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._engine.pursuit import order_by_energy
-from reduset._engine.threads import blocks
+from reduset._engine import blocks, order_by_energy
 from reduset._progress import Progress
 from reduset._types import Array
 from reduset.certificate.bounds import Bounds, bounds_of
@@ -23,7 +22,7 @@ from reduset.compression.clock import Clock
 from reduset.compression.prefixes import Prefixes
 from reduset.compression.refine import refine
 from reduset.mean import KernelMean
-from reduset.select import Selector
+from reduset.select import Selector, with_own_weights
 from reduset.select.contract import Traversal
 from reduset.weights.kinds import OWN
 from reduset.weights.span import CHOLESKY_UP_TO, Span, span_of
@@ -209,8 +208,8 @@ class Builder:
         own = None if self._traversal is None or order is None else self._traversal.weights()
         if own is None or order is None:
             raise ValueError(
-                "weights='own' are those of a selector that has any (Shadow, KMeans, Herding, Thinning, Paring, Random), "
-                "for atoms that were not moved; use weights='free'"
+                f"weights='own' are those of a selector that has any ({with_own_weights()}), for atoms that were not moved; "
+                "use weights='free'"
             )
         return own[order]
 

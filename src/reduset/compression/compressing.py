@@ -5,8 +5,7 @@ select (which atoms) → weigh (which weights) → certify (how much was lost).
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -14,18 +13,20 @@ from typing import Any
 import numpy as np
 
 from reduset import _validate
-from reduset._engine.threads import single_threaded_blas
+from reduset._engine import single_threaded_blas
 from reduset._progress import Progress
+from reduset._types import KernelLike, PointsLike, ProgressLike, SeedLike, SelectorLike, WeightsLike
+from reduset._warnings import warn
 from reduset.certificate.certificate import Certificate
 from reduset.compression import sizing
 from reduset.compression.builder import Builder
 from reduset.compression.result import Compression, assemble_built
+from reduset.kernels import ANY_FAMILY
 from reduset.kernels.base import RadialKernel
 from reduset.mean import KernelMean
-from reduset.select import as_selector
+from reduset.select import Selector, as_selector, with_own_weights
 from reduset.weights.kinds import KINDS, OWN
-
-MOST_ATOMS = 5000
+from reduset.weights.simplex import require_mass
 
 _quiet: ContextVar[bool] = ContextVar("reduset_quiet", default=False)
 
@@ -35,20 +36,20 @@ class NotReachedWarning(UserWarning):
 
 
 def compress(
-    data: Any,
-    kernel: Any = None,
+    data: KernelMean | PointsLike,
+    kernel: KernelLike = None,
     *,
     size: int | None = None,
     tol: float | None = None,
     plateau: float | None = None,
     max_size: int | None = None,
-    select: Any = "auto",
+    select: SelectorLike = "auto",
     refine: bool | int = False,
     weights: str = "free",
-    sample_weight: Any = None,
+    sample_weight: WeightsLike = None,
     confidence: float = 0.95,
-    rng: Any = None,
-    progress: bool | Callable[[str, int, int], None] = False,
+    rng: SeedLike = None,
+    progress: ProgressLike = False,
 ) -> Compression:
     """Replace a kernel mean, or the points X of one, by few weighted atoms.
 
@@ -67,8 +68,7 @@ def compress(
         Stop at the first atom that adds at most this share of the energy added since the first (the ε of the 2017 paper).
     max_size : int, default min(n, 5000)
         The most atoms for ``tol`` and ``plateau``.
-    select : "kcenter", "random", "kmeans", "greedy", "cholesky", "thinning", "herding", "columnnorm", "paring", "shadow", "auto",
-        or a selector
+    select : "auto", the name of another class of `reduset.select` in small letters ("kcenter", "kmeans", …), or a selector
     refine : bool or int
         Move the selected atoms to where the error is least, by L-BFGS; a number is the most steps. Moved atoms have no indices.
         The result is never worse than what it started from, and its certificate is measured on the data like any other.
@@ -89,31 +89,10 @@ def compress(
     """
     full = _as_mean(data, kernel, sample_weight)
     selector = as_selector(select)
-    kind = _validate.one_of(weights, "weights", (*KINDS, OWN))
+    kind = _kind(weights, selector, full)
     steps = _steps(refine, kind, full)
-    if kind == OWN and not selector.weighs:
-        raise ValueError(
-            f"weights='own' are the selector's own, and {selector} has none (Shadow, KMeans, Herding, Thinning, Paring and Random "
-            "do); use weights='free'"
-        )
     confidence = _validate.confidence(confidence)
-    goals = {name: goal for name, goal in (("size", size), ("tol", tol), ("plateau", plateau)) if goal is not None}
-    if len(goals) > 1 or (not goals and not selector.ending):
-        given = " and ".join(goals) or "none"
-        raise ValueError(
-            f"give exactly one of size (a number of atoms), tol (a relative error) and plateau (the ε rule); got {given}"
-        )
-    if size is not None:
-        size = _validate.whole(size, "size", 1, full.size, "it is a number of the data's points")
-        if max_size is not None:
-            raise ValueError("max_size goes with tol or plateau; with size it has no meaning, leave it out")
-    for name in ("tol", "plateau"):
-        if name in goals:
-            goals[name] = _validate.positive(goals[name], name, "it is a share, 0.01 for one percent")
-    most = min(full.size, MOST_ATOMS) if max_size is None else _validate.whole(max_size, "max_size", 1, full.size)
-    if kind not in ("free", "sum_to_one", OWN) and not full.mass > 0:
-        raise ValueError(f"weights={kind!r} needs a mean whose weights sum to more than 0, got {full.mass:g}; use weights='free'")
-
+    goal = sizing.asked_for(full.size, selector.ending, max_size, size=size, tol=tol, plateau=plateau)
     rng = _validate.generator(rng)
     shown = Progress(progress)
     try:
@@ -121,29 +100,18 @@ def compress(
         with single_threaded_blas():
             builder = Builder(full, rng, confidence, shown)
             builder.open(selector)
-            if size is not None:
-                prefixes, m, reached = sizing.by_size(builder, size, kind, steps)
-            elif tol is not None:
-                prefixes, m, reached = sizing.by_tolerance(builder, goals["tol"], kind, most, steps)
-            elif plateau is not None:
-                prefixes, m, reached = sizing.by_plateau(builder, goals["plateau"], kind, most, steps)
-            else:
-                prefixes, m, reached = sizing.by_end(builder, kind, most, steps)
+            prefixes, m, reached = goal.search(builder, kind, steps)
             result = assemble_built(builder, prefixes, m, str(selector), reached, rng)
     finally:
         shown.close()
     if not reached and not _quiet.get():
-        what = f"tol={tol}" if tol is not None else f"plateau={plateau}" if plateau is not None else f"{selector}'s own end"
-        warnings.warn(
-            f"{what} was not reached with {result.size} atoms: the error is {result.certificate.relative_error:.3g} "
-            f"(at most {result.certificate.interval[1]:.3g}). "
-            + (
-                "Raise max_size, or widen the bandwidth"
-                if builder.size >= most
-                else f"{selector} has no more atoms that add to these"
-            ),
+        own_end = f"{selector}'s own end"
+        ended = f"{selector} has no more atoms that add to these"
+        warn(
+            f"{goal.words or own_end} was not reached with {result.size} atoms: the error is "
+            f"{result.certificate.relative_error:.3g} (at most {result.certificate.interval[1]:.3g}). "
+            + ("Raise max_size, or widen the bandwidth" if builder.size >= goal.most else ended),
             NotReachedWarning,
-            stacklevel=2,
         )
     return result
 
@@ -158,6 +126,18 @@ def quietly() -> Iterator[None]:
         _quiet.reset(token)
 
 
+def _kind(weights: str, selector: Selector, full: KernelMean) -> str:
+    """The kind of weights, where the selector and the mean have such."""
+    kind = _validate.one_of(weights, "weights", (*KINDS, OWN))
+    if kind == OWN and not selector.weighs:
+        raise ValueError(
+            f"weights='own' are the selector's own, and {selector} has none ({with_own_weights()} do); use weights='free'"
+        )
+    if kind not in ("free", "sum_to_one", OWN):
+        require_mass(kind, full.mass)
+    return kind
+
+
 def _steps(refine: Any, kind: str, full: KernelMean) -> int | None:
     """The number of steps to move the atoms by: None for none, 0 where it is left to the time they take."""
     if not isinstance(refine, bool | np.bool_ | int | np.integer):
@@ -167,13 +147,13 @@ def _steps(refine: Any, kind: str, full: KernelMean) -> int | None:
     if kind == OWN:
         raise ValueError("weights='own' belong to the atoms as they were selected, refine moves them; use weights='free'")
     if not isinstance(full.kernel, RadialKernel):
-        raise TypeError(f"refine needs a kernel with a gradient, {full.kernel!r} has none; use Gaussian, Laplacian or Student")
+        raise TypeError(f"refine needs a kernel with a gradient, {full.kernel!r} has none; use {ANY_FAMILY}")
     if isinstance(refine, bool | np.bool_):
         return 0
     return _validate.whole(refine, "refine", 1, None, "it is a number of steps, or True or False")
 
 
-def _as_mean(data: Any, kernel: Any, sample_weight: Any) -> KernelMean:
+def _as_mean(data: KernelMean | PointsLike, kernel: KernelLike, sample_weight: WeightsLike) -> KernelMean:
     if isinstance(data, KernelMean) and not 1e-140 < float(data.magnitudes.sum()) < 1e140:
         raise ValueError(
             f"the weights' magnitudes must sum to between 1e-140 and 1e140 for their squares to be finite, "
@@ -195,6 +175,14 @@ def compress_quietly(full: KernelMean, **options: Any) -> Compression:
     """`compress` without its warning: whoever calls looks at ``reached``, and says what that means to its users."""
     with quietly():
         return compress(full, **options)
+
+
+def compress_below(full: KernelMean, size: int, tol: float | None, max_size: int, **options: Any) -> Compression | None:
+    """For an estimator: the fewest atoms within ``tol``, or ``size`` of them; None where these are as many as the points."""
+    if tol is None:
+        return compress(full, size=size, **options) if size < full.size else None
+    most = min(_validate.whole(max_size, "max_size", 1), full.size)
+    return compress_quietly(full, tol=tol, max_size=most, **options)
 
 
 def evaluated(full: KernelMean, compression: Compression | None) -> tuple[KernelMean, Certificate]:

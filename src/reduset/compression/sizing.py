@@ -1,22 +1,59 @@
 """How many atoms: a given number, the fewest within a tolerance, the 2017 paper's plateau, or as many as the selector ends with.
 
-Each takes a `Builder` whose selection is open and returns (the nested family, the size, whether the goal was reached). ``steps`` is
-None where the atoms stay, else the number of steps by which they are moved, 0 for as many as the time allows.
+Each search takes a `Builder` whose selection is open and returns (the prefixes, the size, whether the goal was reached). ``steps``
+is None where the atoms stay, else the number of steps by which they are moved, 0 for as many as the time allows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 
+from reduset import _validate
 from reduset.compression.builder import Builder
 from reduset.compression.prefixes import Prefixes
 from reduset.weights.span import CHOLESKY_UP_TO, FactoredSpan
 
+MOST_ATOMS = 5000
 FIRST_SIZE = 32
 REFINED_ROUNDS = 4  # of a search with moved atoms, after the doubling
 NEGLIGIBLE = 0.5  # of tol²: what the measured residual may take, so that the search for the smallest prefix is sharp
 
 Found = tuple[Prefixes, int, bool]
+
+
+@dataclass(frozen=True)
+class SizeGoal:
+    """What was asked for, checked; ``words`` name it, empty where the selector decides, and ``most`` atoms are allowed."""
+
+    search: Callable[[Builder, str, int | None], Found]
+    words: str
+    most: int
+
+
+def asked_for(n: int, ending: bool, max_size: int | None, **goals: Any) -> SizeGoal:
+    """The goal from what a user gave: exactly one of size, tol and plateau, or none where the selector ends by itself."""
+    given = {name: goal for name, goal in goals.items() if goal is not None}
+    if len(given) > 1 or (not given and not ending):
+        raise ValueError(
+            "give exactly one of size (a number of atoms), tol (a relative error) and plateau (the ε rule); "
+            f"got {' and '.join(given) or 'none'}"
+        )
+    if "size" in given:
+        size = _validate.whole(given["size"], "size", 1, n, "it is a number of the data's points")
+        if max_size is not None:
+            raise ValueError("max_size goes with tol or plateau; with size it has no meaning, leave it out")
+        return SizeGoal(lambda builder, kind, steps: by_size(builder, size, kind, steps), f"size={size}", size)
+    most = min(n, MOST_ATOMS) if max_size is None else _validate.whole(max_size, "max_size", 1, n)
+    if not given:
+        return SizeGoal(lambda builder, kind, steps: by_end(builder, kind, most, steps), "", most)
+    ((name, goal),) = given.items()
+    share = _validate.positive(goal, name, "it is a share, 0.01 for one percent")
+    find = by_tolerance if name == "tol" else by_plateau
+    return SizeGoal(lambda builder, kind, steps: find(builder, share, kind, most, steps), f"{name}={goal}", most)
 
 
 def by_size(builder: Builder, size: int, kind: str, steps: int | None) -> Found:

@@ -7,7 +7,9 @@ shown atoms. The chance numbers of a bag are its own, so that the numbers are th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from copy import deepcopy
+from inspect import Parameter, Signature, signature
 from typing import Any, Self
 
 import numpy as np
@@ -21,13 +23,19 @@ from reduset import cohort as in_memory
 from reduset._frames import framed
 from reduset._progress import Progress
 from reduset._types import Array, Floats, Report
-from reduset.cohort.comparison import Comparison, Later
-from reduset.cohort.held import Bags
-from reduset.cohort.shared import Look, Onlooker, Seen
+from reduset.cohort.bag_source import BagSource
+from reduset.cohort.comparison import Comparison, LaterDistances
+from reduset.cohort.shared_atoms import BagEvidence, BagProjector, Look
 from reduset.distributed.scheduling import Scheduler, constant, key, scheduler, task
 from reduset.kernels.base import Kernel
 from reduset.mean import KernelMean
 from reduset.weights.span import Span
+
+
+def _with_client(init: Callable[..., None]) -> Signature:
+    """The signature of a constructor with one parameter more."""
+    own = signature(init)
+    return own.replace(parameters=[*own.parameters.values(), Parameter("client", Parameter.KEYWORD_ONLY, default=None)])
 
 
 class CohortMap(in_memory.CohortMap):
@@ -55,42 +63,12 @@ class CohortMap(in_memory.CohortMap):
     (4, 2)
     """
 
-    def __init__(
-        self,
-        distance: str = "mmd",
-        layout: str = "isomap",
-        n_components: int = 2,
-        kernel: Any = None,
-        tol: float | None = None,
-        size: int | None = None,
-        random_state: Any = None,
-        *,
-        atoms: str = "shared",
-        select: Any = "greedy",
-        max_size: int | None = None,
-        n_neighbors: int = 5,
-        draws: int = 1000,
-        confidence: float = 0.95,
-        progress: Any = False,
-        client: Any = None,
-    ) -> None:
-        super().__init__(
-            distance,
-            layout,
-            n_components,
-            kernel,
-            tol,
-            size,
-            random_state,
-            atoms=atoms,
-            select=select,
-            max_size=max_size,
-            n_neighbors=n_neighbors,
-            draws=draws,
-            confidence=confidence,
-            progress=progress,
-        )
+    def __init__(self, *given: Any, client: Any = None, **named: Any) -> None:
+        super().__init__(*given, **named)
         self.client = client
+
+    # what scikit-learn, help and clone go by: the parameters of the map in memory, and the client
+    __init__.__signature__ = _with_client(in_memory.CohortMap.__init__)  # type: ignore[attr-defined]
 
     def fit(self, bags: Any, y: Any = None, *, sample: Any = None) -> Self:
         """Compare the bags and lay them out.
@@ -103,28 +81,19 @@ class CohortMap(in_memory.CohortMap):
         """
         if self.atoms == "all":
             raise ValueError("atoms='all' compares all points of all bags with each other; use reduset.cohort.CohortMap for that")
-        shown = Progress(self.progress)
-        try:
-            with scheduler(self.client) as workers:
-                names, tasks = _named(bags, sample)
-                away = Away(names, tasks, workers, shown.stage("opening"))
-                return self._fit(names, away, away.dimension, away.columns, shown)
-        finally:
-            shown.close()
+        with closing(Progress(self.progress)) as shown, scheduler(self.client) as workers:
+            names, tasks = _named(bags, sample)
+            remote = DaskBags(names, tasks, workers, shown.stage("opening"))
+            return self._fit(names, remote, remote.dimension, remote.columns, shown)
 
     def _to_fitted(self, bags: Any, sample: Any, stacklevel: int) -> tuple[Array, Array]:
         check_is_fitted(self, "embedding_")
-        shown = Progress(self.progress)
-        try:
-            with scheduler(self.client) as workers:
-                names, tasks = _named(bags, sample)
-                away = Away(names, tasks, workers, shown.stage("opening"), self.n_features_in_, self._columns)
-                rng = _validate.generator(self.random_state, "random_state")
-                report = shown.stage("weighing bags")
-                found = away.each(later, [(rng,)] * len(names), report, self._comparison)
-        finally:
-            shown.close()
-        all_ = Later(*(np.concatenate([getattr(each, name) for each in found]) for name in Later.__annotations__))
+        with closing(Progress(self.progress)) as shown, scheduler(self.client) as workers:
+            names, tasks = _named(bags, sample)
+            remote = DaskBags(names, tasks, workers, shown.stage("opening"), self.n_features_in_, self._columns)
+            rng = _validate.generator(self.random_state, "random_state")
+            found = remote.each(later, [(rng,)] * len(names), shown.stage("weighing bags"), self._comparison)
+        all_ = LaterDistances(*(np.concatenate([getattr(each, name) for each in found]) for name in LaterDistances.__annotations__))
         self._comparison.warn_of_later(all_, names, stacklevel - 1)
         return all_.distances, all_.errors
 
@@ -142,8 +111,8 @@ def _named(bags: Any, sample: Any) -> tuple[list[Any], list[Any]]:
     return list(range(len(listed))), listed
 
 
-class Away(Bags):
-    """Bags that Dask has."""
+class DaskBags(BagSource):
+    """Bags that Dask has: a task each for whatever is asked of all."""
 
     def __init__(
         self,
@@ -154,17 +123,17 @@ class Away(Bags):
         dimension: int | None = None,
         columns: list[Any] | None = None,
     ) -> None:
-        if len(bags) < (2 if dimension is None else 1):
-            raise ValueError(f"bags must hold at least {2 if dimension is None else 1} of them, got {len(bags)}")
+        fewest = 2 if dimension is None else 1
+        if len(bags) < fewest:
+            raise ValueError(f"bags must hold at least {fewest} of them, got {len(bags)}")
         self._workers = workers
         self._titles = [f"bags[{name!r}]" for name in names]
-        called = key("reduset-bag-given")
+        called, opening = key("reduset-bag-given"), key("reduset-bag-open")
         self._bags = [bag if is_dask_collection(bag) else constant(f"{called}-{k}", bag) for k, bag in enumerate(bags)]
         known = None if columns is None else "the bags that were fitted"
         wanted, like = dimension, "the bags that were fitted"
         self.sizes: list[int] = []
-        called = key("reduset-bag-open")
-        tasks = [task(called, k, opened, bag, title) for k, (bag, title) in enumerate(zip(self._bags, self._titles, strict=True))]
+        tasks = [task(opening, k, opened, bag, title) for k, (bag, title) in enumerate(zip(self._bags, self._titles, strict=True))]
         for title, (shape, mine) in zip(self._titles, workers.run(tasks, tasks, report), strict=True):
             if wanted is None:
                 wanted, like = shape[1], title
@@ -175,10 +144,8 @@ class Away(Bags):
             self.sizes.append(shape[0])
         self.dimension, self.columns = int(wanted or 0), columns
 
-    def _map(
-        self, name: str, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], report: Report, *shared: Any
-    ) -> list[Any]:
-        called = key(f"reduset-bag-{name}")
+    def each(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], report: Report, *shared: Any) -> list[Any]:
+        called = key(f"reduset-bag-{function.__name__.replace('_', '-')}")
         given = [constant(f"{called}-given-{k}", value) for k, value in enumerate(shared)]
         own = [constant(f"{called}-own-{k}", its) for k, its in enumerate(arguments)]
         tasks = [
@@ -188,19 +155,16 @@ class Away(Bags):
         return self._workers.run(tasks, tasks, report)
 
     def pick(self, rows: Sequence[NDArray[np.int64] | None]) -> list[Floats]:
-        return self._map("pick", picked, [(some,) for some in rows], lambda *_: None)
-
-    def each(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], report: Report, *shared: Any) -> list[Any]:
-        return self._map(function.__name__.replace("_", "-"), function, arguments, report, *shared)
+        return self.each(pick, [(some,) for some in rows], lambda *_: None)
 
     def look(self, kernel: Kernel, confidence: float, rngs: list[np.random.Generator]) -> Look:
         shown: list[Span] = []
 
-        def look(span: Span, report: Report) -> list[Seen]:
+        def show(span: Span, report: Report) -> list[BagEvidence]:
             shown.append(span)
-            return self._map("look", seen, [(rng,) for rng in rngs], report, kernel, confidence, *shown)
+            return self.each(look, [(rng,) for rng in rngs], report, kernel, confidence, *shown)
 
-        return look
+        return show
 
     def means(self, kernel: Kernel) -> list[KernelMean]:
         raise RuntimeError("bags that are spread out are not brought together")
@@ -223,17 +187,17 @@ def on_bag(bag: Any, title: str, function: Callable[..., Any], arguments: tuple[
     return function(_validate.points(framed(bag), title), *deepcopy(arguments), *shared)
 
 
-def picked(points: Floats, rows: NDArray[np.int64] | None) -> Floats:
+def pick(points: Floats, rows: NDArray[np.int64] | None) -> Floats:
     """Some rows of a bag."""
     return points if rows is None else points[rows]
 
 
-def seen(points: Floats, rng: np.random.Generator, kernel: Kernel, confidence: float, *spans: Span) -> Seen:
+def look(points: Floats, rng: np.random.Generator, kernel: Kernel, confidence: float, *spans: Span) -> BagEvidence:
     """What a bag sees of the last of the atoms shown: all are shown again, since a task remembers nothing."""
-    onlooker = Onlooker(KernelMean.from_samples(points, kernel), confidence, rng)
+    onlooker = BagProjector(KernelMean.from_samples(points, kernel), confidence, rng)
     return [onlooker.see(span) for span in spans][-1]
 
 
-def later(points: Floats, rng: np.random.Generator, comparison: Comparison) -> Later:
+def later(points: Floats, rng: np.random.Generator, comparison: Comparison) -> LaterDistances:
     """A later bag beside the fitted ones."""
     return comparison.later([points], rng, Progress())

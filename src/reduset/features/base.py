@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,23 +12,26 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from reduset import _validate
-from reduset._types import Array, Floats
+from reduset._types import Array, BagsLike, Floats, ProgressLike
 from reduset.compression.result import Compression
 from reduset.mean import KernelMean
 
 
-class OnBags(TransformerMixin, BaseEstimator):
-    """An estimator whose samples are bags.
+@dataclass(eq=False, repr=False, kw_only=True)
+class BagTransformer(TransformerMixin, BaseEstimator):
+    """A transformer whose samples are bags.
 
     A list of (n, d) arrays or frames, a mapping of names to them, an (N, n, d) array, an Arrow column of lists of points, or one
-    long table, where ``group`` names the column that says which bag a row belongs to.
+    long table, where ``group`` names the column that says which bag a row belongs to. Fields are scikit-learn's parameters: the
+    constructor stores them and does nothing else.
     """
 
     group: Any = None
     n_jobs: int | None = None
-    feature_names_in_: NDArray[Any]
+    progress: ProgressLike = False
+    feature_names_in_: NDArray[Any] = field(init=False)
 
-    def _checked(self, bags: Any, *, reset: bool = False) -> tuple[list[Any], list[Floats]]:
+    def _checked(self, bags: BagsLike, *, reset: bool = False) -> tuple[list[Any], list[Floats]]:
         """The names and the points of the bags; with the columns of those that were fitted unless ``reset``."""
         if reset:
             names, parts, columns = _validate.bags(bags, self.group, by="group")
@@ -55,7 +59,7 @@ class OnBags(TransformerMixin, BaseEstimator):
         return tags
 
 
-def with_shares(bags: Any) -> tuple[Any, list[Array | None] | None]:
+def with_shares(bags: BagsLike) -> tuple[Any, list[Array | None] | None]:
     """Bags with atoms in place of every `Compression` or `KernelMean` among them, and the shares of points; None for plain bags."""
     items = _items(bags)
     if not any(isinstance(item, Compression | KernelMean) for item in items):
@@ -71,7 +75,7 @@ def with_shares(bags: Any) -> tuple[Any, list[Array | None] | None]:
     return (dict(zip(bags, points, strict=True)) if isinstance(bags, Mapping) else points), shares
 
 
-def counts_of(bags: Any, parts: list[Floats]) -> list[int]:
+def counts_of(bags: BagsLike, parts: list[Floats]) -> list[int]:
     """How many points each bag has; the atoms of a `Compression` count as those they stand for."""
     counts = [len(part) for part in parts]
     for k, item in enumerate(_items(bags)):
@@ -80,6 +84,6 @@ def counts_of(bags: Any, parts: list[Floats]) -> list[int]:
     return counts
 
 
-def _items(bags: Any) -> list[Any]:
+def _items(bags: BagsLike) -> list[Any]:
     """The bags one by one, where they come so; none for tables and columns."""
     return list(bags.values()) if isinstance(bags, Mapping) else list(bags) if isinstance(bags, list | tuple) else []

@@ -14,14 +14,14 @@ OUTSIDE = ("clip", "refuse")
 
 
 @dataclass(frozen=True)
-class Cube:
-    """Affine, column by column: x ↦ (x − low)/width."""
+class CubeScaler:
+    """Min–max scaling to the unit cube, column by column: x ↦ (x − low)/width."""
 
     low: Array
     width: Array
 
     @classmethod
-    def around(cls, bags: list[Floats], margin: float) -> Cube:
+    def around(cls, bags: list[Floats], margin: float) -> CubeScaler:
         """The box of all points, wider by ``margin`` of its width on every side; a column without spread lies in the middle."""
         low = np.min([bag.min(axis=0) for bag in bags], axis=0).astype(np.float64)
         high = np.max([bag.max(axis=0) for bag in bags], axis=0).astype(np.float64)

@@ -6,100 +6,132 @@ Each says how a bag becomes a vector. The width of the kernel is a number, or th
 from __future__ import annotations
 
 from abc import abstractmethod
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.spatial.distance import pdist
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
 from reduset import _validate
-from reduset._engine.threads import single_threaded_blas
+from reduset._engine import single_threaded_blas
 from reduset._progress import Progress
-from reduset._types import Array, Floats, Report
-from reduset.features.base import OnBags, with_shares
-from reduset.features.rows import rows
-from reduset.features.waves import directions
+from reduset._types import Array, BagsLike, BandwidthLike, Report, SeedLike
+from reduset.features.bag_blocks import embed
+from reduset.features.base import BagTransformer, counts_of, with_shares
+from reduset.features.cube import OUTSIDE, CubeScaler
+from reduset.features.fourier import unit_frequencies
+from reduset.features.merging import WeightedBag
 
 OUTPUTS = ("distance", "features")
 SOME_BAGS = 500  # whose distances say what is near
 MOST_NUMBERS = 1 << 28  # of the frequencies of random features: 2 GiB
 
 
-class Embedding(ClassNamePrefixFeaturesOutMixin, OnBags):
+@dataclass(eq=False, repr=False, kw_only=True)
+class Embedding(ClassNamePrefixFeaturesOutMixin, BagTransformer):
     """Bags as vectors (``output="distance"``) or as random Fourier features of the vectors (``output="features"``)."""
 
-    n_components: int
-    kernel_width: Any
-    output: str
-    orthogonal: bool
-    progress: Any
+    n_components: int = 1000
+    kernel_width: BandwidthLike = "median"
+    output: str = "features"
+    random_state: SeedLike = None
+    orthogonal: Any = field(init=False)
+
+    @abstractmethod
+    def _learn(self, bags: list[WeightedBag], counts: list[int], rng: np.random.Generator) -> None:
+        """Find what turns bags into vectors; ``counts`` are how many points each stands for."""
 
     @property
     @abstractmethod
     def _length(self) -> int:
         """Numbers of a vector."""
 
+    @property
     @abstractmethod
-    def _fill(self, bags: list[Any], first: int, last: int, out: Array) -> None:
+    def _length_told(self) -> tuple[str, str]:
+        """What these numbers are, and what makes them fewer: for an error where they are too many."""
+
+    @abstractmethod
+    def _fill(self, bags: list[WeightedBag], first: int, last: int, out: Array) -> None:
         """Write the vectors of some of the bags, made ready by ``_ready``, over zeros."""
 
-    @abstractmethod
-    def _ready(self, names: list[Any], parts: list[Any], shares: list[Array | None]) -> list[Any]:
-        """Checked bags in the coordinates that ``_fill`` takes; each has a length, its number of points."""
+    def _ready(self, names: list[Any], bags: list[WeightedBag]) -> list[WeightedBag]:
+        """Checked bags in the coordinates that ``_fill`` takes."""
+        return bags
 
-    def _weighted(self, bags: Any, *, reset: bool = False) -> tuple[list[Any], list[Floats], list[Array | None]]:
-        """The names and points of the bags, and the shares of the points, None for equal ones."""
+    def fit(self, bags: BagsLike, y: Any = None) -> Self:
+        """Learn how bags become vectors, and the width of the kernel between these, and draw the features.
+
+        Parameters
+        ----------
+        bags : list of (n, d) arrays, or what else `BagTransformer` says
+        y : ignored
+        """
+        _validate.one_of(self.output, "output", OUTPUTS)
+        rng = _validate.generator(self.random_state, "random_state")
+        self._threads()  # names a bad n_jobs before anything is computed
+        names, weighted = self._weighted(bags, reset=True)
+        self._learn(weighted, counts_of(bags, [bag.points for bag in weighted]), rng)
+        self._draw_kernel(names, weighted, rng)
+        return self
+
+    def _weighted(self, bags: BagsLike, *, reset: bool = False) -> tuple[list[Any], list[WeightedBag]]:
+        """The names of the bags, and the bags with the shares of their points."""
         bags, shares = with_shares(bags)
         names, parts = self._checked(bags, reset=reset)
-        return names, parts, shares or [None] * len(parts)
+        return names, [WeightedBag(part, own) for part, own in zip(parts, shares or [None] * len(parts), strict=True)]
 
-    def _draw_kernel(
-        self,
-        names: list[Any],
-        parts: list[Floats],
-        shares: list[Array | None],
-        rng: np.random.Generator,
-        what: str,
-        way_out: str,
-    ) -> None:
-        """Find the width of the kernel, from some of the training bags if need be, and draw the features.
-
-        ``what`` and ``way_out`` are for the error where these would be too many numbers.
-        """
+    def _draw_kernel(self, names: list[Any], bags: list[WeightedBag], rng: np.random.Generator) -> None:
+        """Find the width of the kernel, from some of the training bags if need be, and draw the features."""
         self._waves: Array | None = None
         self.kernel_width_ = float("nan")
         if self.output == "distance":
             return
-        room_for_waves(self.n_components, self._length, what, way_out)
-        some = np.sort(rng.choice(len(parts), min(SOME_BAGS, len(parts)), replace=False))
+        room_for_waves(self.n_components, self._length, *self._length_told)
+        some = np.sort(rng.choice(len(bags), min(SOME_BAGS, len(bags)), replace=False))
         vectors = np.empty((0, self._length))
         if isinstance(self.kernel_width, str):  # a number needs no vectors
-            few = ([each[k] for k in some] for each in (names, parts, shares))
-            progress = Progress(self.progress)
-            try:
-                vectors = self._rows(self._ready(*few), None, progress.stage("kernel width"))
-            finally:
-                progress.close()
+            few = self._ready([names[k] for k in some], [bags[k] for k in some])
+            with closing(Progress(self.progress)) as progress:
+                vectors = self._rows(few, None, progress.stage("kernel width"))
         self.kernel_width_ = kernel_width_of(self.kernel_width, vectors, rng)
         with single_threaded_blas():  # the same frequencies whatever the number of threads
             self._waves = frequencies_of(self._length, self.n_components, self.orthogonal, self.kernel_width_, rng)
 
-    def _rows(self, bags: list[Any], frequencies: Array | None, report: Report) -> Array:
-        return rows([len(bag) for bag in bags], self._length, partial(self._fill, bags), frequencies, report, self._threads())
+    def _rows(self, bags: list[WeightedBag], frequencies: Array | None, report: Report) -> Array:
+        return embed([len(bag) for bag in bags], self._length, partial(self._fill, bags), frequencies, report, self._threads())
 
-    def transform(self, bags: Any) -> Array:
+    def transform(self, bags: BagsLike) -> Array:
         """(N, n_components) features, or the vectors of ``output="distance"``, whose Euclidean distances approximate d."""
-        names, parts, shares = self._weighted(bags)
-        progress = Progress(self.progress)
-        try:
-            return self._rows(self._ready(names, parts, shares), self._waves, progress.stage("features"))
-        finally:
-            progress.close()
+        names, weighted = self._weighted(bags)
+        with closing(Progress(self.progress)) as progress:
+            return self._rows(self._ready(names, weighted), self._waves, progress.stage("features"))
 
     @property
     def _n_features_out(self) -> int:
         return self._length if self._waves is None else 2 * self._waves.shape[1]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class CubeEmbedding(Embedding):
+    """Bags in the unit cube, as vectors of a homogeneous distance between their densities or histograms there."""
+
+    distance: str = field(default="js", kw_only=False)
+    n_frequencies: int = 5
+    marginals: bool = False
+    margin: Any = field(init=False)
+    outside: Any = field(init=False)
+
+    def _learn_cube(self, bags: list[WeightedBag]) -> None:
+        _validate.one_of(self.outside, "outside", OUTSIDE)
+        self.cube_ = CubeScaler.around([bag.points for bag in bags], _validate.at_least(self.margin, "margin", 0.0))
+
+    def _ready(self, names: list[Any], bags: list[WeightedBag]) -> list[WeightedBag]:
+        inside = self.cube_.coordinates([bag.points for bag in bags], self.outside, names)
+        return [replace(bag, points=points) for bag, points in zip(bags, inside, strict=True)]
 
 
 def kernel_width_of(value: Any, vectors: Array, rng: np.random.Generator) -> float:
@@ -108,11 +140,14 @@ def kernel_width_of(value: Any, vectors: Array, rng: np.random.Generator) -> flo
         return _validate.positive(value, "kernel_width", "'median' takes the median distance of the bags")
     _validate.one_of(value, "kernel_width", ("median",))
     some = vectors if len(vectors) <= SOME_BAGS else vectors[np.sort(rng.choice(len(vectors), SOME_BAGS, replace=False))]
-    if len(some) < 2:
+    return median_of(pdist(some))
+
+
+def median_of(distances: Array) -> float:
+    """Their median; the largest where more than half are 0; 1 where all are, or there are none, for any width is right then."""
+    if not len(distances):
         return 1.0
-    distances = pdist(some)
     middle = float(np.median(distances))
-    # more than half of the pairs may coincide; where all do, any width is right
     return middle if middle > 0 else float(distances.max()) or 1.0
 
 
@@ -129,7 +164,13 @@ def room_for_waves(n_components: Any, length: int, what: str, way_out: str) -> N
 
 def frequencies_of(dimension: int, n_components: Any, orthogonal: Any, width: float, rng: np.random.Generator) -> Array:
     """(dimension, n_components / 2) frequencies of the Gaussian kernel of that width."""
-    count = _validate.whole(n_components, "n_components", 2)
+    count = even(n_components, "n_components")
+    return unit_frequencies(dimension, count // 2, _validate.flag(orthogonal, "orthogonal"), rng) / width
+
+
+def even(value: Any, name: str) -> int:
+    """A number of random Fourier features."""
+    count = _validate.whole(value, name, 2)
     if count % 2:
-        raise ValueError(f"n_components must be even, a sine and a cosine each, got {count}; use {count + 1}")
-    return directions(dimension, count // 2, _validate.flag(orthogonal, "orthogonal"), rng) / width
+        raise ValueError(f"{name} must be even, a sine and a cosine each, got {count}; use {count + 1}")
+    return count

@@ -1,28 +1,28 @@
 """HistogramFeatures: homogeneous distances between histograms, embedded bin by bin (Vedaldi & Zisserman 2010; Vempati et al. 2010).
 
-    d²(p, q) = Σ_b κ(p_b, q_b),   exp(−d²(p, q)/(2σ²)) ≈ z(A(p))·z(A(q)),   A(p) the spirals of the shares p_b of bins b
+    d²(p, q) = Σ_b κ(p_b, q_b),   exp(−d²(p, q)/(2σ²)) ≈ z(A(p))·z(A(q)),   A(p) the feature map of the shares p_b of bins b
 
-with κ and its spirals as in `spirals`; that of densities which are constant on bins. O(n·d + F·bins·D) a bag for F = 2M functions
-and D components; bins of a bag without points cost nothing before the last step.
+with κ and its map as in `homogeneous_distances`; that of densities which are constant on bins. O(n·d + F·bins·D) a bag for F = 2M
+functions and D components; bins of a bag without points cost nothing before the last step.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from reduset import _validate
-from reduset._types import Array, Floats
-from reduset.features.cube import OUTSIDE, Cube
-from reduset.features.embedding import OUTPUTS, Embedding
-from reduset.features.merging import Bag
-from reduset.features.spirals import DISTANCES, MOST_PLACED, Frequencies, placed, spirals
+from reduset._types import Array
+from reduset.features.embedding import CubeEmbedding
+from reduset.features.homogeneous_distances import DISTANCES, MOST_PLACED, DistanceFrequencies, feature_map, placed
+from reduset.features.merging import WeightedBag
 
 MOST_BINS = 10**6
 
 
-class HistogramFeatures(Embedding):
+@dataclass(eq=False, repr=False, kw_only=True)
+class HistogramFeatures(CubeEmbedding):
     """Features of bags whose inner products are a Gaussian kernel of a distance between the bags' histograms.
 
     Parameters
@@ -32,13 +32,7 @@ class HistogramFeatures(Embedding):
     n_bins : int
         Bins along each axis of the box of the training points.
     n_frequencies : int
-        M, of the spirals of "js", "chi2" and "tv", placed where they approximate the distance best.
-    n_components : int
-        Columns of the result, an even number; of ``output="features"``.
-    kernel_width : float or "median"
-        σ; "median" takes the median distance of the training bags.
-    output : "features" or "distance"
-        "distance" stops at A(p), whose Euclidean distances approximate d.
+        M, of the feature map of "js", "chi2" and "tv", placed where they approximate the distance best.
     margin : float
         How much wider than the training points the box is, on every side, as a share of their range.
     outside : "clip" or "refuse"
@@ -47,20 +41,15 @@ class HistogramFeatures(Embedding):
         One histogram a column instead of one of all columns together: d² is then the sum over columns. For many columns.
     orthogonal : bool
         Whether the random Fourier features are orthogonal.
-    group : column name or labels, optional
-        For bags in one long table.
-    n_jobs : int, optional
-        Threads, at most; −1 or None for those of `reduset.set_threads`. The result does not depend on it.
-    progress : bool, or a function of (stage, done, total)
-    random_state : int, RandomState, Generator or None
+    n_components, kernel_width, output, group, n_jobs, progress, random_state : as of `DensityFeatures`
 
     Attributes
     ----------
-    cube_ : Cube
+    cube_ : CubeScaler
         ``low`` and ``width`` of the box that was mapped to [0, 1]ᵈ.
     n_bins_ : int, in all
     kernel_width_ : float, NaN for ``output="distance"``
-    frequencies_ : Frequencies or None
+    frequencies_ : DistanceFrequencies or None
         Their ``values`` and ``weights``.
     n_features_in_ : int
 
@@ -78,61 +67,18 @@ class HistogramFeatures(Embedding):
     True
     """
 
-    def __init__(
-        self,
-        distance: str = "js",
-        *,
-        n_bins: int = 10,
-        n_frequencies: int = 5,
-        n_components: int = 1000,
-        kernel_width: Any = "median",
-        output: str = "features",
-        margin: float = 0.0,
-        outside: str = "clip",
-        marginals: bool = False,
-        orthogonal: bool = True,
-        group: Any = None,
-        n_jobs: int | None = None,
-        progress: Any = False,
-        random_state: Any = None,
-    ) -> None:
-        self.distance = distance
-        self.n_bins = n_bins
-        self.n_frequencies = n_frequencies
-        self.n_components = n_components
-        self.kernel_width = kernel_width
-        self.output = output
-        self.margin = margin
-        self.outside = outside
-        self.marginals = marginals
-        self.orthogonal = orthogonal
-        self.group = group
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.random_state = random_state
+    n_bins: int = 10
+    margin: float = 0.0
+    outside: str = "clip"
+    orthogonal: bool = True
 
-    def fit(self, bags: Any, y: Any = None) -> HistogramFeatures:
-        """Learn the box and the width of the kernel, and draw the features.
-
-        Parameters
-        ----------
-        bags : list of (n, d) arrays, or what else `OnBags` says
-        y : ignored
-        """
-        _validate.one_of(self.output, "output", OUTPUTS)
-        _validate.one_of(self.outside, "outside", OUTSIDE)
-        margin = _validate.at_least(self.margin, "margin", 0.0)
-        rng = _validate.generator(self.random_state, "random_state")
-        self._threads()  # names a bad n_jobs before anything is computed
-        names, parts, shares = self._weighted(bags, reset=True)
+    def _learn(self, bags: list[WeightedBag], counts: list[int], rng: np.random.Generator) -> None:
         self.frequencies_ = self._frequencies()
         self.n_bins_ = self._all_bins()
-        self._functions = spirals(np.zeros(1), self.distance, self.frequencies_).shape[1]
-        self.cube_ = Cube.around(parts, margin)
-        self._draw_kernel(names, parts, shares, rng, f"{self.n_bins_:,} bins", "marginals=True, smaller n_bins")
-        return self
+        self._functions = feature_map(np.zeros(1), self.distance, self.frequencies_).shape[1]
+        self._learn_cube(bags)
 
-    def _frequencies(self) -> Frequencies | None:
+    def _frequencies(self) -> DistanceFrequencies | None:
         distance = _validate.one_of(self.distance, "distance", DISTANCES)
         count = _validate.whole(self.n_frequencies, "n_frequencies", 1, MOST_PLACED)
         return None if distance == "l2" else placed(distance, count)
@@ -152,19 +98,19 @@ class HistogramFeatures(Embedding):
     def _length(self) -> int:
         return self._functions * self.n_bins_
 
-    def _ready(self, names: list[Any], parts: list[Floats], shares: list[Array | None]) -> list[Bag]:
-        inside = self.cube_.coordinates(parts, self.outside, names)
-        return [Bag(points, own) for points, own in zip(inside, shares, strict=True)]
+    @property
+    def _length_told(self) -> tuple[str, str]:
+        return f"{self.n_bins_:,} bins", "marginals=True, smaller n_bins"
 
-    def _fill(self, bags: list[Bag], first: int, last: int, out: Array) -> None:
+    def _fill(self, bags: list[WeightedBag], first: int, last: int, out: Array) -> None:
         for k in range(first, last):
             held = histogram(bags[k], self.n_bins, self.marginals)
-            filled = np.flatnonzero(held)  # the spirals of empty bins are 0
-            turned = spirals(held[filled], self.distance, self.frequencies_)
+            filled = np.flatnonzero(held)  # an empty bin is mapped to 0
+            turned = feature_map(held[filled], self.distance, self.frequencies_)
             out[k - first].reshape(self.n_bins_, self._functions)[filled] = turned
 
 
-def histogram(bag: Bag, n_bins: int, marginals: bool) -> Array:
+def histogram(bag: WeightedBag, n_bins: int, marginals: bool) -> Array:
     """The shares of a bag's points in bins of the unit cube: (n_binsᵈ,), in the order of the last axis first; or (d·n_bins,)."""
     n, d = bag.points.shape
     cells = np.minimum((bag.points * n_bins).astype(np.intp), n_bins - 1)

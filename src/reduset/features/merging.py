@@ -25,8 +25,8 @@ MOST_CELLS = 2.0**62  # that can be numbered; so fine a grid would merge nothing
 
 
 @dataclass(frozen=True)
-class Bag:
-    """Points of the cube.
+class WeightedBag:
+    """A weighted bag: points of the cube and their shares.
 
     Attributes
     ----------
@@ -51,12 +51,12 @@ class Bag:
         """The bandwidth of the bumps."""
         return bandwidth if self.spread is None else np.sqrt(bandwidth**2 + self.spread)
 
-    def only(self, columns: slice) -> Bag:
+    def only(self, columns: slice) -> WeightedBag:
         """The bag in some of its columns."""
-        return Bag(self.points[:, columns], self.shares, None if self.spread is None else self.spread[columns])
+        return WeightedBag(self.points[:, columns], self.shares, None if self.spread is None else self.spread[columns])
 
 
-def merged(bag: Bag, bandwidth: Array, tol: float) -> Bag:
+def merged(bag: WeightedBag, bandwidth: Array, tol: float) -> WeightedBag:
     """The bag in cells as coarse as keep its density within ``tol``; the bag itself where that saves little.
 
     The error is measured: root mean square of the difference of densities at 64 of the bag's points, over that of the density.
@@ -75,7 +75,7 @@ def merged(bag: Bag, bandwidth: Array, tol: float) -> Bag:
     return bag
 
 
-def density_at(bag: Bag, bandwidth: Array, places: Floats, precision: Precision = "auto") -> Array:
+def density_at(bag: WeightedBag, bandwidth: Array, places: Floats, precision: Precision = "auto") -> Array:
     """Values of the bag's density estimate at some places, by kernel sums."""
     width = bag.widened(bandwidth)
     shares = np.broadcast_to(1 / len(bag.points), len(bag.points)) if bag.shares is None else bag.shares
@@ -83,7 +83,7 @@ def density_at(bag: Bag, bandwidth: Array, places: Floats, precision: Precision 
     return np.asarray(mean(places / width, precision)) / float(np.prod(width))
 
 
-def _cells(bag: Bag, sides: Array) -> Bag:
+def _cells(bag: WeightedBag, sides: Array) -> WeightedBag:
     """One point a cell, at the mean of its points; points without a share have no part in it."""
     points, shares = bag.points, bag.shares
     if shares is not None and shares.min() == 0:
@@ -100,4 +100,4 @@ def _cells(bag: Bag, sides: Array) -> Bag:
     spread = np.maximum(squares - masses @ means**2, 0.0)
     if shares is None:
         masses, spread = masses / len(points), spread / len(points)
-    return Bag(means, masses, spread if bag.spread is None else spread + bag.spread)
+    return WeightedBag(means, masses, spread if bag.spread is None else spread + bag.spread)

@@ -26,14 +26,14 @@ from scipy.spatial import cKDTree
 from scipy.special import gammaln
 
 from reduset._types import Array, Floats, Report
-from reduset.features.rows import blocks_of, in_rounds
+from reduset.features.bag_blocks import bag_blocks, run_in_rounds
 
 DIVERGENCES = ("hellinger", "kl", "renyi")
 
 
 @dataclass(frozen=True)
-class Sample:
-    """A bag ready to be asked for neighbours.
+class NeighbourIndex:
+    """A k-d tree of a bag, with the distances of its points to their k-th neighbours.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Sample:
     key: bytes
 
     @classmethod
-    def of(cls, bag: Floats, k: int, title: str) -> Sample:
+    def of(cls, bag: Floats, k: int, title: str) -> NeighbourIndex:
         """Build the tree; refuse a bag with fewer than k + 1 different points."""
         points = bag.astype(np.float64) + 0.0  # −0 and 0 are one number, but not the same bytes
         points = np.ascontiguousarray(points[np.lexsort(points.T[::-1])])
@@ -77,22 +77,22 @@ def kth(tree: cKDTree, points: Array, k: int) -> Array:
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """One of the divergences, for k-th neighbours; ``alpha`` is of "renyi"."""
+class DivergenceEstimator:
+    """A k-nearest-neighbour estimator of one of the divergences; ``alpha`` is of "renyi"."""
 
     divergence: str
     k: int
     alpha: float = 0.5
 
     def directed(
-        self, first: Sequence[Sample], second: Sequence[Sample], report: Report, threads: int | None = None
+        self, first: Sequence[NeighbourIndex], second: Sequence[NeighbourIndex], report: Report, threads: int | None = None
     ) -> tuple[Array, NDArray[np.int32]]:
         """(M, N) divergences of the first from the second, and how many distances between two bags were 0."""
         points = np.concatenate([sample.points for sample in first])
         log_radii = np.concatenate([sample.log_radii for sample in first])
         sizes = np.array([len(sample.points) for sample in first])
         starts = np.append(0, np.cumsum(sizes))
-        cuts = blocks_of(sizes.tolist(), len(sizes))
+        cuts = bag_blocks(sizes.tolist(), len(sizes))
         found = np.empty((len(second), len(first)))
         zeros = np.zeros((len(second), len(first)), np.int32)
 
@@ -108,7 +108,7 @@ class Estimate:
                 ratios = points.shape[1] * (log_radii[rows] - np.log(radii))
                 found[j, a:b] = self._from_ratios(ratios, firsts, sizes[a:b], len(second[j].points))
 
-        in_rounds([partial(ask, j) for j in range(len(second))], range(1, len(second) + 1), report, threads)
+        run_in_rounds([partial(ask, j) for j in range(len(second))], range(1, len(second) + 1), report, threads)
         return found.T, zeros.T
 
     def _from_ratios(self, ratios: Array, firsts: NDArray[np.int64], sizes: NDArray[np.int64], m: int) -> Array:
@@ -129,7 +129,7 @@ def correction(k: int, alpha: float) -> float:
     return float(2 * gammaln(k) - gammaln(k - alpha + 1) - gammaln(k + alpha - 1))
 
 
-def same(first: Sequence[Sample], second: Sequence[Sample]) -> NDArray[np.bool_]:
+def same(first: Sequence[NeighbourIndex], second: Sequence[NeighbourIndex]) -> NDArray[np.bool_]:
     """(M, N): which bags hold the same points."""
     codes: dict[bytes, int] = {}
     rows, columns = ([codes.setdefault(sample.key, len(codes)) for sample in side] for side in (first, second))
@@ -137,9 +137,9 @@ def same(first: Sequence[Sample], second: Sequence[Sample]) -> NDArray[np.bool_]
 
 
 def symmetrised(
-    estimate: Estimate,
-    first: Sequence[Sample],
-    second: Sequence[Sample],
+    estimate: DivergenceEstimator,
+    first: Sequence[NeighbourIndex],
+    second: Sequence[NeighbourIndex],
     stage: Callable[[str], Report],
     threads: int | None = None,
 ) -> tuple[Array, NDArray[np.bool_], int]:

@@ -9,19 +9,23 @@ N³), where features of bags are linear in N. Memory O(N²), and the points them
 from __future__ import annotations
 
 import warnings
+from contextlib import closing
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from reduset import _validate
 from reduset._progress import Progress
-from reduset._types import Array
-from reduset.features.base import OnBags
-from reduset.features.definite import RULES, Definite
-from reduset.features.nearest import DIVERGENCES, Estimate, Sample, symmetrised
+from reduset._types import Array, BagsLike, BandwidthLike
+from reduset.features.base import BagTransformer
+from reduset.features.embedding import median_of
+from reduset.features.nearest import DIVERGENCES, DivergenceEstimator, NeighbourIndex, symmetrised
+from reduset.features.psd import RULES, PSDCorrection
 
 
-class NeighbourKLKernel(OnBags):
+@dataclass(eq=False, repr=False, kw_only=True)
+class NeighbourKLKernel(BagTransformer):
     """Rows of a kernel matrix between bags, for estimators with ``kernel="precomputed"``.
 
     ``fit_transform`` gives the (N, N) matrix of the training bags, ``transform`` the (M, N) rows of other bags against these. Bags
@@ -43,11 +47,7 @@ class NeighbourKLKernel(OnBags):
         How the matrix of the training bags becomes positive semidefinite: negative eigenvalues set to 0, turned, or moved to 0 with
         all others; None leaves it as it is. Later rows go through the same linear map, so that a training bag that is shown again
         gets the row that it was fitted with.
-    group : column name or labels, optional
-        For bags in one long table.
-    n_jobs : int, optional
-        Threads, at most; −1 or None for those of `reduset.set_threads`. The result does not depend on it.
-    progress : bool, or a function of (stage, done, total)
+    group, n_jobs, progress : as of `DensityFeatures`
 
     Attributes
     ----------
@@ -70,43 +70,28 @@ class NeighbourKLKernel(OnBags):
     True
     """
 
-    def __init__(
-        self,
-        divergence: str = "kl",
-        *,
-        alpha: float = 0.9,
-        n_neighbors: int = 4,
-        kernel_width: Any = "median",
-        psd: str | None = "clip",
-        group: Any = None,
-        n_jobs: int | None = None,
-        progress: Any = False,
-    ) -> None:
-        self.divergence = divergence
-        self.alpha = alpha
-        self.n_neighbors = n_neighbors
-        self.kernel_width = kernel_width
-        self.psd = psd
-        self.group = group
-        self.n_jobs = n_jobs
-        self.progress = progress
+    divergence: str = field(default="kl", kw_only=False)
+    alpha: float = 0.9
+    n_neighbors: int = 4
+    kernel_width: BandwidthLike = "median"
+    psd: str | None = "clip"
 
-    def fit(self, bags: Any, y: Any = None) -> NeighbourKLKernel:
+    def fit(self, bags: BagsLike, y: Any = None) -> NeighbourKLKernel:
         """Compare all pairs of bags, and learn how rows become those of a positive semidefinite matrix.
 
         Parameters
         ----------
-        bags : list of (n, d) arrays, or what else `OnBags` says
+        bags : list of (n, d) arrays, or what else `BagTransformer` says
         y : ignored
         """
         self._fit(bags)
         return self
 
-    def fit_transform(self, bags: Any, y: Any = None) -> Array:
+    def fit_transform(self, bags: BagsLike, y: Any = None) -> Array:
         """Fit, and return the (N, N) kernel matrix of the training bags."""
         return self._fit(bags)
 
-    def _fit(self, bags: Any) -> Array:
+    def _fit(self, bags: BagsLike) -> Array:
         if self.psd is not None:
             _validate.one_of(self.psd, "psd", RULES)
         self._estimate = self._request()
@@ -118,33 +103,33 @@ class NeighbourKLKernel(OnBags):
         names, parts = self._checked(bags, reset=True)
         self._samples = [self._sample(name, part) for name, part in zip(names, parts, strict=True)]
         self.divergences_, _ = self._compare(self._samples)
-        self.kernel_width_ = median_root(self.divergences_) if isinstance(width, str) else float(width)
+        self.kernel_width_ = self._median_root() if isinstance(width, str) else float(width)
         kernel = self._gaussian(self.divergences_)
-        self._definite = None if self.psd is None else Definite.learnt(kernel, self.psd)
+        self._definite = None if self.psd is None else PSDCorrection.learnt(kernel, self.psd)
         self.least_eigenvalue_ = float("nan") if self._definite is None else self._definite.least
         if self._definite is None:
             return kernel
         rows = self._definite.rows(kernel, np.eye(len(kernel), dtype=bool))
         return (rows + rows.T) / 2
 
-    def _request(self) -> Estimate:
+    def _median_root(self) -> float:
+        return median_of(np.sqrt(self.divergences_[np.triu_indices(len(self.divergences_), 1)]))
+
+    def _request(self) -> DivergenceEstimator:
         divergence = _validate.one_of(self.divergence, "divergence", DIVERGENCES)
         k = _validate.whole(self.n_neighbors, "n_neighbors", 1)
         alpha = _validate.between(self.alpha, "alpha", 0.0, k + 1.0)
         if alpha == 1 and divergence == "renyi":
             raise ValueError("alpha must not be 1, where Rényi's divergence is that of Kullback and Leibler; use divergence='kl'")
-        return Estimate(divergence, k, alpha)
+        return DivergenceEstimator(divergence, k, alpha)
 
-    def _sample(self, name: Any, part: Any) -> Sample:
-        return Sample.of(part, self._estimate.k, f"bags[{name!r}]")
+    def _sample(self, name: Any, part: Any) -> NeighbourIndex:
+        return NeighbourIndex.of(part, self._estimate.k, f"bags[{name!r}]")
 
-    def _compare(self, first: list[Sample]) -> tuple[Array, Any]:
+    def _compare(self, first: list[NeighbourIndex]) -> tuple[Array, Any]:
         """The divergences of bags from the fitted ones, and which of them are one of these."""
-        progress = Progress(self.progress)
-        try:
+        with closing(Progress(self.progress)) as progress:
             found, alike, between = symmetrised(self._estimate, first, self._samples, progress.stage, self._threads())
-        finally:
-            progress.close()
         within = sum(sample.replaced for sample in first)
         if within or between:
             warnings.warn(
@@ -159,25 +144,16 @@ class NeighbourKLKernel(OnBags):
     def _gaussian(self, divergences: Array) -> Array:
         return np.exp(-divergences / (2 * self.kernel_width_**2))
 
-    def _to_fitted(self, bags: Any) -> tuple[Array, Any]:
+    def _to_fitted(self, bags: BagsLike) -> tuple[Array, Any]:
         names, parts = self._checked(bags)
         return self._compare([self._sample(name, part) for name, part in zip(names, parts, strict=True)])
 
-    def divergences_to_fitted(self, bags: Any) -> Array:
+    def divergences_to_fitted(self, bags: BagsLike) -> Array:
         """(M, N) divergences of bags from the fitted ones, both directions' mean, not below 0."""
         return self._to_fitted(bags)[0]
 
-    def transform(self, bags: Any) -> Array:
+    def transform(self, bags: BagsLike) -> Array:
         """(M, N) rows of the kernel of bags with the fitted ones."""
         divergences, alike = self._to_fitted(bags)
         kernel = self._gaussian(divergences)
         return kernel if self._definite is None else self._definite.rows(kernel, alike)
-
-
-def median_root(divergences: Array) -> float:
-    """The median of √D of all pairs; the largest where more than half are 0, and 1 where all are."""
-    roots = np.sqrt(divergences[np.triu_indices(len(divergences), 1)])
-    if not len(roots):
-        return 1.0
-    middle = float(np.median(roots))
-    return middle if middle > 0 else float(roots.max()) or 1.0

@@ -14,10 +14,10 @@ from functools import cached_property
 import numpy as np
 from scipy.stats import qmc
 
-from reduset._engine.threads import blocks
+from reduset._engine import blocks
 from reduset._types import Array, Floats, Precision
 from reduset.features import basis
-from reduset.features.merging import Bag, density_at
+from reduset.features.merging import WeightedBag, density_at
 
 INTEGRATION = ("auto", "grid", "sobol", "uniform")
 MOST_AN_AXIS = {1: 1024, 2: 96, 3: 40}
@@ -142,7 +142,7 @@ class Scattered(Nodes):
         return basis.at_points(self.points, self.n_basis, self.kind) / self.count
 
     def density(self, points: Floats, weights: Array | None, bandwidth: Array, precision: Precision = "auto") -> Array:
-        values = _positive(density_at(Bag(points, weights), bandwidth, self.points, precision))
+        values = _positive(density_at(WeightedBag(points, weights), bandwidth, self.points, precision))
         mass = float(values.mean())
         return values / mass if mass > 0 else values
 

@@ -13,7 +13,7 @@ import numpy as np
 from reduset import _validate
 from reduset._types import Array
 from reduset.features.density_features import DensityFeatures
-from reduset.features.spirals import DISTANCES, kappa
+from reduset.features.homogeneous_distances import DISTANCES, kappa
 
 
 def pairwise(bags: Any, metric: str = "js", **options: Any) -> Array:

@@ -21,12 +21,12 @@ from sklearn.model_selection import ParameterGrid, train_test_split
 from sklearn.pipeline import Pipeline
 
 from reduset import _validate
-from reduset._engine.threads import single_threaded_blas
+from reduset._engine import single_threaded_blas
 from reduset._progress import Progress
 from reduset._types import Array
-from reduset.features.base import OnBags
+from reduset.features.base import BagTransformer
 from reduset.features.embedding import frequencies_of, kernel_width_of
-from reduset.features.waves import waves
+from reduset.features.fourier import fourier_features
 
 SMALL = 2048  # rows or columns
 OWN = {
@@ -62,7 +62,7 @@ class Tuned:
 
 
 def tune(
-    features: OnBags,
+    features: BagTransformer,
     model: Any,
     bags: Any,
     y: Any,
@@ -137,7 +137,7 @@ def tune(
                 unit = frequencies_of(known.shape[1], vectors.n_components, vectors.orthogonal, 1.0, draw)
             for j, factor in enumerate(factors):
                 with calm_blas(len(known)):
-                    known_waves, unknown_waves = (waves(each, unit / (factor * median)) for each in (known, unknown))
+                    known_waves, unknown_waves = (fourier_features(each, unit / (factor * median)) for each in (known, unknown))
                 scores = _scores(model, grids[1], scoring, known_waves, y[kept], unknown_waves, y[aside])
                 tried += [
                     ({**options, "kernel_width": factor * median}, own, score) for own, score in zip(grids[1], scores, strict=True)

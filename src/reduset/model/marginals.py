@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._engine.threads import blocks, run_all, single_threaded_blas
+from reduset._engine import blocks, run_all, single_threaded_blas
 from reduset._types import Array, Floats
 from reduset.kernels import Gaussian
 from reduset.kernels.base import RadialKernel
@@ -35,7 +35,7 @@ BEYOND = 3.0  # bandwidths that a grid reaches beyond the bulk
 
 
 @dataclass(frozen=True)
-class Portrait:
+class MarginalDensities:
     """Marginal densities of a mean.
 
     Attributes
@@ -58,7 +58,7 @@ class Portrait:
     joint: Array
 
     @classmethod
-    def of(cls, mean: KernelMean) -> Portrait:
+    def of(cls, mean: KernelMean) -> MarginalDensities:
         """The portrait of a mean, on grids around the bulk of its points."""
         d = mean.dimension
         low, high, spread = _bulk(mean)

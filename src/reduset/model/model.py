@@ -19,8 +19,8 @@ from reduset._types import Array
 from reduset.certificate.certificate import Certificate
 from reduset.compression.prefixes import Path
 from reduset.compression.result import Compression
-from reduset.mean import KINDS, MODEL_KIND, KernelMean
-from reduset.model.marginals import Portrait
+from reduset.mean import KernelMean
+from reduset.model.marginals import MarginalDensities
 
 STEPS = 24
 
@@ -49,7 +49,7 @@ class Model:
     path: Path
     step_sizes: NDArray[np.int64]
     step_weights: Array
-    portrait: Portrait
+    portrait: MarginalDensities
     total: float | None
     about: dict[str, Any] = field(default_factory=dict)
 
@@ -108,7 +108,7 @@ class Model:
             "timings": dict(small.timings),
         }
         total = float(full.weights.sum()) if full.weights.min() >= 0 else None
-        portrait = Portrait.of(full)
+        portrait = MarginalDensities.of(full)
         return cls(
             small.mean,
             names,
@@ -159,8 +159,8 @@ class Model:
             **portrait,
         }
         header = {
-            "kind": MODEL_KIND,
-            "version": KINDS[MODEL_KIND].version,
+            "kind": _archive.MODEL,
+            "version": _archive.KINDS[_archive.MODEL].version,
             "kernel": self.mean.kernel.to_dict(),
             "columns": list(self.columns),
             "n_samples": int(self.n_samples),
@@ -173,13 +173,13 @@ class Model:
     @classmethod
     def load(cls, path: _archive.Path_) -> Model:
         """Read what `save` wrote; a damaged, edited, newer or foreign file is a ValueError."""
-        header, arrays = _archive.read(path, {MODEL_KIND: KINDS[MODEL_KIND]})
+        header, arrays = _archive.read(path, {_archive.MODEL: _archive.KINDS[_archive.MODEL]})
         mean = KernelMean.from_parts(path, header, arrays)
         try:
             measured = dict(header["certificate"])
             certificate = Certificate(**measured | {"interval": tuple(measured["interval"])})
-            drawn = {name: arrays[name] for name in Portrait.__dataclass_fields__}
-            portrait = Portrait(**drawn | {"pairs": drawn["pairs"].astype(np.int64).reshape(-1, 2)})
+            drawn = {name: arrays[name] for name in MarginalDensities.__dataclass_fields__}
+            portrait = MarginalDensities(**drawn | {"pairs": drawn["pairs"].astype(np.int64).reshape(-1, 2)})
             sizes, errors = arrays["path"]
             model = cls(
                 mean,

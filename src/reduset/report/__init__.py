@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from reduset.report.cohort import write_cohort
     from reduset.report.compression import write_compression
     from reduset.report.displays import AtomsDisplay, DensityDisplay, PathDisplay
-    from reduset.report.maps import CohortDisplay, EmbeddingDisplay
+    from reduset.report.map_displays import CohortDisplay, EmbeddingDisplay
     from reduset.report.segmentation import write_segmentation
 
 __all__ = [
@@ -26,9 +26,9 @@ __all__ = [
 
 _HOMES = {
     "AtomsDisplay": "displays",
-    "CohortDisplay": "maps",
+    "CohortDisplay": "map_displays",
     "DensityDisplay": "displays",
-    "EmbeddingDisplay": "maps",
+    "EmbeddingDisplay": "map_displays",
     "PathDisplay": "displays",
     "write_cohort": "cohort",
     "write_compression": "compression",

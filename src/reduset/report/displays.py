@@ -13,7 +13,7 @@ import numpy as np
 from reduset._drawing import axes
 from reduset.compression.result import Compression
 from reduset.mean import KernelMean
-from reduset.model.marginals import Portrait
+from reduset.model.marginals import MarginalDensities
 from reduset.model.model import Model
 from reduset.report.figures import AtomsFigure, DensityFigure, PathFigure, atoms_figure, density_figure, path_figure
 
@@ -22,8 +22,8 @@ LARGEST = 160.0  # area of the heaviest atom's marker, in points²
 KINDS = ("full", "small", "difference")
 
 
-class Drawn:
-    """What a display has once it was drawn: ``ax_`` and ``figure_``."""
+class MatplotlibDisplay:
+    """Base of the displays: what one has once it was drawn: ``ax_`` and ``figure_``."""
 
     ax_: Any
     figure_: Any
@@ -33,7 +33,7 @@ class Drawn:
         return self
 
 
-class PathDisplay(Drawn):
+class PathDisplay(MatplotlibDisplay):
     """Error against size, and what rows drawn at random lose beside it.
 
     Parameters
@@ -80,7 +80,7 @@ class PathDisplay(Drawn):
         return self._on(ax)
 
 
-class DensityDisplay(Drawn):
+class DensityDisplay(MatplotlibDisplay):
     """The density of all rows and of the atoms, along one column or over two.
 
     Parameters
@@ -103,7 +103,7 @@ class DensityDisplay(Drawn):
         """Of a mean and what it was compressed to; passes over all points of ``full``."""
         told = _names(names, full.dimension)
         few = small.mean if isinstance(small, Compression) else small
-        return cls(density_figure(Portrait.of(full), few, told, positions(columns, told)))
+        return cls(density_figure(MarginalDensities.of(full), few, told, positions(columns, told)))
 
     def plot(self, ax: Any = None, kind: str = "small", **kw: Any) -> Self:
         """Draw it, on axes given or new.
@@ -137,7 +137,7 @@ class DensityDisplay(Drawn):
         return self._on(ax)
 
 
-class AtomsDisplay(Drawn):
+class AtomsDisplay(MatplotlibDisplay):
     """Atoms over two columns, their areas as their weights, those of negative weight as rings; along one as high as their weights.
 
     Parameters

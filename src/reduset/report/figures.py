@@ -18,7 +18,7 @@ from reduset.compression.prefixes import Path
 from reduset.compression.result import Compression
 from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
-from reduset.model.marginals import BEYOND, Portrait
+from reduset.model.marginals import BEYOND, MarginalDensities
 from reduset.model.model import Model
 
 MOST_SIZES, RANDOM_SIZES = 400, 60
@@ -150,7 +150,7 @@ class DensityFigure:
         return bool(self.full.min() < -0.01 * np.abs(self.full).max())
 
 
-def density_figure(portrait: Portrait, small: KernelMean, names: Sequence[str], columns: Sequence[int]) -> DensityFigure:
+def density_figure(portrait: MarginalDensities, small: KernelMean, names: Sequence[str], columns: Sequence[int]) -> DensityFigure:
     """The densities of a portrait and of a small mean, for one column or a pair in either order."""
     chosen = [int(k) for k in columns]
     told = tuple(names[k] for k in chosen)

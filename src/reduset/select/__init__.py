@@ -1,9 +1,12 @@
-"""Selectors: which points become atoms. One a file, all on the contract of `Selector`."""
+"""Selectors: which points become atoms. One a file, all on the contract of `Selector` (`contract`).
+
+A new one is a file beside these, its import below and its name in `__all__`, from which names are understood everywhere.
+May import: mean, kernels, weights, certificate (a surrogate, for rows that are evaluated again and again).
+"""
 
 from __future__ import annotations
 
-from typing import Any
-
+from reduset._types import SelectorLike
 from reduset.select.auto import Auto
 from reduset.select.cholesky import Cholesky
 from reduset.select.columnnorm import ColumnNorm
@@ -32,15 +35,23 @@ __all__ = [
     "Shadow",
     "Thinning",
     "as_selector",
+    "with_own_weights",
 ]
 
 BY_NAME: dict[str, type[Selector]] = {
-    kind.__name__.lower(): kind
-    for kind in (Auto, Cholesky, ColumnNorm, Greedy, Herding, KCenter, KMeans, Paring, Random, Shadow, Thinning)
+    name.lower(): kind
+    for name in __all__
+    if isinstance(kind := globals().get(name), type) and issubclass(kind, Selector) and kind is not Selector
 }
 
 
-def as_selector(select: Any) -> Selector:
+def with_own_weights() -> str:
+    """The selectors that have weights of their own, as a text."""
+    *names, last = (kind.__name__ for kind in BY_NAME.values() if kind.weighs)
+    return f"{', '.join(names)} and {last}"
+
+
+def as_selector(select: SelectorLike) -> Selector:
     """A selector from a name or a selector."""
     if isinstance(select, Selector):
         return select

@@ -3,7 +3,7 @@
 Greedy selection looks at every candidate at every step, and needs f at each: n² kernel evaluations over all of the data. Up to
 `EVERY_UP_TO` rows that is cheap. Beyond, `SOME` rows drawn by weight stand for all (twice as many as atoms are asked for, where
 that is more), and are drawn anew where they run out. f there is summed over the data as long as that is quick, then taken from a
-larger compression (`surrogate`) whose measured error is within `CLOSE`; where no such compression exists, because the bandwidth is
+larger compression (a surrogate) whose measured error is within `CLOSE`; where no such compression exists, because the bandwidth is
 too small, it is summed all the same.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset._types import Indices
-from reduset.certificate.surrogate import distance_from, surrogate
+from reduset.certificate.surrogate import close_surrogate
 from reduset.mean import KernelMean
 from reduset.select.random import draw
 
@@ -56,7 +56,6 @@ def candidates(mean: KernelMean, size: int, chosen: Indices, rng: np.random.Gene
     points = np.asarray(mean.atoms[rows], np.float64)
     source = mean
     if mean.size * len(rows) > PAIRS:
-        smaller = surrogate(mean, SURROGATE_ATOMS, rng)
-        source = smaller if distance_from(mean, smaller, rng) <= CLOSE else mean
+        source = close_surrogate(mean, SURROGATE_ATOMS, CLOSE, rng)
     values = source.kernel.product_sums(source.atoms, source.weights, points, "double" if every else "auto")
     return Candidates(rows, points, values, every)

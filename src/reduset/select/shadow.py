@@ -9,16 +9,15 @@ is covered where its bump is as close to the atom's as a Gaussian's is at bandwi
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _validate
-from reduset._engine.shadows import shadows
-from reduset._engine.threads import row_blocks
+from reduset._engine import row_blocks, shadow_centres
 from reduset._types import Array, Floats, Indices, Report
+from reduset._warnings import warn
 from reduset.kernels.base import Kernel, RadialKernel
 from reduset.mean import KernelMean
 from reduset.select.contract import Selector, Traversal, support
@@ -74,15 +73,13 @@ class _Shadows(Traversal):
         weights = mean.weights if rows is None else mean.weights[rows]
         if isinstance(kernel, RadialKernel):
             metric = kernel.product(mean.dimension).profile.ranking
-            centres, owner = shadows(points, kernel.plain_frame(points), 1.0 / ell, metric, report)
+            centres, owner = shadow_centres(points, kernel.plain_frame(points), 1.0 / ell, metric, report)
         else:
             centres, owner = _cast_by_products(points, kernel, float(np.exp(-0.5 / ell**2)), report)
         if len(centres) == len(points) > 1:
-            warnings.warn(
+            warn(
                 f"Shadow: ell={ell:g} keeps every one of the {len(points):,} points, no two lie within bandwidth/ell of each "
-                "other; lower ell, or widen the bandwidth",
-                UserWarning,
-                stacklevel=2,
+                "other; lower ell, or widen the bandwidth"
             )
         masses = np.bincount(owner, weights, len(centres)).astype(np.float64)
         heaviest = np.argsort(-np.bincount(owner, np.abs(weights), len(centres)), kind="stable")

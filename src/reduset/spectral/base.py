@@ -3,58 +3,65 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from reduset import _validate
-from reduset._types import Array
-from reduset.spectral.graph import DisconnectedWarning
+from reduset._types import Array, KernelLike, PointsLike, SeedLike, WeightsLike
+from reduset.spectral.components import PrincipalComponents
+from reduset.spectral.graph import DisconnectedWarning, RandomWalk
 from reduset.spectral.kernel_names import kernel_of
-from reduset.spectral.reduction import Reduced, is_given, reduced
+from reduset.spectral.reduction import WeightedAtoms, is_given, reduce_rows
 
 
-class OnAtoms(BaseEstimator):
-    """An estimator whose eigenproblem is that of weighted atoms."""
+@dataclass(eq=False, repr=False, kw_only=True)
+class SpectralEstimator(BaseEstimator):
+    """Base of the spectral estimators: rows become weighted atoms. Fields are scikit-learn's parameters, stored and no more."""
 
-    kernel: Any
-    gamma: Any
-    reduce: Any
-    ell: float
-    random_state: Any
-    parts_: NDArray[np.int64]
-    _reduced: Reduced
+    kernel: KernelLike | str = None
+    gamma: float | None = None
+    reduce: Any = "shadow"
+    ell: float = 4.0
+    random_state: SeedLike = None
+    _reduced: WeightedAtoms = field(init=False)
 
-    def _rows(self, X: Any, *, reset: bool = False) -> Any:
+    def _rows(self, X: PointsLike, *, reset: bool = False) -> Any:
         """X, checked: by the columns of the data that were fitted unless ``reset``."""
         if not reset:
             check_is_fitted(self)
         return _validate.points(validate_data(self, X, dtype=(np.float64, np.float32), reset=reset))
 
-    def _reduce(self, X: Any, sample_weight: Any, size: Any, weights: str) -> Reduced:
+    def _reduce(self, X: PointsLike, sample_weight: WeightsLike, size: int | None, weights: str) -> WeightedAtoms:
         """The weighted atoms, also stored."""
         own = is_given(self.reduce) and self.kernel is None and self.gamma is None
         kernel = None if own else kernel_of(self.kernel, self.gamma, X.shape[1])
         rng = _validate.generator(self.random_state, "random_state")
-        found = reduced(
-            X,
-            kernel,
-            self.reduce,
-            ell=self.ell,
-            size=size,
-            weights=weights,
-            sample_weight=sample_weight,
-            rng=rng,
+        self._reduced = found = reduce_rows(
+            X, kernel, self.reduce, ell=self.ell, size=size, weights=weights, sample_weight=sample_weight, rng=rng
         )
-        self._reduced = found
         self.atoms_, self.weights_, self.indices_ = found.atoms, found.masses, found.indices
         self.kernel_ = found.kernel
         return found
 
-    def _count(self, found: Reduced, name: str, wanted: Any, spare: int = 0) -> int:
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class EigenEstimator(SpectralEstimator):
+    """A spectral estimator that solves an eigenproblem of the atoms, with their weights."""
+
+    size: int | None = None
+    weights: str = "auto"
+    eigen_solver: str = "auto"
+    parts_: NDArray[np.int64] = field(init=False)
+
+    def _weighted_atoms(self, X: PointsLike, sample_weight: WeightsLike = None) -> WeightedAtoms:
+        return self._reduce(X, sample_weight, self.size, self.weights)
+
+    def _count(self, found: WeightedAtoms, name: str, wanted: Any, spare: int = 0) -> int:
         """A number of components that the rows could give; ``spare`` is how many of them are none of the user's."""
         if wanted is None:
             return max(found.size - spare, 1)
@@ -83,3 +90,19 @@ class OnAtoms(BaseEstimator):
                 DisconnectedWarning,
                 stacklevel=stacklevel,
             )
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SpectralTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EigenEstimator):
+    """A map to the values of eigenfunctions: principal components, or those of a random walk."""
+
+    eigenvalues_: Array = field(init=False)
+    _functions: PrincipalComponents | RandomWalk = field(init=False)
+
+    def _at(self, X: PointsLike) -> Array:
+        X = self._rows(X)
+        return self._functions.at(self._reduced, X)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.eigenvalues_)

@@ -29,8 +29,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from reduset.kernels import Gaussian
-from reduset.spectral.components import Components
-from reduset.spectral.reduction import Reduced
+from reduset.spectral.components import PrincipalComponents
+from reduset.spectral.reduction import WeightedAtoms
 
 ROUNDING = 3e-8  # of κ: 1 − g and the trace are known to the last bit, and operators to the root of it
 
@@ -56,7 +56,7 @@ class SpectralBounds:
     projection: float | None
 
 
-def bounds_of(reduced: Reduced, components: Components, centre: bool) -> SpectralBounds:
+def bounds_of(reduced: WeightedAtoms, components: PrincipalComponents, centre: bool) -> SpectralBounds:
     """The bounds of components of the atoms, turned towards the rows or not."""
     mmd = operator = eigenvalues = None
     if reduced.quantisation is not None:

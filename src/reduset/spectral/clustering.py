@@ -6,7 +6,8 @@ stationary share, rounds it to clusters (the normalised cut is a weighted k-mean
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,14 +15,15 @@ from sklearn.base import ClusterMixin
 from sklearn.cluster import KMeans
 
 from reduset import _validate
-from reduset._types import Array
-from reduset.spectral.base import OnAtoms
-from reduset.spectral.graph import walk
+from reduset._types import Array, PointsLike, WeightsLike
+from reduset.spectral.base import EigenEstimator
+from reduset.spectral.graph import random_walk
 
 DEFAULT = 8  # clusters, as in scikit-learn
 
 
-class ReducedSpectralClustering(ClusterMixin, OnAtoms):
+@dataclass(eq=False, repr=False, kw_only=True)
+class ReducedSpectralClustering(ClusterMixin, EigenEstimator):
     """Clusters by the normalised cut of weighted atoms: in place of `sklearn.cluster.SpectralClustering`, with `predict`.
 
     Parameters
@@ -56,40 +58,17 @@ class ReducedSpectralClustering(ClusterMixin, OnAtoms):
     True
     """
 
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        n_components: int | None = None,
-        n_init: int = 10,
-        kernel: Any = None,
-        gamma: float | None = None,
-        reduce: Any = "shadow",
-        ell: float = 4.0,
-        size: int | None = None,
-        weights: str = "auto",
-        eigen_solver: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.n_components = n_components
-        self.n_init = n_init
-        self.kernel = kernel
-        self.gamma = gamma
-        self.reduce = reduce
-        self.ell = ell
-        self.size = size
-        self.weights = weights
-        self.eigen_solver = eigen_solver
-        self.random_state = random_state
+    n_clusters: int | None = field(default=None, kw_only=False)
+    n_components: int | None = None
+    n_init: int = 10
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ReducedSpectralClustering:
+    def fit(self, X: PointsLike, y: Any = None, sample_weight: WeightsLike = None) -> Self:
         """Choose the atoms and cut them; a sample weight of 3 is a row three times."""
         X = self._rows(X, reset=True)
         wanted = DEFAULT if self.n_components is None else self.n_components
         wanted = _validate.whole(wanted if self.n_clusters is None else self.n_clusters, "n_clusters", 1)
         starts = _validate.whole(self.n_init, "n_init", 1)
-        found = self._reduce(X, sample_weight, self.size, self.weights)
+        found = self._weighted_atoms(X, sample_weight)
         self._count(found, "n_clusters", wanted)
         if wanted > found.size:
             raise ValueError(
@@ -99,7 +78,7 @@ class ReducedSpectralClustering(ClusterMixin, OnAtoms):
         count = max(wanted - 1, 1)
         if self.n_components is not None:
             count = self._count(found, "n_components", self.n_components, spare=1)
-        self._steps = walk(found, count, 0.0, self.eigen_solver)
+        self._steps = random_walk(found, count, 0.0, self.eigen_solver)
         self.eigenvalues_, self.parts_ = self._steps.eigenvalues, self._steps.parts
         if wanted > 1:
             self._tell_of_parts(wanted, f"which of them share one of the {wanted} clusters is arbitrary")
@@ -113,12 +92,12 @@ class ReducedSpectralClustering(ClusterMixin, OnAtoms):
         self.labels_ = self._labels(X)
         return self
 
-    def _labels(self, X: Any) -> NDArray[np.int64]:
+    def _labels(self, X: PointsLike) -> NDArray[np.int64]:
         at = self._steps.at(self._reduced, X)
         gaps = (self._centres**2).sum(axis=1) - 2 * at @ self._centres.T
         return np.argmin(gaps, axis=1)
 
-    def predict(self, X: Any) -> NDArray[np.int64]:
+    def predict(self, X: PointsLike) -> NDArray[np.int64]:
         """(q,) labels: of the cluster whose centre is nearest among the eigenfunctions."""
         X = self._rows(X)
         return self._labels(X)

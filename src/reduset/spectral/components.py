@@ -17,11 +17,11 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from reduset._types import Array, Floats
-from reduset.kernels import Kernel
+from reduset.kernels import ANY_FAMILY, Kernel
 from reduset.kernels.base import RadialKernel
 from reduset.spectral.eigen import fix_signs, leading_pairs, padded
 from reduset.spectral.extension import extend
-from reduset.spectral.reduction import Reduced
+from reduset.spectral.reduction import WeightedAtoms
 
 Find = Callable[[Array, int, str], tuple[Array, Array]]
 
@@ -30,7 +30,7 @@ INDEFINITE = 1e-5
 
 
 @dataclass(frozen=True)
-class Components:
+class PrincipalComponents:
     """Principal components as functions on the points.
 
     Attributes
@@ -57,11 +57,11 @@ class Components:
         """(m, k) of the atoms."""
         return self.eigenvectors * np.sqrt(self.eigenvalues)
 
-    def at(self, reduced: Reduced, queries: Floats) -> Array:
+    def at(self, reduced: WeightedAtoms, queries: Floats) -> Array:
         """(q, k) coordinates."""
         return extend(reduced.kernel, reduced.atoms, self.coefficients, queries) - self.offsets
 
-    def first(self, count: int) -> Components:
+    def first(self, count: int) -> PrincipalComponents:
         """Without the last ones, whose eigenvalues are 0."""
         return replace(
             self,
@@ -74,8 +74,8 @@ class Components:
 
 
 def principal_components(
-    reduced: Reduced, count: int, centre: bool = True, solver: str = "auto", find: Find = leading_pairs
-) -> Components:
+    reduced: WeightedAtoms, count: int, centre: bool = True, solver: str = "auto", find: Find = leading_pairs
+) -> PrincipalComponents:
     """The ``count`` leading components of weighted atoms, as ``find`` finds them; eigenvalues of 0 where there are fewer."""
     matrix = reduced.gram()
     shares, roots = reduced.shares, np.sqrt(reduced.masses)
@@ -90,8 +90,7 @@ def principal_components(
     scale = reduced.peak * reduced.mass
     if values.min() < -INDEFINITE * scale:
         raise ValueError(
-            f"the kernel must be positive definite, its matrix has the eigenvalue {values.min():.3g}; "
-            "use Gaussian, Laplacian or Student"
+            f"the kernel must be positive definite, its matrix has the eigenvalue {values.min():.3g}; use {ANY_FAMILY}"
         )
     values = above_rounding(values, scale)
     vectors = fix_signs(vectors / roots[:, None])
@@ -100,7 +99,7 @@ def principal_components(
     if centre:  # they sum to 0 but for rounding, which a far point would show
         coefficients -= np.outer(shares, coefficients.sum(axis=0))
     offsets = means @ coefficients if centre else np.zeros(len(kept))
-    return Components(kept, vectors, coefficients, offsets, following, float(np.sqrt(max(grand, 0.0))))
+    return PrincipalComponents(kept, vectors, coefficients, offsets, following, float(np.sqrt(max(grand, 0.0))))
 
 
 def above_rounding(values: Array, scale: float) -> Array:
@@ -115,7 +114,7 @@ def inverse_roots(values: Array) -> Array:
     return out
 
 
-def latent_kernel(reduced: Reduced) -> Kernel:
+def latent_kernel(reduced: WeightedAtoms) -> Kernel:
     """The kernel between coordinates, whose unit is √κ, and where the covariance of the points' columns has no meaning."""
     kernel = reduced.kernel
     if isinstance(kernel, RadialKernel):
@@ -123,7 +122,7 @@ def latent_kernel(reduced: Reduced) -> Kernel:
     return kernel
 
 
-def ridge_coefficients(kernel: Kernel, coordinates: Array, reduced: Reduced, alpha: float) -> Array:
+def ridge_coefficients(kernel: Kernel, coordinates: Array, reduced: WeightedAtoms, alpha: float) -> Array:
     """(m, d) coefficients of the map from coordinates back to points: (K + α W⁻¹)⁻¹ C."""
     roots = np.sqrt(reduced.masses)
     matrix = kernel.product_gram(coordinates, coordinates)

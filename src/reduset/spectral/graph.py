@@ -19,13 +19,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._engine.profile import SQUARED
-from reduset._engine.threads import blocks, single_threaded_blas
+from reduset._engine import SQUARED, blocks, single_threaded_blas
 from reduset._types import Array, Floats
+from reduset.kernels import ANY_FAMILY
 from reduset.kernels.base import RadialKernel
 from reduset.spectral.eigen import fix_signs, leading_pairs, padded
 from reduset.spectral.extension import ROWS_AT_ONCE, kernel_blocks
-from reduset.spectral.reduction import Reduced
+from reduset.spectral.reduction import WeightedAtoms
 
 ROUNDING = 1e-12  # eigenvalues below are none: the walk has forgotten where it was after one step
 APART = 1e-9  # an eigenvalue within this of 1: the walk does not leave a part of the atoms in any time of interest
@@ -38,8 +38,8 @@ class DisconnectedWarning(UserWarning):
 
 
 @dataclass(frozen=True)
-class Walk:
-    """Eigenfunctions of the random walk on atoms, without the constant one.
+class RandomWalk:
+    """A random walk on atoms by its eigenfunctions, without the constant one.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Walk:
     pull: Array
     parts: NDArray[np.int64]
 
-    def at(self, reduced: Reduced, queries: Floats) -> Array:
+    def at(self, reduced: WeightedAtoms, queries: Floats) -> Array:
         """(q, k) ψ at the queries. So far from all atoms that the kernel vanishes, a step leads to the nearest atom."""
         out = np.empty((len(queries), len(self.eigenvalues)))
         inverse = np.zeros_like(self.eigenvalues)
@@ -73,7 +73,7 @@ class Walk:
         return np.asarray(out * inverse)
 
 
-def _nearest_from_afar(reduced: Reduced, queries: Floats) -> NDArray[np.int64]:
+def _nearest_from_afar(reduced: WeightedAtoms, queries: Floats) -> NDArray[np.int64]:
     """The nearest atom of points so far away that distances to the atoms hardly differ: (q,)."""
     kernel, atoms = reduced.kernel, reduced.atoms
     if not isinstance(kernel, RadialKernel):
@@ -85,13 +85,12 @@ def _nearest_from_afar(reduced: Reduced, queries: Floats) -> NDArray[np.int64]:
     return np.array([np.argmin(np.abs(A - query).sum(axis=1)) for query in Q])
 
 
-def walk(reduced: Reduced, count: int, alpha: float, solver: str = "auto") -> Walk:
+def random_walk(reduced: WeightedAtoms, count: int, alpha: float, solver: str = "auto") -> RandomWalk:
     """The ``count`` slowest eigenfunctions of the walk; with eigenvalue 0 those that so few atoms do not have."""
     matrix = reduced.products()
     if matrix.min() < -1e-12:
         raise ValueError(
-            f"the kernel must not be negative, since its values are chances to step; got {matrix.min():.3g}: "
-            "use Gaussian, Laplacian or Student"
+            f"the kernel must not be negative, since its values are chances to step; got {matrix.min():.3g}: use {ANY_FAMILY}"
         )
     shares = reduced.shares
     density = matrix @ shares
@@ -115,10 +114,10 @@ def walk(reduced: Reduced, count: int, alpha: float, solver: str = "auto") -> Wa
     functions = fix_signs(vectors / roots[:, None])
     del matrix
     parts = _parts(reduced, scale) if values[0] > 1 - APART else np.zeros(reduced.size, np.int64)
-    return Walk(values, functions, stationary, pull, parts)
+    return RandomWalk(values, functions, stationary, pull, parts)
 
 
-def _parts(reduced: Reduced, scale: Array) -> NDArray[np.int64]:
+def _parts(reduced: WeightedAtoms, scale: Array) -> NDArray[np.int64]:
     """Which part of the graph each atom belongs to."""
     chances = reduced.products()
     chances *= scale[:, None]

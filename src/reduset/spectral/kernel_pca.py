@@ -5,31 +5,32 @@ Fitting costs the selection and O(m²) a component (O(m³) for all of them) inst
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 
 from reduset import _validate
-from reduset._types import Array
-from reduset.spectral.base import OnAtoms
+from reduset._types import Array, PointsLike, WeightsLike
+from reduset.spectral.base import SpectralTransformer
 from reduset.spectral.bounds import bounds_of
-from reduset.spectral.components import Components, latent_kernel, principal_components, ridge_coefficients
+from reduset.spectral.components import PrincipalComponents, latent_kernel, principal_components, ridge_coefficients
 from reduset.spectral.eigen import leading_span
 from reduset.spectral.extension import extend
-from reduset.spectral.reduction import Reduced
-from reduset.spectral.ritz import SPARE, turned
+from reduset.spectral.reduction import WeightedAtoms
+from reduset.spectral.ritz import SPARE, rayleigh_ritz
 
 
-class ReducedKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtoms):
+@dataclass(eq=False, repr=False, kw_only=True)
+class ReducedKernelPCA(SpectralTransformer):
     """Kernel PCA, reduced: in place of `sklearn.decomposition.KernelPCA`.
 
     Parameters
     ----------
     n_components : int, optional
         None keeps all with an eigenvalue above 0.
-    kernel : kernel object, function k(X, Y), or "rbf", "laplacian", "cosine" (scikit-learn's), "gaussian", "student"
+    kernel : kernel object, function k(X, Y), or a name: "rbf", "laplacian", "cosine" (scikit-learn's), "gaussian", "student", …
         None is a Gaussian of the median bandwidth, or the kernel of a Compression.
     gamma : float, optional
         Of "rbf" and "laplacian"; 1/d if not given, as in scikit-learn.
@@ -80,38 +81,13 @@ class ReducedKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtom
     (True, (10, 3))
     """
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        kernel: Any = None,
-        gamma: float | None = None,
-        reduce: Any = "shadow",
-        ell: float = 4.0,
-        size: int | None = None,
-        weights: str = "auto",
-        refine: bool = True,
-        centre: bool = True,
-        fit_inverse_transform: bool = False,
-        alpha: float = 1.0,
-        eigen_solver: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.kernel = kernel
-        self.gamma = gamma
-        self.reduce = reduce
-        self.ell = ell
-        self.size = size
-        self.weights = weights
-        self.refine = refine
-        self.centre = centre
-        self.fit_inverse_transform = fit_inverse_transform
-        self.alpha = alpha
-        self.eigen_solver = eigen_solver
-        self.random_state = random_state
+    n_components: int | None = field(default=None, kw_only=False)
+    refine: bool = True
+    centre: bool = True
+    fit_inverse_transform: bool = False
+    alpha: float = 1.0
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ReducedKernelPCA:
+    def fit(self, X: PointsLike, y: Any = None, sample_weight: WeightsLike = None) -> Self:
         """Choose the atoms and solve their eigenproblem.
 
         Parameters
@@ -125,44 +101,41 @@ class ReducedKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtom
         centre = _validate.flag(self.centre, "centre")
         back = _validate.flag(self.fit_inverse_transform, "fit_inverse_transform")
         alpha = _validate.positive(self.alpha, "alpha") if back else None
-        found = self._reduce(X, sample_weight, self.size, self.weights)
+        found = self._weighted_atoms(X, sample_weight)
         count = self._count(found, "n_components", self.n_components)
         parts = self._parts(X, sample_weight, found, count, centre)
-        self._components: Components = self._without_zeros(parts)
-        self.eigenvalues_, self.eigenvectors_ = self._components.eigenvalues, self._components.eigenvectors
-        self.bounds_ = bounds_of(found, self._components, centre)
+        self._functions = components = self._without_zeros(parts)
+        self.eigenvalues_, self.eigenvectors_ = components.eigenvalues, components.eigenvectors
+        self.bounds_ = bounds_of(found, components, centre)
         self._back: tuple[Array, Array] | None = None
         if alpha is not None:
-            coordinates = self._components.coordinates
+            coordinates = components.coordinates
             self._back = coordinates, ridge_coefficients(latent_kernel(found), coordinates, found, alpha)
         return self
 
-    def _parts(self, X: Any, sample_weight: Any, found: Reduced, count: int, centre: bool) -> Components:
+    def _parts(
+        self, X: PointsLike, sample_weight: WeightsLike, found: WeightedAtoms, count: int, centre: bool
+    ) -> PrincipalComponents:
         refine = _validate.flag(self.refine, "refine") and not found.is_exact
         if not refine:
             return principal_components(found, count, centre, self.eigen_solver)
         looked_at = max(count, min(count + SPARE, found.size))
         parts = principal_components(found, looked_at, centre, self.eigen_solver, leading_span)
         rows = np.ones(len(X)) if sample_weight is None else _validate.weights(sample_weight, len(X))
-        return turned(parts, found, X, rows / rows.sum(), count, centre)
+        return rayleigh_ritz(parts, found, X, rows / rows.sum(), count, centre)
 
-    def _without_zeros(self, parts: Components) -> Components:
+    def _without_zeros(self, parts: PrincipalComponents) -> PrincipalComponents:
         """All components above 0 where the user leaves their number open; otherwise so many, and a word where some are 0."""
         if self.n_components is None:
             return parts.first(max(int(np.count_nonzero(parts.eigenvalues)), 1))
         self._tell_of_zeros(parts.eigenvalues, stacklevel=4)
         return parts
 
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.eigenvalues_)
-
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: PointsLike) -> Array:
         """(q, k) coordinates of the rows of X. Far from all atoms the bumps vanish: those of every such row are the same."""
-        X = self._rows(X)
-        return self._components.at(self._reduced, X)
+        return self._at(X)
 
-    def inverse_transform(self, X: Any) -> Array:
+    def inverse_transform(self, X: PointsLike) -> Array:
         """(q, d) points that have about these (q, k) coordinates."""
         if not hasattr(self, "_back"):
             raise NotFittedError("This ReducedKernelPCA is not fitted yet; call fit first")

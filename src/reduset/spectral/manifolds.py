@@ -5,42 +5,34 @@ Fitting costs the selection and O(m²) a component (O(m³) for all), a row to tr
 
 from __future__ import annotations
 
-from typing import Any
-
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 from reduset import _validate
-from reduset._types import Array
-from reduset.spectral.base import OnAtoms
-from reduset.spectral.graph import Walk, walk
+from reduset._types import Array, PointsLike, WeightsLike
+from reduset.spectral.base import SpectralTransformer
+from reduset.spectral.graph import RandomWalk, random_walk
 
 
-class _OnWalk(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtoms):
+@dataclass(eq=False, repr=False, kw_only=True)
+class _WalkMap(SpectralTransformer):
     """A map whose coordinates are eigenfunctions of a random walk on atoms."""
 
-    n_components: int
-    eigen_solver: str
-    size: int | None
-    weights: str
-    eigenvalues_: Array
+    n_components: int = field(default=2, kw_only=False)
 
-    def _walk(self, X: Any, sample_weight: Any, alpha: float) -> Walk:
-        found = self._reduce(X, sample_weight, self.size, self.weights)
+    def _walk(self, X: PointsLike, sample_weight: WeightsLike, alpha: float) -> RandomWalk:
+        found = self._weighted_atoms(X, sample_weight)
         count = self._count(found, "n_components", self.n_components, spare=1)
-        self._steps = walk(found, count, alpha, self.eigen_solver)
-        self.eigenvectors_, self.stationary_ = self._steps.functions, self._steps.stationary
-        self.parts_ = self._steps.parts
+        self._functions = walk = random_walk(found, count, alpha, self.eigen_solver)
+        self.eigenvectors_, self.stationary_, self.parts_ = walk.functions, walk.stationary, walk.parts
         apart = min(int(self.parts_.max()), count)
         self._tell_of_parts(1, f"the first {apart} coordinates only tell these apart", stacklevel=4)
-        self._tell_of_zeros(self._steps.eigenvalues, stacklevel=4)
-        return self._steps
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.eigenvalues_)
+        self._tell_of_zeros(walk.eigenvalues, stacklevel=4)
+        return walk
 
 
-class ReducedDiffusionMap(_OnWalk):
+@dataclass(eq=False, repr=False, kw_only=True)
+class ReducedDiffusionMap(_WalkMap):
     """A diffusion map of weighted atoms, with coordinates for any point.
 
     Parameters
@@ -77,47 +69,22 @@ class ReducedDiffusionMap(_OnWalk):
     True
     """
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        alpha: float = 1.0,
-        time: float = 1.0,
-        kernel: Any = None,
-        gamma: float | None = None,
-        reduce: Any = "shadow",
-        ell: float = 4.0,
-        size: int | None = None,
-        weights: str = "auto",
-        eigen_solver: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.alpha = alpha
-        self.time = time
-        self.kernel = kernel
-        self.gamma = gamma
-        self.reduce = reduce
-        self.ell = ell
-        self.size = size
-        self.weights = weights
-        self.eigen_solver = eigen_solver
-        self.random_state = random_state
+    alpha: float = 1.0
+    time: float = 1.0
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ReducedDiffusionMap:
+    def fit(self, X: PointsLike, y: Any = None, sample_weight: WeightsLike = None) -> Self:
         """Choose the atoms and solve for the walk among them; a sample weight of 3 is a row three times."""
         X = self._rows(X, reset=True)
         self._time = _validate.at_least(self.time, "time", 0.0)
         self.eigenvalues_ = self._walk(X, sample_weight, _validate.finite(self.alpha, "alpha")).eigenvalues
         return self
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: PointsLike) -> Array:
         """(q, k) coordinates λ^time ψ. So far from all atoms that the kernel vanishes, a row is where its nearest atom leads."""
-        X = self._rows(X)
-        return self._steps.at(self._reduced, X) * self.eigenvalues_**self._time
+        return self._at(X) * self.eigenvalues_**self._time
 
 
-class ReducedLaplacianEigenmap(_OnWalk):
+class ReducedLaplacianEigenmap(_WalkMap):
     """A Laplacian eigenmap of weighted atoms, with coordinates for any point.
 
     The coordinates solve L f = μ D f, D the degrees of the graph and L = D − K, with f of mean square 1 under the degrees. Every
@@ -146,36 +113,12 @@ class ReducedLaplacianEigenmap(_OnWalk):
     True
     """
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        kernel: Any = None,
-        gamma: float | None = None,
-        reduce: Any = "shadow",
-        ell: float = 4.0,
-        size: int | None = None,
-        weights: str = "auto",
-        eigen_solver: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.kernel = kernel
-        self.gamma = gamma
-        self.reduce = reduce
-        self.ell = ell
-        self.size = size
-        self.weights = weights
-        self.eigen_solver = eigen_solver
-        self.random_state = random_state
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ReducedLaplacianEigenmap:
+    def fit(self, X: PointsLike, y: Any = None, sample_weight: WeightsLike = None) -> Self:
         """Choose the atoms and solve for the eigenmap; a sample weight of 3 is a row three times."""
         X = self._rows(X, reset=True)
         self.eigenvalues_ = 1.0 - self._walk(X, sample_weight, 0.0).eigenvalues
         return self
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: PointsLike) -> Array:
         """(q, k) coordinates. So far from all atoms that the kernel vanishes, a row is where its nearest atom leads."""
-        X = self._rows(X)
-        return self._steps.at(self._reduced, X)
+        return self._at(X)

@@ -9,16 +9,17 @@ both approximate K alike. O(m³) and O(n·m) for the features.
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 from scipy.linalg import eigh
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from reduset import _validate
-from reduset._types import Array
+from reduset._types import Array, KernelLike, PointsLike
 from reduset.select import Shadow
-from reduset.spectral.base import OnAtoms
+from reduset.spectral.base import SpectralEstimator, SpectralTransformer
 from reduset.spectral.components import principal_components
 from reduset.spectral.extension import extend
 from reduset.spectral.reduction import is_given
@@ -26,7 +27,8 @@ from reduset.spectral.reduction import is_given
 LEAST = 1e-12  # eigenvalues below count as this, as in scikit-learn
 
 
-class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtoms):
+@dataclass(eq=False, repr=False, kw_only=True)
+class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralEstimator):
     """Nyström features with the atoms of any selector: in place of `sklearn.kernel_approximation.Nystroem`.
 
     Parameters
@@ -58,24 +60,11 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtoms):
     (1000, 50)
     """
 
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        *,
-        gamma: float | None = None,
-        n_components: int = 100,
-        reduce: Any = "random",
-        ell: float = 4.0,
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.n_components = n_components
-        self.reduce = reduce
-        self.ell = ell
-        self.random_state = random_state
+    kernel: KernelLike | str = field(default="rbf", kw_only=False)
+    n_components: int = 100
+    reduce: Any = "random"
 
-    def fit(self, X: Any, y: Any = None) -> Nystroem:
+    def fit(self, X: PointsLike, y: Any = None) -> Self:
         """Choose the atoms and factor their kernel matrix."""
         X = self._rows(X, reset=True)
         asked = _validate.whole(self.n_components, "n_components", 1)
@@ -97,13 +86,14 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtoms):
     def _n_features_out(self) -> int:
         return len(self.components_)
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: PointsLike) -> Array:
         """(q, m) features; 0 far from all atoms."""
         X = self._rows(X)
         return extend(self.kernel_, self.components_, self.normalization_, X)
 
 
-class WeightedNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtoms):
+@dataclass(eq=False, repr=False, kw_only=True)
+class WeightedNystroem(SpectralTransformer):
     """Density-weighted Nyström features: the leading eigenfunctions of the kernel under the density of the data.
 
     Parameters
@@ -130,44 +120,21 @@ class WeightedNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnAtom
     (1000, 10)
     """
 
-    def __init__(
-        self,
-        n_components: int = 10,
-        *,
-        kernel: Any = "rbf",
-        gamma: float | None = None,
-        reduce: Any = "kmeans",
-        ell: float = 4.0,
-        size: int | None = 100,
-        weights: str = "auto",
-        eigen_solver: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.kernel = kernel
-        self.gamma = gamma
-        self.reduce = reduce
-        self.ell = ell
-        self.size = size
-        self.weights = weights
-        self.eigen_solver = eigen_solver
-        self.random_state = random_state
+    n_components: int = field(default=10, kw_only=False)
+    kernel: KernelLike | str = "rbf"
+    reduce: Any = "kmeans"
+    size: int | None = 100
 
-    def fit(self, X: Any, y: Any = None) -> WeightedNystroem:
+    def fit(self, X: PointsLike, y: Any = None) -> Self:
         """Choose the atoms and solve their weighted eigenproblem."""
         X = self._rows(X, reset=True)
-        found = self._reduce(X, None, self.size, self.weights)
+        found = self._weighted_atoms(X)
         count = self._count(found, "n_components", self.n_components)
-        self._components = principal_components(found, count, False, self.eigen_solver)
-        self.eigenvalues_, self.eigenvectors_ = self._components.eigenvalues, self._components.eigenvectors
+        self._functions = components = principal_components(found, count, False, self.eigen_solver)
+        self.eigenvalues_, self.eigenvectors_ = components.eigenvalues, components.eigenvectors
         self._tell_of_zeros(self.eigenvalues_)
         return self
 
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.eigenvalues_)
-
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: PointsLike) -> Array:
         """(q, k) features; 0 far from all atoms."""
-        X = self._rows(X)
-        return self._components.at(self._reduced, X)
+        return self._at(X)

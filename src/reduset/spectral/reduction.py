@@ -14,9 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _validate
-from reduset._engine.nearest import nearest
-from reduset._engine.profile import SQUARED
-from reduset._engine.threads import blocks, row_blocks
+from reduset._engine import SQUARED, blocks, nearest, row_blocks
 from reduset._types import Array, Floats
 from reduset.compression.result import Compression
 from reduset.kernels import Kernel
@@ -24,7 +22,7 @@ from reduset.kernels.base import RadialKernel, exponential
 from reduset.mean import KernelMean
 from reduset.select import Selector, Shadow, as_selector
 from reduset.select.contract import Selection, support
-from reduset.spectral.memory import ensure_room
+from reduset.spectral.memory import ensure_memory
 
 WEIGHTS = ("auto", "nearest")
 PAIRS_BLOCK = 1 << 20
@@ -34,15 +32,15 @@ PASSES, AIM, ENOUGH = 12, 0.97, 0.93  # of a search for wider shadows: how many,
 
 @dataclass(frozen=True)
 class Quantisation:
-    """How far points are from the atoms that stand for them."""
+    """A vector quantisation: how far points are from the atoms that stand for them."""
 
     shares: Array  # (n,) of the mass, summing to 1
     products: Array  # (n,) g/g(0) of each point with its atom
 
 
 @dataclass(frozen=True)
-class Reduced:
-    """Weighted atoms.
+class WeightedAtoms:
+    """A weighted reduced set: atoms, and the mass that each stands for.
 
     Attributes
     ----------
@@ -89,7 +87,7 @@ class Reduced:
 
     def products(self) -> Array:
         """k/κ of all pairs of atoms, (m, m)."""
-        ensure_room(self.size)
+        ensure_memory(self.size)
         return self.kernel.product_gram(self.atoms, self.atoms)
 
     def gram(self) -> Array:
@@ -106,7 +104,7 @@ class Reduced:
         return matrix
 
 
-def reduced(
+def reduce_rows(
     X: Floats,
     kernel: Kernel | None,
     reduce: Any,
@@ -116,7 +114,7 @@ def reduced(
     weights: str = "auto",
     sample_weight: Any = None,
     rng: np.random.Generator,
-) -> Reduced:
+) -> WeightedAtoms:
     """The weighted atoms that stand for the rows of X.
 
     Parameters
@@ -144,7 +142,7 @@ def reduced(
         kept = np.arange(len(X)) if kept is None else kept
         masses = rows[kept]
         exact = Quantisation(masses / masses.sum(), np.ones(len(kept)))
-        return Reduced(np.array(points, np.float64), masses, full.kernel, kept, len(X), exact)
+        return WeightedAtoms(np.array(points, np.float64), masses, full.kernel, kept, len(X), exact)
     selector = Shadow(ell) if isinstance(reduce, str) and reduce == "shadow" else _selector(reduce)
     if size is None and not selector.ending:
         raise ValueError(f"reduce={reduce!r} needs size, the number of atoms; only 'shadow' finds its own")
@@ -218,7 +216,7 @@ def is_given(reduce: Any) -> bool:
     return isinstance(reduce, Compression | KernelMean)
 
 
-def _as_given(X: Floats, rows: Array, kernel: Kernel | None, small: Compression | KernelMean, weights: str) -> Reduced:
+def _as_given(X: Floats, rows: Array, kernel: Kernel | None, small: Compression | KernelMean, weights: str) -> WeightedAtoms:
     mean, indices = (small.mean, small.indices) if isinstance(small, Compression) else (small, None)
     what = type(small).__name__
     if mean.dimension != X.shape[1]:
@@ -236,19 +234,19 @@ def _as_given(X: Floats, rows: Array, kernel: Kernel | None, small: Compression 
     return _kept(full, atoms, mean.weights * (rows.sum() / mean.mass), indices, None)
 
 
-def _by_nearest(full: KernelMean, rows: Array, atoms: Array, indices: NDArray[np.int64] | None) -> Reduced:
+def _by_nearest(full: KernelMean, rows: Array, atoms: Array, indices: NDArray[np.int64] | None) -> WeightedAtoms:
     """Each atom with the mass of the points nearest to it."""
     owner, products = nearest_atoms(full.kernel, full.atoms, atoms)
     masses = np.bincount(owner, rows, len(atoms)).astype(np.float64)
     return _kept(full, atoms, masses, indices, Quantisation(rows / rows.sum(), products))
 
 
-def _kept(full: KernelMean, atoms: Array, masses: Array, rows: Any, quantisation: Quantisation | None) -> Reduced:
+def _kept(full: KernelMean, atoms: Array, masses: Array, rows: Any, quantisation: Quantisation | None) -> WeightedAtoms:
     """Without the atoms that have no mass, which are as good as absent."""
     present = masses > 0
     if not present.all():
         atoms, masses, rows = atoms[present], masses[present], None if rows is None else rows[present]
-    return Reduced(np.array(atoms), np.array(masses), full.kernel, rows, full.size, quantisation)
+    return WeightedAtoms(np.array(atoms), np.array(masses), full.kernel, rows, full.size, quantisation)
 
 
 def nearest_atoms(kernel: Kernel, points: Floats, atoms: Array) -> tuple[NDArray[np.int32], Array]:

@@ -7,7 +7,7 @@ this is Nyström's approximation followed by PCA, at O(n·m·p) instead of O(n·
 
 Two facts make it a certificate, whatever the atoms: its eigenvalues θ are never above the rows' own λ, and all λ sum to the trace
 of the operator, which is known (κ; centred, κ − ‖μ‖², where ‖μ‖ is at least its part within S). So Σ(λᵢ − θᵢ) over the p is at most
-what the trace has left, ``Components.left``.
+what the trace has left, ``PrincipalComponents.left``.
 """
 
 from __future__ import annotations
@@ -16,16 +16,18 @@ import numpy as np
 from scipy.linalg import eigh
 
 from reduset._types import Array, Floats
-from reduset.spectral.components import Components, above_rounding, inverse_roots
+from reduset.spectral.components import PrincipalComponents, above_rounding, inverse_roots
 from reduset.spectral.eigen import signs
 from reduset.spectral.extension import extend, extended_blocks
-from reduset.spectral.reduction import Reduced
+from reduset.spectral.reduction import WeightedAtoms
 
 SPARE = 50  # functions looked at beyond those asked for: the error falls about tenfold with them
 FLAT = 1e-10  # of κ: a mean within the span, but for rounding
 
 
-def turned(parts: Components, reduced: Reduced, X: Floats, shares: Array, count: int, centre: bool) -> Components:
+def rayleigh_ritz(
+    parts: PrincipalComponents, reduced: WeightedAtoms, X: Floats, shares: Array, count: int, centre: bool
+) -> PrincipalComponents:
     """The ``count`` best components of the rows X within the span of the ``parts``.
 
     Parameters
@@ -51,7 +53,7 @@ def turned(parts: Components, reduced: Reduced, X: Floats, shares: Array, count:
     coefficients, offsets = functions @ vectors, offsets @ vectors
     at_atoms = extend(reduced.kernel, reduced.atoms, coefficients, reduced.atoms) - offsets
     upward = signs(at_atoms)
-    return Components(
+    return PrincipalComponents(
         eigenvalues=values[:count],
         eigenvectors=at_atoms * upward * inverse_roots(values[:count]),
         coefficients=coefficients * upward,
@@ -62,7 +64,7 @@ def turned(parts: Components, reduced: Reduced, X: Floats, shares: Array, count:
     )
 
 
-def _orthonormal(parts: Components, reduced: Reduced, centre: bool) -> tuple[Array, Array]:
+def _orthonormal(parts: PrincipalComponents, reduced: WeightedAtoms, centre: bool) -> tuple[Array, Array]:
     """(m, p) coefficients of the functions to look at, and their inner products with μ̄, about which rows are counted."""
     if not centre:
         return parts.coefficients, np.zeros(len(parts.offsets))

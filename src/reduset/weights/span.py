@@ -9,7 +9,6 @@ All in units where every bump has norm 1. O(m³/3) up to `CHOLESKY_UP_TO` atoms,
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from copy import copy
 from functools import cached_property
@@ -19,8 +18,9 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_solve, solve_triangular
 from scipy.sparse.linalg import LinearOperator, cg
 
-from reduset._engine.factor import cholesky_dropping
+from reduset._engine import cholesky_dropping
 from reduset._types import Array
+from reduset._warnings import warn
 from reduset.kernels.base import Kernel
 from reduset.weights.kinds import constrained, weights_from, with_mass
 
@@ -164,11 +164,10 @@ class IterativeSpan(Span):
             operator = LinearOperator((size, size), matvec=lambda v: self._times(v, size), dtype=np.float64)
             solution, failed = cg(operator, right, rtol=CG_TOLERANCE, maxiter=CG_STEPS, M=self._preconditioner(size))
             if failed:
-                warnings.warn(
+                warn(
                     f"conjugate gradients stopped after {CG_STEPS} steps before reaching {CG_TOLERANCE:g}; "
                     "the certificate measures the weights as they are",
                     RuntimeWarning,
-                    stacklevel=2,
                 )
             self._solved[name, size] = solution
         return self._solved[name, size]

@@ -18,15 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from reduset._engine.threads import single_threaded_blas
+from reduset._engine import single_threaded_blas
 from reduset._types import Array
 
 RULES = ("clip", "flip", "shift")
 
 
 @dataclass(frozen=True)
-class Definite:
-    """The rule, as learnt from a training matrix.
+class PSDCorrection:
+    """A spectrum correction (clip, flip or shift), as learnt from a training matrix.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Definite:
     least: float
 
     @classmethod
-    def learnt(cls, K: Array, rule: str) -> Definite:
+    def learnt(cls, K: Array, rule: str) -> PSDCorrection:
         """From the symmetric (N, N) similarities of the training objects."""
         with single_threaded_blas():  # the same result whatever the number of threads
             values, vectors = eigh(K)

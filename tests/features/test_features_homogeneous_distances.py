@@ -1,4 +1,4 @@
-"""Homogeneous distances as distances of spirals: κ is the integral of its measure, and few frequencies stand for all."""
+"""Homogeneous distances by a feature map: κ is the integral of its measure, and few frequencies stand for all."""
 
 from itertools import pairwise
 
@@ -7,7 +7,17 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import kstest
 
-from reduset.features.spirals import DISTANCES, MOST_PLACED, TOTALS, correlation, drawn, kappa, measure, placed, spirals
+from reduset.features.homogeneous_distances import (
+    DISTANCES,
+    MOST_PLACED,
+    TOTALS,
+    correlation,
+    drawn,
+    feature_map,
+    kappa,
+    measure,
+    placed,
+)
 
 TURNING = ["js", "tv", "chi2"]
 HOMOGENEOUS = [*TURNING, "hellinger"]
@@ -86,7 +96,7 @@ def test_the_correlation_is_what_kappa_leaves(distance, t):
 def worst(frequencies, distance):
     """The largest error of κ over the larger value, whatever the ratio."""
     p, q = np.ones(4001), np.exp(-np.linspace(0, 60, 4001))
-    one, other = (spirals(each, distance, frequencies) for each in (p, q))
+    one, other = (feature_map(each, distance, frequencies) for each in (p, q))
     return float(np.abs(np.square(one - other).sum(axis=1) - kappa(p, q, distance)).max())
 
 
@@ -148,13 +158,13 @@ def test_hellinger_needs_one_frequency_and_no_luck():
 
 
 @pytest.mark.parametrize("distance", DISTANCES)
-def test_squared_distances_of_spirals_are_kappa(distance):
+def test_squared_distances_of_mapped_values_are_kappa(distance):
     rng = np.random.default_rng(0)
     p, q = rng.exponential(size=(2, 60)) ** 4
     p[:3], q[2:5] = 0.0, 0.0
     count = 20_000 if distance in TURNING else 1
     frequencies = None if distance == "l2" else drawn(distance, count, rng)
-    one, other = (spirals(each, distance, frequencies) for each in (p, q))
+    one, other = (feature_map(each, distance, frequencies) for each in (p, q))
     assert one.shape == (60, 2 * count if distance in TURNING else 1)
     scale = np.maximum(np.maximum(p, q), 1e-100) ** (2 if distance == "l2" else 1)
     error = np.abs(np.square(one - other).sum(axis=-1) - kappa(p, q, distance)) / scale
@@ -162,10 +172,10 @@ def test_squared_distances_of_spirals_are_kappa(distance):
 
 
 @pytest.mark.parametrize("distance", DISTANCES)
-def test_spirals_keep_the_shape_of_what_they_are_given_and_bear_a_vanishing_density(distance):
+def test_the_map_keeps_the_shape_of_what_it_is_given_and_bears_a_vanishing_density(distance):
     frequencies = None if distance == "l2" else placed(distance, 3)
     values = np.array([[0.0, 1e-320, 1e-300], [1e-30, 1.0, 1e6]])
-    turned = spirals(values, distance, frequencies)
+    turned = feature_map(values, distance, frequencies)
     assert turned.shape[:2] == (2, 3)
     assert np.isfinite(turned).all()
     np.testing.assert_array_equal(turned[0, 0], 0.0)

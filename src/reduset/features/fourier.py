@@ -14,7 +14,7 @@ from scipy.linalg import qr
 from reduset._types import Array
 
 
-def directions(dimension: int, count: int, orthogonal: bool, rng: np.random.Generator) -> Array:
+def unit_frequencies(dimension: int, count: int, orthogonal: bool, rng: np.random.Generator) -> Array:
     """(dimension, count) frequencies for σ = 1."""
     if not orthogonal:
         return rng.normal(size=(dimension, count))
@@ -27,7 +27,7 @@ def directions(dimension: int, count: int, orthogonal: bool, rng: np.random.Gene
     return np.hstack(blocks)
 
 
-def waves(vectors: Array, frequencies: Array) -> Array:
+def fourier_features(vectors: Array, frequencies: Array) -> Array:
     """(N, D) features z of (N, dimension) vectors, D twice the number of frequencies."""
     angles = vectors @ frequencies
     scale = np.sqrt(1.0 / frequencies.shape[1])

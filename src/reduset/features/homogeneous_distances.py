@@ -1,4 +1,4 @@
-"""Homogeneous distances between densities as distances of spirals (Fuglede 2005; Sutherland, Oliva, Póczos & Schneider 2016).
+"""Homogeneous distances between densities by an explicit feature map (Fuglede 2005; Sutherland, Oliva, Póczos & Schneider 2016).
 
     d²(p, q) = ∫ κ(p(x), q(x)) dx,   κ(a, b) = ∫ |a^(½+iλ) − b^(½+iλ)|² dμ(λ),   λ ≥ 0
 
@@ -6,7 +6,7 @@
     "hellinger"  squared Hellinger ½ (√a − √b)²                          μ = ½ at λ = 0,            Z = ½
     "tv"         total variation   |a − b|                               μ = (4/π) dλ/(1+4λ²),      Z = 1
     "chi2"       χ²                ½ (a − b)²/(a + b)                    μ = dλ/cosh(πλ),           Z = ½
-    "l2"         no spiral: (a − b)², the density itself
+    "l2"         (a − b)²: the map is the density itself
 
 (Table 1 of the paper prints other constants for "js" and "tv", with which κ(a, 0) = Z·a does not hold. "chi2" is due to Vedaldi &
 Zisserman 2010; its Φ below is 1/(2 cosh(t/2)).)
@@ -34,8 +34,8 @@ STEEPEST = 8.0  # frequencies of "js" beyond have less than 1e-12 of its measure
 
 
 @dataclass(frozen=True)
-class Frequencies:
-    """λ ≥ 0 and their weights, which sum to Z."""
+class DistanceFrequencies:
+    """A quadrature rule for μ: frequencies λ ≥ 0 and their weights, which sum to Z."""
 
     values: Array
     weights: Array
@@ -79,10 +79,10 @@ def correlation(t: Array, distance: str) -> Array:
 
 
 @cache
-def placed(distance: str, count: int) -> Frequencies:
+def placed(distance: str, count: int) -> DistanceFrequencies:
     """``count`` frequencies that stand for μ best, each grown from one fewer; "hellinger" needs only its own, 0."""
     if distance == "hellinger":
-        return Frequencies(np.zeros(1), np.array([0.5]))
+        return DistanceFrequencies(np.zeros(1), np.array([0.5]))
     total = TOTALS[distance]
     if count == 1:
         return _settled(distance, np.array([0.4]), np.array([total]))
@@ -93,7 +93,7 @@ def placed(distance: str, count: int) -> Frequencies:
     return _settled(distance, values, np.append(fewer.weights, 0.5 * fewer.weights[-1]))
 
 
-def drawn(distance: str, count: int, rng: np.random.Generator) -> Frequencies:
+def drawn(distance: str, count: int, rng: np.random.Generator) -> DistanceFrequencies:
     """``count`` frequencies drawn from μ, of equal weights."""
     if distance == "hellinger":
         return placed(distance, 1)
@@ -107,10 +107,10 @@ def drawn(distance: str, count: int, rng: np.random.Generator) -> Frequencies:
         heights = measure(ladder, distance)
         below = np.append(0.0, np.cumsum(heights[1:] + heights[:-1]))
         values = np.interp(luck, below / below[-1], ladder)
-    return Frequencies(values, np.full(count, TOTALS[distance] / count))
+    return DistanceFrequencies(values, np.full(count, TOTALS[distance] / count))
 
 
-def _settled(distance: str, values: Array, weights: Array) -> Frequencies:
+def _settled(distance: str, values: Array, weights: Array) -> DistanceFrequencies:
     """Frequencies and weights moved to the least squared error of Φ(t) e^(−t/2); weights sum to Z throughout."""
     count, total = len(values), TOTALS[distance]
     t = 40.0 * np.linspace(0.0, 1.0, 800) ** 2  # densest where "tv" has its edge
@@ -136,11 +136,11 @@ def _settled(distance: str, values: Array, weights: Array) -> Frequencies:
     start = np.concatenate([np.log(np.diff(values, prepend=0.0)), np.log(weights)])
     found = least_squares(gap, start, slope, method="lm", xtol=1e-14, ftol=1e-14, gtol=1e-14, max_nfev=300)
     _, values, weights = unpack(found.x)
-    return Frequencies(values, weights)
+    return DistanceFrequencies(values, weights)
 
 
-def spirals(p: Array, distance: str, frequencies: Frequencies | None) -> Array:
-    """The functions whose squared distance is κ: (…, F) from values p ≥ 0 of a density, F = 2M, or 1 where there is no turn."""
+def feature_map(p: Array, distance: str, frequencies: DistanceFrequencies | None) -> Array:
+    """(…, F) explicit feature map of values p ≥ 0 of a density, whose squared distance is κ; F = 2M, or 1 where one λ is 0."""
     if distance == "l2" or frequencies is None:
         return p[..., None]
     roots = np.sqrt(frequencies.weights)

@@ -11,15 +11,15 @@ from functools import partial
 
 import numpy as np
 
-from reduset._engine.threads import get_threads, run_all, single_threaded_blas
+from reduset._engine import get_threads, run_all, single_threaded_blas
 from reduset._types import Array, Report
-from reduset.features.waves import waves
+from reduset.features.fourier import fourier_features
 
 MOST_BAGS, MOST_POINTS, MOST_NUMBERS = 64, 1 << 15, 1 << 21  # of a block
 TASKS_A_THREAD = 8  # between two reports of progress
 
 
-def rows(
+def embed(
     sizes: Sequence[int],
     length: int,
     fill: Callable[[int, int, Array], None],
@@ -42,15 +42,15 @@ def rows(
         vectors = out[first:last] if frequencies is None else np.zeros((last - first, length))
         fill(first, last, vectors)
         if frequencies is not None:
-            out[first:last] = waves(vectors, frequencies)
+            out[first:last] = fourier_features(vectors, frequencies)
 
-    cuts = blocks_of(sizes, max(1, min(MOST_BAGS, MOST_NUMBERS // length)))
+    cuts = bag_blocks(sizes, max(1, min(MOST_BAGS, MOST_NUMBERS // length)))
     with single_threaded_blas():
-        in_rounds([partial(task, first, last) for first, last in cuts], [last for _, last in cuts], report, threads)
+        run_in_rounds([partial(task, first, last) for first, last in cuts], [last for _, last in cuts], report, threads)
     return out
 
 
-def blocks_of(sizes: Sequence[int], most_bags: int) -> list[tuple[int, int]]:
+def bag_blocks(sizes: Sequence[int], most_bags: int) -> list[tuple[int, int]]:
     """Consecutive (first, last) bags, at most so many of them and 2¹⁵ points, or a single bag."""
     cuts, first, held = [], 0, 0
     for k, size in enumerate(sizes):
@@ -61,7 +61,7 @@ def blocks_of(sizes: Sequence[int], most_bags: int) -> list[tuple[int, int]]:
     return [*cuts, (first, len(sizes))]
 
 
-def in_rounds(
+def run_in_rounds(
     tasks: Sequence[Callable[[], None]], done: Sequence[int], report: Report | None = None, threads: int | None = None
 ) -> None:
     """Run all tasks, and say after every few how many of ``done[-1]`` things are done."""

@@ -19,7 +19,7 @@ from reduset._types import Array
 
 
 @dataclass(frozen=True)
-class Losses:
+class PrefixLosses:
     """What every prefix of the atoms loses.
 
     Attributes
@@ -41,11 +41,11 @@ class Losses:
         return np.asarray(np.sqrt(self.rest + np.square(self.coordinates).sum(axis=1)))
 
 
-class Goal(ABC):
+class StoppingRule(ABC):
     """What is to be reached."""
 
     @abstractmethod
-    def lack(self, losses: Losses, size: int) -> float:
+    def lack(self, losses: PrefixLosses, size: int) -> float:
         """How many times the errors of the bags exceed what the goal allows, with the first ``size`` atoms; 1 or less: reached."""
 
     @property
@@ -53,7 +53,7 @@ class Goal(ABC):
     def start(self) -> float:
         """The relative error of the mean of all bags at which it is worth looking at each of them."""
 
-    def fewest(self, losses: Losses) -> int:
+    def fewest(self, losses: PrefixLosses) -> int:
         """The smallest size that reaches the goal, which all the atoms do: the lack falls with the size."""
         low, high = 0, losses.coordinates.shape[1]
         while high - low > 1:
@@ -63,12 +63,12 @@ class Goal(ABC):
 
 
 @dataclass(frozen=True)
-class EachBag(Goal):
+class BagTolerance(StoppingRule):
     """‖f − f_m‖ / ‖f‖ at most ``tol`` for every bag."""
 
     tol: float
 
-    def lack(self, losses: Losses, size: int) -> float:
+    def lack(self, losses: PrefixLosses, size: int) -> float:
         return float(np.max(np.sqrt(losses.squares(size)) / losses.norms)) / self.tol
 
     @property
@@ -77,7 +77,7 @@ class EachBag(Goal):
 
 
 @dataclass(frozen=True)
-class AllDistances(Goal):
+class DistanceTolerance(StoppingRule):
     """The bounds of all distances at most ``share`` of the distances, in the Frobenius norm.
 
     Of bags that hardly differ no error is a small share of the distance: distances count as at least ``share`` of the bags' norms.
@@ -85,7 +85,7 @@ class AllDistances(Goal):
 
     share: float
 
-    def lack(self, losses: Losses, size: int) -> float:
+    def lack(self, losses: PrefixLosses, size: int) -> float:
         apart = pdist(losses.coordinates[:, :size])
         lost = np.sqrt(losses.squares(size))
         i, j = np.triu_indices(len(lost), 1)

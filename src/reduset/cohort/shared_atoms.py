@@ -24,12 +24,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._engine.threads import single_threaded_blas
+from reduset._engine import single_threaded_blas
 from reduset._progress import Progress
 from reduset._types import Array, Floats, Report
 from reduset.certificate.probe import Measurement, Probe
 from reduset.certificate.rule import probe_for
-from reduset.cohort.goals import Goal, Losses
+from reduset.cohort.stopping import PrefixLosses, StoppingRule
 from reduset.compression import sizing
 from reduset.compression.builder import Builder
 from reduset.compression.clock import Clock
@@ -87,12 +87,12 @@ class SharedAtoms:
 
     def put(self, mean: KernelMean, rng: np.random.Generator) -> Compression:
         """A bag on these atoms: one pass over its points."""
-        seen = Onlooker(mean, self.confidence, rng).see(self.span)
+        seen = BagProjector(mean, self.confidence, rng).see(self.span)
         return _OnAtoms(mean.kernel, self.confidence).take(self.span, seen).state(self.span.size, self.kind, self.selection)
 
 
 @dataclass(frozen=True)
-class Seen:
+class BagEvidence:
     """What the atoms see of a bag.
 
     Attributes
@@ -108,7 +108,7 @@ class Seen:
     total: float
 
 
-class Onlooker:
+class BagProjector:
     """One bag with its points, its κ at the atoms so far, and its probe."""
 
     def __init__(self, mean: KernelMean, confidence: float, rng: np.random.Generator) -> None:
@@ -117,7 +117,7 @@ class Onlooker:
         self._places: Array = np.empty((0, mean.dimension))
         self._kappa: Array = np.empty(0)
 
-    def see(self, span: Span) -> Seen:
+    def see(self, span: Span) -> BagEvidence:
         """Look at these atoms; what they begin with and was seen already is not summed again."""
         mean, known = self._mean, len(self._places)
         if not np.array_equal(span.given[:known], self._places):
@@ -132,10 +132,10 @@ class Onlooker:
         if self._probe is None:
             self._probe = probe_for(mean, self._confidence, self._rng)
         residual = self._probe.measure(mine.atoms, mine.weights("free", mean.mass, mine.size), mine.kappa)
-        return Seen(kappa, residual, mean.size, mean.mass, float(mean.magnitudes.sum()))
+        return BagEvidence(kappa, residual, mean.size, mean.mass, float(mean.magnitudes.sum()))
 
 
-Look = Callable[[Span, Report], list[Seen]]  # all bags at these atoms
+Look = Callable[[Span, Report], list[BagEvidence]]  # all bags at these atoms
 
 
 class _OnAtoms:
@@ -147,7 +147,7 @@ class _OnAtoms:
         self._prefixes: Prefixes | None = None
         self._size = 0
 
-    def take(self, span: Span, seen: Seen) -> _OnAtoms:
+    def take(self, span: Span, seen: BagEvidence) -> _OnAtoms:
         """Take these atoms instead of any before."""
         mine = span.facing(seen.kappa)
         shares = np.zeros(len(mine.atoms))
@@ -188,7 +188,7 @@ def share(
     confidence: float,
     rng: np.random.Generator,
     progress: Progress,
-    goal: int | Goal,
+    goal: int | StoppingRule,
     most: int,
 ) -> tuple[SharedAtoms, list[Compression], bool]:
     """Select atoms for the mean of all bags, put each bag on them, and say whether the goal was reached.
@@ -232,9 +232,9 @@ class _Gallery:
 
 def in_turn(means: Sequence[KernelMean], confidence: float, rngs: list[np.random.Generator]) -> Look:
     """Bags in memory, one after the other; each remembers what it has seen."""
-    onlookers = [Onlooker(mean, confidence, rng) for mean, rng in zip(means, rngs, strict=True)]
+    onlookers = [BagProjector(mean, confidence, rng) for mean, rng in zip(means, rngs, strict=True)]
 
-    def look(span: Span, report: Report) -> list[Seen]:
+    def look(span: Span, report: Report) -> list[BagEvidence]:
         found = []
         for k, onlooker in enumerate(onlookers):
             report(k, len(onlookers))
@@ -244,7 +244,7 @@ def in_turn(means: Sequence[KernelMean], confidence: float, rngs: list[np.random
     return look
 
 
-def _grow(gallery: _Gallery, run: Builder, goal: Goal, kind: str, most: int) -> tuple[int, bool]:
+def _grow(gallery: _Gallery, run: Builder, goal: StoppingRule, kind: str, most: int) -> tuple[int, bool]:
     """Grow the atoms until the goal is reached; how many of them it takes, and whether it was.
 
     The mean of all bags says quickly where to begin, since it loses less than they do: their noise is their own. From there the
@@ -256,7 +256,7 @@ def _grow(gallery: _Gallery, run: Builder, goal: Goal, kind: str, most: int) -> 
         more = run.grow(asked) and asked < most
         gallery.see(run.span)
         size = run.size  # without what is redundant
-        losses = Losses(np.stack([bag.coordinates for bag in bags]), np.array([bag.prefixes.residual.high for bag in bags]))
+        losses = PrefixLosses(np.stack([bag.coordinates for bag in bags]), np.array([bag.prefixes.residual.high for bag in bags]))
         lack = goal.lack(losses, size)
         if lack <= 1 and kind == "free":
             return goal.fewest(losses), True

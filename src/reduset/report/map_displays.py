@@ -11,12 +11,12 @@ from reduset._drawing import axes
 from reduset._types import Array
 from reduset.cohort.scatter import scatter
 from reduset.report.cohort_figure import CohortFigure, cohort_figure
-from reduset.report.displays import Drawn
+from reduset.report.displays import MatplotlibDisplay
 
 KINDS = ("map", "distances")
 
 
-class CohortDisplay(Drawn):
+class CohortDisplay(MatplotlibDisplay):
     """A cohort: the map of its bags, or the distances of every two.
 
     Parameters
@@ -57,7 +57,7 @@ class CohortDisplay(Drawn):
         return self._on(ax)
 
 
-class EmbeddingDisplay(Drawn):
+class EmbeddingDisplay(MatplotlibDisplay):
     """Rows at the coordinates that an estimator gives them.
 
     Parameters

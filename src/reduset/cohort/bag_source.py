@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset._types import Floats, Report
-from reduset.cohort.shared import Look, in_turn
+from reduset.cohort.shared_atoms import Look, in_turn
 from reduset.kernels.base import Kernel
 from reduset.mean import KernelMean
 
 
-class Bags(ABC):
+class BagSource(ABC):
     """Many bags.
 
     Attributes
@@ -42,7 +42,7 @@ class Bags(ABC):
         """All the bags in full."""
 
 
-class Held(Bags):
+class BagsInMemory(BagSource):
     """Bags in memory."""
 
     def __init__(self, bags: Sequence[Floats]) -> None:

@@ -1,0 +1,63 @@
+"""The tree of the source in docs/design.md, from the first sentence of every file: `make tree` writes it, a test compares it."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "src" / "reduset"
+PAGE = ROOT / "docs" / "design.md"
+BEGIN, END = "<!-- tree: made by scripts/tree.py -->\n```\n", "```\n<!-- end of tree -->"
+WIDTH, INDENT, LEAST = 128, 27, 40
+
+# The rooms in the order of their imports: each may import those before it, never those after it. Some are a single module.
+ROOMS = [
+    *("_types", "_warnings", "_engine", "_columns", "_frames", "_validate", "_progress", "_drawing", "_archive"),
+    *("bandwidth", "kernels", "mean", "weights", "certificate", "select", "compression"),  # the core
+    *("stream", "mixture", "simplification"),
+    *("density", "modes", "proportions", "cohort", "distributed", "svm", "spectral", "features"),  # the uses
+    *("io", "model", "report", "cli", "__main__"),  # the doors
+]
+
+
+def sentence(path: Path) -> str:
+    """What a file says it is: the first sentence of its docstring."""
+    said = " ".join((ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").split())
+    return re.split(r"\.(?:\s|$)", said, maxsplit=1)[0]
+
+
+def line(name: str, words: str) -> str:
+    """One line of the tree; what is too long ends with the last thought that fits."""
+    text = f"{name:<{INDENT}} {words}"
+    if len(text) > WIDTH:
+        breaks = [found.start() for found in re.finditer(r"[:;,]\s| \(", text) if INDENT + LEAST < found.start() <= WIDTH]
+        whole = [end for end in breaks if text[:end].count("(") == text[:end].count(")")]
+        text = text[: whole[-1]] if whole else text[: WIDTH - 2].rsplit(" ", 1)[0] + " …"
+    return text.rstrip() + "\n"
+
+
+def tree() -> str:
+    """The whole tree, in the order in which rooms may import each other."""
+    lines = ["src/reduset/\n", line("  __init__.py", sentence(PACKAGE / "__init__.py"))]
+    for room in ROOMS:
+        folder = PACKAGE / room
+        if not folder.is_dir():
+            lines.append(line(f"  {room}.py", sentence(PACKAGE / f"{room}.py")))
+            continue
+        lines.append(line(f"  {room}/", sentence(folder / "__init__.py")))
+        lines += [line(f"    {path.name}", sentence(path)) for path in sorted(folder.glob("*.py")) if path.name != "__init__.py"]
+    return "".join(lines)
+
+
+def with_tree(page: str) -> str:
+    """The page with the tree between its marks."""
+    before, rest = page.split(BEGIN, 1)
+    return before + BEGIN + tree() + END + rest.split(END, 1)[1]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(with_tree(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    sys.stdout.write(tree())
