@@ -101,7 +101,7 @@ def _within_span(means: Sequence[KernelMean], others: Sequence[KernelMean]) -> A
 
 
 def _coordinates(weights: Sequence[Array], span: FactoredSpan) -> Array:
-    """A row for each weights; equal ones have equal rows, which a product does not promise: it may round its last rows otherwise."""
+    """A row for each weights; equal ones have equal rows, which a product does not promise: it may round its last rows apart."""
     stacked = np.stack(weights)
     _, first, place = np.unique(stacked, axis=0, return_index=True, return_inverse=True)
     kept = np.sort(first)  # in the order in which they come
