@@ -25,7 +25,7 @@ def share_compilation() -> None:
     compile_alone = Dispatcher.compile
 
     def compile_in_turn(self, sig):
-        # threads of this process first, or one would hold the file and wait for the compiler, which another holds and waits for the file
+        # this process's threads first: else one has the file and wants the compiler, which another has that wants the file
         with global_compiler_lock, _held(getattr(self._cache, "cache_path", None), self.py_func.__qualname__):
             return compile_alone(self, sig)
 

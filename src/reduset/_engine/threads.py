@@ -119,10 +119,10 @@ def run_all(tasks: Sequence[Callable[[], None]], in_turn: bool = False, most: in
 class _Shared:
     """A work queue: tasks that several threads take one after another, until none is left or one has failed.
 
-    An interrupt may strike the waiting thread between any two steps, so that no step of it may hold what a worker waits for: it takes
-    part in nothing but a deque and lists, whose single operations are whole, and a lock that the last worker opens. An executor of the
-    standard library is struck in the middle of its condition variables, which then stay locked for ever, or in a callback of its weak
-    references, where the interrupt is dropped.
+    An interrupt may strike the waiting thread between any two steps, so that no step of it may hold what a worker waits for: it
+    takes part in nothing but a deque and lists, whose single operations are whole, and a lock that the last worker opens. An
+    executor of the standard library is struck in the middle of its condition variables, which then stay locked for ever, or in a
+    callback of its weak references, where the interrupt is dropped.
     """
 
     def __init__(self, tasks: Sequence[Callable[[], None]], count: int) -> None:
