@@ -1,5 +1,6 @@
 """A cluster may lose workers, vanish or be stopped; what comes of it is the same result or one plain line."""
 
+import inspect
 import os
 import signal
 import socket
@@ -13,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from dask import delayed
+from sklearn.base import clone
 
 from dask_cases import assert_equal, cluster, parts, points
 from reduset import FunctionKernel, Gaussian, NotReachedWarning, cohort, distributed
@@ -217,6 +219,16 @@ def away(bags):
         lambda bag: bag,
     ]
     return {f"bag {k}": ways[k % 4](bag) for k, bag in enumerate(bags)}
+
+
+def test_a_cohort_has_the_parameters_that_it_has_in_memory_and_a_client():
+    local, remote = (list(inspect.signature(one.CohortMap).parameters) for one in (cohort, distributed))
+    assert remote == [*local, "client"]
+    asked = distributed.CohortMap("kl", n_components=3, client="tcp://nowhere:1")
+    assert asked.get_params() == cohort.CohortMap("kl", n_components=3).get_params() | {"client": "tcp://nowhere:1"}
+    assert clone(asked).get_params() == asked.get_params()
+    with pytest.raises(TypeError, match="unexpected keyword argument 'workers'"):
+        distributed.CohortMap(workers=3)
 
 
 @pytest.mark.parametrize(

@@ -15,14 +15,13 @@ from typing import Any, Self
 import numpy as np
 from dask.base import is_dask_collection
 from dask.delayed import Delayed
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from reduset import _validate
 from reduset import cohort as in_memory
 from reduset._frames import framed
 from reduset._progress import Progress
-from reduset._types import Array, Floats, Report
+from reduset._types import Array, BagsLike, Floats, Indices, Report
 from reduset.cohort.comparison import Comparison, Later
 from reduset.cohort.held import Bags
 from reduset.cohort.shared import Look, Onlooker, Seen
@@ -70,7 +69,7 @@ class CohortMap(in_memory.CohortMap):
     # what scikit-learn, help and clone go by: the parameters of the map in memory, and the client
     __init__.__signature__ = _with_client(in_memory.CohortMap.__init__)  # type: ignore[attr-defined]
 
-    def fit(self, bags: Any, y: Any = None, *, sample: Any = None) -> Self:
+    def fit(self, bags: BagsLike, y: object = None, *, sample: Any = None) -> Self:
         """Compare the bags and lay them out.
 
         Parameters
@@ -86,7 +85,7 @@ class CohortMap(in_memory.CohortMap):
             remote = DaskBags(names, tasks, workers, shown.stage("opening"))
             return self._fit(names, remote, remote.dimension, remote.columns, shown)
 
-    def _to_fitted(self, bags: Any, sample: Any, stacklevel: int) -> tuple[Array, Array]:
+    def _to_fitted(self, bags: BagsLike, sample: Any, stacklevel: int) -> tuple[Array, Array]:
         check_is_fitted(self, "embedding_")
         with closing(Progress(self.progress)) as shown, scheduler(self.client) as workers:
             names, tasks = _named(bags, sample)
@@ -98,7 +97,7 @@ class CohortMap(in_memory.CohortMap):
         return all_.distances, all_.errors
 
 
-def _named(bags: Any, sample: Any) -> tuple[list[Any], list[Any]]:
+def _named(bags: BagsLike, sample: Any) -> tuple[list[Any], list[Any]]:
     if sample is not None:
         raise ValueError("sample goes with one long table in memory; give a list or mapping of bags, one delayed table each")
     if isinstance(bags, Mapping):
@@ -154,7 +153,7 @@ class DaskBags(Bags):
         ]
         return self._workers.run(tasks, tasks, report)
 
-    def pick(self, rows: Sequence[NDArray[np.int64] | None]) -> list[Floats]:
+    def pick(self, rows: Sequence[Indices | None]) -> list[Floats]:
         return self.each(pick, [(some,) for some in rows], lambda *_: None)
 
     def look(self, kernel: Kernel, confidence: float, rngs: list[np.random.Generator]) -> Look:
@@ -187,7 +186,7 @@ def on_bag(bag: Any, title: str, function: Callable[..., Any], arguments: tuple[
     return function(_validate.points(framed(bag), title), *deepcopy(arguments), *shared)
 
 
-def pick(points: Floats, rows: NDArray[np.int64] | None) -> Floats:
+def pick(points: Floats, rows: Indices | None) -> Floats:
     """Some rows of a bag."""
     return points if rows is None else points[rows]
 
