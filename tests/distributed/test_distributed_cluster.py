@@ -267,13 +267,13 @@ def arrays_in(value):
 
 def test_a_cohort_on_a_cluster_is_the_same_and_its_points_stay_there(monkeypatch):
     seen, come = [], []
-    plain = distributed.scheduling.Cluster.run
+    plain = distributed.scheduling.ClusterScheduler.run
 
     def run(self, *arguments):
         come.append(plain(self, *arguments))
         return come[-1]
 
-    monkeypatch.setattr(distributed.scheduling.Cluster, "run", run)
+    monkeypatch.setattr(distributed.scheduling.ClusterScheduler, "run", run)
     monkeypatch.setattr(cohort.shared, "POOL_ROWS", 600)
 
     def read(k):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from copy import deepcopy
+from functools import partial
 from inspect import Parameter, Signature, signature
 from typing import Any, Self
 
@@ -25,7 +26,7 @@ from reduset._types import Array, BagsLike, Floats, Indices, Report
 from reduset.cohort.comparison import Comparison, Later
 from reduset.cohort.held import Bags
 from reduset.cohort.shared import Look, Onlooker, Seen
-from reduset.distributed.scheduling import Scheduler, constant, key, scheduler, task
+from reduset.distributed.scheduling import Scheduler, constant, key, scheduler, tasks
 from reduset.kernels.base import Kernel
 from reduset.mean import KernelMean
 from reduset.weights.span import Span
@@ -127,13 +128,13 @@ class DaskBags(Bags):
             raise ValueError(f"bags must hold at least {fewest} of them, got {len(bags)}")
         self._workers = workers
         self._titles = [f"bags[{name!r}]" for name in names]
-        called, opening = key("reduset-bag-given"), key("reduset-bag-open")
+        called = key("reduset-bag-given")
         self._bags = [bag if is_dask_collection(bag) else constant(f"{called}-{k}", bag) for k, bag in enumerate(bags)]
         known = None if columns is None else "the bags that were fitted"
         wanted, like = dimension, "the bags that were fitted"
         self.sizes: list[int] = []
-        tasks = [task(opening, k, opened, bag, title) for k, (bag, title) in enumerate(zip(self._bags, self._titles, strict=True))]
-        for title, (shape, mine) in zip(self._titles, workers.run(tasks, tasks, report), strict=True):
+        opening = tasks("reduset-bag-open", opened, zip(self._bags, self._titles, strict=True))
+        for title, (shape, mine) in zip(self._titles, workers.run(opening, opening, report), strict=True):
             if wanted is None:
                 wanted, like = shape[1], title
             if shape[1] != wanted:
@@ -144,24 +145,20 @@ class DaskBags(Bags):
         self.dimension, self.columns = int(wanted or 0), columns
 
     def each(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], report: Report, *shared: Any) -> list[Any]:
-        called = key(f"reduset-bag-{function.__name__.replace('_', '-')}")
-        given = [constant(f"{called}-given-{k}", value) for k, value in enumerate(shared)]
-        own = [constant(f"{called}-own-{k}", its) for k, its in enumerate(arguments)]
-        tasks = [
-            task(called, k, on_bag, bag, title, function, its, given)
-            for k, (bag, title, its) in enumerate(zip(self._bags, self._titles, own, strict=True))
-        ]
-        return self._workers.run(tasks, tasks, report)
+        name = f"reduset-bag-{function.__name__.replace('_', '-')}"
+        own = [constant(key(f"{name}-own"), its) for its in arguments]
+        calls = tasks(name, partial(on_bag, function), zip(self._bags, self._titles, own, strict=True), *shared)
+        return self._workers.run(calls, calls, report)
 
     def pick(self, rows: Sequence[Indices | None]) -> list[Floats]:
-        return self.each(pick, [(some,) for some in rows], lambda *_: None)
+        return self.each(pick_rows, [(some,) for some in rows], lambda *_: None)
 
     def look(self, kernel: Kernel, confidence: float, rngs: list[np.random.Generator]) -> Look:
         shown: list[Span] = []
 
         def show(span: Span, report: Report) -> list[Seen]:
             shown.append(span)
-            return self.each(look, [(rng,) for rng in rngs], report, kernel, confidence, *shown)
+            return self.each(look_at, [(rng,) for rng in rngs], report, kernel, confidence, *shown)
 
         return show
 
@@ -181,17 +178,17 @@ def opened(bag: Any, title: str) -> tuple[tuple[int, ...], list[Any] | None]:
     return shape, list(table.columns) if hasattr(table, "columns") else None
 
 
-def on_bag(bag: Any, title: str, function: Callable[..., Any], arguments: tuple[Any, ...], shared: list[Any]) -> Any:
+def on_bag(function: Callable[..., Any], bag: Any, title: str, arguments: tuple[Any, ...], *shared: Any) -> Any:
     """A function of the points of one bag; chance numbers are copied, since a task must leave what it is given as it was."""
     return function(_validate.points(framed(bag), title), *deepcopy(arguments), *shared)
 
 
-def pick(points: Floats, rows: Indices | None) -> Floats:
+def pick_rows(points: Floats, rows: Indices | None) -> Floats:
     """Some rows of a bag."""
     return points if rows is None else points[rows]
 
 
-def look(points: Floats, rng: np.random.Generator, kernel: Kernel, confidence: float, *spans: Span) -> Seen:
+def look_at(points: Floats, rng: np.random.Generator, kernel: Kernel, confidence: float, *spans: Span) -> Seen:
     """What a bag sees of the last of the atoms shown: all are shown again, since a task remembers nothing."""
     onlooker = Onlooker(KernelMean.from_samples(points, kernel), confidence, rng)
     return [onlooker.see(span) for span in spans][-1]
