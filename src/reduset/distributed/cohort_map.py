@@ -21,9 +21,9 @@ from reduset import cohort as in_memory
 from reduset._frames import framed
 from reduset._progress import Progress
 from reduset._types import Array, Floats, Report
+from reduset.cohort.bag_projection import BagEvidence, BagProjector
 from reduset.cohort.bag_source import BagSource
 from reduset.cohort.comparison import Comparison, LaterDistances
-from reduset.cohort.shared_atoms import BagEvidence, BagProjector, Look
 from reduset.distributed.scheduling import Scheduler, constant, key, scheduler, task
 from reduset.kernels.base import Kernel
 from reduset.mean import KernelMean
@@ -112,7 +112,7 @@ class CohortMap(in_memory.CohortMap):
         finally:
             shown.close()
 
-    def _to_fitted(self, bags: Any, sample: Any, stacklevel: int) -> tuple[Array, Array]:
+    def _to_fitted(self, bags: Any, sample: Any) -> tuple[Array, Array]:
         check_is_fitted(self, "embedding_")
         shown = Progress(self.progress)
         try:
@@ -125,7 +125,7 @@ class CohortMap(in_memory.CohortMap):
         finally:
             shown.close()
         all_ = LaterDistances(*(np.concatenate([getattr(each, name) for each in found]) for name in LaterDistances.__annotations__))
-        self._comparison.warn_of_later(all_, names, stacklevel - 1)
+        self._comparison.warn_of_later(all_, names)
         return all_.distances, all_.errors
 
 
@@ -193,14 +193,10 @@ class Away(BagSource):
     def each(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], report: Report, *shared: Any) -> list[Any]:
         return self._map(function.__name__.replace("_", "-"), function, arguments, report, *shared)
 
-    def look(self, kernel: Kernel, confidence: float, rngs: list[np.random.Generator]) -> Look:
-        shown: list[Span] = []
-
-        def look(span: Span, report: Report) -> list[BagEvidence]:
-            shown.append(span)
-            return self._map("look", seen, [(rng,) for rng in rngs], report, kernel, confidence, *shown)
-
-        return look
+    def project(
+        self, spans: Sequence[Span], kernel: Kernel, confidence: float, rngs: Sequence[np.random.Generator], report: Report
+    ) -> list[BagEvidence]:
+        return self._map("project", projected, [(rng,) for rng in rngs], report, kernel, confidence, *spans)
 
     def means(self, kernel: Kernel) -> list[KernelMean]:
         raise RuntimeError("bags that are spread out are not brought together")
@@ -228,10 +224,10 @@ def picked(points: Floats, rows: NDArray[np.int64] | None) -> Floats:
     return points if rows is None else points[rows]
 
 
-def seen(points: Floats, rng: np.random.Generator, kernel: Kernel, confidence: float, *spans: Span) -> BagEvidence:
-    """What a bag sees of the last of the atoms shown: all are shown again, since a task remembers nothing."""
-    onlooker = BagProjector(KernelMean.from_samples(points, kernel), confidence, rng)
-    return [onlooker.see(span) for span in spans][-1]
+def projected(points: Floats, rng: np.random.Generator, kernel: Kernel, confidence: float, *spans: Span) -> BagEvidence:
+    """A bag on the last of the spans: projected on all of them again, since a task remembers nothing."""
+    projector = BagProjector(KernelMean.from_samples(points, kernel), confidence, rng)
+    return [projector.project(span) for span in spans][-1]
 
 
 def later(points: Floats, rng: np.random.Generator, comparison: Comparison) -> LaterDistances:
