@@ -12,7 +12,7 @@ from sklearn.cluster import MeanShift
 from harness import data_folder, seconds, table, verdict
 from reduset import Gaussian, KernelMean
 from reduset.modes import SparseMeanShift, clustering_distance, discrepancy_index
-from reduset.modes.mean_shift import climb, find_modes
+from reduset.modes.mean_shift import find_modes, mean_shift
 from reduset.modes.segmentation import features, pixels
 
 TITLE = "Mean shift"
@@ -48,7 +48,7 @@ def whole_photograph(name: str, shift: SparseMeanShift, spatial: float = 1.0) ->
     mine = float(np.median([seconds(lambda: shift.fit(X)) for _ in range(3)]))
     full = KernelMean.from_samples(X, Gaussian(shift.bandwidth_))
     some = X[np.random.default_rng(0).choice(len(X), STARTS, replace=False)]
-    whole = seconds(lambda: climb(full, some, meet=0.0)) * len(X) / STARTS
+    whole = seconds(lambda: mean_shift(full, some, meet=0.0)) * len(X) / STARTS
     return [
         f"{name}, {len(X):,} pixels",
         f"{mine:.2f} s, {described(shift)}",
@@ -66,8 +66,8 @@ def whole_colours(name: str) -> list[str]:
     X = photograph(name, spatial=0.0)
     colours, which, counts = np.unique(X, axis=0, return_inverse=True, return_counts=True)
     full = KernelMean(colours, counts / len(X), Gaussian(shift.bandwidth_, normalized=True))
-    ran = climb(full, colours)
-    _, mode_of = find_modes(full, ran.places, shift.merge)
+    ran = mean_shift(full, colours)
+    _, mode_of = find_modes(full, ran.limits, shift.merge)
     distance = clustering_distance(shift.labels_, mode_of[ran.owner][which.ravel()])
     met = "yes" if row.pop() == "yes" and distance <= COLOURS_HAUSDORFF else "NO"
     return [*row, f"{distance:.4f}", f"{COLOURS_HAUSDORFF}", met]
@@ -85,8 +85,8 @@ def reduced(name: str, shift: SparseMeanShift, most: float, spatial: float = 1.0
     mine = seconds(lambda: shift.fit(X))
     full = KernelMean.from_samples(X, Gaussian(shift.bandwidth_, normalized=True))
     ran = []
-    whole = seconds(lambda: ran.append(climb(full, X, meet=0.0)))
-    modes, mode_of = find_modes(full, ran[0].places, shift.merge)
+    whole = seconds(lambda: ran.append(mean_shift(full, X, meet=0.0)))
+    modes, mode_of = find_modes(full, ran[0].limits, shift.merge)
     index = discrepancy_index(shift.ends_, ran[0].ends, 3 * shift.bandwidth_)
     distance = clustering_distance(shift.labels_, mode_of[ran[0].owner])
     return [

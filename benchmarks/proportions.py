@@ -18,7 +18,7 @@ import numpy as np
 from harness import data_folder, table, verdict
 from reduset import Gaussian, KernelMean
 from reduset.proportions import ClassProportions
-from reduset.proportions.simplex_fit import Mixer
+from reduset.proportions.simplex_fit import SimplexFit
 from reduset.select import KMeans
 from reduset.weights.span import span_of
 
@@ -51,7 +51,7 @@ def draw(labels: np.ndarray, classes: np.ndarray, pi: np.ndarray, rows: int, rng
 
 def solve(model: ClassProportions, values: np.ndarray, samples: list[np.ndarray]) -> np.ndarray:
     """predict_proportions of each sample, from values that were computed once for all rows: the same numbers, in less time."""
-    return model._matcher.mixer.solve(np.stack([values[rows].mean(axis=0) for rows in samples]), model.solver)
+    return model._class_means.fit.solve(np.stack([values[rows].mean(axis=0) for rows in samples]), model.solver)
 
 
 def timed(function):
@@ -80,7 +80,7 @@ def mnist() -> str:
     for name, options in ways.items():
         model, fit = timed(lambda options=options: ClassProportions(random_state=0, **options).fit(X, y))
         once = np.median([timed(lambda model=model, k=k: model.predict_proportions(Q[samples[k]]))[1] for k in range(3)])
-        error = np.abs(solve(model, model._matcher.values(Q), samples) - realised).sum(axis=1)
+        error = np.abs(solve(model, model._class_means.values(Q), samples) - realised).sum(axis=1)
         found[name] = (error, fit, once, fit + len(CONCENTRATIONS) * once, model)
     blind = np.abs(rng.dirichlet(np.ones(len(classes)), len(omega)) - realised).sum(axis=1)
     full = found["full"]
@@ -113,7 +113,7 @@ def own_atoms(X: np.ndarray, y: np.ndarray, classes: np.ndarray, size: int, kern
         atoms = KMeans().select(full, size // len(classes), rng=0).atoms
         seen = span_of(kernel, atoms, kernel.product_sums(full.atoms, full.weights, atoms))
         means.append(KernelMean(seen.atoms, seen.weights("free", 1.0, seen.size), kernel))
-    return means, Mixer(np.array([[f.inner(g) for g in means] for f in means]))
+    return means, SimplexFit(np.array([[f.inner(g) for g in means] for f in means]))
 
 
 def shared_or_own() -> str:
@@ -127,11 +127,11 @@ def shared_or_own() -> str:
         samples = [draw(z, classes, pi, ROWS, rng) for pi in truths]
         realised = np.stack([[np.mean(z[some] == c) for c in classes] for some in samples])
         full = ClassProportions(kernel, size="all", norm="kernel").fit(X, y)
-        reference = solve(full, full._matcher.values(Q), samples)
+        reference = solve(full, full._class_means.values(Q), samples)
         error = np.abs(reference - realised).sum(axis=1).mean()
         for size in OWN_SIZES:
             model = ClassProportions(kernel, size=size, norm="kernel", random_state=0).fit(X, y)
-            shared = solve(model, model._matcher.values(Q), samples)
+            shared = solve(model, model._class_means.values(Q), samples)
             means, mixer = own_atoms(X, y, classes, size, kernel)
             values = np.stack([mean(Q) for mean in means], axis=1)
             own = mixer.solve(np.stack([values[some].mean(axis=0) for some in samples]))

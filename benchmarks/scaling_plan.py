@@ -206,7 +206,7 @@ def _stream(draw: Any) -> dict[str, Any]:
             sizes.append(kept.stat().st_size)
             streams.append(StreamCompressor.resume(kept))
     peak = memory("VmHWM") - base
-    flow = streams[0]._flow
+    buffered = streams[0]._stream
     merging, merges = 0.0, 0
     while len(streams) > 1:
         start = time.perf_counter()
@@ -224,7 +224,7 @@ def _stream(draw: Any) -> dict[str, Any]:
         "merges": merges,
         "bytes": float(np.median(sizes)),
         "pickled": len(pickle.dumps(pair[0], protocol=5)),
-        "sites": len(flow.tally.sites.places),
+        "sites": len(buffered.sketch.candidates.places),
         "waiting": each % BUFFER,
         "rungs": FrequencyLadders.of_kernel(kernel, WIDTH).rungs,
         "peak": peak,

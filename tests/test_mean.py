@@ -11,7 +11,9 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import KernelDensity
 
 import reference_mean as reference
-from reduset import FunctionKernel, Gaussian, KernelMean, Laplacian, Student
+from reduset import FunctionKernel, Gaussian, KernelMean, Laplacian, Matern, Student
+from reduset.kernels import ANY_FAMILY
+from reference import matern_length
 
 COVARIANCE = np.array([[2.0, 0.6], [0.6, 0.5]])
 
@@ -19,6 +21,8 @@ FAMILIES = [
     pytest.param(Gaussian, {}, id="gaussian"),
     pytest.param(Laplacian, {}, id="laplacian"),
     pytest.param(Laplacian, {"metric": "cityblock"}, id="cityblock"),
+    pytest.param(Matern, {}, id="matern"),
+    pytest.param(Matern, {"smoothness": 2.5}, id="smoother matern"),
     pytest.param(Student, {}, id="cauchy"),
     pytest.param(Student, {"exponent": 2.2}, id="student"),
 ]
@@ -164,9 +168,9 @@ def test_a_function_kernel_gives_the_same_mean_as_the_gaussian_it_writes_out():
 @pytest.mark.parametrize("use", ["gradient", "log_density"])
 def test_a_function_kernel_says_what_it_cannot_do(use):
     f = KernelMean.from_samples(queries(), FunctionKernel("rbf", gamma=2.0))
-    with pytest.raises(TypeError, match="use Gaussian, Laplacian or Student"):
+    with pytest.raises(TypeError, match=f"use {ANY_FAMILY}"):
         getattr(f, use)(queries())
-    with pytest.raises(TypeError, match="use Gaussian, Laplacian or Student"):
+    with pytest.raises(TypeError, match=f"use {ANY_FAMILY}"):
         f.sample(3)
 
 
@@ -272,6 +276,8 @@ def radial_law(kernel, d):
         return stats.chi(d)
     if isinstance(kernel, Laplacian):
         return stats.gamma(d)
+    if isinstance(kernel, Matern):
+        return matern_length(kernel, d)
     a = reference.power(kernel, d)
     return stats.betaprime(d / 2, a - d / 2)
 

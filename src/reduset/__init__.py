@@ -6,11 +6,13 @@ Names are imported when they are first asked for, so that a command which only p
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from reduset.kernels import FAMILIES
+
 if TYPE_CHECKING:
-    from reduset._engine.threads import get_threads, set_threads
+    from reduset._engine import get_threads, set_threads
     from reduset.certificate import Certificate
     from reduset.compression import Compression, NotReachedWarning, compress
-    from reduset.kernels import FunctionKernel, Gaussian, Kernel, Laplacian, Student
+    from reduset.kernels import *  # noqa: F403 - every kernel of its registry
     from reduset.mean import KernelMean
     from reduset.mixture import Mixture
     from reduset.model import Model
@@ -21,16 +23,11 @@ __version__ = "0.1.0"
 __all__ = [
     "Certificate",
     "Compression",
-    "FunctionKernel",
-    "Gaussian",
-    "Kernel",
     "KernelMean",
-    "Laplacian",
     "Mixture",
     "Model",
     "NotReachedWarning",
     "Simplification",
-    "Student",
     "compress",
     "get_threads",
     "set_threads",
@@ -38,15 +35,17 @@ __all__ = [
 ]
 
 _HOMES = {
-    "_engine.threads": ("get_threads", "set_threads"),
+    "_engine": ("get_threads", "set_threads"),
     "certificate": ("Certificate",),
     "compression": ("Compression", "NotReachedWarning", "compress"),
-    "kernels": ("FunctionKernel", "Gaussian", "Kernel", "Laplacian", "Student"),
+    "kernels": ("FunctionKernel", "Kernel", *FAMILIES.values()),
     "mean": ("KernelMean",),
     "mixture": ("Mixture",),
     "model": ("Model",),
     "simplification": ("Simplification", "simplify"),
 }
+__all__ += _HOMES["kernels"]
+__all__.sort()
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _ROOMS = (
     *(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset._columns import from_column
-from reduset._engine.threads import row_blocks
+from reduset._engine import row_blocks
 from reduset._frames import framed, odd_column
 from reduset._types import Floats
 

@@ -21,21 +21,16 @@ as doubling its weight. At large n, rules that look at pairs or neighbours work 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import pdist
 
 from reduset import _validate
-from reduset._engine.factor import cholesky_dropping
-from reduset._engine.farthest import FarthestFirst
-from reduset._engine.profile import Frame, Profile
-from reduset._engine.sums import gram, kernel_sums
-from reduset._engine.threads import blocks, row_blocks
-from reduset._types import Array, Floats
+from reduset._engine import FarthestFirst, Frame, Profile, blocks, cholesky_dropping, gram, kernel_sums, row_blocks
+from reduset._types import Array, Floats, Indices, PointsLike, WeightsLike
 
 PAIRS_FROM, PAIRS = 2000, 1 << 16
 NEIGHBOURS_FROM, QUERIES = 20_000, 2000
@@ -43,7 +38,7 @@ TREE_UP_TO = 16  # dimensions; above, a tree looks at everything
 NEIGHBOURS = (3, 5, 7, 9, 11)
 
 
-def scott(X: Any, sample_weight: Any = None) -> float:
+def scott(X: PointsLike, sample_weight: WeightsLike = None) -> float:
     """Scott's rule.
 
     >>> import numpy as np
@@ -56,28 +51,28 @@ def scott(X: Any, sample_weight: Any = None) -> float:
     return _scale(X, w) * _effective(w) ** (-1 / (X.shape[1] + 4))
 
 
-def silverman(X: Any, sample_weight: Any = None) -> float:
+def silverman(X: PointsLike, sample_weight: WeightsLike = None) -> float:
     """Silverman's rule."""
     X, w = _checked(X, sample_weight)
     d = X.shape[1]
     return _scale(X, w) * (_effective(w) * (d + 2) / 4) ** (-1 / (d + 4))
 
 
-def mode_clustering(X: Any, sample_weight: Any = None) -> float:
+def mode_clustering(X: PointsLike, sample_weight: WeightsLike = None) -> float:
     """The normal reference rule for the gradient of a density."""
     X, w = _checked(X, sample_weight)
     d = X.shape[1]
     return _scale(X, w) * (4 / (d + 4)) ** (1 / (d + 6)) * _effective(w) ** (-1 / (d + 6))
 
 
-def iqr(X: Any, sample_weight: Any = None) -> float:
+def iqr(X: PointsLike, sample_weight: WeightsLike = None) -> float:
     """The mean interquartile range over 1.35."""
     X, w = _checked(X, sample_weight)
     ranges = [_quantile(X[:, j], w, 0.75) - _quantile(X[:, j], w, 0.25) for j in range(X.shape[1])]
     return _found(float(np.mean(ranges)) / 1.35, "iqr", "the middle half of every column is a single value")
 
 
-def median(X: Any, sample_weight: Any = None) -> float:
+def median(X: PointsLike, sample_weight: WeightsLike = None) -> float:
     """The median distance between two different points."""
     X, w = _checked(X, sample_weight)
     if len(X) <= PAIRS_FROM:
@@ -97,7 +92,7 @@ def median(X: Any, sample_weight: Any = None) -> float:
     return _quantile(distances, w[i] * w[j], 0.5)
 
 
-def jaakkola(X: Any, sample_weight: Any = None, y: Any = None) -> float:
+def jaakkola(X: PointsLike, sample_weight: WeightsLike = None, y: ArrayLike | None = None) -> float:
     """The median distance to the nearest different point; with labels ``y``, to the nearest point of another class."""
     if y is None:
         X, w = _checked(X, sample_weight)
@@ -121,7 +116,7 @@ def jaakkola(X: Any, sample_weight: Any = None, y: Any = None) -> float:
     return _found(_quantile(nearest, w[rows], 0.5), "jaakkola", "most points coincide with one of another class")
 
 
-def neighbour(X: Any, sample_weight: Any = None) -> float:
+def neighbour(X: PointsLike, sample_weight: WeightsLike = None) -> float:
     """The median distance to the N-th neighbour, with the N whose k-centre errors drop earliest.
 
     The ratio is that of the drop of the error between 5 and 20 atoms to the drop between 5 and 100.
@@ -192,7 +187,7 @@ RULES: dict[str, Callable[..., float]] = {
 }
 
 
-def _checked(X: Any, sample_weight: Any) -> tuple[Floats, Array]:
+def _checked(X: PointsLike, sample_weight: WeightsLike) -> tuple[Floats, Array]:
     X = _validate.points(X)
     if sample_weight is None:
         return X, np.broadcast_to(1.0, len(X))
@@ -229,7 +224,7 @@ def _scale(X: Floats, w: Array) -> float:
     return _found(float(np.mean(np.sqrt(variance / unbiased))), "this rule", "all points coincide")
 
 
-def _some_rows(count: int, most: int) -> NDArray[np.int64]:
+def _some_rows(count: int, most: int) -> Indices:
     """All rows, or a fixed random subset of them."""
     if count <= most:
         return np.arange(count)

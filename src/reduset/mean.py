@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numbers
 import os
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +21,49 @@ from reduset.kernels.base import exponential
 from reduset.kernels.registry import as_kernel, kernel_from
 
 
+class LinearCombination:
+    """A linear combination of bumps or densities: what frozen dataclasses that add, and have ``weights``, share."""
+
+    weights: Array
+    _called: ClassVar[str]  # in messages
+
+    def _freeze(self, **arrays: NDArray[Any]) -> None:
+        """Set fields to views that nobody can write through."""
+        for name, array in arrays.items():
+            view = array.view()
+            view.flags.writeable = False
+            object.__setattr__(self, name, view)
+
+    def __radd__(self, other: Any) -> Self:
+        """So that sum() works, which begins with 0."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    def __mul__(self, factor: float) -> Self:
+        if not isinstance(factor, numbers.Real):
+            return NotImplemented
+        weights = self.weights * _validate.finite(factor, "factor")
+        return cast(Self, replace(cast(Any, self), weights=weights))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor: float) -> Self:
+        if not isinstance(divisor, numbers.Real):
+            return NotImplemented
+        if divisor == 0:
+            raise ZeroDivisionError(f"a {self._called} cannot be divided by 0")
+        return self * (1.0 / _validate.finite(divisor, "divisor"))
+
+    def __neg__(self) -> Self:
+        return self * -1.0
+
+    def __sub__(self, other: Self) -> Self:
+        if not isinstance(other, type(self)):
+            return NotImplemented
+        return cast(Self, cast(Any, self) + other * -1.0)
+
+
 @dataclass(frozen=True, eq=False)
-class KernelMean:
+class KernelMean(LinearCombination):
     """A weighted sum of bumps.
 
     Parameters
@@ -49,13 +90,12 @@ class KernelMean:
     atoms: Floats
     weights: Array
     kernel: Kernel
+    _called = "kernel mean"
 
     def __post_init__(self) -> None:
-        atoms = _frozen(_validate.points(self.atoms, "atoms"))
-        weights = _frozen(_validate.weights(self.weights, len(atoms), "weights", signed=True))
-        object.__setattr__(self, "atoms", atoms)
-        object.__setattr__(self, "weights", weights)
-        object.__setattr__(self, "kernel", as_kernel(self.kernel).resolve(atoms, self.magnitudes))
+        atoms = _validate.points(self.atoms, "atoms")
+        self._freeze(atoms=atoms, weights=_validate.weights(self.weights, len(atoms), "weights", signed=True))
+        object.__setattr__(self, "kernel", as_kernel(self.kernel).resolve(self.atoms, self.magnitudes))
 
     @classmethod
     def from_samples(cls, X: Any, kernel: Any = None, sample_weight: Any = None) -> KernelMean:
@@ -189,32 +229,6 @@ class KernelMean:
         self._require_alike(other)
         return KernelMean(np.concatenate([self.atoms, other.atoms]), np.concatenate([self.weights, other.weights]), self.kernel)
 
-    def __radd__(self, other: Any) -> KernelMean:
-        """So that sum() works, which begins with 0."""
-        return self if isinstance(other, int) and other == 0 else NotImplemented
-
-    def __mul__(self, factor: float) -> KernelMean:
-        if not isinstance(factor, numbers.Real):
-            return NotImplemented
-        return KernelMean(self.atoms, self.weights * _validate.finite(factor, "factor"), self.kernel)
-
-    __rmul__ = __mul__
-
-    def __truediv__(self, divisor: float) -> KernelMean:
-        if not isinstance(divisor, numbers.Real):
-            return NotImplemented
-        if divisor == 0:
-            raise ZeroDivisionError("a kernel mean cannot be divided by 0")
-        return self * (1.0 / _validate.finite(divisor, "divisor"))
-
-    def __neg__(self) -> KernelMean:
-        return self * -1.0
-
-    def __sub__(self, other: KernelMean) -> KernelMean:
-        if not isinstance(other, KernelMean):
-            return NotImplemented
-        return self + other * -1.0
-
     # -- files --------------------------------------------------------------------------------------------------------------
 
     def save(self, path: _archive.Path_) -> None:
@@ -234,13 +248,7 @@ class KernelMean:
         try:
             return cls(arrays["atoms"], arrays["weights"], kernel_from(header.get("kernel")))
         except (TypeError, ValueError) as error:
-            raise ValueError(f"{os.fspath(path)} describes no kernel mean: {error}") from error
+            raise ValueError(f"{os.fspath(path)} describes no {cls._called}: {error}") from error
 
     def __repr__(self) -> str:
         return f"KernelMean({self.size:,} atoms in {self.dimension} dimensions, {self.kernel!r})"
-
-
-def _frozen(array: Any) -> Any:
-    view = array.view()
-    view.flags.writeable = False
-    return view

@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 import reference
 from reduset._engine.farthest import FarthestFirst
 from reduset._engine.leaves import LEAF, grow
-from reduset._engine.nearest import nearest
+from reduset._engine.neighbours import nearest
 from reduset._engine.profile import CITYBLOCK, SQUARED, Frame
 
 METRICS = {"euclidean": SQUARED, "cityblock": CITYBLOCK}

@@ -14,7 +14,7 @@ from reduset import Gaussian, Laplacian, Student
 from reduset._engine import sums
 from reduset._engine.arithmetic import exp_minus, log_of, turn
 from reduset._engine.farthest import FarthestFirst
-from reduset._engine.nearest import nearest
+from reduset._engine.neighbours import nearest
 from reduset._engine.profile import Frame, Profile, depths, gaps
 from reduset._engine.waves import wave_sums
 

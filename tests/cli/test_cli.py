@@ -19,7 +19,7 @@ import pytest
 from PIL import Image
 
 import cli_files
-from cli_processes import ENVIRONMENT, left, on_a_terminal, reduset, rest_of
+from cli_processes import ENVIRONMENT, in_this_process, left, on_a_terminal, reduset, rest_of
 from reduset import KernelMean, Model, io
 from reduset.cli.entry import run
 
@@ -44,7 +44,7 @@ def test_a_bandwidth_that_hides_the_columns_is_noted(bandwidth, noted, files, tm
 @pytest.mark.parametrize("name", cli_files.TABLES)
 def test_every_format_gives_the_same_compression(name, files, tmp_path):
     words = ["compress", files / name, "--size", 20, "--select", "kcenter", "--json", *cli_files.TABLES[name]]
-    told = json.loads(reduset(*words, "-o", "small.npz", folder=tmp_path).stdout)
+    told = json.loads(in_this_process(*words, "-o", "small.npz", folder=tmp_path).stdout)
     assert (told["n"], told["size"], len(told["columns"])) == (2000, 20, 3)
     X, _ = cli_files.rows()
     model = Model.load(tmp_path / "small.npz")
@@ -258,7 +258,7 @@ def test_the_commands_of_the_pages_run_word_for_word(name, tmp_path):
     commands = [each for each in commands_of(ROOT / name) if each.startswith("reduset ")]
     assert len(commands) >= 3
     for each in commands:
-        reduset(*shlex.split(each)[1:], folder=tmp_path)
+        in_this_process(*shlex.split(each)[1:], folder=tmp_path)
 
 
 def test_what_the_readme_says_of_make_is_in_the_makefile():

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reference_mean as reference
-from cases import DRAWN, KERNELS, SELECTORS, WAYS, WEIGHTINGS, Given, cloud, every_third, kernels_of, run, squeeze
+from cases import DRAWN, KERNELS, SELECTORS, WAYS, WEIGHTINGS, Given, cloud, every_third, kernels_of, known, run, squeeze
 from laws import EVERY, KERNEL, assert_identical, assert_same, rounding_of, with_selections
 from reduset import FunctionKernel, Gaussian, KernelMean, compress, get_threads, set_threads
 from reduset.select import KCenter, Random
@@ -21,7 +21,7 @@ from reduset.select import KCenter, Random
 @EVERY
 def test_the_error_is_the_distance_of_the_two_means_and_within_the_bounds(select, weights, kernel):
     X = cloud()
-    small, full = run(X, select, weights, kernel), KernelMean.from_samples(X, KERNELS[kernel])
+    small, full = known(select, weights, kernel), KernelMean.from_samples(X, KERNELS[kernel])
     distance = full.distance(small.mean)
     assert small.certificate.relative_error == pytest.approx(distance / full.norm(), rel=1e-5)
     assert small.certificate.norm == pytest.approx(full.norm(), rel=1e-6)
@@ -93,7 +93,7 @@ def test_any_small_cloud_has_finite_weights_and_a_true_certificate(seed, n, d, c
 
 def test_the_sup_bound_holds_at_every_point_looked_at():
     X = cloud()
-    small, full = run(X), KernelMean.from_samples(X, KERNELS["gaussian"])
+    small, full = known(), KernelMean.from_samples(X, KERNELS["gaussian"])
     Q = np.concatenate([X, cloud(500, seed=1)])
     assert np.abs(full(Q) - small.mean(Q)).max() <= small.certificate.sup_bound
 
@@ -166,7 +166,7 @@ def test_the_order_of_the_rows_does_not_matter(kernel, weights):
 def test_a_shift_of_the_data_does_not_matter(select, weights, kernel):
     X = cloud()
     shift = np.array([1000.0, -300.0])
-    one, other = run(X, select, weights, kernel), run(X + shift, select, weights, kernel)
+    one, other = known(select, weights, kernel), run(X + shift, select, weights, kernel)
     np.testing.assert_array_equal(one.indices, other.indices)
     rounding = max(1e-6, 10 * rounding_of(select))
     np.testing.assert_allclose(other.mean.atoms - shift, one.mean.atoms, rtol=0, atol=max(1e-9, rounding_of(select)))
@@ -261,7 +261,7 @@ def arrays_within(thing, seen=None):
 
 
 def test_results_are_read_only():
-    small = run(cloud())
+    small = known()
     for array in (small.mean.atoms, small.mean.weights):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0
@@ -319,13 +319,13 @@ def test_a_compression_can_be_compressed(select, weights, kernel):
 
 
 def test_compressing_to_the_same_size_changes_nothing():
-    once = run(cloud())
+    once = known()
     again = compress(once.mean, size=15, select=KCenter(first=0), rng=0)
     order = np.argsort(again.indices)
     np.testing.assert_allclose(again.mean.weights[order], once.mean.weights, rtol=1e-6)
 
 
 def test_the_result_speaks():
-    text = str(run(cloud(), "kcenter", "simplex", "oblique"))
+    text = str(known("kcenter", "simplex", "oblique"))
     for word in ("120 points to 15 atoms in 2-D", "Gaussian(0.5", "error", "(exact)", "bound", "KCenter, weights simplex", "time"):
         assert word in text

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cases import KERNELS, MOVED, NESTED, PAIRS, SELECTORS, WAYS, WEIGHTINGS, Given, GivenPlaces, cloud, run, squeeze
+from cases import KERNELS, MOVED, NESTED, PAIRS, SELECTORS, WAYS, WEIGHTINGS, Given, GivenPlaces, cloud, known, run, squeeze
 from laws import EVERY, KERNEL, PAIR, assert_same, with_selections
 from reduset import Gaussian, KernelMean, compress
 
@@ -14,8 +14,8 @@ CONVEX = ["free", "sum_to_one", "simplex"]  # the best of a growing set: more at
 def test_a_freer_weighting_never_loses_more(select, kernel):
     X = cloud()
     full = KernelMean.from_samples(X, KERNELS[kernel])
-    error = {weights: run(X, select, weights, kernel).certificate.relative_error for weights in WEIGHTINGS}
-    atoms = run(X, select, "free", kernel).mean.atoms
+    error = {weights: known(select, weights, kernel).certificate.relative_error for weights in WEIGHTINGS}
+    atoms = known(select, "free", kernel).mean.atoms
     uniform = KernelMean.from_samples(atoms, KERNELS[kernel])
     slack = 1 + 1e-9
     assert error["free"] <= error["sum_to_one"] * slack
@@ -26,7 +26,7 @@ def test_a_freer_weighting_never_loses_more(select, kernel):
 
 @EVERY
 def test_weights_keep_the_rules_of_their_kind(select, weights, kernel):
-    alpha = run(cloud(), select, weights, kernel).mean.weights
+    alpha = known(select, weights, kernel).mean.weights
     assert np.isfinite(alpha).all()
     if weights != "free":
         assert alpha.sum() == pytest.approx(1.0, abs=1e-9)
@@ -36,7 +36,7 @@ def test_weights_keep_the_rules_of_their_kind(select, weights, kernel):
 
 @KERNEL
 def test_clipped_and_projected_weights_follow_from_the_free_ones(kernel):
-    free, clipped, projected = (run(cloud(), "random", w, kernel).mean.weights for w in ("free", "clipped", "simplex_projection"))
+    free, clipped, projected = (known("random", w, kernel).mean.weights for w in ("free", "clipped", "simplex_projection"))
     positive = np.maximum(free, 0)
     np.testing.assert_allclose(clipped, positive / positive.sum(), rtol=1e-9)
     # the nearest point of the simplex: one shift for all that stay, and no less for those that do not
@@ -49,7 +49,7 @@ def test_clipped_and_projected_weights_follow_from_the_free_ones(kernel):
 @pytest.mark.parametrize("weights", CONVEX)
 @PAIR
 def test_more_atoms_never_hurt_along_the_path(weights, select, kernel):
-    path = run(cloud(), select, weights, kernel, 40).path
+    path = known(select, weights, kernel, 40).path
     assert np.all(np.diff(path.sizes) > 0)
     assert (path.sizes[0], path.sizes[-1]) == (1, 40)
     assert np.all(np.diff(path.relative_errors) <= 1e-9)
@@ -68,7 +68,7 @@ def test_atoms_without_an_order_of_their_own_come_by_what_they_add(select, weigh
 
 @EVERY
 def test_the_path_is_what_at_says(select, weights, kernel):
-    small = run(cloud(), select, weights, kernel, 12)
+    small = known(select, weights, kernel, 12)
     errors = [small.at(int(size)).certificate.relative_error for size in small.path.sizes]
     np.testing.assert_allclose(small.path.relative_errors, errors, rtol=1e-9)
     assert small.path.relative_errors[-1] == pytest.approx(small.certificate.relative_error, rel=1e-9)
@@ -90,7 +90,7 @@ def test_the_path_is_what_at_says_where_the_error_is_measured(kernel, size, meth
 @with_selections(among=NESTED)
 def test_at_is_the_compression_of_that_size(select, weights, kernel):
     X = cloud()
-    small = run(X, select, weights, kernel)
+    small = known(select, weights, kernel)
     for size in (1, 4, 11):
         nested, fresh = small.at(size), run(X, select, weights, kernel, size)
         np.testing.assert_array_equal(nested.indices, fresh.indices)
@@ -138,7 +138,7 @@ def test_reweigh_is_compressing_with_the_same_atoms_under_the_new_kernel(select,
 
 def test_reweigh_with_nothing_new_changes_nothing():
     X = cloud()
-    small = run(X)
+    small = known()
     assert_same(small.reweigh(KernelMean.from_samples(X, KERNELS["gaussian"])), small)
     assert small.reweigh(KernelMean.from_samples(X, KERNELS["gaussian"])).at(3).size == 3
 
@@ -146,7 +146,7 @@ def test_reweigh_with_nothing_new_changes_nothing():
 @EVERY
 def test_the_error_of_every_prefix_is_its_distance(select, weights, kernel):
     X = cloud()
-    small, full = run(X, select, weights, kernel), KernelMean.from_samples(X, KERNELS[kernel])
+    small, full = known(select, weights, kernel), KernelMean.from_samples(X, KERNELS[kernel])
     for size in (1, 2, 7, 14):
         nested = small.at(size)
         np.testing.assert_array_equal(nested.mean.atoms, small.mean.atoms[:size])

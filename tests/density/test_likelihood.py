@@ -10,6 +10,7 @@ import reference_uses as oracle
 from cases import COVARIANCE, GivenPlaces, cloud
 from reduset import FunctionKernel, Gaussian, KernelMean, Laplacian, Student, compress
 from reduset.density.likelihood import grid_for, search_bandwidth
+from reduset.kernels import FAMILIES, listed
 from reduset.select import KMeans
 
 KERNELS = {
@@ -216,7 +217,7 @@ def test_other_types_of_numbers_are_the_same_numbers(dtype):
         (
             {"kernel": FunctionKernel("rbf", gamma=1.0)},
             TypeError,
-            "Gaussian, Laplacian and Student kernels, got FunctionKernel",
+            f"{listed(FAMILIES.values(), 'and')} kernels, got FunctionKernel",
         ),
         ({"kernel": FunctionKernel("rbf", gamma=1.0), "bandwidths": None}, TypeError, "Student kernels, got FunctionKernel"),
         ({"kernel": Student(exponent=0.9)}, ValueError, "exponent must be above d/2 = 1 for the bump to be a density, got 0.9"),

@@ -83,9 +83,9 @@ def test_a_tolerance_out_of_reach_is_said():
 
 
 def test_a_search_that_begins_too_small_goes_on(monkeypatch):
-    monkeypatch.setattr(distributed.compressing, "FIRST_SIZE", 8)
-    monkeypatch.setattr(distributed.compressing, "LEAST_SIZE", 8)
-    monkeypatch.setattr(distributed.compressing, "TOGETHER", 8)
+    monkeypatch.setattr(distributed.two_pass, "FIRST_SIZE", 8)
+    monkeypatch.setattr(distributed.two_pass, "LEAST_SIZE", 8)
+    monkeypatch.setattr(distributed.two_pass, "TOGETHER", 8)
     small = distributed.compress(parts(X, 4000), Gaussian(1.0), tol=0.05, rng=0)
     assert small.reached
     assert true_error(X, small.mean) <= 0.05

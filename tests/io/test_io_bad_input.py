@@ -7,7 +7,9 @@ import os
 import pickle
 import subprocess
 import sys
+import tomllib
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -19,7 +21,11 @@ from PIL import Image
 
 from reduset import io
 from reduset.io import guard
-from reduset.io.formats import SUFFIXES
+from reduset.io.registry import formats
+
+SUFFIXES = sorted(suffix for each in formats() for suffix in each.suffixes)
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def table(count=2000):
@@ -46,7 +52,7 @@ def file(request, tmp_path):
     return path
 
 
-@pytest.mark.parametrize("suffix", sorted(SUFFIXES))
+@pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_missing_an_empty_and_a_foreign_file_of_every_suffix(tmp_path, suffix):
     path = tmp_path / f"table{suffix}"
     refused(path, "no such file")
@@ -293,15 +299,28 @@ def test_frames_are_refused_in_the_same_words():
         io.as_table([[1.0]])
 
 
-@pytest.mark.parametrize("module", ["pyarrow", "flowio", "h5py", "PIL", "narwhals"])
-def test_a_library_that_is_missing_is_named_with_its_extra(monkeypatch, module):
+def forget(monkeypatch, module):
+    """Let a library be missing."""
     for name in [name for name in sys.modules if name.split(".")[0] == module]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(
-        io.FileError, match=rf"this needs \w+, which is not installed: pip install 'reduset\[{guard.EXTRAS[module]}\]'"
-    ):
-        guard.need(module, "this")
+
+
+@pytest.mark.parametrize("module", ["pyarrow", "flowio", "h5py", "PIL", "narwhals"])
+def test_a_library_that_is_missing_is_named_with_its_extra(monkeypatch, module):
+    forget(monkeypatch, module)
+    with pytest.raises(io.FileError, match=r"this needs \w+, which is not installed: pip install 'reduset\[some\]'"):
+        guard.need("this", module, "some")
+
+
+@pytest.mark.parametrize("known", [each for each in formats() if each.needs[1]], ids=lambda known: known.title)
+def test_a_file_whose_library_is_missing_is_refused_with_the_extra_of_its_format(tmp_path, monkeypatch, known):
+    library, extra = known.needs
+    (tmp_path / f"t{known.suffixes[0]}").write_bytes((known.magic or (b"a,b\n",))[0] + bytes(16 if known.magic else 0))
+    forget(monkeypatch, library)
+    refused(tmp_path / f"t{known.suffixes[0]}", rf"needs \w+, which is not installed: pip install 'reduset\[{extra}\]'")
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert any(need.startswith({"PIL": "pillow"}.get(library, library)) for need in extras[extra])
 
 
 SUFFIXES_WRITTEN = [".parquet", ".feather", ".csv", ".tsv", ".csv.gz"]

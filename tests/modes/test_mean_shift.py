@@ -9,7 +9,7 @@ import reference_uses as oracle
 from cases import COVARIANCE, cloud
 from reduset import Gaussian, KernelMean, Laplacian
 from reduset.modes import clustering_distance
-from reduset.modes.mean_shift import climb, merge_modes
+from reduset.modes.mean_shift import mean_shift, merge_modes
 
 
 def blobs(n=150, seed=0):
@@ -22,8 +22,8 @@ def mean_of(X, h=0.8, w=None, covariance=None):
 
 
 def labels_of(mean, X, **options):
-    found = climb(mean, X, **options)
-    modes, mode_of = merge_modes(mean, found.places, 1.0)
+    found = mean_shift(mean, X, **options)
+    modes, mode_of = merge_modes(mean, found.limits, 1.0)
     return mode_of[found.owner], modes
 
 
@@ -34,14 +34,14 @@ def test_a_step_is_the_definition(covariance, dtype):
     w = np.random.default_rng(1).uniform(size=150)
     mean = mean_of(X, 0.8, w, covariance)
     starts = blobs(20, seed=3)
-    found = climb(mean, starts, most=1, meet=0)
+    found = mean_shift(mean, starts, most=1, meet=0)
     np.testing.assert_allclose(found.ends, oracle.plain_mean_shift(mean, starts, 1), rtol=1e-5, atol=1e-6)
     assert found.steps == 1
 
 
 def test_five_steps_are_five_times_the_definition():
     mean, starts = mean_of(blobs()), blobs(20, seed=3)
-    np.testing.assert_allclose(climb(mean, starts, 5, 0, 0).ends, oracle.plain_mean_shift(mean, starts, 5), atol=1e-6)
+    np.testing.assert_allclose(mean_shift(mean, starts, 5, 0, 0).ends, oracle.plain_mean_shift(mean, starts, 5), atol=1e-6)
 
 
 @settings(max_examples=40, deadline=None)
@@ -57,8 +57,8 @@ def test_each_step_goes_uphill(seed, n, d, h, steps, far):
     rng = np.random.default_rng(seed)
     mean = mean_of(rng.normal(size=(n, d)), h, rng.uniform(0.1, 1, size=n))
     starts = far * rng.normal(size=(8, d))
-    before = climb(mean, starts, steps, meet=0, rest=0).ends
-    after = climb(mean, starts, steps + 1, meet=0, rest=0).ends
+    before = mean_shift(mean, starts, steps, meet=0, rest=0).ends
+    after = mean_shift(mean, starts, steps + 1, meet=0, rest=0).ends
     assert (mean.log_density(after) >= mean.log_density(before) - 1e-9).all()
 
 
@@ -66,32 +66,32 @@ def test_each_step_goes_uphill(seed, n, d, h, steps, far):
 def test_ends_are_stationary(meet):
     """A step of at most 1e-3 bandwidths is left, and the gradient is the step times f/h²."""
     mean = mean_of(blobs())
-    ends = climb(mean, blobs(), 1000, meet).ends
+    ends = mean_shift(mean, blobs(), 1000, meet).ends
     step = np.linalg.norm(mean.gradient(ends), axis=1) * 0.8**2 / mean(ends)
     assert step.max() <= 1e-3 * 0.8
-    finer = climb(mean, blobs(), 5000, meet, rest=1e-5).ends
+    finer = mean_shift(mean, blobs(), 5000, meet, rest=1e-5).ends
     assert (np.linalg.norm(mean.gradient(finer), axis=1) * 0.8**2 / mean(finer)).max() <= 1e-5 * 0.8 * 1.1
 
 
 def test_no_more_steps_than_allowed():
     mean = mean_of(blobs())
-    assert climb(mean, blobs(), most=3).steps == 3
-    free = climb(mean, blobs(), most=10_000)
+    assert mean_shift(mean, blobs(), most=3).steps == 3
+    free = mean_shift(mean, blobs(), most=10_000)
     assert free.steps < 10_000
 
 
 def test_starts_are_not_changed_and_reports_are_made():
     mean, X, seen = mean_of(blobs()), blobs(), []
     before = X.copy()
-    found = climb(mean, X, 50, report=lambda done, total: seen.append((done, total)))
+    found = mean_shift(mean, X, 50, report=lambda done, total: seen.append((done, total)))
     np.testing.assert_array_equal(X, before)
     assert seen == [(k + 1, 50) for k in range(found.steps)]
 
 
 def test_owners_are_numbers_of_distinct_places():
-    found = climb(mean_of(blobs()), blobs())
-    assert sorted(set(found.owner)) == list(range(len(found.places)))
-    np.testing.assert_array_equal(found.ends, found.places[found.owner])
+    found = mean_shift(mean_of(blobs()), blobs())
+    assert sorted(set(found.owner)) == list(range(len(found.limits)))
+    np.testing.assert_array_equal(found.ends, found.limits[found.owner])
 
 
 @pytest.mark.parametrize("covariance", [None, COVARIANCE])
@@ -103,7 +103,7 @@ def test_going_on_as_one_changes_hardly_any_label(covariance):
     assert len(modes) > 8
     assert clustering_distance(one, apart) <= 0.002
     assert clustering_distance(labels_of(mean, X, meet=1.0)[0], apart) > 0.01  # where they meet too soon
-    assert len(climb(mean, X).places) < len(X) / 4
+    assert len(mean_shift(mean, X).limits) < len(X) / 4
 
 
 def test_points_far_away_end_at_the_mode_behind_the_nearest_atom():
@@ -118,14 +118,14 @@ def test_points_far_away_end_at_the_mode_behind_the_nearest_atom():
 def test_a_far_point_does_not_end_at_an_atom_without_weight():
     X = np.concatenate([blobs(), [[1e4, 0.0]]])
     mean = mean_of(X, w=np.repeat([1.0, 0.0], [150, 1]))
-    found = climb(mean, [[1e4, 0.0], [1e4, 3.0]])
+    found = mean_shift(mean, [[1e4, 0.0], [1e4, 3.0]])
     assert found.steps < 30
     assert np.linalg.norm(found.ends - [6, 0], axis=1).max() < 1
 
 
 def test_an_atom_of_next_to_no_weight_is_an_end():
     mean = mean_of(np.array([[0.0], [1e4]]), 1.0, [1.0, 1e-60])
-    found = climb(mean, [[1e4 + 100.0], [50.0]])
+    found = mean_shift(mean, [[1e4 + 100.0], [50.0]])
     np.testing.assert_allclose(found.ends, [[1e4], [0.0]], atol=1e-9)
     assert found.steps <= 3
 
@@ -133,34 +133,34 @@ def test_an_atom_of_next_to_no_weight_is_an_end():
 @pytest.mark.parametrize("h", [1e-20, 1e-150])
 def test_bandwidths_below_any_distance_leave_every_point_where_it_is(h):
     X = blobs(40)
-    np.testing.assert_array_equal(climb(mean_of(X, h), X).ends, X)
+    np.testing.assert_array_equal(mean_shift(mean_of(X, h), X).ends, X)
 
 
 def test_bandwidths_below_any_distance_lead_to_the_nearest_of_few_atoms():
     X = blobs(40)
-    ends = climb(mean_of(X[:5], 1e-20), X).ends
+    ends = mean_shift(mean_of(X[:5], 1e-20), X).ends
     np.testing.assert_array_equal(ends, X[:5][np.linalg.norm(X[:, None] - X[:5], axis=2).argmin(axis=1)])
 
 
 def test_two_bumps_have_the_modes_that_calculus_says():
     """Two equal bumps h apart by 2a have one mode between them up to a = h, and two beyond, where x = a·tanh(a·x/h²)."""
     starts = np.linspace(-4, 4, 41)[:, None]
-    one = climb(mean_of(np.array([[-0.9], [0.9]]), 1.0), starts, 5000, rest=1e-6).ends
+    one = mean_shift(mean_of(np.array([[-0.9], [0.9]]), 1.0), starts, 5000, rest=1e-6).ends
     assert np.abs(one).max() < 1e-3
-    ends = climb(mean_of(np.array([[-2.0], [2.0]]), 1.0), starts[starts[:, 0] > 0.1], 5000, rest=1e-8).ends
+    ends = mean_shift(mean_of(np.array([[-2.0], [2.0]]), 1.0), starts[starts[:, 0] > 0.1], 5000, rest=1e-8).ends
     np.testing.assert_allclose(2 * np.tanh(2 * ends), ends, atol=1e-6)
     assert ends.min() > 1.9
 
 
 def test_a_shift_of_everything_shifts_the_ends():
     X = np.round(blobs(), 3)
-    near, far = climb(mean_of(X), X).ends, climb(mean_of(X + 1e8), X + 1e8).ends
+    near, far = mean_shift(mean_of(X), X).ends, mean_shift(mean_of(X + 1e8), X + 1e8).ends
     np.testing.assert_allclose(far - 1e8, near, atol=2e-2)
 
 
 def test_other_kernels_are_refused():
     with pytest.raises(TypeError, match="mean shift climbs a Gaussian density, got Laplacian"):
-        climb(KernelMean.from_samples(cloud(5), Laplacian(1.0)), cloud(5))
+        mean_shift(KernelMean.from_samples(cloud(5), Laplacian(1.0)), cloud(5))
 
 
 # -- merging -----------------------------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from cases import COVARIANCE
 from reduset import Gaussian, KernelMean, Mixture
 from reduset.modes import clustering_distance
-from reduset.modes.mean_shift import climb, find_modes, merge_modes
-from reduset.modes.steps import ComponentHill
+from reduset.modes.mean_shift import find_modes, mean_shift, merge_modes
+from reduset.modes.steps import MixtureAscent
 
 SHAPES = ["spherical", "diag", "full"]
 SHAPE = pytest.mark.parametrize("shape", SHAPES)
@@ -51,7 +51,7 @@ def plain_step(f, y):
 def test_a_step_is_the_definition_however_far(shape, d, far):
     f = mixture(shape, d=d)
     starts = far * np.random.default_rng(1).normal(size=(9, d))
-    found = climb(f, starts, most=1, meet=0)
+    found = mean_shift(f, starts, most=1, meet=0)
     np.testing.assert_allclose(found.ends, [plain_step(f, y) for y in starts], rtol=1e-8, atol=1e-8 * far)
 
 
@@ -68,8 +68,8 @@ def test_a_step_is_the_definition_however_far(shape, d, far):
 def test_no_step_goes_down(seed, shape, m, d, scale, steps, far):
     f = mixture(shape, m, d, seed, scale)
     starts = far * np.random.default_rng(seed).normal(size=(8, d))
-    before = climb(f, starts, steps, meet=0, rest=0).ends
-    after = climb(f, starts, steps + 1, meet=0, rest=0).ends
+    before = mean_shift(f, starts, steps, meet=0, rest=0).ends
+    after = mean_shift(f, starts, steps + 1, meet=0, rest=0).ends
     low, high = f.log_density(before), f.log_density(after)
     assert (high >= low - 1e-9 * np.maximum(1, np.abs(low))).all()
 
@@ -78,7 +78,7 @@ def test_no_step_goes_down(seed, shape, m, d, scale, steps, far):
 def test_a_step_rises_by_what_the_convexity_of_the_exponential_says(shape):
     f = mixture(shape)
     here = 3 * np.random.default_rng(2).normal(size=(40, 2))
-    there = climb(f, here, 1, meet=0).ends
+    there = mean_shift(f, here, 1, meet=0).ends
     gain = np.empty(40)
     for k, (x, y) in enumerate(zip(there, here, strict=True)):
         stiff = sum(
@@ -96,13 +96,13 @@ def test_a_kernel_mean_is_climbed_alike_as_the_mixture_that_it_is(covariance):
     X = rng.normal(size=(120, 2)) + np.array([[0, 0], [6, 0], [2, 7]])[np.arange(120) % 3]
     mean = KernelMean.from_samples(X, Gaussian(0.8, covariance=covariance, normalized=True), rng.uniform(0.1, 1, size=120))
     f = Mixture.from_mean(mean)
-    one, other = climb(mean, X, meet=0, rest=1e-5), climb(f, X, meet=0, rest=1e-5)
+    one, other = mean_shift(mean, X, meet=0, rest=1e-5), mean_shift(f, X, meet=0, rest=1e-5)
     np.testing.assert_allclose(other.ends, one.ends, atol=1e-3)
     assert abs(one.steps - other.steps) <= 3
-    labels = [find_modes(g, c.places, 1.0)[1][c.owner] for g, c in ((mean, climb(mean, X)), (f, climb(f, X)))]
+    labels = [find_modes(g, c.limits, 1.0)[1][c.owner] for g, c in ((mean, mean_shift(mean, X)), (f, mean_shift(f, X)))]
     assert clustering_distance(*labels) == 0
-    hill = ComponentHill(f)
-    a, b = hill.frame.apply(X[:5]), mean.kernel.plain_frame(mean.atoms).apply(X[:5])
+    ascent = MixtureAscent(f)
+    a, b = ascent.frame.apply(X[:5]), mean.kernel.plain_frame(mean.atoms).apply(X[:5])
     np.testing.assert_allclose(np.linalg.norm(a[:, None] - a, axis=2), np.linalg.norm(b[:, None] - b, axis=2))  # one unit of length
 
 
@@ -111,7 +111,7 @@ def test_a_kernel_mean_is_climbed_alike_as_the_mixture_that_it_is(covariance):
 def test_ends_are_stationary(shape, meet):
     f = mixture(shape)
     starts = 4 * np.random.default_rng(3).normal(size=(60, 2))
-    ends = climb(f, starts, 10_000, meet, rest=1e-6).ends
+    ends = mean_shift(f, starts, 10_000, meet, rest=1e-6).ends
     np.testing.assert_allclose(np.array([plain_step(f, y) for y in ends]), ends, atol=1e-5)
     assert np.abs(f.gradient(ends)).max() < 1e-4 * f(ends).max()
 
@@ -125,8 +125,8 @@ def test_components_far_apart_are_modes_and_starts_go_to_their_own(shape):
     means = 40.0 * np.array([[0, 0], [1, 0], [0, 1], [1, 1.0]])
     f = Mixture([1.0, 2.0, 3.0, 4.0], means, covariances_of(shape, 4, 2, rng))
     which = rng.integers(4, size=200)
-    found = climb(f, means[which] + rng.normal(size=(200, 2)))
-    modes, mode_of = find_modes(f, found.places, 1.0)
+    found = mean_shift(f, means[which] + rng.normal(size=(200, 2)))
+    modes, mode_of = find_modes(f, found.limits, 1.0)
     np.testing.assert_allclose(modes[mode_of[found.owner]], means[which], atol=1e-2)
     assert len(modes) == 4
     assert (np.diff(f.log_density(modes)) < 0).all()
@@ -135,7 +135,7 @@ def test_components_far_apart_are_modes_and_starts_go_to_their_own(shape):
 def test_one_component_is_reached_in_one_step():
     f = Mixture([2.0], [[1.0, -1.0]], [[[2.0, 0.5], [0.5, 1.0]]])
     starts = np.array([[0.0, 0.0], [5.0, 5.0], [1e6, 1e6], [-1e150, 0.0]])
-    found = climb(f, starts, most=1)
+    found = mean_shift(f, starts, most=1)
     np.testing.assert_allclose(found.ends[:3], [[1.0, -1.0]] * 3, atol=1e-9)
     assert np.isfinite(found.ends).all()
 
@@ -144,7 +144,7 @@ def test_components_that_coincide_are_as_one_of_their_weight():
     f = mixture("full")
     twice = Mixture(np.repeat(f.weights / 2, 2), np.repeat(f.means, 2, axis=0), np.repeat(f.covariances, 2, axis=0))
     starts = 3 * np.random.default_rng(1).normal(size=(30, 2))
-    np.testing.assert_allclose(climb(twice, starts, 20, meet=0).ends, climb(f, starts, 20, meet=0).ends, atol=1e-9)
+    np.testing.assert_allclose(mean_shift(twice, starts, 20, meet=0).ends, mean_shift(f, starts, 20, meet=0).ends, atol=1e-9)
 
 
 @SHAPE
@@ -156,7 +156,7 @@ def test_components_without_weight_do_not_count(shape):
         np.append(f.covariances, 1e-12 * f.covariances[:1], axis=0),
     )
     starts = 3 * np.random.default_rng(1).normal(size=(30, 2))
-    np.testing.assert_allclose(climb(g, starts).ends, climb(f, starts).ends, atol=1e-9)
+    np.testing.assert_allclose(mean_shift(g, starts).ends, mean_shift(f, starts).ends, atol=1e-9)
 
 
 @SHAPE
@@ -166,27 +166,27 @@ def test_a_change_of_units_changes_the_ends_with_it(shape):
     scale = {"spherical": 1e-6, "diag": units**2, "full": np.outer(units, units)}[shape]
     g = Mixture(f.weights, f.means * units + 3.0 * units, f.covariances * scale)
     starts = 3 * np.random.default_rng(1).normal(size=(50, 2))
-    one, other = climb(f, starts, meet=0), climb(g, starts * units + 3.0 * units, meet=0)
+    one, other = mean_shift(f, starts, meet=0), mean_shift(g, starts * units + 3.0 * units, meet=0)
     assert one.steps == other.steps
     np.testing.assert_allclose(other.ends / units - 3.0, one.ends, atol=1e-6)
-    assert len(climb(g, starts * units + 3.0 * units).places) < 25  # trajectories meet, whatever the units
+    assert len(mean_shift(g, starts * units + 3.0 * units).limits) < 25  # trajectories meet, whatever the units
 
 
 def test_trajectories_meet_within_a_part_of_the_narrowest_component():
     """A narrow component beside wide ones keeps the points in it apart from those around it."""
     f = Mixture([1.0, 1e-3], [[0.0, 0.0], [1.5, 0.0]], [1.0, 1e-6])
     around = np.array([1.5, 0.0]) + np.array([[0.0, 0.0], [5e-4, 0.0], [0.03, 0.0], [0.0, -0.03]])
-    ends = climb(f, around).ends
+    ends = mean_shift(f, around).ends
     np.testing.assert_allclose(ends[:2], [[1.5, 0.0]] * 2, atol=1e-4)
     np.testing.assert_allclose(ends[2:], 0.0, atol=0.1)
-    assert ComponentHill(f).frame.matrix == pytest.approx(1e3)
-    assert ComponentHill(f, width=0.5).frame.matrix == 2.0
+    assert MixtureAscent(f).frame.matrix == pytest.approx(1e3)
+    assert MixtureAscent(f, width=0.5).frame.matrix == 2.0
 
 
 def test_far_points_go_to_the_component_of_the_largest_contribution():
     """Not to the nearest one: the wide component reaches farther."""
     f = Mixture([1.0, 1.0], [[0.0], [10.0]], [100.0, 0.01])
-    ends = climb(f, [[60.0], [1e6], [-1e9]]).ends
+    ends = mean_shift(f, [[60.0], [1e6], [-1e9]]).ends
     np.testing.assert_allclose(ends, 0.0, atol=1e-6)
 
 
@@ -195,12 +195,12 @@ def test_wide_components_are_climbed_where_narrow_ones_are_out_of_range():
     d = 60
     f = Mixture([1.0, 1.0], np.stack([np.zeros(d), np.full(d, 1e4)]), [1e-8, 100.0])
     starts = 1e4 + 5 * np.random.default_rng(0).normal(size=(5, d))
-    np.testing.assert_allclose(climb(f, starts, rest=1e-9).ends, 1e4, atol=1e-6)
+    np.testing.assert_allclose(mean_shift(f, starts, rest=1e-9).ends, 1e4, atol=1e-6)
 
 
 def test_weights_below_zero_are_refused():
     f = Mixture([1.0, -0.1], np.zeros((2, 2)), np.ones(2))
-    for call in (lambda: climb(f, [[0.0, 0.0]]), lambda: merge_modes(f, np.zeros((1, 2)), 1.0)):
+    for call in (lambda: mean_shift(f, [[0.0, 0.0]]), lambda: merge_modes(f, np.zeros((1, 2)), 1.0)):
         with pytest.raises(ValueError, match=r"weights are not negative; got one of -0\.1"):
             call()
 
@@ -216,7 +216,7 @@ def test_a_saddle_is_no_mode(kind, d):
     ends[:, 0] = -2.0, 2.0
     density = KernelMean(ends, np.array([0.4, 0.4]), Gaussian(1.0, normalized=True))
     density = density if kind == "mean" else Mixture.from_mean(density)
-    places = climb(density, np.concatenate([np.zeros((1, d)), ends]), meet=0).places
+    places = mean_shift(density, np.concatenate([np.zeros((1, d)), ends]), meet=0).limits
     assert np.abs(places[0]).max() < 1e-6
     assert len(merge_modes(density, places, 0.5)[0]) == 3
     modes, mode_of = find_modes(density, places, 0.5)
@@ -227,7 +227,7 @@ def test_a_saddle_is_no_mode(kind, d):
 
 def test_what_comes_back_stays_a_mode():
     f = Mixture([1.0, 0.2, 0.5], [[0.0], [4.0], [9.0]], [1.0, 0.5, 0.5])
-    places = climb(f, np.linspace(-3, 11, 50)[:, None]).places
+    places = mean_shift(f, np.linspace(-3, 11, 50)[:, None]).limits
     one, other = merge_modes(f, places, 1.0), find_modes(f, places, 1.0)
     np.testing.assert_array_equal(one[0], other[0])
     np.testing.assert_array_equal(one[1], other[1])

@@ -1,5 +1,6 @@
 """What only shows between processes and threads: the compiled code's cache, real interrupts, BLAS left as it was found."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from reduset._engine.compiled import compiled
 CACHED = """
 import numpy as np
 from reduset import Gaussian, compress
-from reduset._engine import balance, factor, farthest, leaves, nearest, profile, shadows, tiles, waves
+from reduset._engine import balance, factor, farthest, leaves, neighbours, profile, shadows, tiles, waves
 
 X = np.random.default_rng(0).normal(size=(6000, 3))
 for select in ("kcenter", "kmeans", "thinning", "shadow"):
@@ -25,7 +26,7 @@ for select in ("kcenter", "kmeans", "thinning", "shadow"):
 small.mean(np.zeros((2, 3))), small.mean.gradient(np.zeros((2, 3)))
 missed = [
     f"{module.__name__}.{name}"
-    for module in (balance, factor, farthest, leaves, nearest, profile, shadows, tiles, waves)
+    for module in (balance, factor, farthest, leaves, neighbours, profile, shadows, tiles, waves)
     for name, function in vars(module).items()
     if hasattr(function, "stats") and sum(function.stats.cache_misses.values())
 ]
@@ -56,7 +57,9 @@ def test_where_nothing_can_be_cached_code_is_compiled_all_the_same():
 
 
 def test_an_interrupt_ends_a_long_sum_soon():
-    with subprocess.Popen([sys.executable, "-c", LONG], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    two = os.environ | {"REDUSET_NUM_THREADS": "2"}
+    words = [sys.executable, "-c", LONG]
+    with subprocess.Popen(words, env=two, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "begun\n"
         time.sleep(1.0)

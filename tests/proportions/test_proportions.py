@@ -15,9 +15,9 @@ from cases import KERNELS
 from reduset import Gaussian, KernelMean, Laplacian, Student, get_threads, set_threads
 from reduset.proportions import ClassProportions, Proportions
 from reduset.proportions.bandwidth_search import mixtures, search, split
-from reduset.proportions.class_means import Labelled
+from reduset.proportions.class_means import LabelledPoints
 from reduset.proportions.kernel_blocks import product_values
-from reduset.proportions.simplex_fit import Mixer
+from reduset.proportions.simplex_fit import SimplexFit
 
 CENTRES = np.array([[0.0, 0.0], [2.5, 0.0], [0.0, 2.5]])
 SCALES = np.array([1.0, 0.7, 1.3])
@@ -90,7 +90,7 @@ def test_the_solution_is_the_best_of_a_grid_on_the_simplex(seed):
     G, b, F, f = some_means(seed, 3)
     steps = 200
     grid = np.array([(i, j, steps - i - j) for i, j in itertools.product(range(steps + 1), repeat=2) if i + j <= steps]) / steps
-    pi = Mixer(G).solve(b[None])[0]
+    pi = SimplexFit(G).solve(b[None])[0]
     least = np.square(f - grid @ F).sum(axis=1).min()
     assert np.square(f - pi @ F).sum() <= least + 1e-9
     assert pi.min() >= 0
@@ -101,7 +101,7 @@ def test_the_solution_is_the_best_of_a_grid_on_the_simplex(seed):
 @pytest.mark.parametrize("seed", range(5))
 def test_the_solution_is_that_of_a_general_solver(k, seed):
     G, b, F, f = some_means(100 + seed, k)
-    pi = Mixer(G).solve(b[None])[0]
+    pi = SimplexFit(G).solve(b[None])[0]
     other = minimize(
         lambda p: np.square(f - p @ F).sum(),
         np.full(k, 1 / k),
@@ -124,20 +124,20 @@ def test_inside_the_simplex_both_solvers_are_the_papers_linear_system(seed):
     e = (F[:-1] - last) @ (f - last)
     minus = np.linalg.solve(D, e)
     paper = np.append(minus, 1 - minus.sum())
-    mixer, b = Mixer(F @ F.T), (F @ f)[None]
-    np.testing.assert_allclose(mixer.unbounded(b)[0], paper, atol=1e-10)
+    fit, b = SimplexFit(F @ F.T), (F @ f)[None]
+    np.testing.assert_allclose(fit.unbounded(b)[0], paper, atol=1e-10)
     if (paper >= 0).all():
         for solver in ("simplex", "projection"):
-            np.testing.assert_allclose(mixer.solve(b, solver)[0], paper, atol=1e-10)
+            np.testing.assert_allclose(fit.solve(b, solver)[0], paper, atol=1e-10)
     else:
-        both = [np.square(f - mixer.solve(b, solver)[0] @ F).sum() for solver in ("simplex", "projection")]
+        both = [np.square(f - fit.solve(b, solver)[0] @ F).sum() for solver in ("simplex", "projection")]
         assert both[0] <= both[1] + 1e-12
 
 
 def test_what_all_means_have_in_common_costs_no_digits():
     F, f = np.random.default_rng(0).normal(size=(3, 5)), np.full(5, 0.1)
     far = 1e4
-    near, shifted = (Mixer((F + s) @ (F + s).T).solve(((F + s) @ (f + s))[None])[0] for s in (0.0, far))
+    near, shifted = (SimplexFit((F + s) @ (F + s).T).solve(((F + s) @ (f + s))[None])[0] for s in (0.0, far))
     np.testing.assert_allclose(near, shifted, atol=1e-5)
 
 
@@ -156,7 +156,7 @@ def test_uncompressed_it_is_the_definition_by_double_loops(space):
     unit = reference.inner(KernelMean(Q[:1], np.ones(1), kernel), KernelMean(Q[:1], np.ones(1), kernel))
     G = np.array([[reference.inner(f, g) for g in means] for f in means]) / unit
     b = np.array([reference.inner(f, sample) for f in means]) / unit
-    pi = Mixer(G).solve(b[None])[0]
+    pi = SimplexFit(G).solve(b[None])[0]
     found = model.estimate(Q)
     np.testing.assert_allclose(found.values, pi, atol=1e-8)
     mixture = sum((f * p for f, p in zip(means, pi, strict=True)), start=sample * -1)
@@ -316,25 +316,23 @@ def test_a_ladder_that_begins_far_off_is_climbed(start):
 def test_what_is_found_by_the_way_is_what_a_fit_of_its_own_gives():
     """The means of all rows are added up while the bandwidth is searched for."""
     X, y = draw([80, 80, 80])
-    data = Labelled(X, y, np.ones(len(X)), 3)
+    data = LabelledPoints(X, y, np.ones(len(X)), 3)
     atoms = X[::8].copy()
-    matcher, _, found = search(data, Gaussian(1.0), atoms, (None,), True, "simplex", np.random.default_rng(0))
-    kernel = matcher.kernel
+    means, _, found = search(data, Gaussian(1.0), atoms, (None,), True, "simplex", np.random.default_rng(0))
+    kernel = means.kernel
     fresh = fitted(X, y, kernel=kernel, norm="kernel")
     Q = draw([30, 20, 10], seed=1)[0]
-    for code, mean in enumerate(matcher.means()):
+    for code, mean in enumerate(means.means()):
         kappa = kernel.product_sums(X[y == code], np.full(80, 1 / 80), atoms)
         seen = kernel.product_gram(atoms, atoms) @ mean.weights
         np.testing.assert_allclose(seen, kappa, atol=1e-5)
-    np.testing.assert_allclose(
-        matcher.mixer.solve(matcher.values(Q).mean(axis=0)[None])[0], fresh.predict_proportions(Q), atol=0.02
-    )
+    np.testing.assert_allclose(means.fit.solve(means.values(Q).mean(axis=0)[None])[0], fresh.predict_proportions(Q), atol=0.02)
     assert found.ridges == (None,)
 
 
 def test_rows_held_out_are_of_every_class_and_not_fitted():
     X, y = draw([20, 2, 31])
-    fit, held = split(Labelled(X, y, np.ones(len(X)), 3), np.random.default_rng(0))
+    fit, held = split(LabelledPoints(X, y, np.ones(len(X)), 3), np.random.default_rng(0))
     assert set(fit.codes) == set(held.codes) == {0, 1, 2}
     together = np.concatenate([fit.points, held.points])
     np.testing.assert_array_equal(np.sort(together, axis=0), np.sort(X, axis=0))
@@ -342,7 +340,7 @@ def test_rows_held_out_are_of_every_class_and_not_fitted():
 
 def test_artificial_mixtures_have_the_proportions_they_state():
     X, y = draw([20, 25, 31])
-    counts, truth = mixtures(Labelled(X, y, np.ones(len(X)), 3), np.random.default_rng(0))
+    counts, truth = mixtures(LabelledPoints(X, y, np.ones(len(X)), 3), np.random.default_rng(0))
     np.testing.assert_allclose(np.stack([counts[:, y == code].sum(axis=1) for code in range(3)], axis=1), truth, atol=1e-12)
     assert truth.min() == 0
     assert truth.max() > 0.95

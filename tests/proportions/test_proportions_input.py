@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from reduset import Gaussian, Laplacian
 from reduset.compression import NotReachedWarning
 from reduset.proportions import ClassProportions
-from reduset.proportions.simplex_fit import Mixer
+from reduset.proportions.simplex_fit import SimplexFit
 
 RNG = np.random.default_rng(0)
 A, B = RNG.normal(size=(60, 2)), RNG.normal(size=(60, 2)) * 0.8 + 2
@@ -81,17 +81,17 @@ def test_means_that_are_mixtures_of_others_have_proportions_at_any_scale(scale, 
     rng = np.random.default_rng(0)
     F = rng.normal(size=(2, 6))
     F = np.vstack([F, 0.3 * F[0] + 0.7 * F[1], F[0]])
-    mixer = Mixer(scale * F @ F.T)
+    fit = SimplexFit(scale * F @ F.T)
     for _ in range(50):
-        assert are_proportions(mixer.solve(scale * (F @ rng.normal(size=6))[None], solver)[0])
-    assert mixer.blurred.all()
-    assert np.isfinite(mixer.apart)
+        assert are_proportions(fit.solve(scale * (F @ rng.normal(size=6))[None], solver)[0])
+    assert fit.blurred.all()
+    assert np.isfinite(fit.apart)
 
 
 def test_means_of_nothing_have_equal_shares():
-    mixer = Mixer(np.zeros((3, 3)))
-    np.testing.assert_allclose(mixer.solve(np.zeros((1, 3)))[0], 1 / 3)
-    assert mixer.blurred.all()
+    fit = SimplexFit(np.zeros((3, 3)))
+    np.testing.assert_allclose(fit.solve(np.zeros((1, 3)))[0], 1 / 3)
+    assert fit.blurred.all()
 
 
 def test_two_rows_of_two_classes_are_enough():

@@ -11,7 +11,14 @@ from scipy.optimize import minimize
 import reference_mixture as reference
 from reduset import Mixture
 from reduset._engine.components import Components, as_full
-from reduset.simplification.local_fit import Few, LocalFit, log_squares, matched_moments, regroup_by_distance, regroup_by_divergence
+from reduset.mixture.covariances import log_squares
+from reduset.simplification.local_fit import (
+    ComponentArrays,
+    LocalFit,
+    matched_moments,
+    regroup_by_distance,
+    regroup_by_divergence,
+)
 from reference_mixture import SHAPES, covariances_of, mixture_of
 
 EVERY_SHAPE = pytest.mark.parametrize("shape", SHAPES)
@@ -19,11 +26,15 @@ EVERY_OTHER = pytest.mark.parametrize("other", SHAPES)
 SHARED = pytest.mark.parametrize("shared", [False, True], ids=["own", "shared"])
 
 
+def arrays(f, shift=0.0):
+    return ComponentArrays(f.weights, f.means + shift, f.covariances)
+
+
 def begun(f, groups, shape):
     """A local fit, its start by moments, and the components laid out."""
     size = int(groups.max()) + 1
     many = Components(f.weights, f.means, f.covariances, shape == "full")
-    start = matched_moments(f.weights, f.means, f.covariances, groups, size, shape)
+    start = matched_moments(arrays(f), groups, size, shape)
     return LocalFit(many, groups, start, shape), start, many
 
 
@@ -32,7 +43,7 @@ def explained(f, groups, few):
     out = []
     for i in range(few.size):
         rows = groups == i
-        p = reference.products(few.places[i : i + 1], few.covariances[i : i + 1], f.means[rows], f.covariances[rows])[0]
+        p = reference.products(few.means[i : i + 1], few.covariances[i : i + 1], f.means[rows], f.covariances[rows])[0]
         out.append(2 * np.log(p @ f.weights[rows]) - log_squares(few.covariances[i : i + 1], f.dimension)[0])
     return np.array(out)
 
@@ -63,25 +74,25 @@ def test_no_update_raises_the_local_error(seed, d, shape, other, shared, spread,
     fit, start, many = begun(f, groups, other)
     if moved:
         start = replace(
-            start, places=start.places + rng.normal(size=start.places.shape), covariances=start.covariances * rng.uniform(0.2, 5)
+            start, means=start.means + rng.normal(size=start.means.shape), covariances=start.covariances * rng.uniform(0.2, 5)
         )
     here = fit.begin(start)
     best = [reference.local_error(f, groups, i, *fitted(here, i, many)) for i in range(start.size)]
-    scale = np.array([reference.local_error(f, groups, i, 0.0, start.places[i], start.covariances[i]) for i in range(start.size)])
+    scale = np.array([reference.local_error(f, groups, i, 0.0, start.means[i], start.covariances[i]) for i in range(start.size)])
     for _ in range(8):
         before, here = here, fit.step(here)
         assert (here.energy >= before.energy).all()
         errors = [reference.local_error(f, groups, i, *fitted(here, i, many)) for i in range(start.size)]
         assert (np.array(errors) <= np.array(best) + 1e-9 * scale).all()
         best = errors
-        Mixture(np.ones(start.size), here.few.places, here.few.covariances)  # every one a covariance
+        Mixture(np.ones(start.size), here.few.means, here.few.covariances)  # every one a covariance
 
 
 def fitted(here, i, many):
     """The i-th component of a standing with its best weight."""
     few = here.few
     unit = np.exp(log_squares(few.covariances, many.dimension) - many.log_unit)
-    return here.moments.total[i] / unit[i], few.places[i], few.covariances[i]
+    return here.moments.total[i] / unit[i], few.means[i], few.covariances[i]
 
 
 @EVERY_SHAPE
@@ -124,8 +135,8 @@ def moved(few, u, shape):
     if shape == "full":
         T = np.array([[np.exp(u[2]), 0.0], [u[3], np.exp(u[4])]])
         root = np.linalg.cholesky(few.covariances[0]) @ T
-        return replace(few, places=few.places + u[:2], covariances=(root @ root.T)[None])
-    return replace(few, places=few.places + u[:2], covariances=few.covariances * change)
+        return replace(few, means=few.means + u[:2], covariances=(root @ root.T)[None])
+    return replace(few, means=few.means + u[:2], covariances=few.covariances * change)
 
 
 @pytest.mark.parametrize("d", [1, 2, 5])
@@ -139,11 +150,11 @@ def test_a_spherical_step_is_the_closed_form_of_the_paper(d):
     here = fit.begin(start)
     for _ in range(3):
         before, here = here, fit.step(here)
-        t, wide = before.few.places[0], before.few.covariances[0]
+        t, wide = before.few.means[0], before.few.covariances[0]
         q = f.weights * np.exp(-np.square(t - f.means).sum(axis=1) / (2 * (h2 + wide)))
         q /= q.sum()
         V = q @ np.square(f.means - q @ f.means).sum(axis=1) / d
-        np.testing.assert_allclose(here.few.places[0], q @ f.means, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(here.few.means[0], q @ f.means, rtol=1e-10, atol=1e-12)
         assert here.few.covariances[0] == pytest.approx(V + np.sqrt(h2**2 + V**2), rel=1e-11)
 
 
@@ -157,11 +168,11 @@ def test_the_weight_of_a_fit_is_the_best_for_its_group(shape, other):
     fit, start, _ = begun(f, groups, other)
     found = fit.run(start)
     for i in range(2):
-        of_weight = [reference.local_error(f, groups, i, w, found.places[i], found.covariances[i]) for w in (0.0, 1.0, 2.0)]
+        of_weight = [reference.local_error(f, groups, i, w, found.means[i], found.covariances[i]) for w in (0.0, 1.0, 2.0)]
         c, a = of_weight[0], (of_weight[2] - 2 * of_weight[1] + of_weight[0]) / 2
         b = of_weight[1] - of_weight[0] - a
         assert found.weights[i] == pytest.approx(-b / (2 * a), rel=1e-8)
-        assert reference.local_error(f, groups, i, found.weights[i], found.places[i], found.covariances[i]) <= c
+        assert reference.local_error(f, groups, i, found.weights[i], found.means[i], found.covariances[i]) <= c
 
 
 @EVERY_SHAPE
@@ -171,7 +182,7 @@ def test_a_group_of_one_is_itself(shape):
     fit, start, _ = begun(f, np.arange(5), shape)
     found = fit.run(start)
     np.testing.assert_allclose(found.weights, f.weights, rtol=1e-9)
-    np.testing.assert_allclose(found.places, f.means, rtol=1e-9)
+    np.testing.assert_allclose(found.means, f.means, rtol=1e-9)
     np.testing.assert_allclose(found.covariances, f.covariances, rtol=1e-9)
 
 
@@ -185,14 +196,14 @@ def test_matched_moments_are_mass_mean_and_covariance_of_the_group(shape, other)
     rng = np.random.default_rng(5)
     f = mixture_of(rng, 20, 3, shape)
     groups = any_groups(rng, 20, 4)
-    few = matched_moments(f.weights, f.means + 1e7, f.covariances, groups, 4, other)
+    few = matched_moments(arrays(f, 1e7), groups, 4, other)
     for i in range(4):
         rows = groups == i
         part = Mixture(f.weights[rows], f.means[rows], f.covariances[rows])
         whole = part.covariance()
         expected = {"full": whole, "diag": np.diagonal(whole), "spherical": np.trace(whole) / 3}[other]
         assert few.weights[i] == pytest.approx(part.mass, rel=1e-12)
-        np.testing.assert_allclose(few.places[i] - 1e7, part.mean(), atol=1e-7)
+        np.testing.assert_allclose(few.means[i] - 1e7, part.mean(), atol=1e-7)
         np.testing.assert_allclose(few.covariances[i], expected, rtol=1e-6, atol=1e-8)
 
 
@@ -201,12 +212,12 @@ def test_matched_moments_are_the_component_of_least_divergence_from_the_group(sh
     rng = np.random.default_rng(6)
     f = mixture_of(rng, 6, 2)
     groups = np.zeros(6, np.int64)
-    few = matched_moments(f.weights, f.means, f.covariances, groups, 1, shape)
+    few = matched_moments(arrays(f), groups, 1, shape)
 
     def divergence(other):
         H = as_full(other.covariances, 2)[0]
         return sum(
-            w * reference.kl_of_gaussians(t, C, other.places[0], H)
+            w * reference.kl_of_gaussians(t, C, other.means[0], H)
             for w, t, C in zip(f.weights, f.means, f.covariances, strict=True)
         )
 
@@ -226,7 +237,7 @@ def test_components_join_the_closest_representative_in_l2(shape, other, shared):
     rng = np.random.default_rng(7)
     f = mixture_of(rng, 30, 2, shape, shared)
     many = Components(f.weights, f.means, f.covariances, other == "full")
-    few = Few(rng.uniform(0.1, 1, 4), 1.5 * rng.normal(size=(4, 2)), covariances_of(rng, 4, 2, other))
+    few = ComponentArrays(rng.uniform(0.1, 1, 4), 1.5 * rng.normal(size=(4, 2)), covariances_of(rng, 4, 2, other))
     masses = rng.uniform(0.1, 1, 4)
     groups, squares, kappa = regroup_by_distance(many, few, masses)
     unit = np.exp(many.log_unit)
@@ -234,11 +245,11 @@ def test_components_join_the_closest_representative_in_l2(shape, other, shared):
     for j in range(30):
         own = Mixture([1.0], f.means[j : j + 1], f.covariances[j : j + 1])
         for i in range(4):
-            facing = Mixture(few.weights[i : i + 1] / masses[i], few.places[i : i + 1], few.covariances[i : i + 1])
+            facing = Mixture(few.weights[i : i + 1] / masses[i], few.means[i : i + 1], few.covariances[i : i + 1])
             expected[j, i] = reference.distance(own, facing) ** 2
     np.testing.assert_array_equal(groups, expected.argmin(axis=1))
     np.testing.assert_allclose(squares * unit, expected.min(axis=1), rtol=1e-7, atol=1e-10)
-    np.testing.assert_allclose(kappa * unit, reference.products(few.places, few.covariances, f.means, f.covariances) @ f.weights)
+    np.testing.assert_allclose(kappa * unit, reference.products(few.means, few.covariances, f.means, f.covariances) @ f.weights)
 
 
 @EVERY_SHAPE
@@ -246,11 +257,11 @@ def test_components_join_the_closest_representative_in_l2(shape, other, shared):
 def test_components_join_the_one_of_least_divergence(shape, other):
     rng = np.random.default_rng(8)
     f = mixture_of(rng, 30, 2, shape)
-    few = Few(np.ones(4), 1.5 * rng.normal(size=(4, 2)) + 1e5, covariances_of(rng, 4, 2, other))
-    groups, costs = regroup_by_divergence(f.means + 1e5, f.covariances, few)
+    few = ComponentArrays(np.ones(4), 1.5 * rng.normal(size=(4, 2)) + 1e5, covariances_of(rng, 4, 2, other))
+    groups, costs = regroup_by_divergence(arrays(f, 1e5), few)
     C, H = (reference.matrices(each, 2) for each in (f.covariances, few.covariances))
     expected = np.array(
-        [[reference.kl_of_gaussians(f.means[j] + 1e5, C[j], few.places[i], H[i]) for i in range(4)] for j in range(30)]
+        [[reference.kl_of_gaussians(f.means[j] + 1e5, C[j], few.means[i], H[i]) for i in range(4)] for j in range(30)]
     )
     np.testing.assert_array_equal(groups, expected.argmin(axis=1))
     own = np.array([np.linalg.slogdet(each)[1] for each in C])
@@ -271,7 +282,7 @@ def test_the_best_of_a_group_over_its_mass_is_the_best_representative(shape):
     pieces = [Mixture([1.0], f.means[j : j + 1], f.covariances[j : j + 1]) for j in range(8)]
 
     def distortion(weight, few):
-        one = Mixture([weight], few.places, few.covariances)
+        one = Mixture([weight], few.means, few.covariances)
         return sum(a * reference.distance(one, piece) ** 2 for a, piece in zip(f.weights, pieces, strict=True))
 
     best = found.weights[0] / f.mass

@@ -4,40 +4,23 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.spatial.distance import cdist
 
 from reduset import Gaussian, Laplacian
 from reduset._engine.farthest import FarthestFirst
 from reduset._engine.profile import Frame
-from reduset.stream.online_kcenter import FACTOR, Covering
-from stream_cases import ORDERS, mixture, ordered
+from reduset.stream.online_kcenter import FACTOR, OnlineKCenter
+from stream_cases import ORDERS, apart, best_radius, mixture, ordered
 
 KERNELS = {"gaussian": Gaussian(1.5), "oblique": Gaussian(0.7, covariance=[[2.0, 0.3], [0.3, 0.5]]), "laplacian": Laplacian(2.0)}
 CITYBLOCK = Laplacian(0.9, metric="cityblock")
 
 
 def covered(X, kernel, most, chunk, weights=None):
-    covering = Covering.empty(kernel, most, X.shape[1])
+    covering = OnlineKCenter.empty(kernel, most, X.shape[1])
     w = np.ones(len(X)) if weights is None else weights
     for start in range(0, len(X), chunk):
         covering = covering.absorb(X[start : start + chunk], w[start : start + chunk])
     return covering
-
-
-def apart(kernel, X, Y):
-    """Distances in the kernel's own coordinates."""
-    frame = kernel.frame(X, kernel.product(X.shape[1]))
-    norm = "cityblock" if kernel is CITYBLOCK else "euclidean"
-    return cdist(frame.apply(X), frame.apply(Y), norm)
-
-
-def best_radius(kernel, X, most):
-    """A lower bound on the radius of any covering by so many points: half of the least distance of that many and one far rows."""
-    order = FarthestFirst(X, Frame.around(X, 1.0), 0)
-    order.extend(most + 1)
-    gaps = apart(kernel, X[order.indices], X[order.indices])
-    np.fill_diagonal(gaps, np.inf)
-    return 0.0 if len(order.indices) <= most else 0.5 * gaps.min()
 
 
 def assert_books(covering, kernel, X, weights=None):
@@ -45,9 +28,9 @@ def assert_books(covering, kernel, X, weights=None):
     w = np.ones(len(X)) if weights is None else weights
     gaps = apart(kernel, X, covering.centres).min(axis=1)
     assert gaps.max() <= covering.radius * (1 + 1e-9)
-    assert covering.masses.sum() == pytest.approx(w.sum())
+    assert covering.clusters.masses.sum() == pytest.approx(w.sum())
     chords = np.sqrt(2 - 2 * kernel.product_at(gaps, X.shape[1]))
-    assert w @ chords <= covering.chords.sum() * (1 + 1e-9)
+    assert w @ chords <= covering.clusters.chords.sum() * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("kernel", [*KERNELS.values(), CITYBLOCK], ids=repr)
@@ -92,7 +75,7 @@ def test_few_places_are_their_own_centres():
     covering = covered(X, Gaussian(1.0), 5, 7)
     assert sorted(map(tuple, covering.centres)) == [(0.0, 1.0), (2.0, 3.0), (5.0, 5.0)]
     assert covering.radius == 0
-    assert covering.masses.tolist() == [50.0, 50.0, 50.0]
+    assert covering.clusters.masses.tolist() == [50.0, 50.0, 50.0]
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -112,7 +95,7 @@ def test_books_of_merged_coverings_hold_for_all_rows(order):
 
 def test_merging_with_nothing_changes_nothing():
     X, kernel = mixture(500, 2), Gaussian(1.0)
-    covering, nothing = covered(X, kernel, 10, 50), Covering.empty(kernel, 10, 2)
+    covering, nothing = covered(X, kernel, 10, 50), OnlineKCenter.empty(kernel, 10, 2)
     for merged in (covering.merge(nothing), nothing.merge(covering)):
         assert_books(merged, kernel, X)
         assert merged.radius <= 2 * covering.radius
@@ -122,7 +105,7 @@ def test_what_is_forgotten_is_on_record():
     kernel = Gaussian(1.0)
     covering = covered(mixture(500, 2), kernel, 10, 50)
     faded = covering.faded(0.5)
-    assert faded.masses.sum() == pytest.approx(250.0)
+    assert faded.clusters.masses.sum() == pytest.approx(250.0)
     gone = covering.faded(1e-12).absorb(1000 + mixture(500, 2), np.ones(500)).faded(1.0)
     assert gone.lost == pytest.approx(500e-12)
     assert (np.abs(gone.centres) > 900).all()

@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
-from test_covering import apart, best_radius
 
 from cases import COVARIANCE
 from reduset import Gaussian, KernelMean, Laplacian, Student, compress, set_threads
-from reduset.kernels import FunctionKernel
+from reduset.kernels import ANY_FAMILY, FunctionKernel
 from reduset.stream import StreamCompressor
 from reduset.stream.online_kcenter import FACTOR
-from stream_cases import ORDERS, assert_identical, assert_within, error_of, mixture, ordered, streamed
+from stream_cases import ORDERS, apart, assert_identical, assert_within, best_radius, error_of, mixture, ordered, streamed
 
 KERNELS = [
     Gaussian(2.0),
@@ -270,7 +269,7 @@ def test_there_is_no_result_of_nothing():
     [
         ({"size": 0}, ValueError, "size must be at least 1"),
         ({"size": 2.5}, TypeError, "size must be a whole number"),
-        ({"kernel": FunctionKernel("rbf", gamma=1.0)}, TypeError, "a stream needs Gaussian, Laplacian or Student"),
+        ({"kernel": FunctionKernel("rbf", gamma=1.0)}, TypeError, f"a stream needs {ANY_FAMILY}"),
         ({"half_life": -1}, ValueError, "half_life must be above 0"),
         ({"buffer": 0}, ValueError, "buffer must be at least 1"),
         ({"weights": "own"}, ValueError, "weights must be one of"),

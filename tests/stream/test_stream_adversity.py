@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist
 
 from reduset import Gaussian, Laplacian
 from reduset.stream import StreamCompressor
-from reduset.stream.online_kcenter import Covering
+from reduset.stream.online_kcenter import OnlineKCenter
 
 
 def exact_error(X, w, mean):
@@ -31,14 +31,14 @@ def covering_radius(X, atoms):
 @pytest.fixture
 def few_rises(monkeypatch):
     """Ends a covering that goes round in circles."""
-    raised, rose = Covering._raised, []
+    raised, rose = OnlineKCenter._raised, []
 
     def counted(covering):
         rose.append(covering.threshold)
         assert len(rose) < 300, "the covering does not end"
         return raised(covering)
 
-    monkeypatch.setattr(Covering, "_raised", counted)
+    monkeypatch.setattr(OnlineKCenter, "_raised", counted)
 
 
 @pytest.mark.parametrize("far", [1e6, 1e12, 1e18, 1e36, 1e100])
@@ -65,7 +65,7 @@ def test_clusters_far_apart_are_covered_as_well_as_near_ones(apart, few_rises):
     for kernel, metric in ((Gaussian(1.0), "euclidean"), (Laplacian(1.0, metric="cityblock"), "cityblock")):
         X = rng.normal(size=(2000, 2))
         X[rng.random(2000) < 0.5] += apart
-        covering = Covering.empty(kernel, 20, 2)
+        covering = OnlineKCenter.empty(kernel, 20, 2)
         for a in range(0, len(X), 500):
             covering = covering.absorb(X[a : a + 500], np.ones(500))
         unit = kernel.product(2).stretch
@@ -151,9 +151,9 @@ def test_rows_that_come_one_by_one_do_not_move_all_those_that_wait():
     stream = StreamCompressor(Gaussian(6.0), 10, 0)
     moved = 0
     for row in X:
-        before = {id(part[0]) for part in stream._flow.waiting} if stream._flow_or_none() else set()
+        before = {id(part[0]) for part in stream._stream.waiting} if stream._stream else set()
         stream.partial_fit(row[None])
-        moved += sum(len(part[0]) for part in stream._flow.waiting if id(part[0]) not in before)
+        moved += sum(len(part[0]) for part in stream._stream.waiting if id(part[0]) not in before)
     assert moved < len(X) ** 2 / 20
     assert_same(stream.result(), StreamCompressor(Gaussian(6.0), 10, 0).fit(np.asfortranarray(X)).result())
 

@@ -44,8 +44,8 @@ def test_siblings_add_up_as_if_they_were_one():
     assert "saw" not in result.remark  # nothing was read off other sites
     assert_within(X, result)
     at_atoms = result.mean.kernel.product_sums(X, np.full(6000, 1 / 6000), result.mean.atoms)
-    tally = merged._flow.complete()
-    there = {tuple(place): value / tally.mass for place, value in zip(tally.sites.places, tally.sites.kappa, strict=True)}
+    sketch, candidates = merged._stream.complete(), merged._stream.complete().candidates
+    there = {tuple(place): value / sketch.mass for place, value in zip(candidates.places, candidates.kappa, strict=True)}
     known = [k for k, atom in enumerate(result.mean.atoms) if tuple(atom) in there]
     assert len(known) > 40
     np.testing.assert_allclose([there[tuple(result.mean.atoms[k])] for k in known], at_atoms[known], rtol=1e-9)
@@ -66,7 +66,7 @@ def test_siblings_whose_first_rows_are_news_take_them_in():
     X = ordered(mixture(6000, 3), "clustered")
     first = streamed(X[:1500], buffer=1500)
     far, again = (first.sibling().partial_fit(part + 8.0) for part in np.array_split(X, 2))
-    assert len(far._flow.tally.sites.places) > len(first._flow.tally.sites.places)
+    assert len(far._stream.sketch.candidates.places) > len(first._stream.sketch.candidates.places)
     merged = one_after_the_other([first, far, again]).result()
     assert merged.n_samples == 7500
     assert_within(np.concatenate([X[:1500], X + 8.0]), merged)

@@ -1,8 +1,10 @@
 """What the shared laws are tried on: kernels, selectors, weightings, a cloud of points, and a sample of their product."""
 
+from functools import cache
+
 import numpy as np
 
-from reduset import FunctionKernel, Gaussian, Laplacian, Student, compress
+from reduset import FunctionKernel, Gaussian, Laplacian, Matern, Student, compress
 from reduset.select import (
     Auto,
     Cholesky,
@@ -30,6 +32,7 @@ KERNELS = {
     "student": Student(0.6, exponent=2.5),
     "student l2": Student(0.6, exponent=1.7, space="l2"),
     "function": FunctionKernel("rbf", gamma=2.0),
+    "matern": Matern(0.7),
 }
 SELECTORS = {
     "kcenter": KCenter("mean"),
@@ -95,6 +98,12 @@ def squeeze(data, kernel=None, select="kcenter", **options):
 
 def run(X, select="kcenter", weights="free", kernel="gaussian", size=15, rng=0, **options):
     return squeeze(X, KERNELS[kernel], select, weights=weights, size=size, rng=rng, **options)
+
+
+@cache
+def known(select="kcenter", weights="free", kernel="gaussian", size=15):
+    """`run` on the cloud, computed once in a process, for laws that look at a result and not at how it comes about."""
+    return run(cloud(), select, weights, kernel, size)
 
 
 class Given(Selector):

@@ -1,15 +1,26 @@
-"""The command in a process of its own, with or without a terminal."""
+"""The command in a process of its own, with or without a terminal; and, where none is needed, in this one."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import pty
 import select
 import subprocess
 import sys
 import time
+import warnings
+from types import SimpleNamespace
 
-ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry), "COLUMNS": "100"}
+from reduset.cli.entry import run
+
+# two threads, as on people's machines, however many the tests themselves use
+ENVIRONMENT = os.environ | {
+    "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry),
+    "COLUMNS": "100",
+    "REDUSET_NUM_THREADS": "2",
+}
 
 
 def reduset(*words, folder, code=0):
@@ -24,6 +35,17 @@ def reduset(*words, folder, code=0):
     )
     assert done.returncode == code, done.stderr
     return done
+
+
+def in_this_process(*words, folder, code=0):
+    """Run the command in a folder without a process of its own, where that makes no difference; what it printed."""
+    out, errors = io.StringIO(), io.StringIO()
+    with contextlib.chdir(folder), warnings.catch_warnings():  # `run` has warnings shown as notes
+        warnings.simplefilter("default")
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+            found = run([str(word) for word in words])
+    assert found == code, errors.getvalue()
+    return SimpleNamespace(stdout=out.getvalue(), stderr=errors.getvalue())
 
 
 def left(folder):

@@ -6,9 +6,10 @@ Nothing here calls the engine. A kernel object is read for its parameters only.
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
-from scipy import special
+from scipy import special, stats
 from scipy.linalg import cho_factor, cho_solve
 
 # -- distances ------------------------------------------------------------------------------------------------------------------
@@ -84,15 +85,21 @@ def whitened(kernel, X):
 
 def log_bump(kernel, X, Y):
     """(n, m) log φ(x, y) of the bump of height 1."""
-    d = np.shape(X)[1]
     A, B = whitened(kernel, X), whitened(kernel, Y)
     if in_cityblock(kernel):
         return -distances(A, B, "cityblock")
-    r = distances(A, B)
+    return log_unit_bump(kernel, distances(A, B), np.shape(X)[1])
+
+
+def log_unit_bump(kernel, r, d):
+    """log φ at Euclidean distances r, in bandwidths."""
     if kernel.name == "gaussian":
         return -(r**2) / 2
     if kernel.name == "laplacian":
         return -r
+    if kernel.name == "matern":
+        s = math.sqrt(2 * kernel.smoothness) * r
+        return np.log1p(s if kernel.smoothness == 1.5 else s + s**2 / 3) - s
     return -power(kernel, d) * np.log1p(r**2)
 
 
@@ -117,6 +124,14 @@ def matern(r, order):
     return out
 
 
+def matern_length(kernel, d):
+    """The law of |x|/h for draws x from a Matérn bump: (1 + s + …) exp(−s) s^(d − 1), a mixture of gammas of shape d, d + 1, …"""
+    coefficients = {1.5: [1, 1], 2.5: [1, 1, 1 / 3]}[kernel.smoothness]
+    shares = np.array([c * math.gamma(d + k) for k, c in enumerate(coefficients)])
+    laws = [stats.gamma(d + k, scale=1 / math.sqrt(2 * kernel.smoothness)) for k in range(len(shares))]
+    return SimpleNamespace(cdf=lambda r: sum(share * law.cdf(r) for share, law in zip(shares / shares.sum(), laws, strict=True)))
+
+
 def product_shape(kernel, X, Y):
     """(n, m) g(x, y) / g(0) in the kernel's space."""
     if kernel.space == "rkhs":
@@ -134,6 +149,8 @@ def product_shape(kernel, X, Y):
         return np.exp(-(r**2) / 4)
     if kernel.name == "laplacian":
         return matern(r, d / 2 + 1)
+    if kernel.name == "matern":
+        return matern(math.sqrt(2 * kernel.smoothness) * r, 2 * kernel.smoothness + d / 2)
     a = power(kernel, d)
     return special.hyp2f1(a, 2 * a - d / 2, a + 0.5, -(r**2) / 4)
 
@@ -174,6 +191,9 @@ def gradient_sums(kernel, X, w, Q):
                 slope = math.exp(-r2 / 2)
             elif kernel.name == "laplacian":
                 slope = math.exp(-math.sqrt(r2)) / math.sqrt(r2) if r2 > 0 else 0.0
+            elif kernel.name == "matern":
+                length = math.sqrt(2 * kernel.smoothness * r2)
+                slope = (3 if kernel.smoothness == 1.5 else 5 * (1 + length) / 3) * math.exp(-length)
             else:
                 a = power(kernel, d)
                 slope = 2 * a * (1 + r2) ** (-a - 1)

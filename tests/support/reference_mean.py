@@ -1,6 +1,6 @@
 """Dense oracles for kernel means: every pair written out, constants and products by quadrature.
 
-A bump exp(−r) or (1 + r²)^−a is a mixture of Gaussians exp(−s r²) over s. In L2 two Gaussians have the product
+A bump exp(−r), a Matérn or (1 + r²)^−a is a mixture of Gaussians exp(−s r²) over s. In L2 two Gaussians have the product
 (π/(s + t))^(d/2) exp(−r² st/(s + t)), so that the product of two bumps is a double sum over the mixture's nodes. The mixtures
 are smooth in log s and decay at both ends: the trapezoidal rule there is exact to rounding.
 """
@@ -8,7 +8,7 @@ are smooth in log s and decay at both ends: the trapezoidal rule there is exact 
 import numpy as np
 from scipy import integrate, special
 
-from reduset import Gaussian, Laplacian, Student
+from reduset import Gaussian, Laplacian, Matern, Student
 
 
 def distances(X, Y, kernel):
@@ -28,6 +28,9 @@ def log_unit_bump(r, kernel, d):
         return -(r**2) / 2
     if isinstance(kernel, Laplacian):
         return -r
+    if isinstance(kernel, Matern):
+        s = np.sqrt(2 * kernel.smoothness) * r
+        return np.log({1.5: 1 + s, 2.5: 1 + s + s**2 / 3}[kernel.smoothness]) - s
     assert isinstance(kernel, Student)
     return -power(kernel, d) * np.log1p(r**2)
 
@@ -67,6 +70,9 @@ def mixture(kernel, d):
     x = np.arange(-60.0, 90.0, step)
     if isinstance(kernel, Laplacian):
         logs = -x / 2 - np.exp(-x) / 4 - np.log(2 * np.sqrt(np.pi))
+    elif isinstance(kernel, Matern):  # z^ν K_ν(z) is the average of exp(−z²/4G) over a gamma variable G of shape ν
+        gamma = kernel.smoothness / 2 * np.exp(-x)
+        logs = kernel.smoothness * np.log(gamma) - gamma - special.gammaln(kernel.smoothness)
     else:
         a = power(kernel, d)
         logs = a * x - np.exp(x) - special.gammaln(a)

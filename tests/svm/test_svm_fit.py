@@ -7,15 +7,16 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 
 import reduset
+from reduset.simplification.pipeline import fewest
 from reduset.svm import expansion_fit
-from reduset.svm.expansion import Expansion, Places
-from reduset.svm.expansion_fit import Target
-from reduset.svm.reduced_set import Plan, _start, allocate, condense, smallest, target_of
+from reduset.svm.expansion import CentredPoints, GaussianExpansion
+from reduset.svm.expansion_fit import ExpansionTarget
+from reduset.svm.reduced_set import ReductionPlan, _start, allocate, reduce_set, target_of
 
 
 def expansion(seed=0, n=30, d=3, p=2, width=1.1):
     rng = np.random.default_rng(seed)
-    return Expansion(rng.normal(size=(n, d)), np.full(n, width), rng.normal(size=(n, p)), rng.normal(size=p))
+    return GaussianExpansion(rng.normal(size=(n, d)), np.full(n, width), rng.normal(size=(n, p)), rng.normal(size=p))
 
 
 def few(full, seed=1, m=4):
@@ -23,7 +24,7 @@ def few(full, seed=1, m=4):
     rows = rng.choice(full.size, m, replace=False)
     widths = full.widths[0] * rng.uniform(0.9, 1.6, size=m)
     weights = rng.normal(size=(m, len(full.intercepts)))
-    return Expansion(full.centres[rows] + 0.1 * rng.normal(size=(m, full.dimension)), widths, weights, full.intercepts)
+    return GaussianExpansion(full.centres[rows] + 0.1 * rng.normal(size=(m, full.dimension)), widths, weights, full.intercepts)
 
 
 def plain(g, Q):
@@ -43,7 +44,7 @@ def objective(full, places, share, g):
 @pytest.mark.parametrize(("shift", "spread"), [(0.0, 1.0), (1e6, 1.0), (0.0, 1e7)])
 def test_values_are_those_of_the_definition_wherever_the_bumps_are(shift, spread):
     g = few(expansion())
-    g = Expansion(spread * g.centres + shift, g.widths, g.weights, g.intercepts)
+    g = GaussianExpansion(spread * g.centres + shift, g.widths, g.weights, g.intercepts)
     Q = np.concatenate([g.centres, g.centres + 0.5, np.full((1, 3), shift)])
     np.testing.assert_allclose(g(Q), plain(g, Q), rtol=1e-7, atol=1e-8)
 
@@ -56,7 +57,7 @@ def test_many_rows_in_blocks_are_as_few():
 def test_places_take_differences_where_a_product_would_cancel():
     rows = 1e8 * np.array([[1.0, 0.0], [0.0, 1.0]]) + np.array([[0.1, 0.2], [0.3, 0.4]])
     near = rows + 0.5
-    np.testing.assert_allclose(np.diag(Places(rows, 1.0).squared_distances(near)), 0.5, rtol=1e-6)
+    np.testing.assert_allclose(np.diag(CentredPoints(rows, 1.0).squared_distances(near)), 0.5, rtol=1e-6)
 
 
 def norms_on_a_line(a, b, gap, h):
@@ -71,16 +72,16 @@ def norms_on_a_line(a, b, gap, h):
 @pytest.mark.parametrize(("a", "b", "gap"), [(1.0, 1.0, 0.7), (1.5, 0.9, 0.3), (0.8, 2.0, 1.1)])
 def test_the_norm_of_the_kernels_space_is_its_spectral_integral(a, b, gap):
     h = 1.0
-    full = Expansion(np.zeros((1, 1)), np.array([h]), np.zeros((1, 1)), np.zeros(1))
-    g = Expansion(np.array([[0.0], [gap]]), np.array([a, b]), np.array([[1.0], [0.5]]), np.zeros(1))
+    full = GaussianExpansion(np.zeros((1, 1)), np.array([h]), np.zeros((1, 1)), np.zeros(1))
+    g = GaussianExpansion(np.array([[0.0], [gap]]), np.array([a, b]), np.array([[1.0], [0.5]]), np.zeros(1))
     square = norms_on_a_line(a, a, 0, h) + 0.25 * norms_on_a_line(b, b, 0, h) + norms_on_a_line(a, b, gap, h)
-    assert Target(full, np.zeros((1, 1)), 1.0).bounds(g)[0] ** 2 == pytest.approx(square, rel=1e-8)
+    assert ExpansionTarget(full, np.zeros((1, 1)), 1.0).bounds(g)[0] ** 2 == pytest.approx(square, rel=1e-8)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2, 1.0])
 def test_no_value_changes_by_more_than_the_bound(share):
     full = expansion()
-    target = Target(full, full.centres, share)
+    target = ExpansionTarget(full, full.centres, share)
     found = target.polish(target.refit(few(full)), 20)
     Q = np.concatenate([full.centres, 3 * np.random.default_rng(0).normal(size=(2000, 3))])
     assert (np.abs(full(Q) - found(Q)).max(axis=0) <= target.bounds(found)).all()
@@ -89,25 +90,27 @@ def test_no_value_changes_by_more_than_the_bound(share):
 def test_the_bound_is_infinite_where_a_bump_is_too_narrow():
     full = expansion()
     g = few(full)
-    assert np.isinf(Target(full, full.centres, 0.0).bounds(Expansion(g.centres, 0.1 * g.widths, g.weights, g.intercepts))).all()
+    assert np.isinf(
+        ExpansionTarget(full, full.centres, 0.0).bounds(GaussianExpansion(g.centres, 0.1 * g.widths, g.weights, g.intercepts))
+    ).all()
 
 
 def test_the_error_at_places_is_that_of_the_definition():
     full, places = expansion(), np.random.default_rng(5).normal(size=(50, 3))
     g = few(full)
-    assert Target(full, places, 0.0).error(g) == pytest.approx(objective(full, places, 0.0, g), rel=1e-10)
+    assert ExpansionTarget(full, places, 0.0).error(g) == pytest.approx(objective(full, places, 0.0, g), rel=1e-10)
 
 
 def test_the_error_in_the_kernels_space_is_that_of_the_bounds():
     full, g = expansion(), few(expansion())
-    only_norm = Target(full, np.full((1, 3), 1e3), 1.0)  # at a place where nothing is seen
+    only_norm = ExpansionTarget(full, np.full((1, 3), 1e3), 1.0)  # at a place where nothing is seen
     assert only_norm.error(g) - 1.0 == pytest.approx((only_norm.bounds(g) ** 2).sum() / only_norm.energies.sum(), rel=1e-9)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
 def test_slopes_are_those_of_finite_differences(share):
     full = expansion()
-    target, g = Target(full, full.centres[:20] + 0.1, share), few(full)
+    target, g = ExpansionTarget(full, full.centres[:20] + 0.1, share), few(full)
     squares = g.widths**2
     _, by_centre, by_square = target._slopes(g.centres, squares)
     step = 1e-5
@@ -133,7 +136,7 @@ def test_slopes_are_those_of_finite_differences(share):
 )
 def test_refit_and_polish_never_raise_the_error(seed, d, p, m, share, widths):
     full = expansion(seed, 20, d, p)
-    target, g = Target(full, full.centres, share), few(full, seed + 1, m)
+    target, g = ExpansionTarget(full, full.centres, share), few(full, seed + 1, m)
     refitted = target.refit(g)
     polished = target.polish(refitted, 8, widths)
     assert target.error(refitted) <= target.error(g) * (1 + 1e-9) + 1e-12
@@ -149,21 +152,23 @@ def test_refit_finds_what_least_squares_finds():
     places = np.random.default_rng(2).normal(size=(60, 3))
     g = few(full)
     wanted = np.linalg.lstsq(g.bumps(places), plain(full, places) - full.intercepts, rcond=None)[0]
-    np.testing.assert_allclose(Target(full, places, 0.0).refit(g).weights, wanted, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(ExpansionTarget(full, places, 0.0).refit(g).weights, wanted, rtol=1e-5, atol=1e-6)
 
 
 def test_bumps_that_coincide_are_fitted_all_the_same():
     full = expansion()
     target, g = target_of(full, None, np.random.default_rng(0)), few(full)
-    twice = Expansion(np.repeat(g.centres, 2, axis=0), np.repeat(g.widths, 2), np.repeat(g.weights, 2, axis=0), g.intercepts)
+    twice = GaussianExpansion(
+        np.repeat(g.centres, 2, axis=0), np.repeat(g.widths, 2), np.repeat(g.weights, 2, axis=0), g.intercepts
+    )
     assert target.error(target.refit(twice)) == pytest.approx(target.error(target.refit(g)), rel=1e-5)
 
 
 def test_a_thousand_dimensions_overflow_nothing():
     rng = np.random.default_rng(0)
-    full = Expansion(rng.normal(size=(40, 3000)), np.full(40, 20.0), rng.normal(size=(40, 1)), np.zeros(1))
+    full = GaussianExpansion(rng.normal(size=(40, 3000)), np.full(40, 20.0), rng.normal(size=(40, 1)), np.zeros(1))
     target = target_of(full, None, rng)
-    wide = Expansion(full.centres[:3], np.array([20.0, 40.0, 2000.0]), np.ones((3, 1)), full.intercepts)
+    wide = GaussianExpansion(full.centres[:3], np.array([20.0, 40.0, 2000.0]), np.ones((3, 1)), full.intercepts)
     refitted = target.refit(wide)
     assert np.isfinite(refitted.weights).all()
     assert target.error(refitted) < 2.0
@@ -193,7 +198,7 @@ def distance_in_l2(points, weights, h, centre, width, height):
 
 def grouped(points, weights, h, size, method):
     """Bumps that stand for groups of equal ones, as an expansion, before any refit."""
-    full = Expansion(points, np.full(len(points), h), weights[:, None], np.zeros(1))
+    full = GaussianExpansion(points, np.full(len(points), h), weights[:, None], np.zeros(1))
     return _start(full, np.zeros(len(points), np.int64), size, method, np.random.default_rng(0))
 
 
@@ -268,9 +273,11 @@ def test_the_fewest_that_reach_a_tolerance_are_found():
             self.size, self.lost = size, 1.0 / size
 
     for tol in (0.9, 0.5, 0.11, 0.1, 0.034):
-        found = smallest(Fake, tol, 100)
+        found, reached = fewest(Fake, lambda each, tol=tol: each.lost <= tol, 100, 100)
         assert found.size == np.ceil(1 / tol)
-    assert smallest(Fake, 1e-4, 100).size == 100
+        assert reached
+    found, reached = fewest(Fake, lambda each: each.lost <= 1e-4, 100, 100)
+    assert (found.size, reached) == (100, False)
 
 
 @pytest.mark.parametrize("method", ["mixture", "kl", "refine", "kcenter"])
@@ -278,7 +285,7 @@ def test_the_same_seed_gives_the_same_bumps(method):
     full = expansion()
     parts = (full.weights[:, 0] > 0).astype(int)
     target = target_of(full, None, np.random.default_rng(0))
-    one, other = (condense(target, parts, 6, Plan((method,), True, 5), 7, target.error) for _ in range(2))
+    one, other = (reduce_set(target, parts, 6, ReductionPlan((method,), True, 5), 7, target.error) for _ in range(2))
     np.testing.assert_array_equal(one.expansion.centres, other.expansion.centres)
     np.testing.assert_array_equal(one.expansion.weights, other.expansion.weights)
 
@@ -286,12 +293,12 @@ def test_the_same_seed_gives_the_same_bumps(method):
 def test_the_order_of_the_bumps_does_not_matter():
     full = expansion()
     order = np.random.default_rng(3).permutation(full.size)
-    shuffled = Expansion(full.centres[order], full.widths, full.weights[order], full.intercepts)
+    shuffled = GaussianExpansion(full.centres[order], full.widths, full.weights[order], full.intercepts)
     found = []
     for each in (full, shuffled):
         target = target_of(each, None, np.random.default_rng(0))
         parts = (each.weights[:, 0] > 0).astype(int)
-        found.append(condense(target, parts, 8, Plan(("kcenter",)), 0, target.error).expansion)
+        found.append(reduce_set(target, parts, 8, ReductionPlan(("kcenter",)), 0, target.error).expansion)
     Q = np.random.default_rng(1).normal(size=(50, 3))
     np.testing.assert_allclose(found[0](Q), found[1](Q), atol=1e-6)
 
@@ -303,18 +310,18 @@ def test_the_number_of_threads_does_not_change_the_bumps():
     for threads in (1, 2):
         reduset.set_threads(threads)
         target = target_of(full, full.centres, np.random.default_rng(0))
-        found.append(condense(target, parts, 12, Plan(("mixture",), True, 5), 0, target.error).expansion)
+        found.append(reduce_set(target, parts, 12, ReductionPlan(("mixture",), True, 5), 0, target.error).expansion)
     reduset.set_threads(None)
     np.testing.assert_array_equal(found[0].centres, found[1].centres)
     np.testing.assert_array_equal(found[0].weights, found[1].weights)
 
 
-def test_large_sights_are_made_anew_and_say_the_same(monkeypatch):
+def test_large_bump_matrices_are_made_anew_and_say_the_same(monkeypatch):
     full = expansion(n=150)
-    target, g = Target(full, full.centres, 0.5), few(full)
+    target, g = ExpansionTarget(full, full.centres, 0.5), few(full)
     kept = target._slopes(g.centres, g.widths**2)
     monkeypatch.setattr(expansion_fit, "KEPT", 0)
     monkeypatch.setattr(expansion_fit, "ENTRIES", 1)
-    anew = Target(full, full.centres, 0.5)._slopes(g.centres, g.widths**2)
+    anew = ExpansionTarget(full, full.centres, 0.5)._slopes(g.centres, g.widths**2)
     for one, other in zip(kept[1:], anew[1:], strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-12)

@@ -1,1 +1,97 @@
-"""The only place that knows about speed: compiled loops over blocks, in bounded memory."""
+"""The only place that knows about speed: compiled loops over blocks, in bounded memory. Other rooms import from here, not below.
+
+May import: `_types`. To run on another device, implement the functions of this first table; n points, m queries, d dimensions:
+
+==================== ==================================================================== ================ ======================
+primitive            what it computes                                                     result           cost
+==================== ==================================================================== ================ ======================
+kernel_sums          Σᵢ wᵢ φ(xᵢ, q); by a product's `Profile` also ⟨f, φ(·, q)⟩            (m,)             n·m·d
+gradient_sums        the same and Σᵢ wᵢ ∇φ(xᵢ, q)                                         (m,), (m, d)     n·m·d
+log_sums             log Σᵢ wᵢ φ(xᵢ, q), without underflow                                (m,)             n·m·d
+gram, gram_by_rows   φ(xᵢ, yⱼ) at once, or by the row as it is asked for                  (n, m); (n,)     n·m·d; n·d a row
+gram_blocks          φ(xᵢ, yⱼ) for many bandwidths, block by block of rows                to `UseGram`     n·m·(d + bandwidths)
+wave_sums            Σᵢ wᵢ exp(i ω·xᵢ) on s ladders ω, 2ω, 4ω, …                           (s, rungs)       n·s·(d + rungs)
+gap_histograms       how much weight is how far from q (at `gap_nodes`)                   (m, bins)        n·m·d
+grow                 points sorted into boxes, which the next four look into              `Leaves`         n·(d + log n)
+nearest              each point's nearest atom and its distance; `each_nearest` by block  (n,), (n,)       n·m·d at worst
+FarthestFirst        the farthest-first traversal (k-centre), continued as wanted         (m,) rows, radii n·m·d at worst
+shadow_centres       a greedy cover by balls, in the order of the rows                    rows, (n,)       n·m·d at worst
+draw_seeds           the seeds of k-means++                                               (m,) rows        n·m·d
+balance_lists        which of each pair stays in kernel halving; `balance_products` of    (lists, pairs)   pairs²·d
+                     a Gram matrix
+Components           sums and moments of products of Gaussian components; `sums_at` and   (m,) … (m, d, d) n·m·d, n·m·d²,
+                     `logs_at` at points                                                                   n·m·d³
+==================== ==================================================================== ================ ======================
+
+What these speak in: `Frame` (coordinates), `Profile` (a kernel's shape) by its metrics SQUARED, CITYBLOCK, SOFT_CITYBLOCK and
+families ROOT, LOGARITHM, TABLE; `Leaves`, `leaves_for`, `Cover`, `Moments`; covariances by `as_diagonal`, `as_full`,
+`is_shared`, `from_lower_rows`, `log_determinants`, `log_peaks`, LOG_2PI.
+
+What stays with the processor, matrices of the atoms alone and the machine itself: `cholesky_dropping` and its `pivot_floor`,
+`Pursuit`, `order_by_energy`; `blocks`, `row_blocks`, `run_all`, `single_threaded_blas`, `get_threads`, `set_threads`,
+`threads_here`, `physical_memory`, and `costs`, how long it takes.
+
+A name is imported when it is first asked for: what only needs threads does not wait for the compiler.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from reduset._engine import costs
+
+if TYPE_CHECKING:
+    from reduset._engine.balance import balance_lists, balance_products
+    from reduset._engine.components import Components, Moments, logs_at, sums_at
+    from reduset._engine.covariances import LOG_2PI, as_diagonal, as_full, from_lower_rows, is_shared, log_determinants, log_peaks
+    from reduset._engine.factor import cholesky_dropping, pivot_floor
+    from reduset._engine.farthest import FarthestFirst
+    from reduset._engine.leaves import Leaves, grow
+    from reduset._engine.memory import physical_memory
+    from reduset._engine.neighbours import Cover, each_nearest, leaves_for, nearest
+    from reduset._engine.profile import CITYBLOCK, LOGARITHM, ROOT, SOFT_CITYBLOCK, SQUARED, TABLE, Frame, Profile
+    from reduset._engine.pursuit import Pursuit, order_by_energy
+    from reduset._engine.radii import gap_histograms, gap_nodes
+    from reduset._engine.seeds import draw_seeds
+    from reduset._engine.shadows import shadow_centres
+    from reduset._engine.sums import gradient_sums, gram, gram_by_rows, kernel_sums, log_sums
+    from reduset._engine.sweep import UseGram, gram_blocks
+    from reduset._engine.threads import blocks, get_threads, row_blocks, run_all, set_threads, single_threaded_blas, threads_here
+    from reduset._engine.waves import wave_sums
+
+__all__ = ["gradient_sums", "gram", "gram_blocks", "gram_by_rows", "kernel_sums", "log_sums", "wave_sums"]
+__all__ += ["gap_histograms", "gap_nodes"]
+__all__ += ["FarthestFirst", "balance_lists", "balance_products", "draw_seeds", "each_nearest", "grow", "nearest", "shadow_centres"]
+__all__ += ["Components", "logs_at", "sums_at"]
+__all__ += ["CITYBLOCK", "LOGARITHM", "ROOT", "SOFT_CITYBLOCK", "SQUARED", "TABLE", "Frame", "Profile"]
+__all__ += ["Cover", "Leaves", "Moments", "UseGram", "leaves_for"]
+__all__ += ["LOG_2PI", "as_diagonal", "as_full", "from_lower_rows", "is_shared", "log_determinants", "log_peaks"]
+__all__ += ["Pursuit", "cholesky_dropping", "costs", "order_by_energy", "physical_memory", "pivot_floor"]
+__all__ += ["blocks", "get_threads", "row_blocks", "run_all", "set_threads", "single_threaded_blas", "threads_here"]
+
+_HOMES = {
+    "balance": "balance_lists balance_products",
+    "components": "Components Moments logs_at sums_at",
+    "covariances": "LOG_2PI as_diagonal as_full from_lower_rows is_shared log_determinants log_peaks",
+    "factor": "cholesky_dropping pivot_floor",
+    "farthest": "FarthestFirst",
+    "leaves": "Leaves grow",
+    "memory": "physical_memory",
+    "neighbours": "Cover each_nearest leaves_for nearest",
+    "profile": "CITYBLOCK LOGARITHM ROOT SOFT_CITYBLOCK SQUARED TABLE Frame Profile",
+    "pursuit": "Pursuit order_by_energy",
+    "radii": "gap_histograms gap_nodes",
+    "seeds": "draw_seeds",
+    "shadows": "shadow_centres",
+    "sums": "gradient_sums gram gram_by_rows kernel_sums log_sums",
+    "sweep": "UseGram gram_blocks",
+    "threads": "blocks get_threads row_blocks run_all set_threads single_threaded_blas threads_here",
+    "waves": "wave_sums",
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'reduset._engine' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"reduset._engine.{_HOME_OF[name]}"), name)
+    return value

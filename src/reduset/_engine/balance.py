@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST, exp_minus
 from reduset._engine.compiled import compiled
-from reduset._engine.profile import LINEAR, depths, gaps
+from reduset._engine.profile import LINEAR, Profile, depths, gaps
+from reduset._types import Array, Floats
 
 
 @njit(inline="always")
@@ -51,12 +53,16 @@ def _add_products(sign, query, Z, start, metric, family, exponent, table, step, 
         later[j] += sign * exp_minus(t[j])
 
 
-@compiled(fastmath=FAST)
-def balance_lists(Z, metric, family, exponent, table, step, luck, confidence, kept):
+def balance_lists(Z: Floats, profile: Profile, luck: Array, confidence: float, kept: NDArray[np.integer]) -> None:
     """The same from coordinates, in their precision, for many lists of equal length one below the other in Z (k·length, d).
 
     ``kept`` (k, p) becomes the position in its list of the point of each pair that stays.
     """
+    _balance_lists(Z, *profile.arguments, luck, confidence, kept)
+
+
+@compiled(fastmath=FAST)
+def _balance_lists(Z, metric, family, exponent, table, step, luck, confidence, kept):
     length = len(Z) // len(luck)
     pairs = luck.shape[1]
     sums = np.empty(2 * pairs)  # of ψ with each point: a pair's product with it is the difference of two

@@ -33,6 +33,10 @@ TABLE = 3  # a cubic spline of log(1 + √t): inner products without a fast clos
 WIDE = 2.0**20  # half the box of the points, in a frame's units, beyond which their middle is no good centre
 
 
+_NO_TABLE = np.zeros((1, 2))
+_NO_TABLE.setflags(write=False)  # like a table: the loops are compiled for one kind of array, with a table or without
+
+
 @dataclass(frozen=True)
 class Profile:
     """A kernel's shape in its own coordinates, φ(0) = 1."""
@@ -40,7 +44,7 @@ class Profile:
     metric: int = SQUARED
     family: int = LINEAR
     exponent: float = 1.0
-    table: NDArray[np.float64] = field(default_factory=lambda: np.zeros((1, 2)))  # depth and its slope at each knot
+    table: NDArray[np.float64] = field(default_factory=lambda: _NO_TABLE)  # depth and its slope at each knot
     step: float = 1.0
 
     @property
@@ -68,6 +72,10 @@ class Profile:
     def in_single(self) -> bool:
         """Whether the loops have a float32 version of this profile."""
         return self.family != TABLE and self.metric != SOFT_CITYBLOCK
+
+    def to_depths(self, gaps: NDArray[np.float64]) -> None:
+        """Turn gaps (t,) into depths, in place."""
+        depths(self.family, self.exponent, self.table, self.step, gaps)
 
 
 @dataclass(frozen=True)

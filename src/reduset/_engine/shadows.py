@@ -20,7 +20,7 @@ from reduset._types import Floats
 ROWS_A_CALL = 1 << 12
 
 
-def shadows(
+def shadow_centres(
     points: Floats, frame: Frame, radius: float, metric: int, report: Callable[[int, int], None] | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """The rows of the centres in order, and for every row the number of the centre that covers it.

@@ -26,7 +26,7 @@ from reduset._types import Floats
 ENTRIES, MOST_ROWS, LEAST_ROWS, PART = 1 << 21, 1024, 64, 128
 
 Matrix = NDArray[np.float64]
-Use = Callable[[int, int, int, Matrix], None]  # (which bandwidth, first row, last row + 1, the matrix of these rows)
+UseGram = Callable[[int, int, int, Matrix], None]  # (which bandwidth, first row, last row + 1, the matrix of these rows)
 
 
 @compiled(fastmath=FAST)
@@ -47,7 +47,7 @@ def _value_matrix(gap, factor, family, exponent, table, step, out):
             t[j] = exp_minus(t[j])
 
 
-def sweep(points: Floats, others: Floats, frame: Frame, profile: Profile, stretches: Sequence[float], use: Use) -> None:
+def gram_blocks(points: Floats, others: Floats, frame: Frame, profile: Profile, stretches: Sequence[float], use: UseGram) -> None:
     """Hand the matrices φ(xᵢ, yⱼ) in coordinates stretched by each of ``stretches`` to ``use``, block by block of the points."""
     rows = min(MOST_ROWS, max(LEAST_ROWS, ENTRIES // len(others)))
     shared = profile.metric in (SQUARED, CITYBLOCK)  # in other units any other metric is no multiple of itself

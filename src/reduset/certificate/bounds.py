@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from reduset._engine.nearest import Cover, each_nearest
-from reduset._engine.threads import blocks
+from reduset._engine import Cover, blocks, each_nearest
 from reduset._types import Array
 from reduset.kernels.base import RadialKernel
 from reduset.mean import KernelMean
@@ -35,6 +34,15 @@ class Bounds:
     incoherence: float | None
     signed: bool = False  # some weight is negative: moving points to their atoms then leaves the simplex
 
+    @classmethod
+    def from_sums(
+        cls, summed: float, quantised: float, total: float, least: float, chosen: float = 0.0, signed: bool = False
+    ) -> Bounds:
+        """From `bound_terms` added over all points, the least of the last; ``chosen`` is the Σ|w| of the points that are atoms."""
+        incoherence = max(least, 0.0)
+        theorem = theorem_one(max(total - chosen, 0.0), incoherence)
+        return cls(min(summed, theorem), theorem, quantised, incoherence, signed)
+
     def best(self, excess: float, kind: str) -> tuple[float | None, float | None]:
         """(bound, Theorem 1's) for weights of a kind that lose ``excess`` beyond the best free ones."""
         theorem = None if self.theorem is None else float(np.hypot(self.theorem, np.sqrt(excess)))
@@ -49,19 +57,27 @@ def bounds_of(mean: KernelMean, atoms: Array, chosen: float, cover: Cover | None
     parts: dict[int, tuple[float, float, float, float]] = {}
 
     def add(block: int, rows: Any, g: Array) -> None:
-        w = np.abs(mean.weights[rows])
-        present = g[w > 0]
-        least = float(present.min()) if len(present) else 1.0
-        near = np.maximum(g, 0.0)  # a negative product helps no projection
-        summed, quantised = np.sqrt(np.maximum(1 - near * near, 0.0)), np.sqrt(np.maximum(2 - 2 * g, 0.0))
-        parts[block] = float(w @ summed), float(w @ quantised), float(w.sum()), least
+        parts[block] = bound_terms(g, np.abs(mean.weights[rows]))
 
     _with_nearest_products(mean, atoms, cover, add)
     # added in the order of the blocks, whichever thread was first
     summed, quantised, total = np.sum([parts[k][:3] for k in sorted(parts)], axis=0).tolist()
-    least = max(min(part[3] for part in parts.values()), 0.0)
-    theorem = theorem_one(max(total - chosen, 0.0), least)
-    return Bounds(min(summed, theorem), theorem, quantised, least, bool(mean.weights.min() < 0))
+    least = min(part[3] for part in parts.values())
+    return Bounds.from_sums(summed, quantised, total, least, chosen, bool(mean.weights.min() < 0))
+
+
+def bound_terms(g: Array, weights: Array) -> tuple[float, float, float, float]:
+    """Σ|w|√(1 − g²), Σ|w|√(2 − 2g), Σ|w| and the least g over some points.
+
+    Parameters
+    ----------
+    g : (n,) the product of each point's bump with its nearest atom's; weights : (n,) their |w|
+    """
+    present = g[weights > 0]
+    least = float(present.min()) if len(present) else 1.0
+    near = np.maximum(g, 0.0)  # a negative product helps no projection
+    summed, quantised = np.sqrt(np.maximum(1 - near * near, 0.0)), np.sqrt(np.maximum(2 - 2 * g, 0.0))
+    return float(weights @ summed), float(weights @ quantised), float(weights.sum()), least
 
 
 def theorem_one(rest: float, incoherence: float) -> float:

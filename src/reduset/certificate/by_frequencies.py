@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reduset._engine.profile import Frame
+from reduset._engine import Frame
 from reduset._types import Array
 from reduset.certificate.frequencies import FrequencyLadders, Waves, two_sided
 from reduset.certificate.probe import Measurement, Probe
@@ -21,6 +21,11 @@ LADDERS, LADDERS_AT_A_GLANCE = 192, 64
 SOME_ROWS = 4000
 WIDE = 0.02  # of the largest deviation
 PHASES_UP_TO = 1e9  # bandwidths from the centre: beyond, an angle has no digits left, and every bump stands alone
+
+
+def angles_have_digits(z: Array) -> bool:
+    """Whether the angles ω·z of most points tell anything, z in the coordinates of the kernel's product."""
+    return bool(np.median(np.abs(z)) < PHASES_UP_TO)
 
 
 class FrequencyProbe(Probe):
@@ -39,7 +44,7 @@ class FrequencyProbe(Probe):
         self.frame = Frame(np.median(some, axis=0), frame.matrix)
         with np.errstate(over="ignore", invalid="ignore"):
             z = np.clip(self.frame.apply(some), -1e100, 1e100)
-        self.resolved = bool(np.median(np.abs(z)) < PHASES_UP_TO)
+        self.resolved = angles_have_digits(z)
         self._wide, self._spread = _wide_directions(z, self._spectrum.rotates)
         self._banks: dict[tuple[int, int], tuple[FrequencyLadders, Waves]] = {}
 

@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from reduset._engine.profile import Frame
-from reduset._engine.waves import wave_sums
+from reduset._engine import Frame, wave_sums
 from reduset._types import Array, Floats
 from reduset.certificate.probe import Measurement
 from reduset.kernels.base import RadialKernel
@@ -86,12 +85,13 @@ class FrequencyLadders:
         # a power law is wide in all directions at once, so above its own scale they all climb; other laws not
         release = below if spectrum.heavy else rungs
         climbed = 2.0 ** np.maximum(0, np.arange(rungs) - release)
-        scales = [(start * 2.0**j, climbed[j]) for start in starts for j in range(rungs)]
-        volumes = [k * np.log(s) + (spectrum.dimension - k) * np.log(t) for s, t in scales]
+        s, t = np.array([(start * 2.0**j, climbed[j]) for start in starts for j in range(rungs)]).T[:, :, None]
+        volumes = k * np.log(s) + (spectrum.dimension - k) * np.log(t)
         shares = np.empty((len(climbing), rungs))
         for j in range(rungs):
             a, b = climbing * 2.0**j, rest * climbed[j]
-            laws = [spectrum.proposal_log_density(a / s + b / t) - volume for (s, t), volume in zip(scales, volumes, strict=True)]
+            within = (a / s[:, None] + b / t[:, None]).reshape(-1, spectrum.dimension)  # in the units of every rung's law
+            laws = spectrum.proposal_log_density(within).reshape(len(s), -1) - volumes
             shares[:, j] = spectrum.log_density(a + b) - np.logaddexp.reduce(laws) + np.log(2.0)
         return cls(climbing, None if k == spectrum.dimension else rest, release, shares, 2)
 
@@ -161,12 +161,10 @@ def two_sided(confidence: float) -> float:
 
 def _share(spectrum: ProductSpectrum, frequencies: Array, axes: NDArray[np.int64], scales: list[float]) -> Array:
     """log of spectrum / mixture of all ladders' laws, which differ from the spectrum in the coordinates that climb alone."""
-    own = spectrum.log_densities(frequencies[:, axes])
-    together: list[Array] = []
-    alone: list[Array] = []
-    for scale in scales:
-        further = spectrum.log_densities(frequencies[:, axes] / scale) - np.log(scale) - own  # (s, axes)
-        largest = further.max(axis=1)
-        together.append(further.sum(axis=1))
-        alone.append(largest + np.log(np.exp(further - largest[:, None]).mean(axis=1)))
-    return np.log(4.0) - np.logaddexp.reduce(together + alone)
+    along = np.ascontiguousarray(frequencies.T[axes])[:, None]  # (axes, 1, s)
+    scale = np.array(scales)[:, None]
+    further = spectrum.log_densities(along / scale) - np.log(scale) - spectrum.log_densities(along)  # (axes, scales, s)
+    largest = further.max(axis=0)
+    together = further.sum(axis=0)
+    alone = largest + np.log(np.exp(further - largest).mean(axis=0))
+    return np.log(4.0) - np.logaddexp.reduce(np.concatenate([together, alone]))

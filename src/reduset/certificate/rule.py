@@ -23,6 +23,15 @@ EXACT_UP_TO = 4096
 MASS_MISSING = 0.1
 
 
+def rows_needed(resolved: bool, missing: float) -> bool:
+    """Whether rows are to measure the error: angles have no digits, or the small mean misses that share of the large one's mass.
+
+    The energy of a difference of much mass is all near frequency 0 and, if the data lie on a lattice, near its reciprocal one: in
+    spots so narrow that random frequencies miss them. Its values at the rows hardly vary, so that few rows tell it well.
+    """
+    return not resolved or missing > MASS_MISSING
+
+
 def probe_for(mean: KernelMean, confidence: float, rng: np.random.Generator) -> Probe:
     """The right probe for the mean: exact where it is small, by frequencies where the kernel has them."""
     finer = None
@@ -37,11 +46,7 @@ def probe_for(mean: KernelMean, confidence: float, rng: np.random.Generator) -> 
 
 
 class EitherProbe(Probe):
-    """Frequencies, except where the small mean misses much of the mass of the large one: then a sample of rows.
-
-    The energy of such a difference is all near frequency 0 and, if the data lie on a lattice, near its reciprocal one: in spots so
-    narrow that random frequencies miss them. Its values at the rows hardly vary, so that few rows tell it well.
-    """
+    """Frequencies, except where the small mean misses much of the mass of the large one: then a sample of rows."""
 
     def __init__(self, frequencies: FrequencyProbe, rows: RowProbe) -> None:
         self._frequencies, self._rows = frequencies, rows
@@ -50,5 +55,5 @@ class EitherProbe(Probe):
         return self._frequencies.glance(atoms, weights, kappa)
 
     def measure(self, atoms: Array, weights: Array, kappa: Array) -> Measurement:
-        better = self._rows if self._rows.mass_missing(weights) > MASS_MISSING else self._frequencies
+        better = self._rows if rows_needed(True, self._rows.mass_missing(weights)) else self._frequencies
         return better.measure(atoms, weights, kappa)

@@ -2,137 +2,134 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from reduset.cli import options as o
-from reduset.cli.app import DONE, NOT_REACHED, app
+from reduset.cli.app import DONE, NOT_REACHED, command
 
 if TYPE_CHECKING:
     from reduset.compression.result import Compression
     from reduset.io import Table
+    from reduset.mean import KernelMean
 
-EXAMPLE = "Example: reduset compress events.fcs --transform asinh:150 --tol 0.01 -o small.npz --report small.html"
 DEFAULT_TOL = 0.01
 
 
-@app.command(epilog=EXAMPLE)
-def compress(
-    data: o.Data,
+@command("events.fcs --transform asinh:150 --tol 0.01 -o small.npz --report small.html")
+class CompressCommand(o.Reading, o.Seeded, o.Telling):
+    """Replace the rows of files by few weighted atoms, and say how much was lost."""
+
+    data: o.Data
     output: Annotated[
         Path, typer.Option("--output", "-o", help="small.npz for a model; .parquet, .feather, .csv or .tsv for weighted rows.")
-    ],
-    size: Annotated[int | None, typer.Option("--size", "-m", help="That many atoms.")] = None,
+    ]
+    size: o.Size = None
     tol: Annotated[
         float | None, typer.Option("--tol", help="As few atoms as keep the loss within this share; 0.01 if nothing is said.")
-    ] = None,
-    plateau: Annotated[float | None, typer.Option("--plateau", help="Stop where the curve flattens (1e-8, say).")] = None,
-    max_size: Annotated[int | None, typer.Option("--max-size", help="The most atoms, with --tol or --plateau.")] = None,
-    kernel: o.KernelName = "gaussian",
-    bandwidth: o.Bandwidth = "median",
-    columns: o.Columns = None,
-    weight_column: o.Weight = None,
+    ] = None
+    plateau: Annotated[float | None, typer.Option("--plateau", help="Stop where the curve flattens (1e-8, say).")] = None
+    max_size: Annotated[int | None, typer.Option("--max-size", help="The most atoms, with --tol or --plateau.")] = None
+    kernel: o.KernelName = "gaussian"
+    bandwidth: o.Bandwidth = "median"
+    columns: o.Columns = None
+    weight_column: o.Weight = None
     group_column: Annotated[
         str | None, typer.Option("--group-column", help="Labels; each group is covered by atoms of its own.")
-    ] = None,
-    whiten: o.Whiten = False,
-    transform: o.Transform = None,
-    compensate: o.Compensate = True,
-    missing: o.Missing = "refuse",
-    key: o.Key = None,
-    select: Annotated[str, typer.Option("--select", help="How atoms are chosen: auto, kcenter, kmeans, greedy, …")] = "auto",
-    weights: Annotated[
-        str | None, typer.Option("--weights", help="free, sum_to_one, simplex, …; simplex for weighted rows.")
-    ] = None,
-    refine: Annotated[bool, typer.Option("--refine", help="Move the atoms to where the loss is least.")] = False,
-    report: Annotated[Path | None, typer.Option("--report", help="Write a report to look at, one HTML file.")] = None,
+    ] = None
+    whiten: o.Whiten = False
+    transform: o.Transform = None
+    compensate: o.Compensate = True
+    missing: o.Missing = "refuse"
+    key: o.Key = None
+    select: Annotated[str, typer.Option("--select", help="How atoms are chosen: auto, kcenter, kmeans, greedy, …")] = "auto"
+    weights: Annotated[str | None, typer.Option("--weights", help="free, sum_to_one, simplex, …; simplex for weighted rows.")] = (
+        None
+    )
+    refine: Annotated[bool, typer.Option("--refine", help="Move the atoms to where the loss is least.")] = False
+    report: o.Report = None
     stream: Annotated[
         bool, typer.Option("--stream", help="Read rows once, batch by batch, for files larger than the memory; needs --size.")
-    ] = False,
+    ] = False
     checkpoint: Annotated[
         Path | None,
         typer.Option("--checkpoint", help="With --stream: the file by which the same command goes on where it was interrupted."),
-    ] = None,
+    ] = None
     checkpoint_every: Annotated[
         float | None, typer.Option("--checkpoint-every", min=0.0, help="Seconds between checkpoints; 30 if not given.")
-    ] = None,
-    seed: o.Seed = 0,
-    threads: o.Threads = None,
-    json: o.Json = False,
-    quiet: o.Quiet = False,
-) -> int:
-    """Replace the rows of files by few weighted atoms, and say how much was lost."""
-    from reduset import io
-    from reduset.cli import messages, request, results, streaming, targets
+    ] = None
+
+    @property
+    def writes_model(self) -> bool:
+        """Whether the output is a model, and not weighted rows."""
+        return self.output.suffix.lower() == ".npz"
+
+    @property
+    def makes_model(self) -> bool:
+        """Whether a model is made, to be written or for the report."""
+        return self.writes_model or self.report is not None
+
+    @property
+    def weighting(self) -> str:
+        """The kind of weights; those of rows are shares."""
+        return self.weights or ("free" if self.writes_model else "simplex")
+
+    def check(self) -> None:
+        """Refuse what cannot be done before any work is."""
+        from reduset.cli import targets
+
+        targets.check_all((self.output, targets.MODEL | targets.ROWS, self.data), (self.report, targets.HTML, []))
+        group = self.group_column
+        if group is not None and self.select not in ("auto", "kcenter"):
+            raise ValueError(f"--group-column goes with --select kcenter, got {self.select!r}; leave one of them out")
+        if group is not None and group in (o.names_of(self.columns) or ()):
+            raise ValueError(f"--group-column {group} is a label, and cannot be one of --columns; leave it out of one")
+        if not self.stream:
+            for name in o.given(checkpoint=self.checkpoint, checkpoint_every=self.checkpoint_every):
+                option = f"--{name.replace('_', '-')}"
+                raise ValueError(f"{option} goes with --stream, which reads batch by batch; add --stream, or leave it out")
+
+    def run(self) -> int:
+        """Run it; the exit code."""
+        from reduset import io
+        from reduset.cli import messages, results, streaming
+        from reduset.cli.request import mean_of
+        from reduset.model.model import Model
+
+        self.check()
+        if self.stream:
+            return streaming.run(self)
+        table = io.read(self.data, group_column=self.group_column, **self.reading())
+        full = mean_of(table, self.kernel, o.number_or_rule(self.bandwidth), self.whiten)
+        small = _compressed(self, table, full)
+        labels = None
+        if self.group_column is not None and table.groups is not None and small.indices is not None:
+            labels = {self.group_column: table.groups[small.indices]}
+        make = partial(Model.of, full, small, table.columns)
+        notes = results.write(self, small, table, table.values, list(table.notes), make, labels)
+        results.tell(self, small, table.columns, notes)
+        if not small.reached:
+            messages.note("the tolerance was not reached; raise --max-size, or widen --bandwidth", self.quiet)
+        return DONE if small.reached else NOT_REACHED
+
+
+def _compressed(request: CompressCommand, table: Table, full: KernelMean) -> Compression:
+    """The mean of all rows by few atoms; each group has its own, where there are groups."""
+    from reduset.cli import messages
     from reduset.compression.compressing import compress_quietly
-    from reduset.model.model import Model
-
-    o.use_threads(threads)
-    targets.check(output, targets.MODEL | targets.ROWS, data)
-    if report is not None:
-        targets.check(report, targets.HTML)
-    if group_column is not None and select not in ("auto", "kcenter"):
-        raise ValueError(f"--group-column goes with --select kcenter, got {select!r}; leave one of them out")
-    if group_column is not None and group_column in (o.names_of(columns) or ()):
-        raise ValueError(f"--group-column {group_column} is a label, and cannot be one of --columns; leave it out of one")
-    goals = {name: goal for name, goal in (("size", size), ("tol", tol), ("plateau", plateau)) if goal is not None}
-    kind = weights or ("simplex" if output.suffix.lower() in targets.ROWS else "free")
-    width = o.number_or_rule(bandwidth)
-    read = {
-        "columns": o.names_of(columns),
-        "weight_column": weight_column,
-        "transform": o.transform_of(transform),
-        "compensate": compensate,
-        "missing": missing,
-        "key": key,
-    }
-    if stream:
-        whole = {name: goal is not None for name, goal in (("--tol", tol), ("--plateau", plateau), ("--max-size", max_size))}
-        whole |= {"--select": select != "auto", "--refine": refine, "--group-column": group_column is not None}
-        atoms = streaming.refuse(size, whole)
-        asked = streaming.Asked(data, output, report, atoms, kernel, width, whiten, kind, seed, read)
-        return streaming.run(asked, checkpoint, streaming.EVERY if checkpoint_every is None else checkpoint_every, json, quiet)
-    for name, given in (("--checkpoint", checkpoint), ("--checkpoint-every", checkpoint_every)):
-        if given is not None:
-            raise ValueError(f"{name} goes with --stream, which reads batch by batch; add --stream, or leave it out")
-    table = io.read(data, group_column=group_column, **read)
-    full = request.mean_of(table, kernel, width, whiten)
-    with messages.progress(quiet or json) as shown:
-        small = compress_quietly(
-            full,
-            **(goals or {"tol": DEFAULT_TOL}),
-            max_size=max_size,
-            select=_selector(select, table),
-            refine=refine,
-            weights=kind,
-            rng=seed,
-            progress=shown,
-        )
-    applied = results.applied(read["transform"], table.columns, table.scales)
-    about = request.origin(table.sources, table.notes) | {"transform": applied, "compensate": compensate}
-    model = None
-    if report is not None or output.suffix.lower() in targets.MODEL:
-        model = Model.of(full, small, table.columns, about)
-    written = results.write(output, report, small, model, table.columns, _labels(group_column, table, small))
-    drowned = [] if whiten else request.spread_note(table.values, table.columns)
-    results.tell(small, table.columns, [*table.notes, *(results.hidden(model) or drowned)], written, json, quiet)
-    if not small.reached:
-        messages.note("the tolerance was not reached; raise --max-size, or widen --bandwidth", quiet)
-    return DONE if small.reached else NOT_REACHED
-
-
-def _selector(name: str, table: Table) -> Any:
-    if table.groups is None:
-        return name
     from reduset.select import KCenter
 
-    return KCenter(groups=table.groups)
-
-
-def _labels(group_column: str | None, table: Table, small: Compression) -> dict[str, Any] | None:
-    """The label of each atom, where there are labels."""
-    if group_column is None or table.groups is None or small.indices is None:
-        return None
-    return {group_column: table.groups[small.indices]}
+    with messages.progress(request.silent) as shown:
+        return compress_quietly(
+            full,
+            **(o.given(size=request.size, tol=request.tol, plateau=request.plateau) or {"tol": DEFAULT_TOL}),
+            max_size=request.max_size,
+            select=request.select if table.groups is None else KCenter(groups=table.groups),
+            refine=request.refine,
+            weights=request.weighting,
+            rng=request.seed,
+            progress=shown,
+        )

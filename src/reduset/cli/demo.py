@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from reduset.cli import options as o
-from reduset.cli.app import DONE, app
+from reduset.cli.app import DONE, command
 
 SIZE = 1000
 COLUMNS = ("red", "green", "blue", "across", "down")
@@ -17,57 +17,59 @@ BANDWIDTH = 0.15  # shades and places closer than this count as alike
 FILES = ("photograph.jpg", "pixels.parquet", "small.npz", "small.html", "segments.png", "segments.html")
 
 
-@app.command(epilog="Example: reduset demo --folder out")
-def demo(
-    folder: Annotated[Path, typer.Option("--folder", help="Where the files go; it is made if it is not there.")] = Path("out"),
-    crop: Annotated[bool, typer.Option("--crop", help="Only a part of the photograph, for a quick look.")] = False,
-    json: o.Json = False,
-    quiet: o.Quiet = False,
-) -> int:
+@command("--folder out")
+class DemoCommand(o.Telling):
     """Compress the 273,280 pixels of a photograph, cut it into segments, and write the reports."""
-    from sklearn.datasets import load_sample_image
 
-    from reduset import _archive, io
-    from reduset.cli import messages, request
-    from reduset.compression.compressing import compress
-    from reduset.kernels import Gaussian
-    from reduset.mean import KernelMean
-    from reduset.model.model import Model
-    from reduset.modes import estimator
-    from reduset.modes.segmentation import features
-    from reduset.report import write_compression, write_segmentation
+    folder: Annotated[Path, typer.Option("--folder", help="Where the files go; it is made if it is not there.")] = Path("out")
+    crop: Annotated[bool, typer.Option("--crop", help="Only a part of the photograph, for a quick look.")] = False
 
-    folder.mkdir(parents=True, exist_ok=True)
-    image = load_sample_image("china.jpg")
-    if crop:
-        image = image[20:110, 150:285]
-    X = features(image, SPATIAL)[:, [2, 3, 4, 1, 0]]
-    about = request.origin(["the photograph china.jpg of scikit-learn"], [])
-    photograph, pixels, model, page, segments, segments_page = (folder / name for name in FILES)
-    messages.say("The inner loops are compiled on first use, some 15 seconds; later runs start at once.", quiet or json)
-    with messages.progress(quiet or json) as shown:
-        full = KernelMean.from_samples(X, Gaussian(BANDWIDTH))
-        # compiles, so that the time told below is that of every later run
-        compress(KernelMean.from_samples(X[::20], Gaussian(BANDWIDTH)), size=32, rng=0)
-        small = compress(full, size=min(SIZE, len(X) // 20), rng=0, progress=shown)
-        found = estimator.segment(image, 0.1, random_state=0, min_size=50, progress=shown)
-    made = Model.of(full, small, COLUMNS, about)
-    with _archive.together():
-        io.write_image(photograph, image)
-        io.write_rows(pixels, COLUMNS, X)
-        made.save(model)
-        write_compression(page, made)
-        io.write_image(segments, found.image)
-        write_segmentation(segments_page, image, found, about=about)
-    if json:
+    def run(self) -> int:
+        """Run it; the exit code."""
+        from sklearn.datasets import load_sample_image
+
+        from reduset import _archive, io
+        from reduset.cli import messages
+        from reduset.cli.request import origin
+        from reduset.compression.compressing import compress
+        from reduset.kernels import Gaussian
+        from reduset.mean import KernelMean
+        from reduset.model.model import Model
+        from reduset.modes import estimator
+        from reduset.modes.segmentation import features
+        from reduset.report import write_compression, write_segmentation
+
+        folder = self.folder
+        folder.mkdir(parents=True, exist_ok=True)
+        image = load_sample_image("china.jpg")
+        if self.crop:
+            image = image[20:110, 150:285]
+        X = features(image, SPATIAL)[:, [2, 3, 4, 1, 0]]
+        about = origin(["the photograph china.jpg of scikit-learn"], [])
+        photograph, pixels, model, page, segments, segments_page = (folder / name for name in FILES)
+        if not self.silent:
+            print("The inner loops are compiled on first use, some 15 seconds; later runs start at once.")
+        with messages.progress(self.silent) as shown:
+            full = KernelMean.from_samples(X, Gaussian(BANDWIDTH))
+            # compiles, so that the time told below is that of every later run
+            compress(KernelMean.from_samples(X[::20], Gaussian(BANDWIDTH)), size=32, rng=0)
+            small = compress(full, size=min(SIZE, len(X) // 20), rng=0, progress=shown)
+            found = estimator.segment(image, 0.1, random_state=0, min_size=50, progress=shown)
+        made = Model.of(full, small, COLUMNS, about)
+        with _archive.together():
+            io.write_image(photograph, image)
+            io.write_rows(pixels, COLUMNS, X)
+            made.save(model)
+            write_compression(page, made)
+            io.write_image(segments, found.image)
+            write_segmentation(segments_page, image, found, about=about)
         facts = {
             "n": small.n_samples,
             "size": small.size,
             "relative_error": small.certificate.relative_error,
             "segments": found.count,
+            "written": [folder / name for name in FILES],
         }
-        print(messages.as_json(facts | {"written": [folder / name for name in FILES]}))
+        told = f"{small}\n\n{found}\n\nWritten to {folder}: {', '.join(FILES)}"
+        messages.answer(self, facts, told, f"Open {page} and {segments_page} in a browser.")
         return DONE
-    messages.say(f"{small}\n\n{found}\n\nWritten to {folder}: {', '.join(FILES)}", quiet)
-    messages.say(f"Open {page} and {segments_page} in a browser.", quiet)
-    return DONE

@@ -3,81 +3,79 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from reduset.cli import options as o
-from reduset.cli.app import DONE, app
+from reduset.cli.app import DONE, command
 
 if TYPE_CHECKING:
+    from reduset.mean import KernelMean
     from reduset.model.model import Model
 
 Side = Annotated[Path, typer.Argument(help="A model, or a file of rows.")]
 
 
-@app.command(epilog="Example: reduset distance before.npz after.npz")
-def distance(
-    a: Side,
-    b: Side,
-    kernel: o.KernelName = "gaussian",
-    bandwidth: o.Bandwidth = "median",
-    columns: o.Columns = None,
-    transform: o.Transform = None,
-    compensate: o.Compensate = True,
-    missing: o.Missing = "refuse",
-    key: o.Key = None,
-    threads: o.Threads = None,
-    json: o.Json = False,
-) -> int:
+@command("before.npz after.npz")
+class DistanceCommand(o.Reading, o.Threaded, o.Answering):
     """The distance of two kernel means (maximum mean discrepancy), with what compressing them can have changed.
 
     A model brings its kernel, columns and transform; two models must have the same kernel. Two files of rows take theirs from
     the options.
     """
+
+    a: Side
+    b: Side
+    kernel: o.KernelName = "gaussian"
+    bandwidth: o.Bandwidth = "median"
+
+    def run(self) -> int:
+        """Run it; the exit code."""
+        from reduset.cli import messages
+
+        found = [_model(path) for path in (self.a, self.b)]
+        models = [model for model in found if model is not None]
+        if len(models) == 2:
+            _check_alike(self.a, self.b, *models)
+        means, notes = _means(self, found)
+        unsure = sum(model.certificate.interval[1] * model.certificate.norm for model in models)
+        apart = means[0].distance(means[1])
+        norms, kernel = [mean.norm() for mean in means], means[0].kernel
+        lines = [
+            f"{apart:.6g}" + (f" ± {unsure:.2g} by what the models lost" if unsure else ""),
+            f"  of norms {norms[0]:.4g} and {norms[1]:.4g}, {kernel!r}",
+            *(f"  note: {text}" for text in notes),
+        ]
+        if models and apart <= unsure:
+            lines.append("  the models are too coarse to tell them apart; compress with a smaller --tol")
+        facts = {"distance": apart, "uncertainty": unsure, "norms": norms, "kernel": kernel.to_dict(), "notes": notes}
+        messages.answer(self, facts, *lines)
+        return DONE
+
+
+def _means(request: DistanceCommand, found: list[Model | None]) -> tuple[list[KernelMean], list[str]]:
+    """The means of both sides, rows by the kernel of a model where there is one, and notes of the rows."""
     from reduset import io
-    from reduset.cli import messages, request
+    from reduset.cli import messages
+    from reduset.cli.request import mean_of, reading_of
     from reduset.mean import KernelMean
 
-    o.use_threads(threads)
-    found = [_model(path) for path in (a, b)]
-    models = [model for model in found if model is not None]
-    if len(models) == 2:
-        _check_alike(a, b, *models)
-    read: dict[str, Any] = {"columns": o.names_of(columns), "transform": o.transform_of(transform), "compensate": compensate}
-    if models:
-        about = models[0].about
-        read = {
-            "columns": list(models[0].columns),
-            "transform": about.get("transform"),
-            "compensate": about.get("compensate", True),
-        }
-    rows = [path for path, model in zip((a, b), found, strict=True) if model is None]
-    read_in = io.read_bags(rows, missing=missing, key=key, **read) if rows else {}  # the same columns of both
-    notes, tables = messages.notes_of(read_in), iter(read_in.values())
-    chosen, means = models[0].mean.kernel if models else None, []
-    for model in found:
-        if model is not None:
-            means.append(model.mean)
-        elif chosen is not None:
-            means.append(KernelMean.from_samples(next(tables).values, chosen))
+    model = next((each for each in found if each is not None), None)
+    reading = request.reading() if model is None else request.reading() | reading_of(model)
+    rows = [path for path, each in zip((request.a, request.b), found, strict=True) if each is None]
+    read_in = io.read_bags(rows, **reading) if rows else {}  # the same columns of both
+    tables = iter(read_in.values())
+    kernel, means = None if model is None else model.mean.kernel, []
+    for each in found:
+        if each is not None:
+            means.append(each.mean)
+        elif kernel is not None:
+            means.append(KernelMean.from_samples(next(tables).values, kernel))
         else:
-            means.append(request.mean_of(next(tables), kernel, o.number_or_rule(bandwidth), False))
-            chosen = means[0].kernel
-    unsure = sum(model.certificate.interval[1] * model.certificate.norm for model in models)
-    apart = means[0].distance(means[1])
-    norms = [mean.norm() for mean in means]
-    if json:
-        facts = {"distance": apart, "uncertainty": unsure, "norms": norms, "kernel": means[0].kernel.to_dict(), "notes": notes}
-        print(messages.as_json(facts))
-        return DONE
-    print(f"{apart:.6g}" + (f" ± {unsure:.2g} by what the models lost" if unsure else ""))
-    print(f"  of norms {norms[0]:.4g} and {norms[1]:.4g}, {means[0].kernel!r}")
-    for text in notes:
-        print(f"  note: {text}")
-    if models and apart <= unsure:
-        print("  the models are too coarse to tell them apart; compress with a smaller --tol")
-    return DONE
+            means.append(mean_of(next(tables), request.kernel, o.number_or_rule(request.bandwidth), False))
+            kernel = means[0].kernel
+    return means, messages.notes_of(read_in)
 
 
 def _model(path: Path) -> Model | None:

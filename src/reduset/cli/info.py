@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
+from dataclasses import asdict
 
 from reduset.cli import options as o
-from reduset.cli.app import DONE, app
-
-ModelFile = Annotated[Path, typer.Argument(help="A model, as `reduset compress` writes it.")]
+from reduset.cli.app import DONE, command
 
 
-@app.command(epilog="Example: reduset info small.npz")
-def info(model: ModelFile, json: o.Json = False) -> int:
+@command("small.npz")
+class InfoCommand(o.Answering):
     """Say what a model holds, what it lost, and where it came from."""
-    from dataclasses import asdict
 
-    from reduset.cli import messages
-    from reduset.model.model import Model
+    model: o.ModelFile
 
-    found = Model.load(model)
-    about = found.about
-    if json:
+    def run(self) -> int:
+        """Run it; the exit code."""
+        from reduset.cli import messages
+        from reduset.model.model import Model
+
+        found = Model.load(self.model)
+        about = found.about
         facts = {
             "n": found.n_samples,
             "size": found.size,
@@ -32,16 +29,11 @@ def info(model: ModelFile, json: o.Json = False) -> int:
             "certificate": asdict(found.certificate),
             "about": about,
         }
-        print(messages.as_json(facts))
+        lines = [f"  {name.rstrip('s'):<11}{text}" for name in ("sources", "notes") for text in about.get(name, ())]
+        lines += [
+            f"  {title:<11}{about[name]}" for name, title in (("transform", "transform"), ("command", "made by")) if about.get(name)
+        ]
+        if about.get("versions"):
+            lines.append("  versions   " + ", ".join(f"{name} {number}" for name, number in about["versions"].items()))
+        messages.answer(self, facts, str(found), *lines)
         return DONE
-    print(found)
-    for name in ("sources", "notes"):
-        for text in about.get(name, ()):
-            print(f"  {name.rstrip('s'):<11}{text}")
-    if about.get("transform"):
-        print(f"  transform  {about['transform']}")
-    if about.get("command"):
-        print(f"  made by    {about['command']}")
-    if about.get("versions"):
-        print("  versions   " + ", ".join(f"{name} {number}" for name, number in about["versions"].items()))
-    return DONE

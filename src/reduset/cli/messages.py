@@ -5,20 +5,23 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from reduset.cli.options import Answering
 
 if TYPE_CHECKING:
     from reduset.io import Table
 
 NARROW = 60  # columns of a terminal
 
-Report = Callable[[str, int, int | None], None]
+ShowProgress = Callable[[str, int, int | None], None]
 
 
 @contextmanager
-def progress(quiet: bool = False, counted: str | None = None) -> Iterator[Report | bool]:
+def progress(quiet: bool = False, counted: str | None = None) -> Iterator[ShowProgress | bool]:
     """A function of (stage, done, total) that draws bars on the terminal's error stream; False where there is no terminal.
 
     A total may be None, not known; with ``counted`` it is told how many of these are done in a second.
@@ -57,10 +60,17 @@ def progress(quiet: bool = False, counted: str | None = None) -> Iterator[Report
         yield report
 
 
-def say(text: str, quiet: bool = False) -> None:
-    """A line for people, on the output."""
-    if not quiet:
-        print(text)
+def answer(request: Answering, facts: Mapping[str, Any], *lines: str) -> None:
+    """What a command found: one JSON object for machines, or lines for people."""
+    if request.json:
+        print(as_json(facts))
+    elif not request.quiet:
+        print(*lines, sep="\n")
+
+
+def ending(notes: Sequence[str], written: Sequence[Path]) -> list[str]:
+    """The last lines: what there is to note, and what was written."""
+    return [*(f"  note       {text}" for text in notes), f"  written    {', '.join(map(str, written))}"]
 
 
 def note(text: str, quiet: bool = False) -> None:
@@ -77,9 +87,9 @@ def notes_of(tables: Mapping[str, Table]) -> list[str]:
     return [f"{name}: {text}" for name, texts in notes.items() for text in texts]
 
 
-def as_json(value: dict[str, Any]) -> str:
+def as_json(value: Mapping[str, Any]) -> str:
     """One JSON object, in letters that every stream can take; numbers that JSON has no way to write become null."""
-    return json.dumps(plain(value))
+    return json.dumps(plain(dict(value)))
 
 
 def plain(value: Any) -> Any:

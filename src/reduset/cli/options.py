@@ -1,16 +1,19 @@
-"""Options that several commands share, each said once."""
+"""Options that several commands share, each said once; and what they mean to the library."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-Data = Annotated[
-    list[Path],
-    typer.Argument(help="CSV, TSV, Parquet, Arrow, NPY, NPZ, FCS or .h5ad files, or folders of them; read one after the other."),
-]
+from reduset.kernels import FAMILIES, listed
+
+FORMATS = "{formats}"  # in a help: the suffixes of all formats
+
+Data = Annotated[list[Path], typer.Argument(help=f"Files of rows ({FORMATS}), or folders of them; read one after the other.")]
+ModelFile = Annotated[Path, typer.Argument(help="A model, as `reduset compress` writes it.")]
 Columns = Annotated[
     list[str] | None, typer.Option("--columns", "-c", help="Columns to use, separated by commas; all numeric ones if not given.")
 ]
@@ -22,7 +25,7 @@ Transform = Annotated[
 Compensate = Annotated[bool, typer.Option("--compensate/--no-compensate", help="Apply the spillover matrix of FCS files.")]
 Missing = Annotated[str, typer.Option("--missing", help="Rows with missing values: refuse them, or drop (and count) them.")]
 Key = Annotated[str | None, typer.Option("--key", help="Which array of an .npz; X, obs or obsm/NAME of an .h5ad.")]
-KernelName = Annotated[str, typer.Option("--kernel", help="gaussian, laplacian or student.")]
+KernelName = Annotated[str, typer.Option("--kernel", help=f"{listed(FAMILIES)}.")]
 Bandwidth = Annotated[
     str,
     typer.Option(
@@ -30,12 +33,76 @@ Bandwidth = Annotated[
     ),
 ]
 Whiten = Annotated[bool, typer.Option("--whiten", help="Measure distances in units of the data's covariance.")]
+Size = Annotated[int | None, typer.Option("--size", "-m", help="That many atoms.")]
+Report = Annotated[Path | None, typer.Option("--report", help="Write a report to look at, one HTML file.")]
 Seed = Annotated[int, typer.Option("--seed", help="The same seed gives the same result.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on the output, for machines.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
 Threads = Annotated[
     int | None, typer.Option("--threads", min=1, help="Threads to use; all cores if not given. Changes the time, not the result.")
 ]
+
+
+@dataclass(kw_only=True)
+class Answering:
+    """The option of a command whose answer is a few lines, or one JSON object."""
+
+    json: Json = False
+    quiet = False
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing is said on the way."""
+        return self.json or self.quiet
+
+
+@dataclass(kw_only=True)
+class Telling(Answering):
+    """Options of a command that tells what it did."""
+
+    json: Json = False
+    quiet: Quiet = False
+
+
+@dataclass(kw_only=True)
+class Threaded:
+    """The option of a command that computes."""
+
+    threads: Threads = None
+
+
+@dataclass(kw_only=True)
+class Seeded(Threaded):
+    """Options of a command that computes by chance."""
+
+    seed: Seed = 0
+
+
+@dataclass(kw_only=True)
+class Reading:
+    """Options of a command that reads files of rows."""
+
+    columns: Columns = None
+    transform: Transform = None
+    compensate: Compensate = True
+    missing: Missing = "refuse"
+    key: Key = None
+
+    def reading(self) -> dict[str, Any]:
+        """What is read of the files, as `reduset.io` takes it."""
+        return {
+            "columns": names_of(self.columns),
+            "weight_column": getattr(self, "weight_column", None),
+            "transform": transform_of(self.transform),
+            "compensate": self.compensate,
+            "missing": self.missing,
+            "key": self.key,
+        }
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """Those options that were given."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def names_of(columns: list[str] | None) -> list[str] | None:
@@ -74,6 +141,6 @@ def number_or_rule(text: str) -> float | str:
 def use_threads(threads: int | None) -> None:
     """Set the number of threads, where one is given."""
     if threads is not None:
-        from reduset._engine.threads import set_threads
+        from reduset._engine import set_threads
 
         set_threads(threads)

@@ -8,27 +8,24 @@ from typing import Annotated
 import typer
 
 from reduset.cli import options as o
-from reduset.cli.app import DONE, app
-from reduset.cli.info import ModelFile
+from reduset.cli.app import DONE, command
 
 
-@app.command(epilog="Example: reduset report small.npz -o small.html")
-def report(
-    model: ModelFile,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="The HTML file; beside the model if not given.")] = None,
-    json: o.Json = False,
-    quiet: o.Quiet = False,
-) -> int:
+@command("small.npz -o small.html")
+class ReportCommand(o.Telling):
     """Write the report of a model: one HTML file that opens offline."""
-    from reduset.cli import messages, targets
-    from reduset.model.model import Model
-    from reduset.report import write_compression
 
-    target = model.with_suffix(".html") if output is None else output
-    targets.check(target, targets.HTML)
-    write_compression(target, Model.load(model))
-    if json:
-        print(messages.as_json({"written": [target]}))
-    else:
-        messages.say(f"written    {target}", quiet)
-    return DONE
+    model: o.ModelFile
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The HTML file; beside the model if not given.")] = None
+
+    def run(self) -> int:
+        """Run it; the exit code."""
+        from reduset.cli import messages, targets
+        from reduset.model.model import Model
+        from reduset.report import write_compression
+
+        target = self.model.with_suffix(".html") if self.output is None else self.output
+        targets.check(target, targets.HTML)
+        write_compression(target, Model.load(self.model))
+        messages.answer(self, {"written": [target]}, f"written    {target}")
+        return DONE

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from reduset.io import Table
     from reduset.mean import KernelMean
+    from reduset.model.model import Model
 
-KERNELS = ("gaussian", "laplacian", "student")
 FAR = 30.0  # how many times as wide a column may be before the others hardly count
 LOOKED_AT = 100_000  # rows
 
@@ -34,6 +34,13 @@ def origin(sources: Sequence[str], notes: Sequence[str]) -> dict[str, Any]:
     }
 
 
+def reading_of(model: Model) -> dict[str, Any]:
+    """What is read of files for a model: the columns and scales that it was made with."""
+    about = model.about
+    scales = {"transform": about.get("transform"), "compensate": bool(about.get("compensate", True))}
+    return {"columns": list(model.columns), **scales}
+
+
 def mean_of(table: Table, name: str, bandwidth: float | str, whiten: bool) -> KernelMean:
     """The kernel mean of a table's rows."""
     from reduset.mean import KernelMean
@@ -45,10 +52,9 @@ def mean_of(table: Table, name: str, bandwidth: float | str, whiten: bool) -> Ke
 def kernel_of(name: str, bandwidth: float | str, covariance: Any = None) -> Any:
     """A kernel from its options."""
     from reduset import _validate
-    from reduset.kernels import Gaussian, Laplacian, Student
+    from reduset.kernels.registry import KERNELS
 
-    kind = {"gaussian": Gaussian, "laplacian": Laplacian, "student": Student}[_validate.one_of(name, "--kernel", KERNELS)]
-    return kind(bandwidth=bandwidth, covariance=covariance)
+    return KERNELS[_validate.one_of(name, "--kernel", KERNELS)](bandwidth=bandwidth, covariance=covariance)
 
 
 def covariance_of(values: Any, weights: Any = None) -> Any:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from reduset.cli.compress import CompressCommand
     from reduset.compression.result import Compression
+    from reduset.io import Batches, Table
     from reduset.model.model import Model
 
 
@@ -19,54 +20,56 @@ def applied(transform: Any, columns: Sequence[str], scales: Mapping[str, str]) -
 
 
 def write(
-    output: Path, report: Path | None, small: Compression, model: Model | None, columns: Sequence[str], groups: Any = None
-) -> list[Path]:
-    """Write the model or the weighted rows, and the report, together; which files these are."""
-    from reduset import _archive, io
+    request: CompressCommand,
+    small: Compression,
+    table: Table | Batches,
+    rows: Any,
+    notes: list[str],
+    make: Callable[[dict[str, Any]], Model],
+    labels: dict[str, Any] | None = None,
+) -> list[str]:
+    """Write the model or the weighted rows, and the report, together; all there is to note.
 
-    written = [output]
+    ``rows`` are those of the table, or a sample of them; ``make`` makes the model from what is to be known of its origin.
+    """
+    from reduset import _archive, io
+    from reduset.cli.request import origin, spread_note
+
+    model = None
+    if request.makes_model:
+        scales = applied(request.reading()["transform"], table.columns, table.scales)
+        model = make(origin(table.sources, notes) | {"transform": scales, "compensate": request.compensate})
     with _archive.together():
-        if output.suffix.lower() == ".npz" and model is not None:
-            model.save(output)
+        if model is not None and request.writes_model:
+            model.save(request.output)
         else:
-            io.write_rows(output, columns, small.mean.atoms, small.mean.weights, groups)
-        if report is not None and model is not None:
+            io.write_rows(request.output, table.columns, small.mean.atoms, small.mean.weights, labels)
+        if model is not None and request.report is not None:
             from reduset.report import write_compression
 
-            write_compression(report, model)
-            written.append(report)
-    return written
+            write_compression(request.report, model)
+    drowned = [] if request.whiten else spread_note(rows, table.columns)
+    return [*notes, *(hidden(model) or drowned)]
 
 
 def hidden(model: Model | None) -> list[str]:
     """What the bandwidth hides of some columns, in a sentence."""
     if model is None:
         return []
-    from reduset.report.captions import wide
     from reduset.report.figures import wide_columns
+    from reduset.report.words import wide
 
     text = wide(wide_columns(model), len(model.columns))
     return [text] if text else []
 
 
-def tell(
-    small: Compression, columns: Sequence[str], notes: list[str], written: list[Path], json: bool, quiet: bool, **more: Any
-) -> None:
+def tell(request: CompressCommand, small: Compression, columns: Sequence[str], notes: list[str], **more: Any) -> None:
     """One JSON object, or a few lines."""
     from reduset.cli import messages
 
-    if json:
-        print(messages.as_json(_facts(small, columns, notes, written) | more))
-        return
-    messages.say(str(small), quiet)
-    for text in notes:
-        messages.say(f"  note       {text}", quiet)
-    messages.say(f"  written    {', '.join(map(str, written))}", quiet)
-
-
-def _facts(small: Compression, columns: Sequence[str], notes: list[str], written: list[Path]) -> dict[str, Any]:
     certificate = small.certificate
-    return {
+    written = [request.output, *([] if request.report is None else [request.report])]
+    facts = {
         "n": small.n_samples,
         "size": small.size,
         "columns": columns,
@@ -83,3 +86,4 @@ def _facts(small: Compression, columns: Sequence[str], notes: list[str], written
         "notes": notes,
         "written": written,
     }
+    messages.answer(request, facts | more, str(small), *messages.ending(notes, written))

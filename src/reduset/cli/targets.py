@@ -7,11 +7,21 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from reduset.io.registry import written_suffixes
+
 MODEL = frozenset({".npz"})
-ROWS = frozenset({".parquet", ".feather", ".arrow", ".csv", ".tsv"})
+ROWS = frozenset(written_suffixes())
 HTML = frozenset({".html", ".htm"})
 IMAGE = frozenset({".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp"})
 NEEDED = ((ROWS, "pyarrow", "tables"), (HTML, "plotly", "report"), (IMAGE, "PIL", "images"))  # with the extra that brings it
+
+
+def check_all(*outputs: tuple[Path | None, frozenset[str], Sequence[Path]]) -> list[Path]:
+    """Those outputs that were asked for: each a path, its kinds, and the inputs it must not be among."""
+    asked = [(path, kinds, inputs) for path, kinds, inputs in outputs if path is not None]
+    for path, kinds, inputs in asked:
+        check(path, kinds, inputs)
+    return [path for path, _, _ in asked]
 
 
 def check(path: Path, kinds: frozenset[str], inputs: Sequence[Path] = ()) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from reduset._engine.threads import single_threaded_blas
+from reduset._engine import single_threaded_blas
 from reduset._progress import Progress
 from reduset._types import Array, ProgressLike
 from reduset.kernels.base import exponential
@@ -94,8 +94,16 @@ def _within_span(means: Sequence[KernelMean], others: Sequence[KernelMean]) -> A
     first = means[0]
     with single_threaded_blas():  # so that the number of threads changes no digit
         span = FactoredSpan(first.kernel, np.asarray(first.atoms, np.float64), np.zeros(first.size))
-        rows, columns = (np.stack([mean.weights for mean in some]) @ span.coordinates for some in (means, others))
+        rows, columns = (_coordinates([mean.weights for mean in some], span) for some in (means, others))
     return cdist(rows, columns) * exponential(first.kernel.log_energy(first.dimension) / 2)
+
+
+def _coordinates(weights: Sequence[Array], span: FactoredSpan) -> Array:
+    """A row for each weights; equal ones have equal rows, which a product does not promise: it may round its last rows apart."""
+    stacked = np.stack(weights)
+    _, first, place = np.unique(stacked, axis=0, return_index=True, return_inverse=True)
+    kept = np.sort(first)  # in the order in which they come
+    return np.asarray((stacked[kept] @ span.coordinates)[np.searchsorted(kept, first[place.ravel()])])
 
 
 def _from_products(means: list[KernelMean], others: list[KernelMean] | None, report: Callable[[int, int], None]) -> Array:

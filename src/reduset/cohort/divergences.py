@@ -22,10 +22,11 @@ from typing import NamedTuple
 import numpy as np
 
 from reduset import _validate
-from reduset._engine.threads import blocks, single_threaded_blas
+from reduset._engine import blocks, single_threaded_blas
 from reduset._progress import Progress
 from reduset._types import Array, ProgressLike, SeedLike
 from reduset.cohort.distances import checked, on_same_atoms
+from reduset.kernels import ANY_FAMILY
 from reduset.kernels.base import RadialKernel
 from reduset.mean import KernelMean
 
@@ -101,7 +102,7 @@ def estimate(
 
 def _density(mean: KernelMean, name: str) -> KernelMean:
     if not isinstance(mean.kernel, RadialKernel):
-        raise TypeError(f"{name} must be a density, but {mean.kernel!r} is none; use Gaussian, Laplacian or Student")
+        raise TypeError(f"{name} must be a density, but {mean.kernel!r} is none; use {ANY_FAMILY}")
     if mean.weights.min() < 0:
         raise ValueError(
             f"{name} must have non-negative weights, got one of {mean.weights.min():.3g}; compress with weights='simplex'"

@@ -21,7 +21,7 @@ from reduset.cohort.comparison import WAYS, Comparison, ComparisonOptions
 from reduset.cohort.layouts import LAYOUTS, lay_out
 from reduset.cohort.scatter import scatter
 from reduset.compression.sizing import MOST_ATOMS
-from reduset.kernels import Gaussian
+from reduset.kernels import ANY_FAMILY, Gaussian
 from reduset.kernels.base import RadialKernel
 from reduset.kernels.registry import as_kernel
 from reduset.select import as_selector
@@ -113,7 +113,7 @@ class CohortMap(TransformerMixin, BaseEstimator):
         usual = Gaussian("iqr", normalized=True) if distance == "kl" else None
         kernel = as_kernel(usual if self.kernel is None else self.kernel)
         if distance == "kl" and not isinstance(kernel, RadialKernel):
-            raise TypeError(f"distance='kl' compares densities, and {kernel!r} is none; use Gaussian, Laplacian or Student")
+            raise TypeError(f"distance='kl' compares densities, and {kernel!r} is none; use {ANY_FAMILY}")
         tol, size = self.tol, self.size
         if tol is None and size is None and distance == "kl":
             size = DENSITY_SIZE

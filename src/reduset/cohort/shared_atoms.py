@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reduset._engine.threads import single_threaded_blas
+from reduset._engine import single_threaded_blas
 from reduset._progress import Progress
 from reduset._types import Floats, Indices
 from reduset.cohort.bag_projection import BagEvidence, BagProjector

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._engine.pursuit import order_by_energy
-from reduset._engine.threads import blocks
+from reduset._engine import blocks, order_by_energy
 from reduset._progress import Progress
 from reduset._types import Array
 from reduset.certificate.bounds import Bounds, bounds_of

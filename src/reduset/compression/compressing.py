@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from reduset import _validate
-from reduset._engine.threads import single_threaded_blas
+from reduset._engine import single_threaded_blas
 from reduset._progress import Progress
 from reduset._types import KernelLike, PointsLike, ProgressLike, SeedLike, SelectorLike, WeightsLike
 from reduset._warnings import warn
@@ -21,6 +21,7 @@ from reduset.certificate.certificate import Certificate
 from reduset.compression import sizing
 from reduset.compression.builder import Builder
 from reduset.compression.result import Compression, assemble_built
+from reduset.kernels import ANY_FAMILY
 from reduset.kernels.base import RadialKernel
 from reduset.mean import KernelMean
 from reduset.select import Selector, as_selector, with_own_weights
@@ -146,7 +147,7 @@ def _steps(refine: Any, kind: str, full: KernelMean) -> int | None:
     if kind == OWN:
         raise ValueError("weights='own' belong to the atoms as they were selected, refine moves them; use weights='free'")
     if not isinstance(full.kernel, RadialKernel):
-        raise TypeError(f"refine needs a kernel with a gradient, {full.kernel!r} has none; use Gaussian, Laplacian or Student")
+        raise TypeError(f"refine needs a kernel with a gradient, {full.kernel!r} has none; use {ANY_FAMILY}")
     if isinstance(refine, bool | np.bool_):
         return 0
     return _validate.whole(refine, "refine", 1, None, "it is a number of steps, or True or False")
@@ -174,6 +175,14 @@ def compress_quietly(full: KernelMean, **options: Any) -> Compression:
     """`compress` without its warning: whoever calls looks at ``reached``, and says what that means to its users."""
     with quietly():
         return compress(full, **options)
+
+
+def compress_below(full: KernelMean, size: int, tol: float | None, max_size: int, **options: Any) -> Compression | None:
+    """For an estimator: the fewest atoms within ``tol``, or ``size`` of them; None where these are as many as the points."""
+    if tol is None:
+        return compress(full, size=size, **options) if size < full.size else None
+    most = min(_validate.whole(max_size, "max_size", 1), full.size)
+    return compress_quietly(full, tol=tol, max_size=most, **options)
 
 
 def evaluated(full: KernelMean, compression: Compression | None) -> tuple[KernelMean, Certificate]:

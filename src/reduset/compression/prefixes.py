@@ -73,6 +73,13 @@ class Prefixes:
     confidence: float
     own: Array | None = None
 
+    @classmethod
+    def of_new_points(
+        cls, kernel: Kernel, span: Span, residual: Measurement, kind: str, confidence: float, mass: float = 1.0, total: float = 1.0
+    ) -> Prefixes:
+        """For atoms that are no points of f, so that none has a share of its own, and whose covering radii are not known."""
+        return cls(kernel, span, residual, kind, mass, total, np.zeros(span.size), None, confidence)
+
     @property
     def atoms(self) -> Array:
         """The atoms in order; the redundant ones are among them only where they have weights of their own."""

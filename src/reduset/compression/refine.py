@@ -28,11 +28,10 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf
 
-from reduset._engine import costs
-from reduset._engine.factor import pivot_floor
-from reduset._engine.threads import single_threaded_blas
+from reduset._engine import costs, pivot_floor, single_threaded_blas
 from reduset._types import Array, Precision, Report
 from reduset.certificate.surrogate import surrogate
+from reduset.kernels import ANY_FAMILY
 from reduset.kernels.base import RadialKernel
 from reduset.mean import KernelMean
 from reduset.select.contract import support
@@ -83,7 +82,7 @@ def refine(
     """
     kernel = full.kernel
     if not isinstance(kernel, RadialKernel):
-        raise TypeError(f"refine moves atoms along gradients, which {kernel!r} does not have; use Gaussian, Laplacian or Student")
+        raise TypeError(f"refine moves atoms along gradients, which {kernel!r} does not have; use {ANY_FAMILY}")
     points, present = support(full)
     if present is not None:  # rows of no weight would only change the order of sums, whose rounding the descent carries along
         full = KernelMean(points, full.weights[present], kernel)

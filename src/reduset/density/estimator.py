@@ -5,25 +5,27 @@ Fitting costs one compression, O(n·m); a query O(m) instead of O(n).
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from reduset import _validate, bandwidth
-from reduset._types import Array
-from reduset.compression.compressing import NotReachedWarning, compress, compress_quietly, evaluated
+from reduset._types import Array, BandwidthLike, Floats, KernelLike, PointsLike, SeedLike, SelectorLike, WeightsLike
+from reduset._warnings import warn
+from reduset.compression.compressing import NotReachedWarning, compress_below, evaluated
 from reduset.compression.result import Compression
 from reduset.density import likelihood
-from reduset.kernels import Gaussian, Laplacian, Student
+from reduset.kernels import ANY_FAMILY
 from reduset.kernels.base import RadialKernel
+from reduset.kernels.registry import KERNELS
 from reduset.mean import KernelMean
 from reduset.mixture import conditioning
 
-KERNELS = {"gaussian": Gaussian, "exponential": Laplacian, "laplacian": Laplacian, "student": Student}
+NAMED = KERNELS | {"exponential": KERNELS["laplacian"]}  # scikit-learn calls it so
 SEARCH = "likelihood"
 TOL = 0.03
 MOST_ATOMS = 1000  # beyond, weights on the simplex take seconds and a query as long as a tree's
@@ -38,7 +40,7 @@ class SparseKernelDensity(BaseEstimator):
         A number; the name of a rule of `reduset.bandwidth`; "likelihood" to search 50 around Scott's rule by the likelihood of
         points left out; or an array of bandwidths to search. Where ``size`` is given, it is the likelihood of a density of so many
         atoms. None takes the kernel's own, and "scott" for a kernel given by name.
-    kernel : "gaussian", "exponential" (or "laplacian"), "student", or a kernel object
+    kernel : "gaussian", "exponential" (or "laplacian"), "student", … (`reduset.kernels.FAMILIES`), or a kernel object
     tol : float, optional
         The largest L2 error of the density, relative to its norm; 0.03 if neither it nor ``size`` is given. Where that takes more
         than ``max_size`` atoms, a warning says so and the density is evaluated exactly, from all points.
@@ -61,7 +63,7 @@ class SparseKernelDensity(BaseEstimator):
     compression_ : Compression or None
         None where the density is evaluated exactly.
     bandwidth_ : float
-    search_ : Search or None
+    search_ : BandwidthScores or None
         The bandwidths tried and their scores.
 
     Examples
@@ -79,16 +81,16 @@ class SparseKernelDensity(BaseEstimator):
     def __init__(
         self,
         *,
-        bandwidth: Any = None,
-        kernel: Any = "gaussian",
+        bandwidth: BandwidthLike | ArrayLike | None = None,
+        kernel: KernelLike | str = "gaussian",
         tol: float | None = None,
         size: int | None = None,
         max_size: int | None = None,
         whiten: bool = False,
         weights: str = "simplex",
-        select: Any = "auto",
+        select: SelectorLike = "auto",
         refine: bool | int = False,
-        random_state: Any = None,
+        random_state: SeedLike = None,
     ) -> None:
         self.bandwidth = bandwidth
         self.kernel = kernel
@@ -101,7 +103,7 @@ class SparseKernelDensity(BaseEstimator):
         self.refine = refine
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SparseKernelDensity:
+    def fit(self, X: PointsLike, y: Any = None, sample_weight: WeightsLike = None) -> SparseKernelDensity:
         """Choose the bandwidth and compress.
 
         Parameters
@@ -119,7 +121,7 @@ class SparseKernelDensity(BaseEstimator):
         rng = _validate.generator(self.random_state, "random_state")
         weights = None if sample_weight is None else _validate.weights(sample_weight, len(X))
         kernel = self._kernel(X, weights)
-        self.search_: likelihood.Search | None = None
+        self.search_: likelihood.BandwidthScores | None = None
         if self._searches():
             candidates = None if isinstance(self.bandwidth, str) else self.bandwidth
             how: dict[str, Any] = {} if self.size is None else {"method": "atoms", "size": self.size}
@@ -131,13 +133,13 @@ class SparseKernelDensity(BaseEstimator):
         self.bandwidth_ = cast(RadialKernel, full.kernel).width
         return self
 
-    def _kernel(self, X: Any, weights: Any) -> RadialKernel:
+    def _kernel(self, X: Floats, weights: Array | None) -> RadialKernel:
         """The kernel as a density in L2, with the bandwidth that does not need a search."""
         kernel = self.kernel
         if isinstance(kernel, str):
-            kernel = KERNELS[_validate.one_of(kernel, "kernel", KERNELS)]("scott")
+            kernel = NAMED[_validate.one_of(kernel, "kernel", NAMED)]("scott")
         if not isinstance(kernel, RadialKernel):
-            raise TypeError(f"kernel must be one of {', '.join(KERNELS)}, or a Gaussian, Laplacian or Student; got {kernel!r}")
+            raise TypeError(f"kernel must be one of {', '.join(NAMED)}, or a {ANY_FAMILY}; got {kernel!r}")
         changes: dict[str, Any] = {"normalized": True, "space": "l2"}
         if self.bandwidth is not None and not self._searches():
             changes["bandwidth"] = self.bandwidth
@@ -151,37 +153,33 @@ class SparseKernelDensity(BaseEstimator):
         """Whether the bandwidth is neither a number nor a rule."""
         if isinstance(self.bandwidth, str):
             return _validate.one_of(self.bandwidth, "bandwidth", (*bandwidth.RULES, SEARCH)) == SEARCH
-        return np.ndim(self.bandwidth) > 0
+        return self.bandwidth is not None and np.ndim(self.bandwidth) > 0
 
     def _compressed(self, full: KernelMean, rng: np.random.Generator) -> Compression | None:
         options = {"weights": self.weights, "select": self.select, "refine": self.refine, "rng": rng}
-        if self.size is not None:
-            return compress(full, size=self.size, **options) if self.size < full.size else None
         tol = TOL if self.tol is None else self.tol
         most = min(MOST_ATOMS, -(-full.size // 2)) if self.max_size is None else self.max_size
-        most = min(_validate.whole(most, "max_size", 1), full.size)
-        found = compress_quietly(full, tol=tol, max_size=most, **options)
-        if found.reached:
+        found = compress_below(full, self.size or 0, tol if self.size is None else None, most, **options)
+        if found is None or found.reached:
             return found
-        warnings.warn(
+        warn(
             f"tol={tol:g} takes more than {found.size:,} atoms for {full.size:,} points (these leave an error of "
             f"{found.certificate.relative_error:.2g}): the density is evaluated exactly, from all points. A wider bandwidth, "
             "a larger tol or max_size, or a given size make it small",
             NotReachedWarning,
-            stacklevel=3,
         )
         return None
 
-    def score_samples(self, X: Any) -> Array:
+    def score_samples(self, X: PointsLike) -> Array:
         """log density at each row of X, (q,)."""
         check_is_fitted(self)
         return self.mean_.log_density(validate_data(self, X, dtype=(np.float64, np.float32), reset=False))
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: PointsLike, y: Any = None) -> float:
         """The log-likelihood of X: the sum of `score_samples`."""
         return float(self.score_samples(X).sum())
 
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> Array:
+    def sample(self, n_samples: int = 1, random_state: SeedLike = None) -> Array:
         """(n_samples, d) draws from the density; with bumps of every kernel."""
         check_is_fitted(self)
         return self.mean_.sample(n_samples, _validate.generator(random_state, "random_state"))
@@ -211,7 +209,7 @@ class SparseKernelDensity(BaseEstimator):
         return [names.index(column) if isinstance(column, str) else column for column in asked]
 
 
-def _covariance(X: Any, weights: Any) -> Array:
+def _covariance(X: Floats, weights: Array | None) -> Array:
     if (len(X) if weights is None else np.count_nonzero(weights)) < 2:
         raise ValueError("whiten takes the covariance of the data, and needs at least 2 points of weight; got 1. Use whiten=False")
     shares = None if weights is None else weights / weights.max()

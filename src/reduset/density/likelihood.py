@@ -10,19 +10,19 @@ suits the compressed density. Here too one pass over the data serves every bandw
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from reduset import _validate
-from reduset._engine import profile as engine
-from reduset._engine.radii import gap_histograms, nodes
-from reduset._types import Array, Floats
+from reduset._engine import SOFT_CITYBLOCK, SQUARED, gap_histograms, gap_nodes
+from reduset._types import Array, Floats, Indices, PointsLike, SeedLike, WeightsLike
+from reduset._warnings import warn
+from reduset.kernels import FAMILIES, listed
 from reduset.kernels.base import RadialKernel
 from reduset.mean import KernelMean
 from reduset.select.kmeans import KMeans
@@ -38,7 +38,7 @@ FAINT = 1e-280  # a sum below it may have lost terms to underflow
 
 
 @dataclass(frozen=True)
-class Search:
+class BandwidthScores:
     """Bandwidths with their scores: mean log-density of points that were left out, and its standard error."""
 
     bandwidths: Array
@@ -50,21 +50,21 @@ class Search:
         return float(self.bandwidths[np.argmax(self.scores)])
 
 
-def grid_for(X: Floats, kernel: RadialKernel, sample_weight: Any = None) -> Array:
+def grid_for(X: Floats, kernel: RadialKernel, sample_weight: Array | None = None) -> Array:
     """Bandwidths worth a look, small to large, around Scott's rule in the coordinates of the kernel."""
     scott = replace(kernel, bandwidth="scott").resolve(X, sample_weight).width
     return scott * np.geomspace(FROM, TO, GRID)
 
 
 def search_bandwidth(
-    X: Any,
+    X: PointsLike,
     kernel: RadialKernel,
-    bandwidths: Any = None,
-    sample_weight: Any = None,
+    bandwidths: ArrayLike | None = None,
+    sample_weight: WeightsLike = None,
     method: str = "distances",
     size: int = ATOMS,
-    rng: Any = None,
-) -> Search:
+    rng: SeedLike = None,
+) -> BandwidthScores:
     """Scores of the kernel with each of the bandwidths.
 
     Parameters
@@ -82,12 +82,7 @@ def search_bandwidth(
         raise ValueError("a search leaves points out, and needs at least 2; got 1. Give a number as bandwidth")
     weights = np.ones(len(X)) if sample_weight is None else _validate.weights(sample_weight, len(X))
     weights = weights / weights.max()  # so that sums are finite
-    if bandwidths is None:
-        grid = grid_for(X, kernel, weights)
-    else:
-        grid = np.array([_validate.positive(h, "bandwidth") for h in np.ravel(bandwidths)])
-        if len(grid) == 0:
-            raise ValueError("bandwidth must hold at least one number to choose from, got none")
+    grid = grid_for(X, kernel, weights) if bandwidths is None else _given(bandwidths)
     score = _by_distances if method == "distances" else _by_atoms
     narrow = replace(kernel, bandwidth=float(grid[0]))
     splits = list(_splits(weights, rng))
@@ -99,17 +94,23 @@ def search_bandwidth(
     scores = shares @ logs
     with np.errstate(invalid="ignore", over="ignore"):
         errors = np.sqrt(shares**2 @ np.square(logs - scores))
-    found = Search(grid, scores, errors)
+    found = BandwidthScores(grid, scores, errors)
     if len(grid) > 2 and found.best in (grid.min(), grid.max()):
-        warnings.warn(
+        warn(
             f"the best bandwidth, {found.best:.3g}, is the {'least' if found.best == grid.min() else 'largest'} of the "
             f"{len(grid)} tried: give others as bandwidth, or look for repeated rows",
-            stacklevel=3,
         )
     return found
 
 
-def _splits(weights: Array, rng: np.random.Generator) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+def _given(bandwidths: ArrayLike) -> Array:
+    grid = np.array([_validate.positive(h, "bandwidth") for h in np.ravel(bandwidths)])
+    if len(grid) == 0:
+        raise ValueError("bandwidth must hold at least one number to choose from, got none")
+    return grid
+
+
+def _splits(weights: Array, rng: np.random.Generator) -> Iterator[tuple[Indices, Indices]]:
     """Rows that stay and rows that are left out; those without weight are neither."""
     order = rng.permutation(np.flatnonzero(weights))
     if len(order) < 2:
@@ -126,9 +127,7 @@ def _splits(weights: Array, rng: np.random.Generator) -> Iterator[tuple[NDArray[
         yield kept, out
 
 
-def _by_histograms(
-    mean: KernelMean, queries: Floats, grid: Array, product: bool
-) -> Iterator[tuple[NDArray[np.int64], Array, Array]]:
+def _by_histograms(mean: KernelMean, queries: Floats, grid: Array, product: bool) -> Iterator[tuple[Indices, Array, Array]]:
     """For some of the bandwidths at a time, which: how much weight is at each distance of each query, (q, t), and the depth of φ
     (or g) there for each of these bandwidths, (k, t).
 
@@ -142,10 +141,10 @@ def _by_histograms(
         shape = (scaled.product if product else scaled.bump)(mean.dimension)
         profile = shape.profile
         counts = gap_histograms(mean.atoms, mean.weights, queries, scaled.frame(mean.atoms, shape), profile.metric)
-        power = 2 if profile.metric == engine.SQUARED else 1
-        depths = np.outer((middle / grid[some]) ** power, nodes())
+        power = 2 if profile.metric == SQUARED else 1
+        depths = np.outer((middle / grid[some]) ** power, gap_nodes())
         for row in depths:
-            engine.depths(*profile.arguments[1:], row)
+            profile.to_depths(row)
         yield some, counts, depths
 
 
@@ -172,7 +171,7 @@ def _by_atoms(mean: KernelMean, queries: Floats, grid: Array, rng: np.random.Gen
     atoms = KMeans().select(mean, min(size, mean.size), rng).atoms
     kernels = _with_each(mean.kernel, grid)
     kappas = np.empty((len(atoms), len(grid)))
-    if kernels[0].product(mean.dimension).profile.metric == engine.SOFT_CITYBLOCK:  # whose gaps do not scale with the bandwidth
+    if kernels[0].product(mean.dimension).profile.metric == SOFT_CITYBLOCK:  # whose gaps do not scale with the bandwidth
         for k, kernel in enumerate(kernels):
             kappas[:, k] = kernel.product_sums(mean.atoms, mean.weights, atoms)
     else:
@@ -192,5 +191,5 @@ def _with_each(kernel: Any, grid: Array) -> list[RadialKernel]:
 
 def _require_radial(kernel: Any) -> RadialKernel:
     if not isinstance(kernel, RadialKernel):
-        raise TypeError(f"bandwidths are searched for Gaussian, Laplacian and Student kernels, got {kernel!r}")
+        raise TypeError(f"bandwidths are searched for {listed(FAMILIES.values(), 'and')} kernels, got {kernel!r}")
     return kernel

@@ -1,4 +1,8 @@
-"""Compression on Dask: data in partitions, on one machine or many, compressed where they are."""
+"""Compression on Dask: data in partitions, on one machine or many, compressed where they are.
+
+What may be given (`partitions`), who does the work (`scheduling`), two passes over the rows (`two_pass`), and a task a bag.
+May import: stream, cohort, compression and what is below them.
+"""
 
 try:
     import dask  # noqa: F401  said here, and not where it is first used

@@ -7,7 +7,9 @@ shown atoms. The chance numbers of a bag are its own, so that the numbers are th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from copy import deepcopy
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -30,6 +32,7 @@ from reduset.mean import KernelMean
 from reduset.weights.span import Span
 
 
+@dataclass(eq=False, repr=False)
 class CohortMap(in_memory.CohortMap):
     """`reduset.cohort.CohortMap` whose bags are worked on as Dask tasks, where they are.
 
@@ -55,42 +58,7 @@ class CohortMap(in_memory.CohortMap):
     (4, 2)
     """
 
-    def __init__(
-        self,
-        distance: str = "mmd",
-        layout: str = "isomap",
-        n_components: int = 2,
-        kernel: Any = None,
-        tol: float | None = None,
-        size: int | None = None,
-        random_state: Any = None,
-        *,
-        atoms: str = "shared",
-        select: Any = "greedy",
-        max_size: int | None = None,
-        n_neighbors: int = 5,
-        draws: int = 1000,
-        confidence: float = 0.95,
-        progress: Any = False,
-        client: Any = None,
-    ) -> None:
-        super().__init__(
-            distance,
-            layout,
-            n_components,
-            kernel,
-            tol,
-            size,
-            random_state,
-            atoms=atoms,
-            select=select,
-            max_size=max_size,
-            n_neighbors=n_neighbors,
-            draws=draws,
-            confidence=confidence,
-            progress=progress,
-        )
-        self.client = client
+    client: Any = field(default=None, kw_only=True)
 
     def fit(self, bags: Any, y: Any = None, *, sample: Any = None) -> Self:
         """Compare the bags and lay them out.
@@ -103,27 +71,18 @@ class CohortMap(in_memory.CohortMap):
         """
         if self.atoms == "all":
             raise ValueError("atoms='all' compares all points of all bags with each other; use reduset.cohort.CohortMap for that")
-        shown = Progress(self.progress)
-        try:
-            with scheduler(self.client) as workers:
-                names, tasks = _named(bags, sample)
-                away = Away(names, tasks, workers, shown.stage("opening"))
-                return self._fit(names, away, away.dimension, away.columns, shown)
-        finally:
-            shown.close()
+        with closing(Progress(self.progress)) as shown, scheduler(self.client) as workers:
+            names, tasks = _named(bags, sample)
+            remote = DaskBags(names, tasks, workers, shown.stage("opening"))
+            return self._fit(names, remote, remote.dimension, remote.columns, shown)
 
     def _to_fitted(self, bags: Any, sample: Any) -> tuple[Array, Array]:
         check_is_fitted(self, "embedding_")
-        shown = Progress(self.progress)
-        try:
-            with scheduler(self.client) as workers:
-                names, tasks = _named(bags, sample)
-                away = Away(names, tasks, workers, shown.stage("opening"), self.n_features_in_, self._columns)
-                rng = _validate.generator(self.random_state, "random_state")
-                report = shown.stage("weighing bags")
-                found = away.each(later, [(rng,)] * len(names), report, self._comparison)
-        finally:
-            shown.close()
+        with closing(Progress(self.progress)) as shown, scheduler(self.client) as workers:
+            names, tasks = _named(bags, sample)
+            remote = DaskBags(names, tasks, workers, shown.stage("opening"), self.n_features_in_, self._columns)
+            rng = _validate.generator(self.random_state, "random_state")
+            found = remote.each(later, [(rng,)] * len(names), shown.stage("weighing bags"), self._comparison)
         all_ = LaterDistances(*(np.concatenate([getattr(each, name) for each in found]) for name in LaterDistances.__annotations__))
         self._comparison.warn_of_later(all_, names)
         return all_.distances, all_.errors
@@ -142,8 +101,8 @@ def _named(bags: Any, sample: Any) -> tuple[list[Any], list[Any]]:
     return list(range(len(listed))), listed
 
 
-class Away(BagSource):
-    """Bags that Dask has."""
+class DaskBags(BagSource):
+    """Bags that Dask has: a task each for whatever is asked of all."""
 
     def __init__(
         self,
@@ -154,17 +113,17 @@ class Away(BagSource):
         dimension: int | None = None,
         columns: list[Any] | None = None,
     ) -> None:
-        if len(bags) < (2 if dimension is None else 1):
-            raise ValueError(f"bags must hold at least {2 if dimension is None else 1} of them, got {len(bags)}")
+        fewest = 2 if dimension is None else 1
+        if len(bags) < fewest:
+            raise ValueError(f"bags must hold at least {fewest} of them, got {len(bags)}")
         self._workers = workers
         self._titles = [f"bags[{name!r}]" for name in names]
-        called = key("reduset-bag-given")
+        called, opening = key("reduset-bag-given"), key("reduset-bag-open")
         self._bags = [bag if is_dask_collection(bag) else constant(f"{called}-{k}", bag) for k, bag in enumerate(bags)]
         known = None if columns is None else "the bags that were fitted"
         wanted, like = dimension, "the bags that were fitted"
         self.sizes: list[int] = []
-        called = key("reduset-bag-open")
-        tasks = [task(called, k, opened, bag, title) for k, (bag, title) in enumerate(zip(self._bags, self._titles, strict=True))]
+        tasks = [task(opening, k, opened, bag, title) for k, (bag, title) in enumerate(zip(self._bags, self._titles, strict=True))]
         for title, (shape, mine) in zip(self._titles, workers.run(tasks, tasks, report), strict=True):
             if wanted is None:
                 wanted, like = shape[1], title
@@ -175,10 +134,8 @@ class Away(BagSource):
             self.sizes.append(shape[0])
         self.dimension, self.columns = int(wanted or 0), columns
 
-    def _map(
-        self, name: str, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], report: Report, *shared: Any
-    ) -> list[Any]:
-        called = key(f"reduset-bag-{name}")
+    def each(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], report: Report, *shared: Any) -> list[Any]:
+        called = key(f"reduset-bag-{function.__name__.replace('_', '-')}")
         given = [constant(f"{called}-given-{k}", value) for k, value in enumerate(shared)]
         own = [constant(f"{called}-own-{k}", its) for k, its in enumerate(arguments)]
         tasks = [
@@ -188,15 +145,12 @@ class Away(BagSource):
         return self._workers.run(tasks, tasks, report)
 
     def pick(self, rows: Sequence[NDArray[np.int64] | None]) -> list[Floats]:
-        return self._map("pick", picked, [(some,) for some in rows], lambda *_: None)
-
-    def each(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], report: Report, *shared: Any) -> list[Any]:
-        return self._map(function.__name__.replace("_", "-"), function, arguments, report, *shared)
+        return self.each(pick, [(some,) for some in rows], lambda *_: None)
 
     def project(
         self, spans: Sequence[Span], kernel: Kernel, confidence: float, rngs: Sequence[np.random.Generator], report: Report
     ) -> list[BagEvidence]:
-        return self._map("project", projected, [(rng,) for rng in rngs], report, kernel, confidence, *spans)
+        return self.each(project, [(rng,) for rng in rngs], report, kernel, confidence, *spans)
 
     def means(self, kernel: Kernel) -> list[KernelMean]:
         raise RuntimeError("bags that are spread out are not brought together")
@@ -219,12 +173,12 @@ def on_bag(bag: Any, title: str, function: Callable[..., Any], arguments: tuple[
     return function(_validate.points(framed(bag), title), *deepcopy(arguments), *shared)
 
 
-def picked(points: Floats, rows: NDArray[np.int64] | None) -> Floats:
+def pick(points: Floats, rows: NDArray[np.int64] | None) -> Floats:
     """Some rows of a bag."""
     return points if rows is None else points[rows]
 
 
-def projected(points: Floats, rng: np.random.Generator, kernel: Kernel, confidence: float, *spans: Span) -> BagEvidence:
+def project(points: Floats, rng: np.random.Generator, kernel: Kernel, confidence: float, *spans: Span) -> BagEvidence:
     """A bag on the last of the spans: projected on all of them again, since a task remembers nothing."""
     projector = BagProjector(KernelMean.from_samples(points, kernel), confidence, rng)
     return [projector.project(span) for span in spans][-1]

@@ -8,13 +8,14 @@ row, and a compression of at most `LOCAL_ROWS` rows; of a merger, one of a few t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
 
 from reduset._types import Array
-from reduset.kernels.base import Kernel
+from reduset.distributed.partitions import PartitionRows
+from reduset.kernels.base import Kernel, RadialKernel
 from reduset.mean import KernelMean
 from reduset.select import KMeans
 from reduset.stream.reservoir import Reservoir
@@ -23,59 +24,11 @@ from reduset.weights.span import span_of
 SAMPLE_ROWS = 4096
 LOCAL_ROWS = 1 << 14
 ROWS_AN_ATOM = 8
+SHRINKING = {"scott": 4, "silverman": 4, "mode_clustering": 6}  # rules that fall with the number of rows to the −1/(d + this)
 
 
 @dataclass(frozen=True)
-class Tally:
-    """How much there is, and a sample of it.
-
-    Attributes
-    ----------
-    count : of rows; mass, squares : Σw and Σw²
-    first : the number of the first partition with rows in it; sample : None where there is no row of weight
-    columns : names, where the rows are of a frame
-    """
-
-    count: int
-    mass: float
-    squares: float
-    first: int
-    sample: Reservoir | None
-    columns: tuple[object, ...] | None
-
-    @property
-    def effective(self) -> float:
-        """nₑ = (Σw)²/Σw², the number of rows that weights leave."""
-        return self.mass * (self.mass / self.squares)
-
-    def merged(self, others: Sequence[Tally]) -> Tally:
-        """Of all partitions together; these must be alike."""
-        some = [each for each in (self, *others) if each.sample is not None]
-        count = self.count + sum(each.count for each in others)
-        if not some:
-            return Tally(count, 0.0, 0.0, self.first, None, None)
-        for other in some[1:]:
-            _require_alike(some[0], other)
-        mass, squares = (float(sum(getattr(each, name) for each in some)) for name in ("mass", "squares"))
-        sample = reduce(Reservoir.merge, [each.sample for each in some if each.sample is not None])
-        return Tally(count, mass, squares, some[0].first, sample, some[0].columns)
-
-
-def _require_alike(one: Tally, other: Tally) -> None:
-    if one.sample is None or other.sample is None:
-        return
-    wanted, seen = one.sample.points.shape[1], other.sample.points.shape[1]
-    if wanted != seen:
-        raise ValueError(f"partition {other.first} must have {wanted} columns like partition {one.first}, got {seen}")
-    if one.columns is not None and other.columns is not None and one.columns != other.columns:
-        raise ValueError(
-            f"partition {other.first} must have the columns {list(one.columns)} like partition {one.first}, "
-            f"got {list(other.columns)}; select or rename them"
-        )
-
-
-@dataclass(frozen=True)
-class Small:
+class SmallMean:
     """A mean of few atoms near that of many rows.
 
     Attributes
@@ -88,7 +41,12 @@ class Small:
     weights: Array
     masses: Array
 
-    def fewer(self, kernel: Kernel, size: int, rng: np.random.Generator) -> Small:
+    @classmethod
+    def side_by_side(cls, means: Sequence[SmallMean]) -> SmallMean:
+        """One with all the atoms of several."""
+        return cls(*(np.concatenate([getattr(each, name) for each in means]) for name in ("atoms", "weights", "masses")))
+
+    def fewer(self, kernel: Kernel, size: int, rng: np.random.Generator) -> SmallMean:
         """``size`` atoms, where there are more."""
         if len(self.atoms) <= size:
             return self
@@ -97,47 +55,129 @@ class Small:
             raise RuntimeError("clusters have masses")
         span = span_of(kernel, centres.atoms, kernel.product_sums(self.atoms, self.weights, centres.atoms))
         weights = span.weights("free", float(self.weights.sum()), span.size)
-        return Small(span.atoms, weights, centres.weights[span.kept])
+        return SmallMean(span.atoms, weights, centres.weights[span.kept])
 
 
 @dataclass(frozen=True)
-class Sketch:
-    """A tally of some rows, and a small mean of them; None where there are none."""
+class PartitionSketch:
+    """A mergeable sketch of some partitions: how much there is, a sample of it, and a small mean.
 
-    tally: Tally
-    small: Small | None
+    Attributes
+    ----------
+    count : of rows; mass, squares : Σw and Σw²
+    first : the number of the first partition with rows in it
+    columns : names, where the rows are of a frame
+    sample : empty where there is no row of weight; small : None there, and where none was asked for
+    """
 
-    @classmethod
-    def of(cls, tally: Tally, local: Reservoir | None, kernel: Kernel, size: int, rng: np.random.Generator) -> Sketch:
-        """Of one partition, from a larger sample of its rows than the tally keeps."""
-        if local is None:
-            return cls(tally, None)
-        weights = tally.mass * local.shares
-        return cls(tally, Small(local.points, weights, weights).fewer(kernel, size, rng))
+    count: int
+    mass: float
+    squares: float
+    first: int
+    columns: tuple[object, ...] | None
+    sample: Reservoir
+    small: SmallMean | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return not len(self.sample.points)
+
+    def require_rows(self) -> None:
+        """An error where there is no row of weight."""
+        if self.is_empty:
+            seen = "all its partitions are empty" if not self.count else "all weights are zero"
+            raise ValueError(f"collection must hold at least one row of weight, but {seen}")
+
+    def _weighted_sample(self) -> tuple[Array, Array]:
+        """Points of the sample and what each stands for; equal weights as one number, by which rules know that rows count alike."""
+        points, weights = self.sample.points, self.sample.weights
+        return points, np.broadcast_to(1.0, len(points)) if (weights == weights[0]).all() else self.sample.shares
+
+    def mean(self, kernel: RadialKernel) -> KernelMean:
+        """The sample as a mean of mass 1 that stands for all rows."""
+        rows, weights = self._weighted_sample()
+        alike = np.broadcast_to(1 / len(rows), len(rows))
+        return KernelMean(rows, alike if weights.strides == (0,) else weights / weights.sum(), kernel)
+
+    def resolved(self, kernel: RadialKernel) -> RadialKernel:
+        """The kernel with its bandwidth a number: the rule's for the sample, shrunk where it depends on the number of rows.
+
+        Of weights, nₑ = (Σw)²/Σw² rows are left.
+        """
+        rows, weights = self._weighted_sample()
+        found = kernel.resolve(rows, weights)
+        power = SHRINKING.get(str(kernel.bandwidth))
+        if power is None or (rows == rows[0]).all():
+            return found
+        here = len(rows) if weights.strides == (0,) else float(weights.sum() ** 2 / (weights @ weights))
+        everywhere = self.mass * (self.mass / self.squares)
+        return replace(found, bandwidth=found.width * (everywhere / here) ** (-1 / (rows.shape[1] + power)))
 
 
-def merge_sketches(kernel: Kernel, size: int, rng: np.random.Generator, sketches: Sequence[Sketch]) -> Sketch:
-    """One sketch for the partitions of several."""
-    whole = put_together(sketches)
-    return whole if whole.small is None else Sketch(whole.tally, whole.small.fewer(kernel, size, rng))
+# -- tasks ----------------------------------------------------------------------------------------------------------------
 
 
-def put_together(sketches: Sequence[Sketch]) -> Sketch:
-    """One sketch with all the atoms of several."""
-    tally = sketches[0].tally.merged([each.tally for each in sketches[1:]])
-    some = [each.small for each in sketches if each.small is not None]
-    if not some:
-        return Sketch(tally, None)
-    return Sketch(
-        tally, Small(*(np.concatenate([getattr(each, name) for each in some]) for name in ("atoms", "weights", "masses")))
+def look_at(rows: PartitionRows, seed: int) -> PartitionSketch:
+    """The sketch of one partition, without a small mean."""
+    return _sampled(rows, seed, SAMPLE_ROWS)[0]
+
+
+def sketch_of(rows: PartitionRows, seed: int, kernel: RadialKernel, size: int) -> PartitionSketch:
+    """The sketch of one partition, its small mean from a larger sample of its rows than is kept."""
+    sketch, local = _sampled(rows, seed, max(SAMPLE_ROWS, 2 * size, min(LOCAL_ROWS, ROWS_AN_ATOM * size)))
+    if sketch.is_empty:
+        return sketch
+    masses = sketch.mass * local.shares
+    return replace(sketch, small=SmallMean(local.points, masses, masses).fewer(kernel, size, _seeded(seed, 1, rows.number)))
+
+
+def _sampled(rows: PartitionRows, seed: int, most: int) -> tuple[PartitionSketch, Reservoir]:
+    """The sketch of one partition without a small mean, and a sample that may be larger than its own."""
+    weights, local = rows.weights, Reservoir.empty(rows.points.shape[1], most)
+    if len(rows.points):
+        local = local.absorb(rows.points, weights, _seeded(seed, 0, rows.number))
+    mass, squares = float(weights.sum()), float(weights @ weights)
+    return PartitionSketch(rows.count, mass, squares, rows.number, rows.columns, local.first(SAMPLE_ROWS)), local
+
+
+def join_sketches(sketches: Sequence[PartitionSketch]) -> PartitionSketch:
+    """One sketch of all their partitions, which must be alike, with all the atoms of their small means."""
+    some = [each for each in sketches if not each.is_empty] or [sketches[0]]
+    for other in some[1:]:
+        _require_alike(some[0], other)
+    means = [each.small for each in some if each.small is not None]
+    return PartitionSketch(
+        count=sum(each.count for each in sketches),
+        mass=float(sum(each.mass for each in some)),
+        squares=float(sum(each.squares for each in some)),
+        first=some[0].first,
+        columns=some[0].columns,
+        sample=reduce(Reservoir.merge, [each.sample for each in some]),
+        small=SmallMean.side_by_side(means) if means else None,
     )
 
 
-def local_rows(size: int) -> int:
-    """How many rows of a partition its own small mean of ``size`` atoms is made from, at most."""
-    return max(SAMPLE_ROWS, 2 * size, min(LOCAL_ROWS, ROWS_AN_ATOM * size))
+def _require_alike(one: PartitionSketch, other: PartitionSketch) -> None:
+    wanted, seen = one.sample.points.shape[1], other.sample.points.shape[1]
+    if wanted != seen:
+        raise ValueError(f"partition {other.first} must have {wanted} columns like partition {one.first}, got {seen}")
+    if one.columns is not None and other.columns is not None and one.columns != other.columns:
+        raise ValueError(
+            f"partition {other.first} must have the columns {list(one.columns)} like partition {one.first}, "
+            f"got {list(other.columns)}; select or rename them"
+        )
 
 
-def seeded(seed: int, *place: int) -> np.random.Generator:
+def merge_sketches(
+    kernel: RadialKernel, size: int, seed: int, level: int, place: int, sketches: Sequence[PartitionSketch]
+) -> PartitionSketch:
+    """One sketch of all their partitions, its small mean of ``size`` atoms, with the chance numbers of that place in the tree."""
+    joined = join_sketches(sketches)
+    if joined.small is None:
+        return joined
+    return replace(joined, small=joined.small.fewer(kernel, size, _seeded(seed, 2, level, place)))
+
+
+def _seeded(seed: int, *place: int) -> np.random.Generator:
     """Chance numbers of a place in the work, the same whoever does it and when."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=place))

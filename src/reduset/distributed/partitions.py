@@ -21,9 +21,10 @@ WAY_OUT = "for data in memory use reduset.compress"
 
 
 @dataclass(frozen=True)
-class Rows:
+class PartitionRows:
     """The rows of a partition that have a weight."""
 
+    number: int  # of the partition
     points: Floats
     weights: Array
     count: int  # with those of no weight
@@ -36,40 +37,40 @@ class Partitions:
 
     Attributes
     ----------
-    parts : list of Delayed; weights : as many, or None
+    parts : list of Delayed, each with its weights, or None
     weight_column : the column that holds the weights, or None
     """
 
-    parts: list[Any]
-    weights: list[Any] | None
-    weight_column: Any
+    parts: list[tuple[Any, Any]]
+    weight_column: Any = None
 
-    def __len__(self) -> int:
-        return len(self.parts)
-
-    def weights_of(self, number: int) -> Any:
-        """The delayed weights of one partition, or None."""
-        return None if self.weights is None else self.weights[number]
+    @classmethod
+    def of(cls, parts: list[Any], weights: list[Any] | None = None, weight_column: Any = None) -> Partitions:
+        """Those of a collection and of its weights, of which there must be as many."""
+        if weights is not None and len(weights) != len(parts):
+            raise ValueError(
+                f"sample_weight must have as many partitions as the collection, {len(parts)}, got {len(weights)}; "
+                "repartition one of them"
+            )
+        if not parts:
+            raise ValueError(f"collection must have at least one partition, got none; {WAY_OUT}")
+        return cls(list(zip(parts, weights or [None] * len(parts), strict=True)), weight_column)
 
 
 def partitions(collection: Any, sample_weight: Any = None) -> Partitions:
     """The partitions of a collection."""
     if is_dask_collection(collection) and hasattr(collection, "chunks") and hasattr(collection, "rechunk"):
-        found = _of_array(collection, sample_weight)
-    elif is_dask_collection(collection) and hasattr(collection, "npartitions") and hasattr(collection, "columns"):
-        found = _of_frame(collection, sample_weight)
-    elif isinstance(collection, Delayed):
-        found = _of_list([collection], None if sample_weight is None else [sample_weight])
-    elif isinstance(collection, list | tuple) and any(isinstance(each, Delayed) for each in collection):
-        found = _of_list(list(collection), sample_weight)
-    else:
-        raise TypeError(
-            "collection must be a Dask array, a Dask data frame or a list of delayed arrays or frames, "
-            f"got {type(collection).__name__}; {WAY_OUT}"
-        )
-    if not len(found):
-        raise ValueError(f"collection must have at least one partition, got none; {WAY_OUT}")
-    return found
+        return _of_array(collection, sample_weight)
+    if is_dask_collection(collection) and hasattr(collection, "npartitions") and hasattr(collection, "columns"):
+        return _of_frame(collection, sample_weight)
+    if isinstance(collection, Delayed):
+        return _of_list([collection], None if sample_weight is None else [sample_weight])
+    if isinstance(collection, list | tuple) and any(isinstance(each, Delayed) for each in collection):
+        return _of_list(collection, sample_weight)
+    raise TypeError(
+        "collection must be a Dask array, a Dask data frame or a list of delayed arrays or frames, "
+        f"got {type(collection).__name__}; {WAY_OUT}"
+    )
 
 
 def _of_array(array: Any, sample_weight: Any) -> Partitions:
@@ -80,7 +81,7 @@ def _of_array(array: Any, sample_weight: Any) -> Partitions:
         array = array.rechunk({1: -1})
     parts = list(array.to_delayed().reshape(-1))
     if sample_weight is None:
-        return Partitions(parts, None, None)
+        return Partitions.of(parts)
     import dask.array as da
 
     weights = sample_weight
@@ -93,46 +94,35 @@ def _of_array(array: Any, sample_weight: Any) -> Partitions:
         raise ValueError(f"sample_weight must have shape ({array.shape[0]},), one weight a row; got {weights.shape}")
     if known:
         weights = weights.rechunk((array.chunks[0],))
-    return Partitions(parts, _as_many(list(weights.to_delayed().reshape(-1)), parts), None)
+    return Partitions.of(parts, list(weights.to_delayed().reshape(-1)))
 
 
 def _of_frame(frame: Any, sample_weight: Any) -> Partitions:
     parts = list(frame.to_delayed())
     if sample_weight is None:
-        return Partitions(parts, None, None)
+        return Partitions.of(parts)
     if is_dask_collection(sample_weight):
-        return Partitions(parts, _as_many(list(np.reshape(sample_weight.to_delayed(), -1)), parts), None)
+        return Partitions.of(parts, list(np.reshape(sample_weight.to_delayed(), -1)))
     if sample_weight not in list(frame.columns):
         raise ValueError(
             f"sample_weight must be one of the columns {_validate._some(list(frame.columns))} or a Dask array or series, "
             f"got {sample_weight!r}"
         )
-    return Partitions(parts, None, sample_weight)
+    return Partitions.of(parts, weight_column=sample_weight)
 
 
-def _of_list(parts: list[Any], sample_weight: Any) -> Partitions:
-    if sample_weight is None:
-        return Partitions([_delayed(part) for part in parts], None, None)
-    if isinstance(sample_weight, str) or not isinstance(sample_weight, Iterable):
-        return Partitions([_delayed(part) for part in parts], None, sample_weight)
-    weights = [_delayed(each) for each in sample_weight]
-    return Partitions([_delayed(part) for part in parts], _as_many(weights, parts), None)
+def _of_list(collection: Iterable[Any], sample_weight: Any) -> Partitions:
+    parts = _delayed(collection)
+    if isinstance(sample_weight, str) or not isinstance(sample_weight, Iterable):  # or None
+        return Partitions.of(parts, weight_column=sample_weight)
+    return Partitions.of(parts, _delayed(sample_weight))
 
 
-def _delayed(part: Any) -> Any:
-    return part if isinstance(part, Delayed) else delayed(part, traverse=False)
+def _delayed(parts: Iterable[Any]) -> list[Any]:
+    return [part if isinstance(part, Delayed) else delayed(part, traverse=False) for part in parts]
 
 
-def _as_many(weights: list[Any], parts: list[Any]) -> list[Any]:
-    if len(weights) != len(parts):
-        raise ValueError(
-            f"sample_weight must have as many partitions as the collection, {len(parts)}, got {len(weights)}; "
-            "repartition one of them"
-        )
-    return weights
-
-
-def rows_of(part: Any, weights: Any, weight_column: Any, number: int) -> Rows:
+def rows_of(part: Any, weights: Any, weight_column: Any, number: int) -> PartitionRows:
     """The rows of one partition, looked over; an error names the partition."""
     name = f"partition {number}"
     part = framed(part)
@@ -144,14 +134,14 @@ def rows_of(part: Any, weights: Any, weight_column: Any, number: int) -> Rows:
         part = part[columns]
     named = None if columns is None else tuple(columns)
     if len(np.shape(part)) == 2 and np.shape(part)[0] == 0:
-        return Rows(np.empty((0, 0)), np.empty(0), 0, None)
+        return PartitionRows(number, np.empty((0, 0)), np.empty(0), 0, None)
     points = np.ascontiguousarray(_validate.points(part, name))
     count = len(points)
-    if weights is None:
-        return Rows(points, np.broadcast_to(1.0, count), count, named)
-    checked = _weights(weights, count, f"sample_weight of {name}")
+    checked = np.broadcast_to(1.0, count) if weights is None else _weights(weights, count, f"sample_weight of {name}")
     present = checked > 0
-    return Rows(points, checked, count, named) if present.all() else Rows(points[present], checked[present], count, named)
+    if not present.all():
+        points, checked = points[present], checked[present]
+    return PartitionRows(number, points, checked, count, named)
 
 
 def _weights(value: Any, count: int, name: str) -> Array:

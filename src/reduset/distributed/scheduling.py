@@ -12,7 +12,7 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,7 @@ from dask.base import compute
 from dask.callbacks import Callback
 from dask.delayed import delayed
 
-from reduset._engine.threads import single_threaded_blas, threads_here
+from reduset._engine import single_threaded_blas, threads_here
 from reduset._types import Report
 
 FAN_IN = 8
@@ -72,7 +72,7 @@ class Scheduler(ABC):
         """The values of delayed goals; ``report`` is told how many of the counted ones, which they are made of, are done."""
 
 
-class Threads(Scheduler):
+class LocalScheduler(Scheduler):
     """Dask's own scheduler in this process: threads, unless its configuration says otherwise."""
 
     def run(self, goals: Sequence[Any], counted: Sequence[Any], report: Report) -> list[Any]:
@@ -94,7 +94,7 @@ class Threads(Scheduler):
         return "threads" if name in ("dask.distributed", "distributed") else name
 
 
-class Cluster(Scheduler):
+class ClusterScheduler(Scheduler):
     """A cluster, through its client."""
 
     def __init__(self, client: Any) -> None:
@@ -131,68 +131,53 @@ def scheduler(client: Any = None) -> Iterator[Scheduler]:
 
     A task that asks for more has its worker's cluster do it.
     """
+    with _opened(client) as found:
+        yield LocalScheduler() if found is None else ClusterScheduler(found)
+
+
+def _opened(client: Any) -> AbstractContextManager[Any]:
+    """The client to work through, None for threads; what was opened here is closed afterwards."""
     if isinstance(client, str):
-        with _connected(client) as opened:
-            yield Cluster(opened)
-        return
-    if client is None and _in_a_task():
+        return _connected(client)
+    if client is None and _current("get_worker") is not None:
         from distributed import worker_client
 
-        with worker_client() as own:  # which leaves the task's thread to the work that the task waits for
-            yield Cluster(own)
-        return
-    if client is None:
-        client = _current_client()
-    if client is None:
-        yield Threads()
-        return
-    if not hasattr(client, "compute") or not hasattr(client, "cancel"):
+        return worker_client()  # which leaves the task's thread to the work that the task waits for
+    found = _current("default_client") if client is None else client
+    if found is None:
+        return nullcontext()
+    if not hasattr(found, "compute") or not hasattr(found, "cancel"):
         raise TypeError(f"client must be a distributed.Client, the address of a scheduler, or None; got {client!r}")
-    if getattr(client, "asynchronous", False):
+    if getattr(found, "asynchronous", False):
         raise TypeError("client must not be asynchronous: this call waits for its result; use Client(..., asynchronous=False)")
-    if client.status != "running":
-        raise ConnectionError(f"client is not connected to a scheduler, its status is {client.status!r}; open another one")
-    yield Cluster(client)
+    if found.status != "running":
+        raise ConnectionError(f"client is not connected to a scheduler, its status is {found.status!r}; open another one")
+    return nullcontext(found)
 
 
-def _in_a_task() -> bool:
-    """Whether this is called by a task on a cluster."""
-    if "distributed" not in sys.modules:
-        return False
-    from distributed import get_worker
-
-    try:
-        get_worker()
-    except ValueError:
-        return False
-    return True
-
-
-def _current_client() -> Any:
-    if "distributed" not in sys.modules:  # whoever has a client has imported it
+def _current(name: str) -> Any:
+    """What ``distributed.get_worker`` finds inside a task, or ``default_client`` anywhere; None where there is none."""
+    if "distributed" not in sys.modules:  # whoever has one has imported it
         return None
-    from distributed import default_client
+    import distributed
 
     try:
-        return default_client()
+        return getattr(distributed, name)()
     except ValueError:
         return None
 
 
-@contextmanager
-def _connected(address: str) -> Iterator[Any]:
+def _connected(address: str) -> Any:
     from distributed import Client
 
     try:
         _require_answer(address)
-        client = Client(address, timeout=CONNECT_WITHIN, set_as_default=False)
+        return Client(address, timeout=CONNECT_WITHIN, set_as_default=False)
     except Exception as error:  # whatever answers there may be no scheduler, and may say anything
         words = str(error).strip().splitlines()
         raise ConnectionError(
             f"no Dask scheduler answers at {address!r} ({words[0] if words else type(error).__name__}); is it running?"
         ) from None
-    with client:
-        yield client
 
 
 def _require_answer(address: str) -> None:

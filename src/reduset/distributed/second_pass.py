@@ -14,21 +14,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from reduset._engine.leaves import grow
-from reduset._engine.nearest import BLAS_FROM, FEW, nearest
-from reduset._engine.profile import Frame
+from reduset._engine import Frame, leaves_for, nearest
 from reduset._types import Array, Floats, Precision
-from reduset.certificate.bounds import Bounds, theorem_one
+from reduset.certificate.bounds import Bounds, bound_terms
 from reduset.certificate.by_frequencies import FrequencyProbe
 from reduset.certificate.by_rows import ROWS, by_rows, rows_quantile
 from reduset.certificate.certificate import DENSITY_ROWS
 from reduset.certificate.frequencies import FrequencyLadders, Waves, two_sided
 from reduset.certificate.probe import Measurement
-from reduset.certificate.rule import MASS_MISSING
+from reduset.certificate.rule import rows_needed
+from reduset.distributed.partitions import PartitionRows
 from reduset.kernels.base import RadialKernel
 from reduset.mean import KernelMean
 from reduset.weights.span import FactoredSpan, Span
@@ -37,12 +37,12 @@ LADDERS = 96  # half of what a compression in memory takes: intervals are √2 t
 SINGLE_ROUNDING = 1e-5  # relative, of κ summed in float32
 LEAST_LOST = 1e-9  # of ‖f‖², below which the difference that tells the error is rounding itself
 ROUNDING_SHARE = 0.01  # of the squared error, which rounding may add
-RATHER_MISSING = MASS_MISSING / 2  # of the mass, by the atoms as pass one weighs them: rows may be needed
+ROUGHLY = 2  # times the mass that the atoms miss as pass one weighs them is sure to be above what they will miss
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What to sum, for every partition the same.
+class SecondPassPlan:
+    """The plan of pass two: what to sum, for every partition the same.
 
     Attributes
     ----------
@@ -69,30 +69,29 @@ class Plan:
         sample: KernelMean,
         confidence: float,
         rng: np.random.Generator,
-    ) -> Plan:
+    ) -> SecondPassPlan:
         """For the first atoms of the span that pass one found, as many as the last size says.
 
         Parameters
         ----------
         square_norm : ‖f‖² of the mean that the span faces; sample : some of the rows, in place of all
         """
-        size = sizes[-1]
-        kernel = sample.kernel
+        size, kernel = sizes[-1], sample.kernel
         if not isinstance(kernel, RadialKernel):
             raise TypeError(f"only shift-invariant kernels have frequencies, {kernel!r} is none")
         frequencies = FrequencyProbe(sample, confidence, rng)
         ladders = frequencies.ladders(LADDERS, size) if frequencies.resolved else None
         missing = abs(1 - float(span.weights("free", 1.0, size).sum()))
-        drawn = sample.atoms[sample.draw_rows(ROWS, rng)] if ladders is None or missing > RATHER_MISSING else sample.atoms[:0]
-        seen = sample.atoms[:0]
+        rows = density_rows = sample.atoms[:0]
+        if rows_needed(frequencies.resolved, ROUGHLY * missing):
+            rows = sample.atoms[sample.draw_rows(ROWS, rng)]
         if kernel.normalized:
-            seen = sample.atoms[np.unique(sample.draw_rows(min(DENSITY_ROWS, sample.size), rng))]
-        return cls(
-            kernel, span.atoms[:size], sizes, precision_for(span, size, square_norm), frequencies.frame, ladders, drawn, seen
-        )
+            density_rows = sample.atoms[np.unique(sample.draw_rows(min(DENSITY_ROWS, sample.size), rng))]
+        precision = _precision_for(span, size, square_norm)
+        return cls(kernel, span.atoms[:size], sizes, precision, frequencies.frame, ladders, rows, density_rows)
 
 
-def precision_for(span: Span, size: int, square_norm: float) -> Precision:
+def _precision_for(span: Span, size: int, square_norm: float) -> Precision:
     """Float32 where its rounding adds little: δκ adds ‖L⁻¹δκ‖² to the squared error."""
     if not isinstance(span, FactoredSpan):
         return "double"
@@ -103,8 +102,8 @@ def precision_for(span: Span, size: int, square_norm: float) -> Precision:
 
 
 @dataclass(frozen=True)
-class Sums:
-    """The sums over some partitions.
+class SecondPassSums:
+    """The sums of pass two over some partitions.
 
     Attributes
     ----------
@@ -120,64 +119,58 @@ class Sums:
     nearest: Array
 
     @classmethod
-    def of(cls, plan: Plan, rows: Floats, weights: Array) -> Sums:
-        """Over the rows of one partition."""
-        kernel, ladders = plan.kernel, plan.ladders
-        sums = kernel.product_sums(rows, weights, np.concatenate([plan.atoms, plan.rows]), plan.precision)
+    def of(cls, rows: PartitionRows, plan: SecondPassPlan) -> SecondPassSums | None:
+        """Over the rows of one partition, None where it has none: a task."""
+        points, weights, kernel, ladders = rows.points, rows.weights, plan.kernel, plan.ladders
+        if not len(points):
+            return None
+        sums = kernel.product_sums(points, weights, np.concatenate([plan.atoms, plan.rows]), plan.precision)
         return cls(
             sums[: len(plan.atoms)],
-            np.empty((0, 0), np.complex128) if ladders is None else ladders.waves(rows, weights, plan.frame),
+            np.empty((0, 0), np.complex128) if ladders is None else ladders.waves(points, weights, plan.frame),
             sums[len(plan.atoms) :],
-            kernel.log_sums(rows, weights, plan.density_rows) if len(plan.density_rows) else np.empty(0),
-            *_bounds(plan, rows, weights),
+            kernel.log_sums(points, weights, plan.density_rows) if len(plan.density_rows) else np.empty(0),
+            *_bound_sums(plan, points, weights),
         )
 
-    @classmethod
-    def of_nothing(cls, plan: Plan) -> Sums:
-        """Over no rows."""
-        shape = (0, 0) if plan.ladders is None else plan.ladders.shares.shape
-        logs = np.full(len(plan.density_rows), -np.inf)
-        waves, k = np.zeros(shape, np.complex128), len(plan.sizes)
-        return cls(np.zeros(len(plan.atoms)), waves, np.zeros(len(plan.rows)), logs, np.zeros((k, 3)), np.ones(k))
+    def plus(self, other: SecondPassSums) -> SecondPassSums:
+        """Over the partitions of both."""
+        return SecondPassSums(
+            self.kappa + other.kappa,
+            self.waves + other.waves,
+            self.values + other.values,
+            np.logaddexp(self.logs, other.logs),
+            self.bounds + other.bounds,
+            np.minimum(self.nearest, other.nearest),
+        )
 
 
-def _bounds(plan: Plan, rows: Floats, weights: Array) -> tuple[Array, Array]:
+def add_sums(sums: Sequence[SecondPassSums | None]) -> SecondPassSums | None:
+    """Over all the partitions of several, added in order."""
+    some = [each for each in sums if each is not None]
+    return reduce(SecondPassSums.plus, some) if some else None
+
+
+def _bound_sums(plan: SecondPassPlan, rows: Floats, weights: Array) -> tuple[Array, Array]:
     """The parts of the bounds for each size: every prefix looks only at the atoms that the one before it lacks."""
     kernel, d = plan.kernel, rows.shape[1]
     shape = kernel.product(d)
     metric = shape.profile.ranking
     frame, scale = kernel.frame(rows, shape).sized(rows)
-    leaves = grow(rows, frame) if d < BLAS_FROM and len(plan.atoms) > FEW else None  # once for all prefixes
-    parts, least, distance, start = [], [], np.full(len(rows), np.inf), 0
+    leaves = leaves_for(rows, frame, len(plan.atoms))  # once for all prefixes
+    terms, distance, start = [], np.full(len(rows), np.inf), 0
     for stop in plan.sizes:
         distance = np.minimum(distance, nearest(rows, plan.atoms[start:stop], frame, metric, leaves)[1])
-        g = kernel.product_at(scale * distance, d)
-        summed, quantised = np.sqrt(np.maximum(1 - g * g, 0.0)), np.sqrt(np.maximum(2 - 2 * g, 0.0))
-        parts.append([float(weights @ summed), float(weights @ quantised), float(weights.sum())])
-        least.append(float(g.min()))
+        terms.append(bound_terms(kernel.product_at(scale * distance, d), weights))
         start = stop
-    return np.array(parts), np.array(least)
+    found = np.array(terms)
+    return found[:, :3], found[:, 3]
 
 
-def add_sums(sums: Sequence[Sums]) -> Sums:
-    """Over all the partitions of several, added in order."""
-    total = sums[0]
-    for other in sums[1:]:
-        total = Sums(
-            total.kappa + other.kappa,
-            total.waves + other.waves,
-            total.values + other.values,
-            np.logaddexp(total.logs, other.logs),
-            total.bounds + other.bounds,
-            np.minimum(total.nearest, other.nearest),
-        )
-    return total
-
-
-def residual(plan: Plan, sums: Sums, span: Span, mass: float, confidence: float) -> Measurement:
+def residual(plan: SecondPassPlan, sums: SecondPassSums, span: Span, mass: float, confidence: float) -> Measurement:
     """‖f − Pf‖² for all the atoms of a span that faces κ / mass, f of mass 1."""
     free = span.weights("free", 1.0, span.size)
-    if len(plan.rows) and (plan.ladders is None or abs(1 - float(free.sum())) > MASS_MISSING):
+    if len(plan.rows) and rows_needed(plan.ladders is not None, abs(1 - float(free.sum()))):
         signs, quantile = np.ones(len(plan.rows)), rows_quantile(confidence)
         return by_rows(plan.kernel, plan.rows, sums.values / mass, signs, span.atoms, free, span.kappa, quantile)
     if plan.ladders is None:
@@ -186,18 +179,16 @@ def residual(plan: Plan, sums: Sums, span: Span, mass: float, confidence: float)
     return plan.ladders.measure(difference, two_sided(confidence))
 
 
-def promise_of(plan: Plan, sums: Sums, size: int, mass: float) -> Bounds | None:
+def bounds_from_sums(plan: SecondPassPlan, sums: SecondPassSums, size: int, mass: float) -> Bounds | None:
     """The a-priori bounds of the first ``size`` atoms for f of mass 1, by the largest prefix of them that was looked at."""
     looked = [k for k, each in enumerate(plan.sizes) if each <= size]
     if not looked:
         return None
     summed, quantised, total = (sums.bounds[looked[-1]] / mass).tolist()
-    incoherence = float(sums.nearest[looked[-1]])
-    theorem = theorem_one(total, incoherence)
-    return Bounds(min(summed, theorem), theorem, quantised, incoherence)
+    return Bounds.from_sums(summed, quantised, total, float(sums.nearest[looked[-1]]))
 
 
-def density_change(plan: Plan, sums: Sums, mass: float, small: KernelMean) -> float | None:
+def density_change(plan: SecondPassPlan, sums: SecondPassSums, mass: float, small: KernelMean) -> float | None:
     """The largest change of the logarithm of the density at the rows looked at; None where f is no density."""
     if not len(plan.density_rows):
         return None

@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from reduset._engine.threads import get_threads, run_all, single_threaded_blas
+from reduset._engine import get_threads, run_all, single_threaded_blas
 from reduset._types import Array, Report
 from reduset.features.fourier import fourier_features
 

@@ -16,7 +16,7 @@ from scipy.spatial.distance import pdist
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
 from reduset import _validate
-from reduset._engine.threads import single_threaded_blas
+from reduset._engine import single_threaded_blas
 from reduset._progress import Progress
 from reduset._types import Array, BagsLike, BandwidthLike, Report, SeedLike
 from reduset.features.bag_blocks import embed

@@ -14,9 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from reduset import _validate
-from reduset._engine.profile import Frame
-from reduset._engine.threads import single_threaded_blas
-from reduset._engine.waves import wave_sums
+from reduset._engine import Frame, single_threaded_blas, wave_sums
 from reduset._types import Array, BandwidthLike
 from reduset.cohort.shared_atoms import pool
 from reduset.features.embedding import Embedding, even

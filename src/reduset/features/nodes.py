@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from scipy.stats import qmc
 
-from reduset._engine.threads import blocks
+from reduset._engine import blocks
 from reduset._types import Array, Floats, Precision
 from reduset.features import basis
 from reduset.features.merging import WeightedBag, density_at

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reduset._engine.threads import blocks
+from reduset._engine import blocks
 from reduset._types import Array
 from reduset.features.homogeneous_distances import DistanceFrequencies, feature_map
 from reduset.features.merging import WeightedBag, merged

@@ -21,7 +21,7 @@ from sklearn.model_selection import ParameterGrid, train_test_split
 from sklearn.pipeline import Pipeline
 
 from reduset import _validate
-from reduset._engine.threads import single_threaded_blas
+from reduset._engine import single_threaded_blas
 from reduset._progress import Progress
 from reduset._types import Array
 from reduset.features.base import BagTransformer

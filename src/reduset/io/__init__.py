@@ -1,6 +1,8 @@
 """The files people have, as tables of numbers; and weighted rows as files.
 
-Each format has its own reader, whose library is imported when the first such file is read.
+A format is a record of `registry.py` with a reader of its own, whose library is imported when the first such file is read.
+
+May import: `_types`, `_validate` and `_archive`; of the rooms before it none.
 """
 
 from reduset.io.batching import Batches, batches

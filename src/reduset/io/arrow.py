@@ -9,14 +9,23 @@ from typing import Any
 
 import numpy as np
 
+from reduset.io.format import Format
 from reduset.io.guard import need
-from reduset.io.source import FLAG, NUMBER, SINGLE, TEXT, Block, Labels, Numbers, Source, encode
+from reduset.io.options import ReadOptions
+from reduset.io.source import FLAG, NUMBER, SINGLE, TEXT, Block, CodedLabels, Numbers, Source, encode
 from reduset.io.table import FileError, refusing
+
+PYARROW = ("pyarrow", "tables")  # with the extra that brings it
+
+
+def pyarrow(part: str = "") -> Any:
+    """pyarrow, or a part of it such as ".parquet"."""
+    return need("this", f"pyarrow{part}", "tables")
 
 
 def kind_of(kind: Any) -> str:
     """What a column of an Arrow type holds."""
-    types = need("pyarrow", "this").types
+    types = pyarrow().types
     if types.is_dictionary(kind):
         return kind_of(kind.value_type)
     if types.is_float32(kind) or types.is_float16(kind):
@@ -30,7 +39,7 @@ def kind_of(kind: Any) -> str:
 
 def numbers(array: Any) -> Numbers:
     """A column as numbers, NaN where one is missing; not copied where nothing is."""
-    arrow = need("pyarrow", "this")
+    arrow = pyarrow()
     types = arrow.types
     if types.is_dictionary(array.type):
         array = array.dictionary_decode()
@@ -47,9 +56,9 @@ def _plain(array: Any) -> Numbers:
     return np.from_dlpack(array)
 
 
-def labels(array: Any) -> Labels:
+def labels(array: Any) -> CodedLabels:
     """A column as labels."""
-    types = need("pyarrow", "this").types
+    types = pyarrow().types
     if types.is_floating(array.type):
         return encode(numbers(array))
     if not types.is_dictionary(array.type):
@@ -59,85 +68,79 @@ def labels(array: Any) -> Labels:
     if None in categories:
         codes[codes == categories.index(None)] = -1
         categories = ["" if item is None else item for item in categories]
-    return Labels(codes, categories)
+    return CodedLabels(codes, categories)
+
+
+def block_of_batch(first: int, batch: Any, names: Sequence[str], label: str | None) -> Block:
+    """A block of a record batch that follows so many rows."""
+    place = batch.schema.get_field_index
+    found = None if label is None else labels(batch.column(place(label)))
+    return Block(first, [numbers(batch.column(place(name))) for name in names], found)
 
 
 class ArrowSource(Source):
     """Whatever gives record batches of chosen columns."""
 
     def __init__(self, path: str, schema: Any, rows: int | None) -> None:
-        with refusing(path, self.format):
-            names = Counter(schema.names)
-            kinds = {field.name: kind_of(field.type) for field in schema}
-        twice = next((name for name, count in names.items() if count > 1), None)
+        twice = next((name for name, count in Counter(schema.names).items() if count > 1), None)
         if twice is not None:
             raise FileError(f"{path}: two columns are named {twice!r}; rename one of them")
-        super().__init__(path, kinds, rows)
+        super().__init__(path, {field.name: kind_of(field.type) for field in schema}, rows)
 
     @abstractmethod
     def _batches(self, names: list[str], rows: int, start: int) -> Iterable[tuple[int, Any]]:
         """Record batches of these columns, about ``rows`` rows each, with the rows before each; those before ``start`` may lack."""
 
-    def blocks(self, names: Sequence[str], label: str | None, rows: int) -> Iterator[Block]:
-        return (block for _, block in self.blocks_from(names, label, rows, 0))
-
-    def blocks_from(self, names: Sequence[str], label: str | None, rows: int, start: int) -> Iterator[tuple[int, Block]]:
+    def _blocks(self, names: Sequence[str], label: str | None, rows: int, start: int) -> Iterator[Block]:
         wanted = list(dict.fromkeys([*names, *([] if label is None else [label])]))
-        with refusing(self.path, self.format):
-            for first, batch in self._batches(wanted, rows, start):
-                if batch.num_rows and first + batch.num_rows > start:
-                    found = None if label is None else labels(batch.column(batch.schema.get_field_index(label)))
-                    yield first, ([numbers(batch.column(batch.schema.get_field_index(name))) for name in names], found)
+        for first, batch in self._batches(wanted, rows, start):
+            if first + batch.num_rows > start:
+                yield block_of_batch(first, batch, names, label)
 
 
-def _counted(batches: Iterable[Any], first: int = 0) -> Iterator[tuple[int, Any]]:
+def counted(batches: Iterable[Any], first: int = 0) -> Iterator[tuple[int, Any]]:
     """Each with the number of rows before it."""
     for batch in batches:
         yield first, batch
         first += batch.num_rows
 
 
+def slices(batch: Any, rows: int) -> Iterator[Any]:
+    """A large batch in pieces of so many rows, not copied."""
+    return (batch.slice(at, rows) for at in range(0, batch.num_rows, rows))
+
+
 class ParquetSource(ArrowSource):
     """Parquet; the pages of columns that were not chosen are never read."""
 
-    format = "Parquet"
-
-    def __init__(self, path: str) -> None:
-        parquet = need("pyarrow.parquet", "reading Parquet")
-        with refusing(path, self.format), parquet.ParquetFile(path) as file:
-            schema, rows = file.schema_arrow, file.metadata.num_rows
-        super().__init__(path, schema, rows)
+    def __init__(self, path: str, _: ReadOptions) -> None:
+        with pyarrow(".parquet").ParquetFile(path) as file:
+            super().__init__(path, file.schema_arrow, file.metadata.num_rows)
 
     def _batches(self, names: list[str], rows: int, start: int) -> Iterator[tuple[int, Any]]:
-        parquet = need("pyarrow.parquet", "reading Parquet")
         # through a small buffer, and by one thread: else whole groups of rows lie in memory, which may be all rows
-        with parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=1 << 16) as file:
+        with pyarrow(".parquet").ParquetFile(self.path, pre_buffer=False, buffer_size=1 << 16) as file:
             first = 0
             for group in range(file.metadata.num_row_groups):  # one by one, so that batches end with them and they can be skipped
                 count = file.metadata.row_group(group).num_rows
                 if first + count > start:
                     found = file.iter_batches(batch_size=rows, row_groups=[group], columns=names, use_threads=False)
-                    yield from _counted(found, first)
+                    yield from counted(found, first)
                 first += count
 
 
 class FeatherSource(ArrowSource):
     """Arrow's own files: Feather (the same with another suffix), and streams."""
 
-    format = "Arrow or Feather"
-
-    def __init__(self, path: str) -> None:
-        need("pyarrow", "reading Arrow")
-        with refusing(path, self.format):
-            with open(path, "rb") as stream:
-                self._streamed = not stream.read(6).startswith(b"ARROW1")
-            with self._open(path, None) as reader:
-                schema = reader.schema
-                rows = None if self._streamed or not hasattr(reader, "count_rows") else reader.count_rows()
-        super().__init__(path, schema, rows)
+    def __init__(self, path: str, _: ReadOptions) -> None:
+        with open(path, "rb") as stream:
+            self._streamed = not stream.read(6).startswith(b"ARROW1")
+        with self._open(path, None) as reader:
+            rows = None if self._streamed or not hasattr(reader, "count_rows") else reader.count_rows()
+            super().__init__(path, reader.schema, rows)
 
     def _open(self, path: str, fields: list[int] | None) -> Any:
-        arrow, ipc = need("pyarrow", "reading Arrow"), need("pyarrow.ipc", "reading Arrow")
+        arrow, ipc = pyarrow(), pyarrow(".ipc")
         options = ipc.IpcReadOptions(included_fields=fields, use_threads=False)
         if self._streamed:
             return ipc.open_stream(arrow.OSFile(path), options=options)
@@ -147,7 +150,7 @@ class FeatherSource(ArrowSource):
         places = list(self.kinds)
         # where all are wanted none is named: pyarrow copies what is chosen by name, and else leaves it in the file until it is used
         whole = self._whole_batches([places.index(name) for name in names] if len(names) < len(places) else None)
-        return _counted(batch.slice(at, rows) for batch in whole for at in range(0, batch.num_rows, rows))
+        return counted(piece for batch in whole for piece in slices(batch, rows))
 
     def _whole_batches(self, fields: list[int] | None) -> Iterator[Any]:
         with self._open(self.path, fields) as reader:
@@ -164,11 +167,10 @@ class FeatherSource(ArrowSource):
 class FrameSource(ArrowSource):
     """A frame in memory: pandas, polars (lazy too) and Arrow objects, through narwhals."""
 
-    format = "a frame"
+    title = "a frame"
 
     def __init__(self, frame: Any, wanted: Sequence[str] | None) -> None:
-        nw = need("narwhals", "reading frames")
-        arrow = need("pyarrow", "reading frames")
+        nw, arrow = (need("reading frames", library, "tables") for library in ("narwhals", "pyarrow"))
         name = f"{type(frame).__module__.split('.')[0]} {type(frame).__name__}"
         try:
             if hasattr(frame, "__arrow_c_stream__") and not hasattr(frame, "columns"):
@@ -181,14 +183,45 @@ class FrameSource(ArrowSource):
                 f"frame must be a pandas, polars or Arrow table, got {type(frame).__name__}; files go to read"
             ) from error
         known = seen.collect_schema().names()
-        if wanted is not None:
-            missing = [column for column in wanted if column not in known]
-            seen = seen.select([column for column in known if column in wanted]) if not missing else seen
+        if wanted is not None and set(wanted) <= set(known):
+            seen = seen.select([column for column in known if column in wanted])
         if isinstance(seen, nw.LazyFrame):
             seen = seen.collect()
-        with refusing(name, self.format):
+        with refusing(name, self.title):
             self._table = seen.rename({column: str(column) for column in known if not isinstance(column, str)}).to_arrow()
-        super().__init__(name, self._table.schema, self._table.num_rows)
+            super().__init__(name, self._table.schema, self._table.num_rows)
 
     def _batches(self, names: list[str], rows: int, start: int) -> Iterable[tuple[int, Any]]:
-        return _counted(self._table.select(names).to_batches(max_chunksize=rows))
+        return counted(self._table.select(names).to_batches(max_chunksize=rows))
+
+
+def _write_parquet(stream: Any, table: Any) -> None:
+    pyarrow(".parquet").write_table(table, stream, compression="zstd")
+
+
+def _write_feather(stream: Any, table: Any) -> None:
+    with pyarrow(".ipc").new_file(stream, table.schema) as writer:
+        writer.write_table(table)
+
+
+FORMATS = (
+    Format(
+        "Parquet",
+        (".parquet", ".pq"),
+        ParquetSource,
+        magic=(b"PAR1",),
+        needs=PYARROW,
+        nested=True,
+        write=_write_parquet,
+        written=(".parquet",),
+    ),
+    Format(
+        "Arrow or Feather",
+        (".feather", ".arrow", ".ipc", ".arrows"),
+        FeatherSource,
+        magic=(b"ARROW1", b"\xff\xff\xff\xff"),
+        needs=PYARROW,
+        write=_write_feather,
+        written=(".feather", ".arrow"),
+    ),
+)

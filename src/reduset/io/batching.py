@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-import numpy as np
-
 from reduset._validate import whole
-from reduset.io.gathering import Gathering, Part, parts
-from reduset.io.plans import ROWS, Options, Plan, notes_of, options_of, plans_of, total_rows
-from reduset.io.table import FileError, Table
+from reduset.io.building import Chunk
+from reduset.io.options import options_of
+from reduset.io.plans import ROWS, FilePlan, ReadPlan, notes_of, plan_of
+from reduset.io.table import Table
 
 Item = TypeVar("Item")
 END: Any = object()
@@ -36,17 +34,16 @@ class Batches(Iterator[Table]):
         of another iterator goes on from here, with the same numbers to the last bit.
     """
 
-    def __init__(self, plans: list[Plan], options: Options, rows: int | None, start: int) -> None:
-        first = plans[0]
-        self.rows = max(1, min(ROWS, MOST // len(first.choice.titles))) if rows is None else rows
-        self.columns, self.scales = first.choice.titles, first.scales
-        self.sources = tuple(plan.path for plan in plans)
-        self.total = total_rows(plans)
+    def __init__(self, plan: ReadPlan, rows: int | None, start: int) -> None:
+        self.columns, self.scales = plan.first.choice.titles, plan.first.scales
+        self.rows = max(1, min(ROWS, MOST // len(self.columns))) if rows is None else rows
+        self.sources = tuple(file.path for file in plan.files)
+        self.total = plan.rows
         if self.total is not None and start > self.total:
             raise ValueError(f"start must be at most {self.total:,}, the number of rows; got {start:,}")
         self.position = start
-        self._plans = plans
-        self._tables = ahead(_tables(plans, options, self.rows, start))
+        self._files = plan.files
+        self._tables = ahead(_tables(plan, self.rows, start))
 
     def __next__(self) -> Table:
         position, table = next(self._tables)
@@ -57,7 +54,7 @@ class Batches(Iterator[Table]):
 
     def notes(self, dropped: int = 0) -> tuple[str, ...]:
         """What was done in reading, in words, with so many rows left out."""
-        return notes_of(self._plans, dropped)
+        return notes_of(self._files, dropped)
 
     def close(self) -> None:
         """Read no further."""
@@ -81,8 +78,7 @@ def batches(paths: Any, *, rows: int | None = None, start: int = 0, **same: Any)
     if rows is not None:
         whole(rows, "rows", 1)
     whole(start, "start", 0)
-    options = options_of(**same)
-    return Batches(plans_of(paths, options), options, rows, start)
+    return Batches(plan_of(paths, options_of(**same)), rows, start)
 
 
 def ahead(items: Iterator[Item]) -> Generator[Item, None, None]:
@@ -94,57 +90,62 @@ def ahead(items: Iterator[Item]) -> Generator[Item, None, None]:
             yield item
 
 
-@dataclass
-class _Pending:
-    """A batch in the making."""
+class _Batch:
+    """A batch in the making. Rows are counted through all files: ``begin`` lie before it, ``end`` up to its last row."""
 
-    gathering: Gathering
-    plans: list[Plan] = field(default_factory=list)
+    def __init__(self, plan: ReadPlan, size: int, begin: int) -> None:
+        self.begin = self.end = begin
+        self._plan, self._builder = plan, plan.builder(size)
+        self._files: list[FilePlan] = []
+        self.room = size
+
+    def take(self, file: FilePlan, chunk: Chunk) -> Chunk:
+        """Take as many rows of a chunk as there is room for; the others."""
+        taken, left = chunk.rows(slice(self.room)), chunk.rows(slice(self.room, None))
+        self._builder.add(file.path, taken)
+        self.room -= len(taken)
+        self.end = int(taken.numbers[-1])
+        if file not in self._files[-1:]:
+            self._files.append(file)
+        return left
+
+    def table(self, end: int) -> Table:
+        """The table of all rows up to ``end``; those that are not in it lacked a value."""
+        return self._plan.table(self._builder, self._files, end - self.begin)
 
 
-def _tables(plans: list[Plan], options: Options, rows: int, start: int) -> Iterator[tuple[int, Table | None]]:
-    """Batches, each with the number of rows of the files up to its end; None in place of an empty one where some came before."""
-    choice, single = plans[0].choice, all(plan.choice.single for plan in plans)
-    position, begun = start, start > 0  # rows up to the end of the last batch
+def _tables(plan: ReadPlan, size: int, start: int) -> Iterator[tuple[int, Table | None]]:
+    """Batches of so many rows, each with the number of rows of the files up to its end: what ``start`` must be to go on after it.
 
-    def fresh() -> _Pending:
-        return _Pending(Gathering(rows, choice, single))
-
-    def table(made: _Pending, end: int) -> Table:
-        values, weights, groups = made.gathering.finish(plans[0].path)
-        dropped = end - position - len(values)
-        sources = tuple(plan.path for plan in made.plans)
-        return Table(values, choice.titles, weights, groups, sources, notes_of(made.plans, dropped), dropped, plans[0].scales)
-
-    pending, before, reached = fresh(), 0, start  # rows in the files before this one; rows up to which all is in a batch
-    for plan in plans:
-        if plan.rows is not None and before + plan.rows <= start:
-            before += plan.rows
-            continue
-        end, skipped = 0, max(0, start - before)
-        for part in _parts_of(plan, options, single, rows, skipped):
-            here = int(np.searchsorted(part.numbers, skipped, "right"))
-            while here < len(part.values):
-                if pending.gathering.rows == rows:
-                    yield reached, table(pending, reached)
-                    position, begun, pending = reached, True, fresh()
-                stop = min(len(part.values), here + rows - pending.gathering.rows)
-                pending.gathering.add(plan.path, part.rows(slice(here, stop)))
-                if plan not in pending.plans[-1:]:
-                    pending.plans.append(plan)
-                here, reached = stop, before + int(part.numbers[stop - 1])
-            end = part.end
-        before += end if plan.rows is None else plan.rows
-    last = max(before, start)
-    if pending.gathering.rows or not begun:
-        if not pending.gathering.rows and last:
-            raise FileError(f"{plans[0].path}: no rows are left, for each lacks a value; choose fewer columns")
-        yield last, table(pending, last)
-    elif last > position:
+    A batch is given away when a row comes that has no room in it. So the last one is known to be the last, and rows after it that
+    lack a value are counted with it. Where nothing but such rows follows ``start`` there is None in place of a batch.
+    """
+    batch, last = _Batch(plan, size, start), start
+    for file, chunk in _complete_rows(plan, size, start):
+        while len(chunk):
+            if not batch.room:
+                yield batch.end, batch.table(batch.end)
+                batch = _Batch(plan, size, batch.end)
+            chunk = batch.take(file, chunk)
+        last = max(last, chunk.end)
+    if batch.room < size or not batch.begin:  # refused by the table where there is none, not even before it
+        yield last, batch.table(last)
+    elif last > start:
         yield last, None
 
 
-def _parts_of(plan: Plan, options: Options, single: bool, rows: int, skipped: int) -> Iterator[Part]:
-    block = min(rows, plan.block_rows)
-    start = 0 if plan.rows is None else skipped  # the rows of a file that does not say how many it has must be counted
-    return parts(plan.open(), plan.choice, options.transform, options.missing, single, block, start)
+def _complete_rows(plan: ReadPlan, size: int, start: int) -> Iterator[tuple[FilePlan, Chunk]]:
+    """Rows that lack nothing, file by file, counted through all files, without the first ``start``."""
+    before = 0  # rows of the files before this one
+    for file in plan.files:
+        count = file.rows
+        if count is None or before + count > start:
+            # what a file does not say must be counted: then it is read from its first row
+            skipped = 0 if count is None else max(0, start - before)
+            end = before
+            for chunk in plan.chunks(file, size, skipped):
+                chunk = chunk.counted_from(before)
+                end = chunk.end
+                yield file, chunk.after(start)
+            count = end - before if count is None else count
+        before += count

@@ -11,12 +11,15 @@ import csv
 import gzip
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
-from reduset.io.arrow import kind_of, labels, numbers
-from reduset.io.guard import need
-from reduset.io.source import FLAG, NUMBER, NUMERIC, SINGLE, TEXT, Block, Source, unique_names
+from reduset.io.arrow import PYARROW, block_of_batch, counted, kind_of, pyarrow
+from reduset.io.format import Format
+from reduset.io.options import ReadOptions
+from reduset.io.paths import suffix_of
+from reduset.io.source import FLAG, NUMBER, SINGLE, TEXT, Block, Source, unique_names
 from reduset.io.table import FileError, one_line, refusing
 
 HEAD = 1 << 20
@@ -26,16 +29,14 @@ MISSING = ["", "NA", "N/A", "#N/A", "nan", "NaN", "NAN", "-nan", "null", "NULL",
 
 
 class DelimitedSource(Source):
-    """CSV or TSV."""
+    """CSV or TSV: text in columns, with this separator or the commonest in its first line."""
 
-    format = "CSV"
-
-    def __init__(self, path: str, separator: str | None, packed: bool) -> None:
-        self._csv, self._arrow = need("pyarrow.csv", "reading CSV"), need("pyarrow", "reading CSV")
-        self._packed = packed
-        self.format = "TSV" if separator == "\t" else "CSV"
-        inside = f"gzip with {self.format} inside" if packed else self.format
-        with refusing(path, inside), (gzip.open if packed else open)(path, "rb") as stream:
+    def __init__(self, path: str, _: ReadOptions, separator: str | None = None) -> None:
+        self._csv, self._arrow = pyarrow(".csv"), pyarrow()
+        self.title = "TSV" if separator == "\t" else "CSV"
+        self._packed = suffix_of(path)[1]
+        inside = f"gzip with {self.title} inside" if self._packed else self.title
+        with refusing(path, inside), (gzip.open if self._packed else open)(path, "rb") as stream:
             head = stream.read(HEAD)
         if not head:
             raise FileError(f"{path}: is empty once unpacked")
@@ -82,14 +83,13 @@ class DelimitedSource(Source):
 
     def _look(self, path: str) -> dict[str, str]:
         """What each column holds, by the first block."""
-        with refusing(path, self.format):
-            try:
-                with self._open(path, None, None) as reader:
-                    batch = reader.read_next_batch()
-            except StopIteration:
-                batch = None
-            except self._arrow.ArrowInvalid as error:
-                raise FileError(f"{path}: {self._plainly(error)}") from error
+        try:
+            with self._open(path, None, None) as reader:
+                batch = reader.read_next_batch()
+        except StopIteration:
+            batch = None
+        except self._arrow.ArrowInvalid as error:
+            raise FileError(f"{path}: {self._plainly(error)}") from error
         if batch is None or not batch.num_rows:
             raise FileError(f"{path}: has a line of names and no rows")
         kinds = {}
@@ -103,22 +103,17 @@ class DelimitedSource(Source):
             kinds[name] = NUMBER if kind == SINGLE else kind
         return kinds
 
-    def blocks(self, names: Sequence[str], label: str | None, rows: int) -> Iterator[Block]:
+    def _blocks(self, names: Sequence[str], label: str | None, rows: int, start: int) -> Iterator[Block]:
         arrow = self._arrow
         types = {name: arrow.bool_() if self.kinds[name] == FLAG else arrow.float64() for name in names}
-        wanted = list(types)
         if label is not None and label not in types:
             types[label] = arrow.int64() if self.kinds[label] == NUMBER and self._whole(label) else arrow.string()
-            wanted.append(label)
-        with refusing(self.path, self.format):
-            try:
-                with self._open(self.path, types, wanted) as reader:
-                    for batch in reader:
-                        found = None if label is None else labels(batch.column(wanted.index(label)))
-                        yield [numbers(batch.column(wanted.index(name))) for name in names], found
-            except self._arrow.ArrowInvalid as error:
-                self._blame([name for name in names if self.kinds[name] in NUMERIC])
-                raise FileError(f"{self.path}: {self._plainly(error)}") from error
+        try:
+            with self._open(self.path, types, list(types)) as reader:
+                for first, batch in counted(reader):
+                    yield block_of_batch(first, batch, names, label)
+        except self._arrow.ArrowInvalid as error:
+            raise FileError(f"{self.path}: {self._plainly(error)}") from error
 
     def _whole(self, name: str) -> bool:
         """Whether labels that look like numbers are whole ones, all of them, and lose nothing by it: 007 is a name."""
@@ -128,32 +123,6 @@ class DelimitedSource(Source):
                     return False
         return True
 
-    def _blame(self, names: list[str]) -> None:
-        """Find the first entry that is no number, and say so."""
-        row = 0
-        try:
-            with self._open(self.path, dict.fromkeys(names, self._arrow.string()), names) as reader:
-                for batch in reader:
-                    odd = [
-                        (place, name, cell)
-                        for name, column in zip(names, batch.columns, strict=True)
-                        for place, cell in [self._first_text(column)]
-                        if cell is not None
-                    ]
-                    if odd:
-                        place, name, cell = min(odd)
-                        raise FileError(
-                            f"{self.path}: column {name!r} must hold numbers, got {cell[:40]!r} in row {row + place + 1}; "
-                            "correct it, or choose other columns"
-                        )
-                    row += batch.num_rows
-        except self._arrow.ArrowInvalid:
-            return  # not even text: the first error says why
-
-    def _first_text(self, column: Any) -> tuple[int, str | None]:
-        cells = enumerate(column.to_pylist())
-        return next(((place, cell) for place, cell in cells if cell is not None and not self._is_number(cell)), (0, None))
-
     def _plainly(self, error: Exception) -> str:
         """What pyarrow says, in the words of this library."""
         text = one_line(error)
@@ -161,7 +130,11 @@ class DelimitedSource(Source):
         if ragged:
             row, wanted, seen = map(int, ragged.groups())
             return f"row {row - self._skip} has {seen} cells where the first line has {wanted}; correct it"
-        return TOO_LONG if "straddling" in text else f"cannot be read as {self.format} ({text})"
+        odd = re.search(r"column #(\d+): Row #(\d+): CSV conversion error to \w+: invalid value '(.*)'", text)
+        if odd:
+            name, row, cell = self._names[int(odd[1])], int(odd[2]) - self._skip, odd[3][:40]
+            return f"column {name!r} must hold numbers, got {cell!r} in row {row}; correct it, or choose other columns"
+        return TOO_LONG if "straddling" in text else f"cannot be read as {self.title} ({text})"
 
     def _is_number(self, cell: str) -> bool:
         return _is_number(cell.replace(",", ".") if self._decimal == "," else cell)
@@ -207,3 +180,21 @@ def _first_row(path: str, text: str, separator: str) -> tuple[list[str], int]:
     except (StopIteration, csv.Error) as error:
         raise FileError(f"{path}: its first line holds no names of columns ({one_line(error)}); is it a table?") from error
     return [cell.strip() for cell in cells], reader.line_num
+
+
+def _writer(separator: str) -> Callable[[Any, Any], None]:
+    """What fills a stream with lines."""
+
+    def write(stream: Any, table: Any) -> None:
+        pyarrow(".csv").write_csv(table, stream, pyarrow(".csv").WriteOptions(delimiter=separator))
+
+    return write
+
+
+FORMATS = tuple(
+    Format(title, suffixes, opener, needs=PYARROW, gzipped=True, write=_writer(separator), written=suffixes[:1])
+    for title, suffixes, opener, separator in (
+        ("CSV", (".csv", ".txt"), DelimitedSource, ","),
+        ("TSV", (".tsv", ".tab"), partial(DelimitedSource, separator="\t"), "\t"),
+    )
+)

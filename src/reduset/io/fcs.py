@@ -13,10 +13,12 @@ from functools import partial
 
 import numpy as np
 
-from reduset.io.fcs_text import Channel, Head, read_head
-from reduset.io.source import NUMBER, SINGLE, Block, Labels, Numbers, Source, encode
+from reduset.io.fcs_text import Channel, FcsHead, read_head
+from reduset.io.format import Format
+from reduset.io.options import ReadOptions
+from reduset.io.source import NUMBER, SINGLE, Block, Numbers, Source, block_of
 from reduset.io.spillover import spillover_of
-from reduset.io.table import FileError, listed, refusing
+from reduset.io.table import FileError, listed
 
 NO_DYE = re.compile(r"(fsc|ssc|time|hdr-t|event)", re.IGNORECASE)  # what a transform of all channels leaves alone
 
@@ -24,15 +26,13 @@ NO_DYE = re.compile(r"(fsc|ssc|time|hdr-t|event)", re.IGNORECASE)  # what a tran
 class FcsSource(Source):
     """An FCS file."""
 
-    format = "FCS"
-
-    def __init__(self, path: str, key: str | None, compensate: bool) -> None:
-        if key not in (None, "events"):
-            raise FileError(f"{path}: key={key!r} is no part of an FCS file; leave it out, or 'events' for the numbers as stored")
-        with refusing(path, self.format):
-            head = read_head(path)
-            self._record = _Record(path, head)
-        self._stored = key == "events"
+    def __init__(self, path: str, options: ReadOptions) -> None:
+        if options.key not in (None, "events"):
+            way_out = "leave it out, or 'events' for the numbers as stored"
+            raise FileError(f"{path}: key={options.key!r} is no part of an FCS file; {way_out}")
+        head = read_head(path)
+        self._record = _EventBytes(path, head)
+        self._stored = options.key == "events"
         names = [channel.name for channel in head.channels]
         super().__init__(path, dict.fromkeys(names, SINGLE if self._record.single else NUMBER), self._record.rows)
         self._channels, self._step = head.channels, _step(head.text)
@@ -43,30 +43,26 @@ class FcsSource(Source):
         named = [f"{name} is {label}" for label, name in self.aliases.items()]
         self.notes += [f"labels: {listed(named, 40)}"] if named else []
         self._spillover = None
-        if compensate and not self._stored:
+        if options.compensate and not self._stored:
             self._spillover, note = spillover_of(path, head.text, names)
             self.notes += [note] if note else []
 
-    def blocks(self, names: Sequence[str], label: str | None, rows: int) -> Iterator[Block]:
-        return (block for _, block in self.blocks_from(names, label, rows, 0))
+    def _blocks(self, names: Sequence[str], label: str | None, rows: int, start: int) -> Iterator[Block]:
+        wanted = {self._places[name] for name in (*names, label) if name is not None}
+        for first in range(start // rows * rows, self._record.rows, rows):
+            columns = self._columns(first, min(first + rows, self._record.rows), wanted)
+            yield block_of(first, columns.__getitem__, names, label)
 
-    def blocks_from(self, names: Sequence[str], label: str | None, rows: int, start: int) -> Iterator[tuple[int, Block]]:
-        with refusing(self.path, self.format):
-            wanted = [self._places[name] for name in ([*names, label] if label is not None else names)]
-            for first in range(start // rows * rows, self._record.rows, rows):
-                block = self._block(first, min(first + rows, self._record.rows), wanted)
-                found: Labels | None = encode(block[-1]) if label is not None else None
-                yield first, (block[: len(names)], found)
-
-    def _block(self, start: int, stop: int, places: list[int]) -> list[Numbers]:
+    def _columns(self, start: int, stop: int, places: set[int]) -> dict[str, Numbers]:
+        """Columns of some events by name, compensated."""
         mixed = self._spillover.places if self._spillover is not None else []
-        needed = {*places, *(mixed if set(mixed) & set(places) else [])}
+        needed = {*places, *(mixed if set(mixed) & places else [])}
         cells = self._record.cells(start, stop)
         columns = {place: self._column(cells, place) for place in needed}
         if self._spillover is not None and set(mixed) <= needed:
             pure = self._spillover.take_out(np.column_stack([columns[place] for place in mixed]))
             columns |= dict(zip(mixed, pure.T, strict=True))
-        return [columns[place] for place in places]
+        return {self._channels[place].name: column for place, column in columns.items()}
 
     def _column(self, cells: Numbers, place: int) -> Numbers:
         stored = self._record.column(cells, place)
@@ -98,10 +94,10 @@ def _labels(channels: list[Channel]) -> dict[str, str]:
     }
 
 
-class _Record:
+class _EventBytes:
     """Where each number of an event lies: the file as (events, bytes of an event)."""
 
-    def __init__(self, path: str, head: Head) -> None:
+    def __init__(self, path: str, head: FcsHead) -> None:
         text, channels = head.text, head.channels
         kind, mode = text["datatype"].strip().upper(), text["mode"].strip().upper()
         if mode != "L":
@@ -168,3 +164,6 @@ def _mask(channel: Channel) -> int | None:
     top = int(channel.range)
     bits = (top - 1).bit_length() if top > 0 else channel.bits
     return (1 << bits) - 1 if bits < channel.bits else None
+
+
+FORMATS = (Format("FCS", (".fcs", ".lmd"), FcsSource, magic=(b"FCS",), needs=("flowio", "fcs"), keyed=True),)

@@ -11,7 +11,7 @@ from typing import Any
 
 from reduset.io.guard import need
 from reduset.io.source import unique_names
-from reduset.io.table import FileError, one_line
+from reduset.io.table import FileError
 
 MOST_CHANNELS = 100_000
 
@@ -35,7 +35,7 @@ class Channel:
 
 
 @dataclass(frozen=True)
-class Head:
+class FcsHead:
     """What an FCS file says before its events; ``start`` and ``stop`` are the first byte of them and the one past the last."""
 
     text: dict[str, str]
@@ -45,9 +45,9 @@ class Head:
     notes: list[str]
 
 
-def read_head(path: str) -> Head:
+def read_head(path: str) -> FcsHead:
     """The head of the first data set of a file."""
-    flowio = need("flowio", "reading FCS")
+    flowio = need("reading FCS", "flowio", "fcs")
     with open(path, "rb") as stream:
         try:
             # 0 is the first data set, also of a file that has several
@@ -56,8 +56,6 @@ def read_head(path: str) -> Head:
             )
         except KeyError as error:
             raise FileError(f"{path}: lacks the keyword ${str(error.args[0]).upper()}, which an FCS file must have") from error
-        except Exception as error:
-            raise FileError(f"{path}: cannot be read as FCS; it is damaged or cut short ({one_line(error)})") from error
     text, header, notes = dict(data.text), data.header, []
     count = int(text["par"])
     if not 0 < count <= MOST_CHANNELS:
@@ -70,7 +68,7 @@ def read_head(path: str) -> Head:
     names, renamed = unique_names([text.get(f"p{n}n", f"P{n}").strip() for n in range(1, count + 1)])
     channels = [_channel(path, text, n, name) for n, name in enumerate(names, 1)]
     start, stop = _where(path, text, header, data.file_size)
-    return Head(text, channels, start, stop, notes + renamed)
+    return FcsHead(text, channels, start, stop, notes + renamed)
 
 
 def _add_supplement(path: str, text: dict[str, str]) -> None:

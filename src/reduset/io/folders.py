@@ -1,19 +1,21 @@
 """Which files are read: those named, and in place of a folder the files of data in it.
 
 A folder's files are those with the suffix of a format, all of one format, in the order in which people count (part-2 before
-part-10). What begins with a dot or an underscore is left out: hidden files, _SUCCESS, _metadata. A folder of Parquet, or one with
-no file of data of its own, is a data set: its folders are searched too, whatever they are called.
+part-10). What begins with a dot or an underscore is left out: hidden files, _SUCCESS, _metadata. A folder of Parquet or ORC, or one
+with no file of data of its own, is a data set: its folders are searched too, whatever they are called.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from reduset.io.formats import SUFFIXES, TITLES, named, suffix_of
+from reduset.io.format import Format
+from reduset.io.paths import named
+from reduset.io.registry import said_format, usual_suffixes
 from reduset.io.table import FileError, one_line
 
 
@@ -25,41 +27,35 @@ def files_of(paths: Any) -> list[str]:
     return [name for path in given for name in (_inside(path) if os.path.isdir(path) else [path])]
 
 
-def said_format(name: str) -> str | None:
-    """The format that a file's suffix says; None for none that is known."""
-    suffix, packed = suffix_of(name)
-    said = SUFFIXES.get(suffix)
-    return said if not packed or said in ("csv", "tsv") else None
-
-
 def _inside(folder: str) -> list[str]:
     """The files of data in a folder."""
-    own, folders = _entries(folder)
-    found = list(own)
-    if set(own.values()) <= {"parquet"}:
-        found += [name for inner in folders for name in _deeper(inner)]
+    found, folders = _entries(folder)
+    if all(kind.nested for kind in found.values()):
+        for inner in folders:
+            found |= _deeper(inner)
     if not found:
-        raise FileError(f"{folder}: is a folder without files of data (.parquet, .feather, .npy, .fcs, .csv and so on); name some")
-    kinds: dict[str, str] = {}
-    for name in found:
-        kinds.setdefault(str(said_format(name)), name)
-    if len(kinds) > 1:
-        (one, first), (other, second) = list(kinds.items())[:2]
+        raise FileError(f"{folder}: is a folder without files of data ({usual_suffixes()} and so on); name some")
+    firsts: dict[str, str] = {}
+    for name, kind in found.items():
+        firsts.setdefault(kind.title, name)
+    if len(firsts) > 1:
+        (one, first), (other, second) = list(firsts.items())[:2]
         raise FileError(
-            f"{folder}: is a folder of several formats, {TITLES[one]} ({os.path.relpath(first, folder)}) and {TITLES[other]} "
+            f"{folder}: is a folder of several formats, {one} ({os.path.relpath(first, folder)}) and {other} "
             f"({os.path.relpath(second, folder)}); name the files to read, such as {os.path.join(folder, '*' + Path(first).suffix)}"
         )
+    return list(found)
+
+
+def _deeper(folder: str) -> dict[str, Format]:
+    """The files of data in a folder and all folders in it."""
+    found, folders = _entries(folder)
+    for inner in folders:
+        found |= _deeper(inner)
     return found
 
 
-def _deeper(folder: str) -> Iterator[str]:
-    own, folders = _entries(folder)
-    yield from own
-    for inner in folders:
-        yield from _deeper(inner)
-
-
-def _entries(folder: str) -> tuple[dict[str, str], list[str]]:
+def _entries(folder: str) -> tuple[dict[str, Format], list[str]]:
     """The files of data in a folder by format, and its folders, in order; links to folders are not followed."""
     try:
         with os.scandir(folder) as entries:

@@ -7,33 +7,28 @@ said to become very much, it is refused even if it would fit.
 from __future__ import annotations
 
 import importlib
-import os
 from typing import Any
 
+from reduset._engine import physical_memory
 from reduset.io.table import FileError
-
-EXTRAS = {"pyarrow": "tables", "narwhals": "tables", "flowio": "fcs", "h5py": "h5ad", "PIL": "images"}
 
 LARGE = 1 << 31
 ABSURD = 200  # times smaller than what is inside: no measured data are, and deflate ends at 1,032
 
 
-def need(module: str, what: str) -> Any:
+def need(what: str, module: str, extra: str) -> Any:
     """An optional library, imported now; where it is missing, the error names the extra that brings it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
         home = module.split(".")[0]
         package = {"PIL": "pillow"}.get(home, home)
-        raise FileError(f"{what} needs {package}, which is not installed: pip install 'reduset[{EXTRAS[home]}]'") from error
+        raise FileError(f"{what} needs {package}, which is not installed: pip install 'reduset[{extra}]'") from error
 
 
 def memory() -> float:
     """Bytes of physical memory; 16 GiB where the system does not say."""
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):
-        return float(16 << 30)
+    return physical_memory(unknown=16 << 30)
 
 
 def check_room(path: str, size: float, what: str = "the columns read") -> None:

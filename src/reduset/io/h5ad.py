@@ -11,48 +11,40 @@ from typing import Any
 
 import numpy as np
 
+from reduset.io.format import Format
 from reduset.io.guard import check_room, need
-from reduset.io.source import FLAG, NUMBER, SINGLE, TEXT, Block, Labels, Numbers, Source, encode
-from reduset.io.table import FileError, listed, nearest, refusing
+from reduset.io.options import ReadOptions
+from reduset.io.source import Block, CodedLabels, Numbers, Source, encode, kind_of_dtype, text_of
+from reduset.io.table import FileError, listed, nearest
 
 PART = 1 << 26  # bytes of dense rows held at a time
 
-
-def _kind(dtype: np.dtype[Any]) -> str:
-    if dtype.kind == "f":
-        return SINGLE if dtype.itemsize <= 4 else NUMBER
-    return {"i": NUMBER, "u": NUMBER, "b": FLAG, "O": TEXT, "S": TEXT}.get(dtype.kind, str(dtype))
+Part = tuple[int, int, list[Numbers]]  # from row, to row, the chosen columns of these
 
 
 class H5adSource(Source):
     """One array of an .h5ad file."""
 
-    format = "AnnData (HDF5)"
-
-    def __init__(self, path: str, key: str | None) -> None:
-        h5py = need("h5py", "reading .h5ad")
-        with refusing(path, self.format):
-            self._file = h5py.File(path, "r", locking=False)
-            self._own = self._file.filename
-            obs = self._get("obs")
-            index = obs.attrs.get("_index", "_index")
-            rows = int(self._get(f"obs/{_text(index)}").shape[0])
-            columns = {name: self._obs_kind(name) for name in obs if name not in (index, "__categories")}
-            key = "X" if key is None else key
-            if key == "obs":
-                super().__init__(path, columns, rows)
-                self._matrix = None
-                return
-            if key != "X" and key.split("/")[0] not in ("obsm", "layers"):
-                raise FileError(f"{path}: has no array {key!r}{nearest(key, self._keys())}; it holds {listed(self._keys())}")
-            if key not in self._file:
-                way_out = f"{nearest(key, self._keys())}; it holds {listed(self._keys())}"
-                raise FileError(f"{path}: has no array {key!r}{way_out}")
-            self._matrix = _matrix(path, key, self._get, rows)
-            names = self._names(key, self._matrix.shape[1])
-            super().__init__(path, dict.fromkeys(names, _kind(self._matrix.dtype)), rows)
-            self._places = {name: place for place, name in enumerate(names)}
-            self.aside = {name: kind for name, kind in columns.items() if name not in self.kinds}
+    def __init__(self, path: str, options: ReadOptions) -> None:
+        h5py = need("reading AnnData", "h5py", "h5ad")
+        self._file = h5py.File(path, "r", locking=False)
+        self._own = self._file.filename
+        obs = self._get("obs")
+        index = obs.attrs.get("_index", "_index")
+        rows = int(self._get(f"obs/{text_of(index)}").shape[0])
+        columns = {name: self._obs_kind(name) for name in obs if name not in (index, "__categories")}
+        key = "X" if options.key is None else options.key
+        if key == "obs":
+            super().__init__(path, columns, rows)
+            self._matrix, self._places = None, {}
+            return
+        if (key != "X" and key.split("/")[0] not in ("obsm", "layers")) or key not in self._file:
+            raise FileError(f"{path}: has no array {key!r}{nearest(key, self._keys())}; it holds {listed(self._keys())}")
+        self._matrix = _matrix(path, key, self._get, rows)
+        names = self._names(key, self._matrix.shape[1])
+        super().__init__(path, dict.fromkeys(names, kind_of_dtype(self._matrix.dtype)), rows)
+        self._places = {name: place for place, name in enumerate(names)}
+        self.aside = {name: kind for name, kind in columns.items() if name not in self.kinds}
 
     def _get(self, name: str) -> Any:
         """A group or array of this very file."""
@@ -69,8 +61,8 @@ class H5adSource(Source):
         if key.startswith("obsm/"):
             return [f"{key.removeprefix('obsm/')}-{place}" for place in range(width)]
         var = self._get("var")
-        index = self._get(f"var/{_text(var.attrs.get('_index', '_index'))}")
-        names = [_text(name) for name in index[()].tolist()]
+        index = self._get(f"var/{text_of(var.attrs.get('_index', '_index'))}")
+        names = [text_of(name) for name in index[()].tolist()]
         if len(set(names)) < width or len(names) != width:
             raise FileError(
                 f"{self._own}: the names in var must be {width:,} different ones, got {len(set(names)):,}; make them unique"
@@ -81,19 +73,21 @@ class H5adSource(Source):
         item = self._get(f"obs/{name}")
         if not hasattr(item, "shape"):
             nullable = "values" in item and "mask" in item
-            return _kind(self._get(f"obs/{name}/values").dtype) if nullable else "categories"
-        return "categories" if "categories" in item.attrs else _kind(item.dtype)
+            return kind_of_dtype(self._get(f"obs/{name}/values").dtype) if nullable else "categories"
+        return "categories" if "categories" in item.attrs else kind_of_dtype(item.dtype)
 
-    def blocks(self, names: Sequence[str], label: str | None, rows: int) -> Iterator[Block]:
-        with refusing(self.path, self.format):
-            mine = [] if self._matrix is None else [self._places[name] for name in names if name in self._places]
-            beside = {name: self._obs_numbers(name) for name in names if self._matrix is None or name not in self._places}
-            labels = None if label is None else self._obs_labels(label)
-            parts = self._matrix.parts(mine, rows) if self._matrix is not None else _spans(int(self.rows or 0), rows)
-            for start, stop, part in parts:
-                columns = iter(part)
-                out = [beside[name][start:stop] if name in beside else next(columns) for name in names]
-                yield out, None if labels is None else Labels(labels.codes[start:stop], labels.categories)
+    def _blocks(self, names: Sequence[str], label: str | None, rows: int, start: int) -> Iterator[Block]:
+        beside = {name: self._obs_numbers(name) for name in names if name not in self._places}
+        labels = None if label is None else self._obs_labels(label)
+        if self._matrix is not None:
+            parts = self._matrix.parts([self._places[name] for name in names if name in self._places], rows)
+        else:
+            count = int(self.rows or 0)
+            parts = ((first, min(first + rows, count), []) for first in range(0, count, rows))
+        for first, stop, part in parts:
+            columns = iter(part)
+            out = [beside[name][first:stop] if name in beside else next(columns) for name in names]
+            yield Block(first, out, None if labels is None else labels.rows(slice(first, stop)))
 
     def _obs_numbers(self, name: str) -> Numbers:
         item = self._get(f"obs/{name}")
@@ -103,7 +97,7 @@ class H5adSource(Source):
         values[np.asarray(self._get(f"obs/{name}/mask")[()], bool)] = np.nan
         return values
 
-    def _obs_labels(self, name: str) -> Labels:
+    def _obs_labels(self, name: str) -> CodedLabels:
         if name not in self._get("obs"):
             raise FileError(f"{self.path}: groups come from obs, which has no column {name!r}")
         item = self._get(f"obs/{name}")
@@ -114,16 +108,7 @@ class H5adSource(Source):
         categories = self._get(f"obs/__categories/{name}" if old else f"obs/{name}/categories")[()].tolist()
         if len(codes) and codes.max() >= len(categories):
             raise FileError(f"{self.path}: the codes of obs/{name} go beyond its {len(categories)} categories; it is damaged")
-        return Labels(codes, [category if isinstance(category, int) else _text(category) for category in categories])
-
-
-def _text(value: Any) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-
-
-def _spans(count: int, rows: int) -> Iterator[tuple[int, int, list[Numbers]]]:
-    for start in range(0, count, rows):
-        yield start, min(start + rows, count), []
+        return CodedLabels(codes, [category if isinstance(category, int) else text_of(category) for category in categories])
 
 
 def _matrix(path: str, key: str, get: Any, rows: int) -> _Dense | _Sparse:
@@ -132,7 +117,7 @@ def _matrix(path: str, key: str, get: Any, rows: int) -> _Dense | _Sparse:
     if hasattr(item, "shape"):
         found = _Dense(item)
     elif "indptr" in item:
-        kind = _text(item.attrs.get("encoding-type", item.attrs.get("h5sparse_format", "csr_matrix")))
+        kind = text_of(item.attrs.get("encoding-type", item.attrs.get("h5sparse_format", "csr_matrix")))
         shape = item.attrs.get("shape", item.attrs.get("h5sparse_shape"))
         found = _Sparse(path, [get(f"{key}/{name}") for name in ("data", "indices", "indptr")], shape, kind.startswith("csc"))
     else:
@@ -150,7 +135,7 @@ class _Dense:
         self.shape = tuple(int(side) for side in item.shape)
         self.dtype = item.dtype
 
-    def parts(self, places: list[int], rows: int) -> Iterator[tuple[int, int, list[Numbers]]]:
+    def parts(self, places: list[int], rows: int) -> Iterator[Part]:
         count = max(1, min(rows, PART // max(1, self.shape[1] * self.dtype.itemsize)))
         for start in range(0, self.shape[0], count):
             stop = min(start + count, self.shape[0])
@@ -173,10 +158,10 @@ class _Sparse:
         if (np.diff(self._pointers) < 0).any() or self._pointers[0] < 0 or self._pointers[-1] > self._data.shape[0]:
             raise FileError(f"{path}: the rows of its sparse matrix lie outside it; it is damaged")
 
-    def parts(self, places: list[int], rows: int) -> Iterator[tuple[int, int, list[Numbers]]]:
+    def parts(self, places: list[int], rows: int) -> Iterator[Part]:
         return self._whole(places) if self._by_columns else self._rows(places, rows)
 
-    def _rows(self, places: list[int], rows: int) -> Iterator[tuple[int, int, list[Numbers]]]:
+    def _rows(self, places: list[int], rows: int) -> Iterator[Part]:
         seat = np.full(self.shape[1], -1)
         seat[places] = np.arange(len(places))
         count = max(1, min(rows, PART // max(1, len(places) * self.dtype.itemsize)))
@@ -190,7 +175,7 @@ class _Sparse:
             np.add.at(block, (seat[columns[chosen]], row[chosen]), self._data[first:last][chosen])
             yield start, stop, list(block)
 
-    def _whole(self, places: list[int]) -> Iterator[tuple[int, int, list[Numbers]]]:
+    def _whole(self, places: list[int]) -> Iterator[Part]:
         check_room(self._path, 2.0 * len(places) * self.shape[0] * self.dtype.itemsize)
         block = np.zeros((len(places), self.shape[0]), self.dtype)
         for seat, place in enumerate(places):
@@ -202,3 +187,8 @@ class _Sparse:
         if len(indices) and not 0 <= int(indices.min()) <= int(indices.max()) < count:
             raise FileError(f"{self._path}: entries of its sparse matrix lie outside it; it is damaged")
         return indices
+
+
+FORMATS = (
+    Format("AnnData (HDF5)", (".h5ad", ".h5"), H5adSource, magic=(b"\x89HDF\r\n\x1a\n",), needs=("h5py", "h5ad"), keyed=True),
+)

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._archive import write_whole
-from reduset.io.formats import head_of, named
+from reduset.io.format import Format
 from reduset.io.guard import need
-from reduset.io.source import NUMBER, Block, Source, encode
-from reduset.io.table import FileError, one_line, refusing
+from reduset.io.options import ReadOptions
+from reduset.io.paths import head_of, named, write_file
+from reduset.io.source import NUMBER, Block, Source, block_of
+from reduset.io.table import FileError, refusing
 
-FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "GIF", "WEBP", "PPM")
+KINDS = ("PNG", "JPEG", "TIFF", "BMP", "GIF", "WEBP", "PPM")
 MOST_PIXELS = 200_000_000
 
 
@@ -24,10 +25,10 @@ def read_image(path: Any) -> NDArray[np.uint8]:
     """The pixels of a picture, (h, w, 3) or, where it is grey, (h, w), from 0 to 255, turned as its camera says, opaque."""
     name = named(path)
     head_of(name)
-    pillow, turning = need("PIL.Image", "reading images"), need("PIL.ImageOps", "reading images")
+    pillow, turning = (need("reading images", module, "images") for module in ("PIL.Image", "PIL.ImageOps"))
     with refusing(name, "an image"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what pillow warns of is checked here, or harmless
-        with pillow.open(name, formats=FORMATS) as picture:
+        with pillow.open(name, formats=KINDS) as picture:
             width, height = picture.size
             if width * height > MOST_PIXELS:
                 raise FileError(f"{name}: has {width:,} × {height:,} pixels, more than {MOST_PIXELS:,}; make it smaller")
@@ -41,17 +42,14 @@ def read_image(path: Any) -> NDArray[np.uint8]:
 def write_image(path: Any, pixels: NDArray[np.uint8]) -> None:
     """Write (h, w), (h, w, 3) or (h, w, 4) bytes as a picture, in the format of the suffix; it appears whole or not at all."""
     name = named(path)
-    pillow = need("PIL.Image", "writing images")
+    pillow = need("writing images", "PIL.Image", "images")
     kind = pillow.registered_extensions().get(os.path.splitext(name.lower())[1])
-    if kind not in FORMATS:
+    if kind not in KINDS:
         raise FileError(f"{name}: pictures cannot be written under this suffix; use .png, .jpg, .tif, .bmp or .webp")
     picture = pillow.fromarray(np.ascontiguousarray(pixels))
     if kind == "JPEG" and picture.mode == "RGBA":
         picture = picture.convert("RGB")
-    try:
-        write_whole(name, lambda stream: picture.save(stream, kind))
-    except OSError as error:
-        raise FileError(f"{name}: cannot be written ({one_line(error)}); nothing was left behind") from error
+    write_file(name, lambda stream: picture.save(stream, kind))
 
 
 def _from_deep(name: str, levels: NDArray[Any]) -> NDArray[np.uint8]:
@@ -64,18 +62,26 @@ def _from_deep(name: str, levels: NDArray[Any]) -> NDArray[np.uint8]:
 class ImageSource(Source):
     """The pixels of a picture as rows, line after line."""
 
-    format = "an image"
-
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, _: ReadOptions) -> None:
         pixels = read_image(path)
         names = ["grey"] if pixels.ndim == 2 else ["red", "green", "blue"]
         self._pixels = pixels.reshape(-1, len(names))
         super().__init__(path, dict.fromkeys(names, NUMBER), len(self._pixels))
         self.notes.append(f"{pixels.shape[0]:,} × {pixels.shape[1]:,} pixels")
 
-    def blocks(self, names: Sequence[str], label: str | None, rows: int) -> Iterator[Block]:
-        places = {name: place for place, name in enumerate(self.kinds)}
-        for start in range(0, len(self._pixels), rows):
-            block = self._pixels[start : start + rows]
-            found = None if label is None else encode(block[:, places[label]])
-            yield [block[:, places[name]] for name in names], found
+    def _blocks(self, names: Sequence[str], label: str | None, rows: int, start: int) -> Iterator[Block]:
+        for first in range(0, len(self._pixels), rows):
+            columns = dict(zip(self.kinds, self._pixels[first : first + rows].T, strict=True))
+            yield block_of(first, columns.__getitem__, names, label)
+
+
+FORMATS = (
+    Format(
+        "an image",
+        (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".gif", ".webp", ".ppm", ".pgm"),
+        ImageSource,
+        magic=(b"\x89PNG", b"\xff\xd8\xff", b"II*\x00", b"MM\x00*", b"GIF8", b"BM", b"RIFF", b"P5", b"P6"),
+        sure=False,
+        needs=("PIL", "images"),
+    ),
+)

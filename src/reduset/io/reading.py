@@ -11,34 +11,32 @@ from typing import Any
 
 import numpy as np
 
+from reduset._types import PointsLike
 from reduset.io.arrow import FrameSource
 from reduset.io.choice import choose
-from reduset.io.formats import named
-from reduset.io.gathering import Gathering, parts
 from reduset.io.guard import check_room
-from reduset.io.plans import ROWS, Options, Plan, notes_of, open_source, options_of, plans_of, total_rows
-from reduset.io.source import Labels, unique_names
+from reduset.io.options import ReadOptions, options_of
+from reduset.io.paths import named
+from reduset.io.plans import FilePlan, ReadPlan, plan_of
+from reduset.io.registry import open_source
+from reduset.io.source import unique_names
 from reduset.io.table import FileError, Table, listed
 
 
-def _gathered(plans: list[Plan], options: Options) -> Table:
+def _gathered(plan: ReadPlan) -> Table:
     """One table of all files."""
-    single = all(plan.choice.single for plan in plans)
-    first, choice, rows = plans[0].path, plans[0].choice, total_rows(plans)
-    if rows is not None:
-        check_room(first, float(rows) * len(choice.titles) * (4 if single else 8))
-    gathering, dropped = Gathering(rows, choice, single), 0
-    for plan in plans:
-        before, end = gathering.rows, 0
-        for part in parts(plan.open(), plan.choice, options.transform, options.missing, single, plan.block_rows):
-            gathering.add(plan.path, part)
-            end = part.end
-        if gathering.rows == before and end:
-            raise FileError(f"{plan.path}: no rows are left, for each lacks a value; choose fewer columns")
-        dropped += end - (gathering.rows - before)
-    values, weights, groups = gathering.finish(first)
-    sources = tuple(plan.path for plan in plans)
-    return Table(values, choice.titles, weights, groups, sources, notes_of(plans, dropped), dropped, plans[0].scales)
+    if plan.rows is not None:
+        check_room(plan.first.path, float(plan.rows) * len(plan.first.choice.titles) * (4 if plan.single else 8))
+    builder, looked_at = plan.builder(plan.rows), 0
+    for file in plan.files:
+        before, end = builder.rows, 0
+        for chunk in plan.chunks(file):
+            builder.add(file.path, chunk)
+            end = chunk.end
+        if builder.rows == before and end:
+            raise FileError(f"{file.path}: no rows are left, for each lacks a value; choose fewer columns")
+        looked_at += end
+    return plan.table(builder, plan.files, looked_at)
 
 
 def read(
@@ -56,8 +54,8 @@ def read(
 
     Parameters
     ----------
-    paths : a path or a list of them: CSV, TSV (also .gz), Parquet, Arrow, Feather, NPY, NPZ, FCS, h5ad or an image; or a folder of
-        such files, all of one format, which are read in the order of their names.
+    paths : a path or a list of them, of any format that is known by its suffix; or a folder of such files, all of one format,
+        which are read in the order of their names.
     columns : names; None takes all that hold numbers, except those of weights and groups.
     weight_column : the column of weights.
     group_column : the column of labels.
@@ -70,16 +68,8 @@ def read(
     ------
     FileError : in one line, for whatever is wrong with a file.
     """
-    options = options_of(
-        columns=columns,
-        weight_column=weight_column,
-        group_column=group_column,
-        transform=transform,
-        compensate=compensate,
-        missing=missing,
-        key=key,
-    )
-    return _gathered(plans_of(paths, options), options)
+    options = ReadOptions(columns, weight_column, group_column, transform, compensate, missing, key)
+    return _gathered(plan_of(paths, options.checked()))
 
 
 def read_bags(paths: Any, *, group_column: str | None = None, **same: Any) -> dict[str, Table]:
@@ -90,8 +80,8 @@ def read_bags(paths: Any, *, group_column: str | None = None, **same: Any) -> di
     if group_column is not None:
         return _by_label(read(paths, group_column=group_column, **same))
     options = options_of(**same)
-    plans = plans_of(paths, options)
-    return dict(zip(_stems([plan.path for plan in plans]), (_gathered([plan], options) for plan in plans), strict=True))
+    files = plan_of(paths, options).files
+    return dict(zip(_stems([file.path for file in files]), (_gathered(ReadPlan([file], options)) for file in files), strict=True))
 
 
 def _by_label(table: Table) -> dict[str, Table]:
@@ -117,19 +107,15 @@ def _stems(paths: list[str]) -> list[str]:
 
 def read_labels(path: Any) -> dict[str, str]:
     """The second column of a file by the first: which group each sample belongs to, say. Further columns are not read."""
-    source = open_source(named(path))
+    source = open_source(named(path), ReadOptions())
     if len(source.kinds) < 2:
         raise FileError(f"{source.path}: must have two columns, a sample and its group in each row, got {listed(source.kinds)}")
-    first, second = ([_text_of(found) for _, found in source.blocks([], name, ROWS)] for name in list(source.kinds)[:2])
-    return {name: label for names, labels in zip(first, second, strict=True) for name, label in zip(names, labels, strict=True)}
-
-
-def _text_of(found: Labels | None) -> list[str]:
-    return [] if found is None else [str(found.categories[code]) if code >= 0 else "" for code in found.codes]
+    names, labels = (source.texts(column) for column in list(source.kinds)[:2])
+    return dict(zip(names, labels, strict=True))
 
 
 def as_table(
-    frame: Any,
+    frame: PointsLike,
     *,
     columns: Any = None,
     weight_column: str | None = None,
@@ -138,15 +124,10 @@ def as_table(
     missing: str = "refuse",
 ) -> Table:
     """A table from a pandas or polars frame (a lazy one too), or an Arrow table; arguments as in ``read``."""
-    options = options_of(
-        columns=columns, weight_column=weight_column, group_column=group_column, transform=transform, missing=missing
-    )
-    wanted = (
-        None
-        if options.columns is None
-        else [*options.columns, *(name for name in (weight_column, group_column) if name is not None)]
-    )
+    options = ReadOptions(columns, weight_column, group_column, transform, missing=missing).checked()
+    wanted = None
+    if options.columns is not None:
+        wanted = [*options.columns, *(name for name in (weight_column, group_column) if name is not None)]
     source = FrameSource(frame, wanted)
-    plan = Plan.of(source, choose(source, options.columns, options.weight, options.group), options)
-    table = _gathered([plan], options)
-    return replace(table, sources=())
+    file = FilePlan.of(source, choose(source, options), transform)
+    return replace(_gathered(ReadPlan([file], options)), sources=())

@@ -6,14 +6,15 @@ Numbers come as one array a column, NaN where one is missing; labels as codes in
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset.io.table import listed
+from reduset._types import Indices
+from reduset.io.table import refusing
 
 SINGLE = "single"  # numbers in single or half precision
 NUMBER = "number"  # all others
@@ -25,14 +26,28 @@ Numbers = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Labels:
-    """(k,) codes into categories, text or whole numbers; −1 where a label is missing."""
+class CodedLabels:
+    """Dictionary-encoded labels: (k,) codes into categories, text or whole numbers; −1 where a label is missing."""
 
-    codes: NDArray[np.int64]
+    codes: Indices
     categories: list[Any]
 
+    def rows(self, which: Any) -> CodedLabels:
+        """Those of some rows."""
+        return CodedLabels(self.codes[which], self.categories)
 
-Block = tuple[list[Numbers], Labels | None]
+
+class Block(NamedTuple):
+    """Some rows of a file as they are stored: the number of rows before them, columns, and labels of another column."""
+
+    first: int
+    columns: list[Numbers]
+    labels: CodedLabels | None
+
+    @property
+    def end(self) -> int:
+        """The number of rows up to its last."""
+        return self.first + len(self.columns[0] if self.labels is None else self.labels.codes)
 
 
 class Source(ABC):
@@ -41,7 +56,7 @@ class Source(ABC):
     Attributes
     ----------
     path : its name as given.
-    format : what it is, in words.
+    title : what it is, in words.
     kinds : what each column holds: SINGLE, NUMBER, FLAG, TEXT or another word.
     aside : the same of columns that are no part of the points, but may be weights or groups.
     rows : how many, or None where that is not known before reading.
@@ -50,7 +65,7 @@ class Source(ABC):
     upright : columns that a transform of all columns leaves alone.
     """
 
-    format: str
+    title = "a table"
 
     def __init__(self, path: str, kinds: dict[str, str], rows: int | None) -> None:
         self.path = path
@@ -61,22 +76,38 @@ class Source(ABC):
         self.aliases: dict[str, str] = {}
         self.upright: frozenset[str] = frozenset()
 
-    @abstractmethod
-    def blocks(self, names: Sequence[str], label: str | None, rows: int) -> Iterator[Block]:
-        """The columns of these names, and the labels of another, about ``rows`` rows at a time."""
+    def blocks(self, names: Sequence[str], label: str | None, rows: int, start: int = 0) -> Iterator[Block]:
+        """The columns of these names, and the labels of another, about ``rows`` rows at a time, none without a row.
 
-    def blocks_from(self, names: Sequence[str], label: str | None, rows: int, start: int) -> Iterator[tuple[int, Block]]:
-        """The same blocks with the number of rows before each, without those that end before row ``start`` (counted from 0).
-
-        Blocks are cut where they would be cut from the first row on: what is computed of a block must not depend on where
-        reading began. Readers that can skip rows have their own way; this one reads blocks and leaves them out.
+        Blocks that end before row ``start`` (counted from 0) are left out. The others are cut where they would be cut from the
+        first row on: what is computed of a block must not depend on where reading began.
         """
-        first = 0
-        for block in self.blocks(names, label, rows):
-            count = len(block[0][0])
-            if first + count > start:
-                yield first, block
-            first += count
+        with refusing(self.path, self.title):
+            for block in self._blocks(names, label, rows, start):
+                if block.end > max(start, block.first):
+                    yield block
+
+    def texts(self, name: str) -> Iterator[str]:
+        """The entries of a column as text, empty where one is missing."""
+        for block in self.blocks([], name, 65536):
+            if block.labels is not None:
+                yield from (str(block.labels.categories[code]) if code >= 0 else "" for code in block.labels.codes)
+
+    @abstractmethod
+    def _blocks(self, names: Sequence[str], label: str | None, rows: int, start: int) -> Iterator[Block]:
+        """The blocks by the reader of a format; those before ``start`` need not be there."""
+
+
+def block_of(first: int, column: Callable[[str], Numbers], names: Sequence[str], label: str | None) -> Block:
+    """A block of columns that a function gives by name."""
+    return Block(first, [column(name) for name in names], None if label is None else encode(column(label)))
+
+
+def kind_of_dtype(dtype: np.dtype[Any]) -> str:
+    """What a column of a NumPy type holds."""
+    if dtype.kind == "f":
+        return SINGLE if dtype.itemsize <= 4 else NUMBER
+    return {"i": NUMBER, "u": NUMBER, "b": FLAG, "U": TEXT, "S": TEXT, "O": TEXT}.get(dtype.kind, str(dtype))
 
 
 def unique_names(names: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -97,7 +128,7 @@ def unique_names(names: Sequence[str]) -> tuple[list[str], list[str]]:
     return made, notes
 
 
-def encode(values: Numbers) -> Labels:
+def encode(values: Numbers) -> CodedLabels:
     """Labels from an array: whole numbers stay numbers, everything else becomes text."""
     values = np.asarray(values)
     if values.dtype.kind == "f":
@@ -106,32 +137,33 @@ def encode(values: Numbers) -> Labels:
         kept = values[there].astype(np.int64) if whole else values[there].astype(str)
     elif values.dtype.kind == "O":
         there = np.array([value is not None and value == value for value in values.tolist()], bool)
-        kept = np.array([_text(value) for value in values[there].tolist()], str)
+        kept = _texts(values[there])
     else:
         there = np.ones(len(values), bool)
         kept = values.astype(np.int64) if values.dtype.kind in "iu" else values if values.dtype.kind == "U" else _texts(values)
     categories, codes = np.unique(kept, return_inverse=True)
     out = np.full(len(values), -1, np.int64)
     out[there] = codes
-    return Labels(out, categories.tolist())
+    return CodedLabels(out, categories.tolist())
 
 
 def _texts(values: Numbers) -> Numbers:
-    return np.array([_text(value) for value in values.tolist()], str)
+    return np.array([text_of(value) for value in values.tolist()], str)
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
+    """A value as text; bytes are decoded."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
-class LabelBook:
-    """Labels of several blocks, with one code for each category."""
+class LabelDictionary:
+    """A dictionary encoder of labels that come in blocks, with one code for each category."""
 
     def __init__(self) -> None:
         self._codes: dict[Any, int] = {}
         self._parts: list[NDArray[np.int32]] = []
 
-    def add(self, labels: Labels) -> None:
+    def add(self, labels: CodedLabels) -> None:
         """Take those of one more block, none of them missing."""
         places = [self._codes.setdefault(category, len(self._codes)) for category in labels.categories]
         self._parts.append(np.asarray(places, np.int32)[labels.codes] if places else np.empty(0, np.int32))
@@ -142,9 +174,3 @@ class LabelBook:
         whole = bool(categories) and all(isinstance(category, int) for category in categories)
         table = np.array(categories, np.int64) if whole else np.array([str(category) for category in categories], str)
         return table[np.concatenate([np.empty(0, np.int32), *self._parts])]
-
-
-def left_out(kinds: dict[str, str], chosen: Sequence[str], besides: Sequence[str | None]) -> list[str]:
-    """A note on the columns that hold no numbers."""
-    names = [name for name, kind in kinds.items() if kind not in NUMERIC and name not in chosen and name not in besides]
-    return [f"left out, for they hold no numbers: {listed(names)}"] if names else []

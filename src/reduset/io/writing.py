@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import gzip
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from reduset._archive import write_whole
 from reduset._validate import weights as checked_weights
-from reduset.io.formats import SUFFIXES, named
 from reduset.io.guard import need
-from reduset.io.table import FileError, Table, one_line
-
-WRITTEN = ".parquet, .feather, .arrow, .csv, .tsv (the last two also with .gz)"
+from reduset.io.paths import named, suffix_of, write_file
+from reduset.io.registry import said_format, written_suffixes
+from reduset.io.table import FileError, Table
 
 
 def write_rows(
@@ -42,40 +40,24 @@ def write_rows(
     if weights is not None:
         mass = next(title for title in ("weight", "sample_weight", "_weight") if title not in found)
         found[mass] = checked_weights(weights, len(rows), "weights", signed=True)
-    arrow = need("pyarrow", "writing rows")
+    arrow = need("writing rows", "pyarrow", "tables")
     arrays = [np.ascontiguousarray(value) if isinstance(value, np.ndarray) else arrow.array(value) for value in found.values()]
     write_table(name, arrow.table(arrays, names=list(found)))
 
 
 def write_table(path: str, table: Any) -> None:
     """Write an Arrow table in the format of the suffix."""
-    packed = path.lower().endswith(".gz")
-    suffix = os.path.splitext(path.lower().removesuffix(".gz"))[1]
-    kind = SUFFIXES.get(suffix)
-    if kind not in ("csv", "tsv", "parquet", "arrow") or (packed and kind not in ("csv", "tsv")):
-        raise FileError(f"{path}: rows cannot be written as {suffix or 'a file without suffix'}; use {WRITTEN}")
-    if os.path.isdir(path):
-        raise FileError(f"{path}: is a folder; name a file in it")
-    try:
-        write_whole(path, lambda stream: _fill(stream, table, kind, packed))
-    except FileNotFoundError as error:
-        raise FileError(f"{path}: cannot be written, for there is no folder {os.path.dirname(path)}") from error
-    except OSError as error:
-        raise FileError(f"{path}: cannot be written ({one_line(error)}); nothing was left behind") from error
+    suffix, packed = suffix_of(path)
+    kind = said_format(path)
+    if kind is None or kind.write is None:
+        offered = written_suffixes()
+        gzipped = ", ".join(suffix for suffix, each in offered.items() if each.gzipped)
+        way_out = f"use {', '.join(offered)} ({gzipped} also with .gz)"
+        raise FileError(f"{path}: rows cannot be written as {suffix or 'a file without suffix'}; {way_out}")
+    fill = partial(_packed, kind.write) if packed else kind.write
+    write_file(path, lambda stream: fill(stream, table))
 
 
-def _fill(stream: Any, table: Any, kind: str, packed: bool) -> None:
-    arrow = need("pyarrow", "writing rows")
-    if kind == "parquet":
-        need("pyarrow.parquet", "writing Parquet").write_table(table, stream, compression="zstd")
-    elif kind == "arrow":
-        with arrow.ipc.new_file(stream, table.schema) as writer:
-            writer.write_table(table)
-    else:
-        csv = need("pyarrow.csv", "writing CSV")
-        options = csv.WriteOptions(delimiter="\t" if kind == "tsv" else ",")
-        if packed:
-            with gzip.GzipFile(fileobj=stream, mode="wb", mtime=0) as squeezed:
-                csv.write_csv(table, squeezed, options)
-        else:
-            csv.write_csv(table, stream, options)
+def _packed(fill: Callable[[Any, Any], None], stream: Any, table: Any) -> None:
+    with gzip.GzipFile(fileobj=stream, mode="wb", mtime=0) as squeezed:
+        fill(squeezed, table)

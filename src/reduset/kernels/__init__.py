@@ -1,13 +1,66 @@
-"""Kernels: a bump φ of a bandwidth, and the inner product g of two bumps. One a file, listed in `registry`.
+"""Kernels: a bump φ of a bandwidth h, and the inner product g of two bumps. One a file; here is their registry.
 
-A new kernel is a file beside these and a line in `registry.KERNELS`; what names kernels elsewhere reads it there.
-May import: `_engine`, `_validate`, `bandwidth`.
+A new kernel is a file of its name beside these and two lines here, the import that type checkers read and its name in `__all__`;
+what names kernels elsewhere (errors, the command's options, the estimators' names, `reduset` itself) reads `FAMILIES`.
+
+====================  =============================  ==================================  ==================================
+kernel, r = |x−y|/h   φ                              g in L2 (in "rkhs" g = φ)           density constant for h = 1
+====================  =============================  ==================================  ==================================
+Gaussian              exp(−r²/2)                     a Gaussian of bandwidth √2·h        (2π)^(−d/2)
+Laplacian             exp(−r)                        a Matérn of order d/2 + 1           Γ(d/2) / (2 π^(d/2) Γ(d))
+… in "cityblock"      exp(−Σ|rⱼ|)                    Π (1 + |rⱼ|) exp(−|rⱼ|)             2^(−d)
+Matern, s = √(2ν) r   ν = 3/2: (1 + s) exp(−s),      a Matérn of order 2ν + d/2          (ν/2π)^(d/2) Γ(ν) / Γ(ν + d/2)
+                      5/2: (1 + s + s²/3) exp(−s)
+Student               (1 + r²)^(−a)                  ₂F₁(a, 2a − d/2; a + ½; −r²/4), a   Γ(a) / (π^(d/2) Γ(a − d/2))
+                                                     Student of 2h for a = (d + 1)/2
+====================  =============================  ==================================  ==================================
+
+(Cruz Cortés & Scott 2017, Section II-C.) Each name is imported when it is first asked for: a command that prints its help reads
+`FAMILIES` and waits for nothing else. May import: `_engine`, `_validate`, `bandwidth`.
 """
 
-from reduset.kernels.base import Kernel, RadialKernel
-from reduset.kernels.function import FunctionKernel
-from reduset.kernels.gaussian import Gaussian
-from reduset.kernels.laplacian import Laplacian
-from reduset.kernels.student import Student
+from collections.abc import Iterable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["FunctionKernel", "Gaussian", "Kernel", "Laplacian", "RadialKernel", "Student"]
+if TYPE_CHECKING:
+    from reduset.kernels.base import Kernel, RadialKernel
+    from reduset.kernels.function import FunctionKernel
+    from reduset.kernels.gaussian import Gaussian
+    from reduset.kernels.laplacian import Laplacian
+    from reduset.kernels.matern import Matern
+    from reduset.kernels.student import Student
+
+__all__ = ["Gaussian", "Laplacian", "Matern", "Student"]  # the registry: each is in the file of its name, in small letters
+
+FAMILIES = {name.lower(): name for name in __all__}  # as files and options name them: the class
+
+__all__ += ["FunctionKernel", "Kernel", "RadialKernel"]
+
+_HOMES = {name: family for family, name in FAMILIES.items()} | {
+    "FunctionKernel": "function",
+    "Kernel": "base",
+    "RadialKernel": "base",
+}
+
+
+def listed(words: Iterable[str], last: str = "or") -> str:
+    """The words as a sentence lists them: a, b or c."""
+    *most, final = words
+    return f"{', '.join(most)} {last} {final}"
+
+
+ANY_FAMILY = listed(FAMILIES.values())  # for errors that say what to use
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

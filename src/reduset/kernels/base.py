@@ -7,20 +7,20 @@ logarithms: in many dimensions they leave the range of floating point long befor
 from __future__ import annotations
 
 import math
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
+from reduset import _engine as engine
 from reduset import _validate
 from reduset import bandwidth as rules
-from reduset._engine import profile as engine
-from reduset._engine import sums
-from reduset._engine.profile import Frame, Profile
+from reduset._engine import Frame, Profile
 from reduset._types import Array, Floats, Precision
+from reduset._warnings import warn
+from reduset.kernels import ANY_FAMILY
 from reduset.kernels.spectra import Spectrum
 
 
@@ -77,25 +77,25 @@ class Kernel(ABC):
 
     def gradient_sums(self, points: Floats, weights: Floats, queries: Floats) -> Array:
         """Σᵢ wᵢ ∇_q φ(xᵢ, q) / φ(0), (m, d)."""
-        raise TypeError(f"{self!r} has no gradient here; use Gaussian, Laplacian or Student")
+        raise TypeError(f"{self!r} has no gradient here; use {ANY_FAMILY}")
 
     def product_slopes(
         self, points: Floats, weights: Floats, queries: Floats, precision: Precision = "double"
     ) -> tuple[Array, Array]:
         """Σᵢ wᵢ g(xᵢ, q) / g(0), (m,), and its gradient in q, (m, d), in one pass."""
-        raise TypeError(f"{self!r} has no gradient here, so its atoms cannot be moved; use Gaussian, Laplacian or Student")
+        raise TypeError(f"{self!r} has no gradient here, so its atoms cannot be moved; use {ANY_FAMILY}")
 
     def log_sums(self, points: Floats, weights: Floats, queries: Floats) -> Array:
         """log Σᵢ wᵢ φ(xᵢ, q) / φ(0), without underflow."""
-        raise TypeError(f"{self!r} is not a density; use Gaussian, Laplacian or Student for log_density")
+        raise TypeError(f"{self!r} is not a density; use {ANY_FAMILY} for log_density")
 
     def noise(self, count: int, dimension: int, rng: np.random.Generator) -> Array:
         """(count, d) draws from the bump at the origin, as a density."""
-        raise TypeError(f"{self!r} cannot be sampled from; use Gaussian, Laplacian or Student")
+        raise TypeError(f"{self!r} cannot be sampled from; use {ANY_FAMILY}")
 
     def density_log_peak(self, dimension: int) -> float:
         """log φ(x, x) of the bump that integrates to 1."""
-        raise TypeError(f"{self!r} is not a density; use Gaussian, Laplacian or Student for log_density")
+        raise TypeError(f"{self!r} is not a density; use {ANY_FAMILY} for log_density")
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
@@ -174,9 +174,7 @@ class RadialKernel(Kernel):
             return self
         if bool((points[:64] == points[0]).all() and (points == points[0]).all()):
             # any bandwidth gives the same compression of a single place, so this is no reason to refuse it
-            warnings.warn(
-                f"all points coincide, so bandwidth={self.bandwidth!r} finds none; 1.0 is used", UserWarning, stacklevel=2
-            )
+            warn(f"all points coincide, so bandwidth={self.bandwidth!r} finds none; 1.0 is used")
             return replace(self, bandwidth=1.0)
         if self.covariance is not None:
             points = points @ self._whitening(d)
@@ -241,19 +239,19 @@ class RadialKernel(Kernel):
 
     def value_sums(self, points: Floats, weights: Floats, queries: Floats, precision: Precision = "auto") -> Array:
         shape = self.bump(points.shape[1])
-        return sums.kernel_sums(points, weights, queries, self.frame(points, shape), shape.profile, precision)
+        return engine.kernel_sums(points, weights, queries, self.frame(points, shape), shape.profile, precision)
 
     def product_sums(self, points: Floats, weights: Floats, queries: Floats, precision: Precision = "double") -> Array:
         shape = self.product(points.shape[1])
-        return sums.kernel_sums(points, weights, queries, self.frame(points, shape), shape.profile, precision)
+        return engine.kernel_sums(points, weights, queries, self.frame(points, shape), shape.profile, precision)
 
     def product_gram(self, points: Floats, others: Floats) -> Array:
         shape = self.product(points.shape[1])
-        return sums.gram(points, others, self.frame(points, shape), shape.profile)
+        return engine.gram(points, others, self.frame(points, shape), shape.profile)
 
     def product_rows(self, points: Floats) -> Callable[[int], Array]:
         shape = self.product(points.shape[1])
-        return sums.gram_by_rows(points, self.frame(points, shape), shape.profile)
+        return engine.gram_by_rows(points, self.frame(points, shape), shape.profile)
 
     def gradient_sums(self, points: Floats, weights: Floats, queries: Floats) -> Array:
         """Σᵢ wᵢ ∇_q φ(xᵢ, q) / φ(0), (m, d)."""
@@ -266,13 +264,13 @@ class RadialKernel(Kernel):
 
     def _slopes(self, shape: Shape, points: Floats, weights: Floats, queries: Floats, precision: Precision) -> tuple[Array, Array]:
         frame = self.frame(points, shape)
-        values, inner = sums.gradient_sums(points, weights, queries, frame, shape.profile, precision)
+        values, inner = engine.gradient_sums(points, weights, queries, frame, shape.profile, precision)
         return values, inner * frame.matrix if isinstance(frame.matrix, float) else inner @ frame.matrix.T
 
     def log_sums(self, points: Floats, weights: Floats, queries: Floats) -> Array:
         """log Σᵢ wᵢ φ(xᵢ, q) / φ(0), without underflow."""
         shape = self.bump(points.shape[1])
-        return sums.log_sums(points, weights, queries, self.frame(points, shape), shape.profile)
+        return engine.log_sums(points, weights, queries, self.frame(points, shape), shape.profile)
 
     def product_at(self, distances: Array, dimension: int) -> Array:
         """The least g / g(0) of two points at a given distance in the coordinates of `product`."""
@@ -283,7 +281,7 @@ class RadialKernel(Kernel):
         elif shape.profile.metric == engine.SOFT_CITYBLOCK:  # all of the distance in one coordinate is the worst case
             t = t - np.log1p(t)
         flat = t.reshape(-1)
-        engine.depths(*shape.profile.arguments[1:], flat)
+        shape.profile.to_depths(flat)
         return np.exp(-flat.reshape(t.shape))
 
     def noise(self, count: int, dimension: int, rng: np.random.Generator) -> Array:
@@ -300,7 +298,8 @@ class RadialKernel(Kernel):
         }
         if self.covariance is not None:
             out["covariance"] = self.covariance.tolist()
-        return out
+        own = (field.name for field in fields(self) if field.name not in RadialKernel.__dataclass_fields__)
+        return out | {name: getattr(self, name) for name in own}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RadialKernel) and self.to_dict() == other.to_dict()
@@ -311,6 +310,6 @@ class RadialKernel(Kernel):
     def __repr__(self) -> str:
         shown = [repr(self.bandwidth) if isinstance(self.bandwidth, str) else f"{self.bandwidth:.6g}"]
         rest = {k: v for k, v in self.to_dict().items() if k not in ("name", "bandwidth")}
-        defaults = {"normalized": False, "space": "rkhs", "metric": "euclidean", "exponent": None}
-        shown += [f"{k}=…" if k == "covariance" else f"{k}={v!r}" for k, v in rest.items() if v != defaults.get(k, ...)]
+        defaults = {field.name: field.default for field in fields(self)}
+        shown += [f"{k}=…" if k == "covariance" else f"{k}={v!r}" for k, v in rest.items() if v != defaults[k]]
         return f"{type(self).__name__}({', '.join(shown)})"

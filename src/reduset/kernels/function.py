@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from reduset import _validate
-from reduset._engine.threads import blocks
+from reduset._engine import blocks
 from reduset._types import Array, Floats, Precision
 from reduset.kernels.base import Kernel
 

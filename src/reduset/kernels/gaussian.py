@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reduset._engine.profile import Profile
+from reduset._engine import Profile
 from reduset._types import Array
 from reduset.kernels.base import RadialKernel
 from reduset.kernels.spectra import NormalSpectrum, Spectrum

@@ -1,26 +1,18 @@
 """Laplacian: φ = exp(−r), r = distance / h; in "cityblock" exp(−Σ|rⱼ|).
 
-===========  ==================================  =====================================
-metric       g in L2 (in "rkhs" g = φ)           density constant (unit bandwidth)
-===========  ==================================  =====================================
-euclidean    a Matérn of order d/2 + 1           Γ(d/2) / (2 π^(d/2) Γ(d))
-cityblock    Π (1 + |rⱼ|) exp(−|rⱼ|)             2^(−d)
-===========  ==================================  =====================================
-
-(Cruz Cortés & Scott 2017, Section II-C.)
+In L2 g is a Matérn of order d/2 + 1, in "cityblock" Π (1 + |rⱼ|) exp(−|rⱼ|) (Cruz Cortés & Scott 2017, Section II-C).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import special
 
+from reduset import _engine as engine
 from reduset import _validate
-from reduset._engine import profile as engine
-from reduset._engine.profile import Profile
+from reduset._engine import Profile
 from reduset._types import Array
 from reduset.kernels.base import RadialKernel
 from reduset.kernels.spectra import PowerSpectrum, ProductSpectrum, Spectrum
@@ -74,9 +66,6 @@ class Laplacian(RadialKernel):
         if self._in_cityblock:
             return rng.laplace(size=(count, dimension))
         return directions(count, dimension, rng) * rng.gamma(dimension, size=(count, 1))
-
-    def to_dict(self) -> dict[str, Any]:
-        return super().to_dict() | {"metric": self.metric}
 
 
 def directions(count: int, dimension: int, rng: np.random.Generator) -> Array:

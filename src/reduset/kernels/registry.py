@@ -1,27 +1,28 @@
-"""The kernels by name, and kernels from what a user or a file says. A new one is a file beside this and a line in `KERNELS`."""
+"""The kernels' classes by name, and kernels from what a user or a file says. Which there are stands in `reduset.kernels`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from reduset.kernels.base import Kernel
+from reduset import kernels
+from reduset._types import KernelLike
+from reduset.kernels import FAMILIES, listed
+from reduset.kernels.base import Kernel, RadialKernel
 from reduset.kernels.function import FunctionKernel
 from reduset.kernels.gaussian import Gaussian
-from reduset.kernels.laplacian import Laplacian
-from reduset.kernels.student import Student
 
-KERNELS: dict[str, Callable[..., Kernel]] = {kernel.name: kernel for kernel in (Gaussian, Laplacian, Student)}
+KERNELS: dict[str, type[RadialKernel]] = {name: getattr(kernels, kind) for name, kind in FAMILIES.items()}
 
 
-def as_kernel(kernel: Any) -> Kernel:
+def as_kernel(kernel: KernelLike) -> Kernel:
     """A kernel from what a user may pass: None (a Gaussian of the median bandwidth), a kernel, or a function k(X, Y)."""
     if kernel is None:
         return Gaussian("median")
     if isinstance(kernel, Kernel):
         return kernel
     if isinstance(kernel, type) or not callable(kernel):
-        raise TypeError(f"kernel must be a Gaussian(...), Laplacian(...), Student(...) or a function k(X, Y); got {kernel!r}")
+        offered = [f"{kind}(...)" for kind in FAMILIES.values()]
+        raise TypeError(f"kernel must be a {listed([*offered, 'a function k(X, Y)'])}; got {kernel!r}")
     return FunctionKernel(kernel)
 
 

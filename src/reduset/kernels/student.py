@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from scipy import special
 
+from reduset import _engine as engine
 from reduset import _validate
-from reduset._engine import profile as engine
-from reduset._engine.profile import Profile
-from reduset._engine.threads import blocks
+from reduset._engine import Profile, blocks
 from reduset._types import Array
 from reduset.kernels.base import RadialKernel
 from reduset.kernels.spectra import BesselSpectrum, Spectrum, SquaredBesselSpectrum
@@ -90,9 +88,6 @@ class Student(RadialKernel):
         self._log_density_constant(dimension)  # refuses what is not a density
         mixing = rng.gamma(self._power(dimension) - dimension / 2, size=(count, 1))
         return rng.standard_normal((count, dimension)) / np.sqrt(2 * mixing)
-
-    def to_dict(self) -> dict[str, Any]:
-        return super().to_dict() | {"exponent": self.exponent}
 
 
 @lru_cache(maxsize=32)

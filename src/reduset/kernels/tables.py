@@ -7,20 +7,21 @@ from functools import lru_cache
 import numpy as np
 from scipy import special
 
-from reduset._engine import profile as engine
-from reduset._engine.profile import Profile
+from reduset import _engine as engine
+from reduset._engine import Profile
 from reduset._types import Array
 from reduset.kernels.spectra import log_bessel_k
 
 KNOTS = 1 << 15
 
 
-def tabulate(depth: Array, top: float) -> Profile:
-    """A spline of depth over log(1 + r), knots at equal steps up to ``top``."""
-    from scipy.interpolate import CubicSpline  # only kernels that need a table pay for importing it
-
+def tabulate(depth: Array, top: float, slopes: Array | None = None) -> Profile:
+    """A spline of depth over log(1 + r), knots at equal steps up to ``top``; its slopes there from the depths, if not known."""
     knots = np.linspace(0.0, top, len(depth))
-    slopes = CubicSpline(knots, depth)(knots, 1)
+    if slopes is None:
+        from scipy.interpolate import CubicSpline  # only kernels that need it pay for importing it
+
+        slopes = CubicSpline(knots, depth)(knots, 1)
     table = np.ascontiguousarray(np.stack([depth, slopes], axis=1))
     table.setflags(write=False)
     return Profile(family=engine.TABLE, table=table, step=float(knots[1]))

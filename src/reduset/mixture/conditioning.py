@@ -14,9 +14,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import cho_factor, cho_solve
 
 from reduset import _validate
+from reduset._types import Array
 from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
 
@@ -29,29 +31,19 @@ def marginal(mean: KernelMean, columns: Sequence[int]) -> KernelMean:
     return KernelMean(mean.atoms[:, kept], mean.weights, _density(kernel, covariance))
 
 
-def conditional(mean: KernelMean, columns: Sequence[int], values: Any) -> KernelMean:
+def conditional(mean: KernelMean, columns: Sequence[int], values: ArrayLike) -> KernelMean:
     """The density of the other columns where these have the given values; its weights sum to 1."""
     kernel = _gaussian(mean)
-    known = as_columns(columns, mean.dimension)
-    other = [j for j in range(mean.dimension) if j not in known]
-    if not other:
-        raise ValueError(f"columns must leave at least one out, got all {mean.dimension}")
-    at = np.asarray(_validate.points(np.reshape(values, (1, -1)), "values"), np.float64)
-    if at.shape[1] != len(known):
-        raise ValueError(f"values must be one number for each of the {len(known)} columns, got {at.shape[1]}")
+    known, other, at = known_columns(columns, values, mean.dimension)
     covariance = np.eye(mean.dimension) if kernel.covariance is None else np.asarray(kernel.covariance)
     solve = cho_factor(covariance[np.ix_(known, known)])
     slope = cho_solve(solve, covariance[np.ix_(known, other)])  # Σ_bb⁻¹ Σ_ba
-    places = np.asarray(mean.atoms[:, other], np.float64) + (at - mean.atoms[:, known]) @ slope
+    atoms = np.asarray(mean.atoms[:, other], np.float64) + (at - mean.atoms[:, known]) @ slope
     left = covariance[np.ix_(other, other)] - covariance[np.ix_(other, known)] @ slope
     away = (at - mean.atoms[:, known]) / kernel.width
     depth = 0.5 * np.einsum("ij,ji->i", away, cho_solve(solve, away.T))
-    least = depth[mean.weights != 0].min()
-    weights = mean.weights * np.exp(-np.clip(depth - least, 0.0, 1e3))  # below 0 are atoms without weight
-    total = float(weights.sum())
-    if not total > 0:
-        raise ValueError(f"f must be positive at the given values to be divided by it, got a sum of weights of {total:.3g}")
-    return KernelMean(places, weights / total, _density(kernel, None if kernel.covariance is None else left))
+    own = _density(kernel, None if kernel.covariance is None else left)
+    return KernelMean(atoms, weights_where(mean.weights, depth), own)
 
 
 def _gaussian(mean: KernelMean) -> Gaussian:
@@ -70,3 +62,24 @@ def as_columns(columns: Sequence[int], dimension: int) -> list[int]:
     if not found or len(set(found)) < len(found):
         raise ValueError(f"columns must name at least one column, and none twice; got {np.ravel(columns).tolist()}")
     return found
+
+
+def known_columns(columns: Sequence[int], values: ArrayLike, dimension: int) -> tuple[list[int], list[int], Array]:
+    """The columns whose values are known, the others, and the values (1, known): checked."""
+    known = as_columns(columns, dimension)
+    other = [j for j in range(dimension) if j not in known]
+    if not other:
+        raise ValueError(f"columns must leave at least one out, got all {dimension}")
+    at = np.asarray(_validate.points(np.reshape(values, (1, -1)), "values"), np.float64)
+    if at.shape[1] != len(known):
+        raise ValueError(f"values must be one number for each of the {len(known)} columns, got {at.shape[1]}")
+    return known, other, at
+
+
+def weights_where(weights: Array, depth: Array) -> Array:
+    """ω ∝ w·exp(−depth), which sum to 1; depths count from the least of those with weight, so that not all underflow."""
+    found = weights * np.exp(-np.clip(depth - depth[weights != 0].min(), 0.0, 1e3))
+    total = float(found.sum())
+    if not total > 0:
+        raise ValueError(f"f must be positive at the given values to be divided by it, got a sum of weights of {total:.3g}")
+    return np.asarray(found / total)

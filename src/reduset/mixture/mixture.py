@@ -9,33 +9,25 @@ are diagonal.
 
 from __future__ import annotations
 
-import numbers
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from reduset import _archive, _validate
-from reduset._engine.components import (
-    Components,
-    as_diagonal,
-    as_full,
-    is_shared,
-    log_peaks,
-    logs_at,
-    sums_at,
-)
-from reduset._engine.threads import row_blocks
-from reduset._types import Array
+from reduset._engine import Components, as_diagonal, as_full, is_shared, log_peaks, logs_at, row_blocks, sums_at
+from reduset._types import Array, PointsLike, SeedLike
 from reduset.kernels import Gaussian
 from reduset.kernels.base import exponential
-from reduset.mean import KernelMean
-from reduset.mixture.conditioning import as_columns
+from reduset.mean import KernelMean, LinearCombination
+from reduset.mixture.conditioning import as_columns, known_columns, weights_where
+from reduset.mixture.covariances import NDIM, inverses, widened
 
 KIND, VERSION = "reduset.Mixture", 1
-SHAPES = {1: "spherical", 2: "diag", 3: "full"}
+SHAPES = {ndim: shape for shape, ndim in NDIM.items()}
 DRAWS = 10_000
 HIGHEST = 600.0  # |log| of an integral that weights can carry
 
@@ -50,15 +42,15 @@ def _height(kernel: Gaussian, dimension: int) -> float:
     return exponential(log)
 
 
-class Estimate(NamedTuple):
-    """A value found by sampling, and its standard error."""
+class DivergenceEstimate(NamedTuple):
+    """A divergence found by sampling, and its standard error."""
 
     value: float
     error: float
 
 
 @dataclass(frozen=True, eq=False)
-class Mixture:
+class Mixture(LinearCombination):
     """A weighted sum of Gaussian densities.
 
     Parameters
@@ -86,15 +78,13 @@ class Mixture:
     weights: Array
     means: Array
     covariances: Array
+    _called = "mixture"
 
     def __post_init__(self) -> None:
         means = np.asarray(_validate.points(self.means, "means"), np.float64)
         weights = _validate.weights(self.weights, len(means), "weights", signed=True)
         covariances = _validate.covariances(self.covariances, *means.shape)
-        for name, value in (("means", means), ("weights", weights), ("covariances", covariances)):
-            view = value.view()
-            view.flags.writeable = False
-            object.__setattr__(self, name, view)
+        self._freeze(means=means, weights=weights, covariances=covariances)
 
     # -- from and to --------------------------------------------------------------------------------------------------------
 
@@ -159,8 +149,7 @@ class Mixture:
         found.means_ = np.array(self.means)
         found.covariances_ = np.array(self.covariances)
         if self.shape == "full":
-            factor = np.linalg.cholesky(found.covariances_)
-            upright = np.linalg.solve(factor, np.broadcast_to(np.eye(self.dimension), factor.shape)).transpose(0, 2, 1)
+            upright = inverses(np.linalg.cholesky(found.covariances_)).transpose(0, 2, 1)
             found.precisions_cholesky_ = upright
             found.precisions_ = upright @ upright.transpose(0, 2, 1)
         else:
@@ -222,21 +211,21 @@ class Mixture:
 
     # -- evaluation ---------------------------------------------------------------------------------------------------------
 
-    def __call__(self, Q: Any) -> Array:
+    def __call__(self, Q: PointsLike) -> Array:
         """f at each row of Q."""
         out, unit = self._sums_at(Q, 0)
         return np.asarray(out[0] * exponential(unit))
 
-    def gradient(self, Q: Any) -> Array:
+    def gradient(self, Q: PointsLike) -> Array:
         """∇f at each row of Q, (q, d)."""
         out, unit = self._sums_at(Q, 1)
         return np.asarray(out[1:].T * exponential(unit))
 
-    def _sums_at(self, Q: Any, order: int) -> tuple[Array, float]:
+    def _sums_at(self, Q: PointsLike, order: int) -> tuple[Array, float]:
         queries = _validate.points(Q, "Q", self.dimension)
         return sums_at(queries, self.weights, self.means, self.covariances, order)
 
-    def log_density(self, Q: Any) -> Array:
+    def log_density(self, Q: PointsLike) -> Array:
         """log f at each row of Q; does not underflow. −inf where f is 0, NaN where signed weights make it negative."""
         return logs_at(_validate.points(Q, "Q", self.dimension), self.weights, self.means, self.covariances)
 
@@ -273,16 +262,16 @@ class Mixture:
         own, cross, theirs = (value * np.exp(log_unit - unit) for value, log_unit in parts)
         return float(np.sqrt(max(own - 2 * cross + theirs, 0.0))) * exponential(unit / 2)
 
-    def kl(self, other: Mixture, count: int = DRAWS, rng: Any = None) -> Estimate:
+    def kl(self, other: Mixture, count: int = DRAWS, rng: SeedLike = None) -> DivergenceEstimate:
         """KL(f ‖ other) of the two as densities, from ``count`` draws of f, with its standard error."""
         self._require_alike(other)
         count = _validate.whole(count, "count", 2)
         other._require_density("a divergence")
         draws = self.sample(count, rng)
         gap = (self.log_density(draws) - np.log(self.mass)) - (other.log_density(draws) - np.log(other.mass))
-        return Estimate(float(gap.mean()), float(gap.std(ddof=1) / np.sqrt(count)))
+        return DivergenceEstimate(float(gap.mean()), float(gap.std(ddof=1) / np.sqrt(count)))
 
-    def sample(self, count: int, rng: Any = None) -> Array:
+    def sample(self, count: int, rng: SeedLike = None) -> Array:
         """``count`` draws from the density that f is, up to its mass; needs weights of one sign."""
         count = _validate.whole(count, "count", 0)
         rng = _validate.generator(rng)
@@ -311,35 +300,25 @@ class Mixture:
             covariances = covariances[:, kept][:, :, kept]
         return Mixture(self.weights, self.means[:, kept], covariances)
 
-    def conditional(self, columns: Sequence[int], values: Any) -> Mixture:
+    def conditional(self, columns: Sequence[int], values: ArrayLike) -> Mixture:
         """The density of the other columns where these have the given values; its weights sum to 1."""
-        known = as_columns(columns, self.dimension)
-        other = [j for j in range(self.dimension) if j not in known]
-        if not other:
-            raise ValueError(f"columns must leave at least one out, got all {self.dimension}")
-        at = np.asarray(_validate.points(np.reshape(values, (1, -1)), "values"), np.float64)
-        if at.shape[1] != len(known):
-            raise ValueError(f"values must be one number for each of the {len(known)} columns, got {at.shape[1]}")
+        known, other, at = known_columns(columns, values, self.dimension)
         here = self.marginal(known)
         away = at - here.means
         if self.covariances.ndim < 3:
-            places = self.means[:, other]
+            means = self.means[:, other]
             covariances = self.covariances if self.covariances.ndim == 1 else self.covariances[:, other]
             depth = 0.5 * (away**2 / as_diagonal(here.covariances, len(known))).sum(axis=1)
         else:
             cross = self.covariances[:, known][:, :, other]
             solved = np.linalg.solve(here.covariances, np.concatenate([cross, away[:, :, None]], axis=2))
             slope, pulled = solved[:, :, :-1], solved[:, :, -1]
-            places = self.means[:, other] + np.einsum("mbo,mb->mo", slope, away)
+            means = self.means[:, other] + np.einsum("mbo,mb->mo", slope, away)
             covariances = self.covariances[:, other][:, :, other] - cross.transpose(0, 2, 1) @ slope
             covariances = (covariances + covariances.transpose(0, 2, 1)) / 2
             depth = 0.5 * np.einsum("mb,mb->m", away, pulled)
         depth -= log_peaks(here.covariances, len(known))
-        weights = self.weights * np.exp(-np.clip(depth - depth[self.weights != 0].min(), 0.0, 1e3))
-        total = float(weights.sum())
-        if not total > 0:
-            raise ValueError(f"f must be positive at the given values to be divided by it, got a sum of weights of {total:.3g}")
-        return Mixture(weights / total, places, covariances)
+        return Mixture(weights_where(self.weights, depth), means, covariances)
 
     # -- algebra ------------------------------------------------------------------------------------------------------------
 
@@ -354,39 +333,9 @@ class Mixture:
             return NotImplemented
         self._require_alike(other)
         kind = max(self.covariances.ndim, other.covariances.ndim)
-        if kind == 1:
-            parts = self.covariances, other.covariances
-        else:
-            widen = as_diagonal if kind == 2 else as_full
-            parts = widen(self.covariances, self.dimension), widen(other.covariances, self.dimension)
+        parts = [widened(each.covariances, kind, self.dimension) for each in (self, other)]
         weights, means = np.concatenate([self.weights, other.weights]), np.concatenate([self.means, other.means])
         return Mixture(weights, means, np.concatenate(parts))
-
-    def __radd__(self, other: Any) -> Mixture:
-        """So that sum() works, which begins with 0."""
-        return self if isinstance(other, int) and other == 0 else NotImplemented
-
-    def __mul__(self, factor: float) -> Mixture:
-        if not isinstance(factor, numbers.Real):
-            return NotImplemented
-        return Mixture(self.weights * _validate.finite(factor, "factor"), self.means, self.covariances)
-
-    __rmul__ = __mul__
-
-    def __truediv__(self, divisor: float) -> Mixture:
-        if not isinstance(divisor, numbers.Real):
-            return NotImplemented
-        if divisor == 0:
-            raise ZeroDivisionError("a mixture cannot be divided by 0")
-        return self * (1.0 / _validate.finite(divisor, "divisor"))
-
-    def __neg__(self) -> Mixture:
-        return self * -1.0
-
-    def __sub__(self, other: Mixture) -> Mixture:
-        if not isinstance(other, Mixture):
-            return NotImplemented
-        return self + other * -1.0
 
     # -- files --------------------------------------------------------------------------------------------------------------
 
@@ -403,7 +352,7 @@ class Mixture:
         try:
             return cls(**arrays)
         except (TypeError, ValueError) as error:
-            raise ValueError(f"{os.fspath(path)} describes no mixture: {error}") from error
+            raise ValueError(f"{os.fspath(path)} describes no {cls._called}: {error}") from error
 
     def __repr__(self) -> str:
         return f"Mixture({self.size:,} components in {self.dimension} dimensions, {self.shape} covariances)"

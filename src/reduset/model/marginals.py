@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._engine.threads import blocks, run_all, single_threaded_blas
+from reduset._engine import blocks, run_all, single_threaded_blas
 from reduset._types import Array, Floats
 from reduset.kernels import Gaussian
 from reduset.kernels.base import RadialKernel

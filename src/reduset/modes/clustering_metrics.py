@@ -13,12 +13,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import coo_array
 
 from reduset import _validate
+from reduset._types import PointsLike, WeightsLike
 
 
-def discrepancy_index(ends: Any, others: Any, radius: float) -> float:
+def discrepancy_index(ends: PointsLike, others: PointsLike, radius: float) -> float:
     """The share of points whose ends differ by more than ``radius`` (the paper: three bandwidths).
 
     Parameters
@@ -39,7 +41,7 @@ def discrepancy_index(ends: Any, others: Any, radius: float) -> float:
     return float(np.mean(np.linalg.norm(np.asarray(ends, np.float64) - others, axis=1) > radius))
 
 
-def clustering_distance(labels: Any, others: Any, sample_weight: Any = None) -> float:
+def clustering_distance(labels: ArrayLike, others: ArrayLike, sample_weight: WeightsLike = None) -> float:
     """The Hausdorff distance of two clusterings, from 0 to 1; names of clusters do not matter.
 
     Parameters

@@ -1,7 +1,7 @@
-"""A density of one bandwidth as a mixture of few components, for uses that read it often: gathered, simplified, and what that lost.
+"""A density of one bandwidth as a mixture of few components, for uses that read it often: binned, simplified, and what that lost.
 
-Many rows in little space, such as the pixels of an image, are gathered in cells first, which makes thousands of components of
-hundreds of thousands; the bound on what that moves widens the interval of the error (cells.py).
+Many rows in little space, such as the pixels of an image, are binned on a grid first, which makes thousands of components of
+hundreds of thousands; the bound on what that moves widens the interval of the error (`grid`).
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from reduset.kernels import Gaussian
 from reduset.kernels.base import exponential
 from reduset.mean import KernelMean
 from reduset.mixture.mixture import Mixture
-from reduset.modes.grid import gathered
+from reduset.modes.grid import binned
 from reduset.simplification.simplifying import Simplification, simplify
 
-MANY = 10_000  # rows, above which they are gathered
+MANY = 10_000  # rows, above which they are binned
 SIDE = 1 / 3  # bandwidths, of the cells; less for a tolerance
 CONFIDENCE = 0.95
 
 
-def whole_mixture(full: KernelMean) -> Mixture:
+def full_mixture(full: KernelMean) -> Mixture:
     """All of it, as a copy: the data are the caller's and may change."""
     return Mixture.from_mean(KernelMean(np.array(full.atoms), full.weights, full.kernel))
 
 
-def few_components(full: KernelMean, kernel: Gaussian, **options: Any) -> tuple[Simplification, Certificate]:
-    """The mixture that stands for a density, and what it lost.
+def simplified_density(full: KernelMean, kernel: Gaussian, **options: Any) -> tuple[Simplification, Certificate]:
+    """The mixture that is a density's surrogate, and what it lost.
 
     The local fits and all weights together, without the joint descent: it lowers the L2 error, and takes longer than all else,
     but moves hardly a mode.
@@ -46,7 +46,7 @@ def few_components(full: KernelMean, kernel: Gaussian, **options: Any) -> tuple[
     tol = options.get("tol", 1.0)
     # the loss grows with the square of the side, so that with a tolerance it is a small and fixed part of it
     side = SIDE * float(np.sqrt(np.clip(_validate.positive(tol, "tol", "it is a share, 0.01 for one percent"), 1e-12, 1.0)))
-    f, moved = gathered(full, kernel.width, side) if full.size > MANY else (full, 0.0)
+    f, moved = binned(full, kernel.width, side) if full.size > MANY else (full, 0.0)
     for name in ("size", "max_size"):
         if name in options:
             options[name] = min(options[name], f.size)
@@ -57,12 +57,12 @@ def few_components(full: KernelMean, kernel: Gaussian, **options: Any) -> tuple[
 
 
 def _certificate(found: Simplification, kernel: Gaussian, moved: float) -> Certificate:
-    """The measured error is that of the gathered density; to its interval comes what gathering can have moved."""
+    """The measured error is that of the binned density; to its interval comes what binning can have moved."""
     g, h = found.mixture, kernel.width
     round_ = Mixture(g.weights, (g.means - g.means[0]) / h, g.covariances / h**2)
     heaped = round_.norm() * (4 * np.pi) ** (g.dimension / 4)  # ‖g‖/‖φ‖
     low, high = found.interval
-    least = heaped / (1 + high)  # of the gathered density
+    least = heaped / (1 + high)  # of the binned density
     exact = low == high and moved == 0
     if moved > 0:
         low = max((low * least - moved) / (least + moved), 0.0)

@@ -5,38 +5,39 @@ One compression or simplification, O(n·m), then steps of O(m) a point instead o
 
 from __future__ import annotations
 
-import warnings
+from contextlib import closing
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from reduset import _validate
-from reduset._engine.nearest import nearest
+from reduset._engine import nearest
 from reduset._progress import Progress
-from reduset._types import Array, Labels
+from reduset._types import Array, BandwidthLike, Labels, PointsLike, ProgressLike, SeedLike, WeightsLike
+from reduset._warnings import warn
 from reduset.certificate.certificate import Certificate
-from reduset.compression.compressing import NotReachedWarning, compress, compress_quietly, evaluated
+from reduset.compression.compressing import NotReachedWarning, compress_below, evaluated
 from reduset.compression.result import Compression
 from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
 from reduset.mixture.mixture import Mixture
-from reduset.modes.clustering_metrics import clustering_distance, discrepancy_index
-from reduset.modes.component_density import few_components, whole_mixture
-from reduset.modes.mean_shift import MOST_STEPS, Climb, climb, find_modes
+from reduset.modes.component_density import full_mixture, simplified_density
+from reduset.modes.mean_shift import MOST_STEPS, Ascent, find_modes, mean_shift
 from reduset.modes.segmentation import Segmentation, features, flat, pixels
-from reduset.modes.steps import BumpHill, ComponentHill, Hill
+from reduset.modes.steps import AscentDensity, KernelMeanAscent, MixtureAscent
 from reduset.simplification.simplifying import Simplification
-
-__all__ = ["Segmentation", "SparseMeanShift", "clustering_distance", "discrepancy_index", "segment"]
 
 LEAST_ATOMS, MOST_ATOMS = 500, 1000
 COMPONENTS = 100
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SparseMeanShift(ClusterMixin, BaseEstimator):
     """Mean shift on a compressed Gaussian density: in place of `sklearn.cluster.MeanShift`, whose kernel is flat.
 
@@ -91,36 +92,20 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        bandwidth: Any = None,
-        via: str = "atoms",
-        tol: float | None = None,
-        size: int | None = None,
-        radius: float | None = None,
-        max_size: int = MOST_ATOMS,
-        merge: float = 1.0,
-        cluster_all: bool = True,
-        orphan: float = 3.0,
-        max_iter: int = MOST_STEPS,
-        progress: Any = False,
-        random_state: Any = None,
-    ) -> None:
-        self.bandwidth = bandwidth
-        self.via = via
-        self.tol = tol
-        self.size = size
-        self.radius = radius
-        self.max_size = max_size
-        self.merge = merge
-        self.cluster_all = cluster_all
-        self.orphan = orphan
-        self.max_iter = max_iter
-        self.progress = progress
-        self.random_state = random_state
+    bandwidth: BandwidthLike | None = None
+    via: str = "atoms"
+    tol: float | None = None
+    size: int | None = None
+    radius: float | None = None
+    max_size: int = MOST_ATOMS
+    merge: float = 1.0
+    cluster_all: bool = True
+    orphan: float = 3.0
+    max_iter: int = MOST_STEPS
+    progress: ProgressLike = False
+    random_state: SeedLike = None
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SparseMeanShift:
+    def fit(self, X: PointsLike, y: Any = None, sample_weight: WeightsLike = None) -> SparseMeanShift:
         """Compress the density of X and climb it from every row.
 
         Parameters
@@ -135,19 +120,19 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
         _validate.whole(self.max_iter, "max_iter", 1)
         rule = "mode_clustering" if self.bandwidth is None else self.bandwidth
         full = KernelMean.from_samples(X, Gaussian(rule, normalized=True, space="l2"), sample_weight)
-        self.bandwidth_ = _kernel(full).width
-        self._stand_in(full)
-        hill = self._hill()
-        found = self._climb(hill, X)
-        self._rests = found.places
-        self.cluster_centers_, self._mode_of = find_modes(hill, found.places, merge, self.max_iter)
+        self.bandwidth_ = cast(Gaussian, full.kernel).width
+        self._fit_surrogate(full)
+        density = self._ascent_density()
+        found = self._ascend(density, X)
+        self._limits = found.limits
+        self.cluster_centers_, self._mode_of = find_modes(density, found.limits, merge, self.max_iter)
         self.ends_ = found.ends
         self.n_iter_ = found.steps
-        self.labels_: Labels = self._without_orphans(hill, X, self._mode_of[found.owner])
+        self.labels_: Labels = self._without_orphans(density, X, self._mode_of[found.owner])
         return self
 
-    def _stand_in(self, full: KernelMean) -> None:
-        """What is climbed in place of all points."""
+    def _fit_surrogate(self, full: KernelMean) -> None:
+        """The few atoms or components that are climbed in place of all points."""
         _validate.one_of(self.via, "via", ("atoms", "mixture"))
         goals = {name: getattr(self, name) for name in ("tol", "size", "radius") if getattr(self, name) is not None}
         if len(goals) > 1:
@@ -169,84 +154,72 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
             self.mixture_, self.certificate_ = self._simplified(full, goals, rng)
 
     def _compressed(self, full: KernelMean, rng: np.random.Generator) -> Compression | None:
-        if self.tol is None:
-            usual = min(full.size, max(LEAST_ATOMS, int(np.sqrt(full.size))))
-            size = usual if self.size is None else self.size
-            if size >= full.size:
-                return None
-            return compress(full, size=size, weights="simplex", rng=rng, progress=self.progress)
-        most = min(_validate.whole(self.max_size, "max_size", 1), full.size)
-        found = compress_quietly(full, tol=self.tol, max_size=most, weights="simplex", rng=rng, progress=self.progress)
-        if not found.reached:
+        usual = min(full.size, max(LEAST_ATOMS, int(np.sqrt(full.size))))
+        size = usual if self.size is None else self.size
+        options = {"weights": "simplex", "rng": rng, "progress": self.progress}
+        found = compress_below(full, size, self.tol, self.max_size, **options)
+        if found is not None and not found.reached:
             self._warn_of(f"{found.size:,} atoms", found.certificate.relative_error)
         return found
 
     def _simplified(self, full: KernelMean, goals: dict[str, Any], rng: np.random.Generator) -> tuple[Mixture, Certificate]:
         goals = goals or {"size": COMPONENTS}
         if goals.get("size", 0) >= full.size:
-            return whole_mixture(full), Certificate.of_nothing_lost(full)
+            return full_mixture(full), Certificate.of_nothing_lost(full)
         if self.tol is not None:
             goals["max_size"] = min(_validate.whole(self.max_size, "max_size", 1), full.size)
-        found, certificate = few_components(full, _kernel(full), rng=rng, progress=self.progress, **goals)
+        found, certificate = simplified_density(full, cast(Gaussian, full.kernel), rng=rng, progress=self.progress, **goals)
         if not found.reached:
             self._warn_of(f"{found.size:,} components", found.error)
         if self.radius is not None and found.size == 1:
-            warnings.warn(
+            warn(
                 f"radius={self.radius:g} covers all rows, so that one component stands for them; it is in the units of X (of an "
-                "image's colours as shares of 1: 25 levels of 8 bits are 25/255)",
-                stacklevel=4,
+                "image's colours as shares of 1: 25 levels of 8 bits are 25/255)"
             )
         self.simplification_ = found
         return found.mixture, certificate
 
     def _warn_of(self, few: str, error: float) -> None:
-        warnings.warn(
+        warn(
             f"{few} leave an error of {error:.2g}, above tol={self.tol:g}: their modes may differ from those of all points. "
             "A wider bandwidth, a larger tol or a larger max_size reaches it",
             NotReachedWarning,
-            stacklevel=5,
         )
 
-    def _hill(self) -> Hill:
+    def _ascent_density(self) -> AscentDensity:
         if self.mixture_ is None:
-            return BumpHill(cast(KernelMean, self.mean_))
-        return ComponentHill(self.mixture_, self.bandwidth_)
+            return KernelMeanAscent(cast(KernelMean, self.mean_))
+        return MixtureAscent(self.mixture_, self.bandwidth_)
 
-    def _climb(self, hill: Hill, X: Any) -> Climb:
-        shown = Progress(self.progress)
-        try:
-            found = climb(hill, X, self.max_iter, report=shown.stage("climb"))
-        finally:
-            shown.close()
+    def _ascend(self, density: AscentDensity, X: Any) -> Ascent:
+        with closing(Progress(self.progress)) as shown:
+            found = mean_shift(density, X, self.max_iter, report=shown.stage("climb"))
         if found.unfinished:
-            warnings.warn(
+            warn(
                 f"{found.unfinished:,} of {len(X):,} points were still climbing after max_iter={self.max_iter} steps; raise it",
                 ConvergenceWarning,
-                stacklevel=3,
             )
         return found
 
-    def predict(self, X: Any) -> Labels:
+    def predict(self, X: PointsLike) -> Labels:
         """The cluster of each row of X: that of the fitted points that came to rest nearest to where it does."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
-        hill = self._hill()
-        found = self._climb(hill, X)
-        closest, _ = nearest(found.places, self._rests, hill.frame)
-        return self._without_orphans(hill, X, self._mode_of[closest][found.owner])
+        density = self._ascent_density()
+        found = self._ascend(density, X)
+        closest, _ = nearest(found.limits, self._limits, density.frame)
+        return self._without_orphans(density, X, self._mode_of[closest][found.owner])
 
-    def _without_orphans(self, hill: Hill, X: Any, labels: Labels) -> Labels:
+    def _without_orphans(self, density: AscentDensity, X: Any, labels: Labels) -> Labels:
         if self.cluster_all:
             return labels
-        _, distance = nearest(X, self._rests, hill.frame)
+        _, distance = nearest(X, self._limits, density.frame)
         return np.where(distance > _validate.positive(self.orphan, "orphan"), -1, labels)
 
 
-def _kernel(mean: KernelMean) -> Gaussian:
-    return cast(Gaussian, mean.kernel)
-
-
-def segment(image: Any, bandwidth: Any = None, spatial: float = 1.0, min_size: int = 1, **options: Any) -> Segmentation:
+def segment(
+    image: ArrayLike, bandwidth: BandwidthLike | None = None, spatial: float = 1.0, min_size: int = 1, **options: Any
+) -> Segmentation:
     """Cut an image into segments of one colour, by mean shift on position and colour.
 
     Parameters

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reduset._engine.profile import Frame
+from reduset._engine import Frame
 from reduset._types import Array, Labels
 from reduset.mean import KernelMean
 
@@ -29,7 +29,7 @@ def cells(z: Array, side: float) -> tuple[Labels, Labels]:
     return first, joined
 
 
-def gathered(mean: KernelMean, width: float, side: float) -> tuple[KernelMean, float]:
+def binned(mean: KernelMean, width: float, side: float) -> tuple[KernelMean, float]:
     """The density with the points of each cell at their mean, and a bound on ‖f − fₛ‖/‖φ‖ for a Gaussian of this bandwidth.
 
     Points without weight are left out.

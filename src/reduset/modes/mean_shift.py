@@ -1,14 +1,13 @@
 """Mean shift (Comaniciu & Meer 2002): every point climbs a density to its mode, and modes that are close are one.
 
-What a step is, the hill knows: a kernel mean, or a mixture whose components have covariances of their own (hills.py). A step costs
-O(m) for m atoms or components. Trajectories flow together, so those that meet within a small part of a bandwidth go on as one:
-after a few steps of all points, there are few left to move. A point may also come to rest on a saddle, or stop short on a ridge: so
-those that remain are nudged, as Comaniciu & Meer do, and are modes if they come back.
+A step costs O(m) for the m atoms of a kernel mean, or the components of a mixture (`steps`). Trajectories flow together, so those
+that meet within a small part of a bandwidth go on as one: after a few steps of all points, there are few left to move. A point may
+also come to rest on a saddle, or stop short on a ridge: so those that remain are nudged, as Comaniciu & Meer do, and are modes if
+they come back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,11 +15,11 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
-from reduset._types import Array, Floats, Labels
+from reduset._types import Array, Floats, Labels, Report
 from reduset.mean import KernelMean
 from reduset.mixture.mixture import Mixture
 from reduset.modes.grid import cells
-from reduset.modes.steps import Hill, as_hill, to_data
+from reduset.modes.steps import AscentDensity, as_ascent, to_data
 
 MOST_STEPS = 3000  # along flat ridges points take hundreds, and few are left then: a step of these costs next to nothing
 MEET = 0.05  # bandwidths, the side of a cell in which trajectories are one
@@ -30,55 +29,47 @@ FINE = 1e-5  # bandwidths, a step below which a nudged point has arrived: it may
 
 
 @dataclass(frozen=True)
-class Climb:
-    """Where points end.
+class Ascent:
+    """Where mean shift ends."""
 
-    Attributes
-    ----------
-    places : (k, d) the distinct ends
-    owner : (n,) which of them is whose
-    steps : the most that any point took
-    unfinished : how many points had not come to rest by then
-    """
-
-    places: Array
-    owner: Labels
-    steps: int
-    unfinished: int
+    limits: Array  # (k, d) the distinct ends
+    owner: Labels  # (n,) which of them is whose
+    steps: int  # the most that any point took
+    unfinished: int  # how many points had not come to rest by then
 
     @property
     def ends(self) -> Array:
-        return self.places[self.owner]
+        return self.limits[self.owner]
 
 
-def climb(
-    density: KernelMean | Mixture | Hill,
+def mean_shift(
+    density: KernelMean | Mixture | AscentDensity,
     starts: Floats,
     most: int = MOST_STEPS,
     meet: float = MEET,
     rest: float = REST,
-    report: Callable[[int, int], None] | None = None,
-) -> Climb:
+    report: Report | None = None,
+) -> Ascent:
     """Climb from every start, at most ``most`` steps.
 
     Parameters
     ----------
-    density : of a Gaussian kernel or a mixture, weights not negative
+    density : weights not negative
     starts : (n, d)
-    meet : trajectories this close go on as one, in bandwidths (the hill's unit of length); 0 keeps them apart
+    meet : trajectories this close go on as one, in bandwidths (the density's unit of length); 0 keeps them apart
     rest : a step below which a point has arrived, in bandwidths
     """
-    hill = as_hill(density)
+    surface = as_ascent(density)
     places = np.array(starts, np.float64)
     leader = np.arange(len(places))  # whom each follows; leaders follow themselves, or another since
     moving = np.arange(len(places))
     steps = 0
     while steps < most and len(moving):
         if meet > 0:
-            first, joined = cells(hill.frame.apply(places[moving]), meet)
+            first, joined = cells(surface.frame.apply(places[moving]), meet)
             leader[moving] = moving[first[joined]]
             moving = moving[first]
-        there, height, length = hill.step(places[moving])
+        there, height, length = surface.step(places[moving])
         places[moving] = there
         steps += 1
         going = length > rest
@@ -90,20 +81,20 @@ def climb(
         leader = leader[leader]
     used, owner = np.unique(leader, return_inverse=True)
     unfinished = int(np.isin(leader, moving).sum())
-    return Climb(places[used], owner.astype(np.int64), steps, unfinished)
+    return Ascent(places[used], owner.astype(np.int64), steps, unfinished)
 
 
-def merge_modes(density: KernelMean | Mixture | Hill, places: Array, radius: float) -> tuple[Array, Labels]:
+def merge_modes(density: KernelMean | Mixture | AscentDensity, places: Array, radius: float) -> tuple[Array, Labels]:
     """Modes and, for each place, the number of its own: places within ``radius`` bandwidths of each other are one, by chains.
 
     A mode is the highest of its places. The highest mode comes first.
     """
-    hill = as_hill(density)
-    z = hill.frame.apply(places)
+    surface = as_ascent(density)
+    z = surface.frame.apply(places)
     pairs = cKDTree(z).query_pairs(radius, output_type="ndarray")
     links = coo_array((np.ones(len(pairs), bool), (pairs[:, 0], pairs[:, 1])), shape=(len(z), len(z)))
     count, group = connected_components(links, directed=False)
-    height = hill.log_density(places)
+    height = surface.log_density(places)
     order = np.lexsort((-height, group))
     tops = order[np.searchsorted(group[order], np.arange(count))]
     by_height = np.argsort(-height[tops], kind="stable")
@@ -112,20 +103,22 @@ def merge_modes(density: KernelMean | Mixture | Hill, places: Array, radius: flo
     return places[tops[by_height]], rank[group]
 
 
-def find_modes(density: KernelMean | Mixture | Hill, places: Array, radius: float, most: int = MOST_STEPS) -> tuple[Array, Labels]:
+def find_modes(
+    density: KernelMean | Mixture | AscentDensity, places: Array, radius: float, most: int = MOST_STEPS
+) -> tuple[Array, Labels]:
     """As `merge_modes`, without saddles: where a nudge leads away, to either side, places belong to the higher of the two ends."""
-    hill = as_hill(density)
-    modes, mode_of = merge_modes(hill, places, radius)
+    surface = as_ascent(density)
+    modes, mode_of = merge_modes(surface, places, radius)
     count = len(modes)
     if count == 1:
         return modes, mode_of
     nudge = np.random.default_rng(0).standard_normal(modes.shape)
-    nudge = to_data(nudge * (NUDGE / np.linalg.norm(nudge, axis=1, keepdims=True)), hill.frame.matrix)
-    ends = climb(hill, np.concatenate([modes + nudge, modes - nudge]), most, meet=0.0, rest=FINE).ends.reshape(2, count, -1)
-    away = np.linalg.norm(hill.frame.apply(ends) - hill.frame.apply(modes), axis=2)
+    nudge = to_data(nudge * (NUDGE / np.linalg.norm(nudge, axis=1, keepdims=True)), surface.frame.matrix)
+    ends = mean_shift(surface, np.concatenate([modes + nudge, modes - nudge]), most, meet=0.0, rest=FINE).ends.reshape(2, count, -1)
+    away = np.linalg.norm(surface.frame.apply(ends) - surface.frame.apply(modes), axis=2)
     left = np.flatnonzero(away.min(axis=0) > radius)
-    higher = hill.log_density(ends.reshape(2 * count, -1)).reshape(2, count).argmax(axis=0)
-    _, closest = cKDTree(hill.frame.apply(places)).query(hill.frame.apply(ends[higher[left], left]))
+    higher = surface.log_density(ends.reshape(2 * count, -1)).reshape(2, count).argmax(axis=0)
+    _, closest = cKDTree(surface.frame.apply(places)).query(surface.frame.apply(ends[higher[left], left]))
     links = coo_array((np.ones(len(left), bool), (left, mode_of[closest])), shape=(count, count))
     _, group = connected_components(links, directed=False)
     _, highest, joined = np.unique(group, return_index=True, return_inverse=True)  # the first of a group is the highest

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset._types import Array
+from reduset._warnings import warn
 from reduset.certificate.certificate import Certificate
 
 BRIGHT = 2.0  # a float beyond it is no share of white
@@ -63,10 +63,9 @@ def pixels(image: Any, alone: bool = False) -> NDArray[Any]:
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise ValueError("image must be finite, got NaN or infinity; fill these pixels first")
     if array.dtype.kind == "f" and not alone and float(np.abs(array).max()) > BRIGHT:
-        warnings.warn(
+        warn(
             f"the floats of the image go to {float(np.abs(array).max()):.3g}, so that colour outweighs position; divide them by "
-            "255, or whatever white is, or give a larger spatial",
-            stacklevel=3,
+            "255, or whatever white is, or give a larger spatial"
         )
     return array
 

@@ -1,4 +1,4 @@
-"""What mean shift climbs: where a step leads, how long it is, how high one stands.
+"""Mean-shift steps on a density: where a step leads, how long it is, how high one stands.
 
     y ← Σᵢ aᵢ tᵢ / Σᵢ aᵢ,    aᵢ = wᵢ φ(y, tᵢ)                          bumps of one width (Comaniciu & Meer 2002)
     y ← (Σᵢ aᵢ Hᵢ⁻¹)⁻¹ Σᵢ aᵢ Hᵢ⁻¹ tᵢ,    aᵢ = wᵢ N(y; tᵢ, Hᵢ)         components of their own (Comaniciu, Ramesh & Meer 2001)
@@ -14,15 +14,23 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from reduset._engine.components import as_diagonal, from_lower_rows, is_shared, log_peaks, sums_at
-from reduset._engine.leaves import grow
-from reduset._engine.nearest import nearest
-from reduset._engine.profile import SQUARED, Frame
-from reduset._engine.sums import gradient_sums
-from reduset._engine.threads import blocks
+from reduset._engine import (
+    SQUARED,
+    Frame,
+    as_diagonal,
+    blocks,
+    from_lower_rows,
+    gradient_sums,
+    grow,
+    is_shared,
+    log_peaks,
+    nearest,
+    sums_at,
+)
 from reduset._types import Array, Floats
 from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
+from reduset.mixture.covariances import inverses, solved
 from reduset.mixture.mixture import Mixture
 
 FAINT = 1e-33  # of the mass: below, single precision has lost the density, and the nearest atom is where a step leads
@@ -31,33 +39,33 @@ ROOM = 1 << 20  # numbers of a block of points from afar
 FARTHEST = 1e300  # a depth: beyond, squares overflow
 
 
-class Stride(NamedTuple):
-    """One step of many points: where it leads, how high each stood (in some unit), and its length in the hill's units."""
+class MeanShiftStep(NamedTuple):
+    """A mean-shift step of many points: where it leads, how high each stood (in some unit), and its length in bandwidths."""
 
     there: Array
     height: Array
     length: Array
 
 
-class Hill(Protocol):
-    """A density to climb. Its frame has coordinates in which a bandwidth is 1."""
+class AscentDensity(Protocol):
+    """A density with its mean-shift steps. Its frame has coordinates in which a bandwidth is 1."""
 
     frame: Frame
 
-    def step(self, here: Array) -> Stride: ...
+    def step(self, here: Array) -> MeanShiftStep: ...
 
     def log_density(self, places: Floats) -> Array: ...
 
 
-def as_hill(density: KernelMean | Mixture | Hill) -> Hill:
-    """The hill that a density is."""
+def as_ascent(density: KernelMean | Mixture | AscentDensity) -> AscentDensity:
+    """A density with its steps."""
     if isinstance(density, KernelMean):
-        return BumpHill(density)
-    return ComponentHill(density) if isinstance(density, Mixture) else density
+        return KernelMeanAscent(density)
+    return MixtureAscent(density) if isinstance(density, Mixture) else density
 
 
-class BumpHill:
-    """A Gaussian kernel mean; its unit of length is the bandwidth."""
+class KernelMeanAscent:
+    """Mean shift on a Gaussian kernel mean; the unit of length is its bandwidth."""
 
     def __init__(self, mean: KernelMean) -> None:
         if not isinstance(mean.kernel, Gaussian):
@@ -70,7 +78,7 @@ class BumpHill:
         self._weighty = mean.atoms[mean.weights != 0]
         self.log_density = mean.log_density
 
-    def step(self, here: Array) -> Stride:
+    def step(self, here: Array) -> MeanShiftStep:
         mean, frame = self._mean, self._loops
         value, uphill = gradient_sums(mean.atoms, mean.weights, here, frame, self._shape.profile, "auto")
         lost = value <= FAINT * self._total
@@ -82,13 +90,13 @@ class BumpHill:
             closest, distance = nearest(far, self._weighty, frame, SQUARED, grow(far, frame, np.float64))
             there[lost] = self._weighty[closest]
             length[lost] = np.sqrt(2) * distance
-        return Stride(there, value, length)
+        return MeanShiftStep(there, value, length)
 
 
-class ComponentHill:
-    """A mixture whose weights are not negative.
+class MixtureAscent:
+    """Mean shift on a mixture whose weights are not negative.
 
-    Its unit of length is that of the narrowest component, in the coordinates in which the components' average precision is round:
+    The unit of length is that of the narrowest component, in the coordinates in which the components' average precision is round:
     trajectories that meet within a part of it meet within that part of any component's width. All is computed there.
 
     Parameters
@@ -110,15 +118,15 @@ class ComponentHill:
         self._weights = mixture.weights[present] / mixture.mass
         matrix = _rounding(self._weights, own if shared else own[present]) if width is None else 1 / float(width)
         self.frame = Frame.around(mixture.means, matrix)
-        self._places = self.frame.apply(mixture.means[present])
+        self._means = self.frame.apply(mixture.means[present])
         own = _in_coordinates(own, matrix)
-        self._covariances = np.broadcast_to(own, (len(self._places), *own.shape[1:])) if shared else own[present]
+        self._covariances = np.broadcast_to(own, (len(self._means), *own.shape[1:])) if shared else own[present]
         self.log_density = mixture.log_density
 
-    def step(self, here: Array) -> Stride:
+    def step(self, here: Array) -> MeanShiftStep:
         z = self.frame.apply(here)
         d = z.shape[1]
-        sums, _ = sums_at(z, self._weights, self._places, self._covariances, 2)
+        sums, _ = sums_at(z, self._weights, self._means, self._covariances, 2)
         value = sums[0]
         lost = ~(value > UNDERFLOW)
         sums = sums[1:] / np.where(lost, 1.0, value)
@@ -128,21 +136,18 @@ class ComponentHill:
         if lost.any():
             move[lost] = self._from_afar(z[lost])
         there = here + to_data(move, self.frame.matrix)
-        return Stride(there, value, np.sqrt(np.einsum("ij,ij->i", move, move)))
+        return MeanShiftStep(there, value, np.sqrt(np.einsum("ij,ij->i", move, move)))
 
     def _from_afar(self, z: Array) -> Array:
         """The same step where the density underflows: relative to the largest contribution of each point."""
-        m, d = self._places.shape
+        m, d = self._means.shape
         full = self._covariances.ndim == 3
-        if full:
-            precisions = np.linalg.solve(self._covariances, np.broadcast_to(np.eye(d), (m, d, d)))
-        else:
-            precisions = 1 / as_diagonal(self._covariances, d)
+        precisions = inverses(self._covariances if full else as_diagonal(self._covariances, d))
         logs = np.log(self._weights) + log_peaks(self._covariances, d)
         rows, columns = np.tril_indices(d)
         move = np.empty_like(z)
         for a, b in blocks(len(z), max(1, ROOM // (m * d))):
-            away = self._places - z[a:b, None]
+            away = self._means - z[a:b, None]
             pulls = np.einsum("mij,qmj->qmi", precisions, away) if full else precisions * away
             with np.errstate(over="ignore"):
                 depth = np.minimum(0.5 * np.einsum("qmi,qmi->qm", away, pulls) - logs, FARTHEST)
@@ -159,11 +164,9 @@ def _rounding(weights: Array, covariances: Array) -> Any:
         return float(1 / np.sqrt(covariances.min()))
     shares = weights if len(covariances) > 1 else np.ones(1)
     if covariances.ndim == 2:
-        precision = shares @ (1 / covariances)
+        precision = shares @ inverses(covariances)
         return np.diag(np.sqrt(precision / (covariances * precision).min()))
-    d = covariances.shape[1]
-    precisions = np.linalg.solve(covariances, np.broadcast_to(np.eye(d), covariances.shape))
-    root = np.linalg.cholesky(np.tensordot(shares, precisions, 1))
+    root = np.linalg.cholesky(np.tensordot(shares, inverses(covariances), 1))
     narrowest = np.linalg.eigvalsh(root.T @ covariances @ root).min()
     return root / np.sqrt(narrowest)
 
@@ -180,9 +183,7 @@ def _in_coordinates(covariances: Array, matrix: float | Array) -> Array:
 def _solved(stiff: Array, pull: Array) -> Array:
     """M⁻¹b for each row: M in lower rows, or a diagonal."""
     d = pull.shape[1]
-    if stiff.shape[1] == d:
-        return pull / stiff
-    return np.asarray(np.linalg.solve(from_lower_rows(stiff, d), pull[:, :, None])[:, :, 0], np.float64)
+    return solved(stiff if stiff.shape[1] == d else from_lower_rows(stiff, d), pull)
 
 
 def to_data(move: Array, matrix: float | Array) -> Array:

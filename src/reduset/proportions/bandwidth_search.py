@@ -3,11 +3,11 @@
 Some rows are held out (stratified); the class means are of the rest. Mixtures of Dirichlet proportions, of several concentrations,
 are drawn from the rows held out, and every pair is judged by the same ones (Cruz Cortés & Scott 2017, Section VI-B).
 
-The atoms do not depend on the bandwidth, so they are selected once, and the distances to them serve all bandwidths (`sweeps`). A
-point enters a mixture by its k values, so a mixture costs an average of them and no kernel evaluation. The rows held out are added
-to the means in the same pass, so the means of all rows cost no pass of their own: O(n·m·d) in all, and O(n·m) a bandwidth.
+The atoms do not depend on the bandwidth, so they are selected once, and the distances to them serve all bandwidths. A point enters
+a mixture by its k values, so a mixture costs an average of them and no kernel evaluation. The rows held out are added to the means
+in the same pass, so the means of all rows cost no pass of their own: O(n·m·d) in all, and O(n·m) a bandwidth.
 
-Memory: four (m, m) matrices a bandwidth, and three for the best so far. Above m = 680 the bandwidths go in groups, as many as make
+Memory: four (m, m) matrices a bandwidth, and two for the best so far. Above m = 680 the bandwidths go in groups, as many as make
 2²² entries of one kind (one from m = 1,450 on), each with a pass of its own: 0.13 GB beside what a single bandwidth takes.
 """
 
@@ -21,9 +21,18 @@ import numpy as np
 
 from reduset._types import Array, Report
 from reduset.kernels.base import Kernel, RadialKernel
-from reduset.proportions.class_means import Basis, Everything, Labelled, Matcher, Moments, Observer, Seen, grams, ignore, moments
-from reduset.proportions.kernel_blocks import product_blocks, product_values
-from reduset.proportions.simplex_fit import Mixer
+from reduset.proportions.class_means import (
+    AtomBasis,
+    ClassMeans,
+    FullClassMeans,
+    LabelledPoints,
+    ProjectedClassMeans,
+    class_moments,
+    grams,
+    ignore,
+)
+from reduset.proportions.kernel_blocks import product_values
+from reduset.proportions.simplex_fit import SimplexFit
 
 LADDER = tuple(2.0 ** (j / 2) for j in range(-6, 3))  # times the kernel's own bandwidth
 LONGER, MOST_LONGER = 4, 2  # rungs added where the best is at the end, and how often
@@ -37,8 +46,8 @@ Ridges = tuple[float | None, ...]
 
 
 @dataclass(frozen=True)
-class Search:
-    """What was tried and what came of it.
+class ProportionsSearch:
+    """A search of bandwidths and ridges: what was tried and what came of it.
 
     Attributes
     ----------
@@ -52,7 +61,7 @@ class Search:
     errors: Array
 
 
-def split(data: Labelled, rng: np.random.Generator) -> tuple[Labelled, Labelled] | None:
+def split(data: LabelledPoints, rng: np.random.Generator) -> tuple[LabelledPoints, LabelledPoints] | None:
     """The rows that the means are of and those held out, in random order; None where a class has not enough rows for both."""
     if np.bincount(data.codes, minlength=data.classes).min() < 2:
         return None
@@ -64,7 +73,7 @@ def split(data: Labelled, rng: np.random.Generator) -> tuple[Labelled, Labelled]
     return data.part(rng.permutation(np.flatnonzero(~out))), data.part(rng.permutation(np.flatnonzero(out)))
 
 
-def mixtures(held: Labelled, rng: np.random.Generator) -> tuple[Array, Array]:
+def mixtures(held: LabelledPoints, rng: np.random.Generator) -> tuple[Array, Array]:
     """(t, n) the share of every row in every mixture, and (t, k) the proportions that these make."""
     k = held.classes
     rows = [np.flatnonzero(held.codes == code) for code in range(k)]
@@ -80,21 +89,34 @@ def mixtures(held: Labelled, rng: np.random.Generator) -> tuple[Array, Array]:
     return counts, truth
 
 
-def _error(mixer: Mixer, values: Array, counts: Array, truth: Array, solver: str) -> float:
-    return float(np.abs(mixer.solve(counts @ values, solver) - truth).sum(axis=1).mean())
+@dataclass(frozen=True)
+class _Validation:
+    """Hold-out validation: the rows that means are of, those held out, and artificial mixtures of these that judge all pairs."""
+
+    fitted: LabelledPoints
+    held: LabelledPoints
+    counts: Array
+    truth: Array
+    solver: str
+    report: Report
+
+    def error(self, fit: SimplexFit, values: Array) -> float:
+        """The mean ℓ1 error over the mixtures, from the values (n, k) of the rows held out."""
+        return float(np.abs(fit.solve(self.counts @ values, self.solver) - self.truth).sum(axis=1).mean())
 
 
 @dataclass(frozen=True)
-class _Tried:
+class _Trial:
     """The errors of some bandwidths, (b, r), the ridge of the best, and what makes the best on all rows; it holds no others."""
 
     errors: Array
     ridge: int
-    finish: Callable[[], Matcher]
+    finish: Callable[[], ClassMeans]
 
-    @property
-    def least(self) -> float:
-        return float(self.errors.min())
+    def followed_by(self, other: _Trial) -> _Trial:
+        """Both, the other's bandwidths after these."""
+        best = other if other.errors.min() < self.errors.min() else self
+        return replace(best, errors=np.concatenate([self.errors, other.errors]))
 
 
 def _best(errors: Array) -> tuple[int, int]:
@@ -102,67 +124,52 @@ def _best(errors: Array) -> tuple[int, int]:
     return int(s), int(r)
 
 
-def _try_seen(
-    fitted: Labelled, held: Labelled, kernels: Sequence[Kernel], atoms: Array, ridges: Ridges, drawn: tuple[Array, Array],
-    solver: str, report: Report,
-) -> _Tried:  # fmt: skip
+def _try_on_atoms(validation: _Validation, kernels: Sequence[Kernel], atoms: Array, ridges: Ridges) -> _Trial:
+    """All pairs on shared atoms, in two passes over the rows however many pairs there are.
+
+    The first pass takes the class moments of the fitted rows, which give class means for every kernel and ridge. The second takes
+    the values of the rows held out, by which each pair is judged, and their moments too: added to the first they are those of all
+    rows, from which the best pair is made once more.
+    """
     whitened = ridges != (None,)
-    first = moments(fitted, kernels, atoms, whitened, report)
+    first = class_moments(validation.fitted, kernels, atoms, whitened, validation.report)
     gram = grams(kernels, atoms)
-    mixers: list[list[Mixer]] = []
+    fits: list[list[SimplexFit]] = []
     directions: list[Array] = []
-    for kernel, K, seen in zip(kernels, gram, first, strict=True):
-        basis = Basis.of(K, seen.within, seen.rows)
-        matchers = (Seen(kernel, atoms, basis, seen.kappa, ridge) for ridge in ridges)  # one at a time: each has a factor
-        ready = [(matcher.mixer, matcher.directions) for matcher in matchers]
-        mixers.append([mixer for mixer, _ in ready])
+    for kernel, K, moments in zip(kernels, gram, first, strict=True):
+        basis = AtomBasis.of(K, moments)
+        means = (ProjectedClassMeans(kernel, atoms, basis, moments.kappa, ridge) for ridge in ridges)
+        ready = [(each.fit, each.directions) for each in means]  # one at a time: each has a factor
+        fits.append([fit for fit, _ in ready])
         directions.append(np.hstack([columns for _, columns in ready]))
-    observer = Observer(held, len(kernels), len(atoms), whitened)
-    values = [np.empty((len(held.codes), w.shape[1])) for w in directions]
+    values = [np.empty((len(validation.held.codes), columns.shape[1])) for columns in directions]
 
-    def use(s: int, a: int, b: int, K: Array) -> None:
+    def evaluate(s: int, a: int, b: int, K: Array) -> None:
         np.matmul(K, directions[s], out=values[s][a:b])
-        observer.use(s, a, b, K)
 
-    product_blocks(kernels, held.points, atoms, use)
-    second = observer.result()
-    k = held.classes
-    errors = np.array([[_error(mixers[s][r], values[s][:, r * k : (r + 1) * k], *drawn, solver) for r in range(len(ridges))]
-                       for s in range(len(kernels))])  # fmt: skip
+    second = class_moments(validation.held, kernels, atoms, whitened, also=evaluate)
+    parts = [np.split(each, len(ridges), axis=1) for each in values]
+    errors = np.array([list(map(validation.error, *pair)) for pair in zip(fits, parts, strict=True)])
     s, r = _best(errors)
-    return _Tried(errors, r, partial(_finished, kernels[s], atoms, gram[s], first[s], second[s], ridges[r]))
+    both = first[s].with_(second[s])
+    return _Trial(errors, r, partial(ProjectedClassMeans.of, kernels[s], atoms, gram[s], both, ridges[r]))
 
 
-def _finished(kernel: Kernel, atoms: Array, gram: Array, first: Moments, second: Moments, ridge: float | None) -> Matcher:
-    both = first.with_(second)
-    return Seen(kernel, atoms, Basis.of(gram, both.within, both.rows), both.kappa, ridge)
-
-
-def _try_everything(
-    fitted: Labelled, held: Labelled, kernels: Sequence[Kernel], data: Labelled, drawn: tuple[Array, Array], solver: str,
-    report: Report,
-) -> _Tried:  # fmt: skip
+def _try_on_all_rows(validation: _Validation, kernels: Sequence[Kernel], data: LabelledPoints) -> _Trial:
+    """All bandwidths without compression: every fitted row is an atom."""
+    fitted, held = validation.fitted, validation.held
     weights = [fitted.columns(fitted.shares)] * len(kernels)
     seen = product_values(kernels, held.points, fitted.points, weights)
     own = product_values(kernels, fitted.points, fitted.points, weights)
-    errors = []
-    for values, inside in zip(seen, own, strict=True):
-        products = weights[0].T @ inside
-        errors.append([_error(Mixer((products + products.T) / 2), values, *drawn, solver)])
-    best = kernels[_best(np.array(errors))[0]]
-    return _Tried(np.array(errors), 0, lambda: Everything(best, data, report))
-
-
-def _together(first: _Tried, second: _Tried) -> _Tried:
-    """Both, the second's bandwidths after the first's."""
-    best = second if second.least < first.least else first
-    return replace(best, errors=np.concatenate([first.errors, second.errors]))
+    products = [weights[0].T @ inside for inside in own]
+    errors = np.array([[validation.error(SimplexFit((G + G.T) / 2), values)] for G, values in zip(products, seen, strict=True)])
+    return _Trial(errors, 0, partial(FullClassMeans, kernels[_best(errors)[0]], data, validation.report))
 
 
 def search(
-    data: Labelled, kernel: Kernel, atoms: Array | None, ridges: Ridges, bandwidths: bool, solver: str,
+    data: LabelledPoints, kernel: Kernel, atoms: Array | None, ridges: Ridges, bandwidths: bool, solver: str,
     rng: np.random.Generator, report: Report = ignore,
-) -> tuple[Matcher, float | None, Search] | None:  # fmt: skip
+) -> tuple[ClassMeans, float | None, ProportionsSearch] | None:  # fmt: skip
     """The best of the bandwidths (around the kernel's own, or that alone) and ridges; None where no rows can be held out.
 
     ``atoms`` None means all rows.
@@ -170,28 +177,39 @@ def search(
     parts = split(data, rng)
     if parts is None:
         return None
-    drawn = mixtures(parts[1], rng)
+    validation = _Validation(*parts, *mixtures(parts[1], rng), solver, report)
 
-    def attempt(kernels: Sequence[Kernel]) -> _Tried:
+    def attempt(kernels: Sequence[Kernel]) -> _Trial:
         if atoms is None:
-            return _try_everything(*parts, kernels, data, drawn, solver, report)
+            return _try_on_all_rows(validation, kernels, data)
         group = max(1, ENTRIES // len(atoms) ** 2)
         some = (kernels[a : a + group] for a in range(0, len(kernels), group))
-        return reduce(_together, (_try_seen(*parts, part, atoms, ridges, drawn, solver, report) for part in some))
+        return reduce(_Trial.followed_by, (_try_on_atoms(validation, each, atoms, ridges) for each in some))
 
-    if not bandwidths or not isinstance(kernel, RadialKernel):
-        tried = attempt([kernel])
-        width = kernel.width if isinstance(kernel, RadialKernel) else float("nan")
-        return tried.finish(), ridges[tried.ridge], Search((width,), ridges, tried.errors)
+    if bandwidths and isinstance(kernel, RadialKernel):
+        trial, widths = _along_ladder(kernel, attempt)
+    else:
+        trial, widths = attempt([kernel]), [kernel.width if isinstance(kernel, RadialKernel) else float("nan")]
+    return trial.finish(), ridges[trial.ridge], ProportionsSearch(tuple(widths), ridges, trial.errors)
+
+
+def _along_ladder(kernel: RadialKernel, attempt: Callable[[Sequence[Kernel]], _Trial]) -> tuple[_Trial, list[float]]:
+    """The bandwidths of the ladder, made longer where the best is at its end."""
+
+    def at(factors: Array) -> _Trial:
+        return attempt([replace(kernel, bandwidth=float(kernel.width * factor)) for factor in factors])
+
     factors = np.array(LADDER)
-    tried = attempt([replace(kernel, bandwidth=float(kernel.width * factor)) for factor in factors])
+    trial = at(factors)
     for _ in range(MOST_LONGER):
-        s = int(np.argmin(tried.errors.min(axis=1)))
+        s = int(np.argmin(trial.errors.min(axis=1)))
         if 0 < s < len(factors) - 1:
             break
         step = 2.0 ** (np.arange(1, LONGER + 1) / 2)
-        more = factors[-1] * step if s else factors[0] / step[::-1]
-        others = attempt([replace(kernel, bandwidth=float(kernel.width * factor)) for factor in more])
-        factors = np.concatenate([factors, more] if s else [more, factors])
-        tried = _together(tried, others) if s else _together(others, tried)
-    return tried.finish(), ridges[tried.ridge], Search(tuple(float(kernel.width * f) for f in factors), ridges, tried.errors)
+        if s:
+            more = factors[-1] * step
+            factors, trial = np.concatenate([factors, more]), trial.followed_by(at(more))
+        else:
+            more = factors[0] / step[::-1]
+            factors, trial = np.concatenate([more, factors]), at(more).followed_by(trial)
+    return trial, [float(kernel.width * factor) for factor in factors]

@@ -10,7 +10,7 @@ R'R = (C + ridge)⁻¹, C the covariance of z within classes: generalised least 
 classes apart and not by its length. A ridge far above C is the norm of the space again.
 
 Either way a point enters by k values, v(x) = A'k(x) with A (m, k): n·m kernel evaluations and no more. Without compression
-(`Everything`) the atoms are all the points and A holds their weights.
+(`FullClassMeans`) the atoms are all the points and A holds their weights.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 
-from reduset._engine.threads import single_threaded_blas
+from reduset._engine import UseGram, single_threaded_blas
 from reduset._types import Array, Floats, Report
 from reduset.kernels.base import Kernel
 from reduset.mean import KernelMean
-from reduset.proportions.kernel_blocks import product_blocks, product_values
-from reduset.proportions.simplex_fit import Mixer, Noise
+from reduset.proportions.kernel_blocks import product_blocks, product_matrices, product_values
+from reduset.proportions.simplex_fit import ClassScatter, SimplexFit
 
 JITTER = 2e-9  # times m on the diagonal of K: far below what matters to a mixture, far above what rounding does to its inverse
 LEVERAGE = 0.9
-NOISE_ROWS = 4096
-SCATTER_ROWS, SCATTER_PER_ATOM = 4096, 16
+SCATTER_ROWS = 4096
+COVARIANCE_ROWS, COVARIANCE_ROWS_PER_ATOM = 4096, 16
 
 
 def ignore(done: int, total: int) -> None:
@@ -41,7 +41,7 @@ def ignore(done: int, total: int) -> None:
 
 
 @dataclass(frozen=True)
-class Labelled:
+class LabelledPoints:
     """Points with the number of their class and a weight above 0."""
 
     points: Floats
@@ -49,9 +49,9 @@ class Labelled:
     weights: Array
     classes: int
 
-    def part(self, rows: NDArray[np.int64]) -> Labelled:
+    def part(self, rows: NDArray[np.int64]) -> LabelledPoints:
         """Some of the rows."""
-        return Labelled(self.points[rows], self.codes[rows], self.weights[rows], self.classes)
+        return LabelledPoints(self.points[rows], self.codes[rows], self.weights[rows], self.classes)
 
     @property
     def masses(self) -> Array:
@@ -75,7 +75,7 @@ class Labelled:
         out[np.arange(len(codes)), codes] = weights[a:b]
         return out
 
-    def some(self, most: int, rng: np.random.Generator) -> Labelled:
+    def some(self, most: int, rng: np.random.Generator) -> LabelledPoints:
         """At most about so many rows, as many of each class as can be, or all."""
         if len(self.codes) <= most:
             return self
@@ -88,8 +88,8 @@ class Labelled:
 
 
 @dataclass(frozen=True)
-class Moments:
-    """What the atoms see of labelled points: Σ w k(x) by class (m, k), the classes' masses (k,), and the covariance within."""
+class ClassMoments:
+    """First and second moments by class, as the atoms see them: Σ w k(x) (m, k), masses (k,), and the covariance within classes."""
 
     sums: Array
     masses: Array
@@ -101,21 +101,21 @@ class Moments:
         """(m, k) products of the class means with the atoms' bumps."""
         return np.asarray(self.sums / self.masses)
 
-    def with_(self, other: Moments) -> Moments:
+    def with_(self, other: ClassMoments) -> ClassMoments:
         """The moments of both sets of points."""
         within = None
         if self.within is not None and other.within is not None:
             within = (self.rows * self.within + other.rows * other.within) / (self.rows + other.rows)
-        return Moments(self.sums + other.sums, self.masses + other.masses, within, self.rows + other.rows)
+        return ClassMoments(self.sums + other.sums, self.masses + other.masses, within, self.rows + other.rows)
 
 
-class Observer:
-    """Accumulates moments from the blocks of one pass, for several kernels."""
+class _MomentAccumulator:
+    """Accumulates class moments from the blocks of one pass, for several kernels."""
 
-    def __init__(self, data: Labelled, kernels: int, atoms: int, scatter: bool) -> None:
+    def __init__(self, data: LabelledPoints, kernels: int, atoms: int, scatter: bool) -> None:
         self._data, self._scatter = data, scatter
         self._sums = np.zeros((kernels, atoms, data.classes))
-        most = max(SCATTER_ROWS, SCATTER_PER_ATOM * atoms)
+        most = max(COVARIANCE_ROWS, COVARIANCE_ROWS_PER_ATOM * atoms)
         # the first rows: whoever calls has put them in random order
         self._rows = min(len(data.codes), most) if scatter else 0
         some = data.part(np.arange(self._rows))
@@ -135,51 +135,52 @@ class Observer:
             scaled = block * np.sqrt(data.weights[a:end])[:, None]
             self._seconds[s] += scaled.T @ scaled
 
-    def result(self) -> list[Moments]:
+    def result(self) -> list[ClassMoments]:
         """The moments for each kernel."""
         masses = self._data.masses
         if not self._scatter:
-            return [Moments(sums, masses, None, 0) for sums in self._sums]
+            return [ClassMoments(sums, masses, None, 0) for sums in self._sums]
         present = self._masses > 0
         out = []
         for sums, some, seconds in zip(self._sums, self._some_sums, self._seconds, strict=True):
             centred = some[:, present] / np.sqrt(self._masses[present])
-            out.append(Moments(sums, masses, (seconds - centred @ centred.T) / self._masses.sum(), self._rows))
+            out.append(ClassMoments(sums, masses, (seconds - centred @ centred.T) / self._masses.sum(), self._rows))
         return out
 
 
-def moments(data: Labelled, kernels: Sequence[Kernel], atoms: Array, scatter: bool, report: Report = ignore) -> list[Moments]:
-    """The moments for each kernel, in one pass."""
-    observer = Observer(data, len(kernels), len(atoms), scatter)
+def class_moments(
+    data: LabelledPoints,
+    kernels: Sequence[Kernel],
+    atoms: Array,
+    scatter: bool,
+    report: Report = ignore,
+    also: UseGram | None = None,
+) -> list[ClassMoments]:
+    """The moments for each kernel, in one pass; ``also`` gets every block of it too."""
+    accumulator = _MomentAccumulator(data, len(kernels), len(atoms), scatter)
 
     def use(s: int, a: int, b: int, K: Array) -> None:
         if s == 0:
             report(b, len(data.codes))
-        observer.use(s, a, b, K)
+        accumulator.use(s, a, b, K)
+        if also is not None:
+            also(s, a, b, K)
 
     product_blocks(kernels, data.points, atoms, use)
-    return observer.result()
+    return accumulator.result()
 
 
-class Matcher(ABC):
-    """Class means, ready to be compared with a sample.
-
-    Attributes
-    ----------
-    kernel : Kernel
-    atoms : (m, d)
-    directions : (m, k): a point x enters by its values v(x) = A'k(x)
-    mixer : the products of the class means, in the norm chosen
-    """
+class ClassMeans(ABC):
+    """Kernel means of the classes, ready to be compared with a sample."""
 
     kernel: Kernel
-    atoms: Floats
-    directions: Array
-    mixer: Mixer
-    _plain: Matcher | None = None  # never itself: in a circle, matrices would outlive their use
+    atoms: Floats  # (m, d)
+    directions: Array  # (m, k): a point x enters by its values v(x) = A'k(x)
+    fit: SimplexFit  # by the products of the class means, in the norm chosen
+    _plain: ClassMeans | None = None  # never itself: in a circle, matrices would outlive their use
 
     @property
-    def plain(self) -> Matcher:
+    def plain(self) -> ClassMeans:
         """The same class means in the norm of the space, which says whether a sample is a mixture at all."""
         return self if self._plain is None else self._plain
 
@@ -192,7 +193,7 @@ class Matcher(ABC):
         """The values of each point, (n₀, k), those in the plain norm, and the points' mean's squared plain norm, in one pass."""
 
     @abstractmethod
-    def noise(self, data: Labelled, rng: np.random.Generator) -> Noise:
+    def scatter(self, data: LabelledPoints, rng: np.random.Generator) -> ClassScatter:
         """How the training rows scatter around their class means."""
 
     @abstractmethod
@@ -201,29 +202,29 @@ class Matcher(ABC):
 
 
 @dataclass(frozen=True)
-class Basis:
-    """Orthonormal coordinates of the atoms' span: L of the Gram matrix, and the covariance within classes (m, m) in them."""
+class AtomBasis:
+    """An orthonormal basis of the atoms' span: L of the Gram matrix, and the covariance within classes (m, m) in it."""
 
     L: Array
     within: Array | None
     rows: int  # that the covariance is of
 
     @staticmethod
-    def of(gram: Array, within: Array | None, rows: int) -> Basis:
+    def of(gram: Array, moments: ClassMoments) -> AtomBasis:
         """Factor the Gram matrix, and bring the covariance of k(x) into coordinates."""
         with single_threaded_blas():
             L = cholesky(gram + JITTER * len(gram) * np.eye(len(gram)), lower=True, check_finite=False)
-            if within is None:
-                return Basis(L, None, 0)
-            half = solve_triangular(L, within, lower=True, check_finite=False)
+            if moments.within is None:
+                return AtomBasis(L, None, 0)
+            half = solve_triangular(L, moments.within, lower=True, check_finite=False)
             C = solve_triangular(L, half.T, lower=True, check_finite=False)
-            return Basis(L, (C + C.T) / 2, rows)
+            return AtomBasis(L, (C + C.T) / 2, moments.rows)
 
 
-class Seen(Matcher):
-    """Class means in the span of shared atoms; ``ridge`` None is the norm of the space."""
+class ProjectedClassMeans(ClassMeans):
+    """Class means projected onto the span of shared atoms; generalised least squares where a ``ridge`` is given."""
 
-    def __init__(self, kernel: Kernel, atoms: Array, basis: Basis, kappa: Array, ridge: float | None) -> None:
+    def __init__(self, kernel: Kernel, atoms: Array, basis: AtomBasis, kappa: Array, ridge: float | None) -> None:
         self.kernel, self.atoms, self._kappa, self._L = kernel, atoms, kappa, basis.L
         self._R: Array | None = None
         self._rows = basis.rows
@@ -232,8 +233,13 @@ class Seen(Matcher):
                 self._R = _root(basis.within, ridge)
             means = self._coordinates(kappa)
             self.directions = self._back(means)
-        self.mixer = Mixer(means.T @ means)
-        self._plain = None if self._R is None else Seen(kernel, atoms, basis, kappa, None)
+        self.fit = SimplexFit(means.T @ means)
+        self._plain = None if self._R is None else ProjectedClassMeans(kernel, atoms, basis, kappa, None)
+
+    @staticmethod
+    def of(kernel: Kernel, atoms: Array, gram: Array, moments: ClassMoments, ridge: float | None) -> ProjectedClassMeans:
+        """From what the atoms see of the rows."""
+        return ProjectedClassMeans(kernel, atoms, AtomBasis.of(gram, moments), moments.kappa, ridge)
 
     def _coordinates(self, kappa: Array) -> Array:
         """(m, columns) products with the atoms' bumps, in the coordinates that are compared."""
@@ -259,27 +265,28 @@ class Seen(Matcher):
         z = solve_triangular(self._L, kappa / len(points), lower=True, check_finite=False)
         return values[:, :k], values[:, -k:], float(z @ z)
 
-    def noise(self, data: Labelled, rng: np.random.Generator) -> Noise:
-        some = data.some(NOISE_ROWS, rng)
-        seen = np.empty((len(self.atoms), len(some.codes)))
+    def scatter(self, data: LabelledPoints, rng: np.random.Generator) -> ClassScatter:
+        """The scatter of some rows around their class means, each seen as a row is that the norm was not estimated from.
 
-        def use(s: int, a: int, b: int, K: Array) -> None:
-            seen[:, a:b] = K.T
-
-        product_blocks([self.kernel], some.points, self.atoms, use)
+        The whitened norm divides by a covariance C that these very rows are part of, so each looks shorter than a fresh one would.
+        Its leverage hᵢ is its squared length times its share in C; with C estimated without it, its squared length is larger by
+        1/(1 − hᵢ) (Sherman & Morrison), and so are its values. In the norm of the space nothing is estimated and hᵢ = 0.
+        """
+        some = data.some(SCATTER_ROWS, rng)
+        seen = product_matrices([self.kernel], some.points, self.atoms)[0].T
         with single_threaded_blas():
             z = self._coordinates(seen).T
             shares = some.shares
             z = z - (some.columns(shares).T @ z)[some.codes]
             lengths = np.einsum("ij,ij->i", z, z)
-            # what a row itself did to the covariance makes it look short, (C + ridge)⁻¹ without it is longer by 1/(1 − leverage)
-            pulled = np.zeros(len(z)) if self._R is None else lengths * some.weights / (some.weights.mean() * self._rows)
-            alone = 1.0 / (1.0 - np.minimum(pulled, LEVERAGE))
-            values = (z @ self._coordinates(self._kappa)) * alone[:, None]
-            q = shares / data.classes
-            scaled = z * (alone * np.sqrt(q))[:, None]
-            square = float(np.square(scaled.T @ scaled).sum())
-        return _noise(some, data.sizes, values, lengths * alone, square)
+            leverage = np.zeros(len(z))
+            if self._R is not None:
+                leverage = lengths * some.weights / (some.weights.mean() * self._rows)
+            longer = 1.0 / (1.0 - np.minimum(leverage, LEVERAGE))
+            values = (z @ self._coordinates(self._kappa)) * longer[:, None]
+            scaled = z * (longer * np.sqrt(shares / data.classes))[:, None]
+            square = float(np.square(scaled.T @ scaled).sum())  # tr C̄², the classes' average covariance counted alike
+        return _scatter(some, data.sizes, values, lengths * longer, square)
 
     def means(self) -> list[KernelMean]:
         weights = solve_triangular(self._L, self._kappa, lower=True, check_finite=False)
@@ -298,10 +305,10 @@ def _root(within: Array, ridge: float) -> Array:
         ) from error
 
 
-class Everything(Matcher):
-    """The uncompressed class means: every row is an atom. O(n²), and O(n₀² + n₀·n) a sample."""
+class FullClassMeans(ClassMeans):
+    """Class means that are not compressed: every row is an atom. O(n²), and O(n₀² + n₀·n) a sample."""
 
-    def __init__(self, kernel: Kernel, data: Labelled, report: Report = ignore) -> None:
+    def __init__(self, kernel: Kernel, data: LabelledPoints, report: Report = ignore) -> None:
         self.kernel, self.atoms, self._data = kernel, data.points, data
         self.directions = data.columns(data.shares)
         n = len(data.codes)
@@ -316,30 +323,33 @@ class Everything(Matcher):
 
         product_blocks([kernel], data.points, self.atoms, use)
         products = self.directions.T @ self._values
-        self.mixer = Mixer((products + products.T) / 2)
+        self.fit = SimplexFit((products + products.T) / 2)
 
     def look(self, points: Floats) -> tuple[Array, Array, float]:
         values = self.values(points)
         weights = np.broadcast_to(1.0 / len(points), len(points))
         return values, values, float(weights @ self.kernel.product_sums(points, weights, points))
 
-    def noise(self, data: Labelled, rng: np.random.Generator) -> Noise:
-        data, values, G = self._data, self._values, self.mixer.products
+    def scatter(self, data: LabelledPoints, rng: np.random.Generator) -> ClassScatter:
+        data, values, G = self._data, self._values, self.fit.products
         shares, codes = data.shares, data.codes
         q = shares / data.classes
         lengths = 1.0 - 2 * values[np.arange(len(codes)), codes] + np.diagonal(G)[codes]
         # tr C̄² = Σᵢⱼ (E k² − Eⱼ fᵢ² − Eᵢ fⱼ² + Gᵢⱼ²) / k²: the kernel centred by class on both sides, squared
         seconds = data.columns(shares).T @ values**2
         square = float(q @ self._squares) + float((G**2 - seconds - seconds.T).mean())
-        return _noise(data, data.sizes, values - G[codes], lengths, square)
+        return _scatter(data, data.sizes, values - G[codes], lengths, square)
 
     def means(self) -> list[KernelMean]:
         rows = [np.flatnonzero(self._data.codes == code) for code in range(self._data.classes)]
         return [KernelMean(self.atoms[some], self._data.shares[some], self.kernel) for some in rows]
 
 
-def _noise(data: Labelled, sizes: Array, values: Array, lengths: Array, square: float) -> Noise:
-    """From centred values (n, k), the squared lengths of the centred rows (n,), and tr C̄² with the pairs of a row and itself."""
+def _scatter(data: LabelledPoints, sizes: Array, values: Array, lengths: Array, square: float) -> ClassScatter:
+    """From centred values (n, k), the squared lengths of the centred rows (n,), and tr C̄² with the pairs of a row and itself.
+
+    Made unbiased: covariances by n/(n − 1) in each class, and tr C̄² by leaving those pairs out.
+    """
     shares, own = data.shares, data.sizes
     lonely = own < 1.5  # a class of one row shows no scatter: it has that of the others
     unbiased = np.where(lonely, 1.0, own / np.maximum(own - 1, 0.5))
@@ -352,15 +362,9 @@ def _noise(data: Labelled, sizes: Array, values: Array, lengths: Array, square: 
     scatter, traces = scatter * unbiased[:, None, None], traces * unbiased
     if lonely.any() and not lonely.all():
         scatter[lonely], traces[lonely] = scatter[~lonely].mean(axis=0), traces[~lonely].mean()
-    return Noise(sizes, scatter, traces, max(square, 0.0))
+    return ClassScatter(sizes, scatter, traces, max(square, 0.0))
 
 
 def grams(kernels: Sequence[Kernel], atoms: Array) -> list[Array]:
     """The Gram matrix of the atoms for each kernel."""
-    out = [np.empty((len(atoms), len(atoms))) for _ in kernels]
-
-    def use(s: int, a: int, b: int, K: Array) -> None:
-        out[s][a:b] = K
-
-    product_blocks(kernels, atoms, atoms, use)
-    return [(gram + gram.T) / 2 for gram in out]
+    return [(gram + gram.T) / 2 for gram in product_matrices(kernels, atoms, atoms)]

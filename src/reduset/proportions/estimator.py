@@ -1,19 +1,18 @@
 """Class proportions of an unlabelled sample, without classifying its rows (Cruz Cortés & Scott 2017, Section VI-B).
 
-The sample's mean is matched by a mixture of the classes' means (`mixing`), as seen from shared atoms (`matching`), with the
-bandwidth and the ridge that do best on artificial mixtures of training rows (`mixture_search`). Fitting costs O(n·m·d), a sample of
-n₀ rows O(n₀·m·d); uncompressed (``size="all"``) O(n²·d) and O(n₀·n·d).
+The sample's mean is matched by a mixture of the classes' means (`simplex_fit`), as seen from shared atoms (`class_means`), with the
+bandwidth and the ridge that do best on artificial mixtures of training rows (`bandwidth_search`). Fitting costs O(n·m·d), a sample
+of n₀ rows O(n₀·m·d); uncompressed (``size="all"``) O(n²·d) and O(n₀·n·d).
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import _safe_indexing
@@ -21,15 +20,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from reduset import _validate
 from reduset._progress import Progress
-from reduset._types import Array, Floats
-from reduset.compression.compressing import NotReachedWarning, compress
+from reduset._types import Array, Floats, KernelLike, PointsLike, ProgressLike, Report, SeedLike, SelectorLike, WeightsLike
+from reduset._warnings import warn
+from reduset.compression.compressing import NotReachedWarning, compress_quietly
+from reduset.kernels import ANY_FAMILY
 from reduset.kernels.base import Kernel, RadialKernel
 from reduset.kernels.registry import as_kernel
 from reduset.mean import KernelMean
-from reduset.proportions import simplex_fit
-from reduset.proportions.bandwidth_search import RIDGES, Search, search
-from reduset.proportions.class_means import Basis, Everything, Labelled, Matcher, Seen, grams, moments
-from reduset.proportions.simplex_fit import SOLVERS
+from reduset.proportions.bandwidth_search import RIDGES, ProportionsSearch, search
+from reduset.proportions.class_means import ClassMeans, FullClassMeans, LabelledPoints, ProjectedClassMeans, class_moments, grams
+from reduset.proportions.simplex_fit import SOLVERS, goodness_of_fit, proportions
 from reduset.select import as_selector
 
 MOST_ATOMS, MOST_BY_TOL = 500, 2000
@@ -81,6 +81,7 @@ class Proportions:
         return "\n".join(lines)
 
 
+@dataclass(eq=False, repr=False)
 class ClassProportions(BaseEstimator):
     """Estimate how many rows of a sample are of each class.
 
@@ -136,35 +137,20 @@ class ClassProportions(BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        size: int | str | None = None,
-        tol: float | None = None,
-        space: str | None = None,
-        norm: str = "whitened",
-        ridge: float | None = None,
-        bandwidth_search: bool | None = None,
-        solver: str = "simplex",
-        classifier: Any = None,
-        select: Any = "kmeans",
-        progress: bool | Callable[[str, int, int], None] = False,
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.size = size
-        self.tol = tol
-        self.space = space
-        self.norm = norm
-        self.ridge = ridge
-        self.bandwidth_search = bandwidth_search
-        self.solver = solver
-        self.classifier = classifier
-        self.select = select
-        self.progress = progress
-        self.random_state = random_state
+    kernel: KernelLike = None
+    size: int | str | None = None
+    tol: float | None = None
+    space: str | None = None
+    norm: str = "whitened"
+    ridge: float | None = None
+    bandwidth_search: bool | None = None
+    solver: str = "simplex"
+    classifier: Any = None
+    select: SelectorLike = "kmeans"
+    progress: ProgressLike = False
+    random_state: SeedLike = None
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ClassProportions:
+    def fit(self, X: PointsLike, y: ArrayLike, sample_weight: WeightsLike = None) -> ClassProportions:
         """Learn the class means.
 
         Parameters
@@ -181,30 +167,25 @@ class ClassProportions(BaseEstimator):
             _validate.whole(self.size, "size", len(classes), len(points), rule)
         validate_data(self, X if hasattr(X, "columns") else points, skip_check_array=True)
         rng = _validate.generator(self.random_state, "random_state")
-        shown = Progress(self.progress)
         present = weights > 0
         table, given = self._table(X, points), None if sample_weight is None else _validate.weights(sample_weight, len(points))
         if not present.all():
             points, labels, codes, weights = points[present], labels[present], codes[present], weights[present]
             table, given = _safe_indexing(table, np.flatnonzero(present)), None if given is None else given[present]
         self.classes_ = classes
-        try:
-            self.classifier_ = None
+        self.classifier_ = None
+        with closing(Progress(self.progress)) as shown:
             if self.classifier is not None:
                 points = self._posteriors(table, labels, given, rng, shown)
             elif self.size == "all":
                 points = points.copy()  # they are kept, and X is the user's
-            self._fit(Labelled(points, codes, weights, len(classes)), rng, shown)
-        finally:
-            shown.close()
-        blurred = self._matcher.mixer.blurred
+            self._fit_means(LabelledPoints(points, codes, weights, len(classes)), rng, shown)
+        blurred = self._class_means.fit.blurred
         if blurred.any():
-            warnings.warn(
+            warn(
                 f"classes {', '.join(map(str, classes[blurred]))} cannot be told apart: each is a mixture of the others, as far as "
                 "the kernel and the atoms see. Their shares are arbitrary and their intervals 0 to 1; merge them, or give more "
-                "atoms, another bandwidth or other columns",
-                UserWarning,
-                stacklevel=2,
+                "atoms, another bandwidth or other columns"
             )
         return self
 
@@ -241,58 +222,49 @@ class ClassProportions(BaseEstimator):
         if self.space is None or self.space == kernel.space:
             return kernel
         if not isinstance(kernel, RadialKernel):
-            raise TypeError(f"space={self.space!r} needs a Gaussian, Laplacian or Student, got {kernel!r}")
+            raise TypeError(f"space={self.space!r} needs a {ANY_FAMILY}, got {kernel!r}")
         return replace(kernel, space=self.space)
 
-    def _fit(self, data: Labelled, rng: np.random.Generator, shown: Progress) -> None:
+    def _fit_means(self, data: LabelledPoints, rng: np.random.Generator, shown: Progress) -> None:
+        """Choose atoms, bandwidth and ridge, and keep the class means with the scatter around them."""
         kernel = self._kernel()
         widths = self.kernel is None if self.bandwidth_search is None else bool(self.bandwidth_search)
         if widths and not isinstance(kernel, RadialKernel):
-            raise TypeError(f"bandwidth_search needs a Gaussian, Laplacian or Student, got {kernel!r}; leave it out")
+            raise TypeError(f"bandwidth_search needs a {ANY_FAMILY}, got {kernel!r}; leave it out")
         average = KernelMean(data.points, data.shares / data.classes, kernel)
         kernel = average.kernel
         select_rng, search_rng, noise_rng = rng.spawn(3)
         atoms = None if self.size == "all" else self._choose_atoms(average, select_rng, shown)
         ridges = (None,) if self.norm == "kernel" else RIDGES if self.ridge is None else (float(self.ridge),)
         report = shown.stage("weighing")
-        found = None
+        found: tuple[ClassMeans, float | None, ProportionsSearch | None] | None = None
         if widths or len(ridges) > 1:
             found = search(data, kernel, atoms, ridges, widths, self.solver, search_rng, report)
             if found is None:
                 fewest = self.classes_[int(np.argmin(np.bincount(data.codes)))]
-                warnings.warn(
+                warn(
                     f"class {fewest!s} has a single row, so none can be held out to search by: the kernel's own bandwidth is used; "
-                    "give kernel=Gaussian(bandwidth) and ridge to choose them",
-                    UserWarning,
-                    stacklevel=3,
+                    "give kernel=Gaussian(bandwidth) and ridge to choose them"
                 )
-        self.search_: Search | None = None
-        if found is not None:
-            self._matcher, self.ridge_, self.search_ = found
-        else:
-            self.ridge_ = None if self.norm == "kernel" else FALLBACK_RIDGE if self.ridge is None else float(self.ridge)
-            self._matcher = _match(data, kernel, atoms, self.ridge_, search_rng, report)
-        self._noise = self._matcher.noise(data, noise_rng)
-        plain = self._matcher.plain
-        self._plain_noise = self._noise if plain is self._matcher else plain.noise(data, noise_rng)
-        self.kernel_: Kernel = self._matcher.kernel
-        self.atoms_ = self._matcher.atoms
-        self.means_ = self._matcher.means()
+        if found is None:
+            ridge = None if self.norm == "kernel" else FALLBACK_RIDGE if self.ridge is None else float(self.ridge)
+            found = _class_means(data, kernel, atoms, ridge, search_rng, report), ridge, None
+        self._class_means, self.ridge_, self.search_ = found
+        means = self._class_means
+        self._scatter = means.scatter(data, noise_rng)
+        self._plain_scatter = self._scatter if means.plain is means else means.plain.scatter(data, noise_rng)
+        self.kernel_, self.atoms_, self.means_ = means.kernel, means.atoms, means.means()
 
     def _choose_atoms(self, average: KernelMean, rng: np.random.Generator, shown: Progress) -> Array:
         n, classes = average.size, len(self.classes_)
         if self.tol is not None:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", NotReachedWarning)
-                small = compress(
-                    average, tol=self.tol, max_size=min(n, MOST_BY_TOL), select=self.select, rng=rng, progress=self.progress
-                )
+            options = {"select": self.select, "rng": rng, "progress": self.progress}
+            small = compress_quietly(average, tol=self.tol, max_size=min(n, MOST_BY_TOL), **options)
             if not small.reached:
-                warnings.warn(
+                warn(
                     f"tol={self.tol:g} was not reached with {small.size:,} atoms: the error is "
                     f"{small.certificate.relative_error:.2g}. Give size for more atoms, a larger tol or a wider bandwidth",
                     NotReachedWarning,
-                    stacklevel=4,
                 )
             if small.size >= classes:
                 return np.asarray(small.mean.atoms, np.float64)
@@ -333,7 +305,7 @@ class ClassProportions(BaseEstimator):
             return points
         return np.asarray(self.classifier_.predict_proba(self._table(X, points)), np.float64)
 
-    def predict_proportions(self, X: Any) -> Array:
+    def predict_proportions(self, X: PointsLike) -> Array:
         """The proportions of the classes in a sample.
 
         Parameters
@@ -345,10 +317,10 @@ class ClassProportions(BaseEstimator):
         (k,) array in the order of ``classes_``; at least 0, their sum 1
         """
         points = self._represent(X)
-        b = self._matcher.values(points).mean(axis=0)
-        return self._matcher.mixer.solve(b[None], self.solver)[0]
+        b = self._class_means.values(points).mean(axis=0)
+        return self._class_means.fit.solve(b[None], self.solver)[0]
 
-    def estimate(self, X: Any, confidence: float = 0.95) -> Proportions:
+    def estimate(self, X: PointsLike, confidence: float = 0.95) -> Proportions:
         """The proportions with their intervals, and whether the sample is a mixture of the classes at all.
 
         Parameters
@@ -358,20 +330,18 @@ class ClassProportions(BaseEstimator):
         """
         points = self._represent(X)
         confidence = _validate.between(confidence, "confidence", 0.0, 1.0)
-        values, plain, energy = self._matcher.look(points)
-        pi, interval = simplex_fit.proportions(self._matcher.mixer, self._noise, values, self.solver, confidence)
-        fit = simplex_fit.fit(self._matcher.plain.mixer, self._plain_noise, plain, energy, pi)
-        shown = (fit.residual, fit.expected, fit.p_value, fit.foreign)
-        return Proportions(self.classes_, pi, interval, confidence, *shown, n_samples=len(points))
+        values, plain, energy = self._class_means.look(points)
+        pi, interval = proportions(self._class_means.fit, self._scatter, values, self.solver, confidence)
+        quality = goodness_of_fit(self._class_means.plain.fit, self._plain_scatter, plain, energy, pi)
+        return Proportions(self.classes_, pi, interval, confidence, *quality, n_samples=len(points))
 
 
-def _match(
-    data: Labelled, kernel: Kernel, atoms: Array | None, ridge: float | None, rng: np.random.Generator,
-    report: Callable[[int, int], None],
-) -> Matcher:  # fmt: skip
+def _class_means(
+    data: LabelledPoints, kernel: Kernel, atoms: Array | None, ridge: float | None, rng: np.random.Generator, report: Report
+) -> ClassMeans:
     """The class means for a kernel and a ridge that are given."""
     if atoms is None:
-        return Everything(kernel, data, report)
+        return FullClassMeans(kernel, data, report)
     mixed = data.part(rng.permutation(len(data.codes)))
-    seen = moments(mixed, [kernel], atoms, ridge is not None, report)[0]
-    return Seen(kernel, atoms, Basis.of(grams([kernel], atoms)[0], seen.within, seen.rows), seen.kappa, ridge)
+    moments = class_moments(mixed, [kernel], atoms, ridge is not None, report)[0]
+    return ProjectedClassMeans.of(kernel, atoms, grams([kernel], atoms)[0], moments, ridge)

@@ -6,24 +6,36 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from reduset._engine import sweep as engine
-from reduset._engine.threads import blocks
+from reduset._engine import UseGram, blocks, gram_blocks
 from reduset._types import Array, Floats
 from reduset.kernels.base import Kernel, RadialKernel
 
+ROWS = 64  # of a block, where a kernel is a function of the user's
 
-def product_blocks(kernels: Sequence[Kernel], points: Floats, atoms: Floats, use: engine.Use) -> None:
+
+def product_blocks(kernels: Sequence[Kernel], points: Floats, atoms: Floats, use: UseGram) -> None:
     """Hand g(xᵢ, cⱼ)/g(0) to ``use(which kernel, first row, last row + 1, matrix)``; kernels differ in their bandwidth alone."""
     first = kernels[0]
     if isinstance(first, RadialKernel):
         shape = first.product(points.shape[1])
         widths = [kernel.width for kernel in kernels if isinstance(kernel, RadialKernel)]
         frame = first.frame(atoms, shape)
-        engine.sweep(points, atoms, frame, shape.profile, [first.width / width for width in widths], use)
+        gram_blocks(points, atoms, frame, shape.profile, [first.width / width for width in widths], use)
         return
     for s, kernel in enumerate(kernels):
-        for a, b in blocks(len(points), engine.LEAST_ROWS):
+        for a, b in blocks(len(points), ROWS):
             use(s, a, b, kernel.product_gram(points[a:b], atoms))
+
+
+def product_matrices(kernels: Sequence[Kernel], points: Floats, atoms: Floats) -> list[Array]:
+    """g(xᵢ, cⱼ)/g(0), (n, m), for each kernel: for few points, since it is held."""
+    out = [np.empty((len(points), len(atoms))) for _ in kernels]
+
+    def use(s: int, a: int, b: int, K: Array) -> None:
+        out[s][a:b] = K
+
+    product_blocks(kernels, points, atoms, use)
+    return out
 
 
 def product_values(kernels: Sequence[Kernel], points: Floats, atoms: Floats, weights: Sequence[Array]) -> list[Array]:

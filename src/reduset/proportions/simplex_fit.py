@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,8 +39,8 @@ SOLVERS = ("simplex", "projection")
 
 
 @dataclass(frozen=True)
-class Mixer:
-    """Means that are mixed, by their products G, (k, k)."""
+class SimplexFit:
+    """Least squares on the simplex: means that are mixed, by their products G, (k, k)."""
 
     products: Array
 
@@ -123,40 +124,31 @@ class Mixer:
 
 
 @dataclass(frozen=True)
-class Noise:
-    """How the rows of each class scatter around its mean.
+class ClassScatter:
+    """The scatter within classes: how the rows of each vary around its mean."""
 
-    Attributes
-    ----------
-    sizes : (k,) effective numbers of rows
-    scatter : (k, k, k) covariance of the values (f₁(x), …, f_k(x)) over the rows x of each class
-    traces : (k,) E‖φ(x) − fᵢ‖² over the rows of each class
-    square : tr C̄², C̄ the average of the classes' covariances
-    """
-
-    sizes: Array
-    scatter: Array
-    traces: Array
-    square: float
+    sizes: Array  # (k,) effective numbers of rows
+    scatter: Array  # (k, k, k) covariance of the values (f₁(x), …, f_k(x)) over the rows x of each class
+    traces: Array  # (k,) E‖φ(x) − fᵢ‖² over the rows of each class
+    square: float  # tr C̄², C̄ the average of the classes' covariances
 
 
-def proportions(mixer: Mixer, noise: Noise, values: Array, solver: str, confidence: float) -> tuple[Array, Array]:
+def proportions(means: SimplexFit, within: ClassScatter, values: Array, solver: str, confidence: float) -> tuple[Array, Array]:
     """π̂ (k,) and its interval (k, 2) from the values (f₁(x), …, f_k(x)) of a sample's rows, (n₀, k)."""
     count, k = values.shape
     b = values.mean(axis=0)
-    loose, pi = mixer.unbounded(b[None])[0], mixer.solve(b[None], solver)[0]
-    D = mixer.inverse
-    own = np.cov(values.T, ddof=1).reshape(k, k) if count > 1 else np.einsum("i,ijl->jl", pi, noise.scatter)
-    spread = own / count + np.einsum("i,ijl->jl", pi**2 / noise.sizes, noise.scatter)
+    loose, pi = means.unbounded(b[None])[0], means.solve(b[None], solver)[0]
+    D = means.inverse
+    own = np.cov(values.T, ddof=1).reshape(k, k) if count > 1 else np.einsum("i,ijl->jl", pi, within.scatter)
+    spread = own / count + np.einsum("i,ijl->jl", pi**2 / within.sizes, within.scatter)
     deviation = np.sqrt(np.maximum(np.einsum("ij,jl,il->i", D, spread, D), 0.0))
     reach = stats.norm.ppf(0.5 + confidence / 2) * deviation
     low, high = np.clip(loose - reach, 0.0, 1.0), np.clip(loose + reach, 0.0, 1.0)
-    low, high = np.where(mixer.blurred, 0.0, low), np.where(mixer.blurred, 1.0, high)
+    low, high = np.where(means.blurred, 0.0, low), np.where(means.blurred, 1.0, high)
     return pi, np.stack([np.minimum(low, pi), np.maximum(high, pi)], axis=1)
 
 
-@dataclass(frozen=True)
-class Fit:
+class GoodnessOfFit(NamedTuple):
     """How far f₀ is from the mixture, beside what sampling explains."""
 
     residual: float
@@ -165,17 +157,17 @@ class Fit:
     foreign: float
 
 
-def fit(mixer: Mixer, noise: Noise, values: Array, energy: float, pi: Array) -> Fit:
+def goodness_of_fit(means: SimplexFit, within: ClassScatter, values: Array, energy: float, pi: Array) -> GoodnessOfFit:
     """Whether a sample is a mixture at all, from the values of its rows (n₀, k), ‖f₀‖², and its proportions."""
     b = values.mean(axis=0)
-    D = mixer.inverse
-    along = np.einsum("ijl,jl->i", noise.scatter, D)  # tr of each covariance along the differences of means
-    across = np.maximum(noise.traces - along, FLOOR)
-    expected = float((pi / len(values) + pi**2 / noise.sizes) @ across)
-    middle = D @ noise.scatter.mean(axis=0)
-    square = max(noise.square - float(np.einsum("ij,ji->", middle, middle)), float(across.mean()) ** 2 / 1e9)
+    D = means.inverse
+    along = np.einsum("ijl,jl->i", within.scatter, D)  # tr of each covariance along the differences of means
+    across = np.maximum(within.traces - along, FLOOR)
+    expected = float((pi / len(values) + pi**2 / within.sizes) @ across)
+    middle = D @ within.scatter.mean(axis=0)
+    square = max(within.square - float(np.einsum("ij,ji->", middle, middle)), float(across.mean()) ** 2 / 1e9)
     rank = max(float(across.mean()) ** 2 / square, 1.0)
-    beyond = mixer.square(mixer.unbounded(b[None])[0], b, energy)  # from mixtures with negative shares too: its law is known
+    beyond = means.square(means.unbounded(b[None])[0], b, energy)  # from mixtures with negative shares too: its law is known
     p_value = float(stats.chi2.sf(rank * beyond / expected, rank))
-    foreign = min(float(np.sqrt(max(beyond - expected, 0.0))) / mixer.apart, 1.0)
-    return Fit(float(np.sqrt(mixer.square(pi, b, energy))), float(np.sqrt(expected)), p_value, foreign)
+    foreign = min(float(np.sqrt(max(beyond - expected, 0.0))) / means.apart, 1.0)
+    return GoodnessOfFit(float(np.sqrt(means.square(pi, b, energy))), float(np.sqrt(expected)), p_value, foreign)

@@ -15,8 +15,7 @@ from functools import partial
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from reduset._engine.factor import pivot_floor
-from reduset._engine.threads import blocks, run_all, single_threaded_blas
+from reduset._engine import blocks, pivot_floor, run_all, single_threaded_blas
 from reduset._types import Array, Indices, Report
 from reduset.kernels.base import RadialKernel
 from reduset.mean import KernelMean

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._engine.threads import blocks
+from reduset._engine import blocks
 from reduset.mean import KernelMean
 from reduset.select.contract import Selector, Traversal
 from reduset.select.random import Clocks

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from reduset import _validate
-from reduset._engine.nearest import Cover
+from reduset._engine import Cover
 from reduset._types import Array, Floats, Indices, Report
 from reduset.mean import KernelMean
 

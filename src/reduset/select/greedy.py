@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reduset._engine.pursuit import Pursuit
-from reduset._engine.threads import single_threaded_blas
+from reduset._engine import Pursuit, single_threaded_blas
 from reduset._types import Indices, Report
 from reduset.mean import KernelMean
 from reduset.select.candidates import Candidates, candidates

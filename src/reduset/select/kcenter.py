@@ -18,10 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _validate
-from reduset._engine.farthest import FarthestFirst
-from reduset._engine.nearest import Cover
-from reduset._engine.profile import Frame
-from reduset._engine.threads import row_blocks
+from reduset._engine import Cover, FarthestFirst, Frame, row_blocks
 from reduset._types import Floats, Indices, Report
 from reduset.kernels.base import RadialKernel
 from reduset.kernels.function import FunctionKernel

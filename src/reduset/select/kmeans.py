@@ -16,10 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reduset import _validate
-from reduset._engine.leaves import Leaves, grow
-from reduset._engine.nearest import nearest
-from reduset._engine.profile import SQUARED, Frame
-from reduset._engine.seeds import draw_seeds
+from reduset._engine import SQUARED, Frame, Leaves, draw_seeds, grow, nearest
 from reduset._types import Array, Floats, Report
 from reduset.kernels.base import RadialKernel
 from reduset.mean import KernelMean

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _validate
-from reduset._engine.shadows import shadows
-from reduset._engine.threads import row_blocks
+from reduset._engine import row_blocks, shadow_centres
 from reduset._types import Array, Floats, Indices, Report
 from reduset._warnings import warn
 from reduset.kernels.base import Kernel, RadialKernel
@@ -74,7 +73,7 @@ class _Shadows(Traversal):
         weights = mean.weights if rows is None else mean.weights[rows]
         if isinstance(kernel, RadialKernel):
             metric = kernel.product(mean.dimension).profile.ranking
-            centres, owner = shadows(points, kernel.plain_frame(points), 1.0 / ell, metric, report)
+            centres, owner = shadow_centres(points, kernel.plain_frame(points), 1.0 / ell, metric, report)
         else:
             centres, owner = _cast_by_products(points, kernel, float(np.exp(-0.5 / ell**2)), report)
         if len(centres) == len(points) > 1:

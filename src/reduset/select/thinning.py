@@ -18,8 +18,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._engine.balance import balance_lists, balance_products
-from reduset._engine.threads import blocks, run_all
+from reduset._engine import balance_lists, balance_products, blocks, run_all
 from reduset._types import Array, Indices, Report
 from reduset.kernels.base import Kernel, RadialKernel
 from reduset.mean import KernelMean
@@ -166,7 +165,7 @@ def halve(kernel: Kernel, points: Array, luck: Array) -> Indices:
         # a walk at random needs no more than single precision, where the loops have it
         z = kernel.frame(points, shape).apply(points)
         z = z.astype(np.float32) if shape.profile.in_single and float(np.abs(z).max()) < FAR else z
-        balance_lists(z, *shape.profile.arguments, luck, confidence, kept)
+        balance_lists(z, shape.profile, luck, confidence, kept)
         return kept
     length = len(points) // lists
     signs = np.empty(pairs)

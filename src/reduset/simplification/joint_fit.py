@@ -21,18 +21,18 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf
 from scipy.optimize import minimize
 
-from reduset._engine.components import Components, as_diagonal, as_full
-from reduset._engine.factor import pivot_floor
+from reduset._engine import Components, as_diagonal, as_full, pivot_floor
 from reduset._types import Array
-from reduset.simplification.local_fit import Few, log_squares, not_positive
+from reduset.mixture.covariances import diagonals, log_squares, not_positive
+from reduset.simplification.local_fit import ComponentArrays
 from reduset.weights.kinds import weights_from
 from reduset.weights.simplex import simplex_by_exchange
+
+Objective = Callable[[Array], tuple[float, Array]]  # the value and its gradient
 
 MEMORY = 20  # of L-BFGS, in steps
 LIGHTEST = 0.05  # of the weightiest component's norm: what lighter ones count as when their variables are scaled
 WIDEST = 300.0  # |log| of a factor on a volume: in each direction a width changes by no more than its share
-
-
 FEWEST_STEPS, MOST_STEPS, SECONDS = 20, 100, 10.0  # what is taken where no number of steps is given: as many as take so long
 A_POINT, A_PAIR = 1.1e-10, 3.5e-10  # seconds a pair and power of the dimension: the second, and where pairs are factored the third
 
@@ -44,8 +44,14 @@ def affordable_steps(many: Components, size: int) -> int:
     return int(np.clip(SECONDS / (many.size * size * (1e-9 + power)), FEWEST_STEPS, MOST_STEPS))
 
 
-class Fitting:
-    """f, and the rule for weights.
+def lbfgs(objective: Objective, start: Array, steps: int, after_each: Callable[[Array], None]) -> None:
+    """At most ``steps`` steps of L-BFGS; the objective itself remembers the best that it has seen."""
+    options = {"maxiter": steps, "maxfun": 2 * steps, "maxcor": MEMORY, "ftol": 1e-12, "gtol": 0.0}
+    minimize(objective, start, jac=True, method="L-BFGS-B", callback=after_each, options=options)
+
+
+class JointFit:
+    """Joint least squares in L2: f, and the rule for weights.
 
     Parameters
     ----------
@@ -57,14 +63,14 @@ class Fitting:
         self.many, self._mass = many, mass
         self._inside = np.empty(0, np.bool_)
 
-    def facing(self, few: Few) -> Components:
+    def laid_out(self, few: ComponentArrays) -> Components:
         """The few laid out like the many, in their units."""
-        side = Components(few.weights, few.places, few.covariances, self.many.full)
+        side = Components(few.weights, few.means, few.covariances, self.many.full)
         side.measure_in(self.many.log_unit)
         return side
 
-    def kappa(self, few: Few) -> Array:
-        return self.many.totals(few.places, few.covariances)
+    def kappa(self, few: ComponentArrays) -> Array:
+        return self.many.totals(few.means, few.covariances)
 
     def best_weights(self, gram: Array, kappa: Array) -> Array:
         """The weights of least error; those on the simplex are looked for from the ones above 0 that were found last."""
@@ -89,75 +95,70 @@ class Fitting:
         y = solve_triangular(factor, kappa, lower=True, check_finite=False)
         return weights_from(factor, y, "free" if self._mass is None else "simplex", self._mass or 0.0)
 
-    def value(self, few: Few, kappa: Array | None = None) -> float:
+    def value(self, few: ComponentArrays, kappa: Array | None = None) -> float:
         """wᵀGw − 2wᵀκ, which is ‖f − g‖² − ‖f‖²; ``kappa`` where it is known."""
         kappa = self.kappa(few) if kappa is None else kappa
-        return float(few.weights @ (self.facing(few).totals(few.places, few.covariances) - 2 * kappa))
+        return float(few.weights @ (self.laid_out(few).totals(few.means, few.covariances) - 2 * kappa))
 
-    def refitted(self, few: Few) -> Few:
+    def refit(self, few: ComponentArrays) -> ComponentArrays:
         """All weights together, in closed form."""
-        gram = self.facing(few).products(few.places, few.covariances)
+        gram = self.laid_out(few).products(few.means, few.covariances)
         return replace(few, weights=self.best_weights(gram, self.kappa(few)))
 
-    def _stretch(self, few: Few) -> Array:
+    def _stretch(self, few: ComponentArrays) -> Array:
         """(m, 1) by how much more a component's variables may change than those of the one that weighs most.
 
         The curvature of the error along them is about w²‖g‖²: in these units it is about the same for all.
         """
-        d = few.places.shape[1]
-        weight = np.abs(few.weights) * np.exp(0.5 * (log_squares(few.covariances, d) - self.many.log_unit))
+        weight = np.abs(few.weights) * np.exp(0.5 * (log_squares(few.covariances, few.dimension) - self.many.log_unit))
         return np.asarray(1 / np.maximum(weight / weight.max(), LIGHTEST)[:, None])
 
-    def polished(self, few: Few, steps: int, report: Callable[[float], None]) -> Few:
+    def descend(self, few: ComponentArrays, steps: int, report: Callable[[float], None]) -> ComponentArrays:
         """The best components seen in ``steps`` steps from these; ``report`` gets wᵀGw − 2wᵀκ after each."""
         variables = _Variables(few)
         best, least, unit = few, np.inf, 0.0
         stretch = self._stretch(few)
 
-        def value(v: Array) -> tuple[float, Array]:
+        def objective(v: Array) -> tuple[float, Array]:
             nonlocal best, least, unit
             u = (v.reshape(few.size, -1) * stretch).ravel()
             try:
-                here = variables.components(u)
-                if not_positive(here.covariances).any():
-                    raise np.linalg.LinAlgError("a covariance has collapsed")
-                side = self.facing(here)
-                gram = side.products(here.places, here.covariances)
-                from_f = self.many.moments(here.places, here.covariances)
-                weights = self.best_weights(gram, from_f.total)
+                here, error, by_mean, by_covariance = self._slopes(variables.components(u))
             except (np.linalg.LinAlgError, RuntimeError):  # no factor, or no end of the quadratic program: turn back
                 return 1.0 + (abs(least) * unit if unit else 0.0), np.zeros(len(v))
-            here = replace(here, weights=weights)
-            side.weigh(weights)
-            error = float(weights @ (gram @ weights - 2 * from_f.total))
             if not unit:
                 unit = 1 / abs(error)
             if error < least:
                 best, least = here, error
-            from_g = side.moments(here.places, here.covariances)
-            by_place = 2 * weights[:, None] * (from_g.pull - from_f.pull)
-            slope = (from_g.square - from_g.stiff) - (from_f.square - from_f.stiff)
-            by_shape = slope * weights.reshape(-1, *[1] * (slope.ndim - 1))
-            slopes = variables.gradient(u, by_place, by_shape).reshape(few.size, -1)
+            slopes = variables.gradient(u, by_mean, by_covariance).reshape(few.size, -1)
             return error * unit, (unit * stretch * slopes).ravel()
 
-        minimize(
-            value,
-            np.zeros(variables.count),
-            jac=True,
-            method="L-BFGS-B",
-            callback=lambda _: report(least),
-            options={"maxiter": steps, "maxfun": 2 * steps, "maxcor": MEMORY, "ftol": 1e-12, "gtol": 0.0},
-        )
+        lbfgs(objective, np.zeros(variables.count), steps, lambda _: report(least))
         return best
+
+    def _slopes(self, here: ComponentArrays) -> tuple[ComponentArrays, float, Array, Array]:
+        """These components with their best weights, E − ‖f‖² there, and its slopes by mean and by covariance."""
+        if not_positive(here.covariances).any():
+            raise np.linalg.LinAlgError("a covariance has collapsed")
+        side = self.laid_out(here)
+        gram = side.products(here.means, here.covariances)
+        from_f = self.many.moments(here.means, here.covariances)
+        weights = self.best_weights(gram, from_f.total)
+        side.weigh(weights)
+        error = float(weights @ (gram @ weights - 2 * from_f.total))
+        from_g = side.moments(here.means, here.covariances)
+        by_mean = 2 * weights[:, None] * (from_g.pull - from_f.pull)
+        slope = (from_g.square - from_g.stiff) - (from_f.square - from_f.stiff)
+        by_covariance = slope * weights.reshape(-1, *[1] * (slope.ndim - 1))
+        return replace(here, weights=weights), error, by_mean, by_covariance
 
 
 class _Variables:
-    """Components as a vector of numbers about 0, relative to a start."""
+    """The parametrisation: components as a vector of numbers about 0, relative to a start."""
 
-    def __init__(self, start: Few) -> None:
+    def __init__(self, start: ComponentArrays) -> None:
         self._start = start
-        self._size, self._dimension = start.places.shape
+        self._size, self._dimension = start.means.shape
         self._lower = np.tril_indices(self._dimension)
         self._on_diagonal = self._lower[0] == self._lower[1]
         if start.covariances.ndim == 3:
@@ -178,31 +179,29 @@ class _Variables:
         T[:, self._lower[0], self._lower[1]] = np.where(self._on_diagonal, np.exp(widths * self._on_diagonal), widths)
         return T
 
-    def components(self, u: Array) -> Few:
+    def components(self, u: Array) -> ComponentArrays:
         moves, widths = self._split(u)
         if self._root.ndim == 3:
             L = self._root @ self._triangle(widths)
-            places = self._start.places + np.einsum("mij,mj->mi", self._root, moves)
-            return replace(self._start, places=places, covariances=L @ L.transpose(0, 2, 1))
+            means = self._start.means + np.einsum("mij,mj->mi", self._root, moves)
+            return replace(self._start, means=means, covariances=L @ L.transpose(0, 2, 1))
         spread = np.exp(2 * widths)
         covariances = self._start.covariances * (spread[:, 0] if self._start.covariances.ndim == 1 else spread)
-        return replace(self._start, places=self._start.places + self._root * moves, covariances=covariances)
+        return replace(self._start, means=self._start.means + self._root * moves, covariances=covariances)
 
-    def gradient(self, u: Array, by_place: Array, by_shape: Array) -> Array:
-        """From those by place (m, d) and covariance, full (m, d, d) or diagonal (m, d)."""
+    def gradient(self, u: Array, by_mean: Array, by_covariance: Array) -> Array:
+        """From those by mean (m, d) and covariance, full (m, d, d) or diagonal (m, d)."""
         _, widths = self._split(u)
         if self._root.ndim == 3:
             T = self._triangle(widths)
-            by_moves = np.einsum("mji,mj->mi", self._root, by_place)
-            by_factor = 2 * self._root.transpose(0, 2, 1) @ as_full(by_shape, self._dimension) @ self._root @ T
+            by_moves = np.einsum("mji,mj->mi", self._root, by_mean)
+            by_factor = 2 * self._root.transpose(0, 2, 1) @ as_full(by_covariance, self._dimension) @ self._root @ T
             picked = by_factor[:, self._lower[0], self._lower[1]]
             by_widths = np.where(self._on_diagonal, picked * T[:, self._lower[0], self._lower[1]], picked)
         else:
-            by_moves = self._root * by_place
-            diagonal = by_shape if by_shape.ndim == 2 else np.diagonal(by_shape, axis1=1, axis2=2)
-            by_widths = 2 * diagonal * self._root**2
+            by_moves = self._root * by_mean
+            by_widths = 2 * diagonals(by_covariance, self._dimension) * self._root**2
             if self._widths == 1:
-                by_widths = by_widths.sum(axis=1, keepdims=True) * np.exp(2 * widths)
-            else:
-                by_widths = by_widths * np.exp(2 * widths)
+                by_widths = by_widths.sum(axis=1, keepdims=True)
+            by_widths = by_widths * np.exp(2 * widths)
         return np.concatenate([by_moves, by_widths], axis=1).ravel()

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reduset._engine.components import Components, as_diagonal, as_full, sums_at
+from reduset._engine import Components, sums_at
 from reduset._types import Array
-from reduset.simplification.joint_fit import Fitting
-from reduset.simplification.local_fit import Few, log_squares
+from reduset.mixture.covariances import log_squares, widened
+from reduset.simplification.joint_fit import JointFit
+from reduset.simplification.local_fit import ComponentArrays
 
 A_PAIR, A_CUBE = 2.5e-9, 0.5e-9  # seconds for a product, and for the cube of the dimension where each pair is factored
 SECONDS = 2.5
@@ -25,8 +26,8 @@ CANCELLED = 1e-13  # ‖f‖² beside the square of what its components' norms s
 
 
 @dataclass(frozen=True)
-class Error:
-    """‖f − g‖/‖f‖, and the standard error of it where components were drawn."""
+class RelativeL2Error:
+    """The relative L2 error ‖f − g‖/‖f‖, and the standard error of it where components were drawn."""
 
     relative: float
     spread: float
@@ -37,20 +38,20 @@ def _deviation(drawn: Array) -> float:
     return float(drawn.std(ddof=1) * np.sqrt(len(drawn)))
 
 
-class Gauge:
-    """f as seen from some of its components, or all.
+class L2ErrorEstimator:
+    """The L2 error by importance sampling: f as seen from some of its components, or all.
 
     Parameters
     ----------
-    fitting : f
-    weights, places, covariances : of its components, as given
+    joint : f, laid out
+    f : its components, as given
     """
 
-    def __init__(self, fitting: Fitting, weights: Array, places: Array, covariances: Array, rng: np.random.Generator) -> None:
-        n, d = places.shape
-        self._fitting = fitting
-        sizes = np.abs(weights) * np.exp(0.5 * (log_squares(covariances, d) - fitting.many.log_unit))  # |αⱼ|‖φⱼ‖
-        price = A_PAIR if fitting.many.shared else A_PAIR + A_CUBE * (d**3 if fitting.many.full else d)
+    def __init__(self, joint: JointFit, f: ComponentArrays, rng: np.random.Generator) -> None:
+        n, d, weights = f.size, f.dimension, f.weights
+        self._joint = joint
+        sizes = np.abs(weights) * np.exp(0.5 * (log_squares(f.covariances, d) - joint.many.log_unit))  # |αⱼ|‖φⱼ‖
+        price = A_PAIR if joint.many.shared else A_PAIR + A_CUBE * (d**3 if joint.many.full else d)
         affordable = int(SECONDS / (price * n))
         signed = bool(weights.min() < 0 < weights.max())
         self.exact = n <= (LARGEST_SIGNED if signed else FEWEST) or (affordable >= n and n <= LARGEST_EXACT)
@@ -60,8 +61,8 @@ class Gauge:
             count = max(FEWEST, min(affordable, n))
             rows = rng.choice(n, count, p=sizes / sizes.sum())
             self._share = weights[rows] * (sizes.sum() / (sizes[rows] * count))
-        self._places, self._covariances = places[rows], covariances[rows]
-        self._of_f = fitting.many.totals(self._places, self._covariances)
+        self._means, self._covariances = f.means[rows], f.covariances[rows]
+        self._of_f = joint.many.totals(self._means, self._covariances)
         self._parts = self._share * self._of_f
         self.energy = float(self._parts.sum())
         noise = 0.0 if self.exact else _deviation(self._parts)
@@ -72,27 +73,26 @@ class Gauge:
                 f"check the signs of its weights{way_out}"
             )
 
-    def error(self, few: Few) -> Error:
+    def error(self, few: ComponentArrays) -> RelativeL2Error:
         """Of these components."""
-        kappa = self._fitting.kappa(few)
-        side = self._fitting.facing(few)
-        of_g = side.totals(few.places, few.covariances)
+        kappa = self._joint.kappa(few)
+        side = self._joint.laid_out(few)
+        of_g = side.totals(few.means, few.covariances)
         here = self._share * (self._of_f - self._of_g(few, side))
         square = float(here.sum() - few.weights @ (kappa - of_g))
         relative = np.sqrt(max(square, 0.0) / self.energy)
         if self.exact:
-            return Error(float(relative), 0.0)
+            return RelativeL2Error(float(relative), 0.0)
         spread = _deviation(here - relative**2 * self._parts) / self.energy  # of a ratio: the energy is an estimate too
         # where the square is smaller than its own error, how far the root of their sum lies above
         above = np.sqrt(relative**2 + spread) - relative if relative**2 < spread else spread / (2 * relative)
-        return Error(float(relative), float(above))
+        return RelativeL2Error(float(relative), float(above))
 
-    def _of_g(self, few: Few, side: Components) -> Array:
+    def _of_g(self, few: ComponentArrays, side: Components) -> Array:
         """⟨φⱼ, g⟩ of those drawn; where all have one covariance C, the values of g widened by it: no pair is factored."""
-        many = self._fitting.many
+        many = self._joint.many
         if not many.shared:
-            return side.totals(self._places, self._covariances)
-        widen = as_full if many.full else as_diagonal
-        wide = widen(few.covariances, many.dimension) + widen(many.covariances, many.dimension)
-        values, log_unit = sums_at(self._places, few.weights, few.places, wide, 0)
+            return side.totals(self._means, self._covariances)
+        own, shared = (widened(each.covariances, 3 if many.full else 2, many.dimension) for each in (few, many))
+        values, log_unit = sums_at(self._means, few.weights, few.means, own + shared, 0)
         return np.asarray(values[0] * np.exp(log_unit - many.log_unit))

@@ -5,118 +5,110 @@ Weights of both signs: the positive and the negative part are grouped apart, and
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from reduset._engine.components import Components
 from reduset._progress import Progress
 from reduset._types import Array, Labels
+from reduset.mixture.covariances import log_squares
 from reduset.mixture.mixture import Mixture
 from reduset.simplification import grouping
-from reduset.simplification.joint_fit import Fitting, affordable_steps
-from reduset.simplification.l2_error import Error, Gauge
-from reduset.simplification.local_fit import Few, LocalFit, log_squares, matched_moments, regroup_by_distance, regroup_by_divergence
+from reduset.simplification.joint_fit import JointFit, affordable_steps
+from reduset.simplification.l2_error import L2ErrorEstimator, RelativeL2Error
+from reduset.simplification.local_fit import ComponentArrays, LocalFit, matched_moments, regroup_by_distance, regroup_by_divergence
 
 ROUNDS = 30  # of grouping, at most
 SETTLED, ROUGHLY = 1e-3, 1e-2  # the relative change of its distortion that ends them: the paper's, and where a descent follows
 LOOK_BACK, WORTHWHILE = 5, 0.02  # steps of a descent left to itself, and the share by which they must lower the squared error
 
+T = TypeVar("T")
 
-class Step(NamedTuple):
-    """One step on the way, and the relative L2 error after it."""
+
+class StageError(NamedTuple):
+    """One step of a stage, and the relative L2 error after it."""
 
     stage: str
     error: float
 
 
-@dataclass
-class Found:
-    """Where an attempt ended."""
+@dataclass(frozen=True)
+class PipelineOptions:
+    """What is done in which way."""
 
-    few: Few
-    groups: Labels
-    error: Error
-    history: list[Step]
+    method: str  # "l2" or "kl", of the local fits and the grouping
+    shape: str  # of the result's covariances
+    refit: bool  # whether all weights are fitted together
+    steps: int | None  # of the joint descent; None for as many as can be afforded
+    mass: float | None  # the sum that the weights keep, not negative; None where they are free
+
+
+@dataclass
+class PipelineResult:
+    """Where a run ended."""
+
+    few: ComponentArrays
+    groups: Labels  # of all components, −1 of those without weight
+    error: RelativeL2Error
+    history: list[StageError]
     reseeded: int
 
 
-class Job:
-    """f laid out once, for any number of attempts."""
+class SimplificationPipeline:
+    """The pipeline for one mixture, laid out once for any number of runs; only components that have weight (``rows``) count."""
 
-    def __init__(
-        self,
-        f: Mixture,
-        rows: Labels,
-        mass: float | None,
-        method: str,
-        shape: str,
-        refit: bool,
-        steps: int | None,
-        rng: np.random.Generator,
-        shown: Progress,
-    ) -> None:
-        self.f, self._mass, self._method, self._shape, self._refit, self._steps = f, mass, method, shape, refit, steps
-        self._rng, self.shown = rng, shown
-        whole = len(rows) == f.size
-        self.rows = rows
-        self.weights, self.places = (f.weights, f.means) if whole else (f.weights[self.rows], f.means[self.rows])
-        self.covariances = f.covariances if whole else f.covariances[self.rows]
-        self.size = len(self.rows)
-        full = shape == "full"
-        many = Components(self.weights, self.places, self.covariances, full)
-        self.fitting = Fitting(many, mass)
-        self.gauge = Gauge(self.fitting, self.weights, self.places, self.covariances, rng)
-        signs = [rows for rows in (np.flatnonzero(self.weights > 0), np.flatnonzero(self.weights < 0)) if len(rows)]
-        self._parts = signs if len(signs) > 1 else [np.arange(self.size)]
+    def __init__(self, f: Mixture, rows: Labels, options: PipelineOptions, rng: np.random.Generator, shown: Progress) -> None:
+        self._options, self._rng, self._shown = options, rng, shown
+        self._given, self._rows, self.size = f.size, rows, len(rows)
+        self._f = ComponentArrays(f.weights, f.means, f.covariances).part(rows)
+        self._joint = JointFit(self._f.laid_out(options.shape), options.mass)
+        self._l2_error = L2ErrorEstimator(self._joint, self._f, rng)
+        signs = [np.flatnonzero(self._f.weights > 0), np.flatnonzero(self._f.weights < 0)]
+        self._signs = [rows for rows in signs if len(rows)]
 
     # -- where to start -----------------------------------------------------------------------------------------------------
 
     def groups(self, size: int | None, radius: float | None = None) -> Labels:
         """(n,) labels 0, 1, … of the components that have weight; none holds both signs."""
+        parts = [(rows, self._f.part(rows).positive()) for rows in self._signs]
         if radius is not None:
-            labels = [grouping.by_radius(self.places[rows], np.abs(self.weights[rows]), radius) for rows in self._parts]
-        else:
-            shares = self._shares(size or 1)
-            labels = [self._by_kmeans(rows, count) for rows, count in zip(self._parts, shares, strict=True)]
-        return self._joined(labels)
+            return self._labels([(rows, grouping.by_radius(part.means, part.weights, radius)) for rows, part in parts])
+        counts = zip(self._counts(size or 1), parts, strict=True)
+        by_kmeans = partial(grouping.by_kmeans, shape=self._options.shape, rng=self._rng)
+        return self._labels([(rows, by_kmeans(part, count)) for count, (rows, part) in counts if count])
 
-    def _by_kmeans(self, rows: Labels, count: int) -> Labels:
-        if not count:
-            return np.full(len(rows), -1)
-        weights, places, covariances = np.abs(self.weights[rows]), self.places[rows], self.covariances[rows]
-        scale = grouping.scale(weights, places, covariances, self._shape)
-        return grouping.by_kmeans(places, weights, covariances, scale, count, self._rng)
-
-    def _shares(self, size: int) -> list[int]:
+    def _counts(self, size: int) -> list[int]:
         """How many components each sign gets: by their numbers; where there is but one, the heavier sign has it."""
-        if len(self._parts) == 1:
+        if len(self._signs) == 1:
             return [min(size, self.size)]
-        counts = [len(rows) for rows in self._parts]
+        counts = [len(rows) for rows in self._signs]
         if size == 1:
-            heavy = int(np.abs(self.weights[self._parts[1]]).sum() > np.abs(self.weights[self._parts[0]]).sum())
+            masses = [np.abs(self._f.weights[rows]).sum() for rows in self._signs]
+            heavy = int(masses[1] > masses[0])
             return [1 - heavy, heavy]
         first = int(np.clip(round(size * counts[0] / sum(counts)), 1, min(size - 1, counts[0])))
         second = min(size - first, counts[1])
         return [min(size - second, counts[0]), second]
 
-    def _joined(self, labels: list[Labels]) -> Labels:
-        out = np.full(self.size, -1)
-        offset = 0
-        for rows, own in zip(self._parts, labels, strict=True):
-            out[rows] = np.where(own >= 0, own + offset, -1)
+    def _labels(self, parts: list[tuple[Labels, Labels]]) -> Labels:
+        """(n,) labels from those of each part's own rows, which begin with 0 there; −1 in no part."""
+        out, offset = np.full(self.size, -1), 0
+        for rows, own in parts:
+            out[rows] = own + offset
             offset += int(own.max()) + 1
         return out
 
     def given_groups(self, start: Any, size: int | None) -> Labels:
         """The same from a label for each component."""
         labels = np.asarray(start)
-        if labels.shape != (self.f.size,):
-            raise ValueError(f"start must be 'kmeans' or hold a label for each of the {self.f.size} components, got {labels.shape}")
-        labels = labels[self.rows]
-        if len(self._parts) > 1:  # one component cannot stand for both signs
-            labels = np.unique(labels, return_inverse=True)[1] * 2 + (self.weights < 0)
+        if labels.shape != (self._given,):
+            raise ValueError(f"start must be 'kmeans' or hold a label for each of the {self._given} components, got {labels.shape}")
+        labels = labels[self._rows]
+        if len(self._signs) > 1:  # one component cannot stand for both signs
+            labels = np.unique(labels, return_inverse=True)[1] * 2 + (self._f.weights < 0)
         found = np.unique(labels, return_inverse=True)[1].astype(np.int64)
         if size is not None and int(found.max()) + 1 != size:
             raise ValueError(
@@ -126,58 +118,61 @@ class Job:
 
     # -- the stages ---------------------------------------------------------------------------------------------------------
 
-    def run(self, groups: Labels) -> Found:
+    def run(self, groups: Labels) -> PipelineResult:
         """From a partition to the end."""
         steps: list[tuple[str, float]] = []  # each stage with what it leaves of wᵀGw − 2wᵀκ
         few, groups, reseeded = self._group(groups, steps)
-        if self._refit or self._steps != 0:
-            few = self.fitting.refitted(few)
-            steps.append(("refit", self.fitting.value(few)))
-            if 1 < few.size < self.size and len(self._parts) == 1 and not self.fitting.many.shared:
+        if self._options.refit or self._options.steps != 0:
+            few = self._joint.refit(few)
+            steps.append(("refit", self._joint.value(few)))
+            if 1 < few.size < self.size and len(self._signs) == 1 and not self._joint.many.shared:
                 few, groups = self._unless_kept(few, groups, steps)
-        elif self._mass is not None:
-            few = replace(few, weights=few.weights * (self._mass / few.weights.sum()))
-        if self._steps != 0:
-            few = self._polish(few, steps)
-        error = self.gauge.error(few)
-        # differences of the steps are exact, whatever the gauge has to estimate: it is read once, at the end
-        squares = error.relative**2 + (np.array([value for _, value in steps]) - self.fitting.value(few)) / self.gauge.energy
+        elif self._options.mass is not None:
+            few = replace(few, weights=few.weights * (self._options.mass / few.weights.sum()))
+        if self._options.steps != 0:
+            few = self._descend(few, steps)
+        error = self._l2_error.error(few)
+        # differences of the steps are exact, whatever has to be estimated of the error itself: it is read once, at the end
+        squares = error.relative**2 + (np.array([value for _, value in steps]) - self._joint.value(few)) / self._l2_error.energy
         errors = np.sqrt(np.maximum(squares, 0.0)).tolist()
-        history = [Step(stage, value) for (stage, _), value in zip(steps, errors, strict=True)]
-        return Found(few, groups, error, history, reseeded)
+        history = [StageError(stage, value) for (stage, _), value in zip(steps, errors, strict=True)]
+        labels = np.full(self._given, -1)
+        labels[self._rows] = groups
+        return PipelineResult(few, labels, error, history, reseeded)
 
-    def _unless_kept(self, few: Few, groups: Labels, steps: list[tuple[str, float]]) -> tuple[Few, Labels]:
+    def _unless_kept(self, few: ComponentArrays, groups: Labels, steps: list[tuple[str, float]]) -> tuple[ComponentArrays, Labels]:
         """The result of the groups, or where that loses less, the components of largest norm as they are and one for all the rest.
 
         Where components differ in weight and width a few hold most of ‖f‖, and merging any of these loses more than leaving all
         the others to one. As a start of the descent it led to a lower end too, wherever it was lower.
         """
-        magnitudes = np.abs(self.weights)  # all of one sign, or one component could not stand for the rest
-        norms = np.log(magnitudes) + 0.5 * log_squares(self.covariances, self.places.shape[1])
+        f = self._f.positive()  # all of one sign, or one component could not stand for the rest
+        norms = np.log(f.weights) + 0.5 * log_squares(f.covariances, f.dimension)
         strongest = np.argsort(-norms, kind="stable")[: few.size - 1]
         own = np.full(self.size, few.size - 1)
         own[strongest] = np.arange(few.size - 1)
-        kept = matched_moments(magnitudes, self.places, self.covariances, own, few.size, self._shape)
-        kept = self.fitting.refitted(kept)
-        value = self.fitting.value(kept)
+        kept = self._joint.refit(matched_moments(f, own, few.size, self._options.shape))
+        value = self._joint.value(kept)
         if value >= steps[-1][1]:
             return few, groups
         steps.append(("keep", value))
         return kept, own
 
-    def _group(self, groups: Labels, steps: list[tuple[str, float]]) -> tuple[Few, Labels, int]:
+    def _group(self, groups: Labels, steps: list[tuple[str, float]]) -> tuple[ComponentArrays, Labels, int]:
         """Rounds of fits and regrouping; signs stay apart."""
-        parts = [_Part(self, rows, groups[rows]) for rows in self._parts if (groups[rows] >= 0).any()]
-        report = self.shown.stage("group")
+        signs = [rows for rows in self._signs if (groups[rows] >= 0).any()]
+        parts = [_SignPart(self._f.part(rows), groups[rows], self._options) for rows in signs]
+        report = self._shown.stage("group")
         reseeded = 0
-        alone = not self._refit and self._steps == 0  # the paper's end is its last round; as a start the best one is better
-        before, enough = np.inf, SETTLED if self._steps == 0 else ROUGHLY
+        # the paper's end is its last round; as a start the best one is better
+        alone = not self._options.refit and self._options.steps == 0
+        before, enough = np.inf, SETTLED if self._options.steps == 0 else ROUGHLY
         least = np.inf
         for done in range(ROUNDS):
-            few = _joined([part.fit() for part in parts])
+            few = ComponentArrays.joined([part.fit() for part in parts])
             distortion = sum(part.regroup() for part in parts)
-            kappa = parts[0].kappa if len(self._parts) == 1 else None
-            steps.append(("group", self.fitting.value(few, kappa)))
+            kappa = parts[0].kappa if len(self._signs) == 1 else None
+            steps.append(("group", self._joint.value(few, kappa)))
             if alone or done == 0 or steps[-1][1] < least:
                 least, best, chosen = steps[-1][1], few, [part.groups for part in parts]
             report(done + 1, ROUNDS)
@@ -185,20 +180,16 @@ class Job:
                 break
             before = distortion
             reseeded += sum(part.reseed() for part in parts)
-        labels, offset = np.full(self.size, -1), 0
-        for part, own in zip(parts, chosen, strict=True):
-            labels[part.rows] = own + offset
-            offset += part.size
-        return best, labels, reseeded
+        return best, self._labels(list(zip(signs, chosen, strict=True))), reseeded
 
-    def _polish(self, few: Few, steps: list[tuple[str, float]]) -> Few:
-        most = affordable_steps(self.fitting.many, few.size) if self._steps is None else self._steps
-        report = self.shown.stage("polish")
+    def _descend(self, few: ComponentArrays, steps: list[tuple[str, float]]) -> ComponentArrays:
+        most = affordable_steps(self._joint.many, few.size) if self._options.steps is None else self._options.steps
+        report = self._shown.stage("polish")
         done = 0
-        # ‖f‖² as the gauge draws it would drown a small error: what the start is known to lose sets the level
-        level = self.gauge.energy
-        if self._steps is None and not self.gauge.exact:
-            level *= self.gauge.error(few).relative ** 2
+        # ‖f‖² as it is drawn would drown a small error: what the start is known to lose sets the level
+        level = self._l2_error.energy
+        if self._options.steps is None and not self._l2_error.exact:
+            level *= self._l2_error.error(few).relative ** 2
             level -= steps[-1][1]
 
         def step(value: float) -> None:
@@ -206,31 +197,27 @@ class Job:
             done += 1
             steps.append(("polish", value))
             report(min(done, most), most)
-            alone = self._steps is None and done > LOOK_BACK
+            alone = self._options.steps is None and done > LOOK_BACK
             if alone and steps[-1 - LOOK_BACK][1] - value < WORTHWHILE * (value + level):
                 raise StopIteration  # which ends the descent
 
-        return self.fitting.polished(few, most, step)
+        return self._joint.descend(few, most, step)
 
 
-class _Part:
+class _SignPart:
     """The components of one sign, in groups."""
 
-    def __init__(self, job: Job, rows: Labels, groups: Labels) -> None:
-        self.rows, self.groups = rows, np.unique(groups, return_inverse=True)[1]  # those of one sign count from 0
-        self._method, self._shape = job._method, job._shape
-        alone = len(rows) == job.size
-        self.weights = np.abs(job.weights[rows])
-        self._sign = np.sign(job.weights[rows[0]])
-        self.places = job.places if alone else job.places[rows]
-        self.covariances = job.covariances if alone else job.covariances[rows]
-        self._many = Components(self.weights, self.places, self.covariances, self._shape == "full")
+    def __init__(self, some: ComponentArrays, groups: Labels, options: PipelineOptions) -> None:
+        self.groups = np.unique(groups, return_inverse=True)[1]  # those of one sign count from 0
+        self._method, self._shape = options.method, options.shape
+        self._sign, self._f = np.sign(some.weights[0]), some.positive()
+        self._many = self._f.laid_out(self._shape)
         self.size = int(self.groups.max()) + 1
         self.settled = False
         self.kappa: Array | None = None
 
-    def fit(self) -> Few:
-        few = matched_moments(self.weights, self.places, self.covariances, self.groups, self.size, self._shape)
+    def fit(self) -> ComponentArrays:
+        few = matched_moments(self._f, self.groups, self.size, self._shape)
         self._masses = few.weights
         if self._method == "l2":
             few = LocalFit(self._many, self.groups, few, self._shape).run(few)
@@ -242,10 +229,10 @@ class _Part:
         if self._method == "l2":
             groups, self._cost, self.kappa = regroup_by_distance(self._many, self._few, self._masses)
         else:
-            groups, self._cost = regroup_by_divergence(self.places, self.covariances, self._few)
+            groups, self._cost = regroup_by_divergence(self._f, self._few)
         self._next = groups
         self.settled = bool(np.array_equal(groups, self.groups))
-        return float(self.weights @ self._cost)
+        return float(self._f.weights @ self._cost)
 
     def reseed(self) -> int:
         """Take the next groups; those that emptied begin anew with the components that are fitted worst."""
@@ -253,7 +240,7 @@ class _Part:
         counts = np.bincount(groups, minlength=self.size)
         empty = np.flatnonzero(counts == 0)
         if len(empty):
-            worst = np.argsort(-self.weights * self._cost, kind="stable")
+            worst = np.argsort(-self._f.weights * self._cost, kind="stable")
             given = iter(worst)
             for group in empty:
                 row = next(row for row in given if counts[groups[row]] > 1)
@@ -264,30 +251,22 @@ class _Part:
         return len(empty)
 
 
-def _joined(parts: list[Few]) -> Few:
-    if len(parts) == 1:
-        return parts[0]
-    fields = ("weights", "places", "covariances")
-    return Few(*(np.concatenate([getattr(part, name) for part in parts]) for name in fields))
+def fewest(attempt: Callable[[int], T], enough: Callable[[T], bool], most: int, resolution: int) -> tuple[T, bool]:
+    """What the smallest size gives that is good enough, by doubling and bisection, and True; that of ``most`` and False if none is.
 
-
-def by_tolerance(job: Job, tol: float, most: int) -> tuple[Found, bool]:
-    """The fewest components by doubling and bisection, to within a twentieth; the best at the largest size where none will do."""
-
-    def at(size: int) -> Found:
-        return job.run(job.groups(size))
-
+    The size may be too large by one part in ``resolution``.
+    """
     low, high = 0, 1
-    found = at(high)
-    while found.error.relative > tol and high < most:
+    found = attempt(high)
+    while not enough(found):
+        if high >= most:
+            return found, False
         low, high = high, min(2 * high, most)
-        found = at(high)
-    if found.error.relative > tol:
-        return found, False
-    while high - low > max(1, high // 20):
+        found = attempt(high)
+    while high - low > max(1, high // resolution):
         middle = (low + high) // 2
-        tried = at(middle)
-        if tried.error.relative <= tol:
+        tried = attempt(middle)
+        if enough(tried):
             high, found = middle, tried
         else:
             low = middle

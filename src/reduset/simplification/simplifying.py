@@ -8,25 +8,28 @@ are grouped apart, as the paper does for SVMs, and meet when the weights are ref
 from __future__ import annotations
 
 import time
-import warnings
-from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from reduset import _validate
-from reduset._engine.components import as_diagonal, as_full
-from reduset._engine.threads import single_threaded_blas
+from reduset._engine import single_threaded_blas
 from reduset._progress import Progress
-from reduset._types import Labels
+from reduset._types import Labels, ProgressLike, SeedLike
+from reduset._warnings import warn
 from reduset.compression.compressing import NotReachedWarning
+from reduset.mean import KernelMean
+from reduset.mixture.covariances import NDIM, widened
 from reduset.mixture.mixture import Mixture, as_mixture
-from reduset.simplification.l2_error import Error
-from reduset.simplification.local_fit import NDIM, Few
-from reduset.simplification.pipeline import Found, Job, Step, by_tolerance
+from reduset.simplification.l2_error import RelativeL2Error
+from reduset.simplification.local_fit import ComponentArrays
+from reduset.simplification.pipeline import PipelineOptions, PipelineResult, SimplificationPipeline, StageError, fewest
 
 MOST_COMPONENTS = 1000
+RESOLUTION = 20  # of sizes: with a tolerance, one part in so many
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ class Simplification:
     error: float
     interval: tuple[float, float]
     groups: Labels
-    history: tuple[Step, ...]
+    history: tuple[StageError, ...]
     n_components: int
     reseeded: int
     reached: bool
@@ -90,20 +93,20 @@ class Simplification:
 
 
 def simplify(
-    mixture: Any,
+    mixture: Mixture | KernelMean,
     size: int | None = None,
     tol: float | None = None,
     radius: float | None = None,
     *,
     method: str = "l2",
     covariance: str = "full",
-    start: Any = "kmeans",
+    start: str | ArrayLike = "kmeans",
     refit: bool = True,
     polish: bool | int = True,
     density: bool = True,
     max_size: int | None = None,
-    rng: Any = None,
-    progress: bool | Callable[[str, int, int], None] = False,
+    rng: SeedLike = None,
+    progress: ProgressLike = False,
 ) -> Simplification:
     """Replace a mixture by one of few components, and say how much was lost.
 
@@ -150,6 +153,30 @@ def simplify(
     """
     begun = time.perf_counter()
     f = as_mixture(mixture)
+    goal = _goal(f, start, size, tol, radius)
+    if max_size is not None and tol is None:
+        raise ValueError("max_size goes with tol; with size or radius it has no meaning, leave it out")
+    most = MOST_COMPONENTS if max_size is None else _validate.whole(max_size, "max_size", 1)
+    _validate.one_of(method, "method", ("l2", "kl"))
+    _validate.one_of(covariance, "covariance", NDIM)
+    _require_weights(f)
+    mass = f.mass if _validate.flag(density, "density") and f.is_density else None
+    options = PipelineOptions(method, covariance, *fitting_stages(refit, polish), mass)
+    rng = _validate.generator(rng)
+    with closing(Progress(progress)) as shown, single_threaded_blas():
+        found, reached = _found(f, start, goal, most, options, rng, shown)
+    result = _result(f, found, reached, method, time.perf_counter() - begun)
+    if not reached:
+        more = "" if covariance == "full" else ", or use covariance='full'"
+        warn(
+            f"tol={tol:g} was not reached with {result.size} components: the error is {result.error:.3g}. Raise max_size{more}",
+            NotReachedWarning,
+        )
+    return result
+
+
+def _goal(f: Mixture, start: Any, size: Any, tol: Any, radius: Any) -> dict[str, Any]:
+    """The one of size, tol and radius that is given, by its name and checked; none where labels say it."""
     partitioned = not isinstance(start, str)
     if not partitioned:
         _validate.one_of(start, "start", ("kmeans",))
@@ -159,76 +186,68 @@ def simplify(
         raise ValueError(f"{rule}; got {' and '.join(goals) or 'none'}")
     if partitioned and (tol is not None or radius is not None):
         raise ValueError(f"start as labels has groups of its own, {next(iter(goals))} looks for them; leave one of them out")
-    if max_size is not None and tol is None:
-        raise ValueError("max_size goes with tol; with size or radius it has no meaning, leave it out")
     if size is not None:
-        size = _validate.whole(size, "size", 1, f.size, "it is a number of the mixture's components")
+        goals["size"] = _validate.whole(size, "size", 1, f.size, "it is a number of the mixture's components")
     if tol is not None:
-        tol = _validate.positive(tol, "tol", "it is a share, 0.01 for one percent")
+        goals["tol"] = _validate.positive(tol, "tol", "it is a share, 0.01 for one percent")
     if radius is not None:
-        radius = _validate.positive(radius, "radius", "it is a distance in the units of the means")
-    most = MOST_COMPONENTS if max_size is None else _validate.whole(max_size, "max_size", 1)
-    _validate.one_of(method, "method", ("l2", "kl"))
-    _validate.one_of(covariance, "covariance", NDIM)
-    _require_weights(f)
-    mass = f.mass if _validate.flag(density, "density") and f.is_density else None
-    stages = _validate.flag(refit, "refit"), _steps(polish)
-    if not refit and stages[1] != 0:
+        goals["radius"] = _validate.positive(radius, "radius", "it is a distance in the units of the means")
+    return goals
+
+
+def fitting_stages(refit: Any, polish: Any) -> tuple[bool, int | None]:
+    """Whether weights are fitted together, and the most steps of the descent after it, None for as many as can be afforded."""
+    refit = _validate.flag(refit, "refit")
+    if isinstance(polish, bool | np.bool_):
+        steps = None if polish else 0
+    else:
+        steps = _validate.whole(polish, "polish", 0, None, "it is a number of steps, or True or False")
+    if not refit and steps != 0:
         raise ValueError("refit=False keeps the weights of each group, polish finds them anew; pass polish=False too")
-    rng = _validate.generator(rng)
-    shown = Progress(progress)
+    return refit, steps
+
+
+def _found(
+    f: Mixture, start: Any, goal: dict[str, Any], most: int, options: PipelineOptions, rng: np.random.Generator, shown: Progress
+) -> tuple[PipelineResult, bool]:
+    """The components, and whether the goal was reached."""
     rows = np.flatnonzero(f.weights)
-    reached = True
-    try:
-        with single_threaded_blas():
-            if size is not None and not partitioned and size >= len(rows) and f.covariances.ndim <= NDIM[covariance]:
-                found = _nothing_lost(f, rows, covariance)
-            else:
-                job = Job(f, rows, mass, method, covariance, *stages, rng, shown)
-                if tol is not None:
-                    found, reached = by_tolerance(job, tol, min(most, job.size))
-                else:
-                    found = job.run(job.given_groups(start, size) if partitioned else job.groups(size, radius))
-    finally:
-        shown.close()
-    few, groups, error = found.few, np.full(f.size, -1), found.error
-    groups[rows] = found.groups
-    result = Simplification(
-        mixture=Mixture(few.weights, few.places, few.covariances),
+    if isinstance(start, str) and goal.get("size", 0) >= len(rows) and f.covariances.ndim <= NDIM[options.shape]:
+        return _nothing_lost(f, rows, options.shape), True
+    pipeline = SimplificationPipeline(f, rows, options, rng, shown)
+    if not isinstance(start, str):
+        return pipeline.run(pipeline.given_groups(start, goal.get("size"))), True
+
+    def attempt(size: int | None) -> PipelineResult:
+        return pipeline.run(pipeline.groups(size, goal.get("radius")))
+
+    if "tol" not in goal:
+        return attempt(goal.get("size")), True
+    return fewest(attempt, lambda found: found.error.relative <= goal["tol"], min(most, len(rows)), RESOLUTION)
+
+
+def _nothing_lost(f: Mixture, rows: Labels, shape: str) -> PipelineResult:
+    """As many components as there are: these, in the shape asked for, which holds theirs."""
+    few = ComponentArrays(f.weights[rows], f.means[rows], widened(f.covariances[rows], NDIM[shape], f.dimension))
+    groups = np.full(f.size, -1)
+    groups[rows] = np.arange(len(rows))
+    return PipelineResult(few, groups, RelativeL2Error(0.0, 0.0), [], 0)
+
+
+def _result(f: Mixture, found: PipelineResult, reached: bool, method: str, seconds: float) -> Simplification:
+    few, error = found.few, found.error
+    return Simplification(
+        mixture=Mixture(few.weights, few.means, few.covariances),
         error=error.relative,
         interval=(max(error.relative - 1.96 * error.spread, 0.0), error.relative + 1.96 * error.spread),
-        groups=groups,
+        groups=found.groups,
         history=tuple(found.history),
         n_components=f.size,
         reseeded=found.reseeded,
         reached=reached,
-        seconds=time.perf_counter() - begun,
+        seconds=seconds,
         method=method,
     )
-    if not reached:
-        more = "" if covariance == "full" else ", or use covariance='full'"
-        warnings.warn(
-            f"tol={tol:g} was not reached with {result.size} components: the error is {result.error:.3g}. Raise max_size{more}",
-            NotReachedWarning,
-            stacklevel=2,
-        )
-    return result
-
-
-def _nothing_lost(f: Mixture, rows: Labels, shape: str) -> Found:
-    """As many components as there are: these, in the shape asked for, which holds theirs."""
-    own = f.covariances[rows]
-    if shape != "spherical":
-        own = as_full(own, f.dimension) if shape == "full" else as_diagonal(own, f.dimension)
-    few = Few(f.weights[rows], f.means[rows], own)
-    return Found(few, np.arange(len(rows)), Error(0.0, 0.0), [], 0)
-
-
-def _steps(polish: Any) -> int | None:
-    """The most steps of the joint descent, None for as many as can be afforded."""
-    if isinstance(polish, bool | np.bool_):
-        return None if polish else 0
-    return _validate.whole(polish, "polish", 0, None, "it is a number of steps, or True or False")
 
 
 def _require_weights(f: Mixture) -> None:

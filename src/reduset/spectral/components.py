@@ -17,7 +17,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from reduset._types import Array, Floats
-from reduset.kernels import Kernel
+from reduset.kernels import ANY_FAMILY, Kernel
 from reduset.kernels.base import RadialKernel
 from reduset.spectral.eigen import fix_signs, leading_pairs, padded
 from reduset.spectral.extension import extend
@@ -90,8 +90,7 @@ def principal_components(
     scale = reduced.peak * reduced.mass
     if values.min() < -INDEFINITE * scale:
         raise ValueError(
-            f"the kernel must be positive definite, its matrix has the eigenvalue {values.min():.3g}; "
-            "use Gaussian, Laplacian or Student"
+            f"the kernel must be positive definite, its matrix has the eigenvalue {values.min():.3g}; use {ANY_FAMILY}"
         )
     values = above_rounding(values, scale)
     vectors = fix_signs(vectors / roots[:, None])

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from reduset._engine.threads import blocks, run_all, single_threaded_blas
+from reduset._engine import blocks, run_all, single_threaded_blas
 from reduset._types import Array, Floats
 from reduset.kernels import Kernel
 from reduset.kernels.base import exponential

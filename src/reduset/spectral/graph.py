@@ -19,9 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._engine.profile import SQUARED
-from reduset._engine.threads import blocks, single_threaded_blas
+from reduset._engine import SQUARED, blocks, single_threaded_blas
 from reduset._types import Array, Floats
+from reduset.kernels import ANY_FAMILY
 from reduset.kernels.base import RadialKernel
 from reduset.spectral.eigen import fix_signs, leading_pairs, padded
 from reduset.spectral.extension import ROWS_AT_ONCE, kernel_blocks
@@ -90,8 +90,7 @@ def random_walk(reduced: WeightedAtoms, count: int, alpha: float, solver: str = 
     matrix = reduced.products()
     if matrix.min() < -1e-12:
         raise ValueError(
-            f"the kernel must not be negative, since its values are chances to step; got {matrix.min():.3g}: "
-            "use Gaussian, Laplacian or Student"
+            f"the kernel must not be negative, since its values are chances to step; got {matrix.min():.3g}: use {ANY_FAMILY}"
         )
     shares = reduced.shares
     density = matrix @ shares

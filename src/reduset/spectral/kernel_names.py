@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from reduset import _validate
-from reduset.kernels import Gaussian, Kernel, Laplacian, Student
+from reduset.kernels import FAMILIES, Gaussian, Kernel, Laplacian
 from reduset.kernels.function import FunctionKernel
-from reduset.kernels.registry import as_kernel
+from reduset.kernels.registry import KERNELS, as_kernel
 
-NAMES = ("cosine", "gaussian", "laplacian", "rbf", "student")
+NAMES = sorted({"cosine", "rbf", *FAMILIES})
 REFUSED = {
     "linear": "use sklearn.decomposition.PCA, which costs O(n·d²)",
     "poly": "expand the columns by sklearn.preprocessing.PolynomialFeatures, then use PCA",
@@ -35,9 +35,9 @@ def kernel_of(kernel: Any, gamma: float | None, dimension: int) -> Kernel:
     if kernel in REFUSED:
         raise ValueError(f"kernel={kernel!r} is not offered: {REFUSED[kernel]}")
     name = _validate.one_of(kernel, "kernel", NAMES)
-    if name in ("gaussian", "student"):
-        return Gaussian("median") if name == "gaussian" else Student("median")
     if name == "cosine":
         return FunctionKernel("cosine")
+    if name not in ("rbf", "laplacian"):
+        return KERNELS[name]("median")
     rate = 1.0 / dimension if gamma is None else _validate.positive(gamma, "gamma")
     return Gaussian((2 * rate) ** -0.5) if name == "rbf" else Laplacian(1 / rate, metric="cityblock")

@@ -30,7 +30,7 @@ class ReducedKernelPCA(SpectralTransformer):
     ----------
     n_components : int, optional
         None keeps all with an eigenvalue above 0.
-    kernel : kernel object, function k(X, Y), or "rbf", "laplacian", "cosine" (scikit-learn's), "gaussian", "student"
+    kernel : kernel object, function k(X, Y), or a name: "rbf", "laplacian", "cosine" (scikit-learn's), "gaussian", "student", …
         None is a Gaussian of the median bandwidth, or the kernel of a Compression.
     gamma : float, optional
         Of "rbf" and "laplacian"; 1/d if not given, as in scikit-learn.

@@ -5,17 +5,9 @@ A system may grant such a request and end the process when it comes to the filli
 
 from __future__ import annotations
 
-import os
+from reduset._engine import physical_memory as memory
 
 SHARE = 0.8  # of the memory, that one matrix may take
-
-
-def memory() -> float:
-    """Bytes of memory that the machine has; infinity where it does not say."""
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, OSError, ValueError):  # no such call on Windows, no such names elsewhere
-        return float("inf")
 
 
 def ensure_memory(atoms: int) -> None:

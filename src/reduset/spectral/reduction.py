@@ -14,9 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _validate
-from reduset._engine.nearest import nearest
-from reduset._engine.profile import SQUARED
-from reduset._engine.threads import blocks, row_blocks
+from reduset._engine import SQUARED, blocks, nearest, row_blocks
 from reduset._types import Array, Floats
 from reduset.compression.result import Compression
 from reduset.kernels import Kernel

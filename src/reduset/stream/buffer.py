@@ -1,8 +1,8 @@
-"""A stream on its way: what has been tallied, and the rows that wait until there are enough of them.
+"""A stream on its way: its sketch, and the rows that wait until there are enough of them.
 
-Rows are gathered to blocks of a fixed number before they are tallied, so that a result depends on the sequence of rows and not on
+Rows are gathered to blocks of a fixed number before they are sketched, so that a result depends on the sequence of rows and not on
 how it was cut into chunks. Each block has its own random numbers, from the seed and its number: there is no state of a generator,
-and a stream that goes on from a file goes on as if nothing had happened. Frozen, like the tally.
+and a stream that goes on from a file goes on as if nothing had happened. Frozen, like the sketch.
 """
 
 from __future__ import annotations
@@ -12,28 +12,21 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reduset._engine.threads import single_threaded_blas
+from reduset._engine import single_threaded_blas
 from reduset._types import Array, Floats
 from reduset.compression.result import Compression
 from reduset.kernels.base import RadialKernel
-from reduset.mean import KernelMean
-from reduset.stream.sketch import Tally
+from reduset.stream.sketch import StreamSketch
 
 ENTRIES = 1 << 22  # numbers that wait, at most
 CHUNKS = 64  # in which they wait
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What a stream is tallied with: decided when it begins.
+class StreamSettings:
+    """The parameters of a `StreamCompressor` that decide its sketch, checked; ``block`` is its ``buffer``.
 
-    Attributes
-    ----------
-    kernel : its bandwidth may be a rule, which the first block decides
-    size : atoms
-    block : rows that are tallied at once
-    half_life : rows after which a row counts half; None where nothing is forgotten
-    select : the selector of the first sites
+    The kernel's bandwidth may be a rule, which the first block decides.
     """
 
     kernel: RadialKernel
@@ -42,35 +35,36 @@ class Plan:
     half_life: float | None
     select: str
 
-    def rows_of(self, dimension: int) -> int:
-        """How many rows are tallied at once: bounded in memory, and more than there will be sites."""
+    def block_rows(self, dimension: int) -> int:
+        """How many rows are sketched at once: bounded in memory, and more than there will be candidates."""
         return max(min(self.block, ENTRIES // dimension), 2 * self.size)
 
 
 @dataclass(frozen=True)
-class Flow:
-    """A stream so far.
+class RowBuffer:
+    """A buffer of rows before a sketch.
 
     Attributes
     ----------
     seed : of everything random
     seen : rows that came, those without weight and those that wait included
-    blocks : how many were tallied
-    tally : None before the first
+    blocks : how many were sketched
+    sketch : None before the first
     waiting : chunks of rows that wait, (k, d) and (k,) their weights
     """
 
-    plan: Plan
+    settings: StreamSettings
     seed: int
     dimension: int
-    seen: int
-    blocks: int
-    tally: Tally | None
+    seen: int = 0
+    blocks: int = 0
+    sketch: StreamSketch | None = None
     waiting: tuple[tuple[Array, Array], ...] = ()
 
-    @classmethod
-    def begun(cls, plan: Plan, seed: int, dimension: int) -> Flow:
-        return cls(plan, seed, dimension, 0, 0, None)
+    @property
+    def kernel(self) -> RadialKernel:
+        """Its bandwidth a number once there is a sketch."""
+        return self.settings.kernel if self.sketch is None else self.sketch.kernel
 
     @property
     def gathered(self) -> int:
@@ -84,71 +78,67 @@ class Flow:
         points, weights = zip(*self.waiting, strict=True)
         return (points[0], weights[0]) if len(points) == 1 else (np.concatenate(points), np.concatenate(weights))
 
-    def take(self, points: Floats, weights: Array | None) -> Flow:
+    def absorb(self, points: Floats, weights: Array | None) -> RowBuffer:
         """After more rows; None weighs each as 1."""
         seen = self.seen + len(points)
         w = np.ones(len(points)) if weights is None else weights
         if (w == 0).any():
             points, w = points[w > 0], w[w > 0]
-        now, rows, start = self, self.plan.rows_of(self.dimension), 0
+        now, rows, start = self, self.settings.block_rows(self.dimension), 0
         full = now.gathered + len(points) >= rows
         with single_threaded_blas() if full else nullcontext():  # once for all: switching wakes threads that get in the way
             while now.gathered + len(points) - start >= rows:
                 stop = start + rows - now.gathered
-                now, start = now._with(points[start:stop], w[start:stop])._tallied(), stop
+                now, start = now._appended(points[start:stop], w[start:stop])._flushed(), stop
         rest = np.array(points[start:], np.float64, order="C"), np.array(w[start:])  # the caller's own may change
-        return replace(now._with(*rest), seen=seen)
+        return replace(now._appended(*rest), seen=seen)
 
-    def _with(self, points: Floats, weights: Array) -> Flow:
+    def _appended(self, points: Floats, weights: Array) -> RowBuffer:
         """With more rows that wait; many short chunks are put together, so that a row is not copied again and again."""
         if not len(points):
             return self
         now = replace(self, waiting=(*self.waiting, (np.ascontiguousarray(points, np.float64), weights)))
         return replace(now, waiting=(now.rows_waiting(),)) if len(now.waiting) > CHUNKS else now
 
-    def _tallied(self) -> Flow:
-        """With the rows that wait in the tally."""
+    def _flushed(self) -> RowBuffer:
+        """With the rows that wait in the sketch."""
         points, weights = self.rows_waiting()
         rng = np.random.default_rng([self.seed, self.blocks])
-        tally, plan, rows = self.tally, self.plan, len(points)
-        if plan.half_life is not None:
-            weights = weights * 2.0 ** (-np.arange(rows - 1, -1, -1) / plan.half_life)
+        sketch, settings, rows = self.sketch, self.settings, len(points)
+        if settings.half_life is not None:
+            weights = weights * 2.0 ** (-np.arange(rows - 1, -1, -1) / settings.half_life)
             points, weights = points[weights > 0], weights[weights > 0]  # others are forgotten to the last digit
-            tally = None if tally is None else tally.faded(2.0 ** (-rows / plan.half_life))
-        if tally is None:
-            tally = Tally.begun(points, weights, plan.kernel.resolve(points, weights), plan.size, plan.select, rng)
+            sketch = None if sketch is None else sketch.faded(2.0 ** (-rows / settings.half_life))
+        if sketch is None:
+            kernel = settings.kernel.resolve(points, weights)
+            sketch = StreamSketch.from_first_chunk(points, weights, kernel, settings.size, settings.select, rng)
         else:
-            tally = tally.absorb(points, weights, rng)
-        return replace(self, blocks=self.blocks + 1, tally=tally, waiting=())
+            sketch = sketch.absorb(points, weights, rng)
+        return replace(self, blocks=self.blocks + 1, sketch=sketch, waiting=())
 
-    def complete(self) -> Tally:
-        """The tally of all rows, those that wait included; raises where there are none."""
+    def complete(self) -> StreamSketch:
+        """The sketch of all rows, those that wait included; raises where there are none."""
         with single_threaded_blas():
-            whole = self._tallied() if self.waiting else self
-        if whole.tally is None or not whole.tally.mass > 0:
+            sketch = self._flushed().sketch if self.waiting else self.sketch
+        if sketch is None or not sketch.mass > 0:
             raise ValueError("no row of any weight has come yet; partial_fit a chunk first")
-        return whole.tally
+        return sketch
 
-    def sibling(self) -> Flow:
-        """A stream without rows, for another part of the data: the same kernel and sites, other random numbers."""
-        tally = self.complete().blank()
+    def sibling(self) -> RowBuffer:
+        """A stream without rows, for another part of the data: the same kernel and candidates, other random numbers."""
         seed = int(np.random.default_rng([self.seed, self.blocks, self.seen]).integers(1 << 62))
-        return replace(Flow.begun(self.plan, seed, self.dimension), tally=tally)
+        return RowBuffer(self.settings, seed, self.dimension, sketch=self.complete().blank())
 
-    def merge(self, other: Flow) -> Flow:
+    def merge(self, other: RowBuffer) -> RowBuffer:
         """The stream of both parts, this one's rows first; rows that wait still wait."""
-        tally = self.tally or other.tally
-        if self.tally is not None and other.tally is not None:
-            tally = self.tally.merge(other.tally)
-        now = replace(self, tally=tally, blocks=self.blocks + other.blocks + 1, waiting=())
+        sketch = self.sketch or other.sketch
+        if self.sketch is not None and other.sketch is not None:
+            sketch = self.sketch.merge(other.sketch)
+        now = replace(self, sketch=sketch, blocks=self.blocks + other.blocks + 1, waiting=())
         for part in (self, other):
-            now = now.take(*part.rows_waiting())
+            now = now.absorb(*part.rows_waiting())
         return replace(now, seen=self.seen + other.seen)
 
-    def finish(self, kind: str, confidence: float) -> Compression:
+    def result(self, kind: str, confidence: float) -> Compression:
         """The compression of all rows."""
-        return self.complete().result(kind, confidence, self.seen, f"stream({self.plan.select})")
-
-    def sample(self) -> KernelMean:
-        """A fair sample of all rows."""
-        return self.complete().sample()
+        return self.complete().result(kind, confidence, self.seen, f"stream({self.settings.select})")

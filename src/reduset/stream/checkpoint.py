@@ -1,7 +1,8 @@
-"""The file of a stream on its way: everything that a tally holds, and the rows that wait, as plain arrays with a JSON header.
+"""The file of a stream on its way: everything that a sketch holds, and the rows that wait, as plain arrays with a JSON header.
 
-The format is that of `reduset.archive`: a digest over all of it, written beside the target, flushed to disk and then moved in its
-place. What is read is checked to belong together before it is used.
+The format is that of `reduset._archive`: a digest over all of it, written beside the target, flushed to disk and then moved in its
+place. What is read is checked to belong together before it is used. In the file a sketch is called tally, its candidates sites, its
+centres covering and its reservoir sample, as ever since the first version.
 """
 
 from __future__ import annotations
@@ -18,179 +19,166 @@ from reduset.certificate.frequencies import FrequencyLadders
 from reduset.kernels.base import RadialKernel
 from reduset.kernels.registry import kernel_from
 from reduset.select import as_selector
-from reduset.stream.buffer import Flow, Plan
-from reduset.stream.candidates import Basis, Sites, Watch, most_sites
-from reduset.stream.online_kcenter import Covering
+from reduset.stream.buffer import RowBuffer, StreamSettings
+from reduset.stream.candidates import CandidateAtoms, DriftDetector, PivotedBasis, max_candidates
+from reduset.stream.online_kcenter import ClusterSummaries, OnlineKCenter
 from reduset.stream.reservoir import ROWS, Reservoir
-from reduset.stream.sketch import Tally
+from reduset.stream.sketch import StreamSketch
 from reduset.weights.kinds import KINDS
 
 KIND = "reduset.StreamCompressor"
-COVERING = ("centres", "masses", "chords", "reach")
-SITES = ("places", "kappa", "missed")
-SAMPLE = ("points", "weights", "keys")
-NAMES = (
-    *("waiting", "waiting_weights", "origin", "waves"),
-    *(f"covering_{name}" for name in COVERING),
-    *(f"sites_{name}" for name in SITES),
-    *(f"sample_{name}" for name in SAMPLE),
-)
+PARTS = {  # as the file calls them: rows, and numbers for each
+    "covering": ("centres", "masses", "chords", "reach"),
+    "sites": ("places", "kappa", "missed"),
+    "sample": ("points", "weights", "keys"),
+}
+NAMES = ("waiting", "waiting_weights", "origin", "waves", *(f"{part}_{name}" for part in PARTS for name in PARTS[part]))
 FORMAT = _archive.Kind(1, NAMES)
 
 Arrays = dict[str, NDArray[Any]]
 
 
-def write(path: _archive.Path_, flow: Flow, settings: dict[str, Any], columns: list[str] | None, about: dict[str, Any]) -> None:
+def write(
+    path: _archive.Path_, stream: RowBuffer, settings: dict[str, Any], columns: list[str] | None, about: dict[str, Any]
+) -> None:
     """Write a stream, and plain values beside it."""
-    plan, tally = flow.plan, flow.tally
     arrays: Arrays = {name: np.empty(0) for name in NAMES}
-    arrays["waiting"], arrays["waiting_weights"] = flow.rows_waiting()
-    header: dict[str, Any] = {
+    arrays["waiting"], arrays["waiting_weights"] = stream.rows_waiting()
+    if stream.sketch is not None:
+        arrays |= _arrays_of(stream.sketch)
+    header = {
         "kind": KIND,
         "version": FORMAT.version,
-        "plan": {
-            "kernel": plan.kernel.to_dict(),
-            "size": plan.size,
-            "block": plan.block,
-            "half_life": plan.half_life,
-            "select": plan.select,
-        },
+        "plan": {**vars(stream.settings), "kernel": stream.settings.kernel.to_dict()},
         "settings": settings,
-        "seed": flow.seed,
-        "dimension": flow.dimension,
-        "seen": flow.seen,
-        "blocks": flow.blocks,
+        **{name: getattr(stream, name) for name in ("seed", "dimension", "seen", "blocks")},
         "columns": columns,
         "about": about,
-        "tally": None,
+        "tally": None if stream.sketch is None else _header_of(stream.sketch),
     }
-    if tally is not None:
-        covering, sites, sample = tally.covering, tally.sites, tally.reservoir
-        header["tally"] = {
-            "kernel": tally.kernel.to_dict(),
-            "size": tally.size,
-            "mass": tally.mass,
-            "squares": tally.squares,
-            "sites_most": sites.most,
-            "sites_first": sites.first,
-            "loss": sites.loss,
-            "usual": sites.usual,
-            "watched": [sites.watched.chunks, sites.watched.missed, sites.watched.variance],
-            "threshold": covering.threshold,
-            "floor": covering.floor,
-            "lost": covering.lost,
-            "sample_limit": None if np.isinf(sample.limit) else sample.limit,
-            "sample_most": sample.most,
-        }
-        arrays |= {"origin": tally.origin, "waves": np.ascontiguousarray(tally.waves).view(np.float64)}
-        for prefix, part, names in (("covering", covering, COVERING), ("sites", sites, SITES), ("sample", sample, SAMPLE)):
-            arrays |= {f"{prefix}_{name}": getattr(part, name) for name in names}
     _archive.write(path, header, arrays)
 
 
-def read(path: _archive.Path_) -> tuple[Flow, dict[str, Any], list[str] | None, dict[str, Any]]:
+def _arrays_of(sketch: StreamSketch) -> Arrays:
+    arrays: Arrays = {"origin": sketch.origin, "waves": np.ascontiguousarray(sketch.waves).view(np.float64)}
+    for part, held in zip(PARTS, (sketch.centres.clusters, sketch.candidates, sketch.reservoir), strict=True):
+        arrays |= {f"{part}_{name}": getattr(held, name) for name in PARTS[part]}
+    return arrays
+
+
+def _header_of(sketch: StreamSketch) -> dict[str, Any]:
+    candidates, centres, reservoir = sketch.candidates, sketch.centres, sketch.reservoir
+    return {
+        "kernel": sketch.kernel.to_dict(),
+        "size": sketch.size,
+        "mass": sketch.mass,
+        "squares": sketch.squares,
+        "sites_most": candidates.most,
+        "sites_first": candidates.initial,
+        "loss": candidates.loss,
+        "usual": candidates.usual,
+        "watched": list(vars(candidates.drift).values()),
+        **{name: getattr(centres, name) for name in ("threshold", "floor", "lost")},
+        "sample_limit": None if np.isinf(reservoir.limit) else reservoir.limit,
+        "sample_most": reservoir.most,
+    }
+
+
+def read(path: _archive.Path_) -> tuple[RowBuffer, dict[str, Any], list[str] | None, dict[str, Any]]:
     """The stream, the settings of its ending, its columns and the values beside it."""
     header, arrays = _archive.read(path, {KIND: FORMAT})
     try:
         for name, array in arrays.items():
             if array.dtype != np.float64 or not np.isfinite(array).all():
                 raise ValueError(f"{name} must hold finite numbers of 64 bits")
-        flow = _flow(header, arrays)
+        stream = _stream(header, arrays)
         settings = {
             "weights": _validate.one_of(header["settings"]["weights"], "weights", KINDS),
             "confidence": _validate.confidence(header["settings"]["confidence"]),
         }
         columns = None if header["columns"] is None else [str(name) for name in header["columns"]]
-        if columns is not None and len(columns) != flow.dimension:
+        if columns is not None and len(columns) != stream.dimension:
             raise ValueError("its columns do not fit its rows")
-        return flow, settings, columns, dict(header["about"])
+        return stream, settings, columns, dict(header["about"])
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise ValueError(f"{os.fspath(path)} describes no stream: {error}") from error
 
 
-def _flow(header: dict[str, Any], arrays: Arrays) -> Flow:
-    about, dimension = header["plan"], _validate.whole(header["dimension"], "dimension", 1)
-    half_life = about["half_life"]
-    plan = Plan(
-        kernel=_kernel(about["kernel"]),
-        size=_validate.whole(about["size"], "size", 1),
-        block=_validate.whole(about["block"], "buffer", 1),
+def _stream(header: dict[str, Any], arrays: Arrays) -> RowBuffer:
+    told, dimension = header["plan"], _validate.whole(header["dimension"], "dimension", 1)
+    half_life = told["half_life"]
+    settings = StreamSettings(
+        kernel=_kernel(told["kernel"]),
+        size=_validate.whole(told["size"], "size", 1),
+        block=_validate.whole(told["block"], "buffer", 1),
         half_life=None if half_life is None else _validate.positive(half_life, "half_life"),
-        select=str(about["select"]),
+        select=str(told["select"]),
     )
-    as_selector(plan.select)
-    tally = None if header["tally"] is None else _tally(header["tally"], arrays, plan, dimension)
+    as_selector(settings.select)
+    sketch = None if header["tally"] is None else _sketch(header["tally"], arrays, settings, dimension)
     points, weights = _together(arrays, "waiting", "waiting_weights", dimension)
-    if len(points) >= plan.rows_of(dimension) or not (weights > 0).all():
-        raise ValueError("more rows wait than are tallied at once, or rows without weight")
+    if len(points) >= settings.block_rows(dimension) or not (weights > 0).all():
+        raise ValueError("more rows wait than are taken in at once, or rows without weight")
     waiting = ((points, weights),) if len(points) else ()
-    whole = {name: _validate.whole(header[name], name, 0) for name in ("seed", "seen", "blocks")}
-    return Flow(plan, whole["seed"], dimension, whole["seen"], whole["blocks"], tally, waiting)
+    counts = {name: _validate.whole(header[name], name, 0) for name in ("seed", "seen", "blocks")}
+    return RowBuffer(settings, dimension=dimension, sketch=sketch, waiting=waiting, **counts)
 
 
-def _tally(told: dict[str, Any], arrays: Arrays, plan: Plan, dimension: int) -> Tally:
-    kernel, size = _kernel(told["kernel"]), _validate.whole(told["size"], "size", plan.size, plan.size)
-    if isinstance(kernel.bandwidth, str) or (not isinstance(plan.kernel.bandwidth, str) and kernel != plan.kernel):
-        raise ValueError(f"its kernel is {kernel} where {plan.kernel} was asked for")
+def _sketch(told: dict[str, Any], arrays: Arrays, settings: StreamSettings, dimension: int) -> StreamSketch:
+    kernel, size = _kernel(told["kernel"]), _validate.whole(told["size"], "size", settings.size, settings.size)
+    if isinstance(kernel.bandwidth, str) or (not isinstance(settings.kernel.bandwidth, str) and kernel != settings.kernel):
+        raise ValueError(f"its kernel is {kernel} where {settings.kernel} was asked for")
     if arrays["origin"].shape != (dimension,):  # looked at before anything of this dimension is made
         raise ValueError(f"its origin has shape {arrays['origin'].shape}, which does not fit {dimension} columns")
     waves = np.ascontiguousarray(arrays["waves"], np.float64).view(np.complex128)
     rungs = FrequencyLadders.of_kernel(kernel, dimension).shares.shape
     if waves.shape != rungs:
         raise ValueError(f"its waves have shape {waves.shape} where {rungs} belongs")
-    for prefix, names in (("covering", COVERING), ("sites", SITES), ("sample", SAMPLE)):
-        first, *others = (f"{prefix}_{name}" for name in names)
-        for other in others:
-            _together(arrays, first, other, dimension)
-    covering = Covering(
-        kernel=kernel,
-        most=size,
-        threshold=_validate.at_least(told["threshold"], "threshold", 0),
-        floor=_validate.at_least(told["floor"], "floor", 0),
-        lost=_validate.at_least(told["lost"], "lost", 0),
-        **{name: arrays[f"covering_{name}"] for name in COVERING},
-    )
+    parts = {part: _part(arrays, part, dimension) for part in PARTS}
+    centres = OnlineKCenter(kernel, size, ClusterSummaries(**parts["covering"]), *_amounts(told, "threshold", "floor", "lost"))
     limit = np.inf if told["sample_limit"] is None else _validate.finite(told["sample_limit"], "sample_limit")
-    most = _validate.whole(told["sample_most"], "sample_most", 1, ROWS)
-    sample = Reservoir(**{name: arrays[f"sample_{name}"] for name in SAMPLE}, limit=limit, most=most)
+    reservoir = Reservoir(**parts["sample"], limit=limit, most=_validate.whole(told["sample_most"], "sample_most", 1, ROWS))
+    candidates = _candidates(told, PivotedBasis(kernel, parts["sites"]["places"]), size, arrays)
+    _require_sound(centres, candidates, reservoir)
+    mass, squares = _amounts(told, "mass", "squares")
+    return StreamSketch(size, mass, squares, arrays["origin"], waves, candidates, centres, reservoir)
+
+
+def _candidates(told: dict[str, Any], basis: PivotedBasis, size: int, arrays: Arrays) -> CandidateAtoms:
+    most = _validate.whole(told["sites_most"], "sites_most", size, max_candidates(size))
+    initial = _validate.whole(told["sites_first"], "sites_first", 0, len(basis.places))
     chunks, missed, variance = told["watched"]
-    sites = Sites(
-        Basis(kernel, arrays["sites_places"]),
-        size,
-        _validate.whole(told["sites_most"], "sites_most", size, most_sites(size)),
-        arrays["sites_kappa"],
-        arrays["sites_missed"],
-        _validate.whole(told["sites_first"], "sites_first", 0, len(arrays["sites_places"])),
-        _validate.at_least(told["loss"], "loss", 0),
-        _validate.at_least(told["usual"], "usual", 0),
-        Watch(
-            _validate.whole(chunks, "watched", 0), _validate.finite(missed, "watched"), _validate.at_least(variance, "watched", 0)
-        ),
+    drift = DriftDetector(
+        _validate.whole(chunks, "watched", 0), _validate.finite(missed, "watched"), _validate.at_least(variance, "watched", 0)
     )
-    _require_sound(covering, sites, sample)
-    return Tally(
-        size=size,
-        mass=_validate.at_least(told["mass"], "mass", 0),
-        squares=_validate.at_least(told["squares"], "squares", 0),
-        origin=arrays["origin"],
-        waves=waves,
-        sites=sites,
-        covering=covering,
-        reservoir=sample,
-    )
+    loss, usual = _amounts(told, "loss", "usual")
+    return CandidateAtoms(basis, size, most, arrays["sites_kappa"], arrays["sites_missed"], initial, loss, usual, drift)
 
 
-def _require_sound(covering: Covering, sites: Sites, sample: Reservoir) -> None:
+def _amounts(told: dict[str, Any], *names: str) -> list[float]:
+    return [_validate.at_least(told[name], name, 0) for name in names]
+
+
+def _require_sound(centres: OnlineKCenter, candidates: CandidateAtoms, reservoir: Reservoir) -> None:
     """Refuse parts that no stream could have made, and with which one would not go on."""
-    if len(covering.centres) > covering.most or not 0 < len(sites.places) <= sites.most or len(sample.points) > sample.most:
+    clusters, keys = centres.clusters, reservoir.keys
+    few_enough = len(clusters) <= centres.k and len(reservoir.points) <= reservoir.most
+    if not few_enough or not 0 < len(candidates.places) <= candidates.most:
         raise ValueError("it has more centres, sites or rows of a sample than it may, or no sites")
-    if min(float(part.min(initial=0.0)) for part in (covering.masses, covering.chords, covering.reach, sites.missed)) < 0:
+    if min(float(part.min(initial=0.0)) for part in (clusters.masses, clusters.chords, clusters.reach, candidates.missed)) < 0:
         raise ValueError("some weight or distance is negative")
-    keys = sample.keys
-    if not (sample.weights > 0).all() or (np.diff(keys) < 0).any() or (len(keys) and keys[-1] >= sample.limit):
+    if not (reservoir.weights > 0).all() or (np.diff(keys) < 0).any() or (len(keys) and keys[-1] >= reservoir.limit):
         raise ValueError("its sample is none")
-    if (len(covering.centres) == 0) != (len(keys) == 0):
+    if (len(clusters) == 0) != (len(keys) == 0):
         raise ValueError("its centres and its sample do not fit each other")
+
+
+def _part(arrays: Arrays, part: str, dimension: int) -> Arrays:
+    """The rows of a part and its numbers for each, by the names of its fields."""
+    first, *others = PARTS[part]
+    for name in others:
+        _together(arrays, f"{part}_{first}", f"{part}_{name}", dimension)
+    return {name: arrays[f"{part}_{name}"] for name in PARTS[part]}
 
 
 def _together(arrays: Arrays, points: str, others: str, dimension: int) -> tuple[Array, Array]:

@@ -1,7 +1,6 @@
 """StreamCompressor: rows come in chunks and are seen once; at any time the whole stream so far is m weighted atoms.
 
-Validates, calls `reduset.flow`, stores. What is kept of the stream is described in `reduset.tally`, the file in
-`reduset.checkpoint`.
+Validates, calls `buffer`, stores. What is kept of the stream is described in `sketch`, the file in `checkpoint`.
 """
 
 from __future__ import annotations
@@ -16,14 +15,15 @@ from sklearn.utils import check_array
 
 from reduset import _archive, _validate
 from reduset._frames import framed
-from reduset._types import Array
+from reduset._types import Array, KernelLike, PointsLike, SeedLike, WeightsLike
 from reduset.compression.result import Compression
+from reduset.kernels import ANY_FAMILY
 from reduset.kernels.base import RadialKernel
 from reduset.kernels.registry import as_kernel
 from reduset.mean import KernelMean
 from reduset.select import as_selector
 from reduset.stream import checkpoint
-from reduset.stream.buffer import Flow, Plan
+from reduset.stream.buffer import RowBuffer, StreamSettings
 from reduset.weights.kinds import KINDS
 
 __all__ = ["StreamCompressor"]
@@ -39,7 +39,7 @@ class StreamCompressor(BaseEstimator):
 
     Parameters
     ----------
-    kernel : Gaussian, Laplacian or Student, default ``Gaussian("median")``
+    kernel : kernel of a distance (any but a function), default ``Gaussian("median")``
         A bandwidth that is a rule is decided by the first ``buffer`` rows: give a number where these are not like the rest, and
         where compressors are to be merged.
     size : int, the number of atoms
@@ -74,11 +74,13 @@ class StreamCompressor(BaseEstimator):
     (5000, 50, True)
     """
 
+    _stream: RowBuffer | None = None  # before the first row
+
     def __init__(
         self,
-        kernel: Any = None,
+        kernel: KernelLike = None,
         size: int = 500,
-        random_state: Any = None,
+        random_state: SeedLike = None,
         *,
         weights: str = "free",
         half_life: float | None = None,
@@ -95,13 +97,13 @@ class StreamCompressor(BaseEstimator):
         self.select = select
         self.confidence = confidence
 
-    def _plan(self) -> Plan:
+    def _settings(self) -> StreamSettings:
         kernel = as_kernel(self.kernel)
         if not isinstance(kernel, RadialKernel):
-            raise TypeError(f"a stream needs Gaussian, Laplacian or Student, whose sums can be kept; got {kernel!r}")
+            raise TypeError(f"a stream needs {ANY_FAMILY}, whose sums can be kept; got {kernel!r}")
         as_selector(self.select)
         half_life = self.half_life
-        return Plan(
+        return StreamSettings(
             kernel=kernel,
             size=_validate.whole(self.size, "size", 1),
             block=_validate.whole(self.buffer, "buffer", 1),
@@ -112,7 +114,7 @@ class StreamCompressor(BaseEstimator):
     def _ending(self) -> tuple[str, float]:
         return _validate.one_of(self.weights, "weights", KINDS), _validate.confidence(self.confidence)
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: PointsLike, y: object = None, sample_weight: WeightsLike = None) -> Self:
         """Begin anew, with X as the first chunk.
 
         Parameters
@@ -124,15 +126,15 @@ class StreamCompressor(BaseEstimator):
         rows = check_array(X, dtype=(np.float64, np.float32))
         if sample_weight is not None:
             sample_weight = _validate.weights(sample_weight, len(rows))
-        before = self._flow_or_none()
-        self._flow = None
+        before = self._stream
+        self._stream = None
         try:
             return self._take(X, sample_weight, "X")
         except BaseException:
-            self._flow = before
+            self._stream = before
             raise
 
-    def partial_fit(self, chunk: Any, sample_weight: Any = None) -> Self:
+    def partial_fit(self, chunk: PointsLike, sample_weight: WeightsLike = None) -> Self:
         """Take in more rows. A chunk that is refused, or an interrupt, leaves everything as it was; an empty one changes nothing.
 
         Parameters
@@ -143,14 +145,20 @@ class StreamCompressor(BaseEstimator):
         """
         return self._take(chunk, sample_weight, "chunk")
 
-    def _flow_or_none(self) -> Flow | None:
-        return getattr(self, "_flow", None)
+    def _begun(self) -> RowBuffer:
+        if self._stream is None:
+            raise NotFittedError("no row has come yet; call partial_fit with a chunk first")
+        return self._stream
 
-    def _take(self, chunk: Any, sample_weight: Any, name: str) -> Self:
-        plan, flow = self._plan(), self._flow_or_none()
+    def _new(self, settings: StreamSettings, dimension: int) -> RowBuffer:
+        seed = _validate.generator(self.random_state, "random_state").integers(1 << 62)
+        return RowBuffer(settings, int(seed), dimension)
+
+    def _take(self, chunk: PointsLike, sample_weight: WeightsLike, name: str) -> Self:
+        settings, stream = self._settings(), self._stream
         self._ending()
-        if flow is not None and flow.plan != plan:
-            changed = next(field for field in vars(plan) if getattr(plan, field) != getattr(flow.plan, field))
+        if stream is not None and stream.settings != settings:
+            changed = next(field for field in vars(settings) if getattr(settings, field) != getattr(stream.settings, field))
             raise ValueError(
                 f"{'buffer' if changed == 'block' else changed} was changed in the middle of a stream; fit begins anew, and a "
                 "clone is another stream"
@@ -160,46 +168,36 @@ class StreamCompressor(BaseEstimator):
             return self
         points = _validate.points(chunk, name)
         columns = _names(chunk)
-        if flow is not None:
+        if stream is not None:
             self._require_alike(points.shape[1], columns, name)
         weights = None if sample_weight is None else _weights(sample_weight, len(points))
-        if flow is None:
-            seed = int(_validate.generator(self.random_state, "random_state").integers(1 << 62))
-            flow = Flow.begun(plan, seed, points.shape[1])
-        taken = flow.take(points, weights)
-        if self._flow_or_none() is None:
-            self._begin(taken, columns)
-        self._store(taken)
-        return self
+        if stream is None:
+            stream = self._new(settings, points.shape[1])
+        return self._store(stream.absorb(points, weights), columns)
 
-    def _begin(self, flow: Flow, columns: list[str] | None) -> None:
-        self.n_features_in_ = flow.dimension
-        self.about_: dict[str, Any] = {}
-        if columns is not None:
-            self.feature_names_in_ = np.array(columns, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-
-    def _store(self, flow: Flow) -> None:
-        self._flow = flow
-        self.n_samples_seen_ = flow.seen
-        if flow.tally is not None:
-            self.kernel_ = flow.tally.kernel
+    def _store(self, stream: RowBuffer, columns: list[str] | None) -> Self:
+        """What is so far; ``columns`` are looked at where it begins."""
+        if self._stream is None:
+            self.n_features_in_ = stream.dimension
+            self.about_: dict[str, Any] = {}
+            if columns is not None:
+                self.feature_names_in_ = np.array(columns, dtype=object)
+            elif hasattr(self, "feature_names_in_"):
+                del self.feature_names_in_
+        self._stream = stream
+        self.n_samples_seen_ = stream.seen
+        if stream.sketch is not None:
+            self.kernel_ = stream.kernel
         elif hasattr(self, "kernel_"):
             del self.kernel_
+        return self
 
     def _require_alike(self, width: int, columns: list[str] | None, name: str) -> None:
         if width != self.n_features_in_:
             raise ValueError(f"{name} must have {self.n_features_in_} columns like those before it, got {width}")
-        known = getattr(self, "feature_names_in_", None)
-        if known is not None and columns is not None and list(known) != columns:
-            raise ValueError(f"{name} must have the columns {list(known)} in this order like those before it, got {columns}")
-
-    def _begun(self) -> Flow:
-        flow = self._flow_or_none()
-        if flow is None:
-            raise NotFittedError("no row has come yet; call partial_fit with a chunk first")
-        return flow
+        known = _known(self)
+        if known is not None and columns is not None and known != columns:
+            raise ValueError(f"{name} must have the columns {known} in this order like those before it, got {columns}")
 
     def merge(self, other: StreamCompressor) -> Self:
         """Take in all that another has seen, in place; the other stays as it is.
@@ -208,54 +206,31 @@ class StreamCompressor(BaseEstimator):
         """
         if not isinstance(other, StreamCompressor):
             raise TypeError(f"other must be a StreamCompressor, got {type(other).__name__}")
-        theirs = other._flow_or_none()
+        mine, theirs = self._stream, other._stream
         if theirs is None:
             return self
-        mine = self._flow_or_none()
         if mine is None:
-            plan = self._plan()
-            seed = int(_validate.generator(self.random_state, "random_state").integers(1 << 62))
-            mine = Flow.begun(plan, seed, theirs.dimension)
+            mine = self._new(self._settings(), theirs.dimension)
         else:
             self._require_alike(theirs.dimension, _known(other), "other")
-        for name in ("size", "half_life"):
-            if getattr(mine.plan, name) != getattr(theirs.plan, name):
-                raise ValueError(
-                    f"both must have the same {name}, got {getattr(mine.plan, name)} and {getattr(theirs.plan, name)}; "
-                    "merge streams that were begun alike"
-                )
-        kernels = [flow.plan.kernel if flow.tally is None else flow.tally.kernel for flow in (mine, theirs)]
-        if mine.plan.kernel != theirs.plan.kernel and kernels[0] != kernels[1]:
-            raise ValueError(f"both must have the same kernel, got {kernels[0]} and {kernels[1]}; give both the same bandwidth")
-        if mine.tally is not None and theirs.tally is not None and kernels[0] != kernels[1]:
-            raise ValueError(
-                f"the rule for the bandwidth found {kernels[0]} here and {kernels[1]} in the other; give it as a number, the same "
-                "for both"
-            )
-        merged = mine.merge(theirs)
-        if self._flow_or_none() is None:
-            self._begin(merged, _known(other))
-        self._store(merged)
-        return self
+        _require_mergeable(mine, theirs)
+        return self._store(mine.merge(theirs), _known(other))
 
     def sibling(self) -> Self:
         """An empty stream with the same kernel and sites, for another part of the same data.
 
         Streams that share their sites are merged by adding sums: without loss, and with bandwidths that were found by a rule.
         """
-        flow = self._begun().sibling()
-        other = type(self)(**self.get_params(deep=False))
-        other._begin(flow, _known(self))
-        other._store(flow)
-        return other
+        stream = self._begun().sibling()
+        return type(self)(**self.get_params(deep=False))._store(stream, _known(self))
 
     def result(self) -> Compression:
         """The compression of all rows so far; the stream may go on."""
-        return self._begun().finish(*self._ending())
+        return self._begun().result(*self._ending())
 
     def sample(self) -> KernelMean:
         """A fair sample of the rows so far, of at most 8,192, weighted so that it stands for all."""
-        return self._begun().sample()
+        return self._begun().complete().sample()
 
     # -- files --------------------------------------------------------------------------------------------------------------
 
@@ -276,23 +251,38 @@ class StreamCompressor(BaseEstimator):
 
         A damaged, edited, newer or foreign file is a ValueError, and stays as it is.
         """
-        flow, settings, columns, about = checkpoint.read(path)
-        plan = flow.plan
-        stream = cls(plan.kernel, plan.size, half_life=plan.half_life, buffer=plan.block, select=plan.select, **settings)
-        stream._begin(flow, columns)
-        stream._store(flow)
-        stream.about_ = about
-        return stream
+        stream, ending, columns, about = checkpoint.read(path)
+        told = stream.settings
+        resumed = cls(told.kernel, told.size, half_life=told.half_life, buffer=told.block, select=told.select, **ending)
+        resumed._store(stream, columns).about_ = about
+        return resumed
 
 
-def _names(chunk: Any) -> list[str] | None:
+def _require_mergeable(mine: RowBuffer, theirs: RowBuffer) -> None:
+    """The same settings, and the same bandwidth where a rule has found it in both."""
+    for name in ("size", "half_life"):
+        one, other = getattr(mine.settings, name), getattr(theirs.settings, name)
+        if one != other:
+            raise ValueError(f"both must have the same {name}, got {one} and {other}; merge streams that were begun alike")
+    if mine.kernel == theirs.kernel:
+        return
+    if mine.settings.kernel != theirs.settings.kernel:
+        raise ValueError(f"both must have the same kernel, got {mine.kernel} and {theirs.kernel}; give both the same bandwidth")
+    if mine.sketch is not None and theirs.sketch is not None:
+        raise ValueError(
+            f"the rule for the bandwidth found {mine.kernel} here and {theirs.kernel} in the other; give it as a number, the same "
+            "for both"
+        )
+
+
+def _names(chunk: PointsLike) -> list[str] | None:
     """The columns of a frame, where all of them are texts."""
     columns = getattr(chunk, "columns", None)
     names = None if columns is None else list(columns)
     return names if names is not None and all(isinstance(name, str) for name in names) else None
 
 
-def _is_empty(chunk: Any) -> bool:
+def _is_empty(chunk: PointsLike) -> bool:
     shape = getattr(chunk, "shape", None)  # sparse matrices have one, and refuse to tell their length
     return bool(shape[0] == 0) if shape else shape is None and isinstance(chunk, Sized) and len(chunk) == 0
 
@@ -301,7 +291,7 @@ def _known(stream: StreamCompressor) -> list[str] | None:
     return list(stream.feature_names_in_) if hasattr(stream, "feature_names_in_") else None
 
 
-def _weights(value: Any, count: int) -> Array:
+def _weights(value: WeightsLike, count: int) -> Array:
     """Weights of a chunk, all of which may be 0."""
     array = np.asarray(value)
     if array.shape == (count,) and array.dtype.kind in "fiu" and not array.any():

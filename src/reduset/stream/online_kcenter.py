@@ -1,4 +1,4 @@
-"""A covering of a stream by k centres, in the order in which the rows happen to come: the doubling algorithm.
+"""Online k-centre: a covering of a stream by k centres, in the order in which the rows happen to come, by the doubling algorithm.
 
 (Charikar, Chekuri, Feder & Motwani 2004.) With a threshold τ: a row farther than τ from all centres becomes one. When there are
 k + 1 of them, at pairwise distances of at least s > τ, two of these share a centre of any covering by k, so that the best radius is
@@ -21,10 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from reduset._engine.farthest import FarthestFirst
-from reduset._engine.nearest import nearest
-from reduset._engine.profile import SQUARED, Frame
-from reduset._engine.threads import blocks
+from reduset._engine import SQUARED, FarthestFirst, Frame, blocks, nearest
 from reduset._types import Array
 from reduset.kernels.base import RadialKernel
 from reduset.mean import KernelMean
@@ -38,8 +35,8 @@ ENTRIES = 1 << 21  # of a matrix of distances
 
 
 @dataclass(frozen=True)
-class Covering:
-    """Centres and what they stand for.
+class ClusterSummaries:
+    """Summaries of clusters of rows, of which only this is kept.
 
     Attributes
     ----------
@@ -47,30 +44,62 @@ class Covering:
     masses : (c,) the weight of each one's rows
     chords : (c,) Σ w‖φ(·, x) − φ(·, c)‖ over them, at most
     reach : (c,) the farthest of them, at most
-    threshold : τ
-    floor : the best radius of a covering by ``most`` centres is at least this
-    lost : weight that was forgotten with its centres
     """
 
-    kernel: RadialKernel
-    most: int
     centres: Array
     masses: Array
     chords: Array
     reach: Array
+
+    @classmethod
+    def alone(cls, points: Array, weights: Array | None = None) -> ClusterSummaries:
+        """Every row a cluster of its own; without weights, centres that no row was assigned to yet."""
+        zero = np.zeros(len(points))
+        return cls(np.asarray(points, np.float64), zero if weights is None else weights, zero, zero)
+
+    def __len__(self) -> int:
+        return len(self.centres)
+
+    def __getitem__(self, which: NDArray[np.bool_]) -> ClusterSummaries:
+        return ClusterSummaries(*(field[which] for field in vars(self).values()))
+
+    def __add__(self, others: ClusterSummaries) -> ClusterSummaries:
+        """These, and the others behind them."""
+        return ClusterSummaries(*(np.concatenate(pair) for pair in zip(vars(self).values(), vars(others).values(), strict=True)))
+
+
+@dataclass(frozen=True)
+class OnlineKCenter:
+    """The doubling algorithm for online k-centre: centres, and books of what they stand for.
+
+    Attributes
+    ----------
+    k : how many centres there may be
+    clusters : of the rows so far, each with its centre
+    threshold : τ
+    floor : the best radius of a covering by k centres is at least this
+    lost : weight that was forgotten with its centres
+    """
+
+    kernel: RadialKernel
+    k: int
+    clusters: ClusterSummaries
     threshold: float = 0.0
     floor: float = 0.0
     lost: float = 0.0
 
     @classmethod
-    def empty(cls, kernel: RadialKernel, most: int, dimension: int) -> Covering:
-        nothing = np.empty(0)
-        return cls(kernel, most, np.empty((0, dimension)), nothing, nothing, nothing)
+    def empty(cls, kernel: RadialKernel, k: int, dimension: int) -> OnlineKCenter:
+        return cls(kernel, k, ClusterSummaries.alone(np.empty((0, dimension))))
+
+    @property
+    def centres(self) -> Array:
+        return self.clusters.centres
 
     @property
     def radius(self) -> float:
         """No row is farther than this from its centre."""
-        return float(self.reach.max(initial=0.0))
+        return float(self.clusters.reach.max(initial=0.0))
 
     @property
     def _metric(self) -> int:
@@ -87,7 +116,14 @@ class Covering:
         """The length of the difference of bumps at these distances."""
         return np.sqrt(np.maximum(2 - 2 * self.kernel.product_at(distances, self.centres.shape[1]), 0.0))
 
-    def distances(self, points: Array, others: Array) -> tuple[NDArray[np.int32], Array]:
+    def _apart(self, places: Array) -> Array:
+        """Distances of places from each other, infinite on the diagonal."""
+        Z = self._frame(places).apply(places)
+        apart = cdist(Z, Z, self._norm)
+        np.fill_diagonal(apart, np.inf)
+        return apart
+
+    def _nearest(self, points: Array, others: Array) -> tuple[NDArray[np.int32], Array]:
         """For each of the points the nearest of the others, and how far it is; exactly so where that is beyond τ.
 
         Many are ranked in float32, which may take one for another where τ is below its resolution: those beyond are ranked again.
@@ -106,190 +142,151 @@ class Covering:
 
     # -- taking rows in -----------------------------------------------------------------------------------------------------
 
-    def absorb(self, points: Array, weights: Array) -> Covering:
+    def absorb(self, points: Array, weights: Array) -> OnlineKCenter:
         """After more rows."""
-        nothing = np.zeros(len(points))
-        return self._taken(points, weights, nothing, nothing)
+        return self._taken(ClusterSummaries.alone(points, weights))
 
-    def _taken(self, points: Array, masses: Array, chords: Array, reach: Array) -> Covering:
-        """After more places and what each stands for: a row for itself, a centre of another covering for its rows."""
-        now = self if len(self.centres) else self._begun(points)
-        owner, distance = now.distances(points, now.centres)
+    def _taken(self, clusters: ClusterSummaries) -> OnlineKCenter:
+        """After more clusters: single rows, or those of another covering.
+
+        What lies within τ of a centre is assigned to it. Among the rest the farthest become centres, and where there is one too
+        many, τ is raised and centres are given up. Then the rest is looked at again: there are more centres, or τ is larger, so
+        that in the end all of it is assigned.
+        """
+        now = self if len(self.clusters) else self._begun(clusters.centres)
         while True:
+            owner, distance = now._nearest(clusters.centres, now.centres)
             far = distance > now.threshold
             if not far.any():
-                return now._credited(owner, distance, masses, chords, reach)
+                return now._assigned(clusters, owner, distance)
             if not far.all():
-                near = ~far
-                now = now._credited(owner[near], distance[near], masses[near], chords[near], reach[near])
-                points, masses, chords, reach, distance = points[far], masses[far], chords[far], reach[far], distance[far]
-            grown = now._grown(points, distance)
-            now = grown if len(grown.centres) <= self.most else grown._raised()
-            owner, distance = now.distances(points, now.centres)
+                now = now._assigned(clusters[~far], owner[~far], distance[~far])
+                clusters, distance = clusters[far], distance[far]
+            now = now._grown(clusters.centres, distance)
+            if len(now.clusters) > self.k:
+                now = now._raised()
 
-    def _begun(self, points: Array) -> Covering:
+    def _begun(self, points: Array) -> OnlineKCenter:
         """Farthest-first among the first rows: within twice the best for these."""
         order = FarthestFirst(points, self._frame(points), 0, self._metric)
-        order.extend(self.most + 1)
+        order.extend(self.k + 1)
         chosen = np.asarray(points[order.indices], np.float64)
-        zero = np.zeros(min(len(chosen), self.most))
-        least = float(self._apart(chosen).min()) if len(chosen) > self.most else 0.0  # and no row is farther from the first k
-        return replace(
-            self,
-            centres=chosen[: self.most],
-            masses=zero,
-            chords=zero,
-            reach=zero,
-            threshold=least * (1 + ROUNDING),
-            floor=0.5 * least,
-        )
+        least = float(self._apart(chosen).min()) if len(chosen) > self.k else 0.0  # and no row is farther from the first k
+        clusters = ClusterSummaries.alone(chosen[: self.k])
+        return replace(self, clusters=clusters, threshold=least * (1 + ROUNDING), floor=0.5 * least)
 
-    def _grown(self, points: Array, distance: Array) -> Covering:
+    def _grown(self, points: Array, distance: Array) -> OnlineKCenter:
         """With the farthest rows as centres until none is beyond τ, or there is one too many."""
         rest, Z = np.array(distance), self._frame(points).apply(points)
         added: list[int] = []
-        while len(self.centres) + len(added) <= self.most:
-            k = int(np.argmax(rest))
-            if rest[k] <= self.threshold:
+        while len(self.clusters) + len(added) <= self.k:
+            farthest = int(np.argmax(rest))
+            if rest[farthest] <= self.threshold:
                 break
-            added.append(k)
-            np.minimum(rest, cdist(Z[k : k + 1], Z, self._norm)[0], out=rest)
-        zero = np.zeros(len(added))
-        return replace(
-            self,
-            centres=np.concatenate([self.centres, np.asarray(points[added], np.float64)]),
-            masses=np.concatenate([self.masses, zero]),
-            chords=np.concatenate([self.chords, zero]),
-            reach=np.concatenate([self.reach, zero]),
-        )
+            added.append(farthest)
+            np.minimum(rest, cdist(Z[farthest : farthest + 1], Z, self._norm)[0], out=rest)
+        return replace(self, clusters=self.clusters + ClusterSummaries.alone(points[added]))
 
-    def _credited(self, owner: NDArray[np.int32], distance: Array, masses: Array, chords: Array, reach: Array) -> Covering:
-        """With every place in the books of its owner."""
-        c, farthest = len(self.centres), self.reach.copy()
-        np.maximum.at(farthest, owner, distance + reach)
-        return replace(
-            self,
-            masses=self.masses + np.bincount(owner, masses, c),
-            chords=self.chords + np.bincount(owner, chords + masses * self._chord(distance), c),
-            reach=farthest,
-        )
+    def _assigned(self, clusters: ClusterSummaries, owner: NDArray[np.integer], distance: Array) -> OnlineKCenter:
+        """With every one of the clusters in the books of its owner, whose rows may then lie as far as both distances together."""
+        mine, count = self.clusters, len(self.clusters)
+        reach = mine.reach.copy()
+        np.maximum.at(reach, owner, distance + clusters.reach)
+        masses = mine.masses + np.bincount(owner, clusters.masses, count)
+        chords = mine.chords + np.bincount(owner, clusters.chords + clusters.masses * self._chord(distance), count)
+        return replace(self, clusters=ClusterSummaries(mine.centres, masses, chords, reach))
 
     # -- giving centres up --------------------------------------------------------------------------------------------------
 
-    def _raised(self) -> Covering:
-        """With a threshold so large that at most ``most`` centres are left."""
+    def _raised(self) -> OnlineKCenter:
+        """With a threshold so large that at most k of k + 1 centres are left.
+
+        At pairwise distances of at least s, they show that no covering by k has a radius below s/2. τ′ = max(2τ, s) keeps every
+        radius within 2τ′, whatever the books say. A smaller τ′ is as good where s > τ, it leaves at most k centres, and the books
+        say that the radius is within 2τ′ all the same: from little more than s on, some are tried.
+        """
         apart = self._apart(self.centres)
-        floor = max(self.floor, 0.5 * float(apart.min()))
+        raised = replace(self, floor=max(self.floor, 0.5 * float(apart.min())))
         # a little more, else a row that was given up at this very distance is found beyond it by another sum, for ever
-        least = float(apart.min()) * (1 + ROUNDING)
-        if least == 0:  # rows that differ by rounding alone
-            least = ROUNDING**2 * float(apart.max(where=np.isfinite(apart), initial=1.0))
-        for growth in GENTLE:
-            candidate = self._thinned(growth * least, apart)
-            if least > self.threshold and candidate.radius <= 2 * candidate.threshold and len(candidate.centres) <= self.most:
-                return replace(candidate, floor=floor)
-        return replace(self._thinned(max(2 * self.threshold, least), apart), floor=floor)
+        separation = float(apart.min()) * (1 + ROUNDING)
+        if separation == 0:  # rows that differ by rounding alone
+            separation = ROUNDING**2 * float(apart.max(where=np.isfinite(apart), initial=1.0))
+        if separation > self.threshold:
+            for growth in GENTLE:
+                gentle = raised._thinned(growth * separation, apart)
+                if len(gentle.clusters) <= self.k and gentle.radius <= 2 * gentle.threshold:
+                    return gentle
+        return raised._thinned(max(2 * self.threshold, separation), apart)
 
-    def _apart(self, places: Array) -> Array:
-        """Distances of places from each other, infinite on the diagonal."""
-        Z = self._frame(places).apply(places)
-        apart = cdist(Z, Z, self._norm)
-        np.fill_diagonal(apart, np.inf)
-        return apart
+    def _thinned(self, threshold: float, apart: Array) -> OnlineKCenter:
+        """Without the centres within the threshold of one that is kept, the heaviest kept first.
 
-    def _thinned(self, threshold: float, apart: Array) -> Covering:
-        """Without the centres within the threshold of one that is kept, the heaviest kept first."""
+        The books of those that go come into those of the nearest that is kept, at distance 0 where it is the centre itself.
+        """
         kept: list[int] = []
         free = np.ones(len(apart), np.bool_)
-        for k in np.argsort(-self.masses, kind="stable"):
-            if free[k]:
-                kept.append(int(k))
-                free &= apart[k] > threshold
-        return replace(self._given_up_to(np.array(kept), apart), threshold=threshold)
-
-    def _given_up_to(self, kept: NDArray[np.int64], apart: Array) -> Covering:
-        """The books of all centres in those of the nearest that is kept."""
-        near = apart[:, kept]
-        near[kept, np.arange(len(kept))] = 0.0
-        heir = np.argmin(near, axis=1)
-        step = near[np.arange(len(near)), heir]
-        c = len(kept)
-        reach = np.zeros(c)
-        np.maximum.at(reach, heir, self.reach + step)
-        return replace(
-            self,
-            centres=self.centres[kept],
-            masses=np.bincount(heir, self.masses, c).astype(np.float64),
-            chords=np.bincount(heir, self.chords + self.masses * self._chord(step), c).astype(np.float64),
-            reach=reach,
-        )
+        for centre in np.argsort(-self.clusters.masses, kind="stable"):
+            if free[centre]:
+                kept.append(int(centre))
+                free &= apart[centre] > threshold
+        to_kept = apart[:, kept]
+        to_kept[kept, np.arange(len(kept))] = 0.0
+        left = replace(self, clusters=ClusterSummaries.alone(self.centres[kept]), threshold=threshold)
+        return left._assigned(self.clusters, np.argmin(to_kept, axis=1), to_kept.min(axis=1))
 
     # -- merging and forgetting ---------------------------------------------------------------------------------------------
 
-    def merge(self, other: Covering) -> Covering:
+    def merge(self, other: OnlineKCenter) -> OnlineKCenter:
         """The covering of both parts: the other's centres come like rows, and bring their books with them."""
-        if not len(other.centres):
+        if not len(other.clusters):
             return replace(self, lost=self.lost + other.lost)
         both = replace(
             self,
             lost=self.lost + other.lost,
             # a best covering of all rows covers those of a part
-            floor=max(self.floor, other.floor if other.most >= self.most else 0.0),
-            threshold=max(self.threshold, other.threshold) if len(self.centres) else 0.0,
+            floor=max(self.floor, other.floor if other.k >= self.k else 0.0),
+            threshold=max(self.threshold, other.threshold) if len(self.clusters) else 0.0,
         )
-        merged = both._taken(other.centres, other.masses, other.chords, other.reach)
+        merged = both._taken(other.clusters)
         # rows to come may lie as far as the rows so far do, without harm to the radius
         return replace(merged, threshold=max(merged.threshold, other.threshold, 0.5 * merged.radius))
 
-    def faded(self, factor: float) -> Covering:
+    def faded(self, factor: float) -> OnlineKCenter:
         """After all weights shrank by a factor; centres of which hardly anything is left are let go."""
-        shrunk = replace(
-            self,
-            masses=self.masses * factor,
-            chords=self.chords * factor,
-            lost=self.lost * factor,
-        )
+        now = self.clusters
+        shrunk = replace(now, masses=now.masses * factor, chords=now.chords * factor)
+        lost = self.lost * factor
         gone = shrunk.masses < FORGOTTEN * shrunk.masses.sum()
         if not gone.any():
-            return shrunk
-        return replace(
-            shrunk,
-            centres=shrunk.centres[~gone],
-            masses=shrunk.masses[~gone],
-            chords=shrunk.chords[~gone],
-            reach=shrunk.reach[~gone],
-            floor=0.0,  # which rows that are gone may have been the reason of
-            lost=shrunk.lost + float(shrunk.masses[gone].sum()),
-        )
+            return replace(self, clusters=shrunk, lost=lost)
+        # rows that are gone may have been the reason of the floor
+        return replace(self, clusters=shrunk[~gone], floor=0.0, lost=lost + float(shrunk.masses[gone].sum()))
 
     # -- what it is for -----------------------------------------------------------------------------------------------------
 
-    def allowed(self) -> float:
-        """The radius that is promised: so many times the best, or what the centres themselves have."""
-        return max(FACTOR * self.floor, self.radius)
-
-    def sharpened(self, rows: Array) -> Covering:
+    def with_floor_of(self, rows: Array) -> OnlineKCenter:
         """With a higher floor, where rows of the stream tell one: k + 1 points at some distance need a radius of half of it."""
         places = np.concatenate([self.centres, rows])
         order = FarthestFirst(places, self._frame(places), 0, self._metric)
-        order.extend(self.most + 1)
-        if len(order.indices) <= self.most:
+        order.extend(self.k + 1)
+        if len(order.indices) <= self.k:
             return self
         return replace(self, floor=max(self.floor, 0.5 * float(self._apart(places[order.indices]).min())))
 
     def wanted(self, places: Array, size: int) -> list[int]:
-        """Centres to take in place of the last of ``size`` places, so that no row lies farther from all of them than allowed.
+        """Centres to take in place of the last of ``size`` places, so that no row lies farther from all of them than promised.
 
-        One after the other, the centre whose rows may lie farthest; the last place goes for each. O(c·m·d) in all.
+        One after the other, the centre whose rows may lie farthest; the last place goes for each. O(c·m·d) in all. Promised is
+        the factor times the best radius, or what the centres themselves have.
         """
-        frame, limit = self._frame(self.centres), self.allowed() * (1 + ROUNDING)
+        frame, limit = self._frame(self.centres), max(FACTOR * self.floor, self.radius) * (1 + ROUNDING)
         centres = frame.apply(self.centres)
         to_places = np.minimum.accumulate(cdist(centres, frame.apply(places[:size]), self._norm), axis=1)
         to_chosen = np.full(len(centres), np.inf)
         chosen: list[int] = []
         while True:
             left = min(size - len(chosen), len(places))
-            beyond = self.reach + (np.minimum(to_chosen, to_places[:, left - 1]) if left > 0 else to_chosen)
+            beyond = self.clusters.reach + (np.minimum(to_chosen, to_places[:, left - 1]) if left > 0 else to_chosen)
             worst = int(np.argmax(beyond))
             if beyond[worst] <= limit or worst in chosen:
                 return chosen
@@ -298,15 +295,16 @@ class Covering:
 
     def of_atoms(self, atoms: Array) -> tuple[float, float]:
         """The covering radius of other atoms, and Σ w‖φ(·, x) − φ(·, nearest)‖ / Σ w, both at most."""
-        step = self.distances(self.centres, atoms)[1]
-        moved = float((self.chords + self.masses * self._chord(step)).sum())
-        return float((self.reach + step).max()), (moved + np.sqrt(2.0) * self.lost) / (float(self.masses.sum()) + self.lost)
+        mine, step = self.clusters, self._nearest(self.centres, atoms)[1]
+        moved = float((mine.chords + mine.masses * self._chord(step)).sum())
+        return float((mine.reach + step).max()), (moved + np.sqrt(2.0) * self.lost) / (float(mine.masses.sum()) + self.lost)
 
     def of_mean(self, small: KernelMean) -> float:
         """How far a mean of few atoms is from that of the rows, at most, whatever its weights: by way of the centres."""
-        mass = float(self.masses.sum()) + self.lost
+        mine = self.clusters
+        mass = float(mine.masses.sum()) + self.lost
         places = np.concatenate([self.centres, small.atoms])
-        signed = np.concatenate([self.masses / mass, -small.weights])
+        signed = np.concatenate([mine.masses / mass, -small.weights])
         square = float(signed @ self.kernel.product_sums(places, signed, places))
         rounding = 8 * np.finfo(float).eps * float(np.abs(signed).sum()) ** 2
-        return (float(self.chords.sum()) + self.lost) / mass + float(np.sqrt(max(square, 0.0) + rounding))
+        return (float(mine.chords.sum()) + self.lost) / mass + float(np.sqrt(max(square, 0.0) + rounding))

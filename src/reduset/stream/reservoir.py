@@ -15,6 +15,7 @@ import numpy as np
 
 from reduset._types import Array, Floats
 from reduset.certificate.frequencies import SAFETY
+from reduset.kernels.base import Kernel
 from reduset.mean import KernelMean
 
 ROWS = 8192
@@ -25,7 +26,7 @@ FORGOTTEN = 1e-9  # of all weight: what has less is let go where a stream forget
 
 @dataclass(frozen=True)
 class Reservoir:
-    """A sample.
+    """A bottom-k sample: rows drawn by weight, without replacement.
 
     Attributes
     ----------
@@ -101,27 +102,34 @@ class Reservoir:
         """‖f − f_m‖² for the mean f of all rows, and how far off it may be; in units where every bump has norm 1.
 
         It is the mean over pairs of rows of h(x, y) = ⟨φ(·, x) − f_m, φ(·, y) − f_m⟩, those of different rows weighed by what they
-        stand for; pairs of a row with itself count ``own`` = Σw²/(Σw)². Where f_m is close to f, every row sees about nothing.
+        stand for (a U-statistic); pairs of a row with itself count ``own`` = Σw²/(Σw)². Where f_m is close to f, every row sees
+        about nothing.
         """
         kernel, points, shares = small.kernel, self.points, self.shares
         values = kernel.product_sums(small.atoms, small.weights, points)
         square = float(small.weights @ kernel.product_sums(small.atoms, small.weights, small.atoms))
-        alone = 1.0 - 2 * values + square
-        apart = 1.0 - float(shares @ shares)
+        alone = 1.0 - 2 * values + square  # h(x, x)
+        concentration = float(shares @ shares)  # one over the number of rows, where they count alike
+        apart = 1.0 - concentration  # the share of pairs of different rows
         if apart <= 0:  # a single row
             return max(float(alone[0]), 0.0), 0.0
         others = kernel.product_sums(points, shares, points) - shares
         middle = float(shares @ values)
-        seen = others - values * (1 - shares) - (middle - shares * values) + square * (1 - shares)
+        seen = others - values * (1 - shares) - (middle - shares * values) + square * (1 - shares)  # Σ h(x, y) over y ≠ x
         between = float(shares @ seen) / apart
         doubly = shares * self.weights  # of Σw² a row stands for what it does of Σw, times its weight
         estimate = (1 - own) * between + own * float(doubly @ alone) / float(doubly.sum())
         if self.is_everything:
             return estimate, 0.0
-        few = float(shares @ shares)  # one over the number of rows, where they count alike
-        projected = 2 * float(np.sqrt(few * (shares @ np.square(seen / apart - between))))
-        some = points[:PAIRED]
-        pairs = kernel.product_gram(some, some) - values[: len(some), None] - values[: len(some)] + square
-        np.fill_diagonal(pairs, 0.0)
-        alike = few * float(np.sqrt(2 * np.mean(np.square(pairs))))
-        return estimate, SAFETY * quantile * float(np.hypot(projected, alike))
+        # Hoeffding's two parts of a U-statistic's variance: of the mean over partners, and of the pairs themselves
+        of_rows = 2 * float(np.sqrt(concentration * (shares @ np.square(seen / apart - between))))
+        of_pairs = concentration * float(np.sqrt(2 * np.mean(np.square(_pairs(kernel, points[:PAIRED], values, square)))))
+        return estimate, SAFETY * quantile * float(np.hypot(of_rows, of_pairs))
+
+
+def _pairs(kernel: Kernel, points: Array, values: Array, square: float) -> Array:
+    """h(x, y) of `Reservoir.square_distance` for pairs of different points, from f_m at each and ‖f_m‖²."""
+    at = values[: len(points)]
+    pairs = kernel.product_gram(points, points) - at[:, None] - at + square
+    np.fill_diagonal(pairs, 0.0)
+    return np.asarray(pairs)

@@ -1,12 +1,12 @@
 """What is kept of a stream: sums over its rows, each of which can be added up chunk by chunk and part by part.
 
-`Sites`       inner products at some 1.5·m places, from which the atoms and their weights come
-`Covering`    k-centres by the doubling algorithm: the covering radius and a bound that holds before anything is measured
-waves         Σ w exp(i ω·x) of every row at fixed frequencies (`FrequencyLadders.of_kernel`): the measured error
-`Reservoir`   a fair sample of rows: how far the atoms may be from the best covering, whether a chunk is news, and the error where
-              frequencies see too little of it
+`CandidateAtoms`  inner products at some 1.5·m places, from which the atoms and their weights come
+`OnlineKCenter`   k centres by the doubling algorithm: the covering radius and a bound that holds before anything is measured
+waves             Σ w exp(i ω·x) of every row at fixed frequencies (`FrequencyLadders.of_kernel`): the measured error
+`Reservoir`       a fair sample of rows: how far the atoms may be from the best covering, whether a chunk is news, and the error
+                  where frequencies see too little of it
 
-A tally is frozen: a chunk makes a new one, and whatever goes wrong on the way leaves the old one as it was. O(m²) memory; a row
+A sketch is frozen: a chunk makes a new one, and whatever goes wrong on the way leaves the old one as it was. O(m²) memory; a row
 costs O(m·d).
 """
 
@@ -16,31 +16,29 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reduset._engine.profile import Frame
-from reduset._engine.pursuit import order_by_energy
-from reduset._engine.threads import single_threaded_blas
+from reduset._engine import Frame, order_by_energy, single_threaded_blas
 from reduset._types import Array
 from reduset.certificate.bounds import Bounds, theorem_one
-from reduset.certificate.by_frequencies import PHASES_UP_TO
+from reduset.certificate.by_frequencies import angles_have_digits
 from reduset.certificate.certificate import Certificate
 from reduset.certificate.frequencies import FrequencyLadders, Waves, two_sided
 from reduset.certificate.probe import Measurement
-from reduset.certificate.rule import MASS_MISSING
+from reduset.certificate.rule import rows_needed
 from reduset.compression.clock import Clock
 from reduset.compression.prefixes import Prefixes
 from reduset.compression.result import Compression, assemble
 from reduset.kernels.base import RadialKernel, exponential
 from reduset.mean import KernelMean
 from reduset.select import as_selector
-from reduset.stream.candidates import Sites
-from reduset.stream.online_kcenter import Covering
+from reduset.stream.candidates import CandidateAtoms
+from reduset.stream.online_kcenter import OnlineKCenter
 from reduset.stream.reservoir import Reservoir
 from reduset.weights.span import span_of
 
 
 @dataclass(frozen=True)
-class Tally:
-    """Sums over the rows so far.
+class StreamSketch:
+    """A mergeable sketch: sums over the rows so far.
 
     Attributes
     ----------
@@ -54,13 +52,13 @@ class Tally:
     squares: float
     origin: Array
     waves: Waves
-    sites: Sites
-    covering: Covering
+    candidates: CandidateAtoms
+    centres: OnlineKCenter
     reservoir: Reservoir
 
     @property
     def kernel(self) -> RadialKernel:
-        return self.sites.kernel
+        return self.candidates.kernel
 
     @property
     def dimension(self) -> int:
@@ -75,76 +73,65 @@ class Tally:
         return Frame(self.origin, self.kernel.frame(self.origin[None], self.kernel.product(self.dimension)).matrix)
 
     @classmethod
-    def begun(cls, points: Array, weights: Array, kernel: RadialKernel, size: int, select: str, rng: np.random.Generator) -> Tally:
+    def from_first_chunk(
+        cls, points: Array, weights: Array, kernel: RadialKernel, size: int, select: str, rng: np.random.Generator
+    ) -> StreamSketch:
         """From the first chunk of rows, the kernel's bandwidth a number."""
-        mean = KernelMean(points, weights / weights.sum(), kernel)
-        sites = Sites.begun(mean, float(weights.sum()), size, as_selector(select), rng)
-        d = points.shape[1]
-        blank = cls(
-            size=size,
-            mass=0.0,
-            squares=0.0,
-            origin=np.median(points, axis=0).astype(np.float64),
-            waves=np.zeros((1, 1), np.complex128),
-            sites=sites,
-            covering=Covering.empty(kernel, size, d),
-            reservoir=Reservoir.empty(d),
-        )
-        return blank._with(points, weights, sites, rng)
+        candidates = CandidateAtoms.from_first_chunk(points, weights, kernel, size, as_selector(select), rng)
+        origin = np.median(points, axis=0).astype(np.float64)
+        return cls._without_rows(candidates, origin)._added(points, weights, candidates, rng)
 
-    def absorb(self, points: Array, weights: Array, rng: np.random.Generator) -> Tally:
+    @classmethod
+    def _without_rows(cls, candidates: CandidateAtoms, origin: Array) -> StreamSketch:
+        kernel, size, d = candidates.kernel, candidates.size, len(origin)
+        waves = np.zeros(FrequencyLadders.of_kernel(kernel, d).shares.shape, np.complex128)
+        return cls(size, 0.0, 0.0, origin, waves, candidates, OnlineKCenter.empty(kernel, size, d), Reservoir.empty(d))
+
+    def blank(self) -> StreamSketch:
+        """Without any rows, with the same candidates: what is added to it can be added to this one without loss."""
+        zero = np.zeros(len(self.candidates.kappa))
+        return self._without_rows(replace(self.candidates, kappa=zero, missed=zero), self.origin)
+
+    def absorb(self, points: Array, weights: Array, rng: np.random.Generator) -> StreamSketch:
         """After a chunk of rows."""
-        sites = self.sites.absorb(points, weights, self.mass, self.reservoir, rng)
-        return self._with(points, weights, sites, rng)
+        candidates = self.candidates.absorb(points, weights, self.mass, self.reservoir, rng)
+        return self._added(points, weights, candidates, rng)
 
-    def _with(self, points: Array, weights: Array, sites: Sites, rng: np.random.Generator) -> Tally:
+    def _added(self, points: Array, weights: Array, candidates: CandidateAtoms, rng: np.random.Generator) -> StreamSketch:
         return replace(
             self,
             mass=self.mass + float(weights.sum()),
             squares=self.squares + float(weights @ weights),
             waves=self.waves + self._ladders.waves(points, weights, self.frame),
-            sites=sites,
-            covering=self.covering.absorb(points, weights),
+            candidates=candidates,
+            centres=self.centres.absorb(points, weights),
             reservoir=self.reservoir.absorb(points, weights, rng),
         )
 
-    def blank(self) -> Tally:
-        """Without any rows, with the same sites: what is added to it can be added to this one without loss."""
-        zero = np.zeros(len(self.sites.kappa))
-        return replace(
-            self,
-            mass=0.0,
-            squares=0.0,
-            waves=np.zeros_like(self.waves),
-            sites=replace(self.sites, kappa=zero, missed=zero),
-            covering=Covering.empty(self.kernel, self.size, self.dimension),
-            reservoir=Reservoir.empty(self.dimension),
-        )
-
-    def faded(self, factor: float) -> Tally:
+    def faded(self, factor: float) -> StreamSketch:
         """After all weights shrank by a factor."""
         return replace(
             self,
             mass=self.mass * factor,
             squares=self.squares * factor**2,
             waves=self.waves * factor,
-            sites=self.sites.faded(factor),
-            covering=self.covering.faded(factor),
+            candidates=self.candidates.faded(factor),
+            centres=self.centres.faded(factor),
             reservoir=self.reservoir.faded(factor),
         )
 
-    def merge(self, other: Tally) -> Tally:
-        """The tally of both parts."""
+    def merge(self, other: StreamSketch) -> StreamSketch:
+        """The sketch of both parts."""
         shift = other.frame.apply(self.origin[None])[0]
         with single_threaded_blas():
-            sites = self.sites.merge(other.sites, (self.mass, other.mass), (self.reservoir, other.reservoir))
+            candidates = self.candidates.merge(other.candidates, (self.mass, other.mass), (self.reservoir, other.reservoir))
         return replace(
             self,
             mass=self.mass + other.mass,
             squares=self.squares + other.squares,
             waves=self.waves + self._ladders.turned(other.waves, -shift),
-            sites=sites,
-            covering=self.covering.merge(other.covering),
+            candidates=candidates,
+            centres=self.centres.merge(other.centres),
             reservoir=self.reservoir.merge(other.reservoir),
         )
 
@@ -154,68 +141,78 @@ class Tally:
         """The compression of that many rows to ``size`` atoms, or fewer where fewer are distinct."""
         clock = Clock()
         with single_threaded_blas():
-            covering = self.covering.sharpened(self.reservoir.remembered())
-            atoms, kappa, missed, forced = self._atoms(covering)
+            centres = self.centres.with_floor_of(self.reservoir.remembered())
+            atoms, kappa, missed, forced = self._atoms(centres)
             order = order_by_energy(self.kernel.product_gram(atoms, atoms), kappa)
             span = span_of(self.kernel, atoms[order], kappa[order])
             free = span.weights("free", 1.0, span.size)
             residual = self._measured(KernelMean(span.atoms, free, self.kernel), confidence)
-            prefixes = Prefixes(self.kernel, span, residual, kind, 1.0, 1.0, np.zeros(span.size), None, confidence)
-            radius, moved = covering.of_atoms(prefixes.atoms)
-            incoherence = float(self.kernel.product_at(np.array([radius]), self.dimension)[0])
-            theorem = theorem_one(1.0, incoherence) + covering.lost / self.mass
-            bounds = Bounds(min(moved, theorem), theorem, moved, incoherence)
-            remark = self._remark(radius, covering.floor, missed, forced)
+            prefixes = Prefixes.of_new_points(self.kernel, span, residual, kind, confidence)
+            radius, moved = centres.of_atoms(prefixes.atoms)
+            remark = self._remark(radius, centres.floor, missed, forced)
+            bounds = self._bounds(radius, moved, centres.lost)
             result = assemble(prefixes, span.size, rows, selection, clock, bounds=bounds, remark=remark)
             if missed > 0 or forced:
-                result = replace(result, certificate=self._of_what_is_known(result.certificate, result.mean, covering, kind))
+                result = replace(result, certificate=self._without_pythagoras(result, centres))
         return result
 
-    def _atoms(self, covering: Covering) -> tuple[Array, Array, float, int]:
+    def _atoms(self, centres: OnlineKCenter) -> tuple[Array, Array, float, int]:
         """Atoms, κ there, how much of the stream they know only by interpolation, and how many are there for the covering alone.
 
-        The sites that explain most, the last of them given up where a centre's rows lie farther from all of them than promised.
+        The candidates that explain most, the last of them given up where a centre's rows lie farther from all of them than
+        promised.
         """
-        sites = self.sites
-        order = sites.best(self.size)
-        chosen = covering.wanted(sites.places[order], self.size)
-        order = order[: self.size - len(chosen)]
-        atoms = np.concatenate([sites.places[order], covering.centres[chosen]])
+        candidates = self.candidates
+        order = candidates.best(self.size)
+        wanted = centres.wanted(candidates.places[order], self.size)
+        order = order[: self.size - len(wanted)]
+        places, others = candidates.places[order], centres.centres[wanted]
+        atoms = np.concatenate([places, others])
         if self.reservoir.is_everything:
             rows = self.reservoir
             return atoms, self.kernel.product_sums(rows.points, rows.weights, atoms) / self.mass, 0.0, 0
-        # what was read off other sites agrees with these only up to its error, which nearly dependent bumps would magnify
-        own = sites.values(sites.places[order]) if sites.missed.any() else sites.kappa[order]
-        kappa = np.concatenate([own, sites.values(covering.centres[chosen])]) / self.mass
-        return atoms, kappa, float(np.mean(sites.missed[order])) / self.mass if len(order) else 0.0, len(chosen)
+        # what was read off other candidates agrees with these only up to its error, which nearly dependent bumps would magnify
+        own = candidates.projected(places) if candidates.missed.any() else candidates.kappa[order]
+        kappa = np.concatenate([own, candidates.projected(others)]) / self.mass
+        missed = float(np.mean(candidates.missed[order])) / self.mass if len(order) else 0.0
+        return atoms, kappa, missed, len(wanted)
 
-    def _of_what_is_known(self, certificate: Certificate, small: KernelMean, covering: Covering, kind: str) -> Certificate:
-        """The certificate of weights that are the best of what is known of f, which are not quite the best there are.
+    def _bounds(self, radius: float, moved: float, lost: float) -> Bounds:
+        """The a-priori bounds from the covering: all rows within a radius of an atom, except for those that were forgotten."""
+        incoherence = float(self.kernel.product_at(np.array([radius]), self.dimension)[0])
+        theorem = theorem_one(1.0, incoherence) + lost / self.mass
+        return Bounds(min(moved, theorem), theorem, moved, incoherence)
 
-        f less the best of its span is then not quite perpendicular to it: nothing is added by Pythagoras, all is measured. And what
-        is promised for the best weights is not promised for these.
+    def _without_pythagoras(self, result: Compression, centres: OnlineKCenter) -> Certificate:
+        """The certificate where κ of some atoms was read off other candidates, so that the weights are not quite the best.
+
+        Pythagoras, ‖f − f_α‖² = ‖f − Pf‖² + ‖Pf − f_α‖², needs f − Pf perpendicular to the span. The best weights for a κ that is
+        not quite that of f give a projection that is not quite Pf: what is left of f is then not perpendicular to the atoms, and
+        nothing may be added to its square. So the error of other weights than free ones, for which it was measured, is measured
+        for the very mean that is returned. And what is promised of the best weights is not promised of these: the bound is the
+        one that holds for any weights, by way of the centres.
         """
-        surely, unit = covering.of_mean(small), exponential(self.kernel.log_energy(self.dimension) / 2)
+        small, certificate = result.mean, result.certificate
+        surely, unit = centres.of_mean(small), exponential(self.kernel.log_energy(self.dimension) / 2)
         sup = None if certificate.sup_bound is None else surely * unit**2
         certificate = replace(certificate, bound=surely * unit, theorem_bound=None, sup_bound=sup)
-        if kind == "free" or not 0 < unit < np.inf or not certificate.norm > 0:
+        if result.weighting == "free" or not 0 < unit < np.inf or not certificate.norm > 0:
             return certificate
         measured = self._measured(small, certificate.confidence)
         error, low, high = (np.sqrt(square) * unit / certificate.norm for square in (measured.square, measured.low, measured.high))
         return replace(certificate, relative_error=float(error), interval=(float(low), float(high)), method=measured.method)
 
     def _measured(self, small: KernelMean, confidence: float) -> Measurement:
-        """‖f − f_m‖²."""
-        quantile = two_sided(confidence)
-        ladders = self._ladders
+        """‖f − f_m‖² by waves, by the sample where rows are needed; there, whichever is surer."""
+        quantile, ladders = two_sided(confidence), self._ladders
         by_waves = ladders.measure(self.waves / self.mass - ladders.waves(small.atoms, small.weights, self.frame), quantile)
-        resolved = np.median(np.abs(self.frame.apply(self.reservoir.points))) < PHASES_UP_TO
-        if resolved and abs(1.0 - small.mass) <= MASS_MISSING:
+        resolved = angles_have_digits(self.frame.apply(self.reservoir.points))
+        if not rows_needed(resolved, abs(1.0 - small.mass)):
             return by_waves
         square, width = self.reservoir.square_distance(small, self.squares / self.mass / self.mass, quantile)
-        by_sample = Measurement(max(square, 0.0), max(square - width, 0.0), max(square + width, 0.0), "sample")
-        # much mass missing may be energy in spots so narrow that random frequencies miss them: whichever is surer
-        return by_waves if resolved and by_waves.high - by_waves.low < 2 * width else by_sample
+        if resolved and by_waves.high - by_waves.low < 2 * width:
+            return by_waves
+        return Measurement(max(square, 0.0), max(square - width, 0.0), max(square + width, 0.0), "sample")
 
     def _remark(self, radius: float, floor: float, missed: float, forced: int) -> str:
         unit = self.kernel.product(self.dimension).stretch

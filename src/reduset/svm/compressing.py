@@ -1,30 +1,30 @@
 """compress_svm: a fitted SVM in, one of few bumps out, and what that changed (Zhang & Kwok 2010, Section IV).
 
-It reads the decision functions (`machines`), condenses them (`condense`) and measures the change (`loss`).
+It reads the decision functions (`machines`), finds a reduced set for them (`reduced_set`) and measures the change (`loss`).
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
-from functools import partial
+from contextlib import closing
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 
 from reduset import _validate
 from reduset._progress import Progress
-from reduset._types import Array
+from reduset._types import Array, PointsLike, ProgressLike, SeedLike
+from reduset._warnings import warn
 from reduset.compression.compressing import NotReachedWarning
-from reduset.svm.estimators import Compressed, CompressedOneClassSVM, CompressedSVC, CompressedSVR
-from reduset.svm.expansion_fit import Target
-from reduset.svm.loss import Ruler
-from reduset.svm.machines import Machine, read
-from reduset.svm.reduced_set import METHODS, TRIED, Condensed, Plan, condense, smallest, target_of
+from reduset.simplification.pipeline import fewest
+from reduset.simplification.simplifying import fitting_stages
+from reduset.svm.estimators import CompressedOneClassSVM, CompressedSVC, CompressedSVM, CompressedSVR
+from reduset.svm.loss import LossEvaluator
+from reduset.svm.machines import SupportVectorMachine, read
+from reduset.svm.reduced_set import METHODS, TRIED, ReducedSet, ReductionPlan, reduce_set, target_of
 
-RESULTS: dict[str, type[Compressed]] = {each.kind: each for each in (CompressedSVC, CompressedSVR, CompressedOneClassSVM)}
+RESULTS: dict[str, type[CompressedSVM]] = {each.kind: each for each in (CompressedSVC, CompressedSVR, CompressedOneClassSVM)}
 
 
 def compress_svm(
@@ -33,13 +33,13 @@ def compress_svm(
     size: int | None = None,
     fraction: float | None = None,
     tol: float | None = None,
-    X: Any = None,
-    y: Any = None,
+    X: PointsLike = None,
+    y: ArrayLike | None = None,
     method: str = "auto",
     refit: bool = True,
     polish: bool | int = True,
-    rng: Any = None,
-    progress: bool | Callable[[str, int, int], None] = False,
+    rng: SeedLike = None,
+    progress: ProgressLike = False,
 ) -> Any:
     """Replace the support vectors of a fitted SVM by few bumps, each with its own place, width and weights.
 
@@ -90,78 +90,61 @@ def compress_svm(
     """
     machine = read(fitted)
     full = machine.full
-    goals = {name: goal for name, goal in (("size", size), ("fraction", fraction), ("tol", tol)) if goal is not None}
-    if len(goals) != 1:
-        given = " and ".join(goals) or "none"
-        raise ValueError(
-            "give exactly one of size (a number of bumps), fraction (of the support vectors) and tol (a relative error); "
-            f"got {given}"
-        )
-    if size is not None:
-        size = _validate.whole(size, "size", 1, full.size, f"fitted has {full.size} support vectors")
-    if fraction is not None:
-        size = max(1, int(full.size * _share(fraction) + 1e-9))
-    if tol is not None:
-        goals["tol"] = _validate.positive(tol, "tol", "it is a share, 0.05 for five percent")
-    plan = _plan(method, refit, polish)
+    given, tol = _sizes(full.size, size, fraction, tol)
+    method = _validate.one_of(method, "method", ("auto", *METHODS))
+    plan = ReductionPlan(TRIED if method == "auto" else (method,), *fitting_stages(refit, polish))
     rows = None if X is None else _rows_like(X, machine)
     if y is not None and rows is None:
         raise ValueError("y goes with X, and X is None; pass the rows that y belongs to")
     targets = None if y is None else _targets(y, len(rows))  # type: ignore[arg-type]
     rng = _validate.generator(rng)
-    shown = Progress(progress)
-    try:
+    with closing(Progress(progress)) as shown:
         seed = int(rng.integers(2**63))
         target = target_of(full, rows, rng)
-        ruler = Ruler(machine, rows)
+        evaluator = LossEvaluator(machine, rows)
         if targets is not None:
-            ruler.score(targets)  # what cannot be scored is said before the work, not after
-        fit = partial(_fit, target, machine, plan, seed, ruler, shown)
-        found = fit(size) if size is not None else smallest(fit, goals["tol"], full.size)
+            evaluator.score(targets)  # what cannot be scored is said before the work, not after
+
+        def attempt(size: int) -> ReducedSet:
+            if size >= full.size:  # nothing to reduce
+                return ReducedSet(full, "all support vectors", 0.0)
+            return reduce_set(target, machine.parts, size, plan, seed, evaluator.relative, shown.stage("fitting"))
+
+        if tol is None:
+            found = attempt(given)
+        else:
+            found, _ = fewest(attempt, lambda each: each.lost <= tol, full.size, resolution=full.size)
         shown.stage("measuring")(0, 1)
-        loss = ruler.loss(found.expansion, float(target.bounds(found.expansion).max()), targets)
-    finally:
-        shown.close()
+        loss = evaluator.loss(found.expansion, float(target.bounds(found.expansion).max()), targets)
     if tol is not None and found.expansion is full:
-        warnings.warn(
+        warn(
             f"tol={tol:g} was not reached with fewer than all {full.size} support vectors, which were kept; raise tol",
             NotReachedWarning,
-            stacklevel=2,
         )
-    return RESULTS[machine.kind].holding(machine, found.expansion, found.method, loss, full.size)
+    return RESULTS[machine.rule.kind].holding(machine.rule, found.expansion, found.method, loss, full.size)
 
 
-def _fit(target: Target, machine: Machine, plan: Plan, seed: int, ruler: Ruler, shown: Progress, size: int) -> Condensed:
-    if size >= machine.full.size:  # nothing to reduce
-        return Condensed(machine.full, "all support vectors", 0.0)
-    return condense(target, machine.parts, size, plan, seed, ruler.relative, shown.stage("fitting"))
-
-
-def _share(fraction: Any) -> float:
+def _sizes(count: int, size: Any, fraction: Any, tol: Any) -> tuple[int, float | None]:
+    """The number of bumps, of so many support vectors, or the tolerance to be reached by as few as possible."""
+    goals = {name: goal for name, goal in (("size", size), ("fraction", fraction), ("tol", tol)) if goal is not None}
+    if len(goals) != 1:
+        rule = "give exactly one of size (a number of bumps), fraction (of the support vectors) and tol (a relative error)"
+        raise ValueError(f"{rule}; got {' and '.join(goals) or 'none'}")
+    if size is not None:
+        return _validate.whole(size, "size", 1, count, f"fitted has {count} support vectors"), None
+    if tol is not None:
+        return count, _validate.positive(tol, "tol", "it is a share, 0.05 for five percent")
     share = _validate.positive(fraction, "fraction", "it is a share of the support vectors, 0.05 for five percent")
     if share > 1:
         raise ValueError(f"fraction must be at most 1, all support vectors; got {fraction!r}. For a number of bumps use size")
-    return share
+    return max(1, int(count * share + 1e-9)), None
 
 
-def _plan(method: Any, refit: Any, polish: Any) -> Plan:
-    method = _validate.one_of(method, "method", ("auto", *METHODS))
-    if not isinstance(refit, bool | np.bool_):
-        raise TypeError(f"refit must be True or False, got {refit!r}")
-    if isinstance(polish, bool | np.bool_):
-        steps = None if polish else 0
-    else:
-        steps = _validate.whole(polish, "polish", 0, None, "it is a number of steps, or True or False")
-    if not refit and steps != 0:
-        raise ValueError("refit=False keeps the weights of each group, polish finds them anew; pass polish=False too")
-    return Plan(TRIED if method == "auto" else (method,), bool(refit), steps)
-
-
-def _rows_like(X: Any, machine: Machine) -> Array:
-    rows, dimension = _validate.points(X.toarray() if issparse(X) else X), machine.full.dimension
+def _rows_like(X: Any, machine: SupportVectorMachine) -> Array:
+    rows, dimension, names = _validate.points(X.toarray() if issparse(X) else X), machine.full.dimension, machine.rule.names
     if rows.shape[1] != dimension:
         raise ValueError(f"X must have {dimension} columns like the rows that fitted was fitted on, got shape {rows.shape}")
-    if machine.names is not None and hasattr(X, "columns") and list(X.columns) != list(machine.names):
+    if names is not None and hasattr(X, "columns") and list(X.columns) != list(names):
         raise ValueError("X must have the columns that fitted was fitted on, in that order; use X[fitted.feature_names_in_]")
     return np.ascontiguousarray(rows, np.float64)
 

@@ -10,51 +10,51 @@ from dataclasses import asdict
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, OutlierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from reduset import _archive, _validate
-from reduset._engine.threads import row_blocks
-from reduset._types import Array
+from reduset._engine import row_blocks
+from reduset._types import Array, PointsLike
 from reduset.svm import onnx_graph
-from reduset.svm.expansion import Expansion
+from reduset.svm.expansion import GaussianExpansion
 from reduset.svm.loss import SvmLoss
-from reduset.svm.machines import Machine
-from reduset.svm.one_vs_one import Votes
+from reduset.svm.machines import DecisionRule
+from reduset.svm.one_vs_one import OneVsOne
 
 VERSION = 1
 
 
-class Compressed(BaseEstimator):
+class CompressedSVM(BaseEstimator):
     """What all compressed SVMs share. They come from `compress_svm` or `load`, fitted; there is no fit of their own."""
 
     kind: ClassVar[str]
 
-    expansion_: Expansion
+    expansion_: GaussianExpansion
     loss_: SvmLoss
     method_: str
     n_support_vectors_: int
     n_features_in_: int
-    _votes: Votes | None = None
     offset_: float
+    _rule: DecisionRule
 
     @classmethod
-    def holding(cls, machine: Machine, expansion: Expansion, method: str, loss: SvmLoss, support_vectors: int) -> Self:
+    def holding(cls, rule: DecisionRule, expansion: GaussianExpansion, method: str, loss: SvmLoss, support_vectors: int) -> Self:
         """A fitted one."""
         made = cls()
         made.expansion_, made.method_, made.loss_, made.n_support_vectors_ = expansion, method, loss, support_vectors
-        made.n_features_in_, made._votes = expansion.dimension, machine.votes
-        if machine.votes is not None:
-            made.classes_ = machine.votes.classes
-        if machine.kind == "outlier":
-            made.offset_ = machine.offset
-        if machine.names is not None:
-            made.feature_names_in_ = machine.names
+        made.n_features_in_, made._rule = expansion.dimension, rule
+        if rule.votes is not None:
+            made.classes_ = rule.votes.classes
+        if rule.kind == "outlier":
+            made.offset_ = rule.offset
+        if rule.names is not None:
+            made.feature_names_in_ = rule.names
         return made
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: PointsLike, y: Any = None) -> Self:
         """Refused: an SVM is trained, then compressed."""
         raise NotImplementedError(f"{type(self).__name__} is not trained; fit an SVM of scikit-learn and pass it to compress_svm")
 
@@ -76,6 +76,19 @@ class Compressed(BaseEstimator):
         parts = row_blocks(range(rows.shape[0]), rows.shape[1])  # dense a block at a time
         return np.concatenate([self.expansion_(rows[a:b].toarray()) for a, b in parts])
 
+    def decision_function(self, X: PointsLike) -> Array:
+        """Decision values, of the shape that the original gives: (N,) of two classes, (N, k) or (N, k(k − 1)/2) of more.
+
+        Positive of inliers and negative of outliers; of a regression the prediction.
+        """
+        values = self._values(X)
+        return self._rule.decide(values)
+
+    def predict(self, X: PointsLike) -> NDArray[Any]:
+        """(N,) labels, +1 of inliers and −1 of outliers, or predictions of a regression."""
+        values = self._values(X)
+        return self._rule.predict(values)
+
     def save(self, path: _archive.Path_) -> None:
         """Write to a file of plain arrays, checked when it is read and never executed."""
         check_is_fitted(self)
@@ -88,7 +101,7 @@ class Compressed(BaseEstimator):
             "loss": {key: repr(value) if value == np.inf else value for key, value in asdict(self.loss_).items()},
             "names": None if names is None else [str(name) for name in names],
             "offset": getattr(self, "offset_", 0.0),
-            "votes": None if self._votes is None else _plain(self._votes),
+            "votes": None if self._rule.votes is None else _plain(self._rule.votes),
         }
         arrays = {"centres": found.centres, "widths": found.widths, "weights": found.weights, "intercepts": found.intercepts}
         _archive.write(path, header, arrays)
@@ -103,14 +116,14 @@ class Compressed(BaseEstimator):
             loss = SvmLoss(**(header["loss"] | {"bound": float(header["loss"]["bound"])}))
             votes = None if header["votes"] is None else _votes_of(**header["votes"])
             names = None if header["names"] is None else np.array([str(name) for name in header["names"]], dtype=object)
-            machine = Machine(cls.kind, expansion, np.zeros(0, np.int64), votes, float(header["offset"]), names)
+            rule = DecisionRule(cls.kind, votes, float(header["offset"]), names)
             if (votes is None) != (cls.kind != "classifier") or (votes and len(votes.winners[0]) != len(expansion.intercepts)):
                 raise ValueError("its classes do not fit its functions")
-            return cls.holding(machine, expansion, str(header["method"]), loss, int(header["support_vectors"]))
+            return cls.holding(rule, expansion, str(header["method"]), loss, int(header["support_vectors"]))
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is not a readable reduset.{cls.__name__} file: {error}") from error
 
-    def to_onnx(self, path: _archive.Path_ | None = None, dtype: Any = np.float32) -> Any:
+    def to_onnx(self, path: _archive.Path_ | None = None, dtype: DTypeLike = np.float32) -> Any:
         """The model as an ONNX graph: returned as a ``ModelProto``, or written to a file.
 
         Parameters
@@ -119,7 +132,7 @@ class Compressed(BaseEstimator):
         dtype : float32 or float64, of input and arithmetic
         """
         check_is_fitted(self)
-        model = onnx_graph.graph(self.expansion_, self.kind, self._votes, dtype)
+        model = onnx_graph.graph(self.expansion_, self.kind, self._rule.votes, dtype)
         return model if path is None else onnx_graph.write(model, path)
 
     def __repr__(self) -> str:
@@ -137,7 +150,7 @@ class Compressed(BaseEstimator):
         return "\n  ".join([head, *str(self.loss_).splitlines()])
 
 
-class CompressedSVC(ClassifierMixin, Compressed):
+class CompressedSVC(ClassifierMixin, CompressedSVM):
     """A compressed SVC or NuSVC.
 
     Attributes
@@ -146,61 +159,31 @@ class CompressedSVC(ClassifierMixin, Compressed):
     n_components_ : bumps
     loss_ : SvmLoss
     method_ : how the bumps were found
-    expansion_ : Expansion, the functions of all pairs of classes
+    expansion_ : GaussianExpansion, the functions of all pairs of classes
     n_support_vectors_ : of the original
     """
 
     kind = "classifier"
     classes_: NDArray[Any]
 
-    def decision_function(self, X: Any) -> Array:
-        """Decision values, of the shape that the original gives: (N,) of two classes, (N, k) or (N, k(k − 1)/2) of more."""
-        values = self._values(X)
-        return self._rule.decide(values)
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """(N,) labels."""
-        values = self._values(X)
-        return self._rule.elect(values)
-
-    @property
-    def _rule(self) -> Votes:
-        if self._votes is None:
-            raise RuntimeError("a classifier without classes")
-        return self._votes
-
-
-class CompressedSVR(RegressorMixin, Compressed):
+class CompressedSVR(RegressorMixin, CompressedSVM):
     """A compressed SVR or NuSVR; attributes as of `CompressedSVC`, without classes."""
 
     kind = "regressor"
 
-    def predict(self, X: Any) -> Array:
-        """(N,) predictions."""
-        return self._values(X)[:, 0]
 
-    decision_function = predict
-
-
-class CompressedOneClassSVM(OutlierMixin, Compressed):
+class CompressedOneClassSVM(OutlierMixin, CompressedSVM):
     """A compressed OneClassSVM; attributes as of `CompressedSVC`, without classes, and ``offset_``."""
 
     kind = "outlier"
 
-    def decision_function(self, X: Any) -> Array:
-        """(N,) positive of inliers, negative of outliers."""
-        return self._values(X)[:, 0]
-
-    def score_samples(self, X: Any) -> Array:
+    def score_samples(self, X: PointsLike) -> Array:
         """(N,) the decision value plus ``offset_``."""
         return self.decision_function(X) + self.offset_
 
-    def predict(self, X: Any) -> NDArray[np.intp]:
-        """(N,) +1 of inliers, −1 of outliers."""
-        return np.where(self.decision_function(X) > 0, 1, -1)
 
-
-def _plain(votes: Votes) -> dict[str, Any]:
+def _plain(votes: OneVsOne) -> dict[str, Any]:
     """For the header of a file."""
     labels, dtype = votes.classes.tolist(), votes.classes.dtype
     if not all(isinstance(label, str | int | float) for label in labels):
@@ -213,25 +196,20 @@ def _plain(votes: Votes) -> dict[str, Any]:
     }
 
 
-def _votes_of(classes: list[Any], dtype: str, shape: str, break_ties: bool) -> Votes:
+def _votes_of(classes: list[Any], dtype: str, shape: str, break_ties: bool) -> OneVsOne:
     if len(classes) < 2 or not all(isinstance(label, str | int | float) for label in classes):
         raise ValueError("its classes are none")
     if not re.fullmatch(r"[UO]|[<>|][biuf][1248]", dtype):  # of text no length: a file could ask for any
         raise ValueError(f"its classes are of an unknown type {dtype!r}")
-    return Votes(np.array(classes, dtype=dtype), _validate.one_of(shape, "shape", ("ovr", "ovo")), bool(break_ties))
+    return OneVsOne(np.array(classes, dtype=dtype), _validate.one_of(shape, "shape", ("ovr", "ovo")), bool(break_ties))
 
 
-def _checked(centres: Array, widths: Array, weights: Array, intercepts: Array) -> Expansion:
+def _checked(centres: Array, widths: Array, weights: Array, intercepts: Array) -> GaussianExpansion:
     """An expansion from a file that anyone may have written."""
     m = len(centres)
-    if (
-        centres.ndim != 2
-        or 0 in centres.shape
-        or widths.shape != (m,)
-        or weights.shape != (m, *intercepts.shape)
-        or not intercepts.size
-    ):
+    fit = widths.shape == (m,) and weights.shape == (m, *intercepts.shape)
+    if not fit or centres.ndim != 2 or 0 in (*centres.shape, intercepts.size):
         raise ValueError("its arrays do not fit together")
     if not all(np.isfinite(each).all() for each in (centres, widths, weights, intercepts)) or not (widths > 0).all():
         raise ValueError("its numbers are not finite, or a width is not above 0")
-    return Expansion(*(np.asarray(each, np.float64) for each in (centres, widths, weights, intercepts)))
+    return GaussianExpansion(*(np.asarray(each, np.float64) for each in (centres, widths, weights, intercepts)))

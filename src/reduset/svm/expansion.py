@@ -15,14 +15,14 @@ from functools import partial
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from reduset._engine.threads import blocks, run_all, single_threaded_blas
+from reduset._engine import blocks, run_all, single_threaded_blas
 from reduset._types import Array, Floats
 
 ENTRIES_A_BLOCK = 1 << 18  # of rows and of bumps: two megabytes, so that a block stays in cache
 ROUNDING = 1e-9  # what cancellation may add to an exponent
 
 
-class Places:
+class CentredPoints:
     """(m, d) places, centred, from which squared distances are taken as a matrix product where that is precise.
 
     Parameters
@@ -51,8 +51,8 @@ class Places:
 
 
 @dataclass(frozen=True, eq=False)
-class Expansion:
-    """A few functions on shared bumps.
+class GaussianExpansion:
+    """A Gaussian expansion: a few functions on shared bumps.
 
     Attributes
     ----------
@@ -64,8 +64,8 @@ class Expansion:
     Examples
     --------
     >>> import numpy as np
-    >>> from reduset.svm.expansion import Expansion
-    >>> g = Expansion(np.array([[0.0], [2.0]]), np.array([1.0, 0.5]), np.array([[1.0], [-1.0]]), np.array([0.25]))
+    >>> from reduset.svm.expansion import GaussianExpansion
+    >>> g = GaussianExpansion(np.array([[0.0], [2.0]]), np.array([1.0, 0.5]), np.array([[1.0], [-1.0]]), np.array([0.25]))
     >>> g(np.array([[0.0]])).round(4)
     array([[1.2497]])
     """
@@ -74,10 +74,10 @@ class Expansion:
     widths: Array
     weights: Array
     intercepts: Array
-    _places: Places = field(init=False, repr=False, compare=False)
+    _places: CentredPoints = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_places", Places(self.centres, float(self.widths.min()) ** 2))
+        object.__setattr__(self, "_places", CentredPoints(self.centres, float(self.widths.min()) ** 2))
 
     @property
     def size(self) -> int:

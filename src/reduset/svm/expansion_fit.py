@@ -22,15 +22,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.optimize import minimize
 
-from reduset._engine.threads import blocks, single_threaded_blas
+from reduset._engine import blocks, single_threaded_blas
 from reduset._types import Array, Report
-from reduset.svm.expansion import Expansion, Places
+from reduset.simplification.joint_fit import lbfgs
+from reduset.svm.expansion import CentredPoints, GaussianExpansion
 
 LEAST_SQUARE = 0.55  # of h², for the square of a width: at ½ the norm is infinite
 RIDGE = 1e-8  # of the diagonal, so that bumps may meet, and weights stay of the size of the original ones
-MEMORY = 20  # of L-BFGS, in steps
 ENTRIES = 1 << 20  # of a bump matrix that is made at once
 KEPT = 1 << 22  # of bump matrices that are kept from the weights to the slopes: 64 megabytes with their distances
 FAR = 1e6  # above any error worth a step, so that the line search turns back
@@ -40,15 +39,15 @@ FAR = 1e6  # above any error worth a step, so that the line search turns back
 class _Solution:
     """The best weights of given bumps."""
 
-    weights: Array  # (m, p) of bumps in units of `Target._units`
+    weights: Array  # (m, p) of bumps in units of `ExpansionTarget._units`
     error: float  # E
 
 
-class _Sight:
-    """Bumps as some points see them, block by block: kept where they are few, made anew each time where not."""
+class _BumpBlocks:
+    """The bump matrix at some points, block by block: kept where they are few, made anew each time where not."""
 
     def __init__(self, centres: Array, squares: Array, points: Array) -> None:
-        self._centres, self._squares, self._points = Places(centres, float(squares.min())), squares, points
+        self._centres, self._squares, self._points = CentredPoints(centres, float(squares.min())), squares, points
         self._blocks = _steps(len(points), len(centres))
         self._kept: dict[int, tuple[Array, Array]] | None = {} if len(points) * len(centres) <= KEPT else None
 
@@ -64,17 +63,17 @@ class _Sight:
             yield slice(a, b), *known
 
 
-class Target:
-    """What is to be fitted, and by which norm.
+class ExpansionTarget:
+    """The least-squares target: what is to be fitted, and by which norm.
 
     Parameters
     ----------
-    full : Expansion whose bumps have one width
+    full : GaussianExpansion whose bumps have one width
     places : (N, d) where values are compared
     share : of the kernel's own norm, beside the mean square at the places
     """
 
-    def __init__(self, full: Expansion, places: Array, share: float) -> None:
+    def __init__(self, full: GaussianExpansion, places: Array, share: float) -> None:
         self.full, self.share = full, share
         self.square = float(full.widths[0]) ** 2
         self._places = places
@@ -99,22 +98,22 @@ class Target:
             total += np.einsum("ip,ip->p", full.weights[a:b], full.bumps(full.centres[a:b]) @ full.weights)
         return np.maximum(total, 0.0)
 
-    def refit(self, found: Expansion) -> Expansion:
+    def refit(self, found: GaussianExpansion) -> GaussianExpansion:
         """The same bumps with the best weights; the same weights where rounding leaves nothing to gain."""
         with single_threaded_blas():
             best = self._solve(found.centres, found.widths**2)
         weights = best.weights * self._units(found.widths**2, found.dimension)[:, None]
         return replace(found, weights=weights) if best.error <= self.error(found) else found
 
-    def error(self, found: Expansion) -> float:
+    def error(self, found: GaussianExpansion) -> float:
         """E of an expansion, at least 0; ∞ where it is beyond floating point."""
         squares = found.widths**2
         with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             weights = _over(found.weights, self._units(squares, found.dimension))
-            error = self._error(*self._system(found.centres, squares, self._sights(found.centres, squares)), weights)
+            error = self._error(*self._system(found.centres, squares, self._bump_blocks(found.centres, squares)), weights)
         return max(error, 0.0) if np.isfinite(error) else np.inf
 
-    def bounds(self, found: Expansion) -> Array:
+    def bounds(self, found: GaussianExpansion) -> Array:
         """(p,) ‖f_p − g_p‖ in the kernel's own space, which no change of f_p exceeds anywhere; ∞ where a width is too small."""
         if found is self.full:
             return np.zeros(len(self.energies))
@@ -132,7 +131,7 @@ class Target:
         rounding = self.full.size * np.finfo(np.float64).eps * self.energies  # of a difference of sums of so many terms
         return np.sqrt(np.maximum(left, 0.0) + rounding)
 
-    def polish(self, found: Expansion, steps: int, widths: bool = True, report: Report | None = None) -> Expansion:
+    def polish(self, found: GaussianExpansion, steps: int, widths: bool = True, report: Report | None = None) -> GaussianExpansion:
         """Move centres, and widths unless these are to stay, by at most ``steps`` steps of L-BFGS; never to where E is larger."""
         m, d = found.centres.shape
         unit, least = np.sqrt(self.square), LEAST_SQUARE * self.square
@@ -144,7 +143,7 @@ class Target:
             squares = least + free * np.exp(np.clip(moves[:, d], -30.0, 30.0)) if widths else found.widths**2
             return found.centres + unit * moves[:, :d], squares
 
-        def value(u: Array) -> tuple[float, Array]:
+        def objective(u: Array) -> tuple[float, Array]:
             nonlocal best, lowest
             centres, squares = placed(u)
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -166,22 +165,15 @@ class Target:
                 report(done, steps)
 
         with single_threaded_blas():
-            minimize(
-                value,
-                np.zeros(m * (d + widths)),
-                jac=True,
-                method="L-BFGS-B",
-                callback=count,
-                options={"maxiter": steps, "maxfun": 2 * steps, "maxcor": MEMORY, "ftol": 1e-12, "gtol": 0.0},
-            )
+            lbfgs(objective, np.zeros(m * (d + widths)), steps, count)
         return best if self.error(best) <= self.error(found) else found
 
-    def _sights(self, centres: Array, squares: Array) -> tuple[_Sight, _Sight]:
+    def _bump_blocks(self, centres: Array, squares: Array) -> tuple[_BumpBlocks, _BumpBlocks]:
         """From the places, and from the bumps of f."""
-        return _Sight(centres, squares, self._places), _Sight(centres, squares, self.full.centres)
+        return _BumpBlocks(centres, squares, self._places), _BumpBlocks(centres, squares, self.full.centres)
 
-    def _solve(self, centres: Array, squares: Array, sights: tuple[_Sight, _Sight] | None = None) -> _Solution:
-        gram, kappa = self._system(centres, squares, sights or self._sights(centres, squares))
+    def _solve(self, centres: Array, squares: Array, seen_from: tuple[_BumpBlocks, _BumpBlocks] | None = None) -> _Solution:
+        gram, kappa = self._system(centres, squares, seen_from or self._bump_blocks(centres, squares))
         scales = np.sqrt(np.maximum(np.diag(gram), np.finfo(np.float64).tiny))
         normed = gram / scales[:, None] / scales
         normed[np.diag_indices(len(normed))] += RIDGE
@@ -199,11 +191,11 @@ class Target:
         """(m,) heights of the bumps that G and κ speak of: of norm 1 where the norm counts, else 1."""
         return np.exp(-_log_norms(squares, self.square, dimension)) if self.share else np.ones(len(squares))
 
-    def _system(self, centres: Array, squares: Array, sights: tuple[_Sight, _Sight]) -> tuple[Array, Array]:
+    def _system(self, centres: Array, squares: Array, seen_from: tuple[_BumpBlocks, _BumpBlocks]) -> tuple[Array, Array]:
         """G (m, m) and κ (m, p)."""
         m, units = len(centres), self._units(squares, centres.shape[1])
         gram, kappa = np.zeros((m, m)), np.zeros((m, self.full.weights.shape[1]))
-        at_places, at_bumps = sights
+        at_places, at_bumps = seen_from
         for rows, _, bumps in at_places:
             gram += bumps.T @ bumps
             kappa += bumps.T @ self._values[rows]
@@ -218,39 +210,52 @@ class Target:
     def _products(self, centres: Array, squares: Array) -> tuple[Array, Array, Array]:
         """(m, m) inner products of bumps of norm 1 in the kernel's space, their s, and the squared distances."""
         sums = squares[:, None] + squares - self.square
-        gaps = Places(centres, float(squares.min())).squared_distances(centres)
+        gaps = CentredPoints(centres, float(squares.min())).squared_distances(centres)
         own = 2.0 * squares - self.square
         ratio = np.sqrt(own[:, None] * own) / sums
         return np.exp(0.5 * centres.shape[1] * np.log(ratio) - 0.5 * gaps / sums), sums, gaps
 
     def _slopes(self, centres: Array, squares: Array) -> tuple[_Solution, Array, Array]:
-        """The best weights, and the slopes of E in centres (m, d) and squared widths (m,)."""
-        sights = self._sights(centres, squares)
-        solution = self._solve(centres, squares, sights)
-        by_centre, by_square = np.zeros_like(centres), np.zeros_like(squares)
+        """The best weights W, and the slopes of E at W in centres (m, d) and squared widths (m,).
+
+        E depends on the bumps by their values at the places, by those at the bumps of f, and by their own inner products: the three
+        sums below.
+        """
+        seen_from = self._bump_blocks(centres, squares)
+        solution = self._solve(centres, squares, seen_from)
+        slopes = _Slopes(centres, squares)
         if not np.isfinite(solution.error):
-            return solution, by_centre, by_square
-        d = centres.shape[1]
-        W = solution.weights * self._units(squares, d)[:, None]
-
-        def pull(points: Array, gaps: Array, force: Array) -> None:
-            """Add what points say of the bumps' centres and widths, each pulling at the depth of a bump by a force (N, m)."""
-            nonlocal by_centre, by_square
-            by_centre += (force.T @ points - force.sum(axis=0)[:, None] * centres) / squares[:, None]
-            by_square += 0.5 * np.einsum("ji,ji->i", force, gaps) / squares**2
-
-        for rows, gaps, bumps in sights[0]:
-            lacking = bumps @ (W / self._scale_of_values) - self._values[rows]
-            pull(self._places[rows], gaps, (2.0 * lacking) @ W.T * bumps)
+            return solution, slopes.by_centre, slopes.by_square
+        W = solution.weights * self._units(squares, centres.shape[1])[:, None]
+        for rows, gaps, bumps in seen_from[0]:
+            excess = bumps @ (W / self._scale_of_values) - self._values[rows]
+            slopes.add_from_points(self._places[rows], gaps, (2.0 * excess) @ W.T * bumps)
         if self.share:
             factor = 2.0 * self.share / self._scale_of_norm
-            for rows, gaps, bumps in sights[1]:
-                pull(self.full.centres[rows], gaps, (-factor * self.full.weights[rows]) @ W.T * bumps)
+            for rows, gaps, bumps in seen_from[1]:
+                slopes.add_from_points(self.full.centres[rows], gaps, (-factor * self.full.weights[rows]) @ W.T * bumps)
             products, sums, gaps = self._products(centres, squares)
-            force = factor * (solution.weights @ solution.weights.T) * products
-            by_centre += (force / sums) @ centres - (force / sums).sum(axis=1)[:, None] * centres
-            by_square += (force * (0.5 * d * (1.0 / squares[:, None] - 1.0 / sums) + 0.5 * gaps / sums**2)).sum(axis=1)
-        return solution, by_centre, by_square
+            slopes.add_from_pairs(sums, gaps, factor * (solution.weights @ solution.weights.T) * products)
+        return solution, slopes.by_centre, slopes.by_square
+
+
+class _Slopes:
+    """Slopes of E in the centres (m, d) and squared widths (m,) of bumps, from those in logarithms of what it is made of."""
+
+    def __init__(self, centres: Array, squares: Array) -> None:
+        self._centres, self._squares = centres, squares
+        self.by_centre, self.by_square = np.zeros_like(centres), np.zeros_like(squares)
+
+    def add_from_points(self, points: Array, gaps: Array, by_log: Array) -> None:
+        """From those in log γᵢ(x) = −‖x − cᵢ‖²/2hᵢ², (N, m): its slopes are (x − cᵢ)/hᵢ² and ‖x − cᵢ‖²/2hᵢ⁴."""
+        self.by_centre += (by_log.T @ points - by_log.sum(axis=0)[:, None] * self._centres) / self._squares[:, None]
+        self.by_square += 0.5 * np.einsum("ji,ji->i", by_log, gaps) / self._squares**2
+
+    def add_from_pairs(self, sums: Array, gaps: Array, by_log: Array) -> None:
+        """From those in log⟨γᵢ, γ_k⟩, (m, m), weights held: its slopes are (c_k − cᵢ)/s and d/2hᵢ² − d/2s + ‖cᵢ − c_k‖²/2s²."""
+        d, centres = self._centres.shape[1], self._centres
+        self.by_centre += (by_log / sums) @ centres - (by_log / sums).sum(axis=1)[:, None] * centres
+        self.by_square += (by_log * (0.5 * d * (1.0 / self._squares[:, None] - 1.0 / sums) + 0.5 * gaps / sums**2)).sum(axis=1)
 
 
 def _log_norms(squares: Array, square: float, dimension: int) -> Array:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, r2_score
 
 from reduset._types import Array
-from reduset.svm.expansion import Expansion
-from reduset.svm.machines import Machine
+from reduset.svm.expansion import GaussianExpansion
+from reduset.svm.machines import SupportVectorMachine
 
 UNSEEN = 1e-9  # of the largest weight, and of a bump: below, given rows are seen by no support vector
 
@@ -54,10 +54,10 @@ class SvmLoss:
         return "\n".join(lines)
 
 
-class Ruler:
-    """The change of an SVM's functions on rows, or on its support vectors."""
+class LossEvaluator:
+    """Measures the loss: the change of an SVM's functions on rows, or on its support vectors."""
 
-    def __init__(self, machine: Machine, rows: Array | None) -> None:
+    def __init__(self, machine: SupportVectorMachine, rows: Array | None) -> None:
         self._machine, self._rows = machine, machine.full.centres if rows is None else rows
         self._words = "the support vectors" if rows is None else "X"
         self._before = machine.full(self._rows)
@@ -72,34 +72,34 @@ class Ruler:
     def _are_unseen(self, rows: Array) -> bool:
         """Whether every bump is next to nothing at every row, so that it is not weights that cancel."""
         full = self._machine.full
-        height = Expansion(full.centres, full.widths, np.ones((full.size, 1)), np.zeros(1))(rows)
+        height = GaussianExpansion(full.centres, full.widths, np.ones((full.size, 1)), np.zeros(1))(rows)
         return float(height.max()) <= UNSEEN
 
     def score(self, targets: NDArray[Any], predicted: NDArray[Any] | None = None) -> float:
         """Accuracy, or R² of a regression; of the original where nothing else is given."""
         machine = self._machine
-        score = r2_score if machine.kind == "regressor" else accuracy_score
+        score = r2_score if machine.rule.kind == "regressor" else accuracy_score
         if targets.dtype.kind == "f" and not np.isfinite(targets).all():
             raise ValueError(f"y must be finite, got {targets[~np.isfinite(targets)][0]}; drop such rows")
         try:
-            return float(score(targets, machine.predicted(self._before) if predicted is None else predicted))
+            return float(score(targets, machine.rule.predict(self._before) if predicted is None else predicted))
         except (TypeError, ValueError) as error:
             raise ValueError(f"y must hold what fitted predicts, labels of its classes or finite targets: {error}") from error
 
-    def relative(self, expansion: Expansion) -> float:
+    def relative(self, expansion: GaussianExpansion) -> float:
         return float(np.linalg.norm(expansion(self._rows) - self._before)) / self._scale
 
-    def loss(self, expansion: Expansion, bound: float, targets: NDArray[Any] | None) -> SvmLoss:
+    def loss(self, expansion: GaussianExpansion, bound: float, targets: NDArray[Any] | None) -> SvmLoss:
         machine, after = self._machine, expansion(self._rows)
         change = np.abs(self._before - after)
-        labels = [machine.predicted(values) for values in (self._before, after)]
+        labels = [machine.rule.predict(values) for values in (self._before, after)]
         scores: list[float | None] = [None, None]
         if targets is not None:
             scores = [self.score(targets, each) for each in labels]
         return SvmLoss(
             largest=float(change.max()),
             mean=float(change.mean()),
-            label_changes=None if machine.kind == "regressor" else int((labels[0] != labels[1]).sum()),
+            label_changes=None if machine.rule.kind == "regressor" else int((labels[0] != labels[1]).sum()),
             rows=len(change),
             measured_on=self._words,
             relative=float(np.linalg.norm(change)) / self._scale,

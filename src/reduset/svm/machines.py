@@ -1,4 +1,4 @@
-"""Reading a fitted SVM of scikit-learn: its decision functions as an `Expansion`, and what becomes of their values.
+"""Reading a fitted SVM of scikit-learn: its decision functions as an `GaussianExpansion`, and what becomes of their values.
 
 The kernel exp(−γ‖x − x′‖²) is a bump of width h = 1/√(2γ), γ being the number that was fitted, whatever ``gamma`` says.
 """
@@ -15,54 +15,50 @@ from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSV
 
 from reduset import _validate
 from reduset._types import Array
-from reduset.svm.expansion import Expansion
-from reduset.svm.one_vs_one import Votes, pair_coefficients
+from reduset.svm.expansion import GaussianExpansion
+from reduset.svm.one_vs_one import OneVsOne, pair_coefficients
 
 KINDS: dict[str, tuple[type, ...]] = {"classifier": (SVC, NuSVC), "regressor": (SVR, NuSVR), "outlier": (OneClassSVM,)}
 
 
 @dataclass(frozen=True)
-class Machine:
-    """An SVM's functions.
+class DecisionRule:
+    """The decision rule of an SVM: what becomes of the values of its functions."""
 
-    Attributes
-    ----------
-    kind : "classifier", "regressor" or "outlier"
-    full : Expansion with a bump for each support vector
-    parts : (n,) the class of each, or the sign of its coefficient
-    votes : Votes of a classifier, else None
-    offset : of an outlier detector: decision value = score − offset
-    names : columns of the frame that it was fitted on, or None
-    """
+    kind: str  # "classifier", "regressor" or "outlier"
+    votes: OneVsOne | None  # of a classifier
+    offset: float  # of an outlier detector: decision value = score − offset
+    names: NDArray[Any] | None  # columns of the frame that it was fitted on
 
-    kind: str
-    full: Expansion
-    parts: NDArray[np.int64]
-    votes: Votes | None
-    offset: float
-    names: NDArray[Any] | None
+    def decide(self, values: Array) -> Array:
+        """Decision values of the rows from values of the functions, (N, p)."""
+        return values[:, 0] if self.votes is None else self.votes.decide(values)
 
-    def predicted(self, values: Array) -> NDArray[Any]:
+    def predict(self, values: Array) -> NDArray[Any]:
         """(N,) labels or predictions from values of the functions, (N, p)."""
         if self.votes is not None:
             return self.votes.elect(values)
         return values[:, 0] if self.kind == "regressor" else np.where(values[:, 0] > 0, 1, -1)
 
 
-def read(fitted: Any) -> Machine:
+@dataclass(frozen=True)
+class SupportVectorMachine:
+    """A fitted SVM: its functions, with a bump for each support vector, and (n,) the class of each, or its coefficient's sign."""
+
+    rule: DecisionRule
+    full: GaussianExpansion
+    parts: NDArray[np.int64]
+
+
+def read(fitted: Any) -> SupportVectorMachine:
     """The functions of a fitted SVM, or an error that says why there are none."""
     kind = next((name for name, types in KINDS.items() if isinstance(fitted, types)), None)
     if kind is None:
         raise TypeError(f"fitted must be a fitted SVC, NuSVC, SVR, NuSVR or OneClassSVM, got {_what(fitted)}")
     if fitted.kernel != "rbf":
-        raise ValueError(
-            f"fitted must have kernel='rbf', whose bumps can be merged; got kernel={fitted.kernel!r}. "
-            + (
-                "A linear one needs no support vectors at all: use its coef_"
-                if fitted.kernel == "linear"
-                else "Fit it anew with 'rbf'"
-            )
-        )
+        linear = "A linear one needs no support vectors at all: use its coef_"
+        way_out = linear if fitted.kernel == "linear" else "Fit it anew with 'rbf'"
+        raise ValueError(f"fitted must have kernel='rbf', whose bumps can be merged; got kernel={fitted.kernel!r}. {way_out}")
     if not hasattr(fitted, "support_vectors_"):
         raise NotFittedError(f"fitted must be fitted, this {type(fitted).__name__} is not; call its fit(X, y) first")
     if not len(fitted.support_):
@@ -76,14 +72,14 @@ def read(fitted: Any) -> Machine:
     if kind == "classifier":
         counts = np.asarray(fitted.n_support_)
         weights, parts = pair_coefficients(dual, counts), np.repeat(np.arange(len(counts)), counts)
-        votes = Votes(np.asarray(fitted.classes_), fitted.decision_function_shape, bool(fitted.break_ties))
+        votes = OneVsOne(np.asarray(fitted.classes_), fitted.decision_function_shape, bool(fitted.break_ties))
     width = float(1.0 / np.sqrt(2.0 * fitted._gamma))
     if not np.isfinite(width) or not width > 0:
         raise ValueError(f"fitted must have a gamma above 0, got {fitted._gamma}; scale the features before fitting")
     intercepts = np.atleast_1d(np.asarray(_dense(fitted.intercept_), np.float64))
-    full = Expansion(centres, np.full(len(centres), width), np.ascontiguousarray(weights), intercepts)
+    full = GaussianExpansion(centres, np.full(len(centres), width), np.ascontiguousarray(weights), intercepts)
     offset = float(np.ravel(fitted.offset_)[0]) if kind == "outlier" else 0.0
-    return Machine(kind, full, parts, votes, offset, getattr(fitted, "feature_names_in_", None))
+    return SupportVectorMachine(DecisionRule(kind, votes, offset, getattr(fitted, "feature_names_in_", None)), full, parts)
 
 
 def _dense(value: Any) -> Any:

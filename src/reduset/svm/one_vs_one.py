@@ -37,19 +37,12 @@ def pair_coefficients(dual: Array, counts: NDArray[Any]) -> Array:
 
 
 @dataclass(frozen=True)
-class Votes:
-    """From values of the functions to decision values and classes.
+class OneVsOne:
+    """One-versus-one voting: from values of the functions to decision values and classes."""
 
-    Attributes
-    ----------
-    classes : (k,) labels
-    shape : "ovr" or "ovo", of decision values of more than two classes
-    break_ties : whether classes of equally many votes are told apart by their decision values
-    """
-
-    classes: NDArray[Any]
-    shape: str
-    break_ties: bool
+    classes: NDArray[Any]  # (k,) labels
+    shape: str  # "ovr" or "ovo", of decision values of more than two classes
+    break_ties: bool  # whether classes of equally many votes are told apart by their decision values
 
     def __post_init__(self) -> None:
         if self.break_ties and self.shape == "ovo":

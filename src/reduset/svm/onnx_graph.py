@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from reduset import _archive
-from reduset.svm.expansion import Expansion
-from reduset.svm.one_vs_one import Votes
+from reduset.svm.expansion import GaussianExpansion
+from reduset.svm.one_vs_one import OneVsOne
 
 OPSET, IR = 17, 8  # of 2022: what older runtimes read too
 
@@ -27,6 +27,7 @@ class _Graph:
 
         self._helper, self._numpy = helper, numpy_helper
         self.dtype, self.nodes, self.constants = dtype, [], []  # type: ignore[var-annotated]
+        self.real = int(helper.np_dtype_to_tensor_dtype(dtype))
 
     def constant(self, name: str, value: Any, exact: bool = False) -> str:
         """A constant in the precision of the graph, or exactly as it is."""
@@ -39,7 +40,7 @@ class _Graph:
         return output
 
 
-def graph(expansion: Expansion, kind: str, votes: Votes | None, dtype: Any) -> Any:
+def graph(expansion: GaussianExpansion, kind: str, votes: OneVsOne | None, dtype: Any) -> Any:
     """The ``ModelProto`` of an expansion whose values become decisions of a kind."""
     try:
         from onnx import checker, helper
@@ -49,16 +50,16 @@ def graph(expansion: Expansion, kind: str, votes: Votes | None, dtype: Any) -> A
     if number not in (np.float32, np.float64):
         raise ValueError(f"dtype must be float32 or float64, got {dtype!r}")
     made = _Graph(number)
-    real = helper.np_dtype_to_tensor_dtype(number)
     values = _values(made, expansion)
     if kind == "regressor":
         made.add("Identity", [values], "variable")
-        outputs = [helper.make_tensor_value_info("variable", real, [None, 1])]
+        outputs = [helper.make_tensor_value_info("variable", made.real, [None, 1])]
     else:
         label_type = _decide(made, values, votes) if votes is not None else _detect(made, values)
         shape = [None] if votes is None or len(votes.classes) == 2 else [None, _columns(votes)]
-        outputs = [helper.make_tensor_value_info("label", label_type, [None]), helper.make_tensor_value_info("scores", real, shape)]
-    rows = helper.make_tensor_value_info("X", real, [None, expansion.dimension])
+        described = (("label", label_type, [None]), ("scores", made.real, shape))
+        outputs = [helper.make_tensor_value_info(*each) for each in described]
+    rows = helper.make_tensor_value_info("X", made.real, [None, expansion.dimension])
     model = helper.make_model(
         helper.make_graph(made.nodes, "compressed_svm", [rows], outputs, made.constants),
         opset_imports=[helper.make_opsetid("", OPSET)],
@@ -74,7 +75,7 @@ def write(model: Any, path: _archive.Path_) -> None:
     _archive.write_whole(path, lambda stream: stream.write(model.SerializeToString()))
 
 
-def _values(made: _Graph, expansion: Expansion) -> str:
+def _values(made: _Graph, expansion: GaussianExpansion) -> str:
     """The functions' values, (N, p)."""
     centre = expansion.centres.mean(axis=0).astype(made.dtype).astype(np.float64)  # as the graph will hold it
     places = expansion.centres - centre
@@ -108,11 +109,11 @@ def _flatten(made: _Graph, values: str) -> None:
     made.add("Squeeze", [values, made.constant("only", np.array([1], np.int64), exact=True)], "scores")
 
 
-def _columns(votes: Votes) -> int:
+def _columns(votes: OneVsOne) -> int:
     return len(votes.classes) if votes.shape == "ovr" else len(votes.winners[0])
 
 
-def _decide(made: _Graph, values: str, votes: Votes) -> int:
+def _decide(made: _Graph, values: str, votes: OneVsOne) -> int:
     """Label and scores of a classifier; returns the type of the labels."""
     from onnx import TensorProto
 
@@ -127,9 +128,8 @@ def _decide(made: _Graph, values: str, votes: Votes) -> int:
         made.add("Cast", ["second"], "winner", to=int(TensorProto.INT64))
     else:
         first, second = votes.winners
-        real = _real(made)
         made.add("Less", [values, zero], "lost")  # as scikit-learn does: 0 votes for the first in scores, for the second in labels
-        scored = _count(made, "lost", first, second, "scored", real, flipped=True)
+        scored = _count(made, "lost", first, second, "scored", flipped=True)
         if votes.shape == "ovo":
             made.add("Identity", [values], "scores")
         else:
@@ -143,21 +143,15 @@ def _decide(made: _Graph, values: str, votes: Votes) -> int:
             elected = "scores"
         else:
             made.add("Greater", [values, zero], "won")
-            elected = _count(made, "won", first, second, "elected", real, flipped=False)
+            elected = _count(made, "won", first, second, "elected", flipped=False)
         made.add("ArgMax", [elected], "winner", axis=1, keepdims=0)
     made.add("Gather", [made.constant("classes", labels, exact=True), "winner"], "label", axis=0)
     return int(TensorProto.STRING if text else TensorProto.INT64)
 
 
-def _real(made: _Graph) -> int:
-    from onnx import helper
-
-    return int(helper.np_dtype_to_tensor_dtype(made.dtype))
-
-
-def _count(made: _Graph, asked: str, first: Any, second: Any, name: str, real: int, flipped: bool) -> str:
-    """Votes (N, k): where the condition holds a pair's vote goes to the first class, or, flipped, to the second."""
+def _count(made: _Graph, asked: str, first: Any, second: Any, name: str, flipped: bool) -> str:
+    """OneVsOne (N, k): where the condition holds a pair's vote goes to the first class, or, flipped, to the second."""
     when, otherwise = (second, first) if flipped else (first, second)
-    made.add("Cast", [asked], f"{name}_numbers", to=real)
+    made.add("Cast", [asked], f"{name}_numbers", to=made.real)
     made.add("MatMul", [f"{name}_numbers", made.constant(f"{name}_moves", when - otherwise)], f"{name}_moved")
     return made.add("Add", [f"{name}_moved", made.constant(f"{name}_base", otherwise.sum(axis=0)[None])], name)

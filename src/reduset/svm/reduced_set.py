@@ -19,15 +19,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reduset._engine.threads import single_threaded_blas
+from reduset._engine import single_threaded_blas
 from reduset._types import Array, Labels, Report
 from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
 from reduset.mixture.mixture import Mixture
 from reduset.select import KCenter
 from reduset.simplification.simplifying import simplify
-from reduset.svm.expansion import Expansion
-from reduset.svm.expansion_fit import Target
+from reduset.svm.expansion import GaussianExpansion
+from reduset.svm.expansion_fit import ExpansionTarget
 
 METHODS = ("mixture", "refine", "kcenter", "kl")
 TRIED = ("mixture", "refine", "kcenter")  # by "auto"
@@ -36,37 +36,42 @@ MOST_STEPS, FEWEST_STEPS = 200, 10
 MOST_ROWS = 8192
 WORK = 4e11  # multiplications that the steps may take where their number is not given: some ten seconds
 
-Measure = Callable[[Expansion], float]
-Fit = Callable[[int], "Condensed"]
+Measure = Callable[[GaussianExpansion], float]
 
 
 @dataclass(frozen=True)
-class Condensed:
-    """Few bumps, by which method they were found, and what they lose, measured."""
+class ReducedSet:
+    """A reduced set: few bumps, by which method they were found, and what they lose, measured."""
 
-    expansion: Expansion
+    expansion: GaussianExpansion
     method: str
     lost: float
 
 
 @dataclass(frozen=True)
-class Plan:
-    """How to fit: which methods are tried, whether weights are refitted, and the steps that move bumps (None: by the work)."""
+class ReductionPlan:
+    """How to find a reduced set: the methods tried, whether weights are refitted, and steps that move bumps (None: by the work)."""
 
     methods: tuple[str, ...]
     refit: bool = True
     steps: int | None = None
 
-    def steps_for(self, target: Target, size: int) -> int:
+    def steps_for(self, target: ExpansionTarget, size: int) -> int:
         """The number of steps for so many bumps."""
         if self.steps is not None:
             return self.steps
         return int(np.clip(WORK / target.work(size), FEWEST_STEPS, MOST_STEPS))
 
 
-def condense(
-    target: Target, parts: Labels, size: int, plan: Plan, seed: int, measure: Measure, report: Report | None = None
-) -> Condensed:
+def reduce_set(
+    target: ExpansionTarget,
+    parts: Labels,
+    size: int,
+    plan: ReductionPlan,
+    seed: int,
+    measure: Measure,
+    report: Report | None = None,
+) -> ReducedSet:
     """At most ``size`` bumps for the functions of the target, by the method of the plan that loses least.
 
     Parameters
@@ -75,7 +80,7 @@ def condense(
     measure : what an expansion loses
     seed : the same gives the same result, whichever sizes were tried before
     """
-    found: list[Condensed] = []
+    found: list[ReducedSet] = []
     for method in plan.methods:
         rng = np.random.default_rng([seed, size])  # each method from the same groups
         with single_threaded_blas():  # for groups that do not depend on the number of threads
@@ -84,25 +89,8 @@ def condense(
         steps = plan.steps_for(target, size) if method != "kcenter" else 0
         if steps:
             fitted = target.polish(fitted, steps, method != "refine", report)
-        found.append(Condensed(fitted, method, measure(fitted)))
+        found.append(ReducedSet(fitted, method, measure(fitted)))
     return min(found, key=lambda each: each.lost)
-
-
-def smallest(fit: Fit, tol: float, most: int) -> Condensed:
-    """The fewest bumps that lose at most ``tol``, by doubling and bisection; the most allowed where no fewer do."""
-    low, high = 0, 1
-    best = fit(high)
-    while best.lost > tol and high < most:
-        low, high = high, min(2 * high, most)
-        best = fit(high)
-    while high - low > 1:
-        middle = (low + high) // 2
-        tried = fit(middle)
-        if tried.lost <= tol:
-            high, best = middle, tried
-        else:
-            low = middle
-    return best
 
 
 def allocate(masses: Array, counts: Labels, size: int) -> Labels:
@@ -114,7 +102,7 @@ def allocate(masses: Array, counts: Labels, size: int) -> Labels:
     return given
 
 
-def _start(full: Expansion, parts: Labels, size: int, method: str, rng: np.random.Generator) -> Expansion:
+def _start(full: GaussianExpansion, parts: Labels, size: int, method: str, rng: np.random.Generator) -> GaussianExpansion:
     magnitudes = np.abs(full.weights).sum(axis=1)
     used = np.flatnonzero(magnitudes)
     labels = np.unique(parts[used], return_inverse=True)[1]
@@ -124,7 +112,7 @@ def _start(full: Expansion, parts: Labels, size: int, method: str, rng: np.rando
     if method == "kcenter":
         mean = KernelMean(full.centres[used], magnitudes[used], Gaussian(float(full.widths[0])))
         rows = used[np.asarray(KCenter("mean", groups=labels).select(mean, size, rng).indices)]
-        return Expansion(full.centres[rows], full.widths[rows], full.weights[rows], full.intercepts)
+        return GaussianExpansion(full.centres[rows], full.widths[rows], full.weights[rows], full.intercepts)
     masses, counts = np.asarray(np.bincount(labels, magnitudes[used]), np.float64), np.bincount(labels)
     centres, widths, weights = [], [], []
     for part, most in enumerate(allocate(masses, counts, size)):
@@ -135,7 +123,7 @@ def _start(full: Expansion, parts: Labels, size: int, method: str, rng: np.rando
         centres.append(few.means)
         widths.append(np.full_like(own, full.widths[0]) if method == "refine" else own)
         weights.append(_split(heights, magnitudes[rows], full.weights[rows], groups))
-    return Expansion(np.concatenate(centres), np.concatenate(widths), np.concatenate(weights), full.intercepts)
+    return GaussianExpansion(np.concatenate(centres), np.concatenate(widths), np.concatenate(weights), full.intercepts)
 
 
 def _grouped(
@@ -155,14 +143,14 @@ def _split(heights: Array, magnitudes: Array, weights: Array, labels: Labels) ->
     return heights[:, None] * shares / masses[:, None]
 
 
-def target_of(full: Expansion, rows: Array | None, rng: np.random.Generator) -> Target:
+def target_of(full: GaussianExpansion, rows: Array | None, rng: np.random.Generator) -> ExpansionTarget:
     """The norm to fit by: over given rows, at most `MOST_ROWS` of them; or over the bumps' own places, and the kernel's own.
 
     Few places can be fitted at the expense of all others, so the kernel's own norm has a share, 1 where there are no more rows than
     bumps of f. With more it falls fast: by the test rows of 13 data sets a hundredth is enough at three times as many.
     """
     if rows is None:
-        return Target(full, full.centres, 1.0)
+        return ExpansionTarget(full, full.centres, 1.0)
     if len(rows) > MOST_ROWS:
         rows = rows[rng.choice(len(rows), MOST_ROWS, replace=False)]
-    return Target(full, rows, min(1.0, full.size / len(rows)) ** 4)
+    return ExpansionTarget(full, rows, min(1.0, full.size / len(rows)) ** 4)

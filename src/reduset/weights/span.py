@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_solve, solve_triangular
 from scipy.sparse.linalg import LinearOperator, cg
 
-from reduset._engine.factor import cholesky_dropping
+from reduset._engine import cholesky_dropping
 from reduset._types import Array
 from reduset._warnings import warn
 from reduset.kernels.base import Kernel

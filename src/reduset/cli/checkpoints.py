@@ -15,9 +15,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reduset.cli import targets
+from reduset.cli import messages, targets
 
 if TYPE_CHECKING:
+    from reduset.cli.compress import CompressCommand
     from reduset.stream.estimator import StreamCompressor
 
 EVERY = 30.0  # seconds
@@ -26,7 +27,7 @@ COMMAND = "reduset compress --stream"
 
 def files_told(names: Sequence[str]) -> list[list[Any]]:
     """Name, size and time of change of every file: by these it is known again."""
-    from reduset.io.formats import head_of
+    from reduset.io.paths import head_of
 
     told = []
     for name in names:
@@ -36,20 +37,22 @@ def files_told(names: Sequence[str]) -> list[list[Any]]:
     return told
 
 
-class Checkpoint:
-    """Where a run is kept, if anywhere."""
+class RunCheckpoint:
+    """The checkpoint of a run: where it is kept, if anywhere."""
 
-    def __init__(self, path: Path | None, asked: dict[str, Any], every: float) -> None:
-        self.path = path
+    def __init__(self, request: CompressCommand, asked: dict[str, Any]) -> None:
+        self.path = request.checkpoint
+        if self.path is not None:
+            _check(self.path, request)
         self.rows = 0  # of the files, up to which it is kept
         self._asked = asked
-        self._every = every
+        self._every = EVERY if request.checkpoint_every is None else request.checkpoint_every
         self._written = time.monotonic()
 
-    def resume(self) -> tuple[StreamCompressor, int, int] | None:
-        """The compressor as it was kept, the rows of the files it has seen, and how many of these were left out."""
+    def resume(self) -> tuple[StreamCompressor | None, int, int]:
+        """The compressor as it was kept, if it was, the rows of the files it has seen, and how many of these were left out."""
         if self.path is None or not self.path.exists():
-            return None
+            return None, 0, 0
         from reduset.stream.estimator import StreamCompressor
 
         compressor = StreamCompressor.resume(self.path)
@@ -83,19 +86,17 @@ class Checkpoint:
             with suppress(FileNotFoundError):
                 os.unlink(name)
 
-    def word(self) -> str | None:
-        """What to say to whoever interrupts."""
-        if self.path is None:
-            return None
-        if not self.path.exists():
-            return f"{self.path} was not written yet; the next run begins anew"
-        return f"{self.path} holds {self.rows:,} rows; run the same command again to go on from there"
+    def say_where(self) -> None:
+        """Tell whoever interrupts."""
+        if self.path is not None:
+            kept = f"holds {self.rows:,} rows; run the same command again to go on from there"
+            messages.note(f"{self.path} {kept if self.path.exists() else 'was not written yet; the next run begins anew'}")
 
 
-def check(path: Path, data: Sequence[Path], outputs: Sequence[Path | None]) -> None:
+def _check(path: Path, request: CompressCommand) -> None:
     """Refuse a place where no checkpoint can be written, or where it would overwrite something else."""
-    targets.check_place(path, data)
-    for other in outputs:
+    targets.check_place(path, request.data)
+    for other in (request.output, request.report):
         if other is not None and os.path.abspath(other) == os.path.abspath(path):
             raise ValueError(f"{path} cannot be the checkpoint and the output; give one of them another name")
 

@@ -75,6 +75,11 @@ def each_nearest(points: Floats, atoms: Floats, frame: Frame, metric: int, leave
     run_all([partial(_leaf_task, points, A, shrunk, frame, metric, leaves, use, k, a, b) for k, (a, b) in parts])
 
 
+def leaves_for(points: Floats, frame: Frame, atoms: int) -> Leaves | None:
+    """The points in leaves, for whoever asks for nearest atoms several times; None where so many atoms do without."""
+    return grow(points, frame) if points.shape[1] < BLAS_FROM and atoms > FEW else None
+
+
 def nearest(
     points: Floats, atoms: Floats, frame: Frame, metric: int = SQUARED, leaves: Leaves | None = None
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:

@@ -1,0 +1,86 @@
+"""Matérn: φ = (1 + s) exp(−s) of smoothness ν = 3/2, (1 + s + s²/3) exp(−s) of ν = 5/2; s = √(2ν)·distance / h.
+
+Both are 2^(1 − ν)/Γ(ν) · s^ν K_ν(s), whose transform falls like (1 + |ω|²)^−(ν + d/2). Everything follows from that: its value at 0
+is the bump's integral; its square is the transform of a Matérn of order 2ν + d/2, the product in L2; and it is the characteristic
+function of √(2G)·N, N normal and G gamma of shape ν + d/2, so that these are draws from the bump as a density.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy import special
+
+from reduset import _validate
+from reduset._engine import Profile
+from reduset._types import Array
+from reduset.kernels.base import RadialKernel
+from reduset.kernels.spectra import PowerSpectrum, Spectrum
+from reduset.kernels.tables import KNOTS, matern_table, tabulate
+
+SMOOTHNESSES = (1.5, 2.5)
+REACH = 1e12  # distances that the table of φ holds: where exp has long underflowed, the logarithm of a density is still asked for
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Matern(RadialKernel):
+    """(1 + s) exp(−s), s = √3 r/h, or with ``smoothness=2.5`` (1 + s + s²/3) exp(−s), s = √5 r/h; scikit-learn's of length h.
+
+    Once or twice differentiable: between the Laplacian, which has a corner at its centre, and the Gaussian.
+
+    >>> from reduset import Matern
+    >>> Matern(0.5)
+    Matern(0.5)
+    >>> Matern(0.5, smoothness=2.5)
+    Matern(0.5, smoothness=2.5)
+    """
+
+    smoothness: float = 1.5
+
+    name = "matern"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "smoothness", _validate.positive(self.smoothness, "smoothness"))
+        if self.smoothness not in SMOOTHNESSES:
+            raise ValueError(
+                f"smoothness must be 1.5 or 2.5, got {self.smoothness:g}; use Laplacian for 0.5, or Gaussian, the limit of many"
+            )
+
+    @property
+    def _stretch(self) -> float:
+        return float(np.sqrt(2 * self.smoothness))
+
+    def _bump(self, dimension: int) -> tuple[Profile, float]:
+        return _bump_table(self.smoothness), self._stretch
+
+    def _product(self, dimension: int) -> tuple[Profile, float]:
+        return matern_table(2 * self.smoothness + dimension / 2), self._stretch
+
+    def _log_density_constant(self, dimension: int) -> float:
+        nu, d = self.smoothness, dimension
+        return float(d / 2 * np.log(nu / (2 * np.pi)) + special.gammaln(nu) - special.gammaln(nu + d / 2))
+
+    def _log_square_integral(self, dimension: int) -> float:
+        nu, d = self.smoothness, dimension
+        overlap = special.gammaln(2 * nu + d / 2) - special.gammaln(2 * nu + d) + d / 2 * np.log(np.pi)
+        return float(overlap + 2 * (special.gammaln(nu + d / 2) - special.gammaln(nu)) + d * np.log(2 / self._stretch))
+
+    def spectrum(self, dimension: int) -> Spectrum:
+        return PowerSpectrum(dimension, 2 * self.smoothness if self.space == "rkhs" else 4 * self.smoothness + dimension)
+
+    def _noise(self, count: int, dimension: int, rng: np.random.Generator) -> Array:
+        mixing = rng.gamma(self.smoothness + dimension / 2, size=(count, 1))
+        return np.sqrt(2 * mixing) * rng.standard_normal((count, dimension)) / self._stretch
+
+
+@lru_cache(maxsize=len(SMOOTHNESSES))
+def _bump_table(smoothness: float) -> Profile:
+    """−log φ and its slope, over log(1 + s)."""
+    top = np.log1p(REACH)
+    s = np.expm1(np.linspace(0.0, top, KNOTS))
+    if smoothness == 1.5:
+        return tabulate(s - np.log1p(s), top, slopes=s)
+    return tabulate(s - np.log1p(s + s**2 / 3), top, slopes=s * (1 + s) ** 2 / (3 + 3 * s + s**2))
