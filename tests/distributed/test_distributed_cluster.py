@@ -275,7 +275,7 @@ def test_a_cohort_on_a_cluster_is_the_same_and_its_points_stay_there(monkeypatch
         return come[-1]
 
     monkeypatch.setattr(distributed.scheduling.ClusterScheduler, "run", run)
-    monkeypatch.setattr(cohort.shared, "POOL_ROWS", 600)
+    monkeypatch.setattr(cohort.shared_atoms, "POOL_ROWS", 600)
 
     def read(k):
         return BAGS[k]

@@ -18,7 +18,7 @@ from reduset import Gaussian, KernelMean, Laplacian, compress, report
 from reduset.certificate import Certificate
 from reduset.cohort import CohortMap
 from reduset.model import Model
-from reduset.report import captions as told
+from reduset.report import words as told
 from reduset.report import write_cohort, write_compression, write_segmentation
 from reduset.report.cohort_figure import alike_beside
 from reduset.report.figures import path_figure, wide_columns

@@ -14,9 +14,9 @@ from reduset import Gaussian, KernelMean, Laplacian, compress
 from reduset.compression import Path
 from reduset.model import Model
 from reduset.report import write_cohort, write_compression, write_segmentation
-from reduset.report.captions import ROUNDING, percent, shortened
 from reduset.report.cohort_figure import alike_beside
 from reduset.report.compression import NAMED
+from reduset.report.words import ROUNDING, percent, shortened
 from report_cases import GROUPS, HOSTILE, cohort, image, model, segmentation
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

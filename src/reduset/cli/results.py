@@ -56,8 +56,8 @@ def hidden(model: Model | None) -> list[str]:
     """What the bandwidth hides of some columns, in a sentence."""
     if model is None:
         return []
-    from reduset.report.captions import wide
     from reduset.report.figures import wide_columns
+    from reduset.report.words import wide
 
     text = wide(wide_columns(model), len(model.columns))
     return [text] if text else []

@@ -1,4 +1,4 @@
-"""Bags as a comparison sees them: it asks for a few rows of each, and has functions of all their points computed where they are."""
+"""Where bags are, as a comparison sees them: it asks for a few rows of each, and has functions of their points computed there."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reduset._types import Floats, Report
-from reduset.cohort.shared_atoms import Look, in_turn
+from reduset._types import Floats, Indices, Report
+from reduset.cohort.bag_projection import BagEvidence, BagProjector
 from reduset.kernels.base import Kernel
 from reduset.mean import KernelMean
+from reduset.weights.span import Span
 
 
 class BagSource(ABC):
-    """Many bags.
+    """Many bags, in memory or elsewhere.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class BagSource(ABC):
     sizes: list[int]
 
     @abstractmethod
-    def pick(self, rows: Sequence[NDArray[np.int64] | None]) -> list[Floats]:
+    def pick(self, rows: Sequence[Indices | None]) -> list[Floats]:
         """Some rows of each bag, None for all."""
 
     @abstractmethod
@@ -34,8 +34,10 @@ class BagSource(ABC):
         """``function(points, *arguments)`` of every bag, with arguments of its own."""
 
     @abstractmethod
-    def look(self, kernel: Kernel, confidence: float, rngs: list[np.random.Generator]) -> Look:
-        """What shows the bags ever more atoms."""
+    def project(
+        self, spans: Sequence[Span], kernel: Kernel, confidence: float, rngs: Sequence[np.random.Generator], report: Report
+    ) -> list[BagEvidence]:
+        """Every bag on the last of the spans; those before it are what the bags were projected on already, in that order."""
 
     @abstractmethod
     def means(self, kernel: Kernel) -> list[KernelMean]:
@@ -43,13 +45,14 @@ class BagSource(ABC):
 
 
 class BagsInMemory(BagSource):
-    """Bags in memory."""
+    """Bags in memory, worked on one after the other."""
 
     def __init__(self, bags: Sequence[Floats]) -> None:
         self._bags = bags
+        self._projectors: list[BagProjector] = []
         self.sizes = [len(bag) for bag in bags]
 
-    def pick(self, rows: Sequence[NDArray[np.int64] | None]) -> list[Floats]:
+    def pick(self, rows: Sequence[Indices | None]) -> list[Floats]:
         return [bag if some is None else bag[some] for bag, some in zip(self._bags, rows, strict=True)]
 
     def each(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], report: Report) -> list[Any]:
@@ -59,8 +62,17 @@ class BagsInMemory(BagSource):
             found.append(function(bag, *its))
         return found
 
-    def look(self, kernel: Kernel, confidence: float, rngs: list[np.random.Generator]) -> Look:
-        return in_turn([KernelMean.from_samples(bag, kernel) for bag in self._bags], confidence, rngs)
+    def project(
+        self, spans: Sequence[Span], kernel: Kernel, confidence: float, rngs: Sequence[np.random.Generator], report: Report
+    ) -> list[BagEvidence]:
+        if len(spans) == 1:  # a projector remembers the spans before, so that it need not be shown them again
+            means = [KernelMean.from_samples(bag, kernel) for bag in self._bags]
+            self._projectors = [BagProjector(mean, confidence, rng) for mean, rng in zip(means, rngs, strict=True)]
+        return self.each(_project, [(projector, spans[-1]) for projector in self._projectors], report)
 
     def means(self, kernel: Kernel) -> list[KernelMean]:
         return [KernelMean.from_samples(bag.copy(), kernel) for bag in self._bags]  # what is kept must be our own
+
+
+def _project(_: Floats, projector: BagProjector, span: Span) -> BagEvidence:
+    return projector.project(span)

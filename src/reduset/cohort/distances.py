@@ -8,6 +8,7 @@ products G, O((Σn)²/2) kernel evaluations in bounded memory; differences below
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from scipy.spatial.distance import cdist
 
 from reduset._engine import single_threaded_blas
 from reduset._progress import Progress
-from reduset._types import Array
+from reduset._types import Array, ProgressLike
 from reduset.kernels.base import exponential
 from reduset.mean import KernelMean
 from reduset.weights.span import CHOLESKY_UP_TO, FactoredSpan
@@ -25,7 +26,7 @@ def distances(
     means: Sequence[KernelMean],
     others: Sequence[KernelMean] | None = None,
     *,
-    progress: bool | Callable[[str, int, int], None] = False,
+    progress: ProgressLike = False,
 ) -> Array:
     """The distance of each mean to each other one, full or compressed.
 
@@ -54,11 +55,8 @@ def distances(
     columns = means if others is None else checked(others, "others")
     for other in (*means[1:], *columns):
         means[0]._require_alike(other)
-    shown = Progress(progress)
-    try:
+    with closing(Progress(progress)) as shown:
         return between(means, None if others is None else columns, shown)
-    finally:
-        shown.close()
 
 
 def between(means: list[KernelMean], others: list[KernelMean] | None, progress: Progress) -> Array:

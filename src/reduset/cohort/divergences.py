@@ -15,15 +15,16 @@ weights; O(N·S·Σm) where each has its own. Memory O(S·N).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from reduset import _validate
 from reduset._engine import blocks, single_threaded_blas
 from reduset._progress import Progress
-from reduset._types import Array
+from reduset._types import Array, ProgressLike, SeedLike
 from reduset.cohort.distances import checked, on_same_atoms
 from reduset.kernels import ANY_FAMILY
 from reduset.kernels.base import RadialKernel
@@ -45,8 +46,8 @@ def divergences(
     others: Sequence[KernelMean] | None = None,
     *,
     draws: int = 1000,
-    rng: Any = None,
-    progress: bool | Callable[[str, int, int], None] = False,
+    rng: SeedLike = None,
+    progress: ProgressLike = False,
 ) -> Divergences:
     """The symmetrised divergence of each density from each other one, with its Monte-Carlo standard error.
 
@@ -73,11 +74,8 @@ def divergences(
     columns = rows if others is None else [_density(mean, f"others[{k}]") for k, mean in enumerate(checked(others, "others"))]
     for other in (*rows[1:], *columns):
         rows[0]._require_alike(other)
-    shown = Progress(progress)
-    try:
+    with closing(Progress(progress)) as shown:
         return estimate(rows, None if others is None else columns, draws, _validate.generator(rng), shown)
-    finally:
-        shown.close()
 
 
 def estimate(

@@ -5,6 +5,8 @@ bags → compressions (`shared`) → distances (`distances`, `divergences`) → 
 
 from __future__ import annotations
 
+from contextlib import closing
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from reduset import _validate
 from reduset._progress import Progress
-from reduset._types import Array, Floats
+from reduset._types import Array, BagsLike, Floats, KernelLike, ProgressLike, SeedLike, SelectorLike
 from reduset.cohort.bag_source import BagSource
 from reduset.cohort.comparison import WAYS, Comparison, ComparisonOptions
 from reduset.cohort.layouts import LAYOUTS, lay_out
@@ -28,6 +30,7 @@ DENSITY_SIZE = 400  # where neither tol nor size is given
 MOST = {"mmd": MOST_ATOMS, "kl": 1000}  # weights of densities are a quadratic program for each bag
 
 
+@dataclass(eq=False, repr=False)
 class CohortMap(TransformerMixin, BaseEstimator):
     """A map on which bags that are alike are near each other.
 
@@ -87,40 +90,23 @@ class CohortMap(TransformerMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        distance: str = "mmd",
-        layout: str = "isomap",
-        n_components: int = 2,
-        kernel: Any = None,
-        tol: float | None = None,
-        size: int | None = None,
-        random_state: Any = None,
-        *,
-        atoms: str = "shared",
-        select: Any = "greedy",
-        max_size: int | None = None,
-        n_neighbors: int = 5,
-        draws: int = 1000,
-        confidence: float = 0.95,
-        progress: Any = False,
-    ) -> None:
-        self.distance = distance
-        self.layout = layout
-        self.n_components = n_components
-        self.kernel = kernel
-        self.tol = tol
-        self.size = size
-        self.random_state = random_state
-        self.atoms = atoms
-        self.select = select
-        self.max_size = max_size
-        self.n_neighbors = n_neighbors
-        self.draws = draws
-        self.confidence = confidence
-        self.progress = progress
+    distance: str = "mmd"
+    layout: str = "isomap"
+    n_components: int = 2
+    kernel: KernelLike = None
+    tol: float | None = None
+    size: int | None = None
+    random_state: SeedLike = None
+    _: KW_ONLY
+    atoms: str = "shared"
+    select: SelectorLike = "greedy"
+    max_size: int | None = None
+    n_neighbors: int = 5
+    draws: int = 1000
+    confidence: float = 0.95
+    progress: ProgressLike = False
 
-    def _request(self) -> ComparisonOptions:
+    def _options(self) -> ComparisonOptions:
         distance = _validate.one_of(self.distance, "distance", MOST)
         if self.size is not None and self.tol is not None:
             raise ValueError(f"give size or tol, not both; got size={self.size} and tol={self.tol}")
@@ -143,7 +129,7 @@ class CohortMap(TransformerMixin, BaseEstimator):
             draws=_validate.whole(self.draws, "draws", 2, None, "an error needs at least two"),
         )
 
-    def fit(self, bags: Any, y: Any = None, *, sample: Any = None) -> Self:
+    def fit(self, bags: BagsLike, y: Any = None, *, sample: Any = None) -> Self:
         """Compare the bags and lay them out.
 
         Parameters
@@ -153,16 +139,13 @@ class CohortMap(TransformerMixin, BaseEstimator):
         sample : column of the table, or (n,) labels
         """
         names, checked, columns = _validate.bags(bags, sample, fewest=2)
-        shown = Progress(self.progress)
-        try:
+        with closing(Progress(self.progress)) as shown:
             return self._fit(names, checked, int(checked[0].shape[1]), columns, shown)
-        finally:
-            shown.close()
 
     def _fit(
         self, names: list[Any], bags: list[Floats] | BagSource, dimension: int, columns: list[Any] | None, progress: Progress
     ) -> Self:
-        request = self._request()
+        options = self._options()
         layout = _validate.one_of(self.layout, "layout", LAYOUTS)
         neighbours = _validate.whole(self.n_neighbors, "n_neighbors", 1)
         most = len(names) - 1
@@ -170,7 +153,7 @@ class CohortMap(TransformerMixin, BaseEstimator):
             self.n_components, "n_components", 1, most, f"{len(names)} bags lie in at most {most} dimensions"
         )
         rng = _validate.generator(self.random_state, "random_state")
-        comparison = Comparison(request, bags, names, rng, progress)
+        comparison = Comparison(options).fit(bags, names, rng, progress)
         self._layout = lay_out(layout, comparison.distances, components, neighbours)
         self._comparison = comparison
         self._columns = columns
@@ -186,16 +169,16 @@ class CohortMap(TransformerMixin, BaseEstimator):
         self.embedding_ = self._layout.places
         return self
 
-    def fit_transform(self, bags: Any, y: Any = None, *, sample: Any = None) -> Array:
+    def fit_transform(self, bags: BagsLike, y: Any = None, *, sample: Any = None) -> Array:
         """Fit, and return the places of the bags, (N, n_components)."""
         return self.fit(bags, y, sample=sample).embedding_
 
-    def transform(self, bags: Any, *, sample: Any = None) -> Array:
+    def transform(self, bags: BagsLike, *, sample: Any = None) -> Array:
         """Places for later bags, (M, n_components); the map stays as it is."""
-        distances, _ = self._to_fitted(bags, sample, stacklevel=6)  # scikit-learn wraps transform in one more call
+        distances, _ = self._to_fitted(bags, sample)
         return self._layout.place(distances)
 
-    def distances_to_fitted(self, bags: Any, *, sample: Any = None) -> tuple[Array, Array]:
+    def distances_to_fitted(self, bags: BagsLike, *, sample: Any = None) -> tuple[Array, Array]:
         """The distances of later bags to the fitted ones, and their errors, (M, N) each.
 
         A bag that the atoms do not see well enough is compared in full, with a warning that names it: one whose measured error is
@@ -203,17 +186,16 @@ class CohortMap(TransformerMixin, BaseEstimator):
         whose logarithms alone change a divergence by 0.05 and 1.5 times as much as in the worst bag fitted. The error of its
         distance, for "mmd", is then what the fitted bag lost, on either side.
         """
-        return self._to_fitted(bags, sample, stacklevel=5)
+        return self._to_fitted(bags, sample)
 
-    def _to_fitted(self, bags: Any, sample: Any, stacklevel: int) -> tuple[Array, Array]:
+    def _to_fitted(self, bags: BagsLike, sample: Any) -> tuple[Array, Array]:
         check_is_fitted(self, "embedding_")
         names, checked, _ = _validate.bags(bags, sample, dimension=self.n_features_in_, columns=self._columns)
         rng = _validate.generator(self.random_state, "random_state")
-        shown = Progress(self.progress)
-        try:
-            return self._comparison.to_fitted(checked, names, rng, shown, stacklevel)
-        finally:
-            shown.close()
+        with closing(Progress(self.progress)) as shown:
+            later = self._comparison.later(checked, rng, shown)
+        self._comparison.warn_of_later(later, names)
+        return later.distances, later.errors
 
     def plot(self, ax: Any = None, labels: Any = None, groups: Any = None) -> Any:
         """Draw the map with matplotlib.

@@ -18,17 +18,17 @@ factor, O(m³/3).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reduset._engine import single_threaded_blas
 from reduset._progress import Progress
-from reduset._types import Array, Floats, Report
-from reduset.certificate.probe import Measurement, Probe
-from reduset.certificate.rule import probe_for
+from reduset._types import Floats, Indices
+from reduset.cohort.bag_projection import BagEvidence, BagProjector
+from reduset.cohort.bag_source import BagSource
 from reduset.cohort.stopping import PrefixLosses, StoppingRule
 from reduset.compression import sizing
 from reduset.compression.builder import Builder
@@ -42,7 +42,7 @@ from reduset.weights.span import CHOLESKY_UP_TO, FactoredSpan, Span, span_of
 
 POOL_ROWS = 1 << 15
 AHEAD = 1.02  # of the size that the errors so far predict
-UNSEEN = 1e-300  # least κ of the first atom: a mean that no atom sees projects to 0, which a KernelMean cannot be
+FEWEST_MORE, MOST_MORE = 1.1, 2.0  # times as many atoms at the next look
 
 
 def pool(bags: Sequence[Floats], kernel: Kernel, rng: np.random.Generator) -> KernelMean:
@@ -54,7 +54,7 @@ def pool(bags: Sequence[Floats], kernel: Kernel, rng: np.random.Generator) -> Ke
     return pooled([bag if rows is None else bag[rows] for bag, rows in zip(bags, drawn, strict=True)], kernel)
 
 
-def rows_drawn(sizes: Sequence[int], rng: np.random.Generator) -> list[NDArray[np.int64] | None]:
+def rows_drawn(sizes: Sequence[int], rng: np.random.Generator) -> list[Indices | None]:
     """Which rows of each bag are pooled, None for all of them."""
     if sum(sizes) <= POOL_ROWS:
         return [None] * len(sizes)
@@ -69,205 +69,140 @@ def pooled(drawn: Sequence[Floats], kernel: Kernel) -> KernelMean:
 
 
 @dataclass(frozen=True)
+class SharingOptions:
+    """How atoms are to be shared.
+
+    Attributes
+    ----------
+    goal : that many atoms; or the fewest that reach it, or ``most`` where these do not do. With other weights than free ones it is
+        a tolerance for each bag
+    kind : of weights
+    """
+
+    selector: Selector
+    kind: str
+    confidence: float
+    goal: int | StoppingRule
+    most: int
+
+
+@dataclass(frozen=True)
 class SharedAtoms:
     """Atoms that any bag can be put on.
 
     Attributes
     ----------
     span : of the atoms; whose κ it holds does not matter
-    kind : of weights
-    selection : who selected the atoms
+    options : by which they were found
     """
 
     kernel: Kernel
     span: Span
-    kind: str
-    confidence: float
-    selection: str
+    options: SharingOptions
 
     def put(self, mean: KernelMean, rng: np.random.Generator) -> Compression:
         """A bag on these atoms: one pass over its points."""
-        seen = BagProjector(mean, self.confidence, rng).see(self.span)
-        return _OnAtoms(mean.kernel, self.confidence).take(self.span, seen).state(self.span.size, self.kind, self.selection)
+        evidence = BagProjector(mean, self.options.confidence, rng).project(self.span)
+        prefixes = evidence.prefixes(self.span, mean.kernel, self.options.kind, self.options.confidence)
+        return _compression(prefixes, self.span.size, evidence, self.options)
 
 
-@dataclass(frozen=True)
-class BagEvidence:
-    """What the atoms see of a bag.
+class Sharing(NamedTuple):
+    """The atoms, every bag on them, and whether the goal was reached."""
 
-    Attributes
-    ----------
-    kappa : (k,) its products with the bumps of the atoms given; residual : ‖f − Pf‖²
-    size : of its points; mass, total : Σw and Σ|w|
-    """
-
-    kappa: Array
-    residual: Measurement
-    size: int
-    mass: float
-    total: float
+    atoms: SharedAtoms
+    compressions: list[Compression]
+    reached: bool
 
 
-class BagProjector:
-    """One bag with its points, its κ at the atoms so far, and its probe."""
-
-    def __init__(self, mean: KernelMean, confidence: float, rng: np.random.Generator) -> None:
-        self._mean, self._confidence, self._rng = mean, confidence, rng
-        self._probe: Probe | None = None
-        self._places: Array = np.empty((0, mean.dimension))
-        self._kappa: Array = np.empty(0)
-
-    def see(self, span: Span) -> BagEvidence:
-        """Look at these atoms; what they begin with and was seen already is not summed again."""
-        mean, known = self._mean, len(self._places)
-        if not np.array_equal(span.given[:known], self._places):
-            known = 0
-        fresh = mean.kernel.product_sums(mean.atoms, mean.weights, span.given[known:]) if len(span.given) > known else np.empty(0)
-        self._places = span.given
-        self._kappa = np.concatenate([self._kappa[:known], fresh])[: len(span.given)]
-        kappa = self._kappa.copy()
-        if abs(kappa[0]) < UNSEEN:
-            kappa[0] = UNSEEN
-        mine = span.facing(kappa)
-        if self._probe is None:
-            self._probe = probe_for(mean, self._confidence, self._rng)
-        residual = self._probe.measure(mine.atoms, mine.weights("free", mean.mass, mine.size), mine.kappa)
-        return BagEvidence(kappa, residual, mean.size, mean.mass, float(mean.magnitudes.sum()))
-
-
-Look = Callable[[Span, Report], list[BagEvidence]]  # all bags at these atoms
-
-
-class _OnAtoms:
-    """One bag as the atoms see it, without its points."""
-
-    def __init__(self, kernel: Kernel, confidence: float) -> None:
-        self._kernel, self._confidence = kernel, confidence
-        self._clock = Clock()
-        self._prefixes: Prefixes | None = None
-        self._size = 0
-
-    def take(self, span: Span, seen: BagEvidence) -> _OnAtoms:
-        """Take these atoms instead of any before."""
-        mine = span.facing(seen.kappa)
-        shares = np.zeros(len(mine.atoms))
-        self._size = seen.size
-        self._prefixes = Prefixes(self._kernel, mine, seen.residual, "free", seen.mass, seen.total, shares, None, self._confidence)
-        return self
-
-    @property
-    def prefixes(self) -> Prefixes:
-        if self._prefixes is None:
-            raise RuntimeError("no atoms yet")
-        return self._prefixes
-
-    def error(self, size: int, kind: str) -> float:
-        """The upper end of the relative error with weights of that kind."""
-        return replace(self.prefixes, kind=kind).error(size).interval[1]
-
-    @property
-    def coordinates(self) -> Array:
-        """y = L⁻¹κ."""
-        span = self.prefixes.span
-        if not isinstance(span, FactoredSpan):
-            raise RuntimeError(f"coordinates need a factor, which there is up to {CHOLESKY_UP_TO} atoms")
-        return span.y
-
-    def state(self, size: int, kind: str, selection: str) -> Compression:
-        """The compression onto the first ``size`` atoms, with weights of that kind."""
-        prefixes = replace(self.prefixes, kind=kind)
-        return assemble(prefixes, size, self._size, selection, self._clock, remark="atoms shared with other bags")
-
-
-def share(
-    look: Callable[[float, list[np.random.Generator]], Look],
-    count: int,
-    pooled: KernelMean,
-    selector: Selector,
-    kind: str,
-    confidence: float,
-    rng: np.random.Generator,
-    progress: Progress,
-    goal: int | StoppingRule,
-    most: int,
-) -> tuple[SharedAtoms, list[Compression], bool]:
-    """Select atoms for the mean of all bags, put each bag on them, and say whether the goal was reached.
-
-    Parameters
-    ----------
-    look : makes, of a confidence and chance numbers for each bag, what looks at atoms
-    count : of bags
-    goal : that many atoms; or the fewest that reach it, or ``most`` where these do not do. With other weights than free ones it is
-        a tolerance for each bag
-    """
-    run_rng, *bag_rngs = rng.spawn(1 + count)
-    bags = _Gallery([_OnAtoms(pooled.kernel, confidence) for _ in range(count)], look(confidence, bag_rngs), progress)
+def share(source: BagSource, pooled: KernelMean, options: SharingOptions, rng: np.random.Generator, progress: Progress) -> Sharing:
+    """Select atoms for the mean of all bags, ``pooled``, and put each bag on them: as many as are asked for, or as do."""
+    builder_rng, *bag_rngs = rng.spawn(1 + len(source.sizes))
+    bags = _BagsOnAtoms(source, pooled.kernel, options, bag_rngs, progress)
     with single_threaded_blas():
-        run = Builder(pooled, run_rng, confidence, progress)
-        run.open(selector)
-        if isinstance(goal, int):
-            run.grow(goal)
-            bags.see(run.span)
-            size, reached = run.size, True
+        builder = Builder(pooled, builder_rng, options.confidence, progress)
+        builder.open(options.selector)
+        if isinstance(options.goal, int):
+            builder.grow(options.goal)
+            bags.project(builder.span)
+            size, reached = builder.size, True
         else:
-            size, reached = _grow(bags, run, goal, kind, min(most, CHOLESKY_UP_TO))
-        span = run.span
+            size, reached = _grow_until(options.goal, bags, builder, min(options.most, CHOLESKY_UP_TO))
+        span = builder.span
         if size < span.size:
             span = span_of(pooled.kernel, span.atoms[:size], span.kappa[:size])
-        atoms = SharedAtoms(pooled.kernel, span, kind, confidence, str(selector))
-        return atoms, [bag.state(size, kind, str(selector)) for bag in bags.bags], reached
+        return Sharing(SharedAtoms(pooled.kernel, span, options), bags.compressions(size), reached)
 
 
-class _Gallery:
-    """All bags before the same atoms."""
+class _BagsOnAtoms:
+    """All bags on the same atoms, which may grow: what each loses with any number of the first of them."""
 
-    def __init__(self, bags: list[_OnAtoms], look: Look, progress: Progress) -> None:
-        self.bags, self._look, self._report = bags, look, progress.stage("weighing bags")
+    def __init__(
+        self, source: BagSource, kernel: Kernel, options: SharingOptions, rngs: list[np.random.Generator], progress: Progress
+    ) -> None:
+        self._source, self._kernel, self.options, self._rngs = source, kernel, options, rngs
+        self._report = progress.stage("weighing bags")
+        self._spans: list[Span] = []
+        self._evidence: list[BagEvidence] = []
+        self._prefixes: list[Prefixes] = []
 
-    def see(self, span: Span) -> None:
-        """Show these atoms to every bag."""
-        for bag, seen in zip(self.bags, self._look(span, self._report), strict=True):
-            bag.take(span, seen)
+    def project(self, span: Span) -> None:
+        """Project every bag onto these atoms, instead of any before."""
+        self._spans.append(span)
+        confidence = self.options.confidence
+        self._evidence = self._source.project(self._spans, self._kernel, confidence, self._rngs, self._report)
+        self._prefixes = [each.prefixes(span, self._kernel, self.options.kind, confidence) for each in self._evidence]
+
+    def losses(self) -> PrefixLosses:
+        """What free weights lose, for every number of atoms at once."""
+        spans = [each.span for each in self._prefixes]
+        coordinates = np.stack(
+            [span.y for span in spans if isinstance(span, FactoredSpan)]
+        )  # there is a factor up to ``most`` atoms
+        return PrefixLosses(coordinates, np.array([each.residual.high for each in self._prefixes]))
+
+    def largest_error(self, size: int) -> float:
+        """The upper end of the relative error of the worst bag, with weights of the kind asked for."""
+        return max(each.error(size).interval[1] for each in self._prefixes)
+
+    def compressions(self, size: int) -> list[Compression]:
+        """Each bag on the first ``size`` atoms."""
+        pairs = zip(self._prefixes, self._evidence, strict=True)
+        return [_compression(prefixes, size, evidence, self.options) for prefixes, evidence in pairs]
 
 
-def in_turn(means: Sequence[KernelMean], confidence: float, rngs: list[np.random.Generator]) -> Look:
-    """Bags in memory, one after the other; each remembers what it has seen."""
-    onlookers = [BagProjector(mean, confidence, rng) for mean, rng in zip(means, rngs, strict=True)]
-
-    def look(span: Span, report: Report) -> list[BagEvidence]:
-        found = []
-        for k, onlooker in enumerate(onlookers):
-            report(k, len(onlookers))
-            found.append(onlooker.see(span))
-        return found
-
-    return look
+def _compression(prefixes: Prefixes, size: int, evidence: BagEvidence, options: SharingOptions) -> Compression:
+    return assemble(prefixes, size, evidence.size, str(options.selector), Clock(), remark="atoms shared with other bags")
 
 
-def _grow(gallery: _Gallery, run: Builder, goal: StoppingRule, kind: str, most: int) -> tuple[int, bool]:
-    """Grow the atoms until the goal is reached; how many of them it takes, and whether it was.
+def _grow_until(rule: StoppingRule, bags: _BagsOnAtoms, builder: Builder, most: int) -> tuple[int, bool]:
+    """Grow the atoms until the rule says so; how many of them it takes, and whether it did.
 
-    The mean of all bags says quickly where to begin, since it loses less than they do: their noise is their own. From there the
-    fall of the errors says how many more.
+    The mean of all bags says quickly where to begin, since it loses less than they do: their noise is their own. From there on the
+    bags are asked, each time with more atoms.
     """
-    bags = gallery.bags
-    _, asked, _ = sizing.by_tolerance(run, goal.start, "free", most, None)
+    free = bags.options.kind == "free"
+    _, asked, _ = sizing.by_tolerance(builder, rule.start, "free", most, None)
     while True:
-        more = run.grow(asked) and asked < most
-        gallery.see(run.span)
-        size = run.size  # without what is redundant
-        losses = PrefixLosses(np.stack([bag.coordinates for bag in bags]), np.array([bag.prefixes.residual.high for bag in bags]))
-        lack = goal.lack(losses, size)
-        if lack <= 1 and kind == "free":
-            return goal.fewest(losses), True
+        more = builder.grow(asked) and asked < most
+        bags.project(builder.span)
+        size = builder.size  # without what is redundant
+        losses = bags.losses()
+        lack = rule.lack(losses, size)
+        if lack <= 1 and not free:  # these weights lose more, and must be found anew for every size
+            lack = bags.largest_error(size) / rule.start
         if lack <= 1:
-            # weights of another kind must be found anew for every size that is tried, so no smaller ones are
-            lack = max(bag.error(size, kind) for bag in bags) / goal.start
-            if lack <= 1:
-                return size, True
+            return rule.fewest(losses) if free else size, True  # of other weights no smaller size is tried
         if not more:
             return size, False
-        earlier = max(1, 3 * size // 4)
-        fall = np.log(goal.lack(losses, earlier) / lack)
-        steepness = max(float(fall / np.log((size + 1) / (earlier + 1))), 0.5) if size > 1 else 0.5
-        asked = min(most, max(asked + 1, int(asked * np.clip(AHEAD * lack ** (1 / steepness), 1.1, 2.0))))
+        factor = AHEAD * lack ** (1 / _steepness(rule, losses, size, lack))
+        asked = min(most, max(asked + 1, int(asked * np.clip(factor, FEWEST_MORE, MOST_MORE))))
+
+
+def _steepness(rule: StoppingRule, losses: PrefixLosses, size: int, lack: float) -> float:
+    """The power s of the size by which the lack falls, lack ~ size⁻ˢ, seen over the last quarter of the atoms; at least ½."""
+    if size <= 1:
+        return 0.5
+    earlier = max(1, 3 * size // 4)
+    fall = np.log(rule.lack(losses, earlier) / lack)
+    return max(float(fall / np.log((size + 1) / (earlier + 1))), 0.5)

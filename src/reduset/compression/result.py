@@ -17,6 +17,7 @@ from reduset.certificate.certificate import Certificate, log_density_change
 from reduset.compression.builder import Builder
 from reduset.compression.clock import Clock
 from reduset.compression.prefixes import Path, Prefixes
+from reduset.kernels.base import exponential
 from reduset.kernels.registry import as_kernel
 from reduset.mean import KernelMean
 from reduset.weights.kinds import KINDS, OWN
@@ -54,6 +55,13 @@ class Compression:
     def size(self) -> int:
         """The number of atoms."""
         return self.mean.size
+
+    @property
+    def residual_bound(self) -> float:
+        """The upper end of the interval of ‖f − Pf‖, P the projection onto the atoms' span: what weights of any sign may lose."""
+        prefixes, kernel = self._prefixes, self.mean.kernel
+        square = prefixes.residual.plus(prefixes.span.energy_after(self.size)).high
+        return float(np.sqrt(square)) * exponential(kernel.log_energy(self.mean.dimension) / 2)
 
     @cached_property
     def path(self) -> Path:

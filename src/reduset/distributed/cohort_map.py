@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from copy import deepcopy
+from dataclasses import dataclass, field
 from functools import partial
-from inspect import Parameter, Signature, signature
 from typing import Any, Self
 
 import numpy as np
@@ -23,21 +23,16 @@ from reduset import cohort as in_memory
 from reduset._frames import framed
 from reduset._progress import Progress
 from reduset._types import Array, BagsLike, Floats, Indices, Report
+from reduset.cohort.bag_projection import BagEvidence, BagProjector
 from reduset.cohort.bag_source import BagSource
 from reduset.cohort.comparison import Comparison, LaterDistances
-from reduset.cohort.shared_atoms import BagEvidence, BagProjector, Look
 from reduset.distributed.scheduling import Scheduler, constant, key, scheduler, tasks
 from reduset.kernels.base import Kernel
 from reduset.mean import KernelMean
 from reduset.weights.span import Span
 
 
-def _with_client(init: Callable[..., None]) -> Signature:
-    """The signature of a constructor with one parameter more."""
-    own = signature(init)
-    return own.replace(parameters=[*own.parameters.values(), Parameter("client", Parameter.KEYWORD_ONLY, default=None)])
-
-
+@dataclass(eq=False, repr=False)
 class CohortMap(in_memory.CohortMap):
     """`reduset.cohort.CohortMap` whose bags are worked on as Dask tasks, where they are.
 
@@ -63,12 +58,7 @@ class CohortMap(in_memory.CohortMap):
     (4, 2)
     """
 
-    def __init__(self, *given: Any, client: Any = None, **named: Any) -> None:
-        super().__init__(*given, **named)
-        self.client = client
-
-    # what scikit-learn, help and clone go by: the parameters of the map in memory, and the client
-    __init__.__signature__ = _with_client(in_memory.CohortMap.__init__)  # type: ignore[attr-defined]
+    client: Any = field(default=None, kw_only=True)
 
     def fit(self, bags: BagsLike, y: object = None, *, sample: Any = None) -> Self:
         """Compare the bags and lay them out.
@@ -86,7 +76,7 @@ class CohortMap(in_memory.CohortMap):
             remote = DaskBags(names, tasks, workers, shown.stage("opening"))
             return self._fit(names, remote, remote.dimension, remote.columns, shown)
 
-    def _to_fitted(self, bags: BagsLike, sample: Any, stacklevel: int) -> tuple[Array, Array]:
+    def _to_fitted(self, bags: BagsLike, sample: Any) -> tuple[Array, Array]:
         check_is_fitted(self, "embedding_")
         with closing(Progress(self.progress)) as shown, scheduler(self.client) as workers:
             names, tasks = _named(bags, sample)
@@ -94,7 +84,7 @@ class CohortMap(in_memory.CohortMap):
             rng = _validate.generator(self.random_state, "random_state")
             found = remote.each(later, [(rng,)] * len(names), shown.stage("weighing bags"), self._comparison)
         all_ = LaterDistances(*(np.concatenate([getattr(each, name) for each in found]) for name in LaterDistances.__annotations__))
-        self._comparison.warn_of_later(all_, names, stacklevel - 1)
+        self._comparison.warn_of_later(all_, names)
         return all_.distances, all_.errors
 
 
@@ -153,14 +143,10 @@ class DaskBags(BagSource):
     def pick(self, rows: Sequence[Indices | None]) -> list[Floats]:
         return self.each(pick_rows, [(some,) for some in rows], lambda *_: None)
 
-    def look(self, kernel: Kernel, confidence: float, rngs: list[np.random.Generator]) -> Look:
-        shown: list[Span] = []
-
-        def show(span: Span, report: Report) -> list[BagEvidence]:
-            shown.append(span)
-            return self.each(look_at, [(rng,) for rng in rngs], report, kernel, confidence, *shown)
-
-        return show
+    def project(
+        self, spans: Sequence[Span], kernel: Kernel, confidence: float, rngs: Sequence[np.random.Generator], report: Report
+    ) -> list[BagEvidence]:
+        return self.each(project, [(rng,) for rng in rngs], report, kernel, confidence, *spans)
 
     def means(self, kernel: Kernel) -> list[KernelMean]:
         raise RuntimeError("bags that are spread out are not brought together")
@@ -188,10 +174,10 @@ def pick_rows(points: Floats, rows: Indices | None) -> Floats:
     return points if rows is None else points[rows]
 
 
-def look_at(points: Floats, rng: np.random.Generator, kernel: Kernel, confidence: float, *spans: Span) -> BagEvidence:
-    """What a bag sees of the last of the atoms shown: all are shown again, since a task remembers nothing."""
-    onlooker = BagProjector(KernelMean.from_samples(points, kernel), confidence, rng)
-    return [onlooker.see(span) for span in spans][-1]
+def project(points: Floats, rng: np.random.Generator, kernel: Kernel, confidence: float, *spans: Span) -> BagEvidence:
+    """A bag on the last of the spans: projected on all of them again, since a task remembers nothing."""
+    projector = BagProjector(KernelMean.from_samples(points, kernel), confidence, rng)
+    return [projector.project(span) for span in spans][-1]
 
 
 def later(points: Floats, rng: np.random.Generator, comparison: Comparison) -> LaterDistances:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from reduset._types import Array, Floats
+from reduset._warnings import warn
 
 OUTSIDE = ("clip", "refuse")
 
@@ -48,10 +48,8 @@ class CubeScaler:
                 np.clip(unit, 0.0, 1.0, out=unit)
             mapped.append(np.ascontiguousarray(unit, np.float64))
         if moved:
-            warnings.warn(
+            warn(
                 f"{moved:,} points of {touched:,} bags lie outside of the box that was fitted, and were moved to its faces; fit "
                 "with a larger margin, or use outside='refuse'",
-                UserWarning,
-                stacklevel=5,
             )
         return mapped

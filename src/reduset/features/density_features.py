@@ -6,13 +6,13 @@ in the number of bags.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
 from reduset import _validate
 from reduset._types import Array, BandwidthLike, ProgressLike, SeedLike
+from reduset._warnings import warn
 from reduset.features.basis import MOST_DIMENSION
 from reduset.features.embedding import CubeEmbedding
 from reduset.features.homogeneous_distances import DISTANCES, MOST_PLACED, DistanceFrequencies, drawn, placed
@@ -133,11 +133,9 @@ class DensityFeatures(TakesQuadrature, CubeEmbedding):
         if not isinstance(self.bandwidth, str):
             width = _validate.positive(self.bandwidth, "bandwidth", "it is in units of the cube, 0.05 for a twentieth")
             if width < least:
-                warnings.warn(
+                warn(
                     f"bandwidth={width:.3g} of the cube is finer than its nodes, so that distances are not those of densities; "
                     f"use {least:.2g} or more, n_nodes={int(np.ceil(SPACING / width))}, or marginals=True",
-                    UserWarning,
-                    stacklevel=5,
                 )
             return np.full(self.n_features_in_, width)
         _validate.one_of(self.bandwidth, "bandwidth", ("scott",))

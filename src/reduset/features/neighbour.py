@@ -8,7 +8,6 @@ N³), where features of bags are linear in N. Memory O(N²), and the points them
 
 from __future__ import annotations
 
-import warnings
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +17,7 @@ import numpy as np
 from reduset import _validate
 from reduset._progress import Progress
 from reduset._types import Array, BagsLike, BandwidthLike
+from reduset._warnings import warn
 from reduset.features.base import BagTransformer
 from reduset.features.embedding import median_of
 from reduset.features.nearest import DIVERGENCES, DivergenceEstimator, NeighbourIndex, symmetrised
@@ -132,12 +132,10 @@ class NeighbourKLKernel(BagTransformer):
             found, alike, between = symmetrised(self._estimate, first, self._samples, progress.stage, self._threads())
         within = sum(sample.replaced for sample in first)
         if within or between:
-            warnings.warn(
+            warn(
                 f"{within:,} distances of points to their neighbour number {self._estimate.k} within their bag are 0, and "
                 f"{between:,} to that in another bag: points coincide. The smallest such distance above 0 within the bag stands "
                 "for them; where values were rounded, add noise of that size",
-                UserWarning,
-                stacklevel=4,
             )
         return found, alike
 

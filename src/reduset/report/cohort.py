@@ -9,9 +9,9 @@ import numpy as np
 
 from reduset import _archive
 from reduset._types import Array
-from reduset.report.captions import Card, confidence, count, percent
 from reduset.report.cohort_figure import CohortFigure, cohort_figure
 from reduset.report.page import Markup, cards, file, markup, origin, packed, table, write
+from reduset.report.words import Card, confidence, count, percent
 
 PARAMETERS = ("distance", "layout", "atoms", "size", "tol", "n_neighbors", "confidence", "random_state")
 

@@ -31,7 +31,7 @@ function digits(value, count = 4) {
 const ROUNDING = 1e-12; // an error that is nothing but rounding, as a share
 const RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹";
 
-/** As `captions.percent` tells it: 1.23 %, 1,690 %, 2.5 × 10⁻⁷ %. */
+/** As `words.percent` tells it: 1.23 %, 1,690 %, 2.5 × 10⁻⁷ %. */
 function percent(share) {
   if (share === null) return "—";
   const value = Number((100 * share).toPrecision(3));

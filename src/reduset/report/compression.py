@@ -14,10 +14,10 @@ import numpy as np
 from reduset import _archive
 from reduset._types import Array
 from reduset.model.model import Model
-from reduset.report import captions
-from reduset.report.captions import count
+from reduset.report import words
 from reduset.report.figures import PathFigure, path_figure, wide_columns
 from reduset.report.page import Markup, cards, file, joined, markup, origin, packed, pairs, table, write
+from reduset.report.words import count
 
 MOST_VALUES = 200_000  # of atoms in the file: what keeps it under 6 MB
 LISTED = 20  # atoms in the table
@@ -97,14 +97,12 @@ def _axes(grids: Array, widths: Array, middles: Array) -> list[list[float]]:
 def _body(model: Model, path: PathFigure) -> Markup:
     sources = model.about.get("sources") or []
     columns = model.columns
-    named = ", ".join(captions.shortened(name) for name in columns[:8]) + (
-        f" and {len(columns) - 8} more" if len(columns) > 8 else ""
-    )
+    named = ", ".join(words.shortened(name) for name in columns[:8]) + (f" and {len(columns) - 8} more" if len(columns) > 8 else "")
     shown = [
-        captions.kept(model.n_samples, model.size),
-        captions.lost(model.certificate),
-        captions.promised(path),
-        captions.random_rows(path, model.n_samples, model.total is None),
+        words.kept(model.n_samples, model.size),
+        words.lost(model.certificate),
+        words.promised(path),
+        words.random_rows(path, model.n_samples, model.total is None),
     ]
     told = {"Kernel": repr(model.mean.kernel), "Columns": columns}
     return markup(
@@ -113,18 +111,18 @@ def _body(model: Model, path: PathFigure) -> Markup:
         rows="row" if model.n_samples == 1 else "rows",
         m=count(model.size),
         atoms="atom" if model.size == 1 else "atoms",
-        sources=captions.plain(sources) if sources else "",
+        sources=words.plain(sources) if sources else "",
         columns=f"{len(columns)} columns: {named}" if len(columns) > 1 else f"One column: {named}",
         cards=cards(shown),
         triangle=", the triangle what was certain before measuring" if (path.bound or 1) < 1 else "",
-        error=captions.error(model.certificate),
+        error=words.error(model.certificate),
         wide=_wide(model),
-        certificate=pairs(captions.figures_of(model.certificate)),
+        certificate=pairs(words.figures_of(model.certificate)),
         last=len(model.step_sizes) - 1,
-        told=f"{count(model.size, 'atom')}, error {captions.percent(path.error if path.error >= captions.ROUNDING else 0.0)}",
+        told=f"{count(model.size, 'atom')}, error {words.percent(path.error if path.error >= words.ROUNDING else 0.0)}",
         pairs=_pair_box(model),
         densities=_density_section(model),
-        meaning=captions.densities(model.mean.kernel),
+        meaning=words.densities(model.mean.kernel),
         marginals=_marginals(model),
         table=_heaviest(model),
         origin=origin(model.about, told),
@@ -132,7 +130,7 @@ def _body(model: Model, path: PathFigure) -> Markup:
 
 
 def _wide(model: Model) -> Markup:
-    text = captions.wide(wide_columns(model), len(model.columns))
+    text = words.wide(wide_columns(model), len(model.columns))
     return markup('<p class="notice">$text</p>', text=text) if text else Markup("")
 
 
@@ -141,9 +139,7 @@ def _pair_box(model: Model) -> Markup:
         return Markup("")
     option = '<option value="$value">$first × $second</option>'
     options = joined(
-        markup(
-            option, value=k, first=captions.shortened(model.columns[i], NAMED), second=captions.shortened(model.columns[j], NAMED)
-        )
+        markup(option, value=k, first=words.shortened(model.columns[i], NAMED), second=words.shortened(model.columns[j], NAMED))
         for k, (i, j) in enumerate(model.portrait.pairs)
     )
     return markup('<label class="choice"><span>Columns</span><select id="pair">$options</select></label>', options=options)

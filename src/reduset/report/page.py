@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _archive
-from reduset.report.captions import Card, plain
+from reduset.report.words import Card, plain
 
 VERSIONED = ("reduset", "numpy", "scipy", "scikit-learn", "numba", "plotly")
 POLICY = "default-src 'none'; script-src {}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"

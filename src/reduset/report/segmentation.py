@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from reduset import _archive
 from reduset.modes.segmentation import Segmentation, pixels
-from reduset.report import captions
-from reduset.report.captions import Card, count, percent
+from reduset.report import words
 from reduset.report.page import Markup, cards, file, joined, markup, origin, write
 from reduset.report.png import data_uri
+from reduset.report.words import Card, count, percent
 
 LONGEST = 900  # pixels of a side that is shown
 LISTED = 24
@@ -55,7 +55,7 @@ def write_segmentation(
         things="segment" if segmentation.count == 1 else "segments",
         lead=f"{labels.shape[1]:,} × {labels.shape[0]:,}" + (f", shown at 1 : {step}" if step > 1 else ""),
         cards=cards(_cards(segmentation, sizes)),
-        error=captions.error(segmentation.certificate, "pixel"),
+        error=words.error(segmentation.certificate, "pixel"),
         before=data_uri(small),
         after=data_uri(flat),
         borders=data_uri(with_borders(small, few)),
@@ -121,7 +121,7 @@ def _cards(segmentation: Segmentation, sizes: NDArray[np.int64]) -> list[Card]:
             count(segmentation.count),
             f"Half of all pixels lie in the largest {half}." if half > 1 else "Half of all pixels lie in the largest.",
         ),
-        replace(captions.lost(segmentation.certificate, "pixel"), title="Lost by the density"),
+        replace(words.lost(segmentation.certificate, "pixel"), title="Lost by the density"),
         Card("Largest", percent(largest), "Of all pixels, in one segment."),
     ]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from reduset import _validate
 from reduset._types import Array, KernelLike, PointsLike, SeedLike, WeightsLike
+from reduset._warnings import warn
 from reduset.spectral.components import PrincipalComponents
 from reduset.spectral.graph import DisconnectedWarning, RandomWalk
 from reduset.spectral.kernel_names import kernel_of
@@ -68,27 +68,24 @@ class EigenEstimator(SpectralEstimator):
         most = max(found.n_samples - spare, 1)
         return _validate.whole(wanted, name, 1, most, f"X has n_samples={found.n_samples}")
 
-    def _tell_of_zeros(self, eigenvalues: Array, stacklevel: int = 3) -> None:
+    def _tell_of_zeros(self, eigenvalues: Array) -> None:
         """A word where so few atoms do not have so many components."""
         above = int(np.count_nonzero(eigenvalues))
         if above < len(eigenvalues):
-            warnings.warn(
+            warn(
                 f"only {above} of the {len(eigenvalues)} components have an eigenvalue above 0 (to rounding, of "
                 f"{len(self.atoms_)} atoms): the coordinates of the others are 0. Lower n_components, or keep more atoms",
-                UserWarning,
-                stacklevel=stacklevel,
             )
 
-    def _tell_of_parts(self, most: int, what: str, stacklevel: int = 3) -> None:
+    def _tell_of_parts(self, most: int, what: str) -> None:
         """A word where the graph falls into more than ``most`` parts: how many rows each has, and ``what`` comes of it."""
         masses = np.bincount(self.parts_, self.weights_)
         if len(masses) > most:
             told = ", ".join(f"{mass:.6g}" for mass in np.sort(masses)[::-1][:10]) + (", …" if len(masses) > 10 else "")
-            warnings.warn(
+            warn(
                 f"the graph falls into {len(masses)} parts that the kernel does not connect, of {told} rows: {what}. Widen the "
                 "bandwidth, or fit each part alone (parts_ has the part of every atom)",
                 DisconnectedWarning,
-                stacklevel=stacklevel,
             )
 
 

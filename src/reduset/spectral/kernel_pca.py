@@ -128,7 +128,7 @@ class ReducedKernelPCA(SpectralTransformer):
         """All components above 0 where the user leaves their number open; otherwise so many, and a word where some are 0."""
         if self.n_components is None:
             return parts.first(max(int(np.count_nonzero(parts.eigenvalues)), 1))
-        self._tell_of_zeros(parts.eigenvalues, stacklevel=4)
+        self._tell_of_zeros(parts.eigenvalues)
         return parts
 
     def transform(self, X: PointsLike) -> Array:

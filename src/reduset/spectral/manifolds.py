@@ -26,8 +26,8 @@ class _WalkMap(SpectralTransformer):
         self._functions = walk = random_walk(found, count, alpha, self.eigen_solver)
         self.eigenvectors_, self.stationary_, self.parts_ = walk.functions, walk.stationary, walk.parts
         apart = min(int(self.parts_.max()), count)
-        self._tell_of_parts(1, f"the first {apart} coordinates only tell these apart", stacklevel=4)
-        self._tell_of_zeros(walk.eigenvalues, stacklevel=4)
+        self._tell_of_parts(1, f"the first {apart} coordinates only tell these apart")
+        self._tell_of_zeros(walk.eigenvalues)
         return walk
 
 

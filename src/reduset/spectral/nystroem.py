@@ -8,7 +8,6 @@ both approximate K alike. O(m³) and O(n·m) for the features.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -18,6 +17,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from reduset import _validate
 from reduset._types import Array, KernelLike, PointsLike
+from reduset._warnings import warn
 from reduset.select import Shadow
 from reduset.spectral.base import SpectralEstimator, SpectralTransformer
 from reduset.spectral.components import principal_components
@@ -72,11 +72,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralEstima
         found = self._reduce(X, None, asked if chooses else None, "auto")
         ends = self.reduce == "shadow" if isinstance(self.reduce, str) else isinstance(self.reduce, Shadow)
         if asked > len(X) and not ends and chooses:
-            warnings.warn(
-                f"n_components={asked} is more than the {len(X)} rows: every row becomes an atom; lower n_components",
-                UserWarning,
-                stacklevel=2,
-            )
+            warn(f"n_components={asked} is more than the {len(X)} rows: every row becomes an atom; lower n_components")
         self.components_, self.component_indices_ = found.atoms, found.indices
         values, vectors = eigh(found.gram(), overwrite_a=True, check_finite=False)
         self.normalization_ = (vectors / np.sqrt(np.maximum(values, LEAST))) @ vectors.T
