@@ -21,8 +21,9 @@ class OrcSource(ArrowSource):
         super().__init__(path, file.schema, file.nrows)
 
     def _batches(self, names: list[str], rows: int, start: int) -> Iterator[tuple[int, Any]]:
-        file = pyarrow(".orc").ORCFile(self.path)
-        stripes = (file.read_stripe(number, names) for number in range(file.nstripes))
+        reader = pyarrow(".orc").ORCFile
+        # opened anew for each, for a file keeps what was read of it
+        stripes = (reader(self.path).read_stripe(number, names) for number in range(reader(self.path).nstripes))
         return counted(piece for stripe in stripes for piece in slices(stripe, rows))
 
 

@@ -68,7 +68,8 @@ def format_of(path: str) -> Format:
     if said is None:
         return _by_bytes(path, suffix, seen)
     if not said.magic:  # text: two letters such as BM may well begin a name
-        other = seen.title if seen is not None and seen.sure else "gzip" if head.startswith(GZIP) and not packed else None
+        binary = seen is not None and (seen.sure or b"\0" in head)
+        other = seen.title if seen is not None and binary else "gzip" if head.startswith(GZIP) and not packed else None
     elif seen is not None:
         other = seen.title if seen is not said else None
     elif said.sure:
