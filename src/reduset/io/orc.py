@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from reduset.io.arrow import PYARROW, ArrowSource, counted, pyarrow, slices
-from reduset.io.format import Format
-from reduset.io.options import ReadOptions
+from reduset.io.source import Format, ReadOptions
 
 
 class OrcSource(ArrowSource):

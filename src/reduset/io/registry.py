@@ -10,11 +10,9 @@ from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
 
-from reduset.io.format import Format
 from reduset.io.guard import need
-from reduset.io.options import ReadOptions
 from reduset.io.paths import head_of, suffix_of
-from reduset.io.source import Source
+from reduset.io.source import Format, ReadOptions, Source
 from reduset.io.table import FileError, refusing
 
 # A reader a module, with its FORMATS; in the order in which messages name them.
