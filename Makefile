@@ -7,7 +7,7 @@ PEERS := .venv-peers
 QUAPY := .venv-quapy
 STONESOUP := .venv-stonesoup
 
-.PHONY: demo browser test lint tree docs pictures screenshots bench peers clean
+.PHONY: demo browser test lint style types suite tree docs pictures screenshots bench peers clean
 
 $(VENV)/dev.stamp: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -49,13 +49,23 @@ demo: $(VENV)/demo.stamp
 browser:
 	scripts/browser.sh
 
-test: lint browser
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+# the types are checked while the tests' two processes wait for each other's compiled code
+test: style browser
+	$(MAKE) --no-print-directory --jobs=2 types suite
 
-lint: $(VENV)/dev.stamp
+lint: style types
+
+style: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: $(VENV)/dev.stamp
 	$(BIN)/mypy
+
+# a thread for each process, since there are two; bytecode is kept, since many tests start a process of their own
+suite: $(VENV)/dev.stamp
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 REDUSET_NUM_THREADS=1 \
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 tree:
 	$(PYTHON) scripts/tree.py

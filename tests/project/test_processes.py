@@ -1,5 +1,6 @@
 """What only shows between processes and threads: the compiled code's cache, real interrupts, BLAS left as it was found."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -56,7 +57,9 @@ def test_where_nothing_can_be_cached_code_is_compiled_all_the_same():
 
 
 def test_an_interrupt_ends_a_long_sum_soon():
-    with subprocess.Popen([sys.executable, "-c", LONG], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    two = os.environ | {"REDUSET_NUM_THREADS": "2"}
+    words = [sys.executable, "-c", LONG]
+    with subprocess.Popen(words, env=two, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "begun\n"
         time.sleep(1.0)

@@ -9,7 +9,12 @@ import subprocess
 import sys
 import time
 
-ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry), "COLUMNS": "100"}
+# two threads, as on people's machines, however many the tests themselves use
+ENVIRONMENT = os.environ | {
+    "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry),
+    "COLUMNS": "100",
+    "REDUSET_NUM_THREADS": "2",
+}
 
 
 def reduset(*words, folder, code=0):

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import threading
+import time
+from _thread import allocate_lock, start_new_thread
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence, Sized
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
 from typing import Any
@@ -102,15 +104,61 @@ def run_all(tasks: Sequence[Callable[[], None]], in_turn: bool = False, most: in
         for task in tasks:
             task()
         return
-    with ThreadPoolExecutor(count) as pool:
-        try:  # from the first task on: an interrupt while they are handed out must not wait for all of these either
-            futures = [pool.submit(task) for task in tasks]
-            done, _ = wait(futures, return_when=FIRST_EXCEPTION)
-            for future in done:
-                future.result()
-        except BaseException:
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise
+    shared = _Shared(tasks, count)
+    try:
+        for _ in range(count):
+            start_new_thread(shared.work, ())
+        shared.over.acquire()
+    except BaseException:
+        shared.abandon()
+        raise
+    if shared.failures:
+        raise shared.failures[0]
+
+
+class _Shared:
+    """A work queue: tasks that several threads take one after another, until none is left or one has failed.
+
+    An interrupt may strike the waiting thread between any two steps, so that no step of it may hold what a worker waits for: it takes
+    part in nothing but a deque and lists, whose single operations are whole, and a lock that the last worker opens. An executor of the
+    standard library is struck in the middle of its condition variables, which then stay locked for ever, or in a callback of its weak
+    references, where the interrupt is dropped.
+    """
+
+    def __init__(self, tasks: Sequence[Callable[[], None]], count: int) -> None:
+        self.count = count
+        self.left = deque(tasks)
+        self.begun: list[bool] = []
+        self.ended: list[bool] = []
+        self.failures: list[BaseException] = []
+        self.over = allocate_lock()
+        self.over.acquire()
+
+    def work(self) -> None:
+        """What each thread does; the last one to end opens ``over``."""
+        self.begun.append(True)
+        try:
+            while (task := self._next()) is not None:
+                task()
+        except BaseException as error:
+            self.failures.append(error)
+            self.left.clear()
+        self.ended.append(True)
+        if len(self.ended) == self.count:
+            with suppress(RuntimeError):  # two that end together may both see that they are the last
+                self.over.release()
+
+    def abandon(self) -> None:
+        """Give up what is left and wait for what has begun; a thread that only begins now finds nothing to do."""
+        self.left.clear()
+        while len(self.ended) < len(self.begun):
+            time.sleep(0.002)
+
+    def _next(self) -> Callable[[], None] | None:
+        try:
+            return self.left.popleft()
+        except IndexError:
+            return None
 
 
 def row_blocks(rows: Sized, dimension: int) -> list[tuple[int, int]]:
