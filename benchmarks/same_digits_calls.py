@@ -253,7 +253,7 @@ for (name, make), space in product(KERNELS.items(), ("rkhs", "l2")):
 add("certificate/exact", pressed, partial(cloud, 4096), Gaussian(0.8), size=30, select="kcenter", confidence=0.9)
 add("certificate/exact to rounding", pressed, cloud, Gaussian(30.0), size=25, select="greedy")
 add("certificate/function kernel", pressed, partial(cloud, 5000), FunctionKernel("rbf", gamma=0.5), size=12, select="kcenter")
-add("certificate/student of exponent 60", pressed, partial(cloud, 5000), Student(6.0, exponent=60.0), size=20, select="kcenter")
+add("certificate/student of exponent 60", pressed, partial(cloud, 5000), Student(20.0, exponent=60.0), size=20, select="kcenter")
 add("certificate/beyond phases", pressed, partial(cloud, 5000), Gaussian(1e-10), size=12, select="random")
 add(
     "certificate/oblique",

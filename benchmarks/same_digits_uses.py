@@ -131,7 +131,7 @@ def modes(n: int = 500, weight: Any = None, **options: Any) -> Any:
 
 def compared() -> Any:
     small, full = (SparseMeanShift(bandwidth=0.6, size=size, random_state=0).fit(cloud()) for size in (20, 500))
-    shifted = discrepancy_index(small.ends_, full.ends_, radius=0.1)
+    shifted = discrepancy_index(small.ends_, full.ends_, radius=0.3)
     return shifted, clustering_distance(small.labels_, full.labels_), clustering_distance(cloud()[:, 0] > 0, full.labels_, shares())
 
 

@@ -1,5 +1,6 @@
 """A cluster may lose workers, vanish or be stopped; what comes of it is the same result or one plain line."""
 
+import inspect
 import os
 import signal
 import socket
@@ -13,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from dask import delayed
+from sklearn.base import clone
 
 from dask_cases import assert_equal, cluster, parts, points
 from reduset import FunctionKernel, Gaussian, NotReachedWarning, cohort, distributed
@@ -220,6 +222,16 @@ def away(bags):
     return {f"bag {k}": ways[k % 4](bag) for k, bag in enumerate(bags)}
 
 
+def test_a_cohort_has_the_parameters_that_it_has_in_memory_and_a_client():
+    local, remote = (list(inspect.signature(one.CohortMap).parameters) for one in (cohort, distributed))
+    assert remote == [*local, "client"]
+    asked = distributed.CohortMap("kl", n_components=3, client="tcp://nowhere:1")
+    assert asked.get_params() == cohort.CohortMap("kl", n_components=3).get_params() | {"client": "tcp://nowhere:1"}
+    assert clone(asked).get_params() == asked.get_params()
+    with pytest.raises(TypeError, match="unexpected keyword argument 'workers'"):
+        distributed.CohortMap(workers=3)
+
+
 @pytest.mark.parametrize(
     "options", [{}, {"tol": 0.1}, {"size": 30, "atoms": "own"}, {"distance": "kl", "size": 30}, {"tol": 0.05, "distance": "kl"}]
 )
@@ -256,13 +268,13 @@ def arrays_in(value):
 
 def test_a_cohort_on_a_cluster_is_the_same_and_its_points_stay_there(monkeypatch):
     seen, come = [], []
-    plain = distributed.scheduling.Cluster.run
+    plain = distributed.scheduling.ClusterScheduler.run
 
     def run(self, *arguments):
         come.append(plain(self, *arguments))
         return come[-1]
 
-    monkeypatch.setattr(distributed.scheduling.Cluster, "run", run)
+    monkeypatch.setattr(distributed.scheduling.ClusterScheduler, "run", run)
     monkeypatch.setattr(cohort.shared_atoms, "POOL_ROWS", 600)
 
     def read(k):

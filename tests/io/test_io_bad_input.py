@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.feather
+import pyarrow.orc
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
@@ -40,13 +41,15 @@ def refused(path, message, **options):
     assert str(caught.value).startswith(str(path))
 
 
-@pytest.fixture(params=["csv", "tsv", "parquet", "feather"])
+@pytest.fixture(params=["csv", "tsv", "parquet", "feather", "orc"])
 def file(request, tmp_path):
     path = tmp_path / f"table.{request.param}"
     if request.param in ("csv", "tsv"):
         table().to_csv(path, index=False, sep="\t" if request.param == "tsv" else ",")
     elif request.param == "parquet":
         pq.write_table(pa.Table.from_pandas(table()), path)
+    elif request.param == "orc":
+        pa.orc.write_table(pa.Table.from_pandas(table()), str(path))
     else:
         pa.feather.write_feather(table(), str(path))
     return path
@@ -155,25 +158,28 @@ def test_files_with_other_columns(file):
 
 @pytest.mark.parametrize("share", [0.02, 0.5, 0.9, 0.999])
 def test_binary_files_that_were_cut_short(tmp_path, share):
-    paths = [tmp_path / f"t.{suffix}" for suffix in ("parquet", "feather", "npy", "npz", "png")]
+    paths = [tmp_path / f"t.{suffix}" for suffix in ("parquet", "feather", "npy", "npz", "orc", "png")]
     pq.write_table(pa.Table.from_pandas(table()), paths[0])
     pa.feather.write_feather(table(), str(paths[1]))
     np.save(paths[2], np.random.default_rng(0).random((2000, 3)))
     np.savez(paths[3], X=np.random.default_rng(0).random((2000, 3)))
-    Image.fromarray(np.random.default_rng(0).integers(0, 256, (40, 40, 3), np.uint8)).save(paths[4])
+    pa.orc.write_table(pa.Table.from_pandas(table()), str(paths[4]))
+    Image.fromarray(np.random.default_rng(0).integers(0, 256, (40, 40, 3), np.uint8)).save(paths[5])
     for path in paths if share < 0.99 else paths[:-1]:  # a picture ends with a mark that nothing depends on
         data = path.read_bytes()
         path.write_bytes(data[: int(share * len(data))])
         refused(path, "damaged or cut short|cut short or damaged|cut short")
 
 
-@pytest.mark.parametrize("suffix", [".parquet", ".feather", ".npy", ".npz", ".csv"])
+@pytest.mark.parametrize("suffix", [".parquet", ".feather", ".orc", ".npy", ".npz", ".csv"])
 def test_scrambled_files_are_refused_or_read_but_never_crash(tmp_path, suffix):
     path = tmp_path / f"t{suffix}"
     if suffix == ".npy":
         np.save(path, np.random.default_rng(0).random((50, 3)))
     elif suffix == ".npz":
         np.savez_compressed(path, X=np.random.default_rng(0).random((50, 3)))
+    elif suffix == ".orc":
+        pa.orc.write_table(pa.table(dict(zip("ab", np.random.default_rng(0).random((2, 50)), strict=True))), str(path))
     else:
         io.write_rows(path, ["a", "b"], np.random.default_rng(0).random((50, 2)), np.ones(50))
     whole, rng = np.frombuffer(path.read_bytes(), np.uint8), np.random.default_rng(1)
@@ -186,12 +192,12 @@ def test_scrambled_files_are_refused_or_read_but_never_crash(tmp_path, suffix):
 
 
 def test_a_suffix_that_lies(file):
-    for suffix in {".csv", ".parquet", ".npy", ".fcs", ".h5ad", ".png"} - {file.suffix}:
+    for suffix in {".csv", ".parquet", ".orc", ".npy", ".fcs", ".h5ad", ".png"} - {file.suffix}:
         if file.suffix in (".csv", ".tsv") and suffix == ".csv":
             continue
         path = file.with_name(f"lie{suffix}")
         path.write_bytes(file.read_bytes())
-        refused(path, f"ends in {suffix}, but (holds|begins with)|cannot be read as an image")
+        refused(path, f"ends in {suffix}, but (holds|begins with)|cannot be read as (an image|ORC)")
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.feather
+import pyarrow.orc
 import pyarrow.parquet as pq
 import pytest
 
@@ -32,6 +33,8 @@ def write(path, table):
         table.to_csv(path, index=False)
     elif path.suffix == ".parquet":
         pq.write_table(pa.Table.from_pandas(table, preserve_index=False), path, row_group_size=300)
+    elif path.suffix == ".orc":
+        pa.orc.write_table(pa.Table.from_pandas(table, preserve_index=False), str(path), batch_size=150, stripe_size=1)
     elif path.suffix == ".feather":
         pa.feather.write_feather(table, str(path), chunksize=200)
     elif path.suffix == ".arrows":
@@ -46,7 +49,7 @@ def write(path, table):
         io_cases.write_fcs(path, table.to_numpy(), list(table), kind="D", extra={"SPILL": "2,a,b,1,0.1,0.2,1"})
 
 
-@pytest.fixture(params=[".csv", ".parquet", ".feather", ".arrows", ".npy", ".npz", ".fcs"])
+@pytest.fixture(params=[".csv", ".parquet", ".feather", ".orc", ".arrows", ".npy", ".npz", ".fcs"])
 def folder(request, tmp_path):
     folder = tmp_path / "data"
     folder.mkdir()
@@ -141,7 +144,7 @@ def test_batches_without_a_row_are_refused(tmp_path):
 def test_rows_in_messages_are_counted_from_the_beginning_wherever_reading_began(tmp_path):
     table = frame(1000, 0).assign(a=1.0)
     table.loc[900, "a"] = np.nan
-    for name in ("t.parquet", "t.npy", "t.csv"):
+    for name in ("t.parquet", "t.npy", "t.csv", "t.orc"):
         write(tmp_path / name, table)
         with pytest.raises(io.FileError, match="has no value in row 901"):
             list(io.batches(tmp_path / name, start=650, rows=100))
@@ -163,10 +166,11 @@ def test_files_of_a_folder_come_in_the_order_in_which_people_count(tmp_path):
     ]
 
 
-def test_a_parquet_data_set_is_searched_to_its_leaves(tmp_path):
+@pytest.mark.parametrize("suffix", [".parquet", ".orc"])
+def test_a_data_set_is_searched_to_its_leaves(tmp_path, suffix):
     for number, place in enumerate(("year=2023/month=2", "year=2023/month=11", "year=2024/month=1", "_temporary/0", ".old")):
         (tmp_path / place).mkdir(parents=True)
-        write(tmp_path / place / "part-0.snappy.parquet", frame(20 + number, number))
+        write(tmp_path / place / f"part-0.snappy{suffix}", frame(20 + number, number))
     (tmp_path / "year=2023" / "_metadata").write_bytes(b"PAR1")
     table = io.read(tmp_path, missing="drop")
     assert [os.path.relpath(name, tmp_path).rsplit("/", 1)[0] for name in table.sources] == [

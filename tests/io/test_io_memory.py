@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.feather
+import pyarrow.orc
 import pyarrow.parquet as pq
 import pytest
 
@@ -41,6 +42,7 @@ def folder(tmp_path_factory):
         table = pa.table({f"c{k}": values[:, k] for k in range(2 * COLUMNS)})
         pq.write_table(table, folder / f"{name}.parquet")  # in one group of rows
         pa.feather.write_feather(table, str(folder / f"{name}.feather"), compression="lz4")
+        pa.orc.write_table(table, str(folder / f"{name}.orc"), stripe_size=4 << 20, batch_size=1 << 14)
         for kind in ("C", "F"):
             np.save(folder / f"{name}-{kind}.npy", np.asarray(values[:, :COLUMNS], order=kind))
         parts = folder / f"{name}-parts"
@@ -59,7 +61,7 @@ def peak_over_table(folder, suffix, way):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
-@pytest.mark.parametrize("suffix", [".parquet", ".feather", ".npz"])
+@pytest.mark.parametrize("suffix", [".parquet", ".feather", ".orc", ".npz"])
 def test_reading_half_the_columns_takes_little_more_than_these(folder, suffix):
     assert 0.9 < peak_over_table(folder, suffix, "read") < 2.0
 
@@ -70,6 +72,6 @@ def test_text_takes_its_numbers_twice_and_some_blocks(folder):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
-@pytest.mark.parametrize("suffix", [".parquet", ".feather", ".npz", "-C.npy", "-F.npy", "-parts"])
+@pytest.mark.parametrize("suffix", [".parquet", ".feather", ".orc", ".npz", "-C.npy", "-F.npy", "-parts"])
 def test_batches_hold_little_at_a_time(folder, suffix):
     assert peak_over_table(folder, suffix, "batches") < 0.75

@@ -8,6 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.feather
+import pyarrow.orc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -55,6 +56,7 @@ WRITERS = {
     "table.feather": lambda table, path: pa.feather.write_feather(arrow(table), str(path), chunksize=70),
     "plain.feather": lambda table, path: pa.feather.write_feather(arrow(table), str(path), compression="uncompressed"),
     "table.arrow": write_stream,
+    "table.orc": lambda table, path: pa.orc.write_table(arrow(table), str(path), batch_size=70, stripe_size=1),
     "table.npy": write_structured,
 }
 
@@ -124,7 +126,8 @@ def test_single_precision_stays_single(tmp_path):
     numbers = np.random.default_rng(0).normal(size=(20, 2)).astype(np.float32)
     pq.write_table(pa.table({"a": numbers[:, 0], "b": numbers[:, 1], "c": np.arange(20)}), tmp_path / "t.parquet")
     np.save(tmp_path / "t.npy", numbers)
-    for path in (tmp_path / "t.npy", tmp_path / "t.parquet"):
+    pa.orc.write_table(pq.read_table(tmp_path / "t.parquet"), str(tmp_path / "t.orc"))
+    for path in (tmp_path / "t.npy", tmp_path / "t.parquet", tmp_path / "t.orc"):
         table = io.read(path, columns=None if path.suffix == ".npy" else ["a", "b"])
         assert table.values.dtype == np.float32
         np.testing.assert_array_equal(table.values, numbers)
@@ -145,6 +148,38 @@ def test_single_precision_stays_single(tmp_path):
 def test_all_arrow_types_of_numbers_are_read(tmp_path, column):
     pa.feather.write_feather(pa.table({"a": column}), str(tmp_path / "t.feather"))
     np.testing.assert_array_equal(io.read(tmp_path / "t.feather").values, [[1], [2], [3]])
+
+
+def test_orc_types_of_numbers_are_read_and_others_are_named(tmp_path):
+    columns = {
+        "byte": pa.array([1, None, 3], pa.int8()),
+        "price": pa.array([1, 2, 3]).cast(pa.decimal128(30, 2)),
+        "a.b": pa.array([1.0, 2.0, 3.0]),  # a name, not the field b of a
+        "on": pa.array([True, False, None]),
+        "day": pa.array([1, 2, 3], pa.int32()).cast(pa.date32()),
+        "pair": pa.array([{"x": 1.0}] * 3),
+        "tags": pa.array([["a"], [], None]),
+    }
+    pa.orc.write_table(pa.table(columns), str(tmp_path / "t.orc"))
+    table = io.read(tmp_path / "t.orc", missing="drop")
+    assert table.columns == ("byte", "price", "a.b")
+    np.testing.assert_array_equal(table.values, [[1, 1, 1], [3, 3, 3]])
+    assert "left out, for they hold no numbers: on, day, pair, tags" in table.notes
+    np.testing.assert_array_equal(io.read(tmp_path / "t.orc", columns=["a.b", "on"], missing="drop").values, [[1, 1], [2, 0]])
+    with pytest.raises(io.FileError, match="column 'day' must hold numbers, got '1970-01-02' in row 1"):
+        io.read(tmp_path / "t.orc", columns=["day"])
+
+
+def test_two_orc_columns_of_one_name_are_refused(tmp_path):
+    pa.orc.write_table(pa.table([[1], [2]], names=["a", "a"]), str(tmp_path / "t.orc"))
+    with pytest.raises(io.FileError, match=r"t\.orc: two columns are named 'a'"):
+        io.read(tmp_path / "t.orc")
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.txt"])
+def test_text_may_begin_with_the_letters_of_a_format(tmp_path, name):
+    (tmp_path / name).write_text("ORCID,BMI\n1,20\n2,30\n")
+    assert io.read(tmp_path / name).columns == ("ORCID", "BMI")
 
 
 def test_flags_are_numbers_where_they_are_asked_for(tmp_path):

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.feather
+import pyarrow.orc
 import pyarrow.parquet
 from PIL import Image
 
@@ -21,6 +22,7 @@ TABLES: dict[str, list[str]] = {
     "rows.tsv": ["--columns", "x,y,z"],
     "rows.parquet": ["--columns", "x", "--columns", "y", "--columns", "z"],
     "rows.feather": ["--columns", "x,y,z"],
+    "rows.orc": ["--columns", "x,y,z"],
     "rows.npy": [],
     "rows.npz": ["--key", "X"],
     "rows.fcs": [],
@@ -43,6 +45,7 @@ def write_all(folder: Path) -> Path:
     pa.csv.write_csv(table, folder / "rows.tsv", pa.csv.WriteOptions(delimiter="\t"))
     pa.parquet.write_table(table, folder / "rows.parquet", row_group_size=300)
     pa.feather.write_feather(table, folder / "rows.feather")
+    pa.orc.write_table(table, str(folder / "rows.orc"))
     np.save(folder / "rows.npy", X)
     np.savez(folder / "rows.npz", X=X, other=X[:5])
     with (folder / "rows.fcs").open("wb") as stream:

@@ -14,7 +14,7 @@ remaining distances come near the resolution of float32, the leaves are grown ag
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST
 from reduset._engine.compiled import compiled
-from reduset._engine.leaves import Leaves, grow
+from reduset._engine.leaves import box_gap, grow, leaf_of_place, leaf_points
 from reduset._engine.profile import CITYBLOCK, SQUARED, Frame, gaps
 from reduset._engine.threads import blocks, row_blocks, run_all
 from reduset._types import Floats, Report
@@ -35,6 +35,30 @@ BOX_TEST_UP_TO = 64  # dimensions; above, no atom is ever far enough from a box
 RESOLVED = 2.0**10  # distances must stand this many times above the rounding, or the leaves are grown in float64
 
 CHOSEN, TIED, DONE, COARSE = range(4)
+
+
+class TraversalState(NamedTuple):
+    """A farthest-first traversal as the loops see it: points in leaves, and what each leaf knows of the atoms.
+
+    The invariant: ``distance`` holds the gap of each point to the nearest of the first seen[leaf] atoms, and top[leaf] is the
+    largest of them in the leaf. More atoms only bring gaps down, so that top is an upper bound however many atoms a leaf has
+    missed; and once the leaf on top has seen them all, its farthest point is the farthest of all.
+    """
+
+    columns: Floats  # these five as in `Leaves`
+    starts: NDArray[np.int64]
+    low: Floats
+    high: Floats
+    order: NDArray[np.int32]
+    longest: int  # the most points of a leaf
+    metric: int
+    distance: Floats  # (n,) by place
+    top: Floats  # (leaves,)
+    seen: NDArray[np.int64]  # (leaves,) how many atoms
+    atoms: Floats  # (room, d), of which the first are chosen
+    relative: float  # how wrong a distance may be,
+    absolute: float  # and how much more by the rounding of the coordinates
+    resolution: float  # the distance below which that is too much
 
 
 class FarthestFirst:
@@ -65,39 +89,31 @@ class FarthestFirst:
         self._prepare(np.float32)
 
     def _prepare(self, dtype: type) -> None:
-        n, d = self.points.shape
-        self.leaves: Leaves = grow(self.points, self.frame, dtype)
-        count = len(self.leaves.starts) - 1
-        self._distance: Floats = np.full(n, np.inf, dtype)
-        self._top: Floats = np.full(count, np.inf, dtype)
-        self._seen = np.zeros(count, np.int64)
-        self._atoms: Floats = np.empty((64, d), dtype)
-        self._count = 0
-        for index in self._indices:
-            self._append(index)
+        """Grow leaves in this precision, for the atoms so far."""
+        self.leaves = leaves = grow(self.points, self.frame, dtype)
+        count = len(leaves.low)
+        known: list[Floats] = [np.full(len(self.points), np.inf, dtype), np.full(count, np.inf, dtype)]
+        boxes = leaves.columns, leaves.starts, leaves.low, leaves.high, leaves.order, int(np.diff(leaves.starts).max())
+        atoms: Floats = np.empty((64, leaves.dimension), dtype)
+        self._state = TraversalState(*boxes, self.metric, *known, np.zeros(count, np.int64), atoms, *self._rounding(dtype))
+        self._reserve(self._count)
+        for k, index in enumerate(self._indices):
+            self._place(k, index)
         # every point must see the first atom: the one pass over all the data that the lazy scheme makes, and it is shared out
         every = np.arange(count)
-        run_all([partial(_refresh_some, *self._state(), 1, every[a:b]) for a, b in blocks(count, 256)])
+        run_all([partial(_refresh_some, self._state, 1, every[a:b]) for a, b in blocks(count, 256)])
 
-    def _append(self, index: int) -> None:
-        if self._count == len(self._atoms):
-            self._atoms = np.concatenate([self._atoms, np.empty_like(self._atoms)])
-        self._atoms[self._count] = self.frame.apply(self.points[index : index + 1])[0]
-        self._count += 1
+    def _reserve(self, count: int) -> None:
+        """Have room for so many atoms."""
+        while len(self._state.atoms) < count:
+            self._state = self._state._replace(atoms=np.concatenate([self._state.atoms, np.empty_like(self._state.atoms)]))
 
-    def _state(self) -> tuple:
-        leaves = self.leaves
-        return (
-            leaves.columns,
-            leaves.starts,
-            leaves.low,
-            leaves.high,
-            self.metric,
-            self._distance,
-            self._top,
-            self._seen,
-            self._atoms,
-        )
+    def _place(self, k: int, index: int) -> None:
+        self._state.atoms[k] = self.frame.apply(self.points[index : index + 1])[0]
+
+    @property
+    def _count(self) -> int:
+        return len(self._indices)
 
     @property
     def indices(self) -> NDArray[np.int64]:
@@ -118,58 +134,44 @@ class FarthestFirst:
 
     def _advance(self, target: int) -> int:
         """Choose up to ``target``; DONE where nothing is left to choose."""
-        leaves = self.leaves
-        relative, absolute = self._rounding()
-        room = target - self._count
-        chosen = np.empty(room, np.int64)
-        radii = np.empty(room)
-        while len(self._atoms) < target:
-            self._atoms = np.concatenate([self._atoms, np.empty_like(self._atoms)])
+        self._reserve(target)
         self._catch_up()
-        status, done = _choose(
-            *self._state(), leaves.order, self._count, target, relative, absolute, self._resolution(), chosen, radii
-        )
-        for index, radius in zip(chosen[:done].tolist(), radii[:done].tolist(), strict=True):
-            self._indices.append(index)
-            self._radii.append(radius * (1 + relative) + absolute)
-            self._count += 1
+        chosen, radii = np.empty(target - self._count, np.int64), np.empty(target - self._count)
+        status, done = _choose(self._state, self._count, target, chosen, radii)
+        self._indices += chosen[:done].tolist()
+        self._radii += [self._rounded_up(radius) for radius in radii[:done].tolist()]
         if status == COARSE:
             self._prepare(np.float64)
             return CHOSEN
-        if status == TIED:
-            return self._decide(relative, absolute)
-        return int(status)
+        return self._decide() if status == TIED else int(status)
 
     def _catch_up(self) -> None:
         """Refresh in parallel the leaves that the next steps will most likely ask for, one by one, anyway.
 
         They are those above where the radius will be if it falls once more as it fell in the last steps.
         """
-        if self._count < 2 * STEPS_A_CALL or self.points.size < WORTH_SHARING:
+        count, state = self._count, self._state
+        if count < 2 * STEPS_A_CALL or self.points.size < WORTH_SHARING:
             return
         now, before = self._radii[-1], self._radii[-STEPS_A_CALL]
         expected = now * now / before
-        stale = np.flatnonzero((self._top >= (expected if self.metric == CITYBLOCK else expected**2)) & (self._seen < self._count))
-        run_all([partial(_refresh_some, *self._state(), self._count, stale[a:b]) for a, b in blocks(len(stale), LEAVES_A_TASK)])
+        stale = np.flatnonzero((state.top >= (expected if self.metric == CITYBLOCK else expected**2)) & (state.seen < count))
+        run_all([partial(_refresh_some, state, count, stale[a:b]) for a, b in blocks(len(stale), LEAVES_A_TASK)])
 
-    def _rounding(self) -> tuple[float, float]:
-        """How wrong a distance may be: relative, and absolute from the rounding of the coordinates."""
+    def _rounding(self, dtype: type) -> tuple[float, float, float]:
+        """How wrong a distance may be, relative and absolute, and the distance below which that is too much."""
         if self._exact:
-            return 0.0, 0.0
+            return 0.0, 0.0, 0.0
         d = self.leaves.dimension
-        eps = float(np.finfo(self._atoms.dtype).eps)
-        spread = d if self.metric == CITYBLOCK else np.sqrt(d)
-        return (d + 4) * eps, 2 * spread * self.leaves.slack
+        absolute = 2 * (d if self.metric == CITYBLOCK else float(np.sqrt(d))) * self.leaves.slack
+        return (d + 4) * float(np.finfo(dtype).eps), absolute, 0.0 if dtype is np.float64 else RESOLVED * absolute
 
-    def _resolution(self) -> float:
-        if self._exact or self._atoms.dtype == np.float64:
-            return 0.0
-        return RESOLVED * self._rounding()[1]
+    def _rounded_up(self, distance: float) -> float:
+        return distance * (1 + self._state.relative) + self._state.absolute
 
-    def _decide(self, relative: float, absolute: float) -> int:
+    def _decide(self) -> int:
         """Choose among candidates that rounding cannot tell apart, by the definition in float64."""
-        places = _candidates(self.leaves.starts, self._distance, self._top, self.metric, relative, absolute)
-        rows = np.sort(self.leaves.order[places])
+        rows = np.sort(self.leaves.order[_candidates(self._state)])
         atoms = self._defining(self._indices)
         best, farthest = -1, 0.0
         for a, b in blocks(len(rows), 4096):
@@ -183,8 +185,8 @@ class FarthestFirst:
         if isinstance(self.frame.matrix, float):
             distance *= self.frame.matrix
         self._radii.append(distance * (1 + (self.leaves.dimension + 4) * float(np.finfo(np.float64).eps)))
+        self._place(self._count, best)
         self._indices.append(best)
-        self._append(best)
         return CHOSEN
 
     def _defining(self, rows: Any) -> NDArray[np.float64]:
@@ -197,10 +199,9 @@ class FarthestFirst:
         """After each atom the largest distance of any point to the atoms so far, in the frame, rounded up: (atoms,)."""
         if self._exhausted or self._count == len(self.points):
             return self.unit * np.append(self._radii, 0.0)
-        relative, absolute = self._rounding()
-        value = float(_settle(*self._state(), self._count))
+        value = float(_settle(self._state, self._count))
         last = value if self.metric == CITYBLOCK else float(np.sqrt(value))
-        return self.unit * np.append(self._radii, last * (1 + relative) + absolute)
+        return self.unit * np.append(self._radii, self._rounded_up(last))
 
 
 def _sums_are_exact(points: Floats, frame: Frame, metric: int) -> bool:
@@ -230,60 +231,47 @@ def _definition(candidates, atoms, metric):
     return out
 
 
-@njit(inline="always")
-def _box_gap(metric, low, high, atom):
-    """A lower bound on the gap of the atom to any point of the box."""
-    t = low.dtype.type(0)
-    for j in range(len(atom)):
-        u = max(low[j] - atom[j], atom[j] - high[j], low.dtype.type(0))
-        t += u if metric == CITYBLOCK else u * u
-    return t
-
-
 @compiled(fastmath=FAST)
-def _refresh(columns, starts, low, high, metric, distance, top, seen, atoms, count, leaf, buffer):
-    """Show a leaf the atoms it has missed."""
-    d = low.shape[1]
-    a = starts[leaf]
-    b = starts[leaf + 1]
-    Z = columns[a * d : b * d].reshape(d, b - a)
-    mine = distance[a:b]
-    largest = top[leaf]
-    for k in range(seen[leaf], count):
+def _refresh(state, count, leaf, buffer):
+    """Show a leaf the atoms it has missed of the first ``count``, but for those that are farther from its box than its top."""
+    d = state.low.shape[1]
+    Z = leaf_points(state.columns, state.starts, leaf, d)
+    mine = state.distance[state.starts[leaf] : state.starts[leaf + 1]]
+    low = state.low[leaf]
+    high = state.high[leaf]
+    largest = state.top[leaf]
+    for k in range(state.seen[leaf], count):
         # a margin for the rounding of the box test; a skipped atom then cannot matter
-        if d <= BOX_TEST_UP_TO and _box_gap(metric, low[leaf], high[leaf], atoms[k]) > largest * mine.dtype.type(1.00001):
+        if d <= BOX_TEST_UP_TO and box_gap(state.metric, low, high, state.atoms[k]) > largest * mine.dtype.type(1.00001):
             continue
-        gaps(metric, Z, 0, b - a, atoms[k], buffer)
+        gaps(state.metric, Z, 0, len(mine), state.atoms[k], buffer)
         for i in range(len(mine)):
             mine[i] = min(mine[i], buffer[i])
-        largest = mine[0]
-        for i in range(1, len(mine)):
-            largest = max(largest, mine[i])
-    top[leaf] = largest
-    seen[leaf] = count
+        largest = _largest(mine)
+    state.top[leaf] = largest
+    state.seen[leaf] = count
 
 
 @compiled()
-def _longest(starts):
-    longest = 0
-    for leaf in range(len(starts) - 1):
-        longest = max(longest, starts[leaf + 1] - starts[leaf])
-    return longest
-
-
-@compiled()
-def _refresh_some(columns, starts, low, high, metric, distance, top, seen, atoms, count, which):
-    buffer = np.empty(_longest(starts), distance.dtype)
+def _refresh_some(state, count, which):
+    buffer = np.empty(state.longest, state.distance.dtype)
     for leaf in which:
-        _refresh(columns, starts, low, high, metric, distance, top, seen, atoms, count, leaf, buffer)
+        _refresh(state, count, leaf, buffer)
+
+
+@njit(inline="always")
+def _largest(values):
+    """The maximum, in vector lanes."""
+    largest = values[0]
+    for i in range(1, len(values)):
+        largest = max(largest, values[i])
+    return largest
 
 
 @njit(inline="always")
 def _highest(values):
-    """argmax; the maximum first, in vector lanes, then its place."""
-    largest = values[0]
-    for i in range(1, len(values)):
-        largest = max(largest, values[i])
+    """argmax; the maximum first, then its place."""
+    largest = _largest(values)
     for i in range(len(values)):
         if values[i] == largest:
             return i
@@ -300,110 +288,92 @@ def _group_tops(top):
 
 
 @compiled(fastmath=FAST)
-def _raise_top(columns, starts, low, high, metric, distance, top, seen, atoms, count, groups, buffer):
+def _raise_top(state, count, groups, buffer):
     """Refresh until the leaf on top is up to date; that leaf. Its largest gap is the largest of all."""
     while True:
         g = _highest(groups)
-        mine = top[g * GROUP : (g + 1) * GROUP]
+        mine = state.top[g * GROUP : (g + 1) * GROUP]
         leaf = g * GROUP + _highest(mine)
-        if seen[leaf] == count:
+        if state.seen[leaf] == count:
             return leaf
-        _refresh(columns, starts, low, high, metric, distance, top, seen, atoms, count, leaf, buffer)
-        largest = mine[0]
-        for i in range(1, len(mine)):
-            largest = max(largest, mine[i])
-        groups[g] = largest
+        _refresh(state, count, leaf, buffer)
+        groups[g] = _largest(mine)
 
 
 @compiled()
-def _settle(columns, starts, low, high, metric, distance, top, seen, atoms, count):
+def _settle(state, count):
     """The largest gap of any point to the atoms."""
-    buffer = np.empty(_longest(starts), distance.dtype)
-    groups = _group_tops(top)
-    return top[_raise_top(columns, starts, low, high, metric, distance, top, seen, atoms, count, groups, buffer)]
+    buffer = np.empty(state.longest, state.distance.dtype)
+    return state.top[_raise_top(state, count, _group_tops(state.top), buffer)]
 
 
 @njit(inline="always")
-def _threshold(metric, largest, relative, absolute):
+def _threshold(state, largest):
     """The gap below which a point cannot be the farthest, given what rounding may have done to both."""
-    if relative == 0.0:
+    if state.relative == 0.0:
         return np.float64(largest)
-    distance = np.float64(largest) if metric == CITYBLOCK else np.sqrt(np.float64(largest))
-    distance = max(distance * (1 - 2 * relative) - 2 * absolute, 0.0)
-    return distance if metric == CITYBLOCK else distance * distance
+    distance = np.float64(largest) if state.metric == CITYBLOCK else np.sqrt(np.float64(largest))
+    distance = max(distance * (1 - 2 * state.relative) - 2 * state.absolute, 0.0)
+    return distance if state.metric == CITYBLOCK else distance * distance
 
 
 @compiled()
-def _candidates(starts, distance, top, metric, relative, absolute):
+def _candidates(state):
     """Places of all points that may be the farthest (every leaf that could hold one is up to date)."""
-    least = _threshold(metric, np.max(top), relative, absolute)
+    least = _threshold(state, np.max(state.top))
     out = [np.int64(0) for _ in range(0)]
-    for leaf in range(len(top)):
-        if top[leaf] >= least:
-            for i in range(starts[leaf], starts[leaf + 1]):
-                if distance[i] >= least:
+    for leaf in range(len(state.top)):
+        if state.top[leaf] >= least:
+            for i in range(state.starts[leaf], state.starts[leaf + 1]):
+                if state.distance[i] >= least:
                     out.append(i)
     return np.array(out)
 
 
 @compiled()
-def _choose(
-    columns,
-    starts,
-    low,
-    high,
-    metric,
-    distance,
-    top,
-    seen,
-    atoms,
-    order,
-    count,
-    target,
-    relative,
-    absolute,
-    resolution,
-    chosen,
-    radii,
-):
-    """Choose atoms count..target; stop early where a choice is beyond this precision. (status, how many were chosen)"""
-    buffer = np.empty(_longest(starts), distance.dtype)
-    groups = _group_tops(top)
-    d = low.shape[1]
-    done = 0
-    while count < target:
-        leaf = _raise_top(columns, starts, low, high, metric, distance, top, seen, atoms, count, groups, buffer)
-        largest = np.float64(top[leaf])
-        radius = largest if metric == CITYBLOCK else np.sqrt(largest)
-        if radius < resolution:
-            return COARSE, done
-        if largest == 0.0 and relative == 0.0:
-            return DONE, done
-        least = _threshold(metric, largest, relative, absolute)
-        place = -1
-        rivals = 0
-        for g in range(len(groups)):
-            if groups[g] < least:
+def _lowest_candidate(state, count, least, groups, buffer):
+    """Of the points whose gap is at least ``least``, the place of the lowest row; and how many there are.
+
+    Only leaves whose top reaches that far are looked into, after they have seen all atoms.
+    """
+    place = -1
+    rivals = 0
+    for g in range(len(groups)):
+        if groups[g] < least:
+            continue
+        for leaf in range(g * GROUP, min((g + 1) * GROUP, len(state.top))):
+            if state.top[leaf] >= least and state.seen[leaf] < count:
+                _refresh(state, count, leaf, buffer)
+            if state.top[leaf] < least:
                 continue
-            for rival in range(g * GROUP, min((g + 1) * GROUP, len(top))):
-                if top[rival] >= least and seen[rival] < count:
-                    _refresh(columns, starts, low, high, metric, distance, top, seen, atoms, count, rival, buffer)
-                if top[rival] < least:
-                    continue
-                for i in range(starts[rival], starts[rival + 1]):
-                    if distance[i] >= least:
-                        rivals += 1
-                        if place < 0 or order[i] < order[place]:
-                            place = i
-        if rivals > 1 and relative > 0.0:
+            for i in range(state.starts[leaf], state.starts[leaf + 1]):
+                if state.distance[i] >= least:
+                    rivals += 1
+                    if place < 0 or state.order[i] < state.order[place]:
+                        place = i
+    return place, rivals
+
+
+@compiled()
+def _choose(state, count, target, chosen, radii):
+    """Choose atoms count..target; stop early where a choice is beyond this precision. (status, how many were chosen)"""
+    buffer = np.empty(state.longest, state.distance.dtype)
+    groups = _group_tops(state.top)
+    for done in range(target - count):
+        now = count + done
+        largest = np.float64(state.top[_raise_top(state, now, groups, buffer)])
+        radius = largest if state.metric == CITYBLOCK else np.sqrt(largest)
+        if radius < state.resolution:
+            return COARSE, done
+        if largest == 0.0 and state.relative == 0.0:
+            return DONE, done
+        least = _threshold(state, largest)
+        place, rivals = _lowest_candidate(state, now, least, groups, buffer)
+        if rivals > 1 and state.relative > 0.0:
             return TIED, done
         # where sums are exact, equal distances are ties in truth, and the lowest row has been kept
-        home = np.searchsorted(starts, place, side="right") - 1
-        size = starts[home + 1] - starts[home]
-        for j in range(d):
-            atoms[count, j] = columns[starts[home] * d + j * size + place - starts[home]]
-        chosen[done] = order[place]
+        home = leaf_of_place(state.starts, place)
+        state.atoms[now] = leaf_points(state.columns, state.starts, home, state.low.shape[1])[:, place - state.starts[home]]
+        chosen[done] = state.order[place]
         radii[done] = radius
-        done += 1
-        count += 1
-    return CHOSEN, done
+    return CHOSEN, target - count

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST
 from reduset._engine.compiled import compiled
-from reduset._engine.profile import Frame
+from reduset._engine.profile import CITYBLOCK, Frame
 from reduset._engine.threads import blocks, row_blocks, run_all
 from reduset._types import Floats
 
@@ -225,3 +226,27 @@ def _gather_leaves(points, frame, order, columns, starts, low, high, first, last
         z = frame.apply(points[order[a:b]])
         columns[a * d : b * d].reshape(d, b - a)[:] = z.T
         low[leaf], high[leaf] = z.min(axis=0), z.max(axis=0)
+
+
+@njit(inline="always")
+def leaf_points(columns, starts, leaf, dimension):
+    """(d, points) the coordinates of one leaf."""
+    a = starts[leaf]
+    b = starts[leaf + 1]
+    return columns[a * dimension : b * dimension].reshape(dimension, b - a)
+
+
+@njit(inline="always")
+def leaf_of_place(starts, place):
+    """The leaf that holds a place of the order."""
+    return np.searchsorted(starts, place, side="right") - 1
+
+
+@njit(inline="always")
+def box_gap(metric, low, high, point):
+    """A lower bound on the gap of a point to any point of the box."""
+    t = low.dtype.type(0)
+    for j in range(len(point)):
+        u = max(low[j] - point[j], point[j] - high[j], low.dtype.type(0))
+        t += u if metric == CITYBLOCK else u * u
+    return t

@@ -2,6 +2,8 @@
 
 Nothing heavy is imported before a command runs, so that help and completion answer at once. Exit codes: 0 done; 1 a fault of this
 program; 2 something about the request, said in one line; 3 done, but the tolerance asked for was not reached; 130 interrupted.
+
+A command is a file with a class (`compress.py`, …), named in `commands.py`. May import: every room; none imports this one.
 """
 
 from __future__ import annotations

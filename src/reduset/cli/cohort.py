@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from reduset.cli import messages, targets
 from reduset.cli import options as o
 from reduset.cli.app import DONE, command
+from reduset.cli.request import covariance_of, origin, spread_note
 
 if TYPE_CHECKING:
     from reduset._types import ProgressLike
@@ -42,11 +44,9 @@ class CohortCommand(o.Reading, o.Seeded, o.Telling):
     def run(self) -> int:
         """Run it; the exit code."""
         from reduset import _archive, io
-        from reduset.cli import messages, targets
-        from reduset.cli.request import origin, spread_note
 
         inputs = [*self.data, *([] if self.groups is None else [self.groups])]
-        written = targets.check_all((self.output, targets.ROWS, inputs), (self.report, targets.HTML, inputs))
+        written = targets.check_all((self.output, targets.rows(), inputs), (self.report, targets.HTML, inputs))
         if not written and not self.json:
             raise ValueError("nothing would be kept: give --output for the distances, --report for a page to look at, or --json")
         tables = io.read_bags(self.data, group_column=self.group_column, **self.reading())
@@ -83,7 +83,6 @@ def _map_of(tables: dict[str, Table], request: CohortCommand, shown: ProgressLik
     """The map of all samples, by one kernel."""
     import numpy as np
 
-    from reduset.cli.request import covariance_of
     from reduset.cohort import CohortMap
     from reduset.kernels import Gaussian
 
@@ -100,7 +99,6 @@ def _map_of(tables: dict[str, Table], request: CohortCommand, shown: ProgressLik
 def _groups(path: Path, names: list[str]) -> list[str | None]:
     """The group of each sample, from a table of two columns; a sample that is not in it has none."""
     from reduset import io
-    from reduset.cli import messages
 
     known = io.read_labels(path)
     found = [known.get(name, known.get(Path(name).name)) for name in names]

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from reduset.cli import messages, results, streaming, targets
 from reduset.cli import options as o
 from reduset.cli.app import DONE, NOT_REACHED, command
+from reduset.cli.request import mean_of
 
 if TYPE_CHECKING:
     from reduset.compression.result import Compression
@@ -79,9 +81,7 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
 
     def check(self) -> None:
         """Refuse what cannot be done before any work is."""
-        from reduset.cli import targets
-
-        targets.check_all((self.output, targets.MODEL | targets.ROWS, self.data), (self.report, targets.HTML, []))
+        targets.check_all((self.output, targets.MODEL | targets.rows(), self.data), (self.report, targets.HTML, []))
         group = self.group_column
         if group is not None and self.select not in ("auto", "kcenter"):
             raise ValueError(f"--group-column goes with --select kcenter, got {self.select!r}; leave one of them out")
@@ -95,8 +95,6 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
     def run(self) -> int:
         """Run it; the exit code."""
         from reduset import io
-        from reduset.cli import messages, results, streaming
-        from reduset.cli.request import mean_of
         from reduset.model.model import Model
 
         self.check()
@@ -118,7 +116,6 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
 
 def _compressed(request: CompressCommand, table: Table, full: KernelMean) -> Compression:
     """The mean of all rows by few atoms; each group has its own, where there are groups."""
-    from reduset.cli import messages
     from reduset.compression.compressing import compress_quietly
     from reduset.select import KCenter
 

@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
+from reduset.cli import messages
 from reduset.cli import options as o
 from reduset.cli.app import DONE, command
+from reduset.cli.request import origin
 
 SIZE = 1000
 COLUMNS = ("red", "green", "blue", "across", "down")
@@ -29,8 +31,6 @@ class DemoCommand(o.Telling):
         from sklearn.datasets import load_sample_image
 
         from reduset import _archive, io
-        from reduset.cli import messages
-        from reduset.cli.request import origin
         from reduset.compression.compressing import compress
         from reduset.kernels import Gaussian
         from reduset.mean import KernelMean

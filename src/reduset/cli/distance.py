@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from reduset.cli import messages
 from reduset.cli import options as o
 from reduset.cli.app import DONE, command
+from reduset.cli.request import mean_of, reading_of
 
 if TYPE_CHECKING:
     from reduset.mean import KernelMean
@@ -32,8 +34,6 @@ class DistanceCommand(o.Reading, o.Threaded, o.Answering):
 
     def run(self) -> int:
         """Run it; the exit code."""
-        from reduset.cli import messages
-
         found = [_model(path) for path in (self.a, self.b)]
         models = [model for model in found if model is not None]
         if len(models) == 2:
@@ -57,8 +57,6 @@ class DistanceCommand(o.Reading, o.Threaded, o.Answering):
 def _means(request: DistanceCommand, found: list[Model | None]) -> tuple[list[KernelMean], list[str]]:
     """The means of both sides, rows by the kernel of a model where there is one, and notes of the rows."""
     from reduset import io
-    from reduset.cli import messages
-    from reduset.cli.request import mean_of, reading_of
     from reduset.mean import KernelMean
 
     model = next((each for each in found if each is not None), None)

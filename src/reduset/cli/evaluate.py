@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
+from reduset.cli import messages, targets
 from reduset.cli import options as o
 from reduset.cli.app import DONE, command
+from reduset.cli.request import reading_of
 
 
 @command("small.npz new.parquet -o scores.parquet")
@@ -32,13 +34,11 @@ class EvaluateCommand(o.Threaded, o.Telling):
         import numpy as np
 
         from reduset import io
-        from reduset.cli import messages, targets
-        from reduset.cli.request import reading_of
         from reduset.kernels.base import RadialKernel
         from reduset.model.model import Model
 
         output = self.output
-        targets.check(output, targets.ROWS, self.data)
+        targets.check(output, targets.rows(), self.data)
         found = Model.load(self.model)
         mean, reading = found.mean, reading_of(found) | o.given(compensate=self.compensate)
         parts, dropped = [], 0

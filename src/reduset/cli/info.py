@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from reduset.cli import messages
 from reduset.cli import options as o
 from reduset.cli.app import DONE, command
 
@@ -16,7 +17,6 @@ class InfoCommand(o.Answering):
 
     def run(self) -> int:
         """Run it; the exit code."""
-        from reduset.cli import messages
         from reduset.model.model import Model
 
         found = Model.load(self.model)

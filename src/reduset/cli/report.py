@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from reduset.cli import messages, targets
 from reduset.cli import options as o
 from reduset.cli.app import DONE, command
 
@@ -20,7 +21,6 @@ class ReportCommand(o.Telling):
 
     def run(self) -> int:
         """Run it; the exit code."""
-        from reduset.cli import messages, targets
         from reduset.model.model import Model
         from reduset.report import write_compression
 

@@ -6,7 +6,6 @@ import platform
 import shlex
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -25,6 +24,8 @@ def command_line() -> str:
 
 def origin(sources: Sequence[str], notes: Sequence[str]) -> dict[str, Any]:
     """Where a result comes from, in plain values."""
+    from importlib.metadata import version
+
     packages = {name: version(name) for name in ("reduset", "numpy", "scipy", "scikit-learn", "numba")}
     return {
         "command": command_line(),

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from reduset.cli import messages
+from reduset.cli.request import origin, spread_note
+
 if TYPE_CHECKING:
     from reduset.cli.compress import CompressCommand
     from reduset.compression.result import Compression
@@ -33,7 +36,6 @@ def write(
     ``rows`` are those of the table, or a sample of them; ``make`` makes the model from what is to be known of its origin.
     """
     from reduset import _archive, io
-    from reduset.cli.request import origin, spread_note
 
     model = None
     if request.makes_model:
@@ -65,8 +67,6 @@ def hidden(model: Model | None) -> list[str]:
 
 def tell(request: CompressCommand, small: Compression, columns: Sequence[str], notes: list[str], **more: Any) -> None:
     """One JSON object, or a few lines."""
-    from reduset.cli import messages
-
     certificate = small.certificate
     written = [request.output, *([] if request.report is None else [request.report])]
     facts = {

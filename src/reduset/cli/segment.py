@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
+from reduset.cli import messages, targets
 from reduset.cli import options as o
 from reduset.cli.app import DONE, command
+from reduset.cli.request import origin
 
 
 @command("photograph.jpg -o segments.png --bandwidth 0.1 --report segments.html")
@@ -36,8 +38,6 @@ class SegmentCommand(o.Seeded, o.Telling):
         import numpy as np
 
         from reduset import _archive, io
-        from reduset.cli import messages, targets
-        from reduset.cli.request import origin
         from reduset.modes import estimator
 
         written = targets.check_all((self.output, targets.IMAGE, [self.image]), (self.report, targets.HTML, []))

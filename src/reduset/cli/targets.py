@@ -7,13 +7,17 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from reduset.io.registry import written_suffixes
-
 MODEL = frozenset({".npz"})
-ROWS = frozenset(written_suffixes())
 HTML = frozenset({".html", ".htm"})
 IMAGE = frozenset({".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp"})
-NEEDED = ((ROWS, "pyarrow", "tables"), (HTML, "plotly", "report"), (IMAGE, "PIL", "images"))  # with the extra that brings it
+NEEDED = ((HTML, "plotly", "report"), (IMAGE, "PIL", "images"))  # with the extra that brings it
+
+
+def rows() -> frozenset[str]:
+    """The suffixes of tables."""
+    from reduset.io.registry import written_suffixes
+
+    return frozenset(written_suffixes())
 
 
 def check_all(*outputs: tuple[Path | None, frozenset[str], Sequence[Path]]) -> list[Path]:
@@ -30,7 +34,7 @@ def check(path: Path, kinds: frozenset[str], inputs: Sequence[Path] = ()) -> Non
         raise ValueError(
             f"{path} must end in {', '.join(sorted(kinds))}, so that it is clear what to write; got {path.suffix or 'no ending'}"
         )
-    for endings, library, extra in NEEDED:
+    for endings, library, extra in (*NEEDED, (rows(), "pyarrow", "tables")):
         if path.suffix.lower() in endings and find_spec(library) is None:
             raise ImportError(f"{path} cannot be written: that needs {library}, not installed: pip install 'reduset[{extra}]'")
     check_place(path, inputs)

@@ -10,23 +10,23 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from dask.base import is_dask_collection
 from dask.delayed import Delayed
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from reduset import _validate
 from reduset import cohort as in_memory
 from reduset._frames import framed
 from reduset._progress import Progress
-from reduset._types import Array, Floats, Report
+from reduset._types import Array, BagsLike, Floats, Indices, Report
 from reduset.cohort.bag_projection import BagEvidence, BagProjector
 from reduset.cohort.bag_source import BagSource
 from reduset.cohort.comparison import Comparison, LaterDistances
-from reduset.distributed.scheduling import Scheduler, constant, key, scheduler, task
+from reduset.distributed.scheduling import Scheduler, constant, key, scheduler, tasks
 from reduset.kernels.base import Kernel
 from reduset.mean import KernelMean
 from reduset.weights.span import Span
@@ -60,7 +60,7 @@ class CohortMap(in_memory.CohortMap):
 
     client: Any = field(default=None, kw_only=True)
 
-    def fit(self, bags: Any, y: Any = None, *, sample: Any = None) -> Self:
+    def fit(self, bags: BagsLike, y: object = None, *, sample: Any = None) -> Self:
         """Compare the bags and lay them out.
 
         Parameters
@@ -76,7 +76,7 @@ class CohortMap(in_memory.CohortMap):
             remote = DaskBags(names, tasks, workers, shown.stage("opening"))
             return self._fit(names, remote, remote.dimension, remote.columns, shown)
 
-    def _to_fitted(self, bags: Any, sample: Any) -> tuple[Array, Array]:
+    def _to_fitted(self, bags: BagsLike, sample: Any) -> tuple[Array, Array]:
         check_is_fitted(self, "embedding_")
         with closing(Progress(self.progress)) as shown, scheduler(self.client) as workers:
             names, tasks = _named(bags, sample)
@@ -88,7 +88,7 @@ class CohortMap(in_memory.CohortMap):
         return all_.distances, all_.errors
 
 
-def _named(bags: Any, sample: Any) -> tuple[list[Any], list[Any]]:
+def _named(bags: BagsLike, sample: Any) -> tuple[list[Any], list[Any]]:
     if sample is not None:
         raise ValueError("sample goes with one long table in memory; give a list or mapping of bags, one delayed table each")
     if isinstance(bags, Mapping):
@@ -118,13 +118,13 @@ class DaskBags(BagSource):
             raise ValueError(f"bags must hold at least {fewest} of them, got {len(bags)}")
         self._workers = workers
         self._titles = [f"bags[{name!r}]" for name in names]
-        called, opening = key("reduset-bag-given"), key("reduset-bag-open")
+        called = key("reduset-bag-given")
         self._bags = [bag if is_dask_collection(bag) else constant(f"{called}-{k}", bag) for k, bag in enumerate(bags)]
         known = None if columns is None else "the bags that were fitted"
         wanted, like = dimension, "the bags that were fitted"
         self.sizes: list[int] = []
-        tasks = [task(opening, k, opened, bag, title) for k, (bag, title) in enumerate(zip(self._bags, self._titles, strict=True))]
-        for title, (shape, mine) in zip(self._titles, workers.run(tasks, tasks, report), strict=True):
+        opening = tasks("reduset-bag-open", opened, zip(self._bags, self._titles, strict=True))
+        for title, (shape, mine) in zip(self._titles, workers.run(opening, opening, report), strict=True):
             if wanted is None:
                 wanted, like = shape[1], title
             if shape[1] != wanted:
@@ -135,17 +135,13 @@ class DaskBags(BagSource):
         self.dimension, self.columns = int(wanted or 0), columns
 
     def each(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], report: Report, *shared: Any) -> list[Any]:
-        called = key(f"reduset-bag-{function.__name__.replace('_', '-')}")
-        given = [constant(f"{called}-given-{k}", value) for k, value in enumerate(shared)]
-        own = [constant(f"{called}-own-{k}", its) for k, its in enumerate(arguments)]
-        tasks = [
-            task(called, k, on_bag, bag, title, function, its, given)
-            for k, (bag, title, its) in enumerate(zip(self._bags, self._titles, own, strict=True))
-        ]
-        return self._workers.run(tasks, tasks, report)
+        name = f"reduset-bag-{function.__name__.replace('_', '-')}"
+        own = [constant(key(f"{name}-own"), its) for its in arguments]
+        calls = tasks(name, partial(on_bag, function), zip(self._bags, self._titles, own, strict=True), *shared)
+        return self._workers.run(calls, calls, report)
 
-    def pick(self, rows: Sequence[NDArray[np.int64] | None]) -> list[Floats]:
-        return self.each(pick, [(some,) for some in rows], lambda *_: None)
+    def pick(self, rows: Sequence[Indices | None]) -> list[Floats]:
+        return self.each(pick_rows, [(some,) for some in rows], lambda *_: None)
 
     def project(
         self, spans: Sequence[Span], kernel: Kernel, confidence: float, rngs: Sequence[np.random.Generator], report: Report
@@ -168,12 +164,12 @@ def opened(bag: Any, title: str) -> tuple[tuple[int, ...], list[Any] | None]:
     return shape, list(table.columns) if hasattr(table, "columns") else None
 
 
-def on_bag(bag: Any, title: str, function: Callable[..., Any], arguments: tuple[Any, ...], shared: list[Any]) -> Any:
+def on_bag(function: Callable[..., Any], bag: Any, title: str, arguments: tuple[Any, ...], *shared: Any) -> Any:
     """A function of the points of one bag; chance numbers are copied, since a task must leave what it is given as it was."""
     return function(_validate.points(framed(bag), title), *deepcopy(arguments), *shared)
 
 
-def pick(points: Floats, rows: NDArray[np.int64] | None) -> Floats:
+def pick_rows(points: Floats, rows: Indices | None) -> Floats:
     """Some rows of a bag."""
     return points if rows is None else points[rows]
 

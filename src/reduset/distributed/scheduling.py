@@ -10,7 +10,7 @@ import socket
 import sys
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
@@ -39,6 +39,13 @@ def task(name: str, number: int | str, function: Callable[..., Any], *arguments:
     return delayed(partial(alone, function), name=f"{name}-call", pure=False, traverse=False)(
         *arguments, dask_key_name=f"{name}-{number}"
     )
+
+
+def tasks(name: str, function: Callable[..., Any], each: Iterable[tuple[Any, ...]], *shared: Any) -> list[Any]:
+    """A delayed call for each of several arguments, followed by values that all of them take."""
+    called = key(name)
+    given = [constant(f"{called}-given-{k}", value) for k, value in enumerate(shared)]
+    return [task(called, k, function, *arguments, *given) for k, arguments in enumerate(each)]
 
 
 def constant(name: str, value: Any) -> Any:

@@ -62,13 +62,7 @@ class SecondPassPlan:
 
     @classmethod
     def for_atoms(
-        cls,
-        span: Span,
-        sizes: tuple[int, ...],
-        square_norm: float,
-        sample: KernelMean,
-        confidence: float,
-        rng: np.random.Generator,
+        cls, span: Span, sizes: tuple[int, ...], square_norm: float, sample: KernelMean, confidence: float, rng: np.random.Generator
     ) -> SecondPassPlan:
         """For the first atoms of the span that pass one found, as many as the last size says.
 

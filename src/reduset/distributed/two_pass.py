@@ -42,15 +42,8 @@ from reduset.distributed.first_pass import (
     sketch_of,
 )
 from reduset.distributed.partitions import Partitions, partitions, rows_of
-from reduset.distributed.scheduling import FAN_IN, Scheduler, constant, key, scheduler, task, tree
-from reduset.distributed.second_pass import (
-    SecondPassPlan,
-    SecondPassSums,
-    add_sums,
-    bounds_from_sums,
-    density_change,
-    residual,
-)
+from reduset.distributed.scheduling import FAN_IN, Scheduler, key, scheduler, tasks, tree
+from reduset.distributed.second_pass import SecondPassPlan, SecondPassSums, add_sums, bounds_from_sums, density_change, residual
 from reduset.kernels import ANY_FAMILY
 from reduset.kernels.base import RadialKernel
 from reduset.kernels.registry import as_kernel
@@ -178,12 +171,9 @@ class TwoPassRun:
 
     def _pass(self, stage: str, name: str, each: Callable[..., Any], merge: Any, down_to: int, *constants: Any) -> list[Any]:
         """One task a partition, of its rows, and a tree of mergers; what is left at its top."""
-        called = key(f"reduset-{name}")
-        shared = [constant(f"{called}-given-{k}", value) for k, value in enumerate(constants)]
-        leaves = [
-            task(called, k, on_rows, each, part, weights, self._parts.weight_column, k, *shared)
-            for k, (part, weights) in enumerate(self._parts.parts)
-        ]
+        column = self._parts.weight_column
+        rows = ((part, weights, column, k) for k, (part, weights) in enumerate(self._parts.parts))
+        leaves = tasks(f"reduset-{name}", partial(on_rows, each), rows, *constants)
         goals = tree(key("reduset-merge"), leaves, merge, down_to)
         with self._clock.stage(name):
             return self._workers.run(goals, leaves, self._progress.stage(stage))

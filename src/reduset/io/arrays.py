@@ -10,10 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib import format as npy
 
-from reduset.io.format import Format
 from reduset.io.guard import check_bomb, check_room
-from reduset.io.options import ReadOptions
-from reduset.io.source import Block, Numbers, Source, block_of, encode, kind_of_dtype
+from reduset.io.source import Block, Format, Numbers, ReadOptions, Source, block_of, encode, kind_of_dtype
 from reduset.io.table import FileError, listed, nearest
 
 PART = 1 << 20  # bytes unpacked at a time

@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from reduset.io.format import Format
 from reduset.io.guard import need
-from reduset.io.options import ReadOptions
-from reduset.io.source import FLAG, NUMBER, SINGLE, TEXT, Block, CodedLabels, Numbers, Source, encode
+from reduset.io.source import FLAG, NUMBER, SINGLE, TEXT, Block, CodedLabels, Format, Numbers, ReadOptions, Source, encode
 from reduset.io.table import FileError, refusing
 
 PYARROW = ("pyarrow", "tables")  # with the extra that brings it

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from reduset._validate import whole
 from reduset.io.building import Chunk
-from reduset.io.options import options_of
 from reduset.io.plans import ROWS, FilePlan, ReadPlan, notes_of, plan_of
+from reduset.io.source import options_of
 from reduset.io.table import Table
 
 Item = TypeVar("Item")

@@ -15,8 +15,7 @@ import numpy as np
 from reduset._types import Indices
 from reduset.io.choice import ColumnChoice
 from reduset.io.guard import check_room
-from reduset.io.options import ReadOptions
-from reduset.io.source import Block, CodedLabels, LabelDictionary, Numbers, Source
+from reduset.io.source import Block, CodedLabels, LabelDictionary, Numbers, ReadOptions, Source
 from reduset.io.table import FileError
 from reduset.io.transforms import Transform, chosen
 

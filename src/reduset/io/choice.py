@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reduset.io.options import ReadOptions
-from reduset.io.source import FLAG, NUMERIC, SINGLE, Source
+from reduset.io.source import FLAG, NUMERIC, SINGLE, ReadOptions, Source
 from reduset.io.table import FileError, listed, nearest
 
 

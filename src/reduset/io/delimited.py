@@ -16,10 +16,8 @@ from functools import partial
 from typing import Any
 
 from reduset.io.arrow import PYARROW, block_of_batch, counted, kind_of, pyarrow
-from reduset.io.format import Format
-from reduset.io.options import ReadOptions
 from reduset.io.paths import suffix_of
-from reduset.io.source import FLAG, NUMBER, SINGLE, TEXT, Block, Source, unique_names
+from reduset.io.source import FLAG, NUMBER, SINGLE, TEXT, Block, Format, ReadOptions, Source, unique_names
 from reduset.io.table import FileError, one_line, refusing
 
 HEAD = 1 << 20

@@ -14,9 +14,7 @@ from functools import partial
 import numpy as np
 
 from reduset.io.fcs_text import Channel, FcsHead, read_head
-from reduset.io.format import Format
-from reduset.io.options import ReadOptions
-from reduset.io.source import NUMBER, SINGLE, Block, Numbers, Source, block_of
+from reduset.io.source import NUMBER, SINGLE, Block, Format, Numbers, ReadOptions, Source, block_of
 from reduset.io.spillover import spillover_of
 from reduset.io.table import FileError, listed
 

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from reduset.io.format import Format
 from reduset.io.paths import named
 from reduset.io.registry import said_format, usual_suffixes
+from reduset.io.source import Format
 from reduset.io.table import FileError, one_line
 
 

@@ -11,10 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from reduset.io.format import Format
 from reduset.io.guard import check_room, need
-from reduset.io.options import ReadOptions
-from reduset.io.source import Block, CodedLabels, Numbers, Source, encode, kind_of_dtype, text_of
+from reduset.io.source import Block, CodedLabels, Format, Numbers, ReadOptions, Source, encode, kind_of_dtype, text_of
 from reduset.io.table import FileError, listed, nearest
 
 PART = 1 << 26  # bytes of dense rows held at a time

@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset.io.format import Format
 from reduset.io.guard import need
-from reduset.io.options import ReadOptions
 from reduset.io.paths import head_of, named, write_file
-from reduset.io.source import NUMBER, Block, Source, block_of
+from reduset.io.source import NUMBER, Block, Format, ReadOptions, Source, block_of
 from reduset.io.table import FileError, refusing
 
 KINDS = ("PNG", "JPEG", "TIFF", "BMP", "GIF", "WEBP", "PPM")

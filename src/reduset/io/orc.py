@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from reduset.io.arrow import PYARROW, ArrowSource, counted, pyarrow, slices
-from reduset.io.format import Format
-from reduset.io.options import ReadOptions
+from reduset.io.source import Format, ReadOptions
 
 
 class OrcSource(ArrowSource):
@@ -21,8 +20,9 @@ class OrcSource(ArrowSource):
         super().__init__(path, file.schema, file.nrows)
 
     def _batches(self, names: list[str], rows: int, start: int) -> Iterator[tuple[int, Any]]:
-        file = pyarrow(".orc").ORCFile(self.path)
-        stripes = (file.read_stripe(number, names) for number in range(file.nstripes))
+        reader = pyarrow(".orc").ORCFile
+        # opened anew for each, for a file keeps what was read of it
+        stripes = (reader(self.path).read_stripe(number, names) for number in range(reader(self.path).nstripes))
         return counted(piece for stripe in stripes for piece in slices(stripe, rows))
 
 

@@ -13,9 +13,8 @@ from typing import Any
 from reduset.io.building import Chunk, TableBuilder, chunks, scales_of
 from reduset.io.choice import ColumnChoice, choose, choose_alike
 from reduset.io.folders import files_of
-from reduset.io.options import ReadOptions
 from reduset.io.registry import open_source
-from reduset.io.source import Source
+from reduset.io.source import ReadOptions, Source
 from reduset.io.table import FileError, Table
 
 ROWS = 65536

@@ -15,11 +15,10 @@ from reduset._types import PointsLike
 from reduset.io.arrow import FrameSource
 from reduset.io.choice import choose
 from reduset.io.guard import check_room
-from reduset.io.options import ReadOptions, options_of
 from reduset.io.paths import named
 from reduset.io.plans import FilePlan, ReadPlan, plan_of
 from reduset.io.registry import open_source
-from reduset.io.source import unique_names
+from reduset.io.source import ReadOptions, options_of, unique_names
 from reduset.io.table import FileError, Table, listed
 
 
@@ -69,7 +68,7 @@ def read(
     FileError : in one line, for whatever is wrong with a file.
     """
     options = ReadOptions(columns, weight_column, group_column, transform, compensate, missing, key)
-    return _gathered(plan_of(paths, options.checked()))
+    return _gathered(plan_of(paths, options))
 
 
 def read_bags(paths: Any, *, group_column: str | None = None, **same: Any) -> dict[str, Table]:
@@ -124,7 +123,7 @@ def as_table(
     missing: str = "refuse",
 ) -> Table:
     """A table from a pandas or polars frame (a lazy one too), or an Arrow table; arguments as in ``read``."""
-    options = ReadOptions(columns, weight_column, group_column, transform, missing=missing).checked()
+    options = ReadOptions(columns, weight_column, group_column, transform, missing=missing)
     wanted = None
     if options.columns is not None:
         wanted = [*options.columns, *(name for name in (weight_column, group_column) if name is not None)]

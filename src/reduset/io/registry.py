@@ -10,11 +10,9 @@ from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
 
-from reduset.io.format import Format
 from reduset.io.guard import need
-from reduset.io.options import ReadOptions
 from reduset.io.paths import head_of, suffix_of
-from reduset.io.source import Source
+from reduset.io.source import Format, ReadOptions, Source
 from reduset.io.table import FileError, refusing
 
 # A reader a module, with its FORMATS; in the order in which messages name them.
@@ -68,7 +66,8 @@ def format_of(path: str) -> Format:
     if said is None:
         return _by_bytes(path, suffix, seen)
     if not said.magic:  # text: two letters such as BM may well begin a name
-        other = seen.title if seen is not None and seen.sure else "gzip" if head.startswith(GZIP) and not packed else None
+        binary = seen is not None and (seen.sure or b"\0" in head)
+        other = seen.title if seen is not None and binary else "gzip" if head.startswith(GZIP) and not packed else None
     elif seen is not None:
         other = seen.title if seen is not said else None
     elif said.sure:

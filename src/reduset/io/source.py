@@ -1,4 +1,4 @@
-"""An open file as columns: what there is to choose from, and blocks of rows of what was chosen. One reader a format.
+"""The contract of readers: what they are asked, an open file as columns and blocks of rows, and the record of a format.
 
 Numbers come as one array a column, NaN where one is missing; labels as codes into categories, −1 where one is missing.
 """
@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reduset._types import Indices
+from reduset._validate import flag, one_of
 from reduset.io.table import refusing
 
 SINGLE = "single"  # numbers in single or half precision
@@ -23,6 +24,50 @@ TEXT = "text"
 NUMERIC = (SINGLE, NUMBER)
 
 Numbers = NDArray[Any]
+
+
+@dataclass
+class ReadOptions:
+    """What is asked of files, checked as far as it can be without one; the attributes are the arguments of ``read``."""
+
+    columns: Any = None
+    weight_column: str | None = None
+    group_column: str | None = None
+    transform: Any = None
+    compensate: bool = True
+    missing: str = "refuse"
+    key: str | None = None
+
+    def __post_init__(self) -> None:
+        self.columns = _names(self.columns)
+        flag(self.compensate, "compensate")
+        one_of(self.missing, "missing", ("refuse", "drop"))
+        if self.key is not None and not isinstance(self.key, str):
+            raise TypeError(f"key must be the name of an array in the file, got {self.key!r}")
+
+
+def options_of(**given: Any) -> ReadOptions:
+    """What was asked for by name."""
+    known = [each.name for each in fields(ReadOptions)]
+    for name in given:
+        if name not in known:
+            raise TypeError(f"unexpected argument {name!r}; there are {', '.join(known)}")
+    return ReadOptions(**given)
+
+
+def _names(columns: Any) -> list[str] | None:
+    """The names asked for, as a list without repetition."""
+    if columns is None:
+        return None
+    names = [columns] if isinstance(columns, str) else list(columns)
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"columns must be names, got {name!r}; the columns of plain arrays are called x0, x1, …")
+        if names.count(name) > 1:
+            raise ValueError(f"columns must be at least one name, each once; got {name!r} twice")
+    if not names:
+        raise ValueError("columns must not be empty")
+    return names
 
 
 @dataclass(frozen=True)
@@ -96,6 +141,38 @@ class Source(ABC):
     @abstractmethod
     def _blocks(self, names: Sequence[str], label: str | None, rows: int, start: int) -> Iterator[Block]:
         """The blocks by the reader of a format; those before ``start`` need not be there."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """A file format.
+
+    Attributes
+    ----------
+    title : what such a file is, in messages.
+    suffixes : in small letters, the usual one first.
+    open : makes the source of a file. What goes wrong in it is refused as a damaged file.
+    magic : how its files begin; none for text, which begins in any way.
+    sure : whether the magic suffices. If not, the suffix must say so too, and the reader is asked where the magic is not there.
+    needs : the library that reads it, and the extra of this package that brings it.
+    keyed : whether ``key`` chooses what is read of a file.
+    gzipped : whether it is also read and written packed by gzip.
+    nested : whether a folder of such files is a data set, whose folders are searched too.
+    write : fills a stream with an Arrow table.
+    written : the suffixes that are offered for writing.
+    """
+
+    title: str
+    suffixes: tuple[str, ...]
+    open: Callable[[str, ReadOptions], Source]
+    magic: tuple[bytes, ...] = ()
+    sure: bool = True
+    needs: tuple[str, str] = ("numpy", "")
+    keyed: bool = False
+    gzipped: bool = False
+    nested: bool = False
+    write: Callable[[Any, Any], None] | None = None
+    written: tuple[str, ...] = ()
 
 
 def block_of(first: int, column: Callable[[str], Numbers], names: Sequence[str], label: str | None) -> Block:

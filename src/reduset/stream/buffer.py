@@ -12,10 +12,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from reduset import _validate
 from reduset._engine import single_threaded_blas
-from reduset._types import Array, Floats
+from reduset._types import Array, Floats, KernelLike
 from reduset.compression.result import Compression
-from reduset.kernels.base import RadialKernel
+from reduset.kernels import ANY_FAMILY
+from reduset.kernels.base import Kernel, RadialKernel
+from reduset.kernels.registry import as_kernel
+from reduset.select import as_selector
 from reduset.stream.sketch import StreamSketch
 
 ENTRIES = 1 << 22  # numbers that wait, at most
@@ -35,9 +39,29 @@ class StreamSettings:
     half_life: float | None
     select: str
 
+    @classmethod
+    def checked(cls, kernel: KernelLike, size: int, block: int, half_life: float | None, select: str) -> StreamSettings:
+        """As a user or a file tells them."""
+        shape = radial(as_kernel(kernel))
+        as_selector(select)
+        return cls(
+            kernel=shape,
+            size=_validate.whole(size, "size", 1),
+            block=_validate.whole(block, "buffer", 1),
+            half_life=None if half_life is None else _validate.positive(half_life, "half_life", "it is a number of rows"),
+            select=select,
+        )
+
     def block_rows(self, dimension: int) -> int:
         """How many rows are sketched at once: bounded in memory, and more than there will be candidates."""
         return max(min(self.block, ENTRIES // dimension), 2 * self.size)
+
+
+def radial(kernel: Kernel) -> RadialKernel:
+    """The kernel, where a stream can have it."""
+    if not isinstance(kernel, RadialKernel):
+        raise TypeError(f"a stream needs {ANY_FAMILY}, whose sums can be kept; got {kernel!r}")
+    return kernel
 
 
 @dataclass(frozen=True)

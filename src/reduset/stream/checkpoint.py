@@ -16,10 +16,8 @@ from numpy.typing import NDArray
 from reduset import _archive, _validate
 from reduset._types import Array
 from reduset.certificate.frequencies import FrequencyLadders
-from reduset.kernels.base import RadialKernel
 from reduset.kernels.registry import kernel_from
-from reduset.select import as_selector
-from reduset.stream.buffer import RowBuffer, StreamSettings
+from reduset.stream.buffer import RowBuffer, StreamSettings, radial
 from reduset.stream.candidates import CandidateAtoms, DriftDetector, PivotedBasis, max_candidates
 from reduset.stream.online_kcenter import ClusterSummaries, OnlineKCenter
 from reduset.stream.reservoir import ROWS, Reservoir
@@ -106,15 +104,8 @@ def read(path: _archive.Path_) -> tuple[RowBuffer, dict[str, Any], list[str] | N
 
 def _stream(header: dict[str, Any], arrays: Arrays) -> RowBuffer:
     told, dimension = header["plan"], _validate.whole(header["dimension"], "dimension", 1)
-    half_life = told["half_life"]
-    settings = StreamSettings(
-        kernel=_kernel(told["kernel"]),
-        size=_validate.whole(told["size"], "size", 1),
-        block=_validate.whole(told["block"], "buffer", 1),
-        half_life=None if half_life is None else _validate.positive(half_life, "half_life"),
-        select=str(told["select"]),
-    )
-    as_selector(settings.select)
+    kernel = kernel_from(told["kernel"])
+    settings = StreamSettings.checked(kernel, told["size"], told["block"], told["half_life"], str(told["select"]))
     sketch = None if header["tally"] is None else _sketch(header["tally"], arrays, settings, dimension)
     points, weights = _together(arrays, "waiting", "waiting_weights", dimension)
     if len(points) >= settings.block_rows(dimension) or not (weights > 0).all():
@@ -125,7 +116,7 @@ def _stream(header: dict[str, Any], arrays: Arrays) -> RowBuffer:
 
 
 def _sketch(told: dict[str, Any], arrays: Arrays, settings: StreamSettings, dimension: int) -> StreamSketch:
-    kernel, size = _kernel(told["kernel"]), _validate.whole(told["size"], "size", settings.size, settings.size)
+    kernel, size = radial(kernel_from(told["kernel"])), _validate.whole(told["size"], "size", settings.size, settings.size)
     if isinstance(kernel.bandwidth, str) or (not isinstance(settings.kernel.bandwidth, str) and kernel != settings.kernel):
         raise ValueError(f"its kernel is {kernel} where {settings.kernel} was asked for")
     if arrays["origin"].shape != (dimension,):  # looked at before anything of this dimension is made
@@ -187,10 +178,3 @@ def _together(arrays: Arrays, points: str, others: str, dimension: int) -> tuple
     if rows.ndim != 2 or rows.shape[1] != dimension or values.shape != (len(rows),):
         raise ValueError(f"{points} and {others} do not fit each other: shapes {rows.shape} and {values.shape}")
     return rows, values
-
-
-def _kernel(fields: Any) -> RadialKernel:
-    kernel = kernel_from(fields)
-    if not isinstance(kernel, RadialKernel):
-        raise ValueError(f"a stream has no kernel of the kind {kernel!r}")
-    return kernel

@@ -17,11 +17,7 @@ from reduset import _archive, _validate
 from reduset._frames import framed
 from reduset._types import Array, KernelLike, PointsLike, SeedLike, WeightsLike
 from reduset.compression.result import Compression
-from reduset.kernels import ANY_FAMILY
-from reduset.kernels.base import RadialKernel
-from reduset.kernels.registry import as_kernel
 from reduset.mean import KernelMean
-from reduset.select import as_selector
 from reduset.stream import checkpoint
 from reduset.stream.buffer import RowBuffer, StreamSettings
 from reduset.weights.kinds import KINDS
@@ -98,18 +94,7 @@ class StreamCompressor(BaseEstimator):
         self.confidence = confidence
 
     def _settings(self) -> StreamSettings:
-        kernel = as_kernel(self.kernel)
-        if not isinstance(kernel, RadialKernel):
-            raise TypeError(f"a stream needs {ANY_FAMILY}, whose sums can be kept; got {kernel!r}")
-        as_selector(self.select)
-        half_life = self.half_life
-        return StreamSettings(
-            kernel=kernel,
-            size=_validate.whole(self.size, "size", 1),
-            block=_validate.whole(self.buffer, "buffer", 1),
-            half_life=None if half_life is None else _validate.positive(half_life, "half_life", "it is a number of rows"),
-            select=self.select,
-        )
+        return StreamSettings.checked(self.kernel, self.size, self.buffer, self.half_life, self.select)
 
     def _ending(self) -> tuple[str, float]:
         return _validate.one_of(self.weights, "weights", KINDS), _validate.confidence(self.confidence)
