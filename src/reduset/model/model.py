@@ -25,6 +25,14 @@ from reduset.model.marginals import MarginalDensities
 STEPS = 24
 
 
+def column_names(names: Sequence[str] | None, dimension: int, parameter: str = "columns") -> tuple[str, ...]:
+    """A name for each column: those given, or "x1", "x2", …"""
+    told = tuple(f"x{k + 1}" for k in range(dimension)) if names is None else tuple(map(str, names))
+    if len(told) != dimension:
+        raise ValueError(f"{parameter} must name the {dimension} columns, got {len(told)} names")
+    return told
+
+
 @dataclass(frozen=True)
 class Model:
     """A compressed mean and what is known of it.
@@ -93,9 +101,7 @@ class Model:
 
     @classmethod
     def _made(cls, full: KernelMean, small: Compression, columns: Sequence[str] | None, about: Mapping[str, Any] | None) -> Model:
-        names = tuple(f"x{k + 1}" for k in range(full.dimension)) if columns is None else tuple(map(str, columns))
-        if len(names) != full.dimension:
-            raise ValueError(f"columns must name the {full.dimension} columns, got {len(names)} names")
+        names = column_names(columns, full.dimension)
         sizes = np.unique(np.geomspace(1, small.size, STEPS).round().astype(np.int64))
         weights = np.zeros((len(sizes), small.size))
         for row, size in zip(weights, sizes, strict=True):

@@ -1,6 +1,8 @@
 """Reports as one HTML file that opens offline, and displays for matplotlib, of the same numbers.
 
 Each name is imported when it is first asked for: whoever reports on a compression need not wait for scikit-learn.
+
+May import: model, the uses that it reports on, and what is below them.
 """
 
 from importlib import import_module

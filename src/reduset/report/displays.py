@@ -6,6 +6,7 @@ The numbers are those of `figures`, which the report is made of too.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +15,7 @@ from reduset._drawing import axes
 from reduset.compression.result import Compression
 from reduset.mean import KernelMean
 from reduset.model.marginals import MarginalDensities
-from reduset.model.model import Model
+from reduset.model.model import Model, column_names
 from reduset.report.figures import AtomsFigure, DensityFigure, PathFigure, atoms_figure, density_figure, path_figure
 
 ACCENT, QUIET, SHADE = "#b23a22", "#5d646c", "#dcdfe3"
@@ -32,7 +33,13 @@ class MatplotlibDisplay:
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
+    @staticmethod
+    def _check(kind: str, kinds: Sequence[str]) -> None:
+        if kind not in kinds:
+            raise ValueError(f"kind must be one of {', '.join(map(repr, kinds))}; got {kind!r}")
 
+
+@dataclass(eq=False, repr=False)
 class PathDisplay(MatplotlibDisplay):
     """Error against size, and what rows drawn at random lose beside it.
 
@@ -51,8 +58,7 @@ class PathDisplay(MatplotlibDisplay):
     20
     """
 
-    def __init__(self, figure: PathFigure) -> None:
-        self.figure = figure
+    figure: PathFigure
 
     @classmethod
     def from_model(cls, model: Model) -> Self:
@@ -80,6 +86,7 @@ class PathDisplay(MatplotlibDisplay):
         return self._on(ax)
 
 
+@dataclass(eq=False, repr=False)
 class DensityDisplay(MatplotlibDisplay):
     """The density of all rows and of the atoms, along one column or over two.
 
@@ -88,8 +95,7 @@ class DensityDisplay(MatplotlibDisplay):
     figure : DensityFigure, the numbers
     """
 
-    def __init__(self, figure: DensityFigure) -> None:
-        self.figure = figure
+    figure: DensityFigure
 
     @classmethod
     def from_model(cls, model: Model, columns: Any, step: int = -1) -> Self:
@@ -101,7 +107,7 @@ class DensityDisplay(MatplotlibDisplay):
         cls, full: KernelMean, small: KernelMean | Compression, columns: Any, names: Sequence[str] | None = None
     ) -> Self:
         """Of a mean and what it was compressed to; passes over all points of ``full``."""
-        told = _names(names, full.dimension)
+        told = column_names(names, full.dimension, "names")
         few = small.mean if isinstance(small, Compression) else small
         return cls(density_figure(MarginalDensities.of(full), few, told, positions(columns, told)))
 
@@ -114,8 +120,7 @@ class DensityDisplay(MatplotlibDisplay):
         kind : "full", "small" or "difference", for two columns; along one column both densities are drawn
         **kw : as of ``Axes.plot`` for the line of the atoms; of two columns as of ``Axes.pcolormesh``
         """
-        if kind not in KINDS:
-            raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}; got {kind!r}")
+        self._check(kind, KINDS)
         ax, shown = axes(ax), self.figure
         ax.set_xlabel(shown.names[0])
         if len(shown.grids) == 1:
@@ -137,6 +142,7 @@ class DensityDisplay(MatplotlibDisplay):
         return self._on(ax)
 
 
+@dataclass(eq=False, repr=False)
 class AtomsDisplay(MatplotlibDisplay):
     """Atoms over two columns, their areas as their weights, those of negative weight as rings; along one as high as their weights.
 
@@ -145,8 +151,7 @@ class AtomsDisplay(MatplotlibDisplay):
     figure : AtomsFigure, the numbers
     """
 
-    def __init__(self, figure: AtomsFigure) -> None:
-        self.figure = figure
+    figure: AtomsFigure
 
     @classmethod
     def from_model(cls, model: Model, columns: Any = (0, 1), step: int = -1) -> Self:
@@ -157,7 +162,7 @@ class AtomsDisplay(MatplotlibDisplay):
     def from_mean(cls, mean: KernelMean | Compression, columns: Any = (0, 1), names: Sequence[str] | None = None) -> Self:
         """Of a mean or a compression."""
         small = mean.mean if isinstance(mean, Compression) else mean
-        told = _names(names, small.dimension)
+        told = column_names(names, small.dimension, "names")
         return cls(atoms_figure(small, told, positions(columns, told)))
 
     def plot(self, ax: Any = None, **kw: Any) -> Self:
@@ -173,13 +178,6 @@ class AtomsDisplay(MatplotlibDisplay):
             ax.scatter(x[mine], y[mine], **{"s": np.maximum(LARGEST * shown.areas[mine], 2.0)} | looks | kw)
         ax.set(xlabel=shown.names[0], ylabel=shown.names[1] if len(shown.names) > 1 else "weight")
         return self._on(ax)
-
-
-def _names(names: Sequence[str] | None, dimension: int) -> tuple[str, ...]:
-    told = tuple(f"x{k + 1}" for k in range(dimension)) if names is None else tuple(map(str, names))
-    if len(told) != dimension:
-        raise ValueError(f"names must name the {dimension} columns, got {len(told)}")
-    return told
 
 
 def positions(columns: Any, names: Sequence[str]) -> list[int]:

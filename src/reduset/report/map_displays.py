@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from reduset.report.displays import MatplotlibDisplay
 KINDS = ("map", "distances")
 
 
+@dataclass(eq=False, repr=False)
 class CohortDisplay(MatplotlibDisplay):
     """A cohort: the map of its bags, or the distances of every two.
 
@@ -24,8 +26,7 @@ class CohortDisplay(MatplotlibDisplay):
     figure : CohortFigure, the numbers
     """
 
-    def __init__(self, figure: CohortFigure) -> None:
-        self.figure = figure
+    figure: CohortFigure
 
     @classmethod
     def from_estimator(cls, cohort: Any, groups: Sequence[Any] | Mapping[Any, Any] | None = None) -> Self:
@@ -42,8 +43,7 @@ class CohortDisplay(MatplotlibDisplay):
         labels : whether to write the names of the bags
         **kw : as of ``Axes.scatter``, or of ``Axes.imshow``
         """
-        if kind not in KINDS:
-            raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}; got {kind!r}")
+        self._check(kind, KINDS)
         shown = self.figure
         if kind == "map":
             return self._on(scatter(shown.places, ax, shown.names if labels else None, shown.groups, **kw))
