@@ -43,6 +43,27 @@ print("begun", flush=True)
 mean.norm()
 """
 
+STRUCK = """
+import faulthandler, random, signal
+from reduset._engine.threads import run_all, set_threads
+
+def strike(number, frame):
+    raise KeyboardInterrupt
+
+signal.signal(signal.SIGALRM, strike)
+set_threads(2)
+faulthandler.dump_traceback_later(120, exit=True)
+moments, answered = random.Random(0), 0
+for _ in range(2000):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, moments.uniform(1e-5, 2e-3))
+        while True:
+            run_all([int] * 40)
+    except KeyboardInterrupt:
+        answered += 1
+print(answered)
+"""
+
 
 def test_a_second_process_compiles_nothing():
     for _ in range(2):  # the first may be the one that fills the cache
@@ -67,6 +88,13 @@ def test_an_interrupt_ends_a_long_sum_soon():
         _, errors = process.communicate(timeout=60)  # it would run for many minutes
     assert process.returncode != 0
     assert "KeyboardInterrupt" in errors
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
+def test_an_interrupt_of_threads_is_answered_at_whatever_moment_it_comes():
+    """Threads are started, handed tasks and waited for thousands of times: no interrupt is dropped, and none waits for ever."""
+    done = subprocess.run([sys.executable, "-c", STRUCK], capture_output=True, text=True)
+    assert done.stdout.strip() == "2000", done.stderr
 
 
 def test_blas_is_left_as_it_was_found_even_by_several_threads():
