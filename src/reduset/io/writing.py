@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from reduset._types import PointsLike, WeightsLike
 from reduset._validate import weights as checked_weights
 from reduset.io.guard import need
 from reduset.io.paths import named, suffix_of, write_file
@@ -17,7 +18,11 @@ from reduset.io.table import FileError, Table
 
 
 def write_rows(
-    path: Any, columns: Table | Sequence[str], values: Any, weights: Any = None, labels: Mapping[str, Any] | None = None
+    path: Any,
+    columns: Table | Sequence[str],
+    values: PointsLike,
+    weights: WeightsLike = None,
+    labels: Mapping[str, Any] | None = None,
 ) -> None:
     """Write rows, with weights or without, as Parquet, Feather, CSV or TSV, by the suffix; it appears whole or not at all.
 
