@@ -234,6 +234,8 @@ add(
     sample_weight=np.arange(500) % 3,
 )
 add("compress/refined to a tolerance", pressed, cloud, Gaussian(1.5), tol=0.02, refine=4, select="kcenter")
+add("compress/refined, doubled", pressed, cloud, Gaussian(0.5), tol=0.02, refine=2, select="kcenter")
+add("compress/refined, not reached", pressed, cloud, Gaussian(0.5), tol=1e-3, refine=2, max_size=12)
 add("compress/progress", progress)
 for count in (1, 2, 3):
     add(f"threads/{count}", threads, count, pressed, partial(cloud, 20_000, 3), Gaussian(0.7), size=60, refine=5)

@@ -211,7 +211,7 @@ for name, options in {
 for (name, make), psd in product(LISTS.items(), ("clip", "flip", "shift")):
     add(
         f"features/neighbour/{name}/{psd}",
-        lambda make, psd: NeighbourKLKernel(psd=psd).fit(make(bags(12, 30))).transform(bags(3, 30)),
+        lambda make, psd: NeighbourKLKernel(psd=psd, kernel_width=3.0).fit(make(bags(12, 30))).transform(bags(3, 30)),
         make,
         psd,
     )
@@ -235,7 +235,8 @@ for rule in ("median", "scott", 1.5):
 add("features/mean map/vectors", features, MeanMapFeatures, n_point_components=60, output="distance", orthogonal=False)
 add("features/histogram/marginals", features, HistogramFeatures, d=5, marginals=True, n_components=40, margin=0.1)
 for divergence, psd in product(("kl", "renyi", "hellinger"), ("clip", "flip", "shift", None)):
-    add(f"features/neighbour/{divergence}/{psd}", features, NeighbourKLKernel, divergence=divergence, psd=psd)
+    options = {"divergence": divergence, "psd": psd, "kernel_width": 3.0}  # wide enough to be indefinite
+    add(f"features/neighbour/{divergence}/{psd}", features, NeighbourKLKernel, given=bags(20, 40), **options)
 add("features/neighbour/options", features, NeighbourKLKernel, divergence="renyi", alpha=0.5, n_neighbors=2, kernel_width=1.0)
 add(
     "features/tune/ridge",

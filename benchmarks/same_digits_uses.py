@@ -295,7 +295,8 @@ def ended(*given: Any, **options: Any) -> Any:
 
 
 def merged(kind: str) -> Any:
-    first = flow(kernel=Gaussian("median" if kind == "sibling" else 1.0))
+    weights = "simplex" if kind == "simplex" else "free"
+    first = flow(kernel=Gaussian("median" if kind == "sibling" else 1.0), weights=weights)
     for part in (1, 2):
         rows = cloud(3000, seed=part)
         first.merge(first.sibling().partial_fit(rows) if kind == "sibling" else flow(rows, random_state=part))
@@ -355,6 +356,7 @@ for name, options in {
 }.items():  # fmt: skip
     add(f"stream/{name}", ended, **options)
 add("stream/merged", merged, "merged")
+add("stream/merged, simplex", merged, "simplex")
 add("stream/sibling", merged, "sibling")
 add("stream/resumed", resumed)
 add(

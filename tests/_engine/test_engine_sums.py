@@ -285,7 +285,7 @@ def test_auto_is_within_1e_5_where_the_cloud_is_thousands_of_bandwidths_wide(eag
 @pytest.mark.parametrize("d", [1, 4, 16, 64])
 def test_auto_is_within_1e_5_for_two_atoms_far_apart(eager_single, kernel, d):
     """Nothing averages out here: one rounding error is the error of the sum. The atoms are as far as single is taken at all."""
-    reach = 32.0 if d < sums.BLAS_FROM or reference.in_cityblock(kernel) else math.sqrt(7.9 / d)
+    reach = 32.0 if d < sums.BLAS_FROM or reference.in_cityblock(kernel) else math.sqrt(0.99 * sums.BLAS_REACH[np.float32] / d)
     reach /= kernel.bump(d).stretch
     rng = np.random.default_rng(0)
     w = np.ones(2)

@@ -35,7 +35,6 @@ __all__ = [
     "Shadow",
     "Thinning",
     "as_selector",
-    "with_own_weights",
 ]
 
 BY_NAME: dict[str, type[Selector]] = {
