@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _archive, _validate
+from reduset._engine import rows_by_weight
 from reduset._types import Array, Floats, Precision
 from reduset.kernels import Kernel
 from reduset.kernels.base import exponential
@@ -148,8 +149,7 @@ class KernelMean(LinearCombination):
         chance = rng.random(count)
         if self.is_uniform:
             return (chance * self.size).astype(np.int64)
-        ends = np.cumsum(self.magnitudes)
-        return np.minimum(np.searchsorted(ends, chance * ends[-1], side="right"), self.size - 1)
+        return rows_by_weight(self.magnitudes, chance)
 
     # -- evaluation ---------------------------------------------------------------------------------------------------------
 

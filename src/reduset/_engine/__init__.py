@@ -28,8 +28,8 @@ families ROOT, LOGARITHM, TABLE; `Leaves`, `leaves_for`, `Cover`, `Moments`; cov
 `is_shared`, `from_lower_rows`, `log_determinants`, `log_peaks`, LOG_2PI.
 
 What stays with the processor, matrices of the atoms alone and the machine itself: `cholesky_dropping` and its `pivot_floor`,
-`Pursuit`, `order_by_energy`; `blocks`, `row_blocks`, `run_all`, `single_threaded_blas`, `get_threads`, `set_threads`,
-`threads_here`, `physical_memory`, and `costs`, how long it takes.
+`Pursuit`, `order_by_energy`, `rows_by_weight`; `blocks`, `row_blocks`, `run_all`, `single_threaded_blas`, `get_threads`,
+`set_threads`, `threads_here`, `physical_memory`, and `costs`, how long it takes.
 
 A name is imported when it is first asked for: what only needs threads does not wait for the compiler.
 """
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from reduset._engine.balance import balance_lists, balance_products
     from reduset._engine.components import Components, Moments, logs_at, sums_at
     from reduset._engine.covariances import LOG_2PI, as_diagonal, as_full, from_lower_rows, is_shared, log_determinants, log_peaks
+    from reduset._engine.draws import rows_by_weight
     from reduset._engine.factor import cholesky_dropping, pivot_floor
     from reduset._engine.farthest import FarthestFirst
     from reduset._engine.leaves import Leaves, grow
@@ -65,13 +66,14 @@ __all__ += ["Components", "logs_at", "sums_at"]
 __all__ += ["CITYBLOCK", "LOGARITHM", "ROOT", "SOFT_CITYBLOCK", "SQUARED", "TABLE", "Frame", "Profile"]
 __all__ += ["Cover", "Leaves", "Moments", "UseGram", "leaves_for"]
 __all__ += ["LOG_2PI", "as_diagonal", "as_full", "from_lower_rows", "is_shared", "log_determinants", "log_peaks"]
-__all__ += ["Pursuit", "cholesky_dropping", "costs", "order_by_energy", "physical_memory", "pivot_floor"]
+__all__ += ["Pursuit", "cholesky_dropping", "costs", "order_by_energy", "physical_memory", "pivot_floor", "rows_by_weight"]
 __all__ += ["blocks", "get_threads", "row_blocks", "run_all", "set_threads", "single_threaded_blas", "threads_here"]
 
 _HOMES = {
     "balance": "balance_lists balance_products",
     "components": "Components Moments logs_at sums_at",
     "covariances": "LOG_2PI as_diagonal as_full from_lower_rows is_shared log_determinants log_peaks",
+    "draws": "rows_by_weight",
     "factor": "cholesky_dropping pivot_floor",
     "farthest": "FarthestFirst",
     "leaves": "Leaves grow",

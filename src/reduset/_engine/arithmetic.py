@@ -18,36 +18,57 @@ from numba.extending import intrinsic, overload
 FAST = {"reassoc", "contract", "arcp", "nsz"}
 
 
+# Coefficients, the highest power first.
+EXP_SINGLE = tuple(
+    map(np.float32, (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1))
+)
+EXP_DOUBLE = (  # near-minimax on |r| ≤ ½ ln 2: error 3e-18
+    2.5110049204818658e-08,
+    2.763265472252779e-07,
+    2.755724088722987e-06,
+    2.4801485441561313e-05,
+    0.00019841269890076403,
+    0.0013888888952352863,
+    0.008333333333319589,
+    0.04166666666648795,
+    0.1666666666666668,
+    0.5000000000000019,
+    1.0,
+    1.0,
+)
+ATANH_SINGLE = tuple(np.float32(2.0 / odd) for odd in range(9, 0, -2))  # of s², for 2·atanh(s)/s
+ATANH_DOUBLE = tuple(2.0 / odd for odd in range(21, 0, -2))
+SINE = tuple((-1.0) ** k / math.factorial(2 * k + 1) for k in range(9, 0, -1))  # of x²; the first power is added apart
+COSINE = tuple((-1.0) ** k / math.factorial(2 * k) for k in range(10, -1, -1))
+
+
 @intrinsic
-def _as_float32(typingctx: Any, bits: Any) -> Any:
+def _polynomial(typingctx: Any, coefficients: Any, x: Any) -> Any:
+    """The polynomial at x by Horner's rule, written out."""
+
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], ir.FloatType())
+        value = builder.extract_value(args[0], 0)
+        for k in range(1, len(signature.args[0])):
+            value = builder.fadd(builder.fmul(value, args[1]), builder.extract_value(args[0], k))
+        return value
 
-    return types.float32(types.int32), codegen
-
-
-@intrinsic
-def _as_float64(typingctx: Any, bits: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], ir.DoubleType())
-
-    return types.float64(types.int64), codegen
+    return x(coefficients, x), codegen
 
 
-@intrinsic
-def _as_int32(typingctx: Any, value: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], ir.IntType(32))
+def _bits_as(source: Any, target: Any, kind: Any) -> Any:
+    """A function that reads the bits of one type as another's."""
 
-    return types.int32(types.float32), codegen
+    @intrinsic
+    def read(typingctx: Any, bits: Any) -> Any:
+        return target(source), lambda context, builder, signature, args: builder.bitcast(args[0], kind)
+
+    return read
 
 
-@intrinsic
-def _as_int64(typingctx: Any, value: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], ir.IntType(64))
-
-    return types.int64(types.float64), codegen
+_as_float32 = _bits_as(types.int32, types.float32, ir.FloatType())
+_as_float64 = _bits_as(types.int64, types.float64, ir.DoubleType())
+_as_int32 = _bits_as(types.float32, types.int32, ir.IntType(32))
+_as_int64 = _bits_as(types.float64, types.int64, ir.IntType(64))
 
 
 def exp_minus(x):
@@ -64,13 +85,7 @@ def _exp_minus(x):
             n = np.floor(y * np.float32(1.4426950408889634) + np.float32(0.5))
             r = y - n * np.float32(0.693359375)  # ln 2 in two parts: the first has few bits, so n * it is exact
             r = r + n * np.float32(2.12194440e-4)
-            p = np.float32(1.9875691500e-4)
-            p = p * r + np.float32(1.3981999507e-3)
-            p = p * r + np.float32(8.3334519073e-3)
-            p = p * r + np.float32(4.1665795894e-2)
-            p = p * r + np.float32(1.6666665459e-1)
-            p = p * r + np.float32(5.0000001201e-1)
-            p = p * r * r + r + np.float32(1.0)
+            p = _polynomial(EXP_SINGLE, r) * r * r + r + np.float32(1.0)
             value = p * _as_float32((np.int32(n) + np.int32(127)) << np.int32(23))
             return value if x < np.float32(87.0) else np.float32(0.0)
 
@@ -81,20 +96,7 @@ def _exp_minus(x):
         n = np.floor(y * 1.4426950408889634 + 0.5)
         r = y - n * 6.93145751953125e-1
         r = r - n * 1.42860682030941723212e-6
-        # near-minimax on |r| ≤ ½ ln 2: error 3e-18
-        p = 2.5110049204818658e-08
-        p = p * r + 2.763265472252779e-07
-        p = p * r + 2.755724088722987e-06
-        p = p * r + 2.4801485441561313e-05
-        p = p * r + 0.00019841269890076403
-        p = p * r + 0.0013888888952352863
-        p = p * r + 0.008333333333319589
-        p = p * r + 0.04166666666648795
-        p = p * r + 0.1666666666666668
-        p = p * r + 0.5000000000000019
-        p = p * r + 1.0
-        p = p * r + 1.0
-        value = p * _as_float64((np.int64(n) + np.int64(1023)) << np.int64(52))
+        value = _polynomial(EXP_DOUBLE, r) * _as_float64((np.int64(n) + np.int64(1023)) << np.int64(52))
         return value if x < 708.0 else 0.0
 
     return double
@@ -114,13 +116,7 @@ def _log_of(x):
             k = (_as_int32(x) - np.int32(0x3F3504F3)) >> np.int32(23)
             m = _as_float32(_as_int32(x) - (k << np.int32(23)))
             s = (m - np.float32(1.0)) / (m + np.float32(1.0))
-            z = s * s
-            p = np.float32(2.0 / 9.0)
-            p = p * z + np.float32(2.0 / 7.0)
-            p = p * z + np.float32(2.0 / 5.0)
-            p = p * z + np.float32(2.0 / 3.0)
-            p = p * z + np.float32(2.0)
-            return np.float32(k) * np.float32(0.6931471805599453) + s * p
+            return np.float32(k) * np.float32(0.6931471805599453) + s * _polynomial(ATANH_SINGLE, s * s)
 
         return single
 
@@ -128,19 +124,7 @@ def _log_of(x):
         k = (_as_int64(x) - np.int64(0x3FE6A09E667F3BCD)) >> np.int64(52)
         m = _as_float64(_as_int64(x) - (k << np.int64(52)))
         s = (m - 1.0) / (m + 1.0)
-        z = s * s
-        p = 2.0 / 21.0
-        p = p * z + 2.0 / 19.0
-        p = p * z + 2.0 / 17.0
-        p = p * z + 2.0 / 15.0
-        p = p * z + 2.0 / 13.0
-        p = p * z + 2.0 / 11.0
-        p = p * z + 2.0 / 9.0
-        p = p * z + 2.0 / 7.0
-        p = p * z + 2.0 / 5.0
-        p = p * z + 2.0 / 3.0
-        p = p * z + 2.0
-        return np.float64(k) * 0.6931471805599453 + s * p
+        return np.float64(k) * 0.6931471805599453 + s * _polynomial(ATANH_DOUBLE, s * s)
 
     return double
 
@@ -151,25 +135,6 @@ def turn(t: float) -> tuple[float, float]:
     t = t - np.floor(t + 0.5)
     x = math.pi * t  # in [-π/2, π/2]; the angle is 2x, reached by doubling at the end
     z = x * x
-    s = -1.0 / 121645100408832000.0
-    s = s * z + 1.0 / 355687428096000.0
-    s = s * z - 1.0 / 1307674368000.0
-    s = s * z + 1.0 / 6227020800.0
-    s = s * z - 1.0 / 39916800.0
-    s = s * z + 1.0 / 362880.0
-    s = s * z - 1.0 / 5040.0
-    s = s * z + 1.0 / 120.0
-    s = s * z - 1.0 / 6.0
-    s = s * z * x + x
-    c = 1.0 / 2432902008176640000.0
-    c = c * z - 1.0 / 6402373705728000.0
-    c = c * z + 1.0 / 20922789888000.0
-    c = c * z - 1.0 / 87178291200.0
-    c = c * z + 1.0 / 479001600.0
-    c = c * z - 1.0 / 3628800.0
-    c = c * z + 1.0 / 40320.0
-    c = c * z - 1.0 / 720.0
-    c = c * z + 1.0 / 24.0
-    c = c * z - 0.5
-    c = c * z + 1.0
+    s = _polynomial(SINE, z) * z * x + x
+    c = _polynomial(COSINE, z)
     return 1.0 - 2.0 * s * s, 2.0 * s * c

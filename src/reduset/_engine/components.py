@@ -40,7 +40,7 @@ from reduset._engine.ellipsoids import (
     point_moments,
     values_at,
 )
-from reduset._engine.threads import blocks, run_all, single_threaded_blas
+from reduset._engine.threads import blocks, run_all
 from reduset._types import Array, Labels
 
 BLOCK = 4096  # columns a task: they stay in the second cache while all components pass
@@ -154,8 +154,7 @@ class Components:
             use(k, a, b, np.exp(gaps, out=gaps))
 
         self._lengths  # noqa: B018  # once, before the threads would all compute it
-        with single_threaded_blas():
-            run_all([partial(some, k, a, b) for k, (a, b) in enumerate(blocks(self.size, BLAS_ROWS))])
+        run_all([partial(some, k, a, b) for k, (a, b) in enumerate(blocks(self.size, BLAS_ROWS))], blas=True)
 
     # -- sums over the components -----------------------------------------------------------------------------------------------
 
@@ -280,16 +279,11 @@ def sums_at(queries: Any, weights: Array, places: Array, covariances: Array, ord
     entries = d * (d + 1) // 2 if covariances.ndim == 3 else d
     rows = (1, 1 + d, 1 + d + entries)[order]
     out = np.zeros((rows, len(queries)))
-    centre = places[0]
-    L = factors(covariances, d)
 
-    def some(a: int, b: int) -> None:
-        columns = np.ascontiguousarray((np.asarray(queries[a:b], np.float64) - centre).T)
-        part = np.zeros((rows, b - a))
-        values_at(columns, 0, b - a, places - centre, L, scaled, order, part)
-        out[:, a:b] = part
+    def some(columns: Array, part: Array, *facing: Array) -> None:
+        values_at(columns, 0, columns.shape[1], *facing, scaled, order, part)
 
-    run_all([partial(some, a, b) for a, b in blocks(len(queries), BLOCK)])
+    _fill(out, queries, places, covariances, some)
     return out, unit
 
 
@@ -299,16 +293,24 @@ def logs_at(queries: Any, weights: Array, places: Array, covariances: Array) -> 
     present = weights != 0  # what has no weight must not set the scale
     weights, places, covariances = weights[present], places[present], covariances[present]
     logs = log_peaks(covariances, d)
-    centre = places[0]
-    L = factors(covariances, d)
-    out = np.empty(len(queries))
+    out = np.zeros((2, len(queries)))
+    out[0] = np.inf
+
+    def some(columns: Array, part: Array, *facing: Array) -> None:
+        depths_at(columns, 0, columns.shape[1], *facing, logs, weights, part)
+
+    _fill(out, queries, places, covariances, some)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.log(out[1]) - out[0])
+
+
+def _fill(out: Array, queries: Any, places: Array, covariances: Array, loop: Callable[..., None]) -> None:
+    """Let ``loop(columns, part, centres, factors)`` fill a copy of the columns of ``out`` (rows, q), block by block of queries."""
+    centre, L = places[0], factors(covariances, places.shape[1])
 
     def some(a: int, b: int) -> None:
-        columns = np.ascontiguousarray((np.asarray(queries[a:b], np.float64) - centre).T)
-        part = np.stack([np.full(b - a, np.inf), np.zeros(b - a)])
-        depths_at(columns, 0, b - a, places - centre, L, logs, weights, part)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            out[a:b] = np.log(part[1]) - part[0]
+        part = out[:, a:b].copy()
+        loop(np.ascontiguousarray((np.asarray(queries[a:b], np.float64) - centre).T), part, places - centre, L)
+        out[:, a:b] = part
 
     run_all([partial(some, a, b) for a, b in blocks(len(queries), BLOCK)])
-    return out

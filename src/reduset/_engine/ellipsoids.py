@@ -87,13 +87,10 @@ def point_moments(X, weights, first, last, centres, L, order, out):
 
 @njit(inline="always")
 def _pair_diagonal(X, C, start, stop, centre, A, u, s, depth):
-    """u = S⁻¹(x − t), s = 1/S, a = depth, and below u sqrt(|C|/|S|), for diagonal S = A + C."""
+    """u = S⁻¹(x − t), s = 1/S, depth, and below u sqrt(|C|/|S|), for diagonal S = A + C."""
     d = X.shape[0]
     count = stop - start
     ratio = u[d, :count]
-    for j in range(count):
-        depth[j] = 0.0
-        ratio[j] = 1.0
     for r in range(d):
         x = X[r, start:stop]
         c = C[r, start:stop]
@@ -115,9 +112,6 @@ def _pair_full(X, C, pivots, start, stop, centre, A, u, s, depth):
     d = X.shape[0]
     count = stop - start
     ratio = u[d, :count]
-    for j in range(count):
-        depth[j] = 0.0
-        ratio[j] = 1.0
     row = 0
     for r in range(d):
         x = X[r, start:stop]
@@ -152,6 +146,20 @@ def _pair_full(X, C, pivots, start, stop, centre, A, u, s, depth):
                     depth[j] += 0.5 * ur[j] * ur[j]
             other += c + 1
         row += r + 1
+
+
+@njit(inline="always")
+def _pair(X, C, pivots, start, stop, centre, A, u, s, depth):
+    """Either, for a tile of components (x, C) against one (t, A)."""
+    d = X.shape[0]
+    ratio = u[d, : stop - start]
+    for j in range(len(ratio)):
+        depth[j] = 0.0
+        ratio[j] = 1.0
+    if C.shape[0] > d:
+        _pair_full(X, C, pivots, start, stop, centre, A, u, s, depth)
+    else:
+        _pair_diagonal(X, C, start, stop, centre, A, u, s, depth)
 
 
 @njit(inline="always")
@@ -205,10 +213,7 @@ def pair_moments(X, C, pivots, weights, first, last, centres, A, order, out):
         for start in range(first[i], last[i], TILE):
             stop = min(last[i], start + TILE)
             count = stop - start
-            if full:
-                _pair_full(X, C, pivots, start, stop, centres[i], A[i], u, s, a)
-            else:
-                _pair_diagonal(X, C, start, stop, centres[i], A[i], u, s, a)
+            _pair(X, C, pivots, start, stop, centres[i], A[i], u, s, a)
             w = weights[start:stop]
             ratio = u[d, :count]
             total = 0.0
@@ -264,10 +269,7 @@ def pair_products(X, C, pivots, centres, A, out):
     for i in range(len(centres)):
         for start in range(0, n, TILE):
             stop = min(n, start + TILE)
-            if C.shape[0] > d:
-                _pair_full(X, C, pivots, start, stop, centres[i], A[i], u, s, a)
-            else:
-                _pair_diagonal(X, C, start, stop, centres[i], A[i], u, s, a)
+            _pair(X, C, pivots, start, stop, centres[i], A[i], u, s, a)
             own = out[i, start:stop]
             ratio = u[d, : stop - start]
             for j in range(len(own)):
@@ -308,10 +310,7 @@ def closest_of_pairs(X, C, pivots, peaks, weights, start, stop, centres, A, base
         least = best[low - start : high - start]
         mine = which[low - start : high - start]
         for i in range(len(centres)):
-            if C.shape[0] > d:
-                _pair_full(X, C, pivots, low, high, centres[i], A[i], u, s, a)
-            else:
-                _pair_diagonal(X, C, low, high, centres[i], A[i], u, s, a)
+            _pair(X, C, pivots, low, high, centres[i], A[i], u, s, a)
             ratio = u[d, : high - low]
             total = 0.0
             for j in range(len(w)):

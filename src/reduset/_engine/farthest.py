@@ -92,10 +92,12 @@ class FarthestFirst:
         """Grow leaves in this precision, for the atoms so far."""
         self.leaves = leaves = grow(self.points, self.frame, dtype)
         count = len(leaves.low)
-        known: list[Floats] = [np.full(len(self.points), np.inf, dtype), np.full(count, np.inf, dtype)]
         boxes = leaves.columns, leaves.starts, leaves.low, leaves.high, leaves.order, int(np.diff(leaves.starts).max())
+        distance: Floats = np.full(len(self.points), np.inf, dtype)
+        top: Floats = np.full(count, np.inf, dtype)
+        seen = np.zeros(count, np.int64)
         atoms: Floats = np.empty((64, leaves.dimension), dtype)
-        self._state = TraversalState(*boxes, self.metric, *known, np.zeros(count, np.int64), atoms, *self._rounding(dtype))
+        self._state = TraversalState(*boxes, self.metric, distance, top, seen, atoms, *self._rounding(dtype))
         self._reserve(self._count)
         for k, index in enumerate(self._indices):
             self._place(k, index)

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST
 from reduset._engine.compiled import compiled
-from reduset._engine.leaves import Leaves, grow
+from reduset._engine.leaves import Leaves, grow, leaf_points
 from reduset._engine.profile import CITYBLOCK, SQUARED, Frame, gaps
-from reduset._engine.threads import blocks, row_blocks, run_all, single_threaded_blas
+from reduset._engine.threads import blocks, row_blocks, run_all
 from reduset._types import Floats
 
 BLAS_FROM = 40
@@ -54,13 +54,8 @@ def each_nearest(points: Floats, atoms: Floats, frame: Frame, metric: int, leave
     A = frame.apply(atoms)
     if points.shape[1] >= BLAS_FROM and metric == SQUARED:
         half = 0.5 * np.einsum("ij,ij->i", A, A)
-        with single_threaded_blas():
-            run_all(
-                [
-                    partial(_blas_task, points, A, half, frame, use, k, a, b)
-                    for k, (a, b) in enumerate(blocks(len(points), BLAS_ROWS))
-                ]
-            )
+        parts = enumerate(blocks(len(points), BLAS_ROWS))
+        run_all([partial(_blas_task, points, A, half, frame, use, k, a, b) for k, (a, b) in parts], blas=True)
         return
     if leaves is None and len(atoms) <= FEW:
         sized, _ = frame.sized(points)
@@ -152,9 +147,7 @@ def _assign_leaves(columns, starts, low, high, A, metric, index, first, last):
     columns_of_A = np.ascontiguousarray(A.T)
     closest = np.empty(m, columns.dtype)  # a lower bound on the gap of each atom to the leaf's points
     reached = np.empty(m, columns.dtype)  # an upper bound
-    longest = 0
-    for leaf in range(first, last):
-        longest = max(longest, starts[leaf + 1] - starts[leaf])
+    longest = np.max(starts[first + 1 : last + 1] - starts[first:last])
     t = np.empty(longest, columns.dtype)
     best = np.empty(longest, columns.dtype)
     which = np.empty(longest, np.int32)
@@ -178,7 +171,7 @@ def _assign_leaves(columns, starts, low, high, A, metric, index, first, last):
         for k in range(1, m):
             if reached[k] < reached[likely]:
                 likely = k
-        Z = columns[a * d : b * d].reshape(d, b - a)
+        Z = leaf_points(columns, starts, leaf, d)
         mine = best[: b - a]
         mine_which = which[: b - a]
         gaps(metric, Z, 0, b - a, A[likely], t)

@@ -2,6 +2,9 @@
 
 With F the candidates' bumps in the orthonormal basis chosen so far, r what is left of f at each candidate and σ² the squared
 distance of each to the span, the next is the one of the largest r²/σ². O(q·j) for the j-th of q candidates, memory O(q·m).
+
+What is left of f beyond a span that is there already is pursued in the same way, by products of what the candidates have beyond
+it: ``squares`` are then the diagonal of these products, and ``choose(worth)`` ends where no candidate adds more than that.
 """
 
 from __future__ import annotations
@@ -23,30 +26,42 @@ class Pursuit:
     ----------
     values : (q,) products of f with the candidates' bumps, each of norm 1
     row : the products of one candidate with all, (q,)
+    squares : (q,) the products of each candidate with itself; 1 by default
+    floor : below which a squared distance to the span is rounding; by default that of a factorisation, `pivot_floor`
     """
 
-    def __init__(self, values: Array, row: Callable[[int], Array]) -> None:
+    def __init__(
+        self, values: Array, row: Callable[[int], Array], squares: Array | None = None, floor: float | None = None
+    ) -> None:
         self._row = row
         self._left = np.array(values)
-        self._room = np.ones(len(values))
+        self._room = np.ones(len(values)) if squares is None else np.array(squares)
+        self._floor = floor
         self._basis = np.empty((min(64, len(values)), len(values)))  # row j: the j-th direction at every candidate
         self.chosen: list[int] = []
 
-    def choose(self) -> bool:
-        """Choose one more; False where no candidate adds a direction. Call it with BLAS held to one thread."""
-        floor = pivot_floor(len(self.chosen) + 1)
-        able = self._room > floor
-        if not able.any():
+    def choose(self, worth: float = -1.0) -> bool:
+        """Choose one more; False where no candidate adds a direction, or none more than ``worth`` of energy.
+
+        Call it with BLAS held to one thread.
+        """
+        floor = self._least()
+        gains = np.where(self._room > floor, np.square(self._left) / np.maximum(self._room, floor), -1.0)
+        best = int(np.argmax(gains))
+        if gains[best] <= worth:
             return False
-        self.take(int(np.argmax(np.where(able, np.square(self._left) / np.maximum(self._room, floor), -1.0))))
+        self.take(best)
         return True
+
+    def _least(self) -> float:
+        return pivot_floor(len(self.chosen) + 1) if self._floor is None else self._floor
 
     def take(self, best: int) -> None:
         """Choose this one."""
         done = len(self.chosen)
         if done == len(self._basis):
             self._basis = np.concatenate([self._basis, np.empty_like(self._basis)])
-        root = float(np.sqrt(max(self._room[best], pivot_floor(done + 1))))
+        root = float(np.sqrt(max(self._room[best], self._least())))
         direction = (self._row(best) - self._basis[:done, best] @ self._basis[:done]) / root
         # no bump is longer along a direction than what it has beyond the span; without this, rounding grows from one to the next
         most = np.sqrt(np.maximum(self._room, 0.0))

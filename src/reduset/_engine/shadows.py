@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST
 from reduset._engine.compiled import compiled
-from reduset._engine.leaves import grow
-from reduset._engine.profile import CITYBLOCK, SQUARED, Frame, gaps
+from reduset._engine.leaves import box_gap, grow, leaf_points
+from reduset._engine.profile import SQUARED, Frame, gaps
 from reduset._types import Floats
 
 ROWS_A_CALL = 1 << 12
@@ -51,36 +51,28 @@ def shadow_centres(
 @compiled(fastmath=FAST)
 def _cast(columns, starts, low, high, place, leaf_of, waiting, owner, centres, count, first, last, metric, reach):
     d = low.shape[1]
-    centre = np.empty(d)
     t = np.empty(np.max(starts[1:] - starts[:-1]))
     for row in range(first, last):
         mine = place[row]
         if owner[mine] >= 0:
             continue
-        a = starts[leaf_of[mine]]
-        length = starts[leaf_of[mine] + 1] - a
-        for j in range(d):
-            centre[j] = columns[a * d + j * length + mine - a]
+        home = leaf_of[mine]
+        centre = leaf_points(columns, starts, home, d)[:, mine - starts[home]].copy()
         centres[count] = row
         for leaf in range(len(low)):
             if waiting[leaf] == 0:
                 continue
-            apart = 0.0
-            for j in range(d):
-                u = max(max(low[leaf, j] - centre[j], centre[j] - high[leaf, j]), 0.0)
-                apart += u if metric == CITYBLOCK else u * u
-            if apart >= reach:
+            if box_gap(metric, low[leaf], high[leaf], centre) >= reach:
                 continue
             a = starts[leaf]
-            b = starts[leaf + 1]
-            Z = columns[a * d : b * d].reshape(d, b - a)
-            gaps(metric, Z, 0, b - a, centre, t)
-            for i in range(b - a):
+            here = starts[leaf + 1] - a
+            gaps(metric, leaf_points(columns, starts, leaf, d), 0, here, centre, t)
+            for i in range(here):
                 if t[i] < reach and owner[a + i] < 0:
                     owner[a + i] = count
                     waiting[leaf] -= 1
         if owner[mine] < 0:  # a radius below the rounding of zero: the point covers itself
             owner[mine] = count
-            waiting[leaf_of[mine]] -= 1
+            waiting[home] -= 1
         count += 1
     return count

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset._engine.profile import SQUARED, Frame, Profile
-from reduset._engine.threads import blocks, row_blocks, run_all, single_threaded_blas
+from reduset._engine.threads import blocks, row_blocks, run_all
 from reduset._engine.tiles import gap_rows, gradient_tiles, gram_rows, log_tiles, pack_rows, pull_rows, value_rows, value_tiles
 from reduset._types import Floats, Precision
 
@@ -124,11 +124,7 @@ def _sums(
             asked = _Queries.of(Q[c:e], (np.float32, np.float64) if chosen is None else (chosen,))
             for k, (a, b) in enumerate(rows):
                 tasks.append(partial(task, tile, points[a:b], weights[a:b], unit, asked, frame, profile, chosen, part[k, c:e]))
-        if by_blas:
-            with single_threaded_blas():
-                run_all(tasks)
-        else:
-            run_all(tasks)
+        run_all(tasks, blas=by_blas)
         merged[q0:q1] = _merge_logs(part) if tile is log_tiles else part.sum(axis=0)
     return merged
 

@@ -94,11 +94,15 @@ def single_threaded_blas() -> Iterator[None]:
                 _limits.restore_original_limits()
 
 
-def run_all(tasks: Sequence[Callable[[], None]], in_turn: bool = False, most: int | None = None) -> None:
+def run_all(tasks: Sequence[Callable[[], None]], in_turn: bool = False, most: int | None = None, blas: bool = False) -> None:
     """Run every task; raise the first exception. An interrupt waits only for the tasks that have begun.
 
     ``in_turn`` keeps to one thread: for tasks that call a user's function, which may not bear more. ``most`` is the most threads.
+    ``blas`` is for tasks that call BLAS, which is held to one thread meanwhile.
     """
+    if blas:
+        with single_threaded_blas():
+            return run_all(tasks, in_turn, most)
     count = 1 if in_turn else min(get_threads() if most is None else most, len(tasks))
     if count <= 1:
         for task in tasks:

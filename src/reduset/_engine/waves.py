@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from reduset._engine.arithmetic import FAST, turn
 from reduset._engine.compiled import compiled
 from reduset._engine.profile import Frame
-from reduset._engine.threads import blocks, row_blocks, run_all, single_threaded_blas
+from reduset._engine.threads import blocks, row_blocks, run_all
 from reduset._types import Floats
 
 TILE = 512
@@ -53,11 +53,7 @@ def wave_sums(
         for k, (a, b) in enumerate(rows)
         for c, e in blocks(len(turns), 256)
     ]
-    if by_blas:
-        with single_threaded_blas():
-            run_all(tasks, in_turn)
-    else:
-        run_all(tasks, in_turn)
+    run_all(tasks, in_turn, blas=by_blas)
     return np.ascontiguousarray(part.sum(axis=0)).view(np.complex128)[..., 0]
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reduset import _validate
-from reduset._engine import SQUARED, Frame, Leaves, draw_seeds, grow, nearest
+from reduset._engine import SQUARED, Frame, Leaves, draw_seeds, grow, nearest, rows_by_weight
 from reduset._types import Array, Floats, Report
 from reduset.kernels.base import RadialKernel
 from reduset.mean import KernelMean
@@ -127,8 +127,7 @@ class _Clusters(Traversal):
         if self._mean.is_uniform or magnitudes.min() == magnitudes.max():
             order = self._rng.permutation(n)[: max(lengths)]
         else:  # by weight, and then all alike: rows that carry the mass must not be missed
-            ends = np.cumsum(magnitudes)
-            order = np.minimum(np.searchsorted(ends, self._rng.random(max(lengths)) * ends[-1], side="right"), n - 1)
+            order = rows_by_weight(magnitudes, self._rng.random(max(lengths)))
         batches = [(self._points[order[:length]], np.ones(min(length, len(order)))) for length in lengths]
         return [*batches[:-1], (self._points, magnitudes)] if lengths[-1] >= n else batches
 
