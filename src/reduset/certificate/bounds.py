@@ -20,7 +20,7 @@ import numpy as np
 
 from reduset._engine import Cover, blocks, each_nearest
 from reduset._types import Array
-from reduset.kernels.base import RadialKernel
+from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean
 
 

@@ -13,7 +13,7 @@ from reduset._engine import Frame
 from reduset._types import Array
 from reduset.certificate.frequencies import FrequencyLadders, Waves, two_sided
 from reduset.certificate.probe import Measurement, Probe
-from reduset.kernels.base import RadialKernel
+from reduset.kernels import RadialKernel
 from reduset.kernels.spectra import ProductSpectrum
 from reduset.mean import KernelMean
 

@@ -13,7 +13,7 @@ from scipy import special
 from reduset._types import Array, Floats, Indices
 from reduset.certificate.frequencies import SAFETY
 from reduset.certificate.probe import Measurement, Probe
-from reduset.kernels.base import Kernel
+from reduset.kernels import Kernel
 from reduset.mean import KernelMean
 
 ROWS = 384

@@ -23,7 +23,7 @@ from scipy import special
 from reduset._engine import Frame, wave_sums
 from reduset._types import Array, Floats
 from reduset.certificate.probe import Measurement
-from reduset.kernels.base import RadialKernel
+from reduset.kernels import RadialKernel
 from reduset.kernels.spectra import ProductSpectrum, Spectrum
 
 Waves = NDArray[np.complex128]

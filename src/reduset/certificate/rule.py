@@ -16,7 +16,7 @@ from reduset.certificate.by_frequencies import FrequencyProbe
 from reduset.certificate.by_rows import RowProbe
 from reduset.certificate.exact import ExactProbe
 from reduset.certificate.probe import Measurement, Probe
-from reduset.kernels.base import RadialKernel
+from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean
 
 EXACT_UP_TO = 4096

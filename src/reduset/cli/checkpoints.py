@@ -19,7 +19,7 @@ from reduset.cli import messages, targets
 
 if TYPE_CHECKING:
     from reduset.cli.compress import CompressCommand
-    from reduset.stream.estimator import StreamCompressor
+    from reduset.stream import StreamCompressor
 
 EVERY = 30.0  # seconds
 COMMAND = "reduset compress --stream"
@@ -53,7 +53,7 @@ class RunCheckpoint:
         """The compressor as it was kept, if it was, the rows of the files it has seen, and how many of these were left out."""
         if self.path is None or not self.path.exists():
             return None, 0, 0
-        from reduset.stream.estimator import StreamCompressor
+        from reduset.stream import StreamCompressor
 
         compressor = StreamCompressor.resume(self.path)
         about = compressor.about_

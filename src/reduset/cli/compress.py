@@ -14,7 +14,7 @@ from reduset.cli.app import DONE, NOT_REACHED, command
 from reduset.cli.request import mean_of
 
 if TYPE_CHECKING:
-    from reduset.compression.result import Compression
+    from reduset.compression import Compression
     from reduset.io import Table
     from reduset.mean import KernelMean
 
@@ -95,7 +95,7 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
     def run(self) -> int:
         """Run it; the exit code."""
         from reduset import io
-        from reduset.model.model import Model
+        from reduset.model import Model
 
         self.check()
         if self.stream:

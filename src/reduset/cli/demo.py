@@ -31,10 +31,10 @@ class DemoCommand(o.Telling):
         from sklearn.datasets import load_sample_image
 
         from reduset import _archive, io
-        from reduset.compression.compressing import compress
+        from reduset.compression import compress
         from reduset.kernels import Gaussian
         from reduset.mean import KernelMean
-        from reduset.model.model import Model
+        from reduset.model import Model
         from reduset.modes import estimator
         from reduset.modes.segmentation import features
         from reduset.report import write_compression, write_segmentation

@@ -14,7 +14,7 @@ from reduset.cli.request import mean_of, reading_of
 
 if TYPE_CHECKING:
     from reduset.mean import KernelMean
-    from reduset.model.model import Model
+    from reduset.model import Model
 
 Side = Annotated[Path, typer.Argument(help="A model, or a file of rows.")]
 
@@ -79,7 +79,7 @@ def _means(request: DistanceCommand, found: list[Model | None]) -> tuple[list[Ke
 def _model(path: Path) -> Model | None:
     """The model in a file; None for files of rows, .npz files of arrays among them."""
     from reduset import _archive
-    from reduset.model.model import Model
+    from reduset.model import Model
 
     return Model.load(path) if path.suffix.lower() == ".npz" and _archive.has_header(path) else None
 

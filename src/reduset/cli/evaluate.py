@@ -34,8 +34,8 @@ class EvaluateCommand(o.Threaded, o.Telling):
         import numpy as np
 
         from reduset import io
-        from reduset.kernels.base import RadialKernel
-        from reduset.model.model import Model
+        from reduset.kernels import RadialKernel
+        from reduset.model import Model
 
         output = self.output
         targets.check(output, targets.rows(), self.data)

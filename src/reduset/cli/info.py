@@ -17,7 +17,7 @@ class InfoCommand(o.Answering):
 
     def run(self) -> int:
         """Run it; the exit code."""
-        from reduset.model.model import Model
+        from reduset.model import Model
 
         found = Model.load(self.model)
         about = found.about

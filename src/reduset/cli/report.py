@@ -21,7 +21,7 @@ class ReportCommand(o.Telling):
 
     def run(self) -> int:
         """Run it; the exit code."""
-        from reduset.model.model import Model
+        from reduset.model import Model
         from reduset.report import write_compression
 
         target = self.model.with_suffix(".html") if self.output is None else self.output

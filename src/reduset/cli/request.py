@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from reduset.io import Table
     from reduset.mean import KernelMean
-    from reduset.model.model import Model
+    from reduset.model import Model
 
 FAR = 30.0  # how many times as wide a column may be before the others hardly count
 LOOKED_AT = 100_000  # rows

@@ -10,9 +10,9 @@ from reduset.cli.request import origin, spread_note
 
 if TYPE_CHECKING:
     from reduset.cli.compress import CompressCommand
-    from reduset.compression.result import Compression
+    from reduset.compression import Compression
     from reduset.io import Batches, Table
-    from reduset.model.model import Model
+    from reduset.model import Model
 
 
 def applied(transform: Any, columns: Sequence[str], scales: Mapping[str, str]) -> Any:

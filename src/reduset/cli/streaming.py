@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from reduset.cli.compress import CompressCommand
     from reduset.cli.messages import ShowProgress
     from reduset.io import Batches, Table
-    from reduset.stream.estimator import StreamCompressor
+    from reduset.stream import StreamCompressor
 
 WITH_SIZE = ("tol", "plateau", "max_size")  # which --size is given in place of
 
@@ -26,7 +26,7 @@ WITH_SIZE = ("tol", "plateau", "max_size")  # which --size is given in place of
 def run(request: CompressCommand) -> int:
     """Compress a stream of rows, and say how much was lost."""
     from reduset import io
-    from reduset.model.model import Model
+    from reduset.model import Model
 
     _refuse(request)
     files = io.files_of(request.data)
@@ -108,7 +108,7 @@ def _fed(
 
 
 def _begun(request: CompressCommand, table: Table) -> StreamCompressor:
-    from reduset.stream.estimator import StreamCompressor
+    from reduset.stream import StreamCompressor
 
     covariance = covariance_of(table.values, table.weights) if request.whiten else None
     kernel = kernel_of(request.kernel, number_or_rule(request.bandwidth), covariance)

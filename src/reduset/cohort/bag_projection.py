@@ -14,7 +14,7 @@ from reduset._types import Array
 from reduset.certificate.probe import Measurement, Probe
 from reduset.certificate.rule import probe_for
 from reduset.compression.prefixes import Prefixes
-from reduset.kernels.base import Kernel
+from reduset.kernels import Kernel
 from reduset.mean import KernelMean
 from reduset.weights.span import Span
 

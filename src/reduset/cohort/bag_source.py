@@ -10,7 +10,7 @@ import numpy as np
 
 from reduset._types import Floats, Indices, Report
 from reduset.cohort.bag_projection import BagEvidence, BagProjector
-from reduset.kernels.base import Kernel
+from reduset.kernels import Kernel
 from reduset.mean import KernelMean
 from reduset.weights.span import Span
 

@@ -28,9 +28,9 @@ from reduset.cohort.distances import between
 from reduset.cohort.divergences import estimate, overlooked
 from reduset.cohort.shared_atoms import SharedAtoms, SharingOptions, pooled, rows_drawn, share
 from reduset.cohort.stopping import BagTolerance, DistanceTolerance, StoppingRule
-from reduset.compression.compressing import NotReachedWarning, compress, quietly
-from reduset.compression.result import Compression
-from reduset.kernels.base import Kernel
+from reduset.compression import Compression, NotReachedWarning, compress
+from reduset.compression.compressing import quietly
+from reduset.kernels import Kernel
 from reduset.mean import KernelMean
 from reduset.select import Selector
 

@@ -26,8 +26,7 @@ from reduset._engine import blocks, single_threaded_blas
 from reduset._progress import Progress
 from reduset._types import Array, ProgressLike, SeedLike
 from reduset.cohort.distances import checked, on_same_atoms
-from reduset.kernels import ANY_FAMILY
-from reduset.kernels.base import RadialKernel
+from reduset.kernels import ANY_FAMILY, RadialKernel
 from reduset.mean import KernelMean
 
 BLOCK_ENTRIES = 1 << 22

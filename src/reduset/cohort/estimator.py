@@ -21,8 +21,7 @@ from reduset.cohort.comparison import WAYS, Comparison, ComparisonOptions
 from reduset.cohort.layouts import LAYOUTS, lay_out
 from reduset.cohort.scatter import scatter
 from reduset.compression.sizing import MOST_ATOMS
-from reduset.kernels import ANY_FAMILY, Gaussian
-from reduset.kernels.base import RadialKernel
+from reduset.kernels import ANY_FAMILY, Gaussian, RadialKernel
 from reduset.kernels.registry import as_kernel
 from reduset.select import as_selector
 

@@ -30,12 +30,12 @@ from reduset._types import Floats, Indices
 from reduset.cohort.bag_projection import BagEvidence, BagProjector
 from reduset.cohort.bag_source import BagSource
 from reduset.cohort.stopping import PrefixLosses, StoppingRule
-from reduset.compression import sizing
+from reduset.compression import Compression, sizing
 from reduset.compression.builder import Builder
 from reduset.compression.clock import Clock
 from reduset.compression.prefixes import Prefixes
-from reduset.compression.result import Compression, assemble
-from reduset.kernels.base import Kernel
+from reduset.compression.result import assemble
+from reduset.kernels import Kernel
 from reduset.mean import KernelMean
 from reduset.select import Selector
 from reduset.weights.span import CHOLESKY_UP_TO, FactoredSpan, Span, span_of

@@ -17,15 +17,15 @@ from reduset._engine import single_threaded_blas
 from reduset._progress import Progress
 from reduset._types import KernelLike, PointsLike, ProgressLike, SeedLike, SelectorLike, WeightsLike
 from reduset._warnings import warn
-from reduset.certificate.certificate import Certificate
+from reduset.certificate import Certificate
 from reduset.compression import sizing
 from reduset.compression.builder import Builder
 from reduset.compression.result import Compression, assemble_built
-from reduset.kernels import ANY_FAMILY
-from reduset.kernels.base import RadialKernel
+from reduset.kernels import ANY_FAMILY, RadialKernel
 from reduset.mean import KernelMean
 from reduset.select import Selector, as_selector, with_own_weights
-from reduset.weights.kinds import KINDS, OWN
+from reduset.weights import KINDS
+from reduset.weights.kinds import OWN
 from reduset.weights.simplex import require_mass
 
 _quiet: ContextVar[bool] = ContextVar("reduset_quiet", default=False)

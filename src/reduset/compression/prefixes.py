@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset._types import Array
+from reduset.certificate import Certificate
 from reduset.certificate.bounds import Bounds, theorem_one
-from reduset.certificate.certificate import Certificate
 from reduset.certificate.probe import Measurement
-from reduset.kernels.base import Kernel, exponential
+from reduset.kernels import Kernel
+from reduset.kernels.base import exponential
 from reduset.mean import KernelMean
 from reduset.weights.span import FactoredSpan, Span
 

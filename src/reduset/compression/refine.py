@@ -31,8 +31,7 @@ from scipy.linalg.lapack import dpotrf
 from reduset._engine import costs, pivot_floor, single_threaded_blas
 from reduset._types import Array, Precision, Report
 from reduset.certificate.surrogate import surrogate
-from reduset.kernels import ANY_FAMILY
-from reduset.kernels.base import RadialKernel
+from reduset.kernels import ANY_FAMILY, RadialKernel
 from reduset.mean import KernelMean
 from reduset.select.contract import support
 from reduset.weights.kinds import weights_from

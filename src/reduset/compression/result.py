@@ -12,15 +12,17 @@ import numpy as np
 from reduset import _validate
 from reduset._progress import Progress
 from reduset._types import Indices
+from reduset.certificate import Certificate
 from reduset.certificate.bounds import Bounds
-from reduset.certificate.certificate import Certificate, log_density_change
+from reduset.certificate.certificate import log_density_change
 from reduset.compression.builder import Builder
 from reduset.compression.clock import Clock
 from reduset.compression.prefixes import Path, Prefixes
 from reduset.kernels.base import exponential
 from reduset.kernels.registry import as_kernel
 from reduset.mean import KernelMean
-from reduset.weights.kinds import KINDS, OWN
+from reduset.weights import KINDS
+from reduset.weights.kinds import OWN
 
 
 @dataclass(frozen=True)

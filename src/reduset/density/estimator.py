@@ -16,11 +16,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from reduset import _validate, bandwidth
 from reduset._types import Array, BandwidthLike, Floats, KernelLike, PointsLike, SeedLike, SelectorLike, WeightsLike
 from reduset._warnings import warn
-from reduset.compression.compressing import NotReachedWarning, compress_below, evaluated
-from reduset.compression.result import Compression
+from reduset.compression import Compression, NotReachedWarning
+from reduset.compression.compressing import compress_below, evaluated
 from reduset.density import likelihood
-from reduset.kernels import ANY_FAMILY
-from reduset.kernels.base import RadialKernel
+from reduset.kernels import ANY_FAMILY, RadialKernel
 from reduset.kernels.registry import KERNELS
 from reduset.mean import KernelMean
 from reduset.mixture import conditioning

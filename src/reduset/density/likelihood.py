@@ -22,10 +22,9 @@ from reduset import _validate
 from reduset._engine import SOFT_CITYBLOCK, SQUARED, gap_histograms, gap_nodes
 from reduset._types import Array, Floats, Indices, PointsLike, SeedLike, WeightsLike
 from reduset._warnings import warn
-from reduset.kernels import FAMILIES, listed
-from reduset.kernels.base import RadialKernel
+from reduset.kernels import FAMILIES, RadialKernel, listed
 from reduset.mean import KernelMean
-from reduset.select.kmeans import KMeans
+from reduset.select import KMeans
 from reduset.weights.span import span_of
 
 METHODS = ("distances", "atoms")

@@ -27,7 +27,7 @@ from reduset.cohort.bag_projection import BagEvidence, BagProjector
 from reduset.cohort.bag_source import BagSource
 from reduset.cohort.comparison import Comparison, LaterDistances
 from reduset.distributed.scheduling import Scheduler, constant, key, scheduler, tasks
-from reduset.kernels.base import Kernel
+from reduset.kernels import Kernel
 from reduset.mean import KernelMean
 from reduset.weights.span import Span
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from reduset._types import Array
 from reduset.distributed.partitions import PartitionRows
-from reduset.kernels.base import Kernel, RadialKernel
+from reduset.kernels import Kernel, RadialKernel
 from reduset.mean import KernelMean
 from reduset.select import KMeans
 from reduset.stream.reservoir import Reservoir

@@ -29,7 +29,7 @@ from reduset.certificate.frequencies import FrequencyLadders, Waves, two_sided
 from reduset.certificate.probe import Measurement
 from reduset.certificate.rule import rows_needed
 from reduset.distributed.partitions import PartitionRows
-from reduset.kernels.base import RadialKernel
+from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean
 from reduset.weights.span import FactoredSpan, Span
 

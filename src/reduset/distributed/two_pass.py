@@ -27,11 +27,11 @@ from reduset import _validate
 from reduset._engine import single_threaded_blas
 from reduset._progress import Progress
 from reduset._types import KernelLike, ProgressLike, SeedLike
+from reduset.compression import Compression, NotReachedWarning
 from reduset.compression.builder import Builder
 from reduset.compression.clock import Clock
-from reduset.compression.compressing import NotReachedWarning
 from reduset.compression.prefixes import Prefixes
-from reduset.compression.result import Compression, assemble
+from reduset.compression.result import assemble
 from reduset.compression.sizing import MOST_ATOMS
 from reduset.distributed.first_pass import (
     PartitionSketch,
@@ -44,12 +44,11 @@ from reduset.distributed.first_pass import (
 from reduset.distributed.partitions import Partitions, partitions, rows_of
 from reduset.distributed.scheduling import FAN_IN, Scheduler, key, scheduler, tasks, tree
 from reduset.distributed.second_pass import SecondPassPlan, SecondPassSums, add_sums, bounds_from_sums, density_change, residual
-from reduset.kernels import ANY_FAMILY
-from reduset.kernels.base import RadialKernel
+from reduset.kernels import ANY_FAMILY, RadialKernel
 from reduset.kernels.registry import as_kernel
 from reduset.mean import KernelMean
 from reduset.select import Auto, KMeans
-from reduset.weights.kinds import KINDS
+from reduset.weights import KINDS
 from reduset.weights.span import CHOLESKY_UP_TO, span_of
 
 MARGIN = 1.5  # small means have that many times the atoms asked for

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from reduset import _validate
 from reduset._types import Array, BagsLike, Floats, ProgressLike
-from reduset.compression.result import Compression
+from reduset.compression import Compression
 from reduset.mean import KernelMean
 
 

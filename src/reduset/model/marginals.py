@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from reduset._engine import blocks, run_all, single_threaded_blas
 from reduset._types import Array, Floats
-from reduset.kernels import Gaussian
-from reduset.kernels.base import RadialKernel
+from reduset.kernels import Gaussian, RadialKernel
 from reduset.mean import KernelMean
 
 PLACES, PAIR_PLACES = 160, 40

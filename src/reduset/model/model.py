@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from reduset import _archive
 from reduset._types import Array
-from reduset.certificate.certificate import Certificate
-from reduset.compression.prefixes import Path
-from reduset.compression.result import Compression
+from reduset.certificate import Certificate
+from reduset.compression import Compression, Path
 from reduset.mean import KernelMean
 from reduset.model.marginals import MarginalDensities
 

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from reduset import _validate
-from reduset.certificate.certificate import Certificate
-from reduset.compression.compressing import NotReachedWarning
+from reduset.certificate import Certificate
+from reduset.compression import NotReachedWarning
 from reduset.kernels import Gaussian
 from reduset.kernels.base import exponential
 from reduset.mean import KernelMean
-from reduset.mixture.mixture import Mixture
+from reduset.mixture import Mixture
 from reduset.modes.grid import binned
-from reduset.simplification.simplifying import Simplification, simplify
+from reduset.simplification import Simplification, simplify
 
 MANY = 10_000  # rows, above which they are binned
 SIDE = 1 / 3  # bandwidths, of the cells; less for a tolerance

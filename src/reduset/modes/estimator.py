@@ -21,17 +21,17 @@ from reduset._engine import nearest
 from reduset._progress import Progress
 from reduset._types import Array, BandwidthLike, Labels, PointsLike, ProgressLike, SeedLike, WeightsLike
 from reduset._warnings import warn
-from reduset.certificate.certificate import Certificate
-from reduset.compression.compressing import NotReachedWarning, compress_below, evaluated
-from reduset.compression.result import Compression
+from reduset.certificate import Certificate
+from reduset.compression import Compression, NotReachedWarning
+from reduset.compression.compressing import compress_below, evaluated
 from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
-from reduset.mixture.mixture import Mixture
+from reduset.mixture import Mixture
 from reduset.modes.component_density import full_mixture, simplified_density
 from reduset.modes.mean_shift import MOST_STEPS, Ascent, find_modes, mean_shift
 from reduset.modes.segmentation import Segmentation, features, flat, pixels
 from reduset.modes.steps import AscentDensity, KernelMeanAscent, MixtureAscent
-from reduset.simplification.simplifying import Simplification
+from reduset.simplification import Simplification
 
 LEAST_ATOMS, MOST_ATOMS = 500, 1000
 COMPONENTS = 100

@@ -17,7 +17,7 @@ from scipy.spatial import cKDTree
 
 from reduset._types import Array, Floats, Labels, Report
 from reduset.mean import KernelMean
-from reduset.mixture.mixture import Mixture
+from reduset.mixture import Mixture
 from reduset.modes.grid import cells
 from reduset.modes.steps import AscentDensity, as_ascent, to_data
 

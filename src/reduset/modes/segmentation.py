@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from reduset._types import Array
 from reduset._warnings import warn
-from reduset.certificate.certificate import Certificate
+from reduset.certificate import Certificate
 
 BRIGHT = 2.0  # a float beyond it is no share of white
 

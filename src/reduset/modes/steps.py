@@ -30,8 +30,8 @@ from reduset._engine import (
 from reduset._types import Array, Floats
 from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
+from reduset.mixture import Mixture
 from reduset.mixture.covariances import inverses, solved
-from reduset.mixture.mixture import Mixture
 
 FAINT = 1e-33  # of the mass: below, single precision has lost the density, and the nearest atom is where a step leads
 UNDERFLOW = 1e-200  # of the highest peak: below, contributions are compared by their logarithms

@@ -20,7 +20,7 @@ from functools import partial, reduce
 import numpy as np
 
 from reduset._types import Array, Report
-from reduset.kernels.base import Kernel, RadialKernel
+from reduset.kernels import Kernel, RadialKernel
 from reduset.proportions.class_means import (
     AtomBasis,
     ClassMeans,

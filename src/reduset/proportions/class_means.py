@@ -25,7 +25,7 @@ from scipy.linalg import cholesky, solve_triangular
 
 from reduset._engine import UseGram, single_threaded_blas
 from reduset._types import Array, Floats, Report
-from reduset.kernels.base import Kernel
+from reduset.kernels import Kernel
 from reduset.mean import KernelMean
 from reduset.proportions.kernel_blocks import product_blocks, product_matrices, product_values
 from reduset.proportions.simplex_fit import ClassScatter, SimplexFit

@@ -22,9 +22,9 @@ from reduset import _validate
 from reduset._progress import Progress
 from reduset._types import Array, Floats, KernelLike, PointsLike, ProgressLike, Report, SeedLike, SelectorLike, WeightsLike
 from reduset._warnings import warn
-from reduset.compression.compressing import NotReachedWarning, compress_quietly
-from reduset.kernels import ANY_FAMILY
-from reduset.kernels.base import Kernel, RadialKernel
+from reduset.compression import NotReachedWarning
+from reduset.compression.compressing import compress_quietly
+from reduset.kernels import ANY_FAMILY, Kernel, RadialKernel
 from reduset.kernels.registry import as_kernel
 from reduset.mean import KernelMean
 from reduset.proportions.bandwidth_search import RIDGES, ProportionsSearch, search

@@ -8,7 +8,7 @@ import numpy as np
 
 from reduset._engine import UseGram, blocks, gram_blocks
 from reduset._types import Array, Floats
-from reduset.kernels.base import Kernel, RadialKernel
+from reduset.kernels import Kernel, RadialKernel
 
 ROWS = 64  # of a block, where a kernel is a function of the user's
 

@@ -18,8 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from reduset import _validate
 from reduset._types import Array
-from reduset.certificate.certificate import Certificate
-from reduset.compression.result import Compression
+from reduset.certificate import Certificate
+from reduset.compression import Compression
 
 MOST_ORDERED = 400
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from reduset import _archive
 from reduset._types import Array
-from reduset.model.model import Model
+from reduset.model import Model
 from reduset.report import words
 from reduset.report.figures import PathFigure, path_figure, wide_columns
 from reduset.report.page import Markup, cards, file, joined, markup, origin, packed, pairs, table, write

@@ -12,10 +12,11 @@ from typing import Any, Self
 import numpy as np
 
 from reduset._drawing import axes
-from reduset.compression.result import Compression
+from reduset.compression import Compression
 from reduset.mean import KernelMean
+from reduset.model import Model
 from reduset.model.marginals import MarginalDensities
-from reduset.model.model import Model, column_names
+from reduset.model.model import column_names
 from reduset.report.figures import AtomsFigure, DensityFigure, PathFigure, atoms_figure, density_figure, path_figure
 
 ACCENT, QUIET, SHADE = "#b23a22", "#5d646c", "#dcdfe3"

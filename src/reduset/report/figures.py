@@ -13,13 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset._types import Array
-from reduset.certificate.certificate import Certificate
-from reduset.compression.prefixes import Path
-from reduset.compression.result import Compression
+from reduset.certificate import Certificate
+from reduset.compression import Compression, Path
 from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
+from reduset.model import Model
 from reduset.model.marginals import BEYOND, MarginalDensities
-from reduset.model.model import Model
 
 MOST_SIZES, RANDOM_SIZES = 400, 60
 

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _archive
-from reduset.modes.segmentation import Segmentation, pixels
+from reduset.modes import Segmentation
+from reduset.modes.segmentation import pixels
 from reduset.report import words
 from reduset.report.page import Markup, cards, file, joined, markup, origin, write
 from reduset.report.png import data_uri

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from reduset.certificate.certificate import DENSITY_ROWS, Certificate
+from reduset.certificate import Certificate
+from reduset.certificate.certificate import DENSITY_ROWS
 from reduset.kernels import Gaussian
 from reduset.report.figures import PathFigure
 

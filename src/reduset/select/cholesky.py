@@ -17,7 +17,7 @@ from scipy.linalg import solve_triangular
 
 from reduset._engine import blocks, pivot_floor, run_all, single_threaded_blas
 from reduset._types import Array, Indices, Report
-from reduset.kernels.base import RadialKernel
+from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean
 from reduset.select.contract import Selector, Traversal
 

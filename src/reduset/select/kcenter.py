@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from reduset import _validate
 from reduset._engine import Cover, FarthestFirst, Frame, row_blocks
 from reduset._types import Floats, Indices, Report
-from reduset.kernels.base import RadialKernel
-from reduset.kernels.function import FunctionKernel
+from reduset.kernels import FunctionKernel, RadialKernel
 from reduset.mean import KernelMean
 from reduset.select.contract import Selector, Traversal, support
 

@@ -18,7 +18,7 @@ import numpy as np
 from reduset import _validate
 from reduset._engine import SQUARED, Frame, Leaves, draw_seeds, grow, nearest, rows_by_weight
 from reduset._types import Array, Floats, Report
-from reduset.kernels.base import RadialKernel
+from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean
 from reduset.select.contract import Selector, Traversal, support
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from reduset._engine import balance_lists, balance_products, blocks, run_all
 from reduset._types import Array, Indices, Report
-from reduset.kernels.base import Kernel, RadialKernel
+from reduset.kernels import Kernel, RadialKernel
 from reduset.mean import KernelMean
 from reduset.select.contract import Selector, Traversal
 from reduset.select.random import Clocks

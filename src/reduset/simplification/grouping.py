@@ -12,8 +12,8 @@ from reduset._engine import SQUARED, FarthestFirst, Frame, grow, log_determinant
 from reduset._types import Array, Labels
 from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
-from reduset.mixture.mixture import Mixture
-from reduset.select.kmeans import KMeans
+from reduset.mixture import Mixture
+from reduset.select import KMeans
 from reduset.simplification.local_fit import ComponentArrays
 
 FIRST_CENTRES, MOST_CENTRES = 64, 10_000

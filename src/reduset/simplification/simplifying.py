@@ -20,10 +20,11 @@ from reduset._engine import single_threaded_blas
 from reduset._progress import Progress
 from reduset._types import Labels, ProgressLike, SeedLike
 from reduset._warnings import warn
-from reduset.compression.compressing import NotReachedWarning
+from reduset.compression import NotReachedWarning
 from reduset.mean import KernelMean
+from reduset.mixture import Mixture
 from reduset.mixture.covariances import NDIM, widened
-from reduset.mixture.mixture import Mixture, as_mixture
+from reduset.mixture.mixture import as_mixture
 from reduset.simplification.l2_error import RelativeL2Error
 from reduset.simplification.local_fit import ComponentArrays
 from reduset.simplification.pipeline import PipelineOptions, PipelineResult, SimplificationPipeline, StageError, fewest

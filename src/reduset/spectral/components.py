@@ -17,8 +17,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from reduset._types import Array, Floats
-from reduset.kernels import ANY_FAMILY, Kernel
-from reduset.kernels.base import RadialKernel
+from reduset.kernels import ANY_FAMILY, Kernel, RadialKernel
 from reduset.spectral.eigen import fix_signs, leading_pairs, padded
 from reduset.spectral.extension import extend
 from reduset.spectral.reduction import WeightedAtoms

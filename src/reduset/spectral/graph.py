@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from reduset._engine import SQUARED, blocks, single_threaded_blas
 from reduset._types import Array, Floats
-from reduset.kernels import ANY_FAMILY
-from reduset.kernels.base import RadialKernel
+from reduset.kernels import ANY_FAMILY, RadialKernel
 from reduset.spectral.eigen import fix_signs, leading_pairs, padded
 from reduset.spectral.extension import ROWS_AT_ONCE, kernel_blocks
 from reduset.spectral.reduction import WeightedAtoms

@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from reduset import _validate
-from reduset.kernels import FAMILIES, Gaussian, Kernel, Laplacian
-from reduset.kernels.function import FunctionKernel
+from reduset.kernels import FAMILIES, FunctionKernel, Gaussian, Kernel, Laplacian
 from reduset.kernels.registry import KERNELS, as_kernel
 
 NAMES = sorted({"cosine", "rbf", *FAMILIES})

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from reduset import _validate
 from reduset._engine import SQUARED, blocks, nearest, row_blocks
 from reduset._types import Array, Floats
-from reduset.compression.result import Compression
-from reduset.kernels import Kernel
-from reduset.kernels.base import RadialKernel, exponential
+from reduset.compression import Compression
+from reduset.kernels import Kernel, RadialKernel
+from reduset.kernels.base import exponential
 from reduset.mean import KernelMean
-from reduset.select import Selector, Shadow, as_selector
-from reduset.select.contract import Selection, support
+from reduset.select import Selection, Selector, Shadow, as_selector
+from reduset.select.contract import support
 from reduset.spectral.memory import ensure_memory
 
 WEIGHTS = ("auto", "nearest")

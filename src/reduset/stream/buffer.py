@@ -15,9 +15,8 @@ import numpy as np
 from reduset import _validate
 from reduset._engine import single_threaded_blas
 from reduset._types import Array, Floats, KernelLike
-from reduset.compression.result import Compression
-from reduset.kernels import ANY_FAMILY
-from reduset.kernels.base import Kernel, RadialKernel
+from reduset.compression import Compression
+from reduset.kernels import ANY_FAMILY, Kernel, RadialKernel
 from reduset.kernels.registry import as_kernel
 from reduset.select import as_selector
 from reduset.stream.sketch import StreamSketch

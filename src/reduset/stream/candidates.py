@@ -24,7 +24,7 @@ from scipy.linalg.lapack import dpstrf
 
 from reduset._engine import Pursuit
 from reduset._types import Array, Floats, Indices
-from reduset.kernels.base import RadialKernel
+from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean
 from reduset.select import Selector
 from reduset.stream.reservoir import Reservoir

@@ -22,7 +22,7 @@ from reduset.stream.candidates import CandidateAtoms, DriftDetector, PivotedBasi
 from reduset.stream.online_kcenter import ClusterSummaries, OnlineKCenter
 from reduset.stream.reservoir import ROWS, Reservoir
 from reduset.stream.sketch import StreamSketch
-from reduset.weights.kinds import KINDS
+from reduset.weights import KINDS
 
 KIND = "reduset.StreamCompressor"
 PARTS = {  # as the file calls them: rows, and numbers for each

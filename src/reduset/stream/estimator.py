@@ -16,11 +16,11 @@ from sklearn.utils import check_array
 from reduset import _archive, _validate
 from reduset._frames import framed
 from reduset._types import Array, KernelLike, PointsLike, SeedLike, WeightsLike
-from reduset.compression.result import Compression
+from reduset.compression import Compression
 from reduset.mean import KernelMean
 from reduset.stream import checkpoint
 from reduset.stream.buffer import RowBuffer, StreamSettings
-from reduset.weights.kinds import KINDS
+from reduset.weights import KINDS
 
 __all__ = ["StreamCompressor"]
 

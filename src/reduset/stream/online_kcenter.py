@@ -23,7 +23,7 @@ from scipy.spatial.distance import cdist
 
 from reduset._engine import SQUARED, FarthestFirst, Frame, blocks, nearest
 from reduset._types import Array
-from reduset.kernels.base import RadialKernel
+from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean
 from reduset.stream.reservoir import FORGOTTEN
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from reduset._types import Array, Floats
 from reduset.certificate.frequencies import SAFETY
-from reduset.kernels.base import Kernel
+from reduset.kernels import Kernel
 from reduset.mean import KernelMean
 
 ROWS = 8192

@@ -18,16 +18,18 @@ import numpy as np
 
 from reduset._engine import Frame, order_by_energy, single_threaded_blas
 from reduset._types import Array
+from reduset.certificate import Certificate
 from reduset.certificate.bounds import Bounds, theorem_one
 from reduset.certificate.by_frequencies import angles_have_digits
-from reduset.certificate.certificate import Certificate
 from reduset.certificate.frequencies import FrequencyLadders, Waves, two_sided
 from reduset.certificate.probe import Measurement
 from reduset.certificate.rule import rows_needed
+from reduset.compression import Compression
 from reduset.compression.clock import Clock
 from reduset.compression.prefixes import Prefixes
-from reduset.compression.result import Compression, assemble
-from reduset.kernels.base import RadialKernel, exponential
+from reduset.compression.result import assemble
+from reduset.kernels import RadialKernel
+from reduset.kernels.base import exponential
 from reduset.mean import KernelMean
 from reduset.select import as_selector
 from reduset.stream.candidates import CandidateAtoms

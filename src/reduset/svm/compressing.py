@@ -16,7 +16,7 @@ from reduset import _validate
 from reduset._progress import Progress
 from reduset._types import Array, PointsLike, ProgressLike, SeedLike
 from reduset._warnings import warn
-from reduset.compression.compressing import NotReachedWarning
+from reduset.compression import NotReachedWarning
 from reduset.simplification.pipeline import fewest
 from reduset.simplification.simplifying import fitting_stages
 from reduset.svm.estimators import CompressedOneClassSVM, CompressedSVC, CompressedSVM, CompressedSVR

@@ -23,9 +23,9 @@ from reduset._engine import single_threaded_blas
 from reduset._types import Array, Labels, Report
 from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
-from reduset.mixture.mixture import Mixture
+from reduset.mixture import Mixture
 from reduset.select import KCenter
-from reduset.simplification.simplifying import simplify
+from reduset.simplification import simplify
 from reduset.svm.expansion import GaussianExpansion
 from reduset.svm.expansion_fit import ExpansionTarget
 

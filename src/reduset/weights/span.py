@@ -21,7 +21,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from reduset._engine import cholesky_dropping
 from reduset._types import Array
 from reduset._warnings import warn
-from reduset.kernels.base import Kernel
+from reduset.kernels import Kernel
 from reduset.weights.kinds import constrained, weights_from, with_mass
 
 CHOLESKY_UP_TO = 8000
