@@ -208,6 +208,15 @@ def weights(value: Any, count: int, name: str = "sample_weight", *, signed: bool
     return array
 
 
+LIGHTEST, HEAVIEST = 1e-140, 1e140  # weights whose squares can be summed
+
+
+def squares_summable(weight: float, rule: str, seen: str) -> None:
+    """Refuse weights whose squares leave the range of floating point, by the sum of their sizes or the largest of them."""
+    if not LIGHTEST < weight < HEAVIEST:
+        raise ValueError(f"{rule} between {LIGHTEST:g} and {HEAVIEST:g}, for their squares to be finite; {seen}")
+
+
 def positive(value: Any, name: str, way_out: str = "") -> float:
     """A finite number above zero."""
     number = finite(value, name)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from reduset import _archive, _validate
 from reduset._engine import rows_by_weight
-from reduset._types import Array, Floats, Precision
+from reduset._types import Array, Floats, KernelLike, PointsLike, Precision, SeedLike, WeightsLike
 from reduset.kernels import Kernel
 from reduset.kernels.base import exponential
 from reduset.kernels.registry import as_kernel, kernel_from
@@ -99,7 +99,7 @@ class KernelMean(LinearCombination):
         object.__setattr__(self, "kernel", as_kernel(self.kernel).resolve(self.atoms, self.magnitudes))
 
     @classmethod
-    def from_samples(cls, X: Any, kernel: Any = None, sample_weight: Any = None) -> KernelMean:
+    def from_samples(cls, X: PointsLike, kernel: KernelLike = None, sample_weight: WeightsLike = None) -> KernelMean:
         """The mean of the bumps at the rows of X, its weights summing to 1.
 
         Parameters
@@ -153,7 +153,7 @@ class KernelMean(LinearCombination):
 
     # -- evaluation ---------------------------------------------------------------------------------------------------------
 
-    def __call__(self, Q: Any, precision: Precision = "auto") -> Array:
+    def __call__(self, Q: PointsLike, precision: Precision = "auto") -> Array:
         """f at each row of Q.
 
         ``precision`` "auto" computes in float32 where that gives 1e-5 or better, and in float64 elsewhere; "single" and
@@ -164,12 +164,12 @@ class KernelMean(LinearCombination):
         peak = exponential(self.kernel.log_peak(self.dimension))
         return self.kernel.value_sums(self.atoms, self.weights, queries, precision) * peak
 
-    def gradient(self, Q: Any) -> Array:
+    def gradient(self, Q: PointsLike) -> Array:
         """∇f at each row of Q, (m, d). A Laplacian's corner counts as 0."""
         queries = _validate.points(Q, "Q", self.dimension)
         return self.kernel.gradient_sums(self.atoms, self.weights, queries) * exponential(self.kernel.log_peak(self.dimension))
 
-    def log_density(self, Q: Any) -> Array:
+    def log_density(self, Q: PointsLike) -> Array:
         """log of Σ wᵢ φ(q, xᵢ) at each row of Q, the bumps scaled to integrate to 1 whether or not ``normalized`` is set.
 
         Does not underflow far from the atoms. −inf where the sum is 0, NaN where signed weights make it negative.
@@ -199,7 +199,7 @@ class KernelMean(LinearCombination):
         self._require_alike(other)
         return 0.0 if other is self else (self - other).norm()
 
-    def sample(self, count: int, rng: Any = None) -> Array:
+    def sample(self, count: int, rng: SeedLike = None) -> Array:
         """``count`` draws from the density that f is, up to its mass; needs weights of one sign."""
         count = _validate.whole(count, "count", 0)
         rng = _validate.generator(rng)

@@ -63,3 +63,13 @@ def test_relative_links_lead_to_files_and_headings(page):
         if not file.exists() or (anchor and file.suffix == ".md" and anchor not in _headings(file)):
             broken.append(target)
     assert not broken, f"{_name(page)} links to {broken}"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=_name)
+def test_files_that_a_page_names_are_there(page):
+    """A path in backquotes is one of the source, or of the project."""
+    named = re.findall(r"`((?:[\w-]+/)*[\w-]+\.py)`", page.read_text(encoding="utf-8"))
+    places = (ROOT / "src" / "reduset", ROOT / "src", ROOT)
+    examples = {"examples/gallery/plot_name.py", "estimator.py", "cases.py"}  # of files that are to be written, or were just named
+    missing = [name for name in named if name not in examples and not any((place / name).exists() for place in places)]
+    assert not missing

@@ -154,11 +154,6 @@ def _steps(refine: Any, kind: str, full: KernelMean) -> int | None:
 
 
 def _as_mean(data: KernelMean | PointsLike, kernel: KernelLike, sample_weight: WeightsLike) -> KernelMean:
-    if isinstance(data, KernelMean) and not 1e-140 < float(data.magnitudes.sum()) < 1e140:
-        raise ValueError(
-            f"the weights' magnitudes must sum to between 1e-140 and 1e140 for their squares to be finite, "
-            f"got {float(data.magnitudes.sum()):g}; rescale the mean: mean / scale"
-        )
     if not isinstance(data, KernelMean):
         if isinstance(data, Compression):
             raise TypeError("data is a Compression; compress its mean: compress(small.mean, ...)")
@@ -168,6 +163,8 @@ def _as_mean(data: KernelMean | PointsLike, kernel: KernelLike, sample_weight: W
             raise ValueError(
                 f"{name} goes with points; a KernelMean has its own. Use KernelMean(mean.atoms, mean.weights, kernel) to change it"
             )
+    total = float(data.magnitudes.sum())
+    _validate.squares_summable(total, "the weights' magnitudes must sum to", f"got {total:g}; rescale the mean: mean / scale")
     return data
 
 

@@ -14,7 +14,6 @@ a partition; and memory for `FAN_IN` small means of 1.5·m atoms here.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from reduset import _validate
 from reduset._engine import single_threaded_blas
 from reduset._progress import Progress
 from reduset._types import KernelLike, ProgressLike, SeedLike
+from reduset._warnings import warn
 from reduset.compression import Compression, NotReachedWarning
 from reduset.compression.builder import Builder
 from reduset.compression.clock import Clock
@@ -124,11 +124,10 @@ def compress(
         run = TwoPassRun(kernel, kind, confidence, parts, workers, rng, shown)
         result = run.by_size(size or 1) if share is None else run.by_tolerance(share, most)
     if not result.reached:
-        warnings.warn(
+        warn(
             f"tol={tol} was not reached with {result.size} atoms: the error is {result.certificate.relative_error:.3g} "
             f"(at most {result.certificate.interval[1]:.3g}). Raise max_size, or widen the bandwidth",
             NotReachedWarning,
-            stacklevel=2,
         )
     return result
 

@@ -253,5 +253,4 @@ def _result(f: Mixture, found: PipelineResult, reached: bool, method: str, secon
 
 def _require_weights(f: Mixture) -> None:
     total = float(np.abs(f.weights).sum())
-    if not 1e-140 < total < 1e140:
-        raise ValueError(f"the weights' magnitudes must sum to between 1e-140 and 1e140, got {total:g}; rescale: mixture / scale")
+    _validate.squares_summable(total, "the weights' magnitudes must sum to", f"got {total:g}; rescale: mixture / scale")

@@ -24,8 +24,6 @@ from reduset.weights import KINDS
 
 __all__ = ["StreamCompressor"]
 
-LIGHTEST, HEAVIEST = 1e-140, 1e140  # weights, whose squares are summed
-
 
 class StreamCompressor(BaseEstimator):
     """Compress data that never fit in memory, or never end.
@@ -282,9 +280,8 @@ def _weights(value: WeightsLike, count: int) -> Array:
     if array.shape == (count,) and array.dtype.kind in "fiu" and not array.any():
         return np.zeros(count)
     weights = _validate.weights(value, count)
-    if not LIGHTEST < weights.max() < HEAVIEST:
-        raise ValueError(
-            f"sample_weight must lie between {LIGHTEST:g} and {HEAVIEST:g}, or be 0, so that their squares can be summed; the "
-            f"largest is {weights.max():g}; rescale all of them alike"
-        )
+    heaviest = float(weights.max())
+    _validate.squares_summable(
+        heaviest, "where it is not 0, sample_weight must lie", f"the largest is {heaviest:g}; rescale all of them alike"
+    )
     return weights
