@@ -5,7 +5,7 @@ Fitting costs one compression, O(n·m); a query O(m) instead of O(n).
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -30,6 +30,7 @@ TOL = 0.03
 MOST_ATOMS = 1000  # beyond, weights on the simplex take seconds and a query as long as a tree's
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SparseKernelDensity(BaseEstimator):
     """Kernel density estimation, compressed: in place of `sklearn.neighbors.KernelDensity`.
 
@@ -77,30 +78,16 @@ class SparseKernelDensity(BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        bandwidth: BandwidthLike | ArrayLike | None = None,
-        kernel: KernelLike | str = "gaussian",
-        tol: float | None = None,
-        size: int | None = None,
-        max_size: int | None = None,
-        whiten: bool = False,
-        weights: str = "simplex",
-        select: SelectorLike = "auto",
-        refine: bool | int = False,
-        random_state: SeedLike = None,
-    ) -> None:
-        self.bandwidth = bandwidth
-        self.kernel = kernel
-        self.tol = tol
-        self.size = size
-        self.max_size = max_size
-        self.whiten = whiten
-        self.weights = weights
-        self.select = select
-        self.refine = refine
-        self.random_state = random_state
+    bandwidth: BandwidthLike | ArrayLike | None = None
+    kernel: KernelLike | str = "gaussian"
+    tol: float | None = None
+    size: int | None = None
+    max_size: int | None = None
+    whiten: bool = False
+    weights: str = "simplex"
+    select: SelectorLike = "auto"
+    refine: bool | int = False
+    random_state: SeedLike = None
 
     def fit(self, X: PointsLike, y: Any = None, sample_weight: WeightsLike = None) -> SparseKernelDensity:
         """Choose the bandwidth and compress.
