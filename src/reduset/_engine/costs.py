@@ -6,7 +6,7 @@ figures are of `benchmarks/RESULTS.md`'s machine; another is faster or slower by
 
 from __future__ import annotations
 
-MANY = 40  # dimensions, from which on sums go by matrix products
+MANY = 40  # dimensions, from which on sums go by matrix products (`sums.BLAS_FROM`)
 FLOP = 4e-11  # of a factorisation in double precision
 START = 1e-4  # of a call into compiled code and back
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST
 from reduset._engine.compiled import compiled
-from reduset._engine.leaves import box_gap, grow, leaf_of_place, leaf_points
+from reduset._engine.leaves import box_gap, copy_point, grow, leaf_points
 from reduset._engine.profile import CITYBLOCK, SQUARED, Frame, gaps
 from reduset._engine.threads import blocks, row_blocks, run_all
 from reduset._types import Floats, Report
@@ -332,7 +332,7 @@ def _candidates(state):
     return np.array(out)
 
 
-@compiled()
+@njit(inline="always")
 def _lowest_candidate(state, count, least, groups, buffer):
     """Of the points whose gap is at least ``least``, the place of the lowest row; and how many there are.
 
@@ -374,8 +374,8 @@ def _choose(state, count, target, chosen, radii):
         if rivals > 1 and state.relative > 0.0:
             return TIED, done
         # where sums are exact, equal distances are ties in truth, and the lowest row has been kept
-        home = leaf_of_place(state.starts, place)
-        state.atoms[now] = leaf_points(state.columns, state.starts, home, state.low.shape[1])[:, place - state.starts[home]]
+        home = np.searchsorted(state.starts, place, side="right") - 1
+        copy_point(state.columns, state.starts, home, place, state.atoms[now])
         chosen[done] = state.order[place]
         radii[done] = radius
     return CHOSEN, target - count

@@ -237,9 +237,11 @@ def leaf_points(columns, starts, leaf, dimension):
 
 
 @njit(inline="always")
-def leaf_of_place(starts, place):
-    """The leaf that holds a place of the order."""
-    return np.searchsorted(starts, place, side="right") - 1
+def copy_point(columns, starts, leaf, place, out):
+    """The coordinates of the point at this place of the order, which the leaf holds."""
+    a = starts[leaf]
+    for j in range(len(out)):
+        out[j] = columns[a * len(out) + j * (starts[leaf + 1] - a) + place - a]
 
 
 @njit(inline="always")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST
 from reduset._engine.compiled import compiled
-from reduset._engine.leaves import box_gap, grow, leaf_points
+from reduset._engine.leaves import box_gap, copy_point, grow, leaf_points
 from reduset._engine.profile import SQUARED, Frame, gaps
 from reduset._types import Floats
 
@@ -51,13 +51,14 @@ def shadow_centres(
 @compiled(fastmath=FAST)
 def _cast(columns, starts, low, high, place, leaf_of, waiting, owner, centres, count, first, last, metric, reach):
     d = low.shape[1]
+    centre = np.empty(d)
     t = np.empty(np.max(starts[1:] - starts[:-1]))
     for row in range(first, last):
         mine = place[row]
         if owner[mine] >= 0:
             continue
         home = leaf_of[mine]
-        centre = leaf_points(columns, starts, home, d)[:, mine - starts[home]].copy()
+        copy_point(columns, starts, home, mine, centre)
         centres[count] = row
         for leaf in range(len(low)):
             if waiting[leaf] == 0:

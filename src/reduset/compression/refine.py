@@ -38,7 +38,7 @@ from reduset.weights.kinds import weights_from
 
 Slopes = Callable[[Array], tuple[Array, Array]]
 
-SECONDS = 0.6  # what the steps may take, by the estimates of `effort`, where their number is not given
+SECONDS = 0.6  # what the steps may take, by the estimates of `costs`, where their number is not given
 FEWEST_STEPS, MOST_STEPS = 5, 200
 PATIENCE = 2.0  # seconds that the fewest steps may take; beyond, the atoms stay unless a number of steps is given
 MEMORY = 20  # of L-BFGS, in steps

@@ -2,7 +2,7 @@
 
 For fixed atoms the best weights lose ‖f‖² − ‖Pf‖², so the largest energy ‖Pf‖² = κᵀK⁻¹κ is the least error, and comparing selectors
 takes no measurement of the error itself: one pass for κ and one factorisation each. Tried in this order, as long as the budget
-lasts (by the estimates of `effort`): k-means, always; greedy, the best at small bandwidths; k-centre, the best in few dimensions at
+lasts (by the estimates of `costs`): k-means, always; greedy, the best at small bandwidths; k-centre, the best in few dimensions at
 large sizes; randomly pivoted Cholesky. What was tried, what each explained and what was left out is in the remark.
 """
 
