@@ -22,7 +22,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 
-from reduset._engine import Pursuit
+from reduset._engine import Pursuit, rows_by_weight
 from reduset._types import Array, Floats, Indices
 from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean
@@ -286,8 +286,7 @@ def max_candidates(size: int) -> int:
 
 def _drawn_by_weight(weights: Array, count: int, rng: np.random.Generator) -> Indices:
     """Different rows, drawn by weight."""
-    ends = np.cumsum(weights)
-    return np.unique(np.minimum(np.searchsorted(ends, rng.random(count) * ends[-1], side="right"), len(ends) - 1))
+    return np.unique(rows_by_weight(weights, rng.random(count)))
 
 
 def _shrinkage(verdicts: Array, mean: Array) -> float:
@@ -302,25 +301,11 @@ def _shrinkage(verdicts: Array, mean: Array) -> float:
 def _pursued(missed: Array, beyond: Array, worth: float) -> list[int]:
     """Always the row that explains most of what is missed, as long as that is more than ``worth``.
 
-    A pursuit like `Pursuit`, of bumps that are no longer of norm 1, since what lies in the span is taken off; their products are
-    all at hand, so that each step is taken off these too.
-
     Parameters
     ----------
-    missed : (k,) ⟨f − Pf, φ(·, x)⟩; beyond : (k, k) products of the bumps' parts beyond the span. Both are used up
+    missed : (k,) ⟨f − Pf, φ(·, x)⟩; beyond : (k, k) products of the bumps' parts beyond the span
     """
-    room = np.diagonal(beyond).copy()
-    chosen: list[int] = []
-    while len(chosen) < len(missed):
-        gains = np.where(room > NOTHING, np.square(missed) / np.maximum(room, NOTHING), 0.0)
-        k = int(np.argmax(gains))
-        if gains[k] <= worth:
-            break
-        root = np.sqrt(room[k])
-        direction = beyond[k] / root
-        missed -= (missed[k] / root) * direction
-        room -= direction**2
-        beyond -= np.outer(direction, direction)
-        room[k] = 0.0
-        chosen.append(k)
-    return chosen
+    pursuit = Pursuit(missed, lambda k: beyond[k], np.diagonal(beyond), NOTHING)
+    while len(pursuit.chosen) < len(missed) and pursuit.choose(worth):
+        pass
+    return pursuit.chosen
