@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import flowio
@@ -22,6 +24,7 @@ import cli_files
 from cli_processes import ENVIRONMENT, in_this_process, left, on_a_terminal, reduset, rest_of
 from reduset import KernelMean, Model, io
 from reduset.cli.entry import run
+from reduset.cli.interrupts import interruptible
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = ("compress", "cohort", "segment", "info", "evaluate", "distance", "report", "demo")
@@ -210,6 +213,28 @@ def test_a_narrow_terminal_shows_the_whole_time_left(heavy, tmp_path, monkeypatc
     os.close(ours)
     assert re.search(r"selecting .*left .*\d:\d\d:\d\d", shown)
     assert "…" not in shown
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupt_that_is_dropped_comes_again(number):
+    before = signal.getsignal(number)
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        with contextlib.suppress(KeyboardInterrupt):  # as the callback of a weak reference drops it
+            signal.raise_signal(number)
+        time.sleep(30)
+    assert signal.getsignal(number) is before
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_an_interrupt_on_its_way_out_is_not_struck_by_another():
+    tidied = []
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        try:
+            signal.raise_signal(signal.SIGINT)
+        finally:
+            signal.raise_signal(signal.SIGTERM)
+            tidied.append(True)
+    assert tidied
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

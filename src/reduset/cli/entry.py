@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import sys
 import warnings
 from typing import Any
@@ -13,6 +12,7 @@ import typer
 
 from reduset.cli import commands  # noqa: F401 (each registers itself with the app)
 from reduset.cli.app import DONE, INTERRUPTED, REFUSED, Usage, app
+from reduset.cli.interrupts import interruptible
 
 STOPPED = "interrupted; nothing half-written was left"
 AS_OPTIONS = {  # ways out that the library words for Python
@@ -43,14 +43,10 @@ def main(arguments: list[str] | None = None) -> None:
 
 def run(arguments: list[str] | None = None) -> int:
     """Run the command; the exit code."""
-    # a polite end is an end like Ctrl-C: what was half written is removed on the way out
-    for name in ("SIGTERM", "SIGHUP"):
-        polite = getattr(signal, name, None)  # Windows has no SIGHUP
-        if polite is not None and signal.getsignal(polite) is signal.SIG_DFL:  # nohup has it ignored
-            signal.signal(polite, lambda number, frame: _interrupt())
     warnings.showwarning = _note
     try:
-        code: Any = app(arguments, prog_name="reduset", standalone_mode=False)
+        with interruptible():  # what was half written is removed on the way out
+            code: Any = app(arguments, prog_name="reduset", standalone_mode=False)
         if code == INTERRUPTED:  # as typer ends by itself
             _say(STOPPED)
         return code if isinstance(code, int) else DONE
@@ -112,7 +108,3 @@ def _say(text: str) -> None:
 def _note(message: Warning | str, category: Any, filename: str, lineno: int, file: Any = None, line: str | None = None) -> None:
     """What the library warns of, in one line and without the place in the source."""
     _say(f"note: {' '.join(str(message).split())}")
-
-
-def _interrupt() -> None:
-    raise KeyboardInterrupt
