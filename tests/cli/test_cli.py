@@ -215,25 +215,35 @@ def test_a_narrow_terminal_shows_the_whole_time_left(heavy, tmp_path, monkeypatc
     assert "…" not in shown
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_an_interrupt_that_is_dropped_comes_again(number):
-    before = signal.getsignal(number)
-    with pytest.raises(KeyboardInterrupt), interruptible():
+def dropped_once(number):
+    with interruptible():
         with contextlib.suppress(KeyboardInterrupt):  # as the callback of a weak reference drops it
             signal.raise_signal(number)
         time.sleep(30)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupt_that_is_dropped_comes_again(number):
+    before = signal.getsignal(number)
+    with pytest.raises(KeyboardInterrupt):
+        dropped_once(number)
     assert signal.getsignal(number) is before
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 
-def test_an_interrupt_on_its_way_out_is_not_struck_by_another():
-    tidied = []
-    with pytest.raises(KeyboardInterrupt), interruptible():
+def interrupted_twice(tidied):
+    with interruptible():
         try:
             signal.raise_signal(signal.SIGINT)
         finally:
             signal.raise_signal(signal.SIGTERM)
             tidied.append(True)
+
+
+def test_an_interrupt_on_its_way_out_is_not_struck_by_another():
+    tidied = []
+    with pytest.raises(KeyboardInterrupt):
+        interrupted_twice(tidied)
     assert tidied
 
 
