@@ -1,4 +1,4 @@
-"""FrequencyLadders that depend on the kernel alone: intervals that hold for whatever data, and waves that can be added up."""
+"""Ladders that depend on the kernel alone: intervals that hold for whatever data, and waves that can be added up."""
 
 import numpy as np
 import pytest

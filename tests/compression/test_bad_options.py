@@ -49,7 +49,7 @@ def test_what_is_no_number_of_steps_is_refused(refine, kind, message):
 @pytest.mark.parametrize("kernel", [FunctionKernel("rbf", gamma=0.5), lambda X, Y: np.exp(-((X[:, None] - Y) ** 2).sum(axis=2))])
 def test_atoms_of_a_function_cannot_be_moved(refine, kernel):
     with pytest.raises(
-        TypeError, match=r"refine needs a kernel with a gradient, FunctionKernel.* has none; use Gaussian, Laplacian or"
+        TypeError, match=r"refine needs a kernel with a gradient, FunctionKernel.* has none; use Gaussian, Laplacian, Matern or"
     ):
         compress(cloud(), kernel, size=5, refine=refine)
     assert compress(cloud(), kernel, size=5, refine=False, rng=0).size == 5

@@ -84,7 +84,7 @@ class Visit:
 
     def settle(self):
         """Wait for what was asked for to be on the screen: two frames, and what is drawn later."""
-        self.page.evaluate("() => new Bounds((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
         self.page.locator("main:not([aria-busy])").wait_for(timeout=9000)
 
     def turn(self, width):
