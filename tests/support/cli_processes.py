@@ -7,6 +7,7 @@ import io
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -52,11 +53,21 @@ def left(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
+def _hearing_hang_ups():
+    """Whoever runs the tests under nohup has all their processes ignore SIGHUP, as the command itself then does."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 def on_a_terminal(words, folder, until=None):
     """Run the command with a pseudo-terminal as its error stream; what it showed there, and the process."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "reduset", *map(str, words)], cwd=folder, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=theirs
+        [sys.executable, "-m", "reduset", *map(str, words)],
+        cwd=folder,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        preexec_fn=_hearing_hang_ups,
     )
     os.close(theirs)
     shown, deadline = b"", time.monotonic() + 120
