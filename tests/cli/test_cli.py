@@ -215,6 +215,16 @@ def test_a_narrow_terminal_shows_the_whole_time_left(heavy, tmp_path, monkeypatc
     assert "…" not in shown
 
 
+@pytest.fixture
+def heard():
+    """Signals that are not ignored, as those of tests under nohup or in the background are, by the command too."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, signal.default_int_handler) for number in numbers}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 def dropped_once(number):
     with interruptible():
         with contextlib.suppress(KeyboardInterrupt):  # as the callback of a weak reference drops it
@@ -223,16 +233,11 @@ def dropped_once(number):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_an_interrupt_that_is_dropped_comes_again(number):
-    usual = signal.default_int_handler
-    before = signal.signal(number, usual)  # under nohup a hang-up is ignored, by the command too
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            dropped_once(number)
-        assert signal.getsignal(number) is usual
-        assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
-    finally:
-        signal.signal(number, before)
+def test_an_interrupt_that_is_dropped_comes_again(number, heard):
+    with pytest.raises(KeyboardInterrupt):
+        dropped_once(number)
+    assert signal.getsignal(number) is signal.default_int_handler
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 
 def interrupted_twice(tidied):
@@ -244,7 +249,7 @@ def interrupted_twice(tidied):
             tidied.append(True)
 
 
-def test_an_interrupt_on_its_way_out_is_not_struck_by_another():
+def test_an_interrupt_on_its_way_out_is_not_struck_by_another(heard):
     tidied = []
     with pytest.raises(KeyboardInterrupt):
         interrupted_twice(tidied)

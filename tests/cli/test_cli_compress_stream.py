@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cli_processes import ENVIRONMENT, left, on_a_terminal, reduset, rest_of
+from cli_processes import ENVIRONMENT, hear_signals, left, on_a_terminal, reduset, rest_of
 from reduset import Model, io
 from reduset.cli.entry import run
 from reduset.stream import StreamCompressor
@@ -196,7 +196,12 @@ def test_what_is_written_into_a_folder_that_is_read_would_be_data_the_next_time(
 
 def started(arguments, folder):
     return subprocess.Popen(
-        [sys.executable, "-m", "reduset", *arguments], cwd=folder, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-m", "reduset", *arguments],
+        cwd=folder,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=hear_signals,
     )
 
 

@@ -53,9 +53,10 @@ def left(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def _hearing_hang_ups():
-    """Whoever runs the tests under nohup has all their processes ignore SIGHUP, as the command itself then does."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+def hear_signals():
+    """Under nohup, or in the background, processes are started that ignore these, and the command then does too."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def on_a_terminal(words, folder, until=None):
@@ -67,7 +68,7 @@ def on_a_terminal(words, folder, until=None):
         env=ENVIRONMENT,
         stdout=subprocess.PIPE,
         stderr=theirs,
-        preexec_fn=_hearing_hang_ups,
+        preexec_fn=hear_signals,
     )
     os.close(theirs)
     shown, deadline = b"", time.monotonic() + 120
