@@ -47,22 +47,29 @@ _HOMES = {
 __all__ += _HOMES["kernels"]
 __all__.sort()
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-_ROOMS = (
-    *(
-        "bandwidth",
-        "certificate",
-        "cohort",
-        "compression",
-        "density",
-        "distributed",
-        "features",
-        "io",
-        "kernels",
-        "mean",
-        "mixture",
-    ),
-    *("model", "modes", "proportions", "report", "select", "simplification", "spectral", "stream", "svm", "weights"),
-)
+_ROOMS = [
+    "bandwidth",
+    "certificate",
+    "cohort",
+    "compression",
+    "density",
+    "distributed",
+    "features",
+    "io",
+    "kernels",
+    "mean",
+    "mixture",
+    "model",
+    "modes",
+    "proportions",
+    "report",
+    "select",
+    "simplification",
+    "spectral",
+    "stream",
+    "svm",
+    "weights",
+]
 
 
 def __getattr__(name: str) -> Any:
