@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from numba import njit
+
+from reduset._types import Array
+
+
+def for_loops(values: Any) -> Array:
+    """These values as float64 in rows, writable: the one kind of array that a loop is compiled for, of eight that there are."""
+    return np.require(values, np.float64, "CW")
 
 
 def compiled(**options: Any) -> Callable[[Any], Any]:

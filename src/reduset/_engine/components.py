@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from reduset._engine.compiled import for_loops
 from reduset._engine.covariances import (
     as_diagonal,
     as_full,
@@ -103,19 +104,19 @@ class Components:
     @cached_property
     def _rows(self) -> Array:
         """The covariances by columns, (entries, n)."""
-        return np.ascontiguousarray(self._entries(self.covariances).T)
+        return for_loops(self._entries(self.covariances).T)
 
     @cached_property
     def _pivots(self) -> Array:
         if not self.full:
             return np.empty((self.dimension, 0))
         L = np.linalg.cholesky(as_full(self.covariances, self.dimension))
-        return np.ascontiguousarray(L.diagonal(axis1=1, axis2=2).T)
+        return for_loops(L.diagonal(axis1=1, axis2=2).T)
 
     def _entries(self, covariances: Array) -> Array:
         if self.full:
-            return lower_rows(as_full(covariances, self.dimension))
-        return np.ascontiguousarray(as_diagonal(covariances, self.dimension))
+            return for_loops(lower_rows(as_full(covariances, self.dimension)))
+        return for_loops(as_diagonal(covariances, self.dimension))
 
     def _joint(self, covariances: Array) -> tuple[Array, Array, Array]:
         """S, its factors for the loops, and sqrt(|C|/|S|), for the one C that all components have."""
@@ -161,7 +162,7 @@ class Components:
     def totals(self, places: Array, covariances: Array) -> Array:
         """(m,) Σⱼ wⱼ ⟨gᵢ, φⱼ⟩."""
         if self.shared:
-            here = places - self.centre
+            here = for_loops(places - self.centre)
             if self._are_balls(here, covariances):
                 parts = np.zeros((len(blocks(self.size, BLAS_ROWS)), len(here)))
 
@@ -171,14 +172,14 @@ class Components:
                 self._balls(here, covariances, add)
                 return np.asarray(self._joint(covariances)[2] * parts.sum(axis=0))
             _, L, ratio = self._joint(covariances)
-            return ratio * self._sums(point_moments, (places - self.centre, L), 0, 1)[:, 0]
-        return self._sums(pair_moments, (places - self.centre, self._entries(covariances)), 0, 1)[:, 0]
+            return ratio * self._sums(point_moments, (for_loops(places - self.centre), L), 0, 1)[:, 0]
+        return self._sums(pair_moments, (for_loops(places - self.centre), self._entries(covariances)), 0, 1)[:, 0]
 
     def moments(self, places: Array, covariances: Array, bounds: Labels | None = None) -> Moments:
         """The sums over all components, or for component i over those from bounds[i] to bounds[i + 1] only."""
         d = self.dimension
         entries = d * (d + 1) // 2 if self.full else d
-        here = places - self.centre
+        here = for_loops(places - self.centre)
         if not self.shared:
             sums = self._sums(pair_moments, (here, self._entries(covariances)), 2, 1 + d + 2 * entries, bounds)
             stiff, square = sums[:, 1 + d : 1 + d + entries], sums[:, 1 + d + entries :]
@@ -223,7 +224,7 @@ class Components:
 
     def closest(self, places: Array, covariances: Array, base: Array, gain: Array) -> tuple[Labels, Array, Array]:
         """For each component j the i of least baseᵢ − gainᵢ ⟨gᵢ, φⱼ⟩, that least value, and the totals over all j."""
-        here = places - self.centre
+        here = for_loops(places - self.centre)
         m = len(here)
         best = np.full(self.size, np.inf)
         which = np.zeros(self.size, np.int64)
@@ -250,7 +251,7 @@ class Components:
             loop: Any = closest_of_points
         else:
             fixed = (here, self._entries(covariances), base, gain)
-            own = (self.columns, self._rows, self._pivots, np.ascontiguousarray(self.peaks), self.weights)
+            own = (self.columns, self._rows, self._pivots, for_loops(self.peaks), self.weights)
             loop = closest_of_pairs
         run_all([partial(loop, *own, a, b, *fixed, best[a:b], which[a:b], totals[k]) for k, (a, b) in enumerate(parts)])
         return which, best, ratio * totals.sum(axis=0)
@@ -260,7 +261,7 @@ class Components:
         entries = self._rows if not self.shared else np.repeat(self._rows, self.size, axis=1)
         pivots = self._pivots if not self.shared else np.repeat(self._pivots, self.size, axis=1)
         out = np.empty((len(places), self.size))
-        facing = places - self.centre, self._entries(covariances)
+        facing = for_loops(places - self.centre), self._entries(covariances)
         parts = blocks(len(places), 32) if out.size > MODEST else [(0, len(places))]
         own = self.columns, entries, pivots
         run_all([partial(pair_products, *own, facing[0][a:b], facing[1][a:b], out[a:b]) for a, b in parts])
@@ -307,10 +308,11 @@ def logs_at(queries: Any, weights: Array, places: Array, covariances: Array) -> 
 def _fill(out: Array, queries: Any, places: Array, covariances: Array, loop: Callable[..., None]) -> None:
     """Let ``loop(columns, part, centres, factors)`` fill a copy of the columns of ``out`` (rows, q), block by block of queries."""
     centre, L = places[0], factors(covariances, places.shape[1])
+    here = for_loops(places - centre)
 
     def some(a: int, b: int) -> None:
         part = out[:, a:b].copy()
-        loop(np.ascontiguousarray((np.asarray(queries[a:b], np.float64) - centre).T), part, places - centre, L)
+        loop(for_loops((np.asarray(queries[a:b], np.float64) - centre).T), part, here, L)
         out[:, a:b] = part
 
     run_all([partial(some, a, b) for a, b in blocks(len(queries), BLOCK)])

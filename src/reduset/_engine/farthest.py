@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST
 from reduset._engine.compiled import compiled
-from reduset._engine.leaves import box_gap, copy_point, grow, leaf_points
+from reduset._engine.leaves import box_gap, copy_point, grow, leaf_points, longer
 from reduset._engine.profile import CITYBLOCK, SQUARED, Frame, gaps
 from reduset._engine.threads import blocks, row_blocks, run_all
 from reduset._types import Floats, Report
@@ -323,13 +323,17 @@ def _threshold(state, largest):
 def _candidates(state):
     """Places of all points that may be the farthest (every leaf that could hold one is up to date)."""
     least = _threshold(state, np.max(state.top))
-    out = [np.int64(0) for _ in range(0)]
+    out = np.empty(64, np.int64)
+    count = 0
     for leaf in range(len(state.top)):
         if state.top[leaf] >= least:
             for i in range(state.starts[leaf], state.starts[leaf + 1]):
                 if state.distance[i] >= least:
-                    out.append(i)
-    return np.array(out)
+                    if count == len(out):
+                        out = longer(out)
+                    out[count] = i
+                    count += 1
+    return out[:count]
 
 
 @njit(inline="always")
@@ -356,6 +360,20 @@ def _lowest_candidate(state, count, least, groups, buffer):
     return place, rivals
 
 
+@njit(inline="always")
+def _leaf_of(starts, place):
+    """The last leaf that starts at this place or before it."""
+    first = 0
+    last = len(starts) - 1
+    while last - first > 1:
+        middle = (first + last) // 2
+        if starts[middle] <= place:
+            first = middle
+        else:
+            last = middle
+    return first
+
+
 @compiled()
 def _choose(state, count, target, chosen, radii):
     """Choose atoms count..target; stop early where a choice is beyond this precision. (status, how many were chosen)"""
@@ -374,7 +392,7 @@ def _choose(state, count, target, chosen, radii):
         if rivals > 1 and state.relative > 0.0:
             return TIED, done
         # where sums are exact, equal distances are ties in truth, and the lowest row has been kept
-        home = np.searchsorted(state.starts, place, side="right") - 1
+        home = _leaf_of(state.starts, place)
         copy_point(state.columns, state.starts, home, place, state.atoms[now])
         chosen[done] = state.order[place]
         radii[done] = radius

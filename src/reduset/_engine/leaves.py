@@ -122,13 +122,24 @@ def _split(keys, order, start, stop):
     widest = 0
     extent = keys.dtype.type(-1)
     for j in range(width):
-        extent_j = np.max(sample[j]) - np.min(sample[j])
-        if extent_j > extent:
+        low = sample[j, 0]
+        high = sample[j, 0]
+        for i in range(1, count):
+            low = min(low, sample[j, i])
+            high = max(high, sample[j, i])
+        if high - low > extent:
             widest = j
-            extent = extent_j
+            extent = high - low
     if extent == 0:
         return _split_rare(keys, order, start, stop)
-    values = np.sort(sample[widest])
+    values = sample[widest]
+    for i in range(1, count):  # so few are sorted by insertion: `np.sort` would take seconds to compile
+        value = values[i]
+        j = i
+        while j > 0 and values[j - 1] > value:
+            values[j] = values[j - 1]
+            j -= 1
+        values[j] = value
     middle = count // 2
     while middle < count - 1 and values[middle] == values[0]:  # ties at the bottom: both halves must get a point
         middle += 1
@@ -179,21 +190,35 @@ def _cut_once(keys, order, start, stop, middles, k):
 
 @compiled()
 def _cut_fully(keys, order, start, stop, length):
-    starts = np.empty((stop - start) // max(1, length // 16) + 16, np.int64)
+    starts = np.empty(16 + (stop - start) // max(1, length // 16), np.int64)
+    ends = np.empty(64, np.int64)  # of the parts that wait, the next one last: what is left of the range, from ``a`` on
     count = 0
-    stack = [(start, stop)]
-    while len(stack) > 0:
-        a, b = stack.pop()
+    waiting = 1
+    ends[0] = stop
+    a = start
+    while waiting > 0:
+        b = ends[waiting - 1]
         if b - a <= length:
             if count == len(starts):
-                starts = np.concatenate((starts, np.empty_like(starts)))
+                starts = longer(starts)
             starts[count] = a
             count += 1
+            waiting -= 1
+            a = b
             continue
-        m = _split(keys, order, a, b)
-        stack.append((m, b))
-        stack.append((a, m))
+        if waiting == len(ends):
+            ends = longer(ends)
+        ends[waiting] = _split(keys, order, a, b)
+        waiting += 1
     return starts[:count].copy()
+
+
+@compiled()
+def longer(values):
+    """The same values with as much room again."""
+    longer = np.empty(2 * len(values), values.dtype)
+    longer[: len(values)] = values
+    return longer
 
 
 @compiled(fastmath=FAST)

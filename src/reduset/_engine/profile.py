@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST, log_of
@@ -87,7 +86,7 @@ class Frame:
 
     def apply(self, points: Floats) -> NDArray[np.float64]:
         """(n, d) points in the loops' coordinates; the differences are taken before anything is rounded."""
-        z = np.subtract(points, self.centre, dtype=np.float64)
+        z = np.subtract(points, self.centre, dtype=np.float64, order="C")  # the loops are compiled for one order only
         if isinstance(self.matrix, float):
             z *= self.matrix
             return z
@@ -116,7 +115,7 @@ class Frame:
         return Frame(middle, matrix)
 
 
-@njit(inline="always")
+@compiled(fastmath=FAST)
 def gaps(metric, Z, start, stop, query, t):
     """t[i] = the gap of column start + i of Z (d, n) to ``query`` (d,)."""
     d = Z.shape[0]

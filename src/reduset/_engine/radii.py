@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST
-from reduset._engine.compiled import compiled
+from reduset._engine.compiled import compiled, for_loops
 from reduset._engine.profile import Frame, gaps
 from reduset._engine.threads import blocks, run_all
 from reduset._types import Floats
@@ -40,7 +40,7 @@ def gap_histograms(points: Floats, weights: Floats, queries: Floats, frame: Fram
     Q = frame.apply(queries)
     for a, b in blocks(len(points), 1 << 16):
         Z = np.ascontiguousarray(frame.apply(points[a:b]).T)
-        w = np.ascontiguousarray(weights[a:b], np.float64)
+        w = for_loops(weights[a:b])
         run_all([partial(_count, Z, w, Q[c:e], metric, out[c:e]) for c, e in blocks(len(Q), QUERIES_TASK)])
     return out
 
