@@ -70,11 +70,12 @@ def test_signed_weights_are_covered_too():
     assert coverage(mean, 30, FrequencyProbe) >= 0.93
 
 
-def test_the_interval_of_a_certificate_covers_the_truth():
+def test_the_interval_of_a_certificate_covers_the_truth(monkeypatch):
     """End to end, with another selection and another measurement each time."""
+    monkeypatch.setattr("reduset.certificate.rule.EXACT_UP_TO", 1400)
     covered = 0
     for seed in range(REPETITIONS):
-        X = mixture(4200, 3, seed=seed)  # just too many to be measured exactly
+        X = mixture(1500, 3, seed=seed)  # just too many to be measured exactly
         small = compress(X, Gaussian(2.5), size=25, rng=seed)
         assert small.certificate.method != "exact"
         full = KernelMean.from_samples(X, Gaussian(2.5))
@@ -191,11 +192,12 @@ def test_data_near_a_sheet_are_covered_like_any_other(X, kernel, size, monkeypat
     assert coverage(KernelMean.from_samples(X, kernel), size, probe_for) >= 0.93
 
 
-def test_tol_is_met_in_truth_near_a_sheet():
+def test_tol_is_met_in_truth_near_a_sheet(monkeypatch):
+    monkeypatch.setattr("reduset.certificate.rule.EXACT_UP_TO", 1400)
     met = []
     for seed in range(20):
         for kernel, tol in ((Laplacian(1.0), 0.1), (Gaussian(0.3), 0.1)):
-            X = sheet(1, 20, 3.0, seed, n=4200)
+            X = sheet(1, 20, 3.0, seed, n=1500)
             small = compress(X, kernel, tol=tol, rng=seed)
             full = KernelMean.from_samples(X, kernel)
             met.append(small.mean.distance(full) <= tol * full.norm())

@@ -13,7 +13,7 @@ from reduset._types import Array
 
 def for_loops(values: Any) -> Array:
     """These values as float64 in rows, writable: the one kind of array that a loop is compiled for, of eight that there are."""
-    return np.require(values, np.float64, "CW")
+    return np.require(values, np.float64, ["C", "W"])
 
 
 def compiled(**options: Any) -> Callable[[Any], Any]:

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from scipy.stats import qmc
 
-from reduset._engine import blocks
+from reduset._engine import Frame, Profile, blocks, gram
 from reduset._types import Array, Floats, Precision
 from reduset.features import basis
 from reduset.features.merging import WeightedBag, density_at
@@ -186,11 +186,7 @@ def nodes_for(
 
 def _bumps(places: Array, x: Floats, bandwidth: float) -> Array:
     """(G, n) values exp(−(u − x)²/2h²)."""
-    gaps = (places / bandwidth)[:, None] - x / bandwidth
-    np.multiply(gaps, gaps, out=gaps)
-    gaps *= -0.5
-    np.exp(gaps, out=gaps)
-    return gaps
+    return gram(places[:, None], x[:, None], Frame(np.zeros(1), float(np.sqrt(0.5)) / bandwidth), Profile())
 
 
 def _positive(values: Array) -> Array:
