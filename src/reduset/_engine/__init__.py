@@ -1,6 +1,6 @@
 """The only place that knows about speed: compiled loops over blocks, in bounded memory. Other rooms import from here, not below.
 
-May import: `_types`. To run on another device, implement the functions of this first table; n points, m queries, d dimensions:
+May import: `_types`, `_warnings`. To run on another device, implement the functions of this first table; n points, m queries, d dimensions:
 
 ==================== ==================================================================== ================ ======================
 primitive            what it computes                                                     result           cost
@@ -41,6 +41,7 @@ from reduset._engine import costs
 
 if TYPE_CHECKING:
     from reduset._engine.balance import balance_lists, balance_products
+    from reduset._engine.blas import single_threaded_blas
     from reduset._engine.components import Components, Moments, logs_at, sums_at
     from reduset._engine.covariances import LOG_2PI, as_diagonal, as_full, from_lower_rows, is_shared, log_determinants, log_peaks
     from reduset._engine.draws import rows_by_weight
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from reduset._engine.shadows import shadow_centres
     from reduset._engine.sums import gradient_sums, gram, gram_by_rows, kernel_sums, log_sums
     from reduset._engine.sweep import UseGram, gram_blocks
-    from reduset._engine.threads import blocks, get_threads, row_blocks, run_all, set_threads, single_threaded_blas, threads_here
+    from reduset._engine.threads import blocks, get_threads, row_blocks, run_all, set_threads, threads_here
     from reduset._engine.waves import wave_sums
 
 __all__ = ["gradient_sums", "gram", "gram_blocks", "gram_by_rows", "kernel_sums", "log_sums", "wave_sums"]
@@ -71,6 +72,7 @@ __all__ += ["blocks", "get_threads", "row_blocks", "run_all", "set_threads", "si
 
 _HOMES = {
     "balance": "balance_lists balance_products",
+    "blas": "single_threaded_blas",
     "components": "Components Moments logs_at sums_at",
     "covariances": "LOG_2PI as_diagonal as_full from_lower_rows is_shared log_determinants log_peaks",
     "draws": "rows_by_weight",
@@ -86,7 +88,7 @@ _HOMES = {
     "shadows": "shadow_centres",
     "sums": "gradient_sums gram gram_by_rows kernel_sums log_sums",
     "sweep": "UseGram gram_blocks",
-    "threads": "blocks get_threads row_blocks run_all set_threads single_threaded_blas threads_here",
+    "threads": "blocks get_threads row_blocks run_all set_threads threads_here",
     "waves": "wave_sums",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

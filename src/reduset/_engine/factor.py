@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf, dpstrf, dtrcon
 
+from reduset._engine.blas import single_threaded_blas
 from reduset._engine.compiled import compiled
-from reduset._engine.threads import single_threaded_blas
 
 BLOCK = 64
 GROWTH = 0.1

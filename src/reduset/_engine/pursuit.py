@@ -14,8 +14,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from reduset._engine.blas import single_threaded_blas
 from reduset._engine.factor import pivot_floor
-from reduset._engine.threads import single_threaded_blas
 from reduset._types import Array
 
 

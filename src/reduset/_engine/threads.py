@@ -7,18 +7,16 @@ the number of threads changes the time, never the result. Blocks are short, so t
 from __future__ import annotations
 
 import os
-import threading
 import time
 from _thread import allocate_lock, start_new_thread
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence, Sized
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
-from functools import cache
-from typing import Any
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
+
+from reduset._engine.blas import is_held, single_threaded_blas
 
 BLOCK_ENTRIES = 1 << 15
 
@@ -64,36 +62,6 @@ def threads_here(count: int) -> Iterator[None]:
         _here.reset(token)
 
 
-@cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
-_lock = threading.Lock()
-_inside = 0
-_limits: Any = None
-
-
-@contextmanager
-def single_threaded_blas() -> Iterator[None]:
-    """Hold BLAS to one thread while our own threads call it: faster, and the same result whatever their number.
-
-    The limit is the process's. The first of several callers sets it and the last lifts it, or one would restore another's.
-    """
-    global _inside, _limits
-    with _lock:
-        if _inside == 0:
-            _limits = _controller().limit(limits=1, user_api="blas")
-        _inside += 1
-    try:
-        yield
-    finally:
-        with _lock:
-            _inside -= 1
-            if _inside == 0:
-                _limits.restore_original_limits()
-
-
 def run_all(tasks: Sequence[Callable[[], None]], in_turn: bool = False, most: int | None = None, blas: bool = False) -> None:
     """Run every task; raise the first exception. An interrupt waits only for the tasks that have begun.
 
@@ -135,6 +103,7 @@ class _Shared:
         self.begun: list[bool] = []
         self.ended: list[bool] = []
         self.failures: list[BaseException] = []
+        self.blas = single_threaded_blas if is_held() else nullcontext
         self.over = allocate_lock()
         self.over.acquire()
 
@@ -142,8 +111,9 @@ class _Shared:
         """What each thread does; the last one to end opens ``over``."""
         self.begun.append(True)
         try:
-            while (task := self._next()) is not None:
-                task()
+            with self.blas():
+                while (task := self._next()) is not None:
+                    task()
         except BaseException as error:
             self.failures.append(error)
             self.left.clear()
