@@ -18,7 +18,11 @@ SEVERAL = {"OPENBLAS_NUM_THREADS": "4", "OMP_NUM_THREADS": "4", "MKL_NUM_THREADS
 
 def bits(how: str, environment: dict[str, str] = SEVERAL) -> set[str]:
     done = subprocess.run(
-        [sys.executable, "-W", "error", str(SCRIPT), how], env=ENVIRONMENT | environment, capture_output=True, text=True, timeout=300
+        [sys.executable, "-W", "error", str(SCRIPT), how],
+        env=ENVIRONMENT | environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     return set(done.stdout.split())

@@ -227,7 +227,7 @@ def test_every_point_may_be_an_atom():
         ),
         ({"size": 5, "select": KCenter}, ValueError, r"select must be one of 'auto', .*, or a selector .*; write KCenter\(\)"),
         ({"size": 5, "select": None}, ValueError, "select must be one of"),
-        ({"size": 5, "weights": "best"}, ValueError, "weights must be one of 'clipped', 'free', .*; got 'best'"),
+        ({"size": 5, "weights": "best"}, ValueError, "weights must be one of 'clipped', 'counts', 'free', .*; got 'best'"),
         ({"size": 5, "weights": np.ones(5)}, ValueError, "weights must be one of"),
         (
             {"size": 5, "progress": "yes"},

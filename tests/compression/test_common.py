@@ -241,7 +241,7 @@ def test_a_result_keeps_no_reference_to_the_data(select, weights, kernel):
     del X, full
     gc.collect()
     assert [ref() for ref in watched] == [None, None]
-    assert nested.size == 4
+    assert nested.selected == 4
     held = sum(array.nbytes for array in arrays_within(small))
     assert held < 120 * 10 * 8  # nothing of the size of the data by the atoms
 

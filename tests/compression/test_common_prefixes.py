@@ -36,7 +36,9 @@ def test_weights_keep_the_rules_of_their_kind(select, weights, kernel):
 
 @KERNEL
 def test_clipped_and_projected_weights_follow_from_the_free_ones(kernel):
-    free, clipped, projected = (known("random", w, kernel).mean.weights for w in ("free", "clipped", "simplex_projection"))
+    free, clipped, projected = (
+        known("random", w, kernel).with_all_selected().mean.weights for w in ("free", "clipped", "simplex_projection")
+    )
     positive = np.maximum(free, 0)
     np.testing.assert_allclose(clipped, positive / positive.sum(), rtol=1e-9)
     # the nearest point of the simplex: one shift for all that stay, and no less for those that do not
@@ -97,7 +99,7 @@ def test_at_is_the_compression_of_that_size(select, weights, kernel):
         np.testing.assert_array_equal(nested.mean.atoms, fresh.mean.atoms)
         np.testing.assert_allclose(nested.mean.weights, fresh.mean.weights, rtol=1e-6, atol=1e-9)
         assert nested.certificate.relative_error == pytest.approx(fresh.certificate.relative_error, rel=1e-6)
-        assert nested.size == size
+        assert nested.selected == size
 
 
 @EVERY
@@ -130,7 +132,7 @@ def test_reweigh_is_compressing_with_the_same_atoms_under_the_new_kernel(select,
     again = small.reweigh(KernelMean.from_samples(X, Gaussian(0.9)), kernel=KERNELS[kernel], weights=weights, rng=0)
     atoms = GivenPlaces(small.mean.atoms) if small.indices is None else Given(small.indices)
     fresh = compress(X, KERNELS[kernel], size=12, select=atoms, weights=weights, rng=0)
-    np.testing.assert_array_equal(again.indices, small.indices)
+    np.testing.assert_array_equal(again.with_all_selected().indices, small.indices)
     assert_same(again, fresh)
     assert again.mean.kernel == fresh.mean.kernel
     assert again.weighting == weights
@@ -149,7 +151,8 @@ def test_the_error_of_every_prefix_is_its_distance(select, weights, kernel):
     small, full = known(select, weights, kernel), KernelMean.from_samples(X, KERNELS[kernel])
     for size in (1, 2, 7, 14):
         nested = small.at(size)
-        np.testing.assert_array_equal(nested.mean.atoms, small.mean.atoms[:size])
+        atoms = small.with_all_selected().mean.atoms
+        np.testing.assert_array_equal(nested.with_all_selected().mean.atoms, atoms[:size])
         distance = full.distance(nested.mean)
         assert nested.certificate.relative_error == pytest.approx(distance / full.norm(), rel=1e-5)
         assert nested.certificate.bound is None or distance <= nested.certificate.bound * (1 + 1e-9)

@@ -79,7 +79,7 @@ def test_redundant_atoms_keep_their_weights(select, bandwidth):
     small = own(full, select, size=60)
     best = compress(full, size=60, select=SELECTORS[select], rng=0)
     if select != "shadow":  # which has few shadows then
-        assert small.size == 60 > best.size
+        assert small.selected == 60 > best.size
     assert len(small.dropped) == 0
     assert small.mean.mass == pytest.approx(1)
     assert small.certificate.relative_error == pytest.approx(true_error(full, small.mean), rel=1e-4, abs=1e-7)
@@ -92,7 +92,7 @@ def test_atoms_that_coincide_keep_their_weights():
     full = KernelMean.from_samples(X, Gaussian(0.5))
     for select in ("random", "paring", "thinning", "herding", "plain herding"):
         small = own(full, select, size=40)
-        assert small.size == 40
+        assert small.selected == 40
         assert small.certificate.relative_error == pytest.approx(true_error(full, small.mean), rel=1e-6)
         for size in (3, 17, 39):
             nested = small.at(size)
@@ -210,9 +210,9 @@ def test_selectors_without_any_say_so(select):
 def test_another_kernel_needs_other_weights(select):
     full = KernelMean.from_samples(cloud(), Gaussian(0.5))
     small = own(full, select)
-    with pytest.raises(ValueError, match="weights='own' are the selector's, for the kernel it saw; say which weights"):
+    with pytest.raises(ValueError, match="weights of this result are 'own', for the kernel they saw; say which to give"):
         small.reweigh(full)
-    with pytest.raises(ValueError, match="weights must be one of 'clipped', 'free'"):
+    with pytest.raises(ValueError, match="weights must be one of 'clipped', 'counts', 'free'"):
         small.reweigh(full, weights="own")
     assert small.reweigh(full, weights="free").weighting == "free"
 

@@ -1,6 +1,7 @@
 """The only place that knows about speed: compiled loops over blocks, in bounded memory. Other rooms import from here, not below.
 
-May import: `_types`, `_warnings`. To run on another device, implement the functions of this first table; n points, m queries, d dimensions:
+May import: `_types`, `_warnings`. To run on another device, implement the functions of this first table (n points, m queries, d
+dimensions):
 
 ==================== ==================================================================== ================ ======================
 primitive            what it computes                                                     result           cost

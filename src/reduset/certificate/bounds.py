@@ -12,16 +12,15 @@ square. In an RKHS |f(x)| ≤ √C ‖f‖, which makes a bound on the largest d
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from reduset._engine import Cover, blocks, each_nearest
+from reduset._engine import Cover
 from reduset._types import Array
-from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean
+from reduset.weights.counts import with_nearest_atoms
 
 
 @dataclass(frozen=True)
@@ -56,10 +55,10 @@ def bounds_of(mean: KernelMean, atoms: Array, chosen: float, cover: Cover | None
     """The bounds from each point's nearest atom, ``chosen`` the Σ|w| of the points that are atoms. One pass over the data."""
     parts: dict[int, tuple[float, float, float, float]] = {}
 
-    def add(block: int, rows: Any, g: Array) -> None:
+    def add(block: int, rows: Any, _: Any, g: Array) -> None:
         parts[block] = bound_terms(g, np.abs(mean.weights[rows]))
 
-    _with_nearest_products(mean, atoms, cover, add)
+    with_nearest_atoms(mean, atoms, cover, add)
     # added in the order of the blocks, whichever thread was first
     summed, quantised, total = np.sum([parts[k][:3] for k in sorted(parts)], axis=0).tolist()
     least = min(part[3] for part in parts.values())
@@ -83,27 +82,3 @@ def bound_terms(g: Array, weights: Array) -> tuple[float, float, float, float]:
 def theorem_one(rest: float, incoherence: float) -> float:
     """Theorem 1 in units where every bump has norm 1, ``rest`` the Σ|w| of the points that are not atoms."""
     return rest * float(np.sqrt(max(1 - incoherence**2, 0.0)))
-
-
-def _with_nearest_products(mean: KernelMean, atoms: Array, cover: Cover | None, use: Callable[[int, Any, Array], None]) -> None:
-    """Call use(block, rows, g/C of each of those points with its nearest atom) for all blocks of points."""
-    kernel, d = mean.kernel, mean.dimension
-    if isinstance(kernel, RadialKernel):
-        shape = kernel.product(d)
-        if cover is None:
-            metric = shape.profile.ranking
-            frame, scale = kernel.frame(mean.atoms, shape).sized(mean.atoms)
-            leaves = None
-        else:
-            frame, leaves, scale, metric = cover.leaves.frame, cover.leaves, cover.scale, cover.metric
-        each_nearest(
-            mean.atoms,
-            atoms,
-            frame,
-            metric,
-            leaves,
-            lambda k, rows, _, distance: use(k, rows, kernel.product_at(scale * distance, d)),
-        )
-        return
-    for k, (a, b) in enumerate(blocks(mean.size, max(1, (1 << 20) // len(atoms)))):
-        use(k, slice(a, b), np.clip(kernel.product_gram(mean.atoms[a:b], atoms).max(axis=1), -1.0, 1.0))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reduset._types import Array
 from reduset.kernels.base import exponential
 from reduset.mean import KernelMean
 
@@ -37,6 +38,8 @@ class Certificate:
     sup_bound : an upper bound on the largest |f(x) − f_m(x)|; None in "l2", whose norm bounds no single value
     incoherence : ν, the least over points of the largest inner product with an atom
     log_density_change : the largest |log f_m − log f| seen on a sample of the data, for densities; else None
+    negative_mass : the share of the small mean's Σ|w| that is negative
+        Where it is not 0, the weights of the atoms in some region do not add up to the share of the data that lies there.
     """
 
     relative_error: float
@@ -50,6 +53,7 @@ class Certificate:
     sup_bound: float | None
     incoherence: float | None
     log_density_change: float | None = None
+    negative_mass: float = 0.0
 
     @classmethod
     def of_nothing_lost(cls, mean: KernelMean) -> Certificate:
@@ -77,7 +81,15 @@ class Certificate:
             change = self.log_density_change
             amount = _percent(np.expm1(change)) if change < 1 else f"a factor of {exponential(change):.3g}"
             text += f"\ndensity    changed by {amount} at most on {DENSITY_ROWS} sampled points"
+        if self.negative_mass > 0:
+            text += f"\nnegative   {_percent(self.negative_mass)} of the weights: sums of them are no shares of the data"
         return text
+
+
+def negative_share(weights: Array) -> float:
+    """Of Σ|w|, what is negative."""
+    total = float(np.abs(weights).sum())
+    return float(np.maximum(-weights, 0.0).sum()) / total if total > 0 else 0.0
 
 
 def _percent(share: float) -> str:

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from reduset.mean import KernelMean
 
 DEFAULT_TOL = 0.01
+WEIGHTS_HELP = (
+    "free (the best, of either sign; for models), counts (shares of the rows nearest to each; for rows with --size), simplex (for "
+    "rows with --tol), sum_to_one, clipped, simplex_projection, own."
+)
 
 
 @command("events.fcs --transform asinh:150 --tol 0.01 -o small.npz --report small.html")
@@ -40,7 +44,7 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
     columns: o.Columns = None
     weight_column: o.Weight = None
     group_column: Annotated[
-        str | None, typer.Option("--group-column", help="Labels; each group is covered by atoms of its own.")
+        str | None, typer.Option("--group-column", help="Labels; each group gets atoms of its own and keeps its exact share.")
     ] = None
     whiten: o.Whiten = False
     transform: o.Transform = None
@@ -48,9 +52,7 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
     missing: o.Missing = "refuse"
     key: o.Key = None
     select: Annotated[str, typer.Option("--select", help="How atoms are chosen: auto, kcenter, kmeans, greedy, …")] = "auto"
-    weights: Annotated[str | None, typer.Option("--weights", help="free, sum_to_one, simplex, …; simplex for weighted rows.")] = (
-        None
-    )
+    weights: Annotated[str | None, typer.Option("--weights", help=WEIGHTS_HELP)] = None
     refine: Annotated[bool, typer.Option("--refine", help="Move the atoms to where the loss is least.")] = False
     report: o.Report = None
     stream: Annotated[
@@ -76,15 +78,15 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
 
     @property
     def weighting(self) -> str:
-        """The kind of weights; those of rows are shares."""
-        return self.weights or ("free" if self.writes_model else "simplex")
+        """The kind of weights. Those of rows are shares: counts, but for a tolerance, which these meet with many more rows, and
+        for a stream, which does not see its rows again."""
+        of_rows = "counts" if self.size is not None and not self.stream else "simplex"
+        return self.weights or ("free" if self.writes_model else of_rows)
 
     def check(self) -> None:
         """Refuse what cannot be done before any work is."""
         targets.check_all((self.output, targets.MODEL | targets.rows(), self.data), (self.report, targets.HTML, []))
         group = self.group_column
-        if group is not None and self.select not in ("auto", "kcenter"):
-            raise ValueError(f"--group-column goes with --select kcenter, got {self.select!r}; leave one of them out")
         if group is not None and group in (o.names_of(self.columns) or ()):
             raise ValueError(f"--group-column {group} is a label, and cannot be one of --columns; leave it out of one")
         if not self.stream:
@@ -103,11 +105,8 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
         table = io.read(self.data, group_column=self.group_column, **self.reading())
         full = mean_of(table, self.kernel, o.number_or_rule(self.bandwidth), self.whiten)
         small = _compressed(self, table, full)
-        labels = None
-        if self.group_column is not None and table.groups is not None and small.indices is not None:
-            labels = {self.group_column: table.groups[small.indices]}
         make = partial(Model.of, full, small, table.columns)
-        notes = results.write(self, small, table, table.values, list(table.notes), make, labels)
+        notes = results.write(self, small, table, table.values, list(table.notes), make)
         results.tell(self, small, table.columns, notes)
         if not small.reached:
             messages.note("the tolerance was not reached; raise --max-size, or widen --bandwidth", self.quiet)
@@ -117,14 +116,14 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
 def _compressed(request: CompressCommand, table: Table, full: KernelMean) -> Compression:
     """The mean of all rows by few atoms; each group has its own, where there are groups."""
     from reduset.compression.compressing import compress_quietly
-    from reduset.select import KCenter
 
     with messages.progress(request.silent) as shown:
         return compress_quietly(
             full,
             **(o.given(size=request.size, tol=request.tol, plateau=request.plateau) or {"tol": DEFAULT_TOL}),
             max_size=request.max_size,
-            select=request.select if table.groups is None else KCenter(groups=table.groups),
+            select=request.select,
+            groups=table.groups,
             refine=request.refine,
             weights=request.weighting,
             rng=request.seed,

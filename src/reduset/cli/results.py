@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from reduset.io import Batches, Table
     from reduset.model import Model
 
+MOST_SHARES = 12  # that are told one by one
+
 
 def applied(transform: Any, columns: Sequence[str], scales: Mapping[str, str]) -> Any:
     """The transform by columns, where it was for all and some were left alone: in another format they would not be."""
@@ -29,7 +31,6 @@ def write(
     rows: Any,
     notes: list[str],
     make: Callable[[dict[str, Any]], Model],
-    labels: dict[str, Any] | None = None,
 ) -> list[str]:
     """Write the model or the weighted rows, and the report, together; all there is to note.
 
@@ -45,7 +46,9 @@ def write(
         if model is not None and request.writes_model:
             model.save(request.output)
         else:
-            io.write_rows(request.output, table.columns, small.mean.atoms, small.mean.weights, labels)
+            carrying = small.mean.weights != 0  # a row of no weight would look like one that counts
+            labels = {} if small.groups is None else {str(request.group_column): small.groups[carrying]}
+            io.write_rows(request.output, table.columns, small.mean.atoms[carrying], small.mean.weights[carrying], labels)
         if model is not None and request.report is not None:
             from reduset.report import write_compression
 
@@ -82,8 +85,31 @@ def tell(request: CompressCommand, small: Compression, columns: Sequence[str], n
         "reached": small.reached,
         "selection": small.selection,
         "weights": small.weighting,
+        "carrying_weight": int((small.mean.weights != 0).sum()),
+        "negative_mass": certificate.negative_mass,
+        "shares": shares(small),
         "seconds": small.timings,
         "notes": notes,
         "written": written,
     }
-    messages.answer(request, facts | more, str(small), *messages.ending(notes, written))
+    messages.answer(request, facts | more, str(small), *told_shares(request, small), *messages.ending(notes, written))
+
+
+def shares(small: Compression) -> dict[str, float] | None:
+    """What share of the weight the atoms of each group have, where there are groups."""
+    if small.groups is None:
+        return None
+    total = small.mean.mass
+    return {str(name): float(small.mean.weights[small.groups == name].sum()) / total for name in sorted(set(small.groups.tolist()))}
+
+
+def told_shares(request: CompressCommand, small: Compression) -> list[str]:
+    """The shares in words, the largest first."""
+    found = shares(small)
+    if found is None or small.groups is None:
+        return []
+    atoms = {name: int((small.groups.astype(str) == name).sum()) for name in found}
+    ranked = sorted(found, key=lambda name: -found[name])
+    words = [f"{name} {100 * found[name]:.3g} % ({atoms[name]:,} atoms)" for name in ranked[:MOST_SHARES]]
+    more = f", and {len(ranked) - MOST_SHARES} more" if len(ranked) > MOST_SHARES else ""
+    return [f"  shares     {request.group_column}: {', '.join(words)}{more}"]

@@ -172,7 +172,9 @@ class _BagsOnAtoms:
 
 
 def _compression(prefixes: Prefixes, size: int, evidence: BagEvidence, options: SharingOptions) -> Compression:
-    return assemble(prefixes, size, evidence.size, str(options.selector), Clock(), remark="atoms shared with other bags")
+    return assemble(
+        prefixes, size, evidence.size, str(options.selector), Clock(), remark="atoms shared with other bags", all_shown=True
+    )
 
 
 def _grow_until(rule: StoppingRule, bags: _BagsOnAtoms, builder: Builder, most: int) -> tuple[int, bool]:

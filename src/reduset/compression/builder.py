@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._engine import blocks, order_by_energy
+from reduset._engine import Cover, blocks, order_by_energy
 from reduset._progress import Progress
 from reduset._types import Array
 from reduset.certificate.bounds import Bounds, bounds_of
@@ -24,7 +24,8 @@ from reduset.compression.refine import refine
 from reduset.mean import KernelMean
 from reduset.select import Selector, with_own_weights
 from reduset.select.contract import Traversal
-from reduset.weights.kinds import OWN
+from reduset.weights.counts import counts
+from reduset.weights.kinds import COUNTS, OWN
 from reduset.weights.span import CHOLESKY_UP_TO, Span, span_of
 
 ATOMS_A_STEP = 512
@@ -156,7 +157,9 @@ class Builder:
         kept_atoms, kept_span = self._atoms, self._span
         with self.clock.stage("refine"):
             report = self._progress.stage("moving")
-            found = refine(self.full, self.span.atoms, kind, lost**2, steps, self._refine_rng, report)
+            # the gradient knows no counts: their atoms go where they are best with any weights of the simplex
+            moving = "simplex" if kind == COUNTS else kind
+            found = refine(self.full, self.span.atoms, moving, lost**2, steps, self._refine_rng, report)
         self.place(found.places, None, moved=True)
         after = self.prefixes(kind)
         if (gained := after.error(self.size).relative) < lost:
@@ -186,10 +189,14 @@ class Builder:
             return None, np.empty(0, np.int64)
         return rows[kept], rows[~kept]
 
-    def prefixes(self, kind: str) -> Prefixes:
-        """The family of all prefixes of the atoms so far, with a careful measurement."""
+    def prefixes(self, kind: str, own: Array | None = None) -> Prefixes:
+        """The family of all prefixes of the atoms so far, with a careful measurement; ``own`` weights may be given."""
         full, span, atoms = self.full, self.span, self.atoms
-        own = self._own_weights() if kind == OWN else None
+        if kind == OWN and own is None:
+            own = self._own_weights()
+        elif kind == COUNTS:
+            with self.clock.stage("weigh"):
+                own = counts(full, atoms.places, self._cover)
         rows = atoms.rows if atoms.rows is None or own is not None else atoms.rows[span.kept]
         shares = np.zeros(len(atoms.places)) if rows is None else full.magnitudes[rows]
         unmoved = self._traversal is not None and atoms.order is not None
@@ -201,6 +208,11 @@ class Builder:
             covered = full.kernel.product_at(radii[:safe], full.dimension)
         total = float(full.magnitudes.sum())
         return Prefixes(full.kernel, span, self.residual(True), kind, full.mass, total, shares, covered, self._confidence, own)
+
+    @property
+    def _cover(self) -> Cover | None:
+        """The points in leaves, where the selector has them."""
+        return None if self._traversal is None else self._traversal.cover
 
     def _own_weights(self) -> Array:
         """The selector's own weights, in the order of the atoms."""
@@ -216,5 +228,4 @@ class Builder:
     def bounds(self, prefixes: Prefixes, size: int) -> Bounds:
         """The a-priori bounds for the first ``size`` atoms, from one more pass over the data."""
         with self.clock.stage("certify"):
-            cover = None if self._traversal is None else self._traversal.cover
-            return bounds_of(self.full, prefixes.atoms[:size], float(prefixes.shares[:size].sum()), cover)
+            return bounds_of(self.full, prefixes.atoms[:size], float(prefixes.shares[:size].sum()), self._cover)

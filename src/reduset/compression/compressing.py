@@ -20,12 +20,13 @@ from reduset._warnings import warn
 from reduset.certificate import Certificate
 from reduset.compression import sizing
 from reduset.compression.builder import Builder
+from reduset.compression.grouped import compress_groups
 from reduset.compression.result import Compression, assemble_built
 from reduset.kernels import ANY_FAMILY, RadialKernel
 from reduset.mean import KernelMean
 from reduset.select import Selector, as_selector, with_own_weights
 from reduset.weights import KINDS
-from reduset.weights.kinds import OWN
+from reduset.weights.kinds import COUNTS, OWN
 from reduset.weights.simplex import require_mass
 
 _quiet: ContextVar[bool] = ContextVar("reduset_quiet", default=False)
@@ -47,6 +48,7 @@ def compress(
     refine: bool | int = False,
     weights: str = "free",
     sample_weight: WeightsLike = None,
+    groups: Any = None,
     confidence: float = 0.95,
     rng: SeedLike = None,
     progress: ProgressLike = False,
@@ -61,7 +63,7 @@ def compress(
     kernel : Kernel or callable k(X, Y), default ``Gaussian("median")``
         Only with points; a KernelMean has its own.
     size : int
-        That many atoms (fewer where fewer points are distinct, or atoms are redundant to rounding).
+        That many atoms (fewer where fewer points are distinct, or atoms are redundant to rounding or got no weight).
     tol : float
         The fewest atoms whose error, ‖f − f_m‖ / ‖f‖, is certified to be at most this: the upper end of its interval is.
     plateau : float
@@ -72,8 +74,12 @@ def compress(
     refine : bool or int
         Move the selected atoms to where the error is least, by L-BFGS; a number is the most steps. Moved atoms have no indices.
         The result is never worse than what it started from, and its certificate is measured on the data like any other.
-    weights : "free", "sum_to_one", "clipped", "simplex_projection", "simplex", or "own" (the selector's own)
+    weights : "free", "sum_to_one", "clipped", "simplex_projection", "simplex", "counts", or "own" (the selector's own)
+        "free" are the best and may be negative: sums of them over a part of the data are not its share. "counts" are the masses of
+        the rows nearest to each atom: for proportions, and for whatever takes a ``sample_weight``.
     sample_weight : (n,) array, optional; only with points
+    groups : (n,) array of labels, optional
+        Each group gets atoms of its own, whose weights add up to exactly its share; ``tol`` holds for each.
     confidence : float, of the certificate's interval
     rng : None, seed or Generator; the same seed gives the same result
     progress : bool, or a function of (stage, done, total)
@@ -98,19 +104,25 @@ def compress(
     try:
         # once for all, and not call by call: whoever compresses in several threads would have it switched under their feet
         with single_threaded_blas():
-            builder = Builder(full, rng, confidence, shown)
-            builder.open(selector)
-            prefixes, m, reached = goal.search(builder, kind, steps)
-            result = assemble_built(builder, prefixes, m, str(selector), reached, rng)
+            if groups is not None:
+                ways = {"size": size, "tol": tol, "plateau": plateau, "max_size": max_size, "refine": refine}
+                result = compress_groups(full, groups, compress_quietly, selector, kind, confidence, rng, shown, **ways)
+                filled = True
+            else:
+                builder = Builder(full, rng, confidence, shown)
+                builder.open(selector)
+                prefixes, m, reached = goal.search(builder, kind, steps)
+                result = assemble_built(builder, prefixes, m, str(selector), reached, rng)
+                filled = builder.size >= goal.most
     finally:
         shown.close()
-    if not reached and not _quiet.get():
+    if not result.reached and not _quiet.get():
         own_end = f"{selector}'s own end"
         ended = f"{selector} has no more atoms that add to these"
         warn(
             f"{goal.words or own_end} was not reached with {result.size} atoms: the error is "
             f"{result.certificate.relative_error:.3g} (at most {result.certificate.interval[1]:.3g}). "
-            + ("Raise max_size, or widen the bandwidth" if builder.size >= goal.most else ended),
+            + ("Raise max_size, or widen the bandwidth" if filled else ended),
             NotReachedWarning,
         )
     return result
@@ -128,12 +140,12 @@ def quietly() -> Iterator[None]:
 
 def _kind(weights: str, selector: Selector, full: KernelMean) -> str:
     """The kind of weights, where the selector and the mean have such."""
-    kind = _validate.one_of(weights, "weights", (*KINDS, OWN))
+    kind = _validate.one_of(weights, "weights", (*KINDS, COUNTS, OWN))
     if kind == OWN and not selector.weighs:
         raise ValueError(
             f"weights='own' are the selector's own, and {selector} has none ({with_own_weights()} do); use weights='free'"
         )
-    if kind not in ("free", "sum_to_one", OWN):
+    if kind not in ("free", "sum_to_one", COUNTS, OWN):
         require_mass(kind, full.mass)
     return kind
 

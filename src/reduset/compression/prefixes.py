@@ -7,6 +7,7 @@ known exactly: ‖f − P_j f‖² = ‖f − P_m f‖² + Σ_{j<i≤m} yᵢ² (
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +15,13 @@ from numpy.typing import NDArray
 from reduset._types import Array
 from reduset.certificate import Certificate
 from reduset.certificate.bounds import Bounds, theorem_one
+from reduset.certificate.certificate import negative_share
 from reduset.certificate.probe import Measurement
 from reduset.kernels import Kernel
 from reduset.kernels.base import exponential
 from reduset.mean import KernelMean
+from reduset.weights.counts import handed_down, heirs
+from reduset.weights.kinds import COUNTS
 from reduset.weights.span import FactoredSpan, Span
 
 PATH_SIZES, EVERY_UP_TO = 24, 300  # where weights must be found anew at every size
@@ -60,7 +64,7 @@ class Prefixes:
     mass, total : Σw and Σ|w| of f
     shares : (m,) |w| of each atom's own point
     covered : g / C at the covering radius after each atom, for as many as are known
-    own : (k,) the selector's own weights of all the atoms given, where these are meant
+    own : (k,) weights of all the atoms given, where these are not solved for: the selector's own, or counts
     """
 
     kernel: Kernel
@@ -94,13 +98,24 @@ class Prefixes:
         weights = span.weights(self.kind, self.mass, size)
         return self._error(weights, 0.0 if self.kind == "free" else span.excess(weights, size), size)
 
+    @cached_property
+    def _heirs(self) -> NDArray[np.int64]:
+        return heirs(self.kernel, self.atoms)
+
     def _own_error(self, own: Array, size: int) -> PrefixError:
-        """A prefix of the selector's own weights is scaled up to the weight of all: what it drops, the others take over."""
+        """A prefix of weights that are not solved for: what it drops, the others take over, so that all of the weight is there.
+
+        Of counts the nearest one does; of the selector's own weights all do, by a factor.
+        """
         some = float(np.abs(own[:size]).sum())
-        if some == 0:  # atoms that the selector took without giving them a weight
+        if size == len(own):
+            weights = own
+        elif self.kind == COUNTS:
+            weights = handed_down(own, self._heirs, size)
+        elif some == 0:  # atoms that the selector took without giving them a weight
             weights = np.full(size, self.mass / size)
         else:
-            weights = own[:size] * (float(np.abs(own).sum()) / some) if size < len(own) else own[:size]
+            weights = own[:size] * (float(np.abs(own).sum()) / some)
         return self._error(weights, self.span.excess_of_given(weights, size), self.span.size)
 
     def _error(self, weights: Array, excess: float, size: int) -> PrefixError:
@@ -170,5 +185,6 @@ class Prefixes:
             theorem_bound=times(theorem, scale),
             sup_bound=times(bound, energy) if kernel.space == "rkhs" else None,
             incoherence=times(bounds.incoherence, energy),
+            negative_mass=negative_share(error.weights),
         )
         return KernelMean(self.atoms[:size], error.weights, kernel), certificate

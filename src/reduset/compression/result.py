@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reduset import _validate
 from reduset._progress import Progress
@@ -22,7 +23,40 @@ from reduset.kernels.base import exponential
 from reduset.kernels.registry import as_kernel
 from reduset.mean import KernelMean
 from reduset.weights import KINDS
-from reduset.weights.kinds import OWN
+from reduset.weights.kinds import COUNTS
+
+
+@dataclass(frozen=True)
+class Selected:
+    """The atoms that were selected, of which a result shows those that got a weight.
+
+    Attributes
+    ----------
+    size : how many
+    rows : (size,) of the data, or None where they are new points
+    groups : (size,) the group of each, or None
+    all_shown : whether atoms without a weight are shown, too: those that several results share
+    """
+
+    size: int
+    rows: Indices | None
+    groups: NDArray[Any] | None = None
+    all_shown: bool = False
+
+    def first(self, size: int) -> Selected:
+        """The first ``size`` of them."""
+        rows, groups = (None if each is None else each[:size] for each in (self.rows, self.groups))
+        return Selected(size, rows, groups, self.all_shown)
+
+    def told_of(self, result: Compression) -> Compression:
+        """A result of all of these atoms, without those that have no weight."""
+        mean, shown = result.mean, np.ones(self.size, np.bool_)
+        if not self.all_shown and mean.weights.any():
+            shown = mean.weights != 0
+        if not shown.all():
+            mean = KernelMean(mean.atoms[shown], mean.weights[shown], mean.kernel)
+        rows, groups = (None if each is None else each[shown] for each in (self.rows, self.groups))
+        return replace(result, mean=mean, indices=rows, groups=groups, _selected=self)
 
 
 @dataclass(frozen=True)
@@ -39,6 +73,7 @@ class Compression:
     reached : whether the ``tol`` or ``plateau`` asked for was reached
     timings : seconds by stage
     remark : what the selector chose and why, and whether the atoms were moved, where there is something to say
+    groups : (m,) the group of each atom, where groups were compressed apart
     """
 
     mean: KernelMean
@@ -52,33 +87,44 @@ class Compression:
     timings: dict[str, float]
     remark: str
     _prefixes: Prefixes = field(repr=False)
+    _selected: Selected = field(repr=False)
+    groups: NDArray[Any] | None = None
 
     @property
     def size(self) -> int:
-        """The number of atoms."""
+        """The number of atoms, each of which has a weight."""
         return self.mean.size
+
+    @property
+    def selected(self) -> int:
+        """The number of atoms that were selected; weights that are not negative leave some of them none."""
+        return self._selected.size
 
     @property
     def residual_bound(self) -> float:
         """The upper end of the interval of ‖f − Pf‖, P the projection onto the atoms' span: what weights of any sign may lose."""
         prefixes, kernel = self._prefixes, self.mean.kernel
-        square = prefixes.residual.plus(prefixes.span.energy_after(self.size)).high
+        square = prefixes.residual.plus(prefixes.span.energy_after(self.selected)).high
         return float(np.sqrt(square)) * exponential(kernel.log_energy(self.mean.dimension) / 2)
 
     @cached_property
     def path(self) -> Path:
         """The error of every prefix (of some, where weights must be found anew for each: "simplex", or very many atoms)."""
-        return self._prefixes.path(self.size)
+        return self._prefixes.path(self.selected)
 
     def at(self, size: int) -> Compression:
-        """The nested compression of the first ``size`` atoms: no new selection, no pass over the data."""
-        size = _validate.whole(size, "size", 1, self.size, "compress again for more atoms")
-        if size == self.size:
+        """The nested compression of the first ``size`` atoms that were selected: no new selection, no pass over the data."""
+        size = _validate.whole(size, "size", 1, self.selected, "compress again for more atoms")
+        if size == self.selected:
             return self
         clock = Clock()
         mean, certificate = self._prefixes.state(size)
-        rows = None if self.indices is None else self.indices[:size]
-        return replace(self, mean=mean, indices=rows, certificate=certificate, timings=clock.timings())
+        return self._selected.first(size).told_of(replace(self, mean=mean, certificate=certificate, timings=clock.timings()))
+
+    def with_all_selected(self) -> Compression:
+        """The same with the atoms that got no weight: those of smaller sizes are then among them, whatever the weights are."""
+        mean, _ = self._prefixes.state(self.selected)
+        return replace(self._selected, all_shown=True).told_of(replace(self, mean=mean))
 
     def reweigh(self, full: KernelMean, kernel: Any = None, weights: str | None = None, rng: Any = None) -> Compression:
         """The same atoms for another kernel (or other weights): one pass over ``full``, no new selection.
@@ -98,17 +144,18 @@ class Compression:
                 f"full must be the mean that was compressed, of {self.n_samples:,} atoms in {self.mean.dimension} dimensions; "
                 f"got {full.size:,} in {full.dimension}"
             )
-        if self.indices is not None and not np.array_equal(full.atoms[self.indices], self.mean.atoms):
+        places, rows = self._prefixes.atoms[: self.selected], self._selected.rows
+        if rows is not None and not np.array_equal(full.atoms[rows], places):
             raise ValueError("full must be the mean that was compressed: its rows at .indices are not the atoms of this result")
         if kernel is not None:
             full = KernelMean(full.atoms, full.weights, as_kernel(kernel))
         kind = self.weighting if weights is None else weights
-        if weights is None and kind == OWN:
-            raise ValueError("weights='own' are the selector's, for the kernel it saw; say which weights to give the atoms now")
-        kind = _validate.one_of(kind, "weights", KINDS)
+        if weights is None and kind not in (*KINDS, COUNTS):
+            raise ValueError(f"weights of this result are {kind!r}, for the kernel they saw; say which to give the atoms now")
+        kind = _validate.one_of(kind, "weights", (*KINDS, COUNTS))
         rng = _validate.generator(rng)
         builder = Builder(full, rng, self._prefixes.confidence, Progress())
-        builder.place(np.asarray(self.mean.atoms, np.float64), self.indices, ordered=True)
+        builder.place(np.asarray(places, np.float64), rows, ordered=True)
         return assemble_built(builder, builder.prefixes(kind), builder.size, self.selection, True, rng)
 
     def __str__(self) -> str:
@@ -117,7 +164,8 @@ class Compression:
             f"Compression of {self.n_samples:,} points to {self.size:,} atoms in {self.mean.dimension}-D, {self.mean.kernel!r}",
             *str(self.certificate).splitlines(),
             f"atoms      {self.selection}, weights {self.weighting}"
-            + (f", {len(self.dropped)} redundant dropped" if len(self.dropped) else ""),
+            + (f", {len(self.dropped)} redundant dropped" if len(self.dropped) else "")
+            + (f", {self.selected - self.size:,} more got none and are left out" if self.selected > self.size else ""),
         ]
         if self.remark:
             lines.extend(f"           {line}" for line in self.remark.split("; "))
@@ -138,8 +186,10 @@ def assemble(
     indices: Indices | None = None,
     dropped: Indices | None = None,
     density_change: Callable[[KernelMean], float | None] = lambda _: None,
+    groups: NDArray[Any] | None = None,
     reached: bool = True,
     remark: str = "",
+    all_shown: bool = False,
 ) -> Compression:
     """The result for the first ``size`` atoms, from what is known of the rows: in memory, from a stream, on Dask or in a cohort.
 
@@ -149,14 +199,16 @@ def assemble(
     n_samples : how many rows there were
     bounds : those of ``size`` atoms; None: from the covering radii, where these are known
     density_change : what the logarithm of a density changed by, of the small mean
+    all_shown : whether atoms without a weight are kept, because other results have the same atoms
     """
     with clock.stage("weigh"):
         mean, certificate = prefixes.state(size, bounds)
     with clock.stage("certify"):
         certificate = replace(certificate, log_density_change=density_change(mean))
-    return Compression(
+    selected = Selected(size, None if indices is None else indices[:size], groups, all_shown)
+    result = Compression(
         mean=mean,
-        indices=None if indices is None else indices[:size],
+        indices=None,
         certificate=certificate,
         n_samples=n_samples,
         selection=selection,
@@ -166,14 +218,22 @@ def assemble(
         timings=clock.timings(),
         remark=remark,
         _prefixes=prefixes,
+        _selected=selected,
     )
+    return selected.told_of(result)
 
 
 def assemble_built(
-    builder: Builder, prefixes: Prefixes, size: int, selection: str, reached: bool, rng: np.random.Generator
+    builder: Builder,
+    prefixes: Prefixes,
+    size: int,
+    selection: str,
+    reached: bool,
+    rng: np.random.Generator,
+    groups: NDArray[Any] | None = None,
 ) -> Compression:
     """The result for the first ``size`` atoms of a builder, whose rows are at hand."""
-    rows, dropped = (builder.atoms.rows, None) if prefixes.kind == OWN else builder.rows()
+    rows, dropped = builder.rows() if prefixes.own is None else (builder.atoms.rows, None)
     return assemble(
         prefixes,
         size,
@@ -183,6 +243,7 @@ def assemble_built(
         bounds=builder.bounds(prefixes, size),
         indices=rows,
         dropped=dropped,
+        groups=groups,
         density_change=lambda small: log_density_change(builder.full, small, rng),
         reached=reached,
         remark=builder.remark,

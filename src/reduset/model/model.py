@@ -101,6 +101,7 @@ class Model:
     @classmethod
     def _made(cls, full: KernelMean, small: Compression, columns: Sequence[str] | None, about: Mapping[str, Any] | None) -> Model:
         names = column_names(columns, full.dimension)
+        small = small.with_all_selected()  # a smaller size may need what the largest leaves out
         sizes = np.unique(np.geomspace(1, small.size, STEPS).round().astype(np.int64))
         weights = np.zeros((len(sizes), small.size))
         for row, size in zip(weights, sizes, strict=True):

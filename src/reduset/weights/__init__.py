@@ -1,6 +1,6 @@
-"""Weights for given atoms: the best in the span of their bumps (`span`), and on the simplex.
+"""Weights for given atoms: the best in the span of their bumps (`span`), on the simplex, and counts.
 
-May import: kernels, `_engine`.
+May import: mean, kernels, `_engine`.
 """
 
 from reduset.weights.kinds import KINDS

@@ -6,6 +6,7 @@ sum_to_one             the best with the mass of f (2014, eq. 8)
 clipped                the free ones, negative ones set to 0, rescaled to the mass of f (2014, α⁽¹⁾)
 simplex_projection     the Euclidean projection of the free ones onto the simplex (2017, Section V-B)
 simplex                the best on the simplex: a quadratic program
+counts                 what the rows nearest to each atom weigh (`counts`): for proportions, not the best of the norm
 own                    those that the selector itself gives: counts, equal shares, a line search; not the best of anything
 =====================  ==================================================================================================
 """
@@ -19,6 +20,7 @@ from reduset._types import Array
 from reduset.weights.simplex import project_onto_simplex, quadratic_program, require_mass
 
 KINDS = ("free", "sum_to_one", "clipped", "simplex_projection", "simplex")
+COUNTS = "counts"
 OWN = "own"
 
 

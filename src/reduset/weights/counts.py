@@ -1,0 +1,83 @@
+"""Counts: each row belongs to its nearest atom, and an atom weighs what its rows weigh.
+
+Sums of such weights over a part of the data are what that part weighs, but for the rows at its rim: the weights for proportions,
+and for everything that takes a ``sample_weight``. They are not the best for the kernel's norm. Nearest is meant in the kernel's own
+distance, in which the rows' bumps differ least. One pass over the data, O(n·m·d) at worst.
+
+The first atoms of some have no counts of their own without another pass. What the others weigh is handed down instead: from each
+to the nearest of those before it, from the last to the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reduset._engine import Cover, blocks, each_nearest
+from reduset._types import Array
+from reduset.kernels import Kernel, RadialKernel
+from reduset.mean import KernelMean
+
+PAIRS = 1 << 20
+
+UseNearest = Callable[[int, Any, NDArray[np.integer], Array], None]  # (block, rows, their nearest atoms, g/C of these products)
+
+
+def with_nearest_atoms(mean: KernelMean, atoms: Array, cover: Cover | None, use: UseNearest) -> None:
+    """Call ``use(block, rows, index, g/C with that atom)`` for all blocks of a mean's points, from several threads."""
+    kernel, d = mean.kernel, mean.dimension
+    if isinstance(kernel, RadialKernel):
+        shape = kernel.product(d)
+        if cover is None:
+            metric = shape.profile.ranking
+            frame, scale = kernel.frame(mean.atoms, shape).sized(mean.atoms)
+            leaves = None
+        else:
+            frame, leaves, scale, metric = cover.leaves.frame, cover.leaves, cover.scale, cover.metric
+
+        def found(block: int, rows: Any, index: NDArray[np.int32], distance: Array) -> None:
+            use(block, rows, index, kernel.product_at(scale * distance, d))
+
+        each_nearest(mean.atoms, atoms, frame, metric, leaves, found)
+        return
+    for k, (a, b) in enumerate(blocks(mean.size, max(1, PAIRS // len(atoms)))):
+        products = kernel.product_gram(mean.atoms[a:b], atoms)
+        index = products.argmax(axis=1)
+        use(k, slice(a, b), index, np.clip(products[np.arange(b - a), index], -1.0, 1.0))
+
+
+def owners(mean: KernelMean, atoms: Array, cover: Cover | None = None) -> NDArray[np.int64]:
+    """(n,) the nearest atom of each point."""
+    found = np.empty(mean.size, np.int64)
+
+    def note(_: int, rows: Any, index: NDArray[np.integer], __: Array) -> None:
+        found[rows] = index
+
+    with_nearest_atoms(mean, atoms, cover, note)
+    return found
+
+
+def counts(mean: KernelMean, atoms: Array, cover: Cover | None = None) -> Array:
+    """(m,) what the points nearest to each atom weigh."""
+    return np.bincount(owners(mean, atoms, cover), mean.weights, len(atoms)).astype(np.float64)
+
+
+def heirs(kernel: Kernel, atoms: Array) -> NDArray[np.int64]:
+    """(m,) for each atom the nearest of those before it; 0 for the first."""
+    found = np.zeros(len(atoms), np.int64)
+    for a, b in blocks(len(atoms), max(1, PAIRS // len(atoms))):
+        products = kernel.product_gram(atoms[a:b], atoms[:b])
+        products[np.arange(b) >= np.arange(a, b)[:, None]] = -np.inf
+        found[a:b] = products.argmax(axis=1)
+    return found
+
+
+def handed_down(weights: Array, to: NDArray[np.int64], size: int) -> Array:
+    """The weights of the first ``size`` atoms when the others' have been handed down to them."""
+    left = weights.copy()
+    for k in range(len(left) - 1, size - 1, -1):
+        left[to[k]] += left[k]
+    return left[:size]
