@@ -1,4 +1,4 @@
-"""What building the site would do again and again is done once: the same pages in half the time."""
+"""What building the site would do again and again is done once: the same pages, sooner."""
 
 import gc
 from collections.abc import Callable
