@@ -26,6 +26,7 @@ extensions = [
     "site_contents",
     "site_docstrings",
     "site_mathml",
+    "site_speed",
 ]
 
 # The chapters of the site, in the order of the sidebar. Pages that do not exist are left out; those in no chapter come last.

@@ -72,21 +72,21 @@ def test_a_file_becomes_a_model_and_the_model_is_used(files, tmp_path):
     assert model.certificate.interval[1] <= 0.05
     assert (tmp_path / "small.html").stat().st_size > 1000
 
-    told = reduset("info", "small.npz", folder=tmp_path).stdout
+    told = in_this_process("info", "small.npz", folder=tmp_path).stdout
     assert f"2,000 points by {model.size} atoms in 3 columns" in told
     assert "reduset compress" in told
     assert "rows.csv" in told
-    facts = json.loads(reduset("info", "small.npz", "--json", folder=tmp_path).stdout)
+    facts = json.loads(in_this_process("info", "small.npz", "--json", folder=tmp_path).stdout)
     assert facts["certificate"]["relative_error"] == model.certificate.relative_error
 
-    reduset("evaluate", "small.npz", files / "rows.parquet", "-o", "scores.parquet", folder=tmp_path)
+    in_this_process("evaluate", "small.npz", files / "rows.parquet", "-o", "scores.parquet", folder=tmp_path)
     scores = pyarrow.parquet.read_table(tmp_path / "scores.parquet")
     X, _ = cli_files.rows()
     np.testing.assert_allclose(scores["value"], model.mean(X), rtol=1e-5)
     np.testing.assert_allclose(scores["log_density"], model.mean.log_density(X), rtol=1e-4)
 
-    assert json.loads(reduset("report", "small.npz", "--json", folder=tmp_path).stdout) == {"written": ["small.html"]}
-    again = json.loads(reduset("distance", "small.npz", files / "rows.csv", "--json", folder=tmp_path).stdout)
+    assert json.loads(in_this_process("report", "small.npz", "--json", folder=tmp_path).stdout) == {"written": ["small.html"]}
+    again = json.loads(in_this_process("distance", "small.npz", files / "rows.csv", "--json", folder=tmp_path).stdout)
     assert again["distance"] <= 1.5 * model.certificate.interval[1] * model.certificate.norm
     assert left(tmp_path) == ["scores.parquet", "small.html", "small.npz"]
 
@@ -124,7 +124,7 @@ def test_a_cohort_has_distances_a_map_and_a_page(files, tmp_path):
     (tmp_path / "groups.csv").write_text("sample,group\na,ill\nb,well\nc,well\n")
     bags = [files / "bags" / f"{name}.csv" for name in "abc"]
     words = ["--groups", "groups.csv", "--report", "cohort.html", "-o", "distances.csv", "--layout", "mds", "--size", 30]
-    done = reduset("cohort", *bags, *words, folder=tmp_path)
+    done = in_this_process("cohort", *bags, *words, folder=tmp_path)
     assert "3 samples of 900 rows together" in done.stdout
     table = pyarrow.csv.read_csv(tmp_path / "distances.csv")
     assert table.column_names == ["sample", "a", "b", "c"]
@@ -157,7 +157,7 @@ def test_one_long_table_is_a_cohort_too(files, tmp_path, capsys):
 
 def test_a_picture_is_cut_into_segments(files, tmp_path):
     words = ["segment", files / "picture.png", "-o", "out.png", "--bandwidth", 0.2, "--report", "out.html"]
-    done = reduset(*words, folder=tmp_path)
+    done = in_this_process(*words, folder=tmp_path)
     assert "in 2 segments" in done.stdout
     cut = np.asarray(Image.open(tmp_path / "out.png"))
     assert cut.shape == (40, 60, 3)
@@ -166,7 +166,7 @@ def test_a_picture_is_cut_into_segments(files, tmp_path):
 
 
 def test_the_demo_leaves_its_files(tmp_path):
-    done = reduset("demo", "--folder", "out", "--crop", folder=tmp_path)
+    done = in_this_process("demo", "--folder", "out", "--crop", folder=tmp_path)
     assert "Compression of 12,150 points" in done.stdout
     assert left(tmp_path / "out") == [
         "photograph.jpg",

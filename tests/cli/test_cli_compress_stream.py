@@ -224,10 +224,20 @@ def killed(arguments, kept, folder, patience, number=signal.SIGKILL):
     return process.returncode, told.decode()
 
 
-def test_a_run_that_is_killed_again_and_again_ends_with_the_result_of_an_unbroken_one(long, tmp_path):
+@pytest.fixture(scope="module")
+def unbroken(long, tmp_path_factory):
+    """The model of a run that nobody disturbed, the run's code and what it showed on a terminal."""
+    folder = tmp_path_factory.mktemp("unbroken")
+    shown, process, ours = on_a_terminal(words(long, "whole.npz"), folder)
+    process.communicate(timeout=120)
+    shown += rest_of(ours).decode(errors="replace")
+    os.close(ours)
+    return folder / "whole.npz", process.returncode, shown
+
+
+def test_a_run_that_is_killed_again_and_again_ends_with_the_result_of_an_unbroken_one(unbroken, long, tmp_path):
     kept = tmp_path / "kept"
     often = ["--checkpoint", kept, "--checkpoint-every", 0]
-    reduset(*words(long, "whole.npz", "-q"), folder=tmp_path)
     moments, kills = random.Random(0), 0
     for _ in range(4):
         code, told = killed(words(long, "small.npz", *often), kept, tmp_path, moments.uniform(0, 0.15))
@@ -237,8 +247,8 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_result_of_an_unbroke
     assert kept.exists()
     done = reduset(*words(long, "small.npz", *often), folder=tmp_path)
     assert "going on after" in done.stderr
-    assert facts(Model.load(tmp_path / "small.npz")) == facts(Model.load(tmp_path / "whole.npz"))
-    assert left(tmp_path) == ["small.npz", "whole.npz"]  # neither the checkpoint nor what kills left half-written
+    assert facts(Model.load(tmp_path / "small.npz")) == facts(Model.load(unbroken[0]))
+    assert left(tmp_path) == ["small.npz"]  # neither the checkpoint nor what kills left half-written
 
 
 @pytest.fixture(scope="module")
@@ -374,12 +384,9 @@ def test_a_damaged_or_foreign_checkpoint_is_refused_in_one_line_and_kept(how, in
     assert left(tmp_path) == ["kept"]
 
 
-def test_progress_counts_rows_and_says_how_many_in_a_second(long, tmp_path):
-    shown, process, ours = on_a_terminal(words(long, "small.npz"), tmp_path)
-    process.communicate(timeout=120)
-    shown += rest_of(ours).decode(errors="replace")
-    os.close(ours)
-    assert process.returncode == 0
+def test_progress_counts_rows_and_says_how_many_in_a_second(unbroken):
+    _, code, shown = unbroken
+    assert code == 0
     assert f"/{LONG:,} rows, " in shown
     assert "a second" in shown
     assert "left" in shown

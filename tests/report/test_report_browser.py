@@ -50,7 +50,9 @@ def browser():
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        # without a graphics card, or one made up in software, which takes longer than none
+        args = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
+        started = driver.chromium.launch(executable_path=path, args=args)
         yield started
         started.close()
 
@@ -193,14 +195,17 @@ def test_errors_of_any_size_are_told_as_the_cards_tell_them_and_rows_of_both_sig
     seen.context.close()
 
 
-def test_a_report_is_printed_light_with_what_is_folded_away(browser, reports):
-    seen = Visit(browser, reports["compression"], scheme="dark")
+def test_a_report_is_printed_light_with_what_is_folded_away(visit):
+    seen = visit("compression")
+    seen.page.emulate_media(color_scheme="dark")
+    seen.settle()
     look = "[document.documentElement.dataset.theme, document.querySelectorAll('details[open]').length]"
     seen.page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert seen.page.evaluate(look) == ["light", 2]
     seen.page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert seen.page.evaluate(look) == ["dark", 0]
-    seen.context.close()
+    seen.page.emulate_media(color_scheme="light")
+    seen.settle()
 
 
 def test_another_pair_is_drawn_when_it_is_chosen(visit):
