@@ -87,12 +87,19 @@ class FrequencyLadders:
         climbed = 2.0 ** np.maximum(0, np.arange(rungs) - release)
         s, t = np.array([(start * 2.0**j, climbed[j]) for start in starts for j in range(rungs)]).T[:, :, None]
         volumes = k * np.log(s) + (spectrum.dimension - k) * np.log(t)
+        # a rung in the units of another's law depends on how far they are apart: powers of 2 scale without rounding
+        units = climbing / np.array(starts)[:, None, None]
+        known: dict[tuple[int, float], Array] = {}
+        for apart in range(1 - rungs, rungs):
+            further = np.unique([climbed[j] / climbed[j - apart] for j in range(max(0, apart), min(rungs, rungs + apart))])
+            within = (units * 2.0**apart)[:, None] + rest * further[:, None, None]
+            laws = spectrum.proposal_log_density(within.reshape(-1, spectrum.dimension)).reshape(len(starts), len(further), -1)
+            known.update(((apart, ratio), laws[:, i]) for i, ratio in enumerate(further))
         shares = np.empty((len(climbing), rungs))
         for j in range(rungs):
-            a, b = climbing * 2.0**j, rest * climbed[j]
-            within = (a / s[:, None] + b / t[:, None]).reshape(-1, spectrum.dimension)  # in the units of every rung's law
-            laws = spectrum.proposal_log_density(within).reshape(len(s), -1) - volumes
-            shares[:, j] = spectrum.log_density(a + b) - np.logaddexp.reduce(laws) + np.log(2.0)
+            laws = np.stack([known[j - i, climbed[j] / climbed[i]] for i in range(rungs)], axis=1).reshape(len(s), -1) - volumes
+            at = spectrum.log_density(climbing * 2.0**j + rest * climbed[j])
+            shares[:, j] = at - np.logaddexp.reduce(laws) + np.log(2.0)
         return cls(climbing, None if k == spectrum.dimension else rest, release, shares, 2)
 
     @classmethod
