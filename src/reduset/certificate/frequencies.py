@@ -123,7 +123,7 @@ class FrequencyLadders:
         drawn = spectrum.draw(4 * each, rng)
         climbing, rest = np.tile(np.repeat(starts, each), 2)[:, None] * drawn * climbs, drawn * ~climbs
         scale = np.array([start * 2.0**j for start in starts for j in range(rungs)])[:, None]
-        up, still, climb = (np.ascontiguousarray(each.T[axes])[:, None] for each in (climbing, rest, climbs))  # (axes, 1, s)
+        up, still = (np.ascontiguousarray(part.T[axes])[:, None] for part in (climbing, rest))  # (axes, 1, s)
         # what climbs depends on how far two rungs are apart, since powers of 2 scale without rounding, and what stays on the law
         units, apart = up[:, :, None] / np.array(starts)[:, None, None], 2.0 ** np.arange(1 - rungs, rungs)[:, None]
         rising, staying = spectrum.log_densities(units * apart), spectrum.log_densities(still / scale)
@@ -131,7 +131,7 @@ class FrequencyLadders:
         for j in range(rungs):
             laws = rising[:, :, j : j + rungs][:, :, ::-1].reshape(len(axes), len(scale), -1)  # of rung 0, 1, …
             own = spectrum.log_densities(up * 2.0**j + still)
-            shares[:, j] = _share(np.where(climb, laws, staying) - np.log(scale) - own)
+            shares[:, j] = _share(np.where(climbs.T[axes][:, None], laws, staying) - np.log(scale) - own)
         return cls(climbing, rest, rungs, shares, 4)
 
     def waves(self, points: Floats, weights: Floats, frame: Frame) -> Waves:
