@@ -22,7 +22,7 @@ RADIAL = [name for name in KERNELS if name != "function"]
 @pytest.mark.parametrize("kernel", RADIAL)
 def test_it_loses_about_as_much_as_in_memory_and_says_so_truly(kernel, monkeypatch):
     kernel = KERNELS[kernel]
-    monkeypatch.setattr(distributed.first_pass, "SAMPLE_ROWS", 1600)  # a sample is not all there is
+    monkeypatch.setattr(distributed.first_pass, "SAMPLE_ROWS", 1600)  # fewer than there are
     Y = points(2000, 2)
     small, batch = distributed.compress(parts(Y, 280), kernel, size=60, rng=0), compress(Y, kernel, size=60, rng=0)
     stated, known = small.certificate, true_error(Y, small.mean)
@@ -65,8 +65,8 @@ def test_the_interval_of_many_runs_holds_the_true_error_about_as_often_as_it_say
 
 @pytest.mark.parametrize("tol", [0.1, 0.02])
 def test_a_tolerance_is_reached_with_about_as_many_atoms_as_in_memory(tol, monkeypatch):
-    monkeypatch.setattr(distributed.first_pass, "SAMPLE_ROWS", 2000)  # a sample is not all there is
-    monkeypatch.setattr(distributed.two_pass, "FIRST_SIZE", 500)  # and the search begins with a part of it
+    monkeypatch.setattr(distributed.first_pass, "SAMPLE_ROWS", 1400)  # the limits in about the proportion that they have to 12,000 rows
+    monkeypatch.setattr(distributed.two_pass, "FIRST_SIZE", 500)
     Y = X[:4000]
     small = distributed.compress(parts(Y, 500), Gaussian(0.8), tol=tol, rng=0)
     batch = compress(Y, Gaussian(0.8), tol=tol, rng=0)
