@@ -65,7 +65,7 @@ def test_the_interval_of_many_runs_holds_the_true_error_about_as_often_as_it_say
 
 @pytest.mark.parametrize("tol", [0.1, 0.02])
 def test_a_tolerance_is_reached_with_about_as_many_atoms_as_in_memory(tol, monkeypatch):
-    monkeypatch.setattr(distributed.first_pass, "SAMPLE_ROWS", 1400)  # the limits in about the proportion that they have to 12,000 rows
+    monkeypatch.setattr(distributed.first_pass, "SAMPLE_ROWS", 1400)  # in about the proportion that it has to 12,000 rows
     monkeypatch.setattr(distributed.two_pass, "FIRST_SIZE", 500)
     Y = X[:4000]
     small = distributed.compress(parts(Y, 500), Gaussian(0.8), tol=tol, rng=0)
