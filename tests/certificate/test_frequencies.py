@@ -28,7 +28,7 @@ def test_the_interval_holds_the_true_distance_nearly_always(kernel):
     held = 0
     for seed in range(12):
         d = (1, 2, 3, 5, 8, 12)[seed % 6]
-        f = KernelMean.from_samples(mixture(1500, d, seed), kernel)
+        f = KernelMean.from_samples(mixture(500, d, seed), kernel)
         small = compress(f, size=20 + 10 * (seed % 3), select="random", rng=seed).mean
         ladders, frame = FrequencyLadders.of_kernel(f.kernel, d), frame_of(f, np.zeros(d))
         gap = ladders.waves(f.atoms, f.weights, frame) - ladders.waves(small.atoms, small.weights, frame)

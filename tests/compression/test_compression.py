@@ -28,14 +28,14 @@ def true_squares(full: KernelMean, small) -> np.ndarray:
 CASES = [(Gaussian("median"), 2), (Gaussian("scott"), 2), (Gaussian("median"), 5), (Laplacian("median"), 2), (Student("median"), 3)]
 
 
-@pytest.mark.parametrize("exact_up_to", [1500, 1400], ids=["exact", "by frequencies"])
+@pytest.mark.parametrize("exact_up_to", [600, 500], ids=["exact", "by frequencies"])
 def test_tol_is_met_in_truth_by_nearly_the_smallest_prefix(exact_up_to, monkeypatch):
     monkeypatch.setattr("reduset.certificate.rule.EXACT_UP_TO", exact_up_to)
     met, ratios = [], []
     for seed in range(8):
         for kernel, d in CASES:
             for tol in (0.2, 0.03):
-                X = cloud(1500, d, seed)
+                X = cloud(600, d, seed)
                 small = compress(X, kernel, tol=tol, rng=seed)
                 assert small.reached
                 assert (small.certificate.method == "exact") == (exact_up_to >= len(X))

@@ -33,9 +33,9 @@ KERNELS = [
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_the_certificate_covers_the_whole_stream_in_any_order(kernel, order):
-    X = ordered(mixture(4000, 2), order)
-    result = streamed(X, kernel=kernel).result()
-    assert result.n_samples == 4000
+    X = ordered(mixture(2000, 2), order)
+    result = streamed(X, kernel=kernel, buffer=250).result()
+    assert result.n_samples == 2000
     assert result.size <= 60
     assert_within(X, result)
 
@@ -43,9 +43,9 @@ def test_the_certificate_covers_the_whole_stream_in_any_order(kernel, order):
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize(("dimension", "bandwidth"), [(2, 0.5), (5, 2.5), (5, 1.0), (12, 5.0)])
 def test_a_stream_loses_little_more_than_all_rows_at_once(dimension, bandwidth, order):
-    X, kernel = ordered(mixture(6000, dimension), order), Gaussian(bandwidth)
+    X, kernel = ordered(mixture(3000, dimension), order), Gaussian(bandwidth)
     batch = compress(X, kernel, size=60, rng=0).certificate.relative_error
-    assert error_of(X, streamed(X, kernel=kernel, buffer=800).result().mean) <= 2 * batch
+    assert error_of(X, streamed(X, kernel=kernel, buffer=400).result().mean) <= 2 * batch
 
 
 @pytest.mark.parametrize("order", ORDERS)

@@ -163,14 +163,14 @@ def test_the_certificate_and_its_bound_hold_where_atoms_have_seen_a_part_alone(k
     from reduset.stream import reservoir, sketch
 
     monkeypatch.setattr(
-        sketch.Reservoir, "empty", lambda d: reservoir.Reservoir(np.empty((0, d)), np.empty(0), np.empty(0), np.inf, 500)
+        sketch.Reservoir, "empty", lambda d: reservoir.Reservoir(np.empty((0, d)), np.empty(0), np.empty(0), np.inf, 250)
     )
     held = []
     for seed in range(8):
         rng = np.random.default_rng(seed)
-        X = rng.normal(size=(2400, 1 + seed % 2))
-        X[: 800 + 100 * seed] *= 0.01
-        stream = StreamCompressor(Gaussian(1.0), 25, seed, weights=kind, buffer=300).fit(X)
+        X = rng.normal(size=(1200, 1 + seed % 2))
+        X[: 400 + 50 * seed] *= 0.01
+        stream = StreamCompressor(Gaussian(1.0), 25, seed, weights=kind, buffer=150).fit(X)
         small = stream.result()
         assert "the atoms saw" in small.remark or "covering alone" in small.remark
         error, certificate = exact_error(X, np.ones(len(X)), small.mean), small.certificate

@@ -26,12 +26,12 @@ def one_after_the_other(parts):
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("kernel", [Gaussian(2.5), Gaussian(0.8), Laplacian(2.0)], ids=repr)
 def test_sixteen_parts_lose_little_more_than_one_pass(kernel, order):
-    X = ordered(mixture(6400, 4), order)
-    one_pass = error_of(X, streamed(X, kernel=kernel, size=40, buffer=200).result().mean)
-    parts = [streamed(part, kernel=kernel, size=40, seed=k, buffer=200) for k, part in enumerate(np.array_split(X, 16))]
+    X = ordered(mixture(3200, 4), order)
+    one_pass = error_of(X, streamed(X, kernel=kernel, size=20, buffer=100).result().mean)
+    parts = [streamed(part, kernel=kernel, size=20, seed=k, buffer=100) for k, part in enumerate(np.array_split(X, 16))]
     for merge in (in_a_tree, one_after_the_other):
         merged = merge(copy.deepcopy(parts)).result()
-        assert merged.n_samples == 6400
+        assert merged.n_samples == 3200
         assert_within(X, merged)
         assert error_of(X, merged.mean) <= 1.3 * one_pass
 

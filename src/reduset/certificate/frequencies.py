@@ -87,12 +87,19 @@ class FrequencyLadders:
         climbed = 2.0 ** np.maximum(0, np.arange(rungs) - release)
         s, t = np.array([(start * 2.0**j, climbed[j]) for start in starts for j in range(rungs)]).T[:, :, None]
         volumes = k * np.log(s) + (spectrum.dimension - k) * np.log(t)
+        # a rung in the units of another's law depends on how far they are apart: powers of 2 scale without rounding
+        units = climbing / np.array(starts)[:, None, None]
+        known: dict[tuple[int, float], Array] = {}
+        for apart in range(1 - rungs, rungs):
+            further = np.unique([climbed[j] / climbed[j - apart] for j in range(max(0, apart), min(rungs, rungs + apart))])
+            within = (units * 2.0**apart)[:, None] + rest * further[:, None, None]
+            laws = spectrum.proposal_log_density(within.reshape(-1, spectrum.dimension)).reshape(len(starts), len(further), -1)
+            known.update(((apart, ratio), laws[:, i]) for i, ratio in enumerate(further))
         shares = np.empty((len(climbing), rungs))
         for j in range(rungs):
-            a, b = climbing * 2.0**j, rest * climbed[j]
-            within = (a / s[:, None] + b / t[:, None]).reshape(-1, spectrum.dimension)  # in the units of every rung's law
-            laws = spectrum.proposal_log_density(within).reshape(len(s), -1) - volumes
-            shares[:, j] = spectrum.log_density(a + b) - np.logaddexp.reduce(laws) + np.log(2.0)
+            laws = np.stack([known[j - i, climbed[j] / climbed[i]] for i in range(rungs)], axis=1).reshape(len(s), -1) - volumes
+            at = spectrum.log_density(climbing * 2.0**j + rest * climbed[j])
+            shares[:, j] = at - np.logaddexp.reduce(laws) + np.log(2.0)
         return cls(climbing, None if k == spectrum.dimension else rest, release, shares, 2)
 
     @classmethod
@@ -115,8 +122,16 @@ class FrequencyLadders:
         climbs[np.arange(2 * each, 4 * each), rng.choice(axes, 2 * each)] = True
         drawn = spectrum.draw(4 * each, rng)
         climbing, rest = np.tile(np.repeat(starts, each), 2)[:, None] * drawn * climbs, drawn * ~climbs
-        scales = [start * 2.0**j for start in starts for j in range(rungs)]
-        shares = np.stack([_share(spectrum, climbing * 2.0**j + rest, axes, scales) for j in range(rungs)], axis=1)
+        scale = np.array([start * 2.0**j for start in starts for j in range(rungs)])[:, None]
+        up, still = (np.ascontiguousarray(part.T[axes])[:, None] for part in (climbing, rest))  # (axes, 1, s)
+        # what climbs depends on how far two rungs are apart, since powers of 2 scale without rounding, and what stays on the law
+        units, apart = up[:, :, None] / np.array(starts)[:, None, None], 2.0 ** np.arange(1 - rungs, rungs)[:, None]
+        rising, staying = spectrum.log_densities(units * apart), spectrum.log_densities(still / scale)
+        shares = np.empty((len(climbing), rungs))
+        for j in range(rungs):
+            laws = rising[:, :, j : j + rungs][:, :, ::-1].reshape(len(axes), len(scale), -1)  # of rung 0, 1, …
+            own = spectrum.log_densities(up * 2.0**j + still)
+            shares[:, j] = _share(np.where(climbs.T[axes][:, None], laws, staying) - np.log(scale) - own)
         return cls(climbing, rest, rungs, shares, 4)
 
     def waves(self, points: Floats, weights: Floats, frame: Frame) -> Waves:
@@ -159,11 +174,11 @@ def two_sided(confidence: float) -> float:
     return float(special.ndtri(0.5 + confidence / 2))
 
 
-def _share(spectrum: ProductSpectrum, frequencies: Array, axes: NDArray[np.int64], scales: list[float]) -> Array:
-    """log of spectrum / mixture of all ladders' laws, which differ from the spectrum in the coordinates that climb alone."""
-    along = np.ascontiguousarray(frequencies.T[axes])[:, None]  # (axes, 1, s)
-    scale = np.array(scales)[:, None]
-    further = spectrum.log_densities(along / scale) - np.log(scale) - spectrum.log_densities(along)  # (axes, scales, s)
+def _share(further: Array) -> Array:
+    """log of spectrum / mixture of all ladders' laws, which differ from the spectrum in the coordinates that climb alone.
+
+    By how much the log-densities of the laws are ``further`` than that of the spectrum, (axes, scales, s).
+    """
     largest = further.max(axis=0)
     together = further.sum(axis=0)
     alone = largest + np.log(np.exp(further - largest).mean(axis=0))

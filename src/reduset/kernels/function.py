@@ -27,6 +27,13 @@ def _named() -> Any:
     return pairwise
 
 
+def _settings() -> Any:
+    """scikit-learn's settings for a while."""
+    from sklearn import config_context
+
+    return config_context
+
+
 class FunctionKernel(Kernel):
     """A kernel given as ``function(X, Y) -> (n, m) array``, or as the name of a scikit-learn kernel with its parameters.
 
@@ -53,7 +60,10 @@ class FunctionKernel(Kernel):
     def matrix(self, points: Floats, others: Floats) -> Array:
         """k(xᵢ, yⱼ), checked."""
         if isinstance(self.function, str):
-            values = _named().pairwise_kernels(points, others, metric=self.function, **self.parameters)
+            # parameters were looked at when the kernel was resolved and points where they came in: not again for every block
+            known = self._energy is not None
+            with _settings()(assume_finite=known or None, skip_parameter_validation=known or None):
+                values = _named().pairwise_kernels(points, others, metric=self.function, **self.parameters)
         else:
             values = self.function(points, others, **self.parameters)
         values = np.asarray(values, dtype=np.float64)
