@@ -1,6 +1,7 @@
 """Compressed SVMs: what they keep of the original, what they state, and that they can be stored."""
 
 import copy
+from functools import cache
 
 import numpy as np
 import pytest
@@ -21,9 +22,14 @@ EVERY = pytest.mark.parametrize("name", MACHINES)
 METHODS = ["mixture", "kl", "refine", "kcenter"]
 
 
+@cache
+def shrunk_once(name, options):
+    return compress_svm(fitted(name), **{"fraction": 0.3, "X": rows_of(name), "rng": 0, "polish": 5} | dict(options))
+
+
 def shrunk(name, **options):
-    options = {"fraction": 0.3, "X": rows_of(name), "rng": 0, "polish": 5} | options
-    return compress_svm(fitted(name), **options)
+    """A machine of its own for each test, compressed once for all."""
+    return copy.deepcopy(shrunk_once(name, tuple(sorted(options.items()))))
 
 
 def clone_with_pairs(model):
