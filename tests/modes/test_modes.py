@@ -1,6 +1,7 @@
 """SparseMeanShift: what scikit-learn expects of mean shift, and how near few atoms come to the full density."""
 
 import pickle
+from functools import cache
 
 import numpy as np
 import pytest
@@ -30,6 +31,12 @@ def fitted(X=None, sample_weight=None, **options):
     return SparseMeanShift(**{"bandwidth": 1.0, "random_state": 0} | options).fit(X, sample_weight=sample_weight)
 
 
+@cache
+def usual():
+    """The usual blobs with the usual options, fitted once for all that only look at it."""
+    return fitted()
+
+
 @pytest.mark.filterwarnings("ignore::reduset.NotReachedWarning")
 @VIA
 def test_scikit_learn_finds_nothing_to_complain_of(via):
@@ -56,12 +63,12 @@ def test_blobs_are_found(d, rule):
 def test_scikit_learns_own_finds_the_same_blobs():
     X, _ = blobs()
     theirs = MeanShift(bandwidth=2.5, bin_seeding=True).fit(X)
-    assert clustering_distance(fitted(X).labels_, theirs.labels_) <= 0.02
+    assert clustering_distance(usual().labels_, theirs.labels_) <= 0.02
 
 
 def test_labels_are_those_of_predict_and_of_fit_predict():
     X, _ = blobs()
-    shift = fitted(X)
+    shift = usual()
     np.testing.assert_array_equal(shift.predict(X), shift.labels_)
     np.testing.assert_array_equal(clone(shift).fit_predict(X), shift.labels_)
     alone = np.concatenate([shift.predict(X[k : k + 1]) for k in range(0, 600, 40)])
@@ -79,7 +86,7 @@ def test_predict_repeats_the_labels_where_modes_are_many(seed):
 
 
 def test_new_points_go_to_the_basin_they_lie_in():
-    shift = fitted()
+    shift = usual()
     Q = CENTRES + np.array([[0.5, -0.5]])
     nearest = np.linalg.norm(Q[:, None] - shift.cluster_centers_, axis=2).argmin(axis=1)
     np.testing.assert_array_equal(shift.predict(Q), nearest)
@@ -88,7 +95,7 @@ def test_new_points_go_to_the_basin_they_lie_in():
 
 def test_centres_are_modes_inside_the_data_the_highest_first():
     X, _ = blobs()
-    shift = fitted(X)
+    shift = usual()
     centres = shift.cluster_centers_
     assert (centres >= X.min(axis=0)).all()
     assert (centres <= X.max(axis=0)).all()
@@ -99,7 +106,7 @@ def test_centres_are_modes_inside_the_data_the_highest_first():
 
 
 def test_ends_are_near_the_centre_of_their_cluster():
-    shift = fitted()
+    shift = usual()
     assert shift.ends_.shape == (600, 2)
     assert np.linalg.norm(shift.ends_ - shift.cluster_centers_[shift.labels_], axis=1).max() < 0.05
 
@@ -122,7 +129,7 @@ def test_a_tiny_bandwidth_makes_every_place_a_cluster(width):
 
 def test_modes_closer_than_merge_are_one():
     X, _ = blobs()
-    apart = fitted(X).cluster_centers_
+    apart = usual().cluster_centers_
     gaps = np.linalg.norm(apart[:, None] - apart, axis=2)
     widest, least = gaps.max(), gaps[gaps > 0].min()
     assert len(fitted(X, merge=float(least) * 1.05).cluster_centers_) < 3
@@ -164,7 +171,7 @@ def test_data_that_change_later_change_nothing():
 
 
 def test_steps_are_counted_and_limited():
-    assert 1 < fitted().n_iter_ < 300
+    assert 1 < usual().n_iter_ < 300
     with pytest.warns(ConvergenceWarning, match=r"points were still climbing after max_iter=2 steps; raise it"):
         assert fitted(max_iter=2).n_iter_ == 2
     assert fitted([[1.0, 2.0]]).n_iter_ == 1
@@ -324,8 +331,8 @@ def test_components_are_pickled_and_repeated():
 
 def test_single_precision_gives_the_same_labels():
     X, _ = blobs()
-    np.testing.assert_array_equal(fitted(X.astype(np.float32)).labels_, fitted(X).labels_)
-    np.testing.assert_array_equal(fitted(np.round(X * 100).astype(int), bandwidth=100.0).labels_, fitted(X).labels_)
+    np.testing.assert_array_equal(fitted(X.astype(np.float32)).labels_, usual().labels_)
+    np.testing.assert_array_equal(fitted(np.round(X * 100).astype(int), bandwidth=100.0).labels_, usual().labels_)
 
 
 @pytest.mark.parametrize("full", [True, False])
@@ -375,7 +382,7 @@ def test_the_same_seed_gives_the_same_clusters():
 
 
 def test_clones_are_not_fitted_and_pickles_are():
-    shift = fitted()
+    shift = usual()
     with pytest.raises(NotFittedError):
         clone(shift).predict(CENTRES)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(shift)).predict(CENTRES), shift.predict(CENTRES))

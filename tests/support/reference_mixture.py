@@ -1,7 +1,5 @@
 """Slow oracles for mixtures: every pair written out with its own covariance, densities from SciPy, integrals by quadrature."""
 
-import itertools
-
 import numpy as np
 from scipy import stats
 
@@ -90,7 +88,7 @@ def moments(places, covariances, f):
 def integral(function, d, limit=22.0, count=295):
     """∫ over a box in one or two dimensions by the trapezoidal rule, which is exact to rounding for smooth bumps that fade."""
     x = np.linspace(-limit, limit, count)
-    grid = np.array(list(itertools.product(x, repeat=d)))
+    grid = np.stack(np.meshgrid(*[x] * d, indexing="ij"), axis=-1).reshape(-1, d)
     return float(function(grid).sum() * (x[1] - x[0]) ** d)
 
 

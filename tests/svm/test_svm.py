@@ -22,14 +22,16 @@ EVERY = pytest.mark.parametrize("name", MACHINES)
 METHODS = ["mixture", "kl", "refine", "kcenter"]
 
 
-@cache
-def shrunk_once(name, options):
-    return compress_svm(fitted(name), **{"fraction": 0.3, "X": rows_of(name), "rng": 0, "polish": 5} | dict(options))
+def compressed_now(name, **options):
+    return compress_svm(fitted(name), **{"fraction": 0.3, "X": rows_of(name), "rng": 0, "polish": 5} | options)
+
+
+compressed_once = cache(compressed_now)
 
 
 def shrunk(name, **options):
-    """A machine of its own for each test, compressed once for all."""
-    return copy.deepcopy(shrunk_once(name, tuple(sorted(options.items()))))
+    """A copy for each test of what is compressed once for all."""
+    return copy.deepcopy(compressed_once(name, **options))
 
 
 def clone_with_pairs(model):
@@ -140,7 +142,7 @@ def test_the_same_seed_gives_the_same_result_and_no_input_is_changed():
     name = "SVC of five named classes"
     model = fitted(name)
     before = [model.support_vectors_.copy(), model.dual_coef_.copy(), rows_of(name).copy()]
-    one, other = shrunk(name), shrunk(name)
+    one, other = compressed_now(name), compressed_now(name)
     np.testing.assert_array_equal(one.expansion_.weights, other.expansion_.weights)
     for array, now in zip(before, (model.support_vectors_, model.dual_coef_, rows_of(name)), strict=True):
         np.testing.assert_array_equal(array, now)
@@ -164,7 +166,7 @@ def test_smaller_tolerances_take_more():
 
 def test_a_tolerance_that_takes_every_support_vector_is_told():
     with pytest.warns(NotReachedWarning, match="not reached with fewer than all .* raise tol"):
-        small = shrunk("NuSVC of two classes", fraction=None, tol=1e-15, method="kcenter")
+        small = compressed_now("NuSVC of two classes", fraction=None, tol=1e-15, method="kcenter")
     assert small.n_components_ == len(fitted("NuSVC of two classes").support_)
     assert small.loss_.largest == 0.0
 
