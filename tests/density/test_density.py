@@ -38,7 +38,7 @@ SQUARE = np.stack(np.meshgrid(np.linspace(-7, 9, 161), np.linspace(-7, 9, 161), 
 
 
 def fitted(X=None, **options):
-    return SparseKernelDensity(**{"random_state": 0} | options).fit(cloud(500) if X is None else X)
+    return SparseKernelDensity(**{"random_state": 0} | options).fit(cloud(300) if X is None else X)
 
 
 def exactly(X, sample_weight=None, **options):
