@@ -34,11 +34,11 @@ KERNELS = {
 KERNEL = pytest.mark.parametrize("kernel", KERNELS)
 SHARED = pytest.mark.parametrize("kernel", ["gaussian", "exponential"])  # with scikit-learn
 LINE = np.linspace(-7, 9, 1601)
-SQUARE = np.stack(np.meshgrid(np.linspace(-7, 9, 321), np.linspace(-7, 9, 321), indexing="ij"), axis=-1)
+SQUARE = np.stack(np.meshgrid(np.linspace(-7, 9, 161), np.linspace(-7, 9, 161), indexing="ij"), axis=-1)
 
 
 def fitted(X=None, **options):
-    return SparseKernelDensity(**{"random_state": 0} | options).fit(cloud(500) if X is None else X)
+    return SparseKernelDensity(**{"random_state": 0} | options).fit(cloud(300) if X is None else X)
 
 
 def exactly(X, sample_weight=None, **options):
@@ -51,7 +51,7 @@ def l2(values, d):
     """The L2 norm of values on the line or the square above."""
     squares = np.square(values)
     for _ in range(d):
-        squares = integrate.trapezoid(squares, dx=0.01 if d == 1 else 0.05, axis=-1)
+        squares = integrate.trapezoid(squares, dx=0.01 if d == 1 else 0.1, axis=-1)
     return float(np.sqrt(squares))
 
 
@@ -177,7 +177,7 @@ def test_it_integrates_to_one(kernel, d):
     density = fitted(cloud(300, d), kernel=KERNELS[kernel], bandwidth=0.5, max_size=300)
     rng = np.random.default_rng(0)
     spread = stats.t(df=1.0)  # tails as heavy as any of the densities'
-    Q = 2.0 * spread.rvs(size=(200_000, d), random_state=rng)
+    Q = 2.0 * spread.rvs(size=(60_000, d), random_state=rng)
     logs = density.score_samples(Q) - spread.logpdf(Q / 2.0).sum(axis=1) + d * np.log(2.0)
     ratio = np.exp(logs)
     assert ratio.mean() == pytest.approx(1, abs=5 * ratio.std() / np.sqrt(len(ratio)))
@@ -187,7 +187,10 @@ def test_it_integrates_to_one(kernel, d):
 @pytest.mark.parametrize("kernel", ["gaussian", "exponential", "student of thin tails"])
 def test_it_integrates_to_one_by_quadrature(kernel):
     density = fitted(cloud(300, 1), kernel=KERNELS[kernel], bandwidth=0.5)
-    total, _ = integrate.quad(lambda x: np.exp(density.score_samples([[x]])[0]), -60, 60, limit=500, points=[-3, 0, 2, 5])
+    nodes, weights = np.polynomial.legendre.leggauss(8)  # in each of many intervals, which a corner spoils by little
+    edges = np.linspace(-60, 60, 1201)
+    places = (edges[:-1, None] + edges[1:, None] + np.diff(edges)[:, None] * nodes) / 2
+    total = (np.exp(density.score_samples(places.reshape(-1, 1))).reshape(places.shape) @ weights).sum() * np.diff(edges)[0] / 2
     assert total == pytest.approx(1, abs=1e-4)
 
 

@@ -9,6 +9,7 @@ import pytest
 import reference_uses as oracle
 from cases import COVARIANCE, GivenPlaces, cloud
 from reduset import FunctionKernel, Gaussian, KernelMean, Laplacian, Student, compress
+from reduset.density import likelihood
 from reduset.density.likelihood import grid_for, search_bandwidth
 from reduset.kernels import FAMILIES, listed
 from reduset.select import KMeans
@@ -41,11 +42,15 @@ def test_scores_are_held_out_log_likelihoods(kernel, weighted):
     assert found.best == GRID[np.argmax(exact)]
 
 
-def test_beyond_10000_rows_2000_are_left_out():
-    X = cloud(10_500, 1)
+def test_beyond_10000_rows_2000_are_left_out(monkeypatch):
+    """A fifth of each number, which are pairs enough."""
+    assert (likelihood.FOLDS_UP_TO, likelihood.LEFT_OUT) == (10_000, 2000)
+    monkeypatch.setattr(likelihood, "FOLDS_UP_TO", 2000)
+    monkeypatch.setattr(likelihood, "LEFT_OUT", 400)
+    X = cloud(2100, 1)
     found = search_bandwidth(X, Gaussian(), [0.2, 0.4], rng=1)
     order = np.random.default_rng(1).permutation(len(X))
-    logs, shares = oracle.held_out(X, Gaussian(), [0.2, 0.4], np.ones(len(X)), [(order[2000:], order[:2000])])
+    logs, shares = oracle.held_out(X, Gaussian(), [0.2, 0.4], np.ones(len(X)), [(order[400:], order[:400])])
     np.testing.assert_allclose(found.scores, oracle.log_mean_of(logs, shares), atol=3e-3)
 
 
@@ -89,10 +94,10 @@ def test_rows_without_weight_are_absent():
 
 @pytest.mark.parametrize("dimension", [1, 2])
 def test_the_best_is_nearly_as_good_as_any_for_fresh_points(dimension):
-    X, fresh = np.random.default_rng(0).normal(size=(2, 1000, dimension))
+    X, fresh = np.random.default_rng(0).normal(size=(2, 500, dimension))
     found = search_bandwidth(X, Gaussian(), rng=0)
-    rows = np.arange(2000).reshape(2, 1000)
-    logs, _ = oracle.held_out(np.concatenate([X, fresh]), Gaussian(), found.bandwidths, np.ones(2000), [rows])
+    rows = np.arange(1000).reshape(2, 500)
+    logs, _ = oracle.held_out(np.concatenate([X, fresh]), Gaussian(), found.bandwidths, np.ones(1000), [rows])
     truth = logs.mean(axis=0)
     assert truth[found.bandwidths == found.best] >= truth.max() - 0.01
 

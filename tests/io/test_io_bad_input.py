@@ -349,18 +349,28 @@ def test_a_full_disk_leaves_nothing_behind_and_the_old_file_in_place(tmp_path, m
     assert os.listdir(tmp_path) == [path.name]
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES_WRITTEN)
-def test_a_disk_that_fills_while_writing(tmp_path, suffix):
+@pytest.fixture(scope="module")
+def on_a_full_disk(tmp_path_factory):
+    """What a process said that may write no large files, and the folders it wrote to, by suffix: one process, whose start costs."""
     code = (
         "import numpy as np, resource, sys\nfrom reduset import io\nimport pyarrow, pyarrow.csv, pyarrow.parquet\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))\n"
-        "try:\n    io.write_rows(sys.argv[1], ['a'], np.random.default_rng(0).random((100_000, 1)), np.ones(100_000))\n"
-        "except io.FileError as error:\n    print(error)\n"
+        "for path in sys.argv[1:]:\n"
+        "    try:\n        io.write_rows(path, ['a'], np.random.default_rng(0).random((100_000, 1)), np.ones(100_000))\n"
+        "    except io.FileError as error:\n        print(error)\n"
     )
-    out = subprocess.run([sys.executable, "-c", code, str(tmp_path / f"t{suffix}")], capture_output=True, text=True, check=True)
-    assert "cannot be written (file too large); nothing was left behind" in out.stdout
+    folders = {suffix: tmp_path_factory.mktemp("full") for suffix in SUFFIXES_WRITTEN}
+    paths = [str(folder / f"t{suffix}") for suffix, folder in folders.items()]
+    return subprocess.run([sys.executable, "-c", code, *paths], capture_output=True, text=True, check=True), folders
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES_WRITTEN)
+def test_a_disk_that_fills_while_writing(on_a_full_disk, suffix):
+    out, folders = on_a_full_disk
+    path = folders[suffix] / f"t{suffix}"
+    assert f"{path}: cannot be written (file too large); nothing was left behind" in out.stdout
     assert out.stderr == ""
-    assert os.listdir(tmp_path) == []
+    assert os.listdir(folders[suffix]) == []
 
 
 def test_places_that_cannot_be_written(tmp_path):

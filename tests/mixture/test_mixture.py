@@ -99,6 +99,19 @@ def test_inner_and_distance_are_integrals(shape, other, d):
     assert f.mass == pytest.approx(reference.integral(f, d), rel=1e-9)
 
 
+@EVERY_SHAPE
+@EVERY_OTHER
+@pytest.mark.parametrize("d", [1, 3])
+def test_the_products_that_others_are_held_to_are_densities_of_scipy(shape, other, d):
+    f, g = signed_pair(shape, other, d=d)
+    wide = [[A + C for C in reference.matrices(g.covariances, d)] for A in reference.matrices(f.covariances, d)]
+    wanted = [
+        [np.exp(reference.log_normal(x, y, H)) for y, H in zip(g.means, row, strict=True)]
+        for x, row in zip(f.means, wide, strict=True)
+    ]
+    np.testing.assert_allclose(reference.products(f.means, f.covariances, g.means, g.covariances), wanted, rtol=1e-11)
+
+
 def test_the_distance_to_itself_is_zero_and_to_a_copy_nothing_but_rounding():
     f, _ = signed_pair()
     assert f.distance(f) == 0

@@ -22,7 +22,10 @@ def mean_of(X, h=0.8, w=None, covariance=None):
 
 
 def labels_of(mean, X, **options):
-    found = mean_shift(mean, X, **options)
+    return labels_by(mean, mean_shift(mean, X, **options))
+
+
+def labels_by(mean, found):
     modes, mode_of = merge_modes(mean, found.limits, 1.0)
     return mode_of[found.owner], modes
 
@@ -98,12 +101,13 @@ def test_owners_are_numbers_of_distinct_places():
 def test_going_on_as_one_changes_hardly_any_label(covariance):
     X = 2 * np.random.default_rng(0).normal(size=(1500, 2))  # one cloud, whose basins have long borders
     mean = mean_of(X, 0.35, covariance=covariance)
-    one, modes = labels_of(mean, X)
+    found = mean_shift(mean, X)
+    one, modes = labels_by(mean, found)
     apart, _ = labels_of(mean, X, meet=0.0)
     assert len(modes) > 8
     assert clustering_distance(one, apart) <= 0.002
     assert clustering_distance(labels_of(mean, X, meet=1.0)[0], apart) > 0.01  # where they meet too soon
-    assert len(mean_shift(mean, X).limits) < len(X) / 4
+    assert len(found.limits) < len(X) / 4
 
 
 def test_points_far_away_end_at_the_mode_behind_the_nearest_atom():

@@ -242,10 +242,10 @@ def test_components_join_the_closest_representative_in_l2(shape, other, shared):
     groups, squares, kappa = regroup_by_distance(many, few, masses)
     unit = np.exp(many.log_unit)
     expected = np.empty((30, 4))
+    facings = [Mixture(few.weights[i : i + 1] / masses[i], few.means[i : i + 1], few.covariances[i : i + 1]) for i in range(4)]
     for j in range(30):
         own = Mixture([1.0], f.means[j : j + 1], f.covariances[j : j + 1])
-        for i in range(4):
-            facing = Mixture(few.weights[i : i + 1] / masses[i], few.means[i : i + 1], few.covariances[i : i + 1])
+        for i, facing in enumerate(facings):
             expected[j, i] = reference.distance(own, facing) ** 2
     np.testing.assert_array_equal(groups, expected.argmin(axis=1))
     np.testing.assert_allclose(squares * unit, expected.min(axis=1), rtol=1e-7, atol=1e-10)

@@ -169,7 +169,12 @@ def product_sums(kernel, X, w, Q):
 
 
 def log_sums(kernel, X, w, Q):
-    return special.logsumexp(log_bump(kernel, Q, X), b=np.asarray(w, np.float64)[None], axis=1)
+    w = np.asarray(w, np.float64)
+    logs = log_bump(kernel, Q, np.asarray(X)[w != 0])
+    highest = np.max(logs, axis=1, keepdims=True)
+    highest[~np.isfinite(highest)] = 0.0
+    with np.errstate(divide="ignore"):
+        return np.log(np.exp(logs - highest) @ w[w != 0]) + highest[:, 0]
 
 
 def gradient_sums(kernel, X, w, Q):

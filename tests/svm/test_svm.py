@@ -1,6 +1,7 @@
 """Compressed SVMs: what they keep of the original, what they state, and that they can be stored."""
 
 import copy
+from functools import cache
 
 import numpy as np
 import pytest
@@ -21,9 +22,16 @@ EVERY = pytest.mark.parametrize("name", MACHINES)
 METHODS = ["mixture", "kl", "refine", "kcenter"]
 
 
+def compressed_now(name, **options):
+    return compress_svm(fitted(name), **{"fraction": 0.3, "X": rows_of(name), "rng": 0, "polish": 5} | options)
+
+
+compressed_once = cache(compressed_now)
+
+
 def shrunk(name, **options):
-    options = {"fraction": 0.3, "X": rows_of(name), "rng": 0, "polish": 5} | options
-    return compress_svm(fitted(name), **options)
+    """A copy for each test of what is compressed once for all."""
+    return copy.deepcopy(compressed_once(name, **options))
 
 
 def clone_with_pairs(model):
@@ -134,7 +142,7 @@ def test_the_same_seed_gives_the_same_result_and_no_input_is_changed():
     name = "SVC of five named classes"
     model = fitted(name)
     before = [model.support_vectors_.copy(), model.dual_coef_.copy(), rows_of(name).copy()]
-    one, other = shrunk(name), shrunk(name)
+    one, other = compressed_now(name), compressed_now(name)
     np.testing.assert_array_equal(one.expansion_.weights, other.expansion_.weights)
     for array, now in zip(before, (model.support_vectors_, model.dual_coef_, rows_of(name)), strict=True):
         np.testing.assert_array_equal(array, now)
@@ -158,14 +166,14 @@ def test_smaller_tolerances_take_more():
 
 def test_a_tolerance_that_takes_every_support_vector_is_told():
     with pytest.warns(NotReachedWarning, match="not reached with fewer than all .* raise tol"):
-        small = shrunk("NuSVC of two classes", fraction=None, tol=1e-15, method="kcenter")
+        small = compressed_now("NuSVC of two classes", fraction=None, tol=1e-15, method="kcenter")
     assert small.n_components_ == len(fitted("NuSVC of two classes").support_)
     assert small.loss_.largest == 0.0
 
 
 def test_without_rows_the_loss_is_that_on_the_support_vectors():
     model = fitted("SVC of two classes")
-    small = compress_svm(model, size=10, rng=0)
+    small = compress_svm(model, size=10, rng=0, polish=5)
     change = np.abs(model.decision_function(model.support_vectors_) - small.decision_function(model.support_vectors_))
     assert small.loss_.largest == pytest.approx(change.max())
     assert small.loss_.measured_on == "the support vectors"
@@ -175,10 +183,10 @@ def test_without_rows_the_loss_is_that_on_the_support_vectors():
 def test_labels_give_scores_before_and_after():
     X, y = data("moons")
     model = fitted("SVC of two classes")
-    small = compress_svm(model, size=10, X=X, y=y, rng=0)
+    small = compress_svm(model, size=10, X=X, y=y, rng=0, polish=5)
     assert (small.loss_.score_before, small.loss_.score_after) == (model.score(X, y), small.score(X, y))
     X, y = data("waves")
-    small = compress_svm(fitted("SVR"), size=20, X=X, y=y, rng=0)
+    small = compress_svm(fitted("SVR"), size=20, X=X, y=y, rng=0, polish=5)
     assert small.loss_.score_after == pytest.approx(small.score(X, y))
 
 
@@ -206,7 +214,7 @@ def test_gamma_is_the_number_that_was_fitted():
     scaled = SVC(gamma="scale").fit(X, y)
     given = SVC(gamma=1 / (2 * X.var())).fit(X, y)
     Q = 3 * queries("SVC of two classes")
-    one, other = (compress_svm(each, size=10, rng=0).decision_function(Q) for each in (scaled, given))
+    one, other = (compress_svm(each, size=10, rng=0, polish=5).decision_function(Q) for each in (scaled, given))
     np.testing.assert_allclose(one, other, atol=1e-6)
 
 
@@ -216,7 +224,7 @@ def test_trained_on_sparse_rows_is_as_trained_on_dense():
     X, y = data("blobs")
     sparse, dense = SVC(gamma=0.1).fit(csr_matrix(X), y), SVC(gamma=0.1).fit(X, y)
     Q = queries("SVC of five named classes")
-    one, other = (compress_svm(each, size=12, X=X, rng=0).predict(Q) for each in (sparse, dense))
+    one, other = (compress_svm(each, size=12, X=X, rng=0, polish=5).predict(Q) for each in (sparse, dense))
     assert (one == other).mean() > 0.99
 
 
@@ -235,7 +243,7 @@ def test_columns_of_a_frame_are_remembered():
 
     X, y = data("moons")
     frame = pd.DataFrame(X, columns=["east", "north"])
-    small = compress_svm(SVC().fit(frame, y), size=10, X=frame, rng=0)
+    small = compress_svm(SVC().fit(frame, y), size=10, X=frame, rng=0, polish=5)
     np.testing.assert_array_equal(small.feature_names_in_, ["east", "north"])
     assert len(small.predict(frame)) == len(y)
     with pytest.raises(ValueError, match="feature names"):
@@ -265,7 +273,7 @@ def test_a_saved_one_is_read_back_the_same(name, tmp_path):
 )
 def test_classes_of_any_plain_type_are_saved(labels, tmp_path):
     X, y = data("moons")
-    small = compress_svm(SVC().fit(X, labels[y]), size=8, rng=0)
+    small = compress_svm(SVC().fit(X, labels[y]), size=8, rng=0, polish=5)
     small.save(tmp_path / "svm.npz")
     back = CompressedSVC.load(tmp_path / "svm.npz")
     assert back.classes_.dtype == labels.dtype
@@ -301,7 +309,7 @@ def test_a_header_that_makes_no_sense_is_refused(changes, message, tmp_path):
 
 def test_a_result_says_what_it_is():
     X, y = data("moons")
-    text = str(compress_svm(fitted("SVC of two classes"), size=9, X=X, y=y, rng=0))
+    text = str(compress_svm(fitted("SVC of two classes"), size=9, X=X, y=y, rng=0, polish=5))
     assert text.startswith("CompressedSVC: ")
     for words in ("→ 9 bumps in 2-D, by ", "decision values changed by", "labels changed on", "score", "relative error"):
         assert words in text

@@ -101,8 +101,8 @@ def test_labels_that_cannot_be_scored_are_said_before_the_work(wrong):
 
 
 def test_sparse_rows_are_taken_where_the_svm_took_them():
-    small = compress_svm(fitted(TWO), size=5, X=csr_matrix(X), rng=0)
-    dense = compress_svm(fitted(TWO), size=5, X=X, rng=0)
+    small = compress_svm(fitted(TWO), size=5, X=csr_matrix(X), rng=0, polish=5)
+    dense = compress_svm(fitted(TWO), size=5, X=X, rng=0, polish=5)
     np.testing.assert_array_equal(small.decision_function(X), dense.decision_function(X))
     for rows in (csr_matrix(X), csc_array(X)):
         np.testing.assert_allclose(small.decision_function(rows), small.decision_function(X), atol=1e-12)

@@ -21,6 +21,7 @@ from reduset._types import Array
 VALUES = "values"
 BASES = ("cosine", "fourier", VALUES)
 MOST_TENSOR, MOST_DIMENSION = 3, 6
+POINTS_AT_ONCE = 64  # whose products a processor has at hand while they grow
 
 
 def along_axis(x: Array, count: int, kind: str) -> Array:
@@ -58,9 +59,24 @@ def _below(dimension: int, count: int) -> NDArray[np.int64]:
 
 def at_points(points: Array, count: int, kind: str) -> Array:
     """(n, |V|) values of all products at points of the cube."""
-    dimension = points.shape[1]
-    chosen = indices(dimension, count)
-    out = np.ones((len(points), len(chosen)))
-    for axis in range(dimension):
-        out *= along_axis(points[:, axis], count, kind)[:, chosen[:, axis]]
+    axes = [along_axis(column, count, kind) for column in points.T]
+    steps = _growing(len(axes), count)
+    out = np.empty((len(points), len(steps[-1][0])))
+    for a in range(0, len(points), POINTS_AT_ONCE):
+        rows = slice(a, a + POINTS_AT_ONCE)
+        block = np.ones((len(out[rows]), 1))
+        for values, (begun, last) in zip(axes, steps, strict=True):
+            block = block[:, begun] * values[rows][:, last]
+        out[rows] = block
     return out
+
+
+@cache
+def _growing(dimension: int, count: int) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """How products grow by an axis at a time: for each over the first axes the shorter one it begins with, and the new function."""
+    steps = []
+    for axis in range(dimension):
+        longer = np.unique(indices(dimension, count)[:, : axis + 1], axis=0)
+        begun = np.unique(longer[:, :-1], axis=0, return_inverse=True)[1] if axis else np.zeros(len(longer), np.int64)
+        steps.append((begun.ravel(), longer[:, -1]))
+    return steps

@@ -121,15 +121,27 @@ def _settled(distance: str, values: Array, weights: Array) -> DistanceFrequencie
         steps, shares = np.exp(v[:count]), np.exp(v[count:] - v[count:].max())
         return steps, np.cumsum(steps), total * shares / shares.sum()
 
+    angles, cosines = np.empty((len(t), count)), np.empty((len(t), count))
+    seen = np.full(2 * count, np.nan)  # where these are of: the slope is asked for where the gap was
+
+    def look(v: Array, values: Array) -> None:
+        if not np.array_equal(v, seen):
+            np.multiply(t[:, None], values, out=angles)
+            np.cos(angles, out=cosines)
+            seen[:] = v
+
     def gap(v: Array) -> Array:
         _, values, weights = unpack(v)
-        return np.asarray(scale * (np.cos(np.outer(t, values)) @ weights) - wanted)
+        look(v, values)
+        return np.asarray(scale * (cosines @ weights) - wanted)
 
     def slope(v: Array) -> Array:
         steps, values, weights = unpack(v)
-        angles = np.outer(t, values)
-        waves = scale[:, None] * np.cos(angles)
-        by_value = -scale[:, None] * t[:, None] * np.sin(angles) * weights
+        look(v, values)
+        waves = scale[:, None] * cosines
+        by_value = np.sin(angles)
+        by_value *= -scale[:, None] * t[:, None]
+        by_value *= weights
         by_step = np.cumsum(by_value[:, ::-1], axis=1)[:, ::-1] * steps
         return np.hstack([by_step, (waves - (waves @ weights / total)[:, None]) * weights])
 

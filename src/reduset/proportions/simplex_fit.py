@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 from scipy.linalg import helmert, solve_triangular
 
 from reduset._types import Array
@@ -142,7 +142,7 @@ def proportions(means: SimplexFit, within: ClassScatter, values: Array, solver: 
     own = np.cov(values.T, ddof=1).reshape(k, k) if count > 1 else np.einsum("i,ijl->jl", pi, within.scatter)
     spread = own / count + np.einsum("i,ijl->jl", pi**2 / within.sizes, within.scatter)
     deviation = np.sqrt(np.maximum(np.einsum("ij,jl,il->i", D, spread, D), 0.0))
-    reach = stats.norm.ppf(0.5 + confidence / 2) * deviation
+    reach = special.ndtri(0.5 + confidence / 2) * deviation
     low, high = np.clip(loose - reach, 0.0, 1.0), np.clip(loose + reach, 0.0, 1.0)
     low, high = np.where(means.blurred, 0.0, low), np.where(means.blurred, 1.0, high)
     return pi, np.stack([np.minimum(low, pi), np.maximum(high, pi)], axis=1)
@@ -168,6 +168,6 @@ def goodness_of_fit(means: SimplexFit, within: ClassScatter, values: Array, ener
     square = max(within.square - float(np.einsum("ij,ji->", middle, middle)), float(across.mean()) ** 2 / 1e9)
     rank = max(float(across.mean()) ** 2 / square, 1.0)
     beyond = means.square(means.unbounded(b[None])[0], b, energy)  # from mixtures with negative shares too: its law is known
-    p_value = float(stats.chi2.sf(rank * beyond / expected, rank))
+    p_value = float(special.chdtrc(rank, rank * beyond / expected))
     foreign = min(float(np.sqrt(max(beyond - expected, 0.0))) / means.apart, 1.0)
     return GoodnessOfFit(float(np.sqrt(means.square(pi, b, energy))), float(np.sqrt(expected)), p_value, foreign)
