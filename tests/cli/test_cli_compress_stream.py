@@ -79,7 +79,7 @@ def test_a_stream_of_files_is_what_the_library_makes_of_their_rows(rows, tmp_pat
     assert run([*words(rows / "rows.parquet", out, "--weight-column", "mass", "--transform", "asinh:2", "--json")]) == 0
     told, model = json.loads(capsys.readouterr().out), Model.load(out)
     read = io.read(rows / "rows.parquet", weight_column="mass", transform="asinh:2", missing="drop")
-    compressor = StreamCompressor(size=30, random_state=0).partial_fit(read.values, read.weights)
+    compressor = StreamCompressor(size=30, random_state=0).partial_fit(read.values, sample_weight=read.weights)
     small = compressor.result()
     np.testing.assert_array_equal(model.mean.atoms, small.mean.atoms)
     np.testing.assert_array_equal(model.mean.weights, small.mean.weights)

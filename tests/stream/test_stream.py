@@ -81,7 +81,7 @@ def test_how_the_rows_are_cut_into_chunks_changes_nothing(cuts):
     whole = streamed(X, 3000, w, size=40)
     stream = StreamCompressor(Gaussian(2.0), 40, 0, buffer=500)
     for a, b in zip([0, *sorted(cuts)], [*sorted(cuts), 3000], strict=True):
-        stream.partial_fit(X[a:b], w[a:b])
+        stream.partial_fit(X[a:b], sample_weight=w[a:b])
     assert_identical(stream.result(), whole.result())
 
 
@@ -183,14 +183,25 @@ def state_of(stream, tmp_path):
     return (tmp_path / "state.npz").read_bytes()
 
 
+def test_labels_are_ignored_by_every_way_of_fitting_and_weights_are_named():
+    """As in scikit-learn: the second argument is y. Two classes, of which neither is to be lost."""
+    X = np.concatenate([mixture(600, 2), mixture(600, 2) + 40.0])
+    y = np.repeat([0, 1], 600)
+    plain = StreamCompressor(Gaussian(1.0), 20, 0).fit(X).result()
+    for stream in (StreamCompressor(Gaussian(1.0), 20, 0).fit(X, y), StreamCompressor(Gaussian(1.0), 20, 0).partial_fit(X, y)):
+        assert_identical(stream.result(), plain)
+    only = StreamCompressor(Gaussian(1.0), 20, 0).partial_fit(X, sample_weight=y).result()
+    assert only.mean.atoms.min() > 20
+
+
 @pytest.mark.parametrize(
     ("chunk", "weights", "error", "words"),
     [
-        (np.ones((5, 3)), None, ValueError, "chunk must have 2 columns like those before it, got 3"),
-        (np.array([[0.0, 1.0], [np.nan, 1.0]]), None, ValueError, "chunk must be finite, got nan in row 1, column 0"),
-        (np.array([[0.0, np.inf]]), None, ValueError, "chunk must be finite, got inf"),
-        (np.ones(4), None, ValueError, "chunk must have two dimensions"),
-        (np.array([["a", "b"]]), None, TypeError, "chunk must hold numbers"),
+        (np.ones((5, 3)), None, ValueError, "X must have 2 columns like those before it, got 3"),
+        (np.array([[0.0, 1.0], [np.nan, 1.0]]), None, ValueError, "X must be finite, got nan in row 1, column 0"),
+        (np.array([[0.0, np.inf]]), None, ValueError, "X must be finite, got inf"),
+        (np.ones(4), None, ValueError, "X must have two dimensions"),
+        (np.array([["a", "b"]]), None, TypeError, "X must hold numbers"),
         (np.ones((3, 2)), np.ones(2), ValueError, r"sample_weight must have shape \(3,\)"),
         (np.ones((3, 2)), -np.ones(3), ValueError, "sample_weight must not be negative"),
         (np.ones((3, 2)), np.array([1, np.nan, 1]), ValueError, "sample_weight must be finite"),
@@ -200,7 +211,7 @@ def test_a_chunk_that_is_refused_leaves_everything_as_it_was(chunk, weights, err
     stream = streamed(mixture(1200, 2))
     before = state_of(stream, tmp_path)
     with pytest.raises(error, match=words):
-        stream.partial_fit(chunk, weights)
+        stream.partial_fit(chunk, sample_weight=weights)
     assert state_of(stream, tmp_path) == before
     assert stream.n_samples_seen_ == 1200
 
@@ -243,7 +254,7 @@ def test_an_empty_chunk_changes_nothing(empty, tmp_path):
 
 def test_a_chunk_without_weight_is_counted_and_no_more(tmp_path):
     X = mixture(1200, 2)
-    one, other = streamed(X), streamed(X).partial_fit(np.full((9, 2), 50.0), np.zeros(9))
+    one, other = streamed(X), streamed(X).partial_fit(np.full((9, 2), 50.0), sample_weight=np.zeros(9))
     assert other.n_samples_seen_ == 1209
     np.testing.assert_array_equal(one.result().mean.weights, other.result().mean.weights)
 
@@ -261,7 +272,7 @@ def test_there_is_no_result_of_nothing():
     with pytest.raises(NotFittedError, match="partial_fit"):
         StreamCompressor().result()
     with pytest.raises(ValueError, match="no row of any weight"):
-        StreamCompressor().partial_fit(np.ones((3, 2)), np.zeros(3)).result()
+        StreamCompressor().partial_fit(np.ones((3, 2)), sample_weight=np.zeros(3)).result()
 
 
 @pytest.mark.parametrize(
@@ -315,7 +326,6 @@ def test_copies_go_their_own_ways():
 
 
 OTHERWISE = {  # where this estimator does otherwise, and why
-    "check_fit_score_takes_y": "partial_fit takes a chunk and its weights, as streams do; fit takes y",
     "check_n_features_in_after_fitting": "the width is refused, in words that speak of chunks",
 }
 

@@ -51,8 +51,8 @@ def test_everything_that_a_stream_was_begun_with_comes_back(options, tmp_path):
     streamed(X[:1300], sample_weight=w[:1300], **options).checkpoint(tmp_path / "state.npz", {"files": ["a", "b"]})
     resumed = StreamCompressor.resume(tmp_path / "state.npz")
     assert resumed.about_ == {"files": ["a", "b"]}
-    unbroken = streamed(X[:1300], sample_weight=w[:1300], **options).partial_fit(X[1300:], w[1300:])
-    assert_identical(resumed.partial_fit(X[1300:], w[1300:]).result(), unbroken.result())
+    unbroken = streamed(X[:1300], sample_weight=w[:1300], **options).partial_fit(X[1300:], sample_weight=w[1300:])
+    assert_identical(resumed.partial_fit(X[1300:], sample_weight=w[1300:]).result(), unbroken.result())
     given = {name: value for name, value in resumed.get_params(deep=False).items() if name != "random_state"}
     assert given == {name: value for name, value in unbroken.get_params(deep=False).items() if name != "random_state"}
 

@@ -47,7 +47,7 @@ def streamed(X, chunk=700, sample_weight=None, kernel=None, size=60, seed=0, **o
     stream = StreamCompressor(kernel or Gaussian(2.0), size, seed, **{"buffer": 500} | options)
     for start in range(0, len(X), chunk):
         some = None if sample_weight is None else sample_weight[start : start + chunk]
-        stream.partial_fit(X[start : start + chunk], some)
+        stream.partial_fit(X[start : start + chunk], sample_weight=some)
     return stream
 
 

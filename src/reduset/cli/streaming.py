@@ -96,7 +96,7 @@ def _fed(
     for table in batches:
         if compressor is None:
             compressor = _begun(request, table)
-        compressor.partial_fit(table.values, table.weights)
+        compressor.partial_fit(table.values, sample_weight=table.weights)
         dropped += batches.position - before - len(table)
         before = batches.position
         checkpoint.keep(compressor, before, dropped)

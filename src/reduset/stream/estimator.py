@@ -112,21 +112,22 @@ class StreamCompressor(BaseEstimator):
         before = self._stream
         self._stream = None
         try:
-            return self._take(X, sample_weight, "X")
+            return self._take(X, sample_weight, empty=False)
         except BaseException:
             self._stream = before
             raise
 
-    def partial_fit(self, chunk: PointsLike, sample_weight: WeightsLike = None) -> Self:
+    def partial_fit(self, X: PointsLike, y: object = None, sample_weight: WeightsLike = None) -> Self:
         """Take in more rows. A chunk that is refused, or an interrupt, leaves everything as it was; an empty one changes nothing.
 
         Parameters
         ----------
-        chunk : (n, d) array or frame
+        X : (n, d) array or frame
+        y : ignored
         sample_weight : (n,) array, optional
             Non-negative, on one scale for all chunks; 1 for each row by default.
         """
-        return self._take(chunk, sample_weight, "chunk")
+        return self._take(X, sample_weight, empty=True)
 
     def _begun(self) -> RowBuffer:
         if self._stream is None:
@@ -137,7 +138,8 @@ class StreamCompressor(BaseEstimator):
         seed = _validate.generator(self.random_state, "random_state").integers(1 << 62)
         return RowBuffer(settings, int(seed), dimension)
 
-    def _take(self, chunk: PointsLike, sample_weight: WeightsLike, name: str) -> Self:
+    def _take(self, X: PointsLike, sample_weight: WeightsLike, empty: bool) -> Self:
+        """Take in rows; none at all, too, where a chunk may be ``empty``."""
         settings, stream = self._settings(), self._stream
         self._ending()
         if stream is not None and stream.settings != settings:
@@ -146,13 +148,13 @@ class StreamCompressor(BaseEstimator):
                 f"{'buffer' if changed == 'block' else changed} was changed in the middle of a stream; fit begins anew, and a "
                 "clone is another stream"
             )
-        chunk = framed(chunk)
-        if name == "chunk" and _is_empty(chunk):
+        chunk = framed(X)
+        if empty and _is_empty(chunk):
             return self
-        points = _validate.points(chunk, name)
+        points = _validate.points(chunk)
         columns = _names(chunk)
         if stream is not None:
-            self._require_alike(points.shape[1], columns, name)
+            self._require_alike(points.shape[1], columns, "X")
         weights = None if sample_weight is None else _weights(sample_weight, len(points))
         if stream is None:
             stream = self._new(settings, points.shape[1])
