@@ -64,9 +64,9 @@ CASES = {
         "--transform must be one",
     ),
     "whitening what repeats": (["compress", "{files}/rows.csv", "-c", "x,x2", "--whiten"], "x2"),
-    "groups without k-centre": (
-        ["compress", "{files}/rows.csv", "-c", "x", "--group-column", "kind", "--select", "kmeans"],
-        "--group-column goes with --select kcenter",
+    "fewer atoms than groups": (
+        ["compress", "{files}/rows.csv", "-c", "x", "--group-column", "kind", "--size", "1"],
+        "size must be at least the number of groups",
     ),
     "a label among the columns": (
         ["compress", "{files}/rows.csv", "-c", "x,kind", "--group-column", "kind"],

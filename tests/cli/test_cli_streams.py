@@ -60,7 +60,7 @@ def test_a_reader_that_has_gone_is_no_fault(buffered, folder):
 
 def test_a_stream_of_few_letters_gets_escapes_and_json_stays_json(folder):
     words = "rows.csv --size 5 --select kcenter -o again.npz"
-    done = shell(f"reduset compress {words}", folder, PYTHONIOENCODING="ascii")
+    done = shell(f"reduset compress {words} --verbose", folder, PYTHONIOENCODING="ascii")
     assert done.returncode == 0, done.stderr
     assert r"\u2016f\u2016" in done.stdout
     done = shell(f"reduset compress {words} --json", folder, PYTHONIOENCODING="ascii")

@@ -177,7 +177,8 @@ def test_selection_of_redundant_points_names_what_was_dropped():
     small = compress(X, GAUSSIAN, size=120, rng=0, select="random")
     assert len(small.dropped) == 114
     assert set(small.dropped) | set(small.indices) == set(range(120))
-    assert "114 redundant dropped" in str(small)
+    assert "114 redundant dropped" in small.details()
+    assert "114 more atoms were like others to rounding at this scale and left out" in str(small)
 
 
 def test_points_on_a_line_work_as_a_column():

@@ -327,6 +327,6 @@ def test_compressing_to_the_same_size_changes_nothing():
 
 
 def test_the_result_speaks():
-    text = str(known("kcenter", "simplex", "oblique"))
+    text = known("kcenter", "simplex", "oblique").details()
     for word in ("120 points to 15 atoms in 2-D", "Gaussian(0.5", "error", "(exact)", "bound", "KCenter, weights simplex", "time"):
         assert word in text

@@ -128,10 +128,25 @@ def test_compressing_twice_adds_up():
 
 def test_the_result_speaks():
     small = compress(cloud(5000, 2, 5), Gaussian("median"), size=30, rng=0)
-    text = str(small)
+    first, *lines = str(small).splitlines()
+    assert first == "30 weighted atoms for 5,000 rows of 2 columns, 1 in 167"
+    assert [line.split("  ")[1] for line in lines[:3]] == ["lost", "how fine", "weights"]
+    assert "with 95% confidence between" in lines[0]
+    assert f"compared at distances of {small.mean.kernel.bandwidth:.3g} and more (Gaussian), not below" in lines[1]
+    text = small.details()
     assert text.startswith("Compression of 5,000 points to 30 atoms in 2-D, Gaussian(")
     for word in ("error", "95% interval", "bound", "incoherence", "atoms", "time"):
         assert word in text
+    for word in ("‖", "ν", "incoherence", "bound"):
+        assert word not in str(small)
+
+
+def test_a_loss_that_is_next_to_nothing_is_said_so():
+    X = cloud(1000, 1, 0)
+    small = compress(X, Gaussian("median"), size=20, rng=0)
+    assert small.certificate.relative_error < 1e-5
+    assert "lost       less than 0.001 %" in str(small)
+    assert "rows of 1 column," in str(small)
 
 
 def test_redundant_atoms_are_dropped_and_reported():
@@ -144,7 +159,7 @@ def test_redundant_atoms_are_dropped_and_reported():
     assert len(small.dropped) > 100
     assert np.isfinite(small.mean.weights).all()
     assert small.certificate.relative_error < 1e-6
-    assert f"{len(small.dropped)} redundant dropped" in str(small)
+    assert f"{len(small.dropped)} redundant dropped" in small.details()
 
 
 def test_float32_data_are_not_doubled():

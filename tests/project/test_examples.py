@@ -34,7 +34,7 @@ def test_photograph_prints_the_result_and_draws_a_picture(tmp_path):
         timeout=600,
     )
     assert result.returncode == 0, result.stderr
-    assert "Compression of 12,150 points to 607 atoms in 5-D" in result.stdout
+    assert "607 weighted atoms for 12,150 rows of 5 columns" in result.stdout
     assert picture.read_bytes().startswith(b"\x89PNG")
     pixels = image.imread(picture)[..., :3]
     assert min(pixels.shape[:2]) > 500

@@ -49,7 +49,7 @@ def test_the_remark_names_the_choice_and_all_that_were_tried():
     energies = {name: float(energy) for name, energy in (each.split() for each in rest.split(", "))}
     assert list(energies) == ["KMeans", "Greedy", "KCenter", "Cholesky"]
     assert energies[chosen] == max(energies.values())
-    assert small.remark.split("; ")[0] in str(small)
+    assert small.remark.split("; ")[0] in small.details()
     assert (small.indices is None) == (chosen == "KMeans")
 
 
@@ -64,11 +64,11 @@ def test_energies_in_the_remark_are_those_that_the_atoms_explain():
 def test_a_budget_for_nothing_is_enough_for_the_first(budget):
     small = compress(cloud(500, 3), Gaussian(0.5), size=20, select=Auto(budget), rng=0)
     first, *others = (str(selector) for selector, _ in auto.TRIED)
-    tried, left_out = small.remark.split(f"; beyond the budget of {budget:g} s: ")
+    tried, left_out = small.remark.split(f"; left out, with 0 s left of {budget:.3g} s: ")
     assert tried.startswith(f"{first}, which explains most of ‖f‖²: {first} ")
     for name in others:
         assert name not in tried
-        assert f"{name} would take " in left_out
+        assert f"{name} (" in left_out
     assert small.size == 20
 
 
@@ -77,7 +77,8 @@ def test_a_budget_for_some_leaves_out_the_dear_ones():
     f = KernelMean.from_samples(cloud(8000, 2), Gaussian(0.5))
     traversal = Auto(0.03).begin(f, np.random.default_rng(0))
     traversal.extend(10)
-    tried, left_out = traversal.remark().split("; beyond the budget of 0.03 s: ")
+    tried, left_out = traversal.remark().split("; left out, with ")
+    assert " s left of 0.03 s: " in left_out
     assert "Greedy" in left_out
     for name in ("KCenter", "KMeans", "Cholesky"):
         assert name in tried

@@ -168,7 +168,7 @@ def test_fewer_rows_of_weight_than_draws_are_all_the_atoms():
 def test_a_compression_by_draws_has_a_true_certificate(select, weights):
     full = mean_of(400)
     small = compress(full, size=60, select=select, weights=weights, rng=0)
-    assert small.size == 60
+    assert small.selected == 60
     assert (small.indices is None) == (select != "paring")
     assert small.certificate.relative_error == pytest.approx(full.distance(small.mean) / full.norm(), rel=1e-5)
     if weights != "free":

@@ -63,26 +63,26 @@ class Certificate:
 
     def __str__(self) -> str:
         low, high = self.interval
-        text = f"error      {_percent(self.relative_error)} of ‖f‖"
+        text = f"error      {percent(self.relative_error)} of ‖f‖"
         if self.method == "exact":
             text += " (exact)"
         else:
-            text += f" ({self.confidence:.0%} interval {_percent(low)} to {_percent(high)}, by {self.method})"
+            text += f" ({self.confidence:.0%} interval {percent(low)} to {percent(high)}, by {self.method})"
         if self.relative_error > 1:
             text += "\n           WORSE THAN NOTHING: the zero function is closer to f"
         if self.bound is not None and 0 < self.norm < np.inf:
             if self.bound < self.norm:
-                text += f"\nbound      {_percent(self.bound / self.norm)} of ‖f‖ at most, before measuring"
+                text += f"\nbound      {percent(self.bound / self.norm)} of ‖f‖ at most, before measuring"
             else:
-                text += f"\nbound      says nothing here: {_percent(self.bound / self.norm)} of ‖f‖"
+                text += f"\nbound      says nothing here: {percent(self.bound / self.norm)} of ‖f‖"
             if self.incoherence is not None and 0 < self.energy < np.inf:
                 text += f" (incoherence ν/C {self.incoherence / self.energy:.3g})"
         if self.log_density_change is not None:
             change = self.log_density_change
-            amount = _percent(np.expm1(change)) if change < 1 else f"a factor of {exponential(change):.3g}"
+            amount = percent(np.expm1(change)) if change < 1 else f"a factor of {exponential(change):.3g}"
             text += f"\ndensity    changed by {amount} at most on {DENSITY_ROWS} sampled points"
         if self.negative_mass > 0:
-            text += f"\nnegative   {_percent(self.negative_mass)} of the weights: sums of them are no shares of the data"
+            text += f"\nnegative   {percent(self.negative_mass)} of the weights: sums of them are no shares of the data"
         return text
 
 
@@ -92,7 +92,8 @@ def negative_share(weights: Array) -> float:
     return float(np.maximum(-weights, 0.0).sum()) / total if total > 0 else 0.0
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
+    """Three digits."""
     return f"{100 * share:.3g} %"
 
 

@@ -55,6 +55,7 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
     weights: Annotated[str | None, typer.Option("--weights", help=WEIGHTS_HELP)] = None
     refine: Annotated[bool, typer.Option("--refine", help="Move the atoms to where the loss is least.")] = False
     report: o.Report = None
+    verbose: o.Verbose = False
     stream: Annotated[
         bool, typer.Option("--stream", help="Read rows once, batch by batch, for files larger than the memory; needs --size.")
     ] = False

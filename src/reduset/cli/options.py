@@ -38,6 +38,7 @@ Report = Annotated[Path | None, typer.Option("--report", help="Write a report to
 Seed = Annotated[int, typer.Option("--seed", help="The same seed gives the same result.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on the output, for machines.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Tell all: bounds, what was tried, and where the time went.")]
 Threads = Annotated[
     int | None, typer.Option("--threads", min=1, help="Threads to use; all cores if not given. Changes the time, not the result.")
 ]

@@ -92,7 +92,8 @@ def tell(request: CompressCommand, small: Compression, columns: Sequence[str], n
         "notes": notes,
         "written": written,
     }
-    messages.answer(request, facts | more, str(small), *told_shares(request, small), *messages.ending(notes, written))
+    details = small.details().splitlines() if request.verbose else []
+    messages.answer(request, facts | more, str(small), *told_shares(request, small), *messages.ending(notes, written), *details)
 
 
 def shares(small: Compression) -> dict[str, float] | None:

@@ -16,6 +16,7 @@ from reduset._types import Indices
 from reduset.certificate import Certificate
 from reduset.certificate.bounds import Bounds
 from reduset.certificate.certificate import log_density_change
+from reduset.compression import summary
 from reduset.compression.builder import Builder
 from reduset.compression.clock import Clock
 from reduset.compression.prefixes import Path, Prefixes
@@ -159,6 +160,10 @@ class Compression:
         return assemble_built(builder, builder.prefixes(kind), builder.size, self.selection, True, rng)
 
     def __str__(self) -> str:
+        return "\n  ".join(summary.of_result(self))
+
+    def details(self) -> str:
+        """All there is to know, for those who want the figures: bounds, what was tried, and where the time went."""
         parts = ", ".join(f"{name} {seconds:.3g}" for name, seconds in self.timings.items() if name != "total")
         lines = [
             f"Compression of {self.n_samples:,} points to {self.size:,} atoms in {self.mean.dimension}-D, {self.mean.kernel!r}",

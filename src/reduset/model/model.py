@@ -18,6 +18,7 @@ from reduset import _archive
 from reduset._types import Array
 from reduset.certificate import Certificate
 from reduset.compression import Compression, Path
+from reduset.compression.summary import fineness, head, lost
 from reduset.mean import KernelMean
 from reduset.model.marginals import MarginalDensities
 
@@ -227,12 +228,12 @@ class Model:
             raise ValueError(f"{os.fspath(path)} describes no model: its parts do not belong together")
 
     def __str__(self) -> str:
-        about = self.about
         lines = [
-            f"Model of {self.n_samples:,} points by {self.size:,} atoms in {len(self.columns)} columns, {self.mean.kernel!r}",
-            *str(self.certificate).splitlines(),
+            head(self.size, self.n_samples, len(self.columns)),
             f"columns    {', '.join(self.columns[:12])}" + (" …" if len(self.columns) > 12 else ""),
+            f"lost       {lost(self.certificate)}",
+            f"how fine   {fineness(self.mean.kernel)}",
         ]
-        if "selection" in about:
-            lines.append(f"atoms      {about['selection']}, weights {about['weighting']}")
+        if "selection" in self.about:
+            lines.append(f"atoms      {self.about['selection']}, weights {self.about['weighting']}")
         return "\n  ".join(lines)

@@ -144,7 +144,7 @@ class _Best(Traversal):
         for contestant in self._contestants:
             price = contestant.price(size)
             if tried and price > left:
-                skipped.append(f"{contestant.name} would take {price:.1f} s")
+                skipped.append(f"{contestant.name} ({price:.1f} s)")
                 continue
             left -= price
             contestant.extend(size, report)
@@ -154,7 +154,7 @@ class _Best(Traversal):
                 best, self._chosen = energy, contestant
         self._remark = f"{self._chosen.name}, which explains most of ‖f‖²: {', '.join(tried)}"
         if skipped:
-            self._remark += f"; beyond the budget of {self._budget:g} s: {', '.join(skipped)}"
+            self._remark += f"; left out, with {max(left, 0):.2g} s left of {self._budget:.3g} s: {', '.join(skipped)}"
 
     @property
     def indices(self) -> Indices | None:

@@ -1,0 +1,86 @@
+"""A result in a few lines, for people who never heard of a kernel: how many of how many, what was lost and how sure that is, how
+fine the look was, and what carries weight.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reduset.certificate.certificate import percent
+from reduset.kernels import Kernel, RadialKernel
+
+if TYPE_CHECKING:
+    from reduset.certificate import Certificate
+    from reduset.compression.result import Compression
+
+NEXT_TO_NOTHING = 1e-5  # as a share, below which digits are of no use to anybody
+WEIGHTS = {
+    "free": "the best of either sign",
+    "sum_to_one": "the best that add up to the rows' weight",
+    "clipped": "none negative",
+    "simplex_projection": "none negative",
+    "simplex": "none negative",
+    "counts": "each what its nearest rows weigh",
+    "own": "those of the selection",
+}
+
+
+def of_result(result: Compression) -> list[str]:
+    """The lines of a result."""
+    n, m = result.n_samples, result.size
+    share = f", 1 in {n / m:,.0f}" if n >= 2 * m else ""
+    lines = [
+        f"{head(m, n, result.mean.dimension)}{share}",
+        f"lost       {lost(result.certificate)}",
+        f"how fine   {fineness(result.mean.kernel)}",
+        f"weights    {_weights(result)}",
+    ]
+    if not result.reached:
+        lines.append("NOT REACHED: what was asked for takes more atoms than allowed; see max_size")
+    return lines
+
+
+def head(size: int, rows: int, columns: int) -> str:
+    """How many of how many."""
+
+    def counted(number: int, thing: str) -> str:
+        return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+    return f"{counted(size, 'weighted atom')} for {counted(rows, 'row')} of {counted(columns, 'column')}"
+
+
+def lost(certificate: Certificate) -> str:
+    """The measured error, and how sure it is."""
+    low, high = certificate.interval
+    if high < NEXT_TO_NOTHING:
+        return f"less than {percent(NEXT_TO_NOTHING)}"
+    text = percent(certificate.relative_error)
+    if certificate.method == "exact":
+        text += ", computed exactly"
+    else:
+        text += f", with {certificate.confidence:.0%} confidence between {percent(low)} and {percent(high)}"
+    if certificate.relative_error > 1:
+        text += "; WORSE THAN NOTHING: no atoms at all would be nearer to the rows"
+    return text
+
+
+def fineness(kernel: Kernel) -> str:
+    """The scale at which rows and atoms were compared: finer differences are not in the figure."""
+    if not isinstance(kernel, RadialKernel):
+        return f"as {kernel!r} sees the rows"
+    units = "" if kernel.covariance is None else " spreads of the columns"
+    return f"compared at distances of {float(kernel.bandwidth):.3g}{units} and more ({type(kernel).__name__}), not below"
+
+
+def _weights(result: Compression) -> str:
+    """What kind they are, and one more line for each thing to know of them."""
+    kind = result.weighting.removesuffix(" by group")
+    words = [f"{result.weighting}: {WEIGHTS[kind]}"]
+    negative = result.certificate.negative_mass
+    if negative > 0:
+        words.append(f"{percent(negative)} of them negative, so that sums over a part of the rows are not its share")
+    if len(result.dropped):
+        words.append(f"{len(result.dropped):,} more atoms were like others to rounding at this scale and left out")
+    if result.selected > result.size:
+        words.append(f"{result.selected - result.size:,} more atoms got none and are left out")
+    return "\n             ".join(words)
