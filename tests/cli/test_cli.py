@@ -73,7 +73,7 @@ def test_a_file_becomes_a_model_and_the_model_is_used(files, tmp_path):
     assert (tmp_path / "small.html").stat().st_size > 1000
 
     told = in_this_process("info", "small.npz", folder=tmp_path).stdout
-    assert f"2,000 points by {model.size} atoms in 3 columns" in told
+    assert f"{model.size} weighted atoms for 2,000 rows of 3 columns" in told
     assert "reduset compress" in told
     assert "rows.csv" in told
     facts = json.loads(in_this_process("info", "small.npz", "--json", folder=tmp_path).stdout)

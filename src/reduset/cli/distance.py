@@ -16,12 +16,16 @@ if TYPE_CHECKING:
     from reduset.mean import KernelMean
     from reduset.model import Model
 
+# A sum of squares of normal variables, of mean 1, is above 1.96² in at most 5 of 100 cases, whatever their variances (Székely and
+# Bakirov 2003): so is the squared distance of two samples of one law beside its mean, when they are large.
+UNLIKELY = 1.96
+
 Side = Annotated[Path, typer.Argument(help="A model, or a file of rows.")]
 
 
 @command("before.npz after.npz")
 class DistanceCommand(o.Reading, o.Threaded, o.Answering):
-    """The distance of two kernel means (maximum mean discrepancy), with what compressing them can have changed.
+    """The distance of two kernel means (maximum mean discrepancy), beside what chance and compressing explain.
 
     A model brings its kernel, columns and transform; two models must have the same kernel. Two files of rows take theirs from
     the options.
@@ -42,16 +46,49 @@ class DistanceCommand(o.Reading, o.Threaded, o.Answering):
         unsure = sum(model.certificate.interval[1] * model.certificate.norm for model in models)
         apart = means[0].distance(means[1])
         norms, kernel = [mean.norm() for mean in means], means[0].kernel
+        rows = [_effective_rows(mean, model) for mean, model in zip(means, found, strict=True)]
+        chance = _by_chance(means, norms, rows)
+        most = UNLIKELY * chance + unsure
         lines = [
-            f"{apart:.6g}" + (f" ± {unsure:.2g} by what the models lost" if unsure else ""),
+            f"{apart:.6g}, " + ("more than chance explains" if apart > most else "no more than chance explains"),
+            f"  two samples of {rows[0]:,.0f} and {rows[1]:,.0f} rows of one law are {chance:.2g} apart on average, "
+            f"{most:.2g} at most in 95 of 100 cases" + (f" (with {unsure:.2g} that the models may have lost)" if unsure else ""),
             f"  of norms {norms[0]:.4g} and {norms[1]:.4g}, {kernel!r}",
             *(f"  note: {text}" for text in notes),
         ]
         if models and apart <= unsure:
             lines.append("  the models are too coarse to tell them apart; compress with a smaller --tol")
-        facts = {"distance": apart, "uncertainty": unsure, "norms": norms, "kernel": kernel.to_dict(), "notes": notes}
+        facts = {
+            "distance": apart,
+            "uncertainty": unsure,
+            "by_chance": chance,
+            "by_chance_95": most,
+            "rows": rows,
+            "norms": norms,
+            "kernel": kernel.to_dict(),
+            "notes": notes,
+        }
         messages.answer(self, facts, *lines)
         return DONE
+
+
+def _effective_rows(mean: KernelMean, model: Model | None) -> float:
+    """How many rows of equal weight tell as much as these; of a model the rows that it was made of, which it does not weigh."""
+    if model is not None:
+        return float(model.n_samples)
+    shares = mean.magnitudes / mean.magnitudes.sum()
+    return 1.0 / float(shares @ shares)
+
+
+def _by_chance(means: list[KernelMean], norms: list[float], rows: list[float]) -> float:
+    """The root of E‖f − f'‖² for two samples of one law: of n rows, E‖f − μ‖² = (C − ‖μ‖²)/n and E‖f‖² = ‖μ‖² + that."""
+    from reduset.kernels.base import exponential
+
+    square = 0.0
+    for mean, norm, n in zip(means, norms, rows, strict=True):
+        energy = exponential(mean.kernel.log_energy(mean.dimension)) * mean.mass**2
+        square += max(energy - norm**2, 0.0) / max(n - 1.0, 1.0)
+    return float(square**0.5)
 
 
 def _means(request: DistanceCommand, found: list[Model | None]) -> tuple[list[KernelMean], list[str]]:
