@@ -285,6 +285,21 @@ def test_every_command_has_help_with_an_example(name, capsys):
     assert f"Example: reduset {name}" in told
 
 
+def test_help_names_every_choice_and_leaves_room_for_words(capsys, monkeypatch):
+    from reduset.select import BY_NAME
+    from reduset.weights import KINDS
+
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run(["compress", "--help"]) == 0
+    text = capsys.readouterr().out
+    words = " ".join(text.split())
+    assert ", ".join(sorted(BY_NAME)[:-1]) + f" or {sorted(BY_NAME)[-1]}." in words
+    for kind in (*KINDS, "counts", "own"):
+        assert kind in words
+    assert max(len(line) for line in text.splitlines()) <= 80
+    assert "Labels; each group gets atoms of its own and" in text  # 44 letters in one line
+
+
 def test_shells_are_told_what_can_follow(tmp_path):
     environment = ENVIRONMENT | {"_REDUSET_COMPLETE": "complete_bash", "COMP_WORDS": "reduset co", "COMP_CWORD": "1"}
     done = subprocess.run([sys.executable, "-m", "reduset"], env=environment, capture_output=True, text=True)

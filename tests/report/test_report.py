@@ -178,6 +178,8 @@ def test_a_bandwidth_that_hides_a_column_is_told():
     assert humps[:2] == [1, 2]
     assert told.wide(["narrow"], 3).startswith("Along narrow the bandwidth is more than half of the whole range")
     assert told.wide(["a", "b"], 2).startswith("Along every column")
+    assert "--whiten" in told.wide(["narrow"], 3)
+    assert "--whiten" not in told.wide(["narrow"], 3, whitened=True)  # it was done
     assert told.wide([str(k) for k in range(9)], 20).startswith("Along 0, 1, 2, 3 and 5 more the")
     assert told.wide([], 3) == ""
     other = Model(**vars(shown) | {"mean": KernelMean(shown.mean.atoms, shown.mean.weights, Laplacian(0.52))})

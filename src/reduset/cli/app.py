@@ -21,7 +21,7 @@ app = typer.Typer(
     name="reduset",
     help="Make data small, and say how much was lost.",
     no_args_is_help=True,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,  # plain help: frames leave a narrow terminal 17 columns for what an option means
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )

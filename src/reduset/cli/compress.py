@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from reduset.mean import KernelMean
 
 DEFAULT_TOL = 0.01
+# written out, since importing them would make help wait for the compiler; a test compares
+SELECTORS = "auto, cholesky, columnnorm, greedy, herding, kcenter, kmeans, paring, random, shadow or thinning"
 WEIGHTS_HELP = (
     "free (the best, of either sign; for models), counts (shares of the rows nearest to each; for rows with --size), simplex (for "
     "rows with --tol), sum_to_one, clipped, simplex_projection, own."
@@ -51,7 +53,7 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
     compensate: o.Compensate = True
     missing: o.Missing = "refuse"
     key: o.Key = None
-    select: Annotated[str, typer.Option("--select", help="How atoms are chosen: auto, kcenter, kmeans, greedy, …")] = "auto"
+    select: Annotated[str, typer.Option("--select", help=f"How atoms are chosen: {SELECTORS}.")] = "auto"
     weights: Annotated[str | None, typer.Option("--weights", help=WEIGHTS_HELP)] = None
     refine: Annotated[bool, typer.Option("--refine", help="Move the atoms to where the loss is least.")] = False
     report: o.Report = None

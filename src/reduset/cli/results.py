@@ -61,10 +61,10 @@ def hidden(model: Model | None) -> list[str]:
     """What the bandwidth hides of some columns, in a sentence."""
     if model is None:
         return []
-    from reduset.report.figures import wide_columns
+    from reduset.report.figures import is_whitened, wide_columns
     from reduset.report.words import wide
 
-    text = wide(wide_columns(model), len(model.columns))
+    text = wide(wide_columns(model), len(model.columns), is_whitened(model))
     return [text] if text else []
 
 

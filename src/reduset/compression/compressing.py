@@ -105,8 +105,9 @@ def compress(
         # once for all, and not call by call: whoever compresses in several threads would have it switched under their feet
         with single_threaded_blas():
             if groups is not None:
-                ways = {"size": size, "tol": tol, "plateau": plateau, "max_size": max_size, "refine": refine}
-                result = compress_groups(full, groups, compress_quietly, selector, kind, confidence, rng, shown, **ways)
+                limits = {"size": size, "max_size": max_size}
+                goals = {"tol": tol, "plateau": plateau, "refine": refine}
+                result = compress_groups(full, groups, compress_quietly, selector, kind, confidence, rng, shown, limits, goals)
                 filled = True
             else:
                 builder = Builder(full, rng, confidence, shown)

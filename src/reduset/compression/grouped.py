@@ -59,18 +59,18 @@ def compress_groups(
     confidence: float,
     rng: np.random.Generator,
     progress: Progress,
-    *,
-    size: int | None,
-    max_size: int | None,
-    **goal: Any,
+    limits: dict[str, int | None],
+    goals: dict[str, Any],
 ) -> Compression:
     """Compress each group by ``compress`` and put the results together, certified as one.
 
-    ``size`` is shared out among the groups; another ``goal`` holds for each. Free weights are taken with the mass of their group.
+    Of the ``limits`` the "size" is shared out among the groups; "max_size" and the ``goals`` hold for each. Free weights are taken
+    with the mass of their group.
     """
+    size, max_size = limits["size"], limits["max_size"]
     names, of = labels_of(groups, full.size)
     counts = np.bincount(of)
-    masses = np.bincount(of, full.weights)
+    masses = np.bincount(of, full.weights).astype(np.float64)
     shares = None if size is None else quotas(size, masses, counts)
     if isinstance(selector, Auto):
         selector = replace(selector, budget=selector.budget / len(names))
@@ -90,7 +90,7 @@ def compress_groups(
                 weights="sum_to_one" if weights == "free" else weights,
                 confidence=confidence,
                 rng=streams[k],
-                **goal,
+                **goals,
             )
         parts.append(small)
         rows.append(None if small.indices is None else own[small.indices])

@@ -15,7 +15,7 @@ from reduset import _archive
 from reduset._types import Array
 from reduset.model import Model
 from reduset.report import words
-from reduset.report.figures import PathFigure, path_figure, wide_columns
+from reduset.report.figures import PathFigure, is_whitened, path_figure, wide_columns
 from reduset.report.page import Markup, cards, file, joined, markup, origin, packed, pairs, table, write
 from reduset.report.words import count
 
@@ -130,7 +130,7 @@ def _body(model: Model, path: PathFigure) -> Markup:
 
 
 def _wide(model: Model) -> Markup:
-    text = words.wide(wide_columns(model), len(model.columns))
+    text = words.wide(wide_columns(model), len(model.columns), is_whitened(model))
     return markup('<p class="notice">$text</p>', text=text) if text else Markup("")
 
 

@@ -47,6 +47,11 @@ class PathFigure:
     alike: float | None
 
 
+def is_whitened(model: Model) -> bool:
+    """Whether distances are in units of the columns' covariance."""
+    return getattr(model.mean.kernel, "covariance", None) is not None
+
+
 def bound_share(certificate: Certificate) -> float | None:
     """The a-priori bound as a share of ‖f‖."""
     known = certificate.bound is not None and 0 < certificate.norm < np.inf

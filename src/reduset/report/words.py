@@ -159,15 +159,15 @@ def densities(kernel: Any) -> str:
     )
 
 
-def wide(names: Sequence[str], columns: int) -> str:
-    """What a bandwidth hides that is wider than half of a column's range."""
+def wide(names: Sequence[str], columns: int, whitened: bool = False) -> str:
+    """What a bandwidth hides that is wider than half of a column's range, and what would help that was not done."""
     if not names:
         return ""
     every = len(names) == columns > 1
     shown = [shortened(name) for name in names[:4]] + ([f"{len(names) - 4} more"] if len(names) > 4 else [])
     listed = "every column" if every else " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
     remedy = "A smaller bandwidth would show more"
-    remedy += "." if every or columns == 1 else "; so may --whiten, where columns are in different units."
+    remedy += "." if every or columns == 1 or whitened else "; so may --whiten, where columns are in different units."
     return (
         f"Along {listed} the bandwidth is more than half of the whole range: any rows would make a single hump there, so the error "
         f"tells nothing of finer detail. {remedy}"
