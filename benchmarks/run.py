@@ -19,6 +19,8 @@ SECTIONS = (
     "whole_compression",
     "growth",
     "start_up",
+    "interrupts",
+    "shares",
     "command",
     "stream",
     "stream_batch",

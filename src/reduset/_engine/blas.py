@@ -55,25 +55,30 @@ def _libraries() -> tuple[tuple[Any, ...], tuple[Any, ...]]:
 def single_threaded_blas() -> Iterator[None]:
     """Hold BLAS to one thread: the same result whatever the number of threads, and faster where our own threads call it."""
     everybody, own = _libraries()
-    with _process.lock:
-        before = _hold(everybody)
-        if _process.inside == 0:
-            _process.before = before
-        _process.inside += 1
-    before = _hold(own)
-    if _thread.depth == 0:
-        _thread.before = before
-    _thread.depth += 1
+    counted = deep = False  # an interrupt may strike between any two calls, and what was begun is ended then, too
     try:
+        with _process.lock:
+            before = _hold(everybody)
+            if _process.inside == 0:
+                _process.before = before
+            _process.inside += 1
+            counted = True
+        before = _hold(own)
+        if _thread.depth == 0:
+            _thread.before = before
+        _thread.depth += 1
+        deep = True
         yield
     finally:
-        _thread.depth -= 1
-        if _thread.depth == 0:
-            _set(own, _thread.before)
-        with _process.lock:
-            _process.inside -= 1
-            if _process.inside == 0:
-                _set(everybody, _process.before)
+        if deep:
+            _thread.depth -= 1
+            if _thread.depth == 0:
+                _set(own, _thread.before)
+        if counted:
+            with _process.lock:
+                _process.inside -= 1
+                if _process.inside == 0:
+                    _set(everybody, _process.before)
 
 
 def is_held() -> bool:
