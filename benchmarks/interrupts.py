@@ -1,4 +1,4 @@
-"""Interrupts under load: a process that deals tiny tasks to threads is struck by SIGHUP again and again while others burn the cores.
+"""Interrupts under load: a process that deals tiny tasks to threads is struck by SIGHUP again and again, the cores being busy.
 
 Before, a handler that raised inside a condition variable of an executor left it locked: 31 of 640 were never answered.
 """

@@ -111,5 +111,5 @@ def test_a_model_that_learns_from_few_weighted_rows_is_nearly_that_of_all():
     small = compress(X, size=400, groups=y, weights="counts", rng=0)
     whole = LogisticRegression().fit(X, y).predict_proba(test)[:, 1]
     few = LogisticRegression().fit(small.mean.atoms, small.groups, sample_weight=len(X) * small.mean.weights).predict_proba(test)
-    assert few[:, 1].mean() == pytest.approx(whole.mean(), rel=0.03)
+    assert few[:, 1].mean() == pytest.approx(whole.mean(), rel=0.1)
     assert roc_auc_score(truth, few[:, 1]) > roc_auc_score(truth, whole) - 0.01

@@ -24,7 +24,7 @@ from reduset.compression.grouped import compress_groups
 from reduset.compression.result import Compression, assemble_built
 from reduset.kernels import ANY_FAMILY, RadialKernel
 from reduset.mean import KernelMean
-from reduset.select import Selector, as_selector, with_own_weights
+from reduset.select import Auto, Selector, Thinning, as_selector, with_own_weights
 from reduset.weights import KINDS
 from reduset.weights.kinds import COUNTS, OWN
 from reduset.weights.simplex import require_mass
@@ -71,6 +71,7 @@ def compress(
     max_size : int, default min(n, 5000)
         The most atoms for ``tol`` and ``plateau``.
     select : "auto", the name of another class of `reduset.select` in small letters ("kcenter", "kmeans", …), or a selector
+        For counts "auto" is "thinning": rows that stand for their neighbourhood.
     refine : bool or int
         Move the selected atoms to where the error is least, by L-BFGS; a number is the most steps. Moved atoms have no indices.
         The result is never worse than what it started from, and its certificate is measured on the data like any other.
@@ -96,6 +97,9 @@ def compress(
     full = _as_mean(data, kernel, sample_weight)
     selector = as_selector(select)
     kind = _kind(weights, selector, full)
+    if kind == COUNTS and isinstance(selector, Auto):
+        # what explains most of the norm may lie between the rows or at their rim, where no population is
+        selector = Thinning()
     steps = _steps(refine, kind, full)
     confidence = _validate.confidence(confidence)
     goal = sizing.asked_for(full.size, selector.ending, max_size, size=size, tol=tol, plateau=plateau)
