@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -76,14 +77,27 @@ def block_of_batch(first: int, batch: Any, names: Sequence[str], label: str | No
     return Block(first, [numbers(batch.column(place(name))) for name in names], found)
 
 
+def _index_columns(schema: Any) -> list[str]:
+    """The columns that hold the index of a pandas frame, as pandas tells of them: numbers of rows mostly, and no measurements."""
+    try:
+        told = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
+    except (ValueError, RecursionError):  # what pandas tells is no part of the table
+        return []
+    named = told.get("index_columns", []) if isinstance(told, dict) else []
+    return [name for name in named if isinstance(name, str) and name in schema.names] if isinstance(named, list) else []
+
+
 class ArrowSource(Source):
     """Whatever gives record batches of chosen columns."""
+
+    may_number_rows = True
 
     def __init__(self, path: str, schema: Any, rows: int | None) -> None:
         twice = next((name for name, count in Counter(schema.names).items() if count > 1), None)
         if twice is not None:
             raise FileError(f"{path}: two columns are named {twice!r}; rename one of them")
         super().__init__(path, {field.name: kind_of(field.type) for field in schema}, rows)
+        self.unasked = dict.fromkeys(_index_columns(schema), "the index of a frame")
 
     @abstractmethod
     def _batches(self, names: list[str], rows: int, start: int) -> Iterable[tuple[int, Any]]:

@@ -29,6 +29,8 @@ MISSING = ["", "NA", "N/A", "#N/A", "nan", "NaN", "NAN", "-nan", "null", "NULL",
 class DelimitedSource(Source):
     """CSV or TSV: text in columns, with this separator or the commonest in its first line."""
 
+    may_number_rows = True
+
     def __init__(self, path: str, _: ReadOptions, separator: str | None = None) -> None:
         self._csv, self._arrow = pyarrow(".csv"), pyarrow()
         self.title = "TSV" if separator == "\t" else "CSV"

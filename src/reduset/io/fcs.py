@@ -18,7 +18,9 @@ from reduset.io.source import NUMBER, SINGLE, Block, Format, Numbers, ReadOption
 from reduset.io.spillover import spillover_of
 from reduset.io.table import FileError, listed
 
-NO_DYE = re.compile(r"(fsc|ssc|time|hdr-t|event)", re.IGNORECASE)  # what a transform of all channels leaves alone
+NO_DYE = re.compile(
+    r"(fsc|ssc|time|hdr-t|event)", re.IGNORECASE
+)  # measured along no dye: left out unless named, and by a transform of all left alone
 
 
 class FcsSource(Source):
@@ -37,6 +39,7 @@ class FcsSource(Source):
         self._places = {name: place for place, name in enumerate(names)}
         self.aliases = _labels(head.channels)
         self.upright = frozenset(name for name in names if NO_DYE.match(name))
+        self.unasked = dict.fromkeys(self.upright, "time or scatter")
         self.notes += [*head.notes, *self._record.notes]
         named = [f"{name} is {label}" for label, name in self.aliases.items()]
         self.notes += [f"labels: {listed(named, 40)}"] if named else []
