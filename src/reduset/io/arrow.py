@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,6 +21,12 @@ PYARROW = ("pyarrow", "tables")  # with the extra that brings it
 def pyarrow(part: str = "") -> Any:
     """pyarrow, or a part of it such as ".parquet"."""
     return need("this", f"pyarrow{part}", "tables")
+
+
+def opened(path: str, mapped: bool = False) -> Any:
+    """A file for pyarrow, mapped into memory where that is asked for; by its bytes, for a name may be no UTF-8."""
+    arrow = pyarrow()
+    return (arrow.memory_map if mapped else arrow.OSFile)(path if os.name == "nt" else os.fsencode(path))
 
 
 def kind_of(kind: Any) -> str:
@@ -126,12 +133,12 @@ class ParquetSource(ArrowSource):
     """Parquet; the pages of columns that were not chosen are never read."""
 
     def __init__(self, path: str, _: ReadOptions) -> None:
-        with pyarrow(".parquet").ParquetFile(path) as file:
+        with pyarrow(".parquet").ParquetFile(opened(path)) as file:
             super().__init__(path, file.schema_arrow, file.metadata.num_rows)
 
     def _batches(self, names: list[str], rows: int, start: int) -> Iterator[tuple[int, Any]]:
         # through a small buffer, and by one thread: else whole groups of rows lie in memory, which may be all rows
-        with pyarrow(".parquet").ParquetFile(self.path, pre_buffer=False, buffer_size=1 << 16) as file:
+        with pyarrow(".parquet").ParquetFile(opened(self.path), pre_buffer=False, buffer_size=1 << 16) as file:
             first = 0
             for group in range(file.metadata.num_row_groups):  # one by one, so that batches end with them and they can be skipped
                 count = file.metadata.row_group(group).num_rows
@@ -152,11 +159,11 @@ class FeatherSource(ArrowSource):
             super().__init__(path, reader.schema, rows)
 
     def _open(self, path: str, fields: list[int] | None) -> Any:
-        arrow, ipc = pyarrow(), pyarrow(".ipc")
+        ipc = pyarrow(".ipc")
         options = ipc.IpcReadOptions(included_fields=fields, use_threads=False)
         if self._streamed:
-            return ipc.open_stream(arrow.OSFile(path), options=options)
-        return ipc.open_file(arrow.memory_map(path), options=options)  # of what is not packed, only the rows at hand are read
+            return ipc.open_stream(opened(path), options=options)
+        return ipc.open_file(opened(path, mapped=True), options=options)  # of what is not packed, only the rows at hand are read
 
     def _batches(self, names: list[str], rows: int, start: int) -> Iterator[tuple[int, Any]]:
         places = list(self.kinds)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _archive
+from reduset._texts import printable
 from reduset._types import Array
 from reduset.certificate import Certificate
 from reduset.compression import Compression, Path
@@ -231,8 +232,8 @@ class Model:
         lines = [
             f"Model of {self.n_samples:,} points by {self.size:,} atoms in {len(self.columns)} columns, {self.mean.kernel!r}",
             *str(self.certificate).splitlines(),
-            f"columns    {', '.join(self.columns[:12])}" + (" …" if len(self.columns) > 12 else ""),
+            f"columns    {printable(', '.join(self.columns[:12]))}" + (" …" if len(self.columns) > 12 else ""),
         ]
         if "selection" in about:
-            lines.append(f"atoms      {about['selection']}, weights {about['weighting']}")
+            lines.append(printable(f"atoms      {about['selection']}, weights {about.get('weighting', 'unknown')}"))
         return "\n  ".join(lines)
