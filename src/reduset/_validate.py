@@ -229,9 +229,13 @@ def finite(value: Any, name: str) -> float:
     """A finite real number."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number, got {value!r}")
-    if not np.isfinite(float(value)):
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ValueError(f"{name} must be a number of floating point, got one beyond 1e308") from None
+    if not np.isfinite(number):
         raise ValueError(f"{name} must be finite, got {value!r}")
-    return float(value)
+    return number
 
 
 def confidence(value: Any, name: str = "confidence") -> float:
