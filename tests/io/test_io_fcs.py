@@ -119,6 +119,9 @@ def test_an_old_matrix_without_names_is_one_of_all_channels(tmp_path):
     [
         ("2,FL1-A,FL2-A,1,0,0,1", "is the identity"),
         ("2,Comp-A,Comp-B,1,0.5,0,1", "none of the channels"),
+        ("x", "holds no numbers, got 'x': not compensated"),
+        ("2,FL1-A,FL2-A", "holds no numbers"),
+        ("2,FL1-A,FL2-A,,,,", "holds no numbers"),
     ],
 )
 def test_a_matrix_that_does_nothing_is_noted(tmp_path, spill, note):
@@ -129,7 +132,7 @@ def test_a_matrix_that_does_nothing_is_noted(tmp_path, spill, note):
 
 
 @pytest.mark.parametrize(
-    "spill", ["2,FL1-A,FL9-A,1,0.5,0,1", "2,FL1-A,FL2-A,1,1,1,1", "2,FL1-A,FL2-A,1,1", "x", "2,FL1-A,FL1-A,1,0.5,0,1"]
+    "spill", ["2,FL1-A,FL9-A,1,0.5,0,1", "2,FL1-A,FL2-A,1,1,1,1", "2,FL1-A,FL2-A,1,1", "x,1", "2,FL1-A,FL1-A,1,0.5,0,1"]
 )
 def test_a_matrix_that_cannot_be_applied_is_refused_with_the_way_out(tmp_path, spill):
     path = write_fcs(tmp_path / "t.fcs", events(), NAMES, extra={"SPILL": spill})
@@ -173,7 +176,15 @@ def test_of_several_data_sets_the_first_is_read(tmp_path):
     one.write_bytes(one.read_bytes() + two.read_bytes())
     table = io.read(one)
     np.testing.assert_array_equal(table.values, events())
-    assert table.notes == ("it holds several data sets; the first was read",)
+    assert table.notes == ("it holds several data sets; the first was read, key='2' reads the next",)
+    second = io.read(one, key="2")
+    np.testing.assert_array_equal(second.values, events(seed=1))
+    assert second.notes == ()
+    np.testing.assert_array_equal(io.read(one, key="2/events").values, events(seed=1))
+    with pytest.raises(io.FileError, match=r"one\.fcs: has 2 data sets, and none of number 3"):
+        io.read(one, key="3")
+    with pytest.raises(io.FileError, match=r"key='0' is no part of an FCS file; .*'2' for the second data set"):
+        io.read(one, key="0")
 
 
 @pytest.mark.parametrize("said", [40, 60])
@@ -236,11 +247,11 @@ def test_a_file_cut_short_anywhere_is_refused(tmp_path, left):
         ({"$DATATYPE": "A"}, "holds events as text"),
         ({"$BYTEORD": "3,4,1,2"}, "in the order 3,4,1,2"),
         ({"$PAR": "0"}, "says it has 0 channels"),
-        ({"$PAR": "x"}, "cannot be read as FCS"),
-        ({"$P1E": "x"}, "cannot be read as FCS"),
-        ({"$P1G": "x"}, "cannot be read as FCS"),
-        ({"$P1R": "x"}, "cannot be read as FCS"),
-        ({"$BEGINDATA": "9", "$ENDDATA": "4"}, "it holds none, or is damaged"),
+        ({"$PAR": "x"}, "says it has x channels"),
+        ({"$P1E": "x"}, r"\$P1E must be two numbers, got 'x'"),
+        ({"$P1G": "x"}, r"\$P1G must be a number, got 'x'"),
+        ({"$P1R": "x"}, r"\$P1R must be a number, got 'x'"),
+        ({"$BYTEORD": ""}, r"lacks the keyword \$BYTEORD"),
     ],
     ids=str,
 )
@@ -265,6 +276,91 @@ def test_files_written_by_flowio_are_read(tmp_path):
     table = io.read(tmp_path / "t.fcs")
     np.testing.assert_allclose(table.values[:, 1:].astype(float) @ SPILL, values[:, 1:], rtol=1e-5)
     assert io.read(tmp_path / "t.fcs", columns=["CD8", "CD4"]).columns == ("CD8", "CD4")
+
+
+def with_header(path, start, stop):
+    """The file with other places of the events in its header."""
+    data = bytearray(path.read_bytes())
+    data[26:42] = f"{start:>8}{stop:>8}".encode()
+    path.write_bytes(data)
+    return path
+
+
+def data_at(path):
+    data = path.read_bytes()
+    return int(data[26:34]), int(data[34:42])
+
+
+@pytest.mark.parametrize("version", ["FCS3.0", "FCS3.1"])
+@pytest.mark.parametrize("blank", ["", "0", "x"])
+def test_places_of_the_events_may_lack_in_the_header(tmp_path, version, blank):
+    path = with_header(write_fcs(tmp_path / "t.fcs", events(), NAMES, version=version), blank, blank)
+    table = io.read(path)
+    np.testing.assert_array_equal(table.values, events())
+    assert table.notes == ()
+
+
+@pytest.mark.parametrize("said", ["", "0", "x"])
+def test_places_of_the_events_may_lack_in_the_text(tmp_path, said):
+    path = write_fcs(tmp_path / "t.fcs", events(), NAMES)
+    places = {"$BEGINDATA": said.rjust(8), "$ENDDATA": said.rjust(8)}
+    np.testing.assert_array_equal(io.read(write_fcs(path, events(), NAMES, extra=places)).values, events())
+
+
+@pytest.mark.parametrize("version", ["FCS2.0", "FCS3.0"])
+def test_places_that_are_said_nowhere_are_asked_for(tmp_path, version):
+    extra = {} if version == "FCS2.0" else {"$BEGINDATA": "        ", "$ENDDATA": "        "}
+    path = with_header(write_fcs(tmp_path / "t.fcs", events(), NAMES, version=version, extra=extra), "", "")
+    with pytest.raises(io.FileError, match=r"t\.fcs: does not say where its events are \(in its header, or by \$BEGINDATA"):
+        io.read(path)
+
+
+def test_where_header_and_text_disagree_the_one_with_room_for_the_events_is_followed(tmp_path):
+    path = write_fcs(tmp_path / "t.fcs", events(), NAMES)
+    start, stop = data_at(path)
+    table = io.read(with_header(path, start + 12, stop))
+    np.testing.assert_array_equal(table.values, events())
+    header, text = f"its header says that its events lie in bytes {start + 12:,} to {stop:,}", f"its text {start:,} to {stop:,}"
+    assert table.notes == (f"{header}, {text}, which was followed",)
+    for wrong in ("00000009", "99999999"):
+        path = write_fcs(tmp_path / "t.fcs", events(), NAMES, extra={"$ENDDATA": wrong})
+        table = io.read(path)
+        np.testing.assert_array_equal(table.values, events())
+        assert table.notes[0].startswith("its text says that its events lie in bytes")
+        assert table.notes[0].endswith("which was followed")
+
+
+@pytest.mark.parametrize("step", ["fast", "nan", "-1", "0", "inf"])
+def test_a_time_step_that_cannot_be_read_is_noted(tmp_path, step):
+    values = np.column_stack([events(), np.arange(50)])
+    path = write_fcs(tmp_path / "t.fcs", values, [*NAMES, "Time"], extra={"$TIMESTEP": step})
+    table = io.read(path, columns=["FL1-A", "Time"])
+    np.testing.assert_array_equal(table.values, values[:, [1, 3]])
+    assert table.notes == (f"its $TIMESTEP must be a number of seconds, got {step!r}: Time is in steps of its clock",)
+    assert io.read(write_fcs(path, events(), NAMES, extra={"$TIMESTEP": step})).notes == ()
+
+
+@pytest.mark.parametrize("total", ["", "many"])
+def test_a_number_of_events_that_cannot_be_read_is_counted(tmp_path, total):
+    table = io.read(write_fcs(tmp_path / "t.fcs", events(), NAMES, total=total))
+    np.testing.assert_array_equal(table.values, events())
+
+
+def test_a_dollar_within_a_value_stays(tmp_path):
+    path = write_fcs(tmp_path / "t.fcs", events(), ["a$b", "FL1-A", "x||y"])
+    assert io.read(path).columns == ("a$b", "FL1-A", "x|y")
+
+
+def test_one_empty_matrix_does_not_stop_a_cohort(tmp_path):
+    matrix = "2,FL1-A,FL2-A," + ",".join(map(str, SPILL.ravel()))
+    paths = [
+        write_fcs(tmp_path / f"{k}.fcs", events(seed=k), NAMES, extra={"$SPILLOVER": "2,FL1-A,FL2-A" if k == 1 else matrix})
+        for k in range(3)
+    ]
+    bags = io.read_bags(paths)
+    assert [len(bag) for bag in bags.values()] == [50, 50, 50]
+    assert "holds no numbers" in bags["1"].notes[0]
+    assert any(note.startswith(f"{paths[1]}: its spillover matrix ($SPILLOVER) holds no numbers") for note in io.read(paths).notes)
 
 
 @pytest.mark.skipif(not REAL, reason="the folder of real files is not there")
