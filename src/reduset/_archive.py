@@ -8,6 +8,7 @@ replaces it.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -51,7 +52,12 @@ def write(path: Path_, header: dict[str, Any], arrays: Mapping[str, NDArray[Any]
 
 def write_whole(path: Path_, fill: Callable[[BinaryIO], Any]) -> None:
     """Write a file by ``fill``, beside the target and then in its place: it appears whole or not at all."""
-    target = Path(path)
+    target = Path(os.path.realpath(path))  # a link stays, and what it leads to is written
+    if target.exists() and not target.is_file():
+        what = "a folder" if target.is_dir() else "a pipe or a device"
+        raise OSError(
+            errno.EINVAL, f"is {what}, and a file can only be written in place of a file; give another name", os.fspath(path)
+        )
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as stream:

@@ -84,8 +84,9 @@ class RunCheckpoint:
         """Take it away, for all is done; and what killed runs have left half-written beside it."""
         if self.path is None:
             return
-        halves = glob.glob(glob.escape(str(self.path.parent / f".{self.path.name[:40]}.")) + "*.part")
-        for name in [str(self.path), *halves]:
+        kept = Path(os.path.realpath(self.path))  # of a link, what it leads to
+        halves = glob.glob(glob.escape(str(kept.parent / f".{kept.name[:40]}.")) + "*.part")
+        for name in [str(kept), *halves]:
             with suppress(FileNotFoundError):
                 os.unlink(name)
 

@@ -103,6 +103,8 @@ class ArrowSource(Source):
         twice = next((name for name, count in Counter(schema.names).items() if count > 1), None)
         if twice is not None:
             raise FileError(f"{path}: two columns are named {twice!r}; rename one of them")
+        if rows is not None and rows < 0:
+            raise FileError(f"{path}: says it has {rows:,} rows; it is damaged")
         super().__init__(path, {field.name: kind_of(field.type) for field in schema}, rows)
         self.unasked = dict.fromkeys(_index_columns(schema), "the index of a frame")
 
@@ -142,6 +144,8 @@ class ParquetSource(ArrowSource):
             first = 0
             for group in range(file.metadata.num_row_groups):  # one by one, so that batches end with them and they can be skipped
                 count = file.metadata.row_group(group).num_rows
+                if count < 0:
+                    raise FileError(f"{self.path}: says it has {count:,} rows in group {group}; it is damaged")
                 if first + count > start:
                     found = file.iter_batches(batch_size=rows, row_groups=[group], columns=names, use_threads=False)
                     yield from counted(found, first)

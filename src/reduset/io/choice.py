@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reduset.io.source import FLAG, NUMERIC, SINGLE, ReadOptions, Source
+from reduset.io.source import NUMERIC, SINGLE, ReadOptions, Source
 from reduset.io.table import FileError, listed, nearest
 
 
@@ -98,7 +98,7 @@ def _own_name(source: Source, name: str, columns: list[str], purpose: str = "") 
 def check_numbers(source: Source, name: str) -> None:
     """Refuse a column that holds no numbers, with the first entry that is none."""
     kind = (source.kinds | source.aside)[name]
-    if kind in NUMERIC or kind == FLAG:
+    if kind in NUMERIC:
         return
     for row, entry in enumerate(source.texts(name), 1):
         if entry:

@@ -19,9 +19,9 @@ from reduset.io.table import refusing
 
 SINGLE = "single"  # numbers in single or half precision
 NUMBER = "number"  # all others
-FLAG = "true or false"  # numbers where they are asked for
+FLAG = "true or false"  # the numbers 1 and 0
 TEXT = "text"
-NUMERIC = (SINGLE, NUMBER)
+NUMERIC = (SINGLE, NUMBER, FLAG)
 
 Numbers = NDArray[Any]
 
