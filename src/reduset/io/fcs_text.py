@@ -163,8 +163,11 @@ def _where(path: str, text: dict[str, str], header: Header, size: int, expected:
     TEXT says in 3.x, for HEADER has but eight digits; HEADER says in 2.0. The other is followed where the one says nothing, or
     where of the two only the other has room for all events.
     """
-    version, *told = header
-    places = [("text", _whole(text, "begindata"), _whole(text, "enddata")), ("header", *told)]
+    version, told_start, told_last = header
+    places: list[tuple[str, int | None, int | None]] = [
+        ("text", _whole(text, "begindata"), _whole(text, "enddata")),
+        ("header", told_start, told_last),
+    ]
     if version == "2.0":
         places.reverse()
     said = [(name, first, last) for name, first, last in places if first and last]

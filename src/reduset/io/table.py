@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from reduset._texts import printable
@@ -47,6 +48,13 @@ class Table:
 
     def __len__(self) -> int:
         return len(self.values)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.values, dtype, copy=copy)
+
+    def to_numpy(self) -> NDArray[Any]:
+        """The values, not copied: by this a table is taken wherever a frame is."""
+        return self.values
 
     def __repr__(self) -> str:
         beside = [name for name, there in (("weights", self.weights), ("groups", self.groups)) if there is not None]

@@ -31,7 +31,7 @@ DIMENSIONS = {  # of the arrays that describe the mean
     "joint": 3,
 }
 WHOLE = ("step_sizes", "pairs")
-TOLD = {  # what this library writes into ``about``; whoever adds other names may do so
+TOLD: dict[str, Any] = {  # what this library writes into ``about``; whoever adds other names may do so
     "selection": str,
     "weighting": str,
     "remark": str | None,
@@ -45,7 +45,8 @@ TOLD = {  # what this library writes into ``about``; whoever adds other names ma
     "compensate": bool,
     "portrait_rows": int,
 }
-LISTED, NAMED = ("sources", "notes"), {"timings": (int, float), "versions": str, "transform": (str, type(None))}
+LISTED = ("sources", "notes")
+NAMED: dict[str, Any] = {"timings": (int, float), "versions": str, "transform": (str, type(None))}
 
 
 def certificate_from(told: Any) -> Certificate:

@@ -70,7 +70,7 @@ class CompressedSVM(BaseEstimator):
     def _values(self, X: Any) -> Array:
         """(N, p) values of the functions."""
         check_is_fitted(self)
-        rows = validate_data(self, X, reset=False, dtype=[np.float64, np.float32], order="C", accept_sparse="csr")
+        rows = validate_data(self, _validate.known(X), reset=False, dtype=[np.float64, np.float32], order="C", accept_sparse="csr")
         if not issparse(rows):
             return self.expansion_(rows)
         parts = row_blocks(range(rows.shape[0]), rows.shape[1])  # dense a block at a time
