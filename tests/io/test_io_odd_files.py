@@ -1,6 +1,8 @@
 """Outputs that are links or pipes, and counts of rows that cannot be."""
 
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +13,14 @@ from reduset import Gaussian, KernelMean, io
 from reduset.cli.entry import run
 
 COUNT = 12345
+SCRIPT = """
+import sys
+from reduset import io
+try:
+    io.read(sys.argv[1], group_column="site")
+except io.FileError as error:
+    print(error)
+"""
 ROWS = np.random.default_rng(0).normal(size=(COUNT, 1))
 
 
@@ -112,3 +122,18 @@ def test_a_tolerance_that_says_nothing_is_refused(tmp_path, capsys, tol):
     for words in (["compress", rows, "-o", str(tmp_path / "small.npz")], ["cohort", rows, rows]):
         assert run([*words, "--tol", tol]) == 2
         assert "--tol must lie between 0 and 1, got" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("suffix", ["feather", "arrows"])
+def test_texts_that_lie_outside_an_arrow_file_are_refused(tmp_path, suffix):
+    path, count = tmp_path / f"t.{suffix}", 5
+    table = pa.table({"a": ROWS[:count, 0], "site": ["north", "south", "east", "west", "north"]})
+    with (pa.ipc.new_file if suffix == "feather" else pa.ipc.new_stream)(path, table.schema) as writer:
+        writer.write_table(table)
+    offsets = np.array([0, 5, 10, 14, 18, 23], "<i4")
+    assert offsets.tobytes() in path.read_bytes()
+    offsets[2] = 2**30
+    path.write_bytes(path.read_bytes().replace(np.array([0, 5, 10, 14, 18, 23], "<i4").tobytes(), offsets.tobytes()))
+    ended = subprocess.run([sys.executable, "-c", SCRIPT, str(path)], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0  # it was a crash
+    assert f"t.{suffix}: cannot be read as Arrow or Feather; it is damaged" in ended.stdout

@@ -222,6 +222,7 @@ LOSS = {"largest": 0.1, "mean": 0.1, "label_changes": 0, "rows": 5, "measured_on
         ({"loss": LOSS | {"largest": -1.0}}, r"loss\.largest"),
         ({"loss": LOSS | {"bound": "x"}}, r"loss\.bound"),
         ({"loss": LOSS | {"measured_on": 5}}, r"loss\.measured_on"),
+        ({"loss": LOSS | {"score_before": 0.5}}, r"loss\.score_before"),
         ({"loss": 5}, "not"),
         ({"votes": {"classes": list(range(3000)), "dtype": "<i8", "shape": "ovr", "break_ties": False}}, "classes do not fit"),
         ({"votes": {"classes": [300, 1], "dtype": "|i1", "shape": "ovr", "break_ties": False}}, "300"),

@@ -57,6 +57,8 @@ class SvmLoss:
             raise ValueError(f"loss.measured_on must be text, got {told['measured_on']!r}")
         amounts = {name: _validate.at_least(told[name], f"loss.{name}", 0.0) for name in ("largest", "mean", "relative")}
         bound = float("inf") if told["bound"] in ("inf", float("inf")) else _validate.at_least(told["bound"], "loss.bound", 0.0)
+        if (told.get("score_before") is None) != (told.get("score_after") is None):
+            raise ValueError("loss.score_before and loss.score_after must both be numbers, or neither")
         for name in ("score_before", "score_after"):
             if told.get(name) is not None:
                 _validate.finite(told[name], f"loss.{name}")
