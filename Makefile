@@ -7,7 +7,9 @@ PEERS := .venv-peers
 QUAPY := .venv-quapy
 STONESOUP := .venv-stonesoup
 
-.PHONY: demo browser test lint style types suite tree docs pictures screenshots bench peers clean
+SECONDS ?= 60
+
+.PHONY: demo browser test lint style types suite fuzz tree docs pictures screenshots bench peers clean
 
 $(VENV)/dev.stamp: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -66,6 +68,10 @@ types: $(VENV)/dev.stamp
 suite: $(VENV)/dev.stamp
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 REDUSET_NUM_THREADS=1 \
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# files of every kind, made wrong at random, for so many SECONDS; what failed is kept in build/fuzz
+fuzz: $(VENV)/dev.stamp
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 REDUSET_NUM_THREADS=1 $(BIN)/python scripts/fuzz.py --seconds $(SECONDS)
 
 tree:
 	$(PYTHON) scripts/tree.py

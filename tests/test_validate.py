@@ -121,8 +121,8 @@ def test_points_of_the_wrong_shape_are_refused(value, message):
         (np.array([[[1], 1.0]], dtype=object), "X must hold numbers"),
         (pd.DataFrame({"a": [1.0], "b": ["x"]}), "X must hold numbers"),
         (pl.DataFrame({"a": [1.0], "b": ["x"]}), "X must hold numbers"),
-        ({"a": 1}, "X must hold numbers"),
-        (object(), "X must hold numbers"),
+        ({"a": 1}, "X must be an array, a frame or a table, got dict"),
+        (object(), "X must be an array, a frame or a table, got object"),
     ],
     ids=lambda value: None if isinstance(value, str) else type(value).__name__,
 )

@@ -1,11 +1,14 @@
 """The model file: an .npz of plain arrays and a JSON header, versioned, checked, never executed.
 
 Members are stored uncompressed, so that a file can never unpack to more than its own size. The header carries a digest of the
-arrays: a file that was cut or edited is refused. Writing goes to a temporary file beside the target, which then replaces it.
+arrays: a file that was cut or edited by chance is refused. A digest is no signature: who edits a file on purpose makes it anew, so
+that whoever reads a header checks its fields by type and range. Writing goes to a temporary file beside the target, which then
+replaces it.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -24,6 +27,8 @@ from numpy.typing import NDArray
 
 HEADER = "header"
 HEADER_MOST = 1 << 24
+DEEPEST = 16  # lists and objects inside each other
+LARGEST = 1 << 256  # seeds have 128 bits; every whole number up to here is a number of floating point too
 
 Path_ = str | os.PathLike[str]
 
@@ -39,6 +44,7 @@ def _digest(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> st
 
 def write(path: Path_, header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write header and arrays; the target appears whole or not at all."""
+    _check_plain(header)
     complete = header | {"digest": _digest(header, arrays)}
     text = np.frombuffer(json.dumps(complete, sort_keys=True).encode(), np.uint8)
     write_whole(path, lambda stream: np.savez(stream, allow_pickle=False, **{HEADER: text, **arrays}))
@@ -46,7 +52,12 @@ def write(path: Path_, header: dict[str, Any], arrays: Mapping[str, NDArray[Any]
 
 def write_whole(path: Path_, fill: Callable[[BinaryIO], Any]) -> None:
     """Write a file by ``fill``, beside the target and then in its place: it appears whole or not at all."""
-    target = Path(path)
+    target = Path(os.path.realpath(path))  # a link stays, and what it leads to is written
+    if target.exists() and not target.is_file():
+        what = "a folder" if target.is_dir() else "a pipe or a device"
+        raise OSError(
+            errno.EINVAL, f"is {what}, and a file can only be written in place of a file; give another name", os.fspath(path)
+        )
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as stream:
@@ -170,7 +181,22 @@ def _read_header(archive: zipfile.ZipFile) -> dict[str, Any]:
     header = json.loads(_read_array(archive, HEADER, "u").tobytes().decode())
     if not isinstance(header, dict):
         raise ValueError("its header is not an object")
+    _check_plain(header)
     return header
+
+
+def _check_plain(value: Any, field: str = "the header", depth: int = 0) -> None:
+    """Refuse what no header needs, and what reads or prints it would stumble over: deep nests and boundless numbers."""
+    if depth > DEEPEST:
+        raise ValueError(f"{field} is nested more than {DEEPEST} deep")
+    if isinstance(value, int) and abs(value) > LARGEST:
+        raise ValueError(f"{field} is a whole number of {value.bit_length():,} bits; {LARGEST.bit_length() - 1} are the most")
+    if isinstance(value, dict):
+        for name, each in value.items():
+            _check_plain(each, f"{field}.{str(name)[:40]}" if depth else str(name)[:40], depth + 1)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            _check_plain(each, field, depth + 1)
 
 
 def _read_array(archive: zipfile.ZipFile, name: str, kinds: str = "f") -> NDArray[Any]:

@@ -1,14 +1,21 @@
-"""Arrow tables as frames like those of pandas and polars, with names of columns and rows as a NumPy array: through narwhals."""
+"""What is no array and has columns, as a frame like those of pandas and polars: Arrow tables through narwhals, AnnData by its X."""
 
 from __future__ import annotations
 
 import importlib
+import math
 from typing import Any
+
+from reduset._engine import physical_memory
+
+UNKNOWN_MEMORY = 16 << 30
 
 
 def framed(value: Any) -> Any:
-    """An Arrow table or batch of records as a frame, a lazy polars frame collected; everything else as it is."""
+    """An Arrow table or batch of records as a frame, AnnData by its X, a lazy polars frame collected; all else as it is."""
     home = type(value).__module__.split(".")[0]
+    if is_annotated(value):
+        return AnnotatedRows(value)
     if home == "polars" and hasattr(value, "collect"):
         return value.collect()
     if home != "pyarrow" or not hasattr(value, "schema") or not hasattr(value, "num_rows"):
@@ -34,3 +41,49 @@ def odd_column(value: Any) -> tuple[Any, Any] | None:
             column = value[name].drop_nulls()
             return name, (column[0] if len(column) else f"the type {kind}")
     return None
+
+
+def is_annotated(value: Any) -> bool:
+    """Whether it is an AnnData object, known by its name and its parts: the library need not be there."""
+    return type(value).__name__ == "AnnData" and all(hasattr(value, part) for part in ("X", "obs", "var", "obsm"))
+
+
+class AnnotatedRows:
+    """X of an AnnData object as a frame: a row a cell, a column a gene. A sparse X becomes dense, where that has room.
+
+    NumPy would ask such an object for one cell after the other, which takes longer than whatever is computed of them.
+    """
+
+    def __init__(self, annotated: Any) -> None:
+        if annotated.X is None:
+            held = ", ".join(f"obsm[{key!r}]" for key in annotated.obsm) or "no other array"
+            raise ValueError(f"an AnnData must have X to be taken as a whole, got None; pass an array of it, it has {held}")
+        self._values = annotated.X
+        self.columns = list(annotated.var_names)
+        self.shape = tuple(self._values.shape)
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def to_numpy(self) -> Any:
+        """All of it, (n, d)."""
+        if hasattr(self._values, "toarray"):
+            size = math.prod(self.shape) * self._values.dtype.itemsize
+            room = physical_memory(unknown=UNKNOWN_MEMORY)
+            if size > room / 2:
+                raise ValueError(
+                    f"X of an AnnData must fit in memory, got a sparse one of {self.shape[0]:,} × {self.shape[1]:,}, dense "
+                    f"{size / 2**30:,.1f} GiB of {room / 2**30:,.1f}; pass fewer columns, or adata.obsm['X_pca']"
+                )
+            return self._values.toarray()
+        return self._values[()] if hasattr(self._values, "file") else self._values  # backed by a file, or in memory
+
+
+def table_weights(value: Any) -> Any:
+    """The weights of a table that `reduset.io` read, where it has some; None for all else."""
+    return value.weights if is_table(value) else None
+
+
+def is_table(value: Any) -> bool:
+    """Whether it is a table that `reduset.io` read."""
+    return type(value).__module__ == "reduset.io.table" and hasattr(value, "values")

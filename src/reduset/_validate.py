@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Hashable, Iterable, Mapping, Sized
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Sized
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from reduset._columns import from_column
 from reduset._engine import row_blocks
-from reduset._frames import framed, odd_column
+from reduset._frames import framed, is_annotated, is_table, odd_column, table_weights
 from reduset._types import Floats
 
 
@@ -30,6 +30,7 @@ def _as_numbers(value: Any, name: str) -> NDArray[Any]:
         if odd is not None:
             raise TypeError(f"{name} must hold numbers, column {odd[0]!r} holds {odd[1]!r}; encode or drop such columns")
         value = value.to_numpy()
+    _require_array_like(value, name)
     try:
         array = np.asarray(value)
     except ValueError as error:
@@ -54,6 +55,30 @@ def _as_numbers(value: Any, name: str) -> NDArray[Any]:
     if array.dtype.kind == "f" and array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float32 if array.dtype == np.float16 else np.float64)
     return array
+
+
+def _require_array_like(value: Any, name: str) -> None:
+    """Refuse an object that NumPy would ask for one row after the other, only to find that it cannot make numbers of them."""
+    known = isinstance(value, numbers.Number | str | bytes | Sequence | memoryview) or value is None
+    if known or any(hasattr(value, part) for part in ("__array__", "__array_interface__", "__array_struct__", "__buffer__")):
+        return
+    try:
+        memoryview(value)
+    except TypeError:
+        kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
+        way_out = "pass the array or the frame that it holds"
+        raise TypeError(f"{name} must be an array, a frame or a table, got {kind}; {way_out}") from None
+
+
+def known(value: Any, name: str = "X") -> Any:
+    """What scikit-learn can check in its turn: an AnnData or a table of ours as an array, and no object that is neither."""
+    if table_weights(value) is not None:
+        raise ValueError(f"{name} is a table with weights, which are not taken here; pass {name}.values to leave them out")
+    if is_annotated(value) or is_table(value):
+        return framed(value).to_numpy()
+    if not hasattr(value, "to_numpy") and not hasattr(value, "toarray"):
+        _require_array_like(framed(value), name)
+    return value
 
 
 def points(value: Any, name: str = "X", dimension: int | None = None) -> Floats:
@@ -119,6 +144,8 @@ def bags(
         raise ValueError(f"bags must hold at least {fewest} of them, got {len(parts)}")
     checked: list[Floats] = []
     for title, part in zip(titles, parts, strict=True):
+        if table_weights(part) is not None:
+            raise ValueError(f"{title} is a table with weights, which bags do not have; pass its values to leave them out")
         part = framed(part)
         array = points(part, title)
         if len(array) < 2:
@@ -165,6 +192,8 @@ def _split(table: Any, sample: Any, by: str) -> tuple[list[Any], list[NDArray[An
     if isinstance(sample, str) or (framed and named):
         if not framed:
             raise ValueError(f"{by}={sample!r} names a column, but bags has none; pass an array with a label for every row")
+        if is_table(table):
+            raise ValueError(f"{by}={sample!r} names a column, but a table has but numbers; read_bags reads a bag a label")
         if sample not in list(table.columns):
             raise ValueError(f"{by}={sample!r} must be one of the columns {_some(list(table.columns))}")
         labels, table = table[sample], table[[column for column in table.columns if column != sample]]
@@ -229,9 +258,13 @@ def finite(value: Any, name: str) -> float:
     """A finite real number."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number, got {value!r}")
-    if not np.isfinite(float(value)):
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ValueError(f"{name} must be a number of floating point, got one beyond 1e308") from None
+    if not np.isfinite(number):
         raise ValueError(f"{name} must be finite, got {value!r}")
-    return float(value)
+    return number
 
 
 def confidence(value: Any, name: str = "confidence") -> float:

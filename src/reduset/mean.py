@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from reduset import _archive, _validate
 from reduset._engine import rows_by_weight
+from reduset._frames import table_weights
 from reduset._types import Array, Floats, KernelLike, PointsLike, Precision, SeedLike, WeightsLike
 from reduset.kernels import Kernel
 from reduset.kernels.base import exponential
@@ -107,8 +108,9 @@ class KernelMean(LinearCombination):
         X : (n, d) array or frame
         kernel : Kernel or callable, default ``Gaussian("median")``
         sample_weight : (n,) array, optional
-            Non-negative; only their ratios matter.
+            Non-negative; only their ratios matter. Those of a table that `reduset.io` read, if it has some and nothing is given.
         """
+        sample_weight = table_weights(X) if sample_weight is None else sample_weight
         X = _validate.points(X)
         if sample_weight is None:
             weights = np.broadcast_to(1.0 / len(X), len(X))  # one number, whatever n is

@@ -404,10 +404,10 @@ def test_columns_that_an_fcs_file_leaves_alone_are_left_alone_in_other_formats(t
         flowio.create_fcs(stream, X.ravel().tolist(), ["FSC-A", "CD4"])
     io.write_rows(tmp_path / "cells.parquet", ["FSC-A", "CD4"], X)
     fcs, parquet, out = (str(tmp_path / name) for name in ("cells.fcs", "cells.parquet", "small.npz"))
-    assert run(["compress", fcs, "--transform", "asinh:5", "--size", "9", "-q", "-o", out]) == 0
+    assert run(["compress", fcs, "-c", "FSC-A,CD4", "--transform", "asinh:5", "--size", "9", "-q", "-o", out]) == 0
     assert Model.load(out).about["transform"] == {"CD4": "asinh:5"}
     for rows in (fcs, parquet):
         assert run(["evaluate", out, rows, "-q", "-o", f"{rows}.csv"]) == 0
     np.testing.assert_allclose(io.read(f"{fcs}.csv").values, io.read(f"{parquet}.csv").values)
-    assert run(["cohort", fcs, parquet, "--transform", "asinh:5", "--json"]) == 2
+    assert run(["cohort", fcs, parquet, "-c", "FSC-A,CD4", "--transform", "asinh:5", "--json"]) == 2
     assert "transform takes other columns than in" in capsys.readouterr().err

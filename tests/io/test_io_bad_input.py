@@ -312,7 +312,7 @@ def forget(monkeypatch, module):
     monkeypatch.setitem(sys.modules, module, None)
 
 
-@pytest.mark.parametrize("module", ["pyarrow", "flowio", "h5py", "PIL", "narwhals"])
+@pytest.mark.parametrize("module", ["pyarrow", "h5py", "PIL", "narwhals"])
 def test_a_library_that_is_missing_is_named_with_its_extra(monkeypatch, module):
     forget(monkeypatch, module)
     with pytest.raises(io.FileError, match=r"this needs \w+, which is not installed: pip install 'reduset\[some\]'"):

@@ -10,18 +10,25 @@ import pytest
 
 from io_cases import write_fcs
 from reduset import io
+from reduset.io.registry import open_source
+from reduset.io.source import ReadOptions
 
 FOLDER = Path(os.environ.get("REDUSET_DATA", Path(__file__).resolve().parents[3] / "shared" / "data")) / "fcs"
 REAL = sorted(FOLDER.iterdir()) if FOLDER.is_dir() else []
-NAMES = ["FSC-A", "FL1-A", "FL2-A"]
+NAMES = ["FL0-A", "FL1-A", "FL2-A"]
 
 
 def events(count=50, seed=0):
     return np.random.default_rng(seed).integers(0, 1000, (count, 3))
 
 
+def every(path, **options):
+    """All channels, time and scatter too."""
+    return io.read(path, columns=list(open_source(str(path), ReadOptions()).kinds), **options)
+
+
 def stored(path):
-    return io.read(path, key="events").values
+    return every(path, key="events").values
 
 
 def by_flowio(path):
@@ -68,7 +75,7 @@ def test_amplified_whole_numbers_gains_and_clocks_are_put_on_a_linear_scale_as_f
     extra = {"$P2E": "4,0", "$P3E": "4,1", "$P1G": "4.0", "$P3G": "2", "$P4G": "0.01", "$TIMESTEP": "0.1"}
     values = np.column_stack([events(), np.arange(50)])
     path = write_fcs(tmp_path / "t.fcs", values, [*NAMES, "Time"], kind="I", ranges=[1024] * 4, extra=extra)
-    table = io.read(path).values
+    table = every(path).values
     np.testing.assert_allclose(table, by_flowio(path).as_array(), rtol=1e-14)
     np.testing.assert_allclose(table[:, 0], values[:, 0] / 4)
     np.testing.assert_allclose(table[:, 1], 10 ** (4 * values[:, 1] / 1024))
@@ -87,7 +94,7 @@ SPILL = np.array([[1.0, 0.2], [0.05, 1.0]])
 
 
 @pytest.mark.parametrize("key", ["$SPILLOVER", "SPILL"])
-@pytest.mark.parametrize("columns", [None, ["FL2-A"], ["FSC-A"], ["FL2-A", "FSC-A", "FL1-A"]])
+@pytest.mark.parametrize("columns", [None, ["FL2-A"], ["FL0-A"], ["FL2-A", "FL0-A", "FL1-A"]])
 def test_compensation_solves_the_linear_system_of_the_matrix(tmp_path, key, columns):
     extra = {key: "2,FL1-A,FL2-A," + ",".join(map(str, SPILL.ravel()))}
     path = write_fcs(tmp_path / "t.fcs", events(), NAMES, kind="D", extra=extra)
@@ -112,6 +119,9 @@ def test_an_old_matrix_without_names_is_one_of_all_channels(tmp_path):
     [
         ("2,FL1-A,FL2-A,1,0,0,1", "is the identity"),
         ("2,Comp-A,Comp-B,1,0.5,0,1", "none of the channels"),
+        ("x", "holds no numbers, got 'x': not compensated"),
+        ("2,FL1-A,FL2-A", "holds no numbers"),
+        ("2,FL1-A,FL2-A,,,,", "holds no numbers"),
     ],
 )
 def test_a_matrix_that_does_nothing_is_noted(tmp_path, spill, note):
@@ -122,7 +132,7 @@ def test_a_matrix_that_does_nothing_is_noted(tmp_path, spill, note):
 
 
 @pytest.mark.parametrize(
-    "spill", ["2,FL1-A,FL9-A,1,0.5,0,1", "2,FL1-A,FL2-A,1,1,1,1", "2,FL1-A,FL2-A,1,1", "x", "2,FL1-A,FL1-A,1,0.5,0,1"]
+    "spill", ["2,FL1-A,FL9-A,1,0.5,0,1", "2,FL1-A,FL2-A,1,1,1,1", "2,FL1-A,FL2-A,1,1", "x,1", "2,FL1-A,FL1-A,1,0.5,0,1"]
 )
 def test_a_matrix_that_cannot_be_applied_is_refused_with_the_way_out(tmp_path, spill):
     path = write_fcs(tmp_path / "t.fcs", events(), NAMES, extra={"SPILL": spill})
@@ -133,8 +143,8 @@ def test_a_matrix_that_cannot_be_applied_is_refused_with_the_way_out(tmp_path, s
 
 def test_channels_are_found_by_their_labels(tmp_path):
     path = write_fcs(tmp_path / "t.fcs", events(), NAMES, extra={"$P2S": "CD4", "$P3S": "CD8"})
-    table = io.read(path, columns=["CD8", "FSC-A"])
-    assert table.columns == ("CD8", "FSC-A")
+    table = io.read(path, columns=["CD8", "FL0-A"])
+    assert table.columns == ("CD8", "FL0-A")
     np.testing.assert_array_equal(table.values, events()[:, [2, 0]])
     assert table.notes == ("labels: FL1-A is CD4, FL2-A is CD8",)
     with pytest.raises(io.FileError, match=r"no column 'cd4' .did you mean 'CD4'"):
@@ -151,11 +161,11 @@ def test_channels_named_twice_are_kept_apart(tmp_path):
 
 
 def test_empty_values_do_not_swallow_the_keywords_after_them(tmp_path):
-    path = write_fcs(tmp_path / "t.fcs", events(), ["FSC-A", "FL1-A", ""], extra={"$P1S": "", "$P4N": "-"})
+    path = write_fcs(tmp_path / "t.fcs", events(), ["FL0-A", "FL1-A", ""], extra={"$P1S": "", "$P4N": "-"})
     data = path.read_bytes().replace(b"|$P3N||", b"|$P2S||", 1).replace(b"|$P4N|-|", b"|$P3N|Z|", 1)
     path.write_bytes(data)
-    assert flowio.FlowData(str(path), only_text=True).pnn_labels != ["FSC-A", "FL1-A", "Z"]
-    assert io.read(path).columns == ("FSC-A", "FL1-A", "Z")
+    assert flowio.FlowData(str(path), only_text=True).pnn_labels != ["FL0-A", "FL1-A", "Z"]
+    assert io.read(path).columns == ("FL0-A", "FL1-A", "Z")
 
 
 def test_of_several_data_sets_the_first_is_read(tmp_path):
@@ -166,7 +176,15 @@ def test_of_several_data_sets_the_first_is_read(tmp_path):
     one.write_bytes(one.read_bytes() + two.read_bytes())
     table = io.read(one)
     np.testing.assert_array_equal(table.values, events())
-    assert table.notes == ("it holds several data sets; the first was read",)
+    assert table.notes == ("it holds several data sets; the first was read, key='2' reads the next",)
+    second = io.read(one, key="2")
+    np.testing.assert_array_equal(second.values, events(seed=1))
+    assert second.notes == ()
+    np.testing.assert_array_equal(io.read(one, key="2/events").values, events(seed=1))
+    with pytest.raises(io.FileError, match=r"one\.fcs: has 2 data sets, and none of number 3"):
+        io.read(one, key="3")
+    with pytest.raises(io.FileError, match=r"key='0' is no part of an FCS file; .*'2' for the second data set"):
+        io.read(one, key="0")
 
 
 @pytest.mark.parametrize("said", [40, 60])
@@ -186,12 +204,32 @@ def test_an_end_that_is_one_byte_late_is_forgiven(tmp_path):
 
 def test_transforms_of_all_columns_leave_scatter_and_time_alone(tmp_path):
     values = np.column_stack([events(), np.arange(50)])
-    path = write_fcs(tmp_path / "t.fcs", values, [*NAMES, "Time"], kind="D")
-    table = io.read(path, transform="asinh:150")
+    path = write_fcs(tmp_path / "t.fcs", values, ["FSC-A", "FL1-A", "FL2-A", "Time"], kind="D")
+    table = every(path, transform="asinh:150")
     np.testing.assert_array_equal(table.values[:, [0, 3]], values[:, [0, 3]])
     np.testing.assert_allclose(table.values[:, 1:3], np.arcsinh(values[:, 1:3] / 150))
     assert table.notes == ("asinh:150 of 2 columns; left as they are: FSC-A, Time",)
-    np.testing.assert_allclose(io.read(path, transform={"Time": "asinh:5"}).values[:, 3], np.arcsinh(values[:, 3] / 5))
+    np.testing.assert_allclose(every(path, transform={"Time": "asinh:5"}).values[:, 3], np.arcsinh(values[:, 3] / 5))
+
+
+def test_time_and_scatter_are_left_out_of_distances_unless_they_are_named(tmp_path):
+    names = ["FSC-A", "SSC-H", "FL1-A", "CD4", "Time"]
+    values = np.random.default_rng(0).integers(0, 1000, (50, 5)) * np.array([200, 200, 1, 1, 1000])
+    path = write_fcs(tmp_path / "t.fcs", values, names, kind="D")
+    table = io.read(path, transform="asinh:150")
+    assert table.columns == ("FL1-A", "CD4")
+    np.testing.assert_allclose(table.values, np.arcsinh(values[:, 2:4] / 150))
+    assert table.notes == ("left out unless named, for they are time or scatter: FSC-A, SSC-H, Time", "asinh:150 of 2 columns")
+    named = io.read(path, columns=["FSC-A", "CD4"])
+    np.testing.assert_array_equal(named.values, values[:, [0, 3]])
+    assert named.notes == ()
+    assert [batch.columns for batch in io.batches(path)] == [("FL1-A", "CD4")]
+
+
+def test_a_file_of_time_and_scatter_alone_says_how_to_read_it(tmp_path):
+    path = write_fcs(tmp_path / "t.fcs", events()[:, :2], ["FSC-A", "Time"])
+    with pytest.raises(io.FileError, match=r"holds nothing but time or scatter; to read it name its columns .*: FSC-A, Time"):
+        io.read(path)
 
 
 @pytest.mark.parametrize("left", [-1, -7, -100, -599, -601, 300, 58, 57, 20, 4])
@@ -209,11 +247,11 @@ def test_a_file_cut_short_anywhere_is_refused(tmp_path, left):
         ({"$DATATYPE": "A"}, "holds events as text"),
         ({"$BYTEORD": "3,4,1,2"}, "in the order 3,4,1,2"),
         ({"$PAR": "0"}, "says it has 0 channels"),
-        ({"$PAR": "x"}, "cannot be read as FCS"),
-        ({"$P1E": "x"}, "cannot be read as FCS"),
-        ({"$P1G": "x"}, "cannot be read as FCS"),
-        ({"$P1R": "x"}, "cannot be read as FCS"),
-        ({"$BEGINDATA": "9", "$ENDDATA": "4"}, "it holds none, or is damaged"),
+        ({"$PAR": "x"}, "says it has x channels"),
+        ({"$P1E": "x"}, r"\$P1E must be two numbers, got 'x'"),
+        ({"$P1G": "x"}, r"\$P1G must be a number, got 'x'"),
+        ({"$P1R": "x"}, r"\$P1R must be a number, got 'x'"),
+        ({"$BYTEORD": ""}, r"lacks the keyword \$BYTEORD"),
     ],
     ids=str,
 )
@@ -240,11 +278,96 @@ def test_files_written_by_flowio_are_read(tmp_path):
     assert io.read(tmp_path / "t.fcs", columns=["CD8", "CD4"]).columns == ("CD8", "CD4")
 
 
+def with_header(path, start, stop):
+    """The file with other places of the events in its header."""
+    data = bytearray(path.read_bytes())
+    data[26:42] = f"{start:>8}{stop:>8}".encode()
+    path.write_bytes(data)
+    return path
+
+
+def data_at(path):
+    data = path.read_bytes()
+    return int(data[26:34]), int(data[34:42])
+
+
+@pytest.mark.parametrize("version", ["FCS3.0", "FCS3.1"])
+@pytest.mark.parametrize("blank", ["", "0", "x"])
+def test_places_of_the_events_may_lack_in_the_header(tmp_path, version, blank):
+    path = with_header(write_fcs(tmp_path / "t.fcs", events(), NAMES, version=version), blank, blank)
+    table = io.read(path)
+    np.testing.assert_array_equal(table.values, events())
+    assert table.notes == ()
+
+
+@pytest.mark.parametrize("said", ["", "0", "x"])
+def test_places_of_the_events_may_lack_in_the_text(tmp_path, said):
+    path = write_fcs(tmp_path / "t.fcs", events(), NAMES)
+    places = {"$BEGINDATA": said.rjust(8), "$ENDDATA": said.rjust(8)}
+    np.testing.assert_array_equal(io.read(write_fcs(path, events(), NAMES, extra=places)).values, events())
+
+
+@pytest.mark.parametrize("version", ["FCS2.0", "FCS3.0"])
+def test_places_that_are_said_nowhere_are_asked_for(tmp_path, version):
+    extra = {} if version == "FCS2.0" else {"$BEGINDATA": "        ", "$ENDDATA": "        "}
+    path = with_header(write_fcs(tmp_path / "t.fcs", events(), NAMES, version=version, extra=extra), "", "")
+    with pytest.raises(io.FileError, match=r"t\.fcs: does not say where its events are \(in its header, or by \$BEGINDATA"):
+        io.read(path)
+
+
+def test_where_header_and_text_disagree_the_one_with_room_for_the_events_is_followed(tmp_path):
+    path = write_fcs(tmp_path / "t.fcs", events(), NAMES)
+    start, stop = data_at(path)
+    table = io.read(with_header(path, start + 12, stop))
+    np.testing.assert_array_equal(table.values, events())
+    header, text = f"its header says that its events lie in bytes {start + 12:,} to {stop:,}", f"its text {start:,} to {stop:,}"
+    assert table.notes == (f"{header}, {text}, which was followed",)
+    for wrong in ("00000009", "99999999"):
+        path = write_fcs(tmp_path / "t.fcs", events(), NAMES, extra={"$ENDDATA": wrong})
+        table = io.read(path)
+        np.testing.assert_array_equal(table.values, events())
+        assert table.notes[0].startswith("its text says that its events lie in bytes")
+        assert table.notes[0].endswith("which was followed")
+
+
+@pytest.mark.parametrize("step", ["fast", "nan", "-1", "0", "inf"])
+def test_a_time_step_that_cannot_be_read_is_noted(tmp_path, step):
+    values = np.column_stack([events(), np.arange(50)])
+    path = write_fcs(tmp_path / "t.fcs", values, [*NAMES, "Time"], extra={"$TIMESTEP": step})
+    table = io.read(path, columns=["FL1-A", "Time"])
+    np.testing.assert_array_equal(table.values, values[:, [1, 3]])
+    assert table.notes == (f"its $TIMESTEP must be a number of seconds, got {step!r}: Time is in steps of its clock",)
+    assert io.read(write_fcs(path, events(), NAMES, extra={"$TIMESTEP": step})).notes == ()
+
+
+@pytest.mark.parametrize("total", ["", "many"])
+def test_a_number_of_events_that_cannot_be_read_is_counted(tmp_path, total):
+    table = io.read(write_fcs(tmp_path / "t.fcs", events(), NAMES, total=total))
+    np.testing.assert_array_equal(table.values, events())
+
+
+def test_a_dollar_within_a_value_stays(tmp_path):
+    path = write_fcs(tmp_path / "t.fcs", events(), ["a$b", "FL1-A", "x||y"])
+    assert io.read(path).columns == ("a$b", "FL1-A", "x|y")
+
+
+def test_one_empty_matrix_does_not_stop_a_cohort(tmp_path):
+    matrix = "2,FL1-A,FL2-A," + ",".join(map(str, SPILL.ravel()))
+    paths = [
+        write_fcs(tmp_path / f"{k}.fcs", events(seed=k), NAMES, extra={"$SPILLOVER": "2,FL1-A,FL2-A" if k == 1 else matrix})
+        for k in range(3)
+    ]
+    bags = io.read_bags(paths)
+    assert [len(bag) for bag in bags.values()] == [50, 50, 50]
+    assert "holds no numbers" in bags["1"].notes[0]
+    assert any(note.startswith(f"{paths[1]}: its spillover matrix ($SPILLOVER) holds no numbers") for note in io.read(paths).notes)
+
+
 @pytest.mark.skipif(not REAL, reason="the folder of real files is not there")
 @pytest.mark.parametrize("path", REAL, ids=lambda path: path.name)
 def test_real_files_agree_with_flowio(path):
     reference = by_flowio(path)
-    raw, linear = stored(path), io.read(path, compensate=False, transform=None)
+    raw, linear = stored(path), every(path, compensate=False)
     head = flowio.FlowData(str(path), only_text=True)
     assert raw.shape == (head.event_count, head.channel_count)
     channels = {number - 1: channel for number, channel in head.channels.items()}
@@ -267,14 +390,14 @@ def test_real_files_agree_with_flowio(path):
         places = [linear.columns.index(name) for name in cells[1 : count + 1]]
         matrix = np.array(cells[count + 1 :], float).reshape(count, count)
         expected = np.linalg.solve(matrix.T, linear.values[:, places].T.astype(float)).T
-        np.testing.assert_allclose(io.read(path).values[:, places], expected, rtol=1e-5, atol=1e-3)
+        np.testing.assert_allclose(every(path).values[:, places], expected, rtol=1e-5, atol=1e-3)
     else:
-        np.testing.assert_array_equal(io.read(path).values, linear.values)
+        np.testing.assert_array_equal(every(path).values, linear.values)
 
 
 @pytest.mark.skipif(not REAL, reason="the folder of real files is not there")
 def test_the_real_files_hold_what_they_are_kept_for():
-    tables = {path.name: io.read(path) for path in REAL}
+    tables = {path.name: every(path) for path in REAL}
     assert len(tables) == 8
     assert tables["0877408774.B08"].columns[5] == "FL1-A"  # after two empty values
     assert "compensated by its spillover matrix (4 channels)" in tables["FCS_3.0_Fortessa_PBS_Specimen_001_A1_A01.fcs"].notes

@@ -162,9 +162,9 @@ def test_orc_types_of_numbers_are_read_and_others_are_named(tmp_path):
     }
     pa.orc.write_table(pa.table(columns), str(tmp_path / "t.orc"))
     table = io.read(tmp_path / "t.orc", missing="drop")
-    assert table.columns == ("byte", "price", "a.b")
-    np.testing.assert_array_equal(table.values, [[1, 1, 1], [3, 3, 3]])
-    assert "left out, for they hold no numbers: on, day, pair, tags" in table.notes
+    assert table.columns == ("byte", "price", "a.b", "on")
+    np.testing.assert_array_equal(table.values, [[1, 1, 1, 1]])
+    assert "left out, for they hold no numbers: day, pair, tags" in table.notes
     np.testing.assert_array_equal(io.read(tmp_path / "t.orc", columns=["a.b", "on"], missing="drop").values, [[1, 1], [2, 0]])
     with pytest.raises(io.FileError, match="column 'day' must hold numbers, got '1970-01-02' in row 1"):
         io.read(tmp_path / "t.orc", columns=["day"])
@@ -182,10 +182,18 @@ def test_text_may_begin_with_the_letters_of_a_format(tmp_path, name):
     assert io.read(tmp_path / name).columns == ("ORCID", "BMI")
 
 
-def test_flags_are_numbers_where_they_are_asked_for(tmp_path):
-    pd.DataFrame({"a": [1.0, 2.0], "on": [True, False]}).to_csv(tmp_path / "t.csv", index=False)
-    assert io.read(tmp_path / "t.csv").columns == ("a",)
-    np.testing.assert_array_equal(io.read(tmp_path / "t.csv", columns=["on"]).values, [[1], [0]])
+def test_flags_are_numbers_whether_they_are_named_or_not(tmp_path):
+    flags = pd.DataFrame({"a": [1.5, 2.0], "on": [True, False]})
+    flags.to_csv(tmp_path / "t.csv", index=False)
+    flags.to_parquet(tmp_path / "t.parquet", index=False)
+    np.save(tmp_path / "t.npy", flags.to_records(index=False).view(np.ndarray))
+    for name in ("t.csv", "t.parquet", "t.npy"):
+        table = io.read(tmp_path / name)
+        assert table.columns == ("a", "on")
+        np.testing.assert_array_equal(table.values, [[1.5, 1], [2, 0]])
+        np.testing.assert_array_equal(io.read(tmp_path / name, columns=["on"]).values, [[1], [0]])
+        assert io.read(tmp_path / name, group_column="on").columns == ("a",)
+    np.testing.assert_array_equal(io.as_table(flags).values, [[1.5, 1], [2, 0]])
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])

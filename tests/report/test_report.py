@@ -15,6 +15,7 @@ import pytest
 from scipy.spatial.distance import squareform
 
 from reduset import Gaussian, KernelMean, Laplacian, compress, report
+from reduset._texts import printable
 from reduset.certificate import Certificate
 from reduset.cohort import CohortMap
 from reduset.model import Model
@@ -222,11 +223,11 @@ def test_any_name_survives_the_way_into_the_page(text, tmp_path):
         n=200, size=3, columns=[text, text + "2", "c"], about={"command": text, "sources": [text], text: text, "notes": [text]}
     )
     write_compression(tmp_path / "r.html", shown)
-    assert embedded(tmp_path / "r.html")["columns"] == list(shown.columns)
+    assert embedded(tmp_path / "r.html")["columns"] == [printable(name) for name in shown.columns]
     page = Page(tmp_path / "r.html")
     assert [tag for tag, _ in page.elements].count("script") == 4  # theme, data, plotly, report
     assert not {"b", "img"} & {tag for tag, _ in page.elements}
-    assert " ".join(text.split()) in " ".join(" ".join(page.texts).split())
+    assert " ".join(printable(text, lines=True).split()) in " ".join(" ".join(page.texts).split())
 
 
 def test_json_and_scripts_cannot_end_their_element():

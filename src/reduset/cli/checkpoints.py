@@ -59,6 +59,9 @@ class RunCheckpoint:
         about = compressor.about_
         if not isinstance(about, dict) or about.get("command") != COMMAND:
             raise ValueError(f"{self.path} is a checkpoint that `{COMMAND}` did not write; give --checkpoint another name")
+        counts = [about.get(name) for name in ("rows", "dropped")]
+        if not isinstance(about.get("asked"), dict) or not all(type(count) is int and 0 <= count < 2**63 for count in counts):
+            raise ValueError(f"{self.path} does not say what was asked for, or how many rows were read; remove it to begin anew")
         differences = list(_differences(about["asked"], self._asked))
         if differences:
             raise ValueError(
@@ -66,8 +69,8 @@ class RunCheckpoint:
                 f"{f'; and {len(differences) - 3} more' if len(differences) > 3 else ''}. Run it as it was to go on, or remove "
                 "the file to begin anew"
             )
-        self.rows = int(about["rows"])
-        return compressor, self.rows, int(about["dropped"])
+        self.rows = about["rows"]
+        return compressor, self.rows, about["dropped"]
 
     def keep(self, compressor: StreamCompressor, rows: int, dropped: int, now: bool = False) -> None:
         """Write it where it is time to, or now."""
@@ -81,8 +84,9 @@ class RunCheckpoint:
         """Take it away, for all is done; and what killed runs have left half-written beside it."""
         if self.path is None:
             return
-        halves = glob.glob(glob.escape(str(self.path.parent / f".{self.path.name[:40]}.")) + "*.part")
-        for name in [str(self.path), *halves]:
+        kept = Path(os.path.realpath(self.path))  # of a link, what it leads to
+        halves = glob.glob(glob.escape(str(kept.parent / f".{kept.name[:40]}.")) + "*.part")
+        for name in [str(kept), *halves]:
             with suppress(FileNotFoundError):
                 os.unlink(name)
 

@@ -45,6 +45,7 @@ class CohortCommand(o.Reading, o.Seeded, o.Telling):
         """Run it; the exit code."""
         from reduset import _archive, io
 
+        o.check_tol(self.tol)
         inputs = [*self.data, *([] if self.groups is None else [self.groups])]
         written = targets.check_all((self.output, targets.rows(), inputs), (self.report, targets.HTML, inputs))
         if not written and not self.json:

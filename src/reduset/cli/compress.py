@@ -89,6 +89,7 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
     def check(self) -> None:
         """Refuse what cannot be done before any work is."""
         targets.check_all((self.output, targets.MODEL | targets.rows(), self.data), (self.report, targets.HTML, []))
+        o.check_tol(self.tol)
         group = self.group_column
         if group is not None and group in (o.names_of(self.columns) or ()):
             raise ValueError(f"--group-column {group} is a label, and cannot be one of --columns; leave it out of one")

@@ -10,7 +10,10 @@ from typing import Any
 
 import typer
 
-from reduset.cli import commands  # noqa: F401 (each registers itself with the app)
+from reduset.cli import (
+    commands,  # noqa: F401 (each registers itself with the app)
+    messages,
+)
 from reduset.cli.app import DONE, INTERRUPTED, REFUSED, Usage, app
 from reduset.cli.interrupts import interruptible
 
@@ -102,7 +105,7 @@ def one_line(error: BaseException) -> str:
 
 
 def _say(text: str) -> None:
-    print(f"reduset: {text}", file=sys.stderr)
+    messages.note(text)
 
 
 def _note(message: Warning | str, category: Any, filename: str, lineno: int, file: Any = None, line: str | None = None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from reduset._texts import printable
 from reduset.cli import messages
 from reduset.cli import options as o
 from reduset.cli.app import DONE, command
@@ -29,11 +30,13 @@ class InfoCommand(o.Answering):
             "certificate": asdict(found.certificate),
             "about": about,
         }
-        lines = [f"  {name.rstrip('s'):<11}{text}" for name in ("sources", "notes") for text in about.get(name, ())]
+        lines = [f"  {name.rstrip('s'):<11}{printable(text)}" for name in ("sources", "notes") for text in about.get(name, ())]
         lines += [
-            f"  {title:<11}{about[name]}" for name, title in (("transform", "transform"), ("command", "made by")) if about.get(name)
+            f"  {title:<11}{printable(about[name])}"
+            for name, title in (("transform", "transform"), ("command", "made by"))
+            if about.get(name)
         ]
         if about.get("versions"):
-            lines.append("  versions   " + ", ".join(f"{name} {number}" for name, number in about["versions"].items()))
+            lines.append("  versions   " + ", ".join(printable(f"{name} {number}") for name, number in about["versions"].items()))
         messages.answer(self, facts, str(found), *lines)
         return DONE

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from reduset._texts import printable
 from reduset.cli.options import Answering
 
 if TYPE_CHECKING:
@@ -63,20 +64,20 @@ def progress(quiet: bool = False, counted: str | None = None) -> Iterator[ShowPr
 def answer(request: Answering, facts: Mapping[str, Any], *lines: str) -> None:
     """What a command found: one JSON object for machines, or lines for people."""
     if request.json:
-        print(as_json(facts))
+        print(as_json(facts))  # which escapes by itself
     elif not request.quiet:
-        print(*lines, sep="\n")
+        print(*(printable(text, lines=True) for text in lines), sep="\n")
 
 
 def ending(notes: Sequence[str], written: Sequence[Path]) -> list[str]:
     """The last lines: what there is to note, and what was written."""
-    return [*(f"  note       {text}" for text in notes), f"  written    {', '.join(map(str, written))}"]
+    return [*(f"  note       {printable(text)}" for text in notes), f"  written    {printable(', '.join(map(str, written)))}"]
 
 
 def note(text: str, quiet: bool = False) -> None:
     """A remark, on the error stream, which machines do not read."""
     if not quiet:
-        print(f"reduset: {text}", file=sys.stderr)
+        print(printable(f"reduset: {text}"), file=sys.stderr)
 
 
 def notes_of(tables: Mapping[str, Table]) -> list[str]:

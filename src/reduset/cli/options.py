@@ -139,6 +139,12 @@ def number_or_rule(text: str) -> float | str:
         return text
 
 
+def check_tol(tol: float | None) -> None:
+    """Refuse a tolerance that says nothing: nothing at all loses a share of 1."""
+    if tol is not None and not 0 < tol < 1:
+        raise ValueError(f"--tol must lie between 0 and 1, got {tol:g}; it is a share of what there is, 0.01 for one percent")
+
+
 def use_threads(threads: int | None) -> None:
     """Set the number of threads, where one is given."""
     if threads is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from reduset._texts import printable
 from reduset.cli import messages
 from reduset.cli.request import origin, spread_note
 
@@ -113,4 +114,4 @@ def told_shares(request: CompressCommand, small: Compression) -> list[str]:
     ranked = sorted(found, key=lambda name: -found[name])
     words = [f"{name} {100 * found[name]:.3g} % ({atoms[name]:,} atoms)" for name in ranked[:MOST_SHARES]]
     more = f", and {len(ranked) - MOST_SHARES} more" if len(ranked) > MOST_SHARES else ""
-    return [f"  shares     {request.group_column}: {', '.join(words)}{more}"]
+    return [printable(f"  shares     {request.group_column}: {', '.join(words)}{more}")]

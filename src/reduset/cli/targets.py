@@ -42,11 +42,13 @@ def check(path: Path, kinds: frozenset[str], inputs: Sequence[Path] = ()) -> Non
 
 def check_place(path: Path, inputs: Sequence[Path] = ()) -> None:
     """Refuse a place that cannot be written to, one that is read, and one in a folder that is read: it would be data next time."""
-    folder = path.parent
+    folder = Path(os.path.realpath(path)).parent  # of what a link leads to
     if not folder.is_dir():
         raise FileNotFoundError(f"{path} cannot be written: there is no folder {folder}; make it first")
     if path.is_dir():
         raise IsADirectoryError(f"{path} cannot be written: it is a folder")
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} cannot be written: it is a pipe or a device; give the output another name")
     if not os.access(folder, os.W_OK):
         raise PermissionError(f"{path} cannot be written: no permission to write in {folder}")
     if path.exists() and any(each.exists() and path.samefile(each) for each in inputs):

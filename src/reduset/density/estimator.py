@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from reduset import _validate, bandwidth
+from reduset._frames import table_weights
 from reduset._types import Array, BandwidthLike, Floats, KernelLike, PointsLike, SeedLike, SelectorLike, WeightsLike
 from reduset._warnings import warn
 from reduset.compression import Compression, NotReachedWarning
@@ -99,7 +100,9 @@ class SparseKernelDensity(BaseEstimator):
         sample_weight : (n,) array, optional
             Non-negative; only their ratios matter.
         """
-        X = validate_data(self, X, dtype=(np.float64, np.float32))
+        if table_weights(X) is not None:
+            X, sample_weight = X.values, X.weights if sample_weight is None else sample_weight
+        X = validate_data(self, _validate.known(X), dtype=(np.float64, np.float32))
         if self.size is not None:
             _validate.whole(self.size, "size", 1)
             if self.tol is not None:
@@ -159,7 +162,7 @@ class SparseKernelDensity(BaseEstimator):
     def score_samples(self, X: PointsLike) -> Array:
         """log density at each row of X, (q,)."""
         check_is_fitted(self)
-        return self.mean_.log_density(validate_data(self, X, dtype=(np.float64, np.float32), reset=False))
+        return self.mean_.log_density(validate_data(self, _validate.known(X), dtype=(np.float64, np.float32), reset=False))
 
     def score(self, X: PointsLike, y: Any = None) -> float:
         """The log-likelihood of X: the sum of `score_samples`."""

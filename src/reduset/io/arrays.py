@@ -62,6 +62,8 @@ class _ArrayColumns:
 class NpySource(Source):
     """A .npy file, mapped into memory for each block anew: only the rows at hand are read, and no others stay."""
 
+    may_number_rows = True
+
     def __init__(self, path: str, _: ReadOptions) -> None:
         with open(path, "rb") as stream:
             shape, fortran, dtype = _header(path, stream, "its array")
@@ -97,6 +99,8 @@ class _Member(NamedTuple):
 
 class NpzSource(Source):
     """One array of an .npz file, row block by row block; arrays of one dimension and as many entries may be weights or groups."""
+
+    may_number_rows = True
 
     def __init__(self, path: str, options: ReadOptions) -> None:
         members = {}

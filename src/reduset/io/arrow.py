@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,6 +21,12 @@ PYARROW = ("pyarrow", "tables")  # with the extra that brings it
 def pyarrow(part: str = "") -> Any:
     """pyarrow, or a part of it such as ".parquet"."""
     return need("this", f"pyarrow{part}", "tables")
+
+
+def opened(path: str, mapped: bool = False) -> Any:
+    """A file for pyarrow, mapped into memory where that is asked for; by its bytes, for a name may be no UTF-8."""
+    arrow = pyarrow()
+    return (arrow.memory_map if mapped else arrow.OSFile)(path if os.name == "nt" else os.fsencode(path))
 
 
 def kind_of(kind: Any) -> str:
@@ -76,14 +84,29 @@ def block_of_batch(first: int, batch: Any, names: Sequence[str], label: str | No
     return Block(first, [numbers(batch.column(place(name))) for name in names], found)
 
 
+def _index_columns(schema: Any) -> list[str]:
+    """The columns that hold the index of a pandas frame, as pandas tells of them: numbers of rows mostly, and no measurements."""
+    try:
+        told = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
+    except (ValueError, RecursionError):  # what pandas tells is no part of the table
+        return []
+    named = told.get("index_columns", []) if isinstance(told, dict) else []
+    return [name for name in named if isinstance(name, str) and name in schema.names] if isinstance(named, list) else []
+
+
 class ArrowSource(Source):
     """Whatever gives record batches of chosen columns."""
+
+    may_number_rows = True
 
     def __init__(self, path: str, schema: Any, rows: int | None) -> None:
         twice = next((name for name, count in Counter(schema.names).items() if count > 1), None)
         if twice is not None:
             raise FileError(f"{path}: two columns are named {twice!r}; rename one of them")
+        if rows is not None and rows < 0:
+            raise FileError(f"{path}: says it has {rows:,} rows; it is damaged")
         super().__init__(path, {field.name: kind_of(field.type) for field in schema}, rows)
+        self.unasked = dict.fromkeys(_index_columns(schema), "the index of a frame")
 
     @abstractmethod
     def _batches(self, names: list[str], rows: int, start: int) -> Iterable[tuple[int, Any]]:
@@ -112,15 +135,17 @@ class ParquetSource(ArrowSource):
     """Parquet; the pages of columns that were not chosen are never read."""
 
     def __init__(self, path: str, _: ReadOptions) -> None:
-        with pyarrow(".parquet").ParquetFile(path) as file:
+        with pyarrow(".parquet").ParquetFile(opened(path)) as file:
             super().__init__(path, file.schema_arrow, file.metadata.num_rows)
 
     def _batches(self, names: list[str], rows: int, start: int) -> Iterator[tuple[int, Any]]:
         # through a small buffer, and by one thread: else whole groups of rows lie in memory, which may be all rows
-        with pyarrow(".parquet").ParquetFile(self.path, pre_buffer=False, buffer_size=1 << 16) as file:
+        with pyarrow(".parquet").ParquetFile(opened(self.path), pre_buffer=False, buffer_size=1 << 16) as file:
             first = 0
             for group in range(file.metadata.num_row_groups):  # one by one, so that batches end with them and they can be skipped
                 count = file.metadata.row_group(group).num_rows
+                if count < 0:
+                    raise FileError(f"{self.path}: says it has {count:,} rows in group {group}; it is damaged")
                 if first + count > start:
                     found = file.iter_batches(batch_size=rows, row_groups=[group], columns=names, use_threads=False)
                     yield from counted(found, first)
@@ -138,17 +163,17 @@ class FeatherSource(ArrowSource):
             super().__init__(path, reader.schema, rows)
 
     def _open(self, path: str, fields: list[int] | None) -> Any:
-        arrow, ipc = pyarrow(), pyarrow(".ipc")
+        ipc = pyarrow(".ipc")
         options = ipc.IpcReadOptions(included_fields=fields, use_threads=False)
         if self._streamed:
-            return ipc.open_stream(arrow.OSFile(path), options=options)
-        return ipc.open_file(arrow.memory_map(path), options=options)  # of what is not packed, only the rows at hand are read
+            return ipc.open_stream(opened(path), options=options)
+        return ipc.open_file(opened(path, mapped=True), options=options)  # of what is not packed, only the rows at hand are read
 
     def _batches(self, names: list[str], rows: int, start: int) -> Iterator[tuple[int, Any]]:
         places = list(self.kinds)
         # where all are wanted none is named: pyarrow copies what is chosen by name, and else leaves it in the file until it is used
         whole = self._whole_batches([places.index(name) for name in names] if len(names) < len(places) else None)
-        return counted(piece for batch in whole for piece in slices(batch, rows))
+        return counted(piece for batch in whole for piece in slices(_sound(batch), rows))
 
     def _whole_batches(self, fields: list[int] | None) -> Iterator[Any]:
         with self._open(self.path, fields) as reader:
@@ -160,6 +185,12 @@ class FeatherSource(ArrowSource):
             with self._open(self.path, fields) as reader:  # anew, so that what was read before does not stay in memory
                 batch = reader.get_batch(number)
             yield batch
+
+
+def _sound(batch: Any) -> Any:
+    """A record batch whose texts and codes lie within it: Arrow believes what a file says, and would read beyond its end."""
+    batch.validate(full=True)
+    return batch
 
 
 class FrameSource(ArrowSource):

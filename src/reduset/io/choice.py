@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reduset.io.source import FLAG, NUMERIC, SINGLE, ReadOptions, Source
+from reduset.io.source import NUMERIC, SINGLE, ReadOptions, Source
 from reduset.io.table import FileError, listed, nearest
 
 
@@ -32,12 +32,19 @@ def choose(source: Source, options: ReadOptions) -> ColumnChoice:
     if options.columns is not None:
         names = _asked_for(source, options.columns)
     else:
-        names = [name for name, kind in source.kinds.items() if kind in NUMERIC and name not in (weight, group)]
+        numbers = [name for name, kind in source.kinds.items() if kind in NUMERIC and name not in (weight, group)]
+        names = [name for name in numbers if name not in source.unasked]
+        if numbers and not names:
+            whats = " and ".join(dict.fromkeys(source.unasked[name] for name in numbers))
+            raise FileError(f"{source.path}: holds nothing but {whats}; to read it name its columns (columns=): {listed(numbers)}")
         if not names:
             held = [f"{name} ({kind})" for name, kind in source.kinds.items()]
             raise FileError(f"{source.path}: holds no column of numbers to read; it has {listed(held) or 'none'}")
         others = [name for name, kind in source.kinds.items() if kind not in NUMERIC and name not in (weight, group)]
         notes = [f"left out, for they hold no numbers: {listed(others)}"] if others else []
+        for what in dict.fromkeys(source.unasked[name] for name in numbers if name in source.unasked):
+            some = [name for name in numbers if source.unasked.get(name) == what]
+            notes.append(f"left out unless named, for {'it is' if len(some) == 1 else 'they are'} {what}: {listed(some)}")
     single = all(source.kinds[name] == SINGLE for name in names)
     return ColumnChoice(tuple(names), tuple(options.columns or names), weight, group, single, tuple(notes))
 
@@ -91,7 +98,7 @@ def _own_name(source: Source, name: str, columns: list[str], purpose: str = "") 
 def check_numbers(source: Source, name: str) -> None:
     """Refuse a column that holds no numbers, with the first entry that is none."""
     kind = (source.kinds | source.aside)[name]
-    if kind in NUMERIC or kind == FLAG:
+    if kind in NUMERIC:
         return
     for row, entry in enumerate(source.texts(name), 1):
         if entry:

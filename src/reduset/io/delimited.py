@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from reduset.io.arrow import PYARROW, block_of_batch, counted, kind_of, pyarrow
+from reduset.io.arrow import PYARROW, block_of_batch, counted, kind_of, opened, pyarrow
 from reduset.io.paths import suffix_of
 from reduset.io.source import FLAG, NUMBER, SINGLE, TEXT, Block, Format, ReadOptions, Source, unique_names
 from reduset.io.table import FileError, one_line, refusing
@@ -28,6 +28,8 @@ MISSING = ["", "NA", "N/A", "#N/A", "nan", "NaN", "NAN", "-nan", "null", "NULL",
 
 class DelimitedSource(Source):
     """CSV or TSV: text in columns, with this separator or the commonest in its first line."""
+
+    may_number_rows = True
 
     def __init__(self, path: str, _: ReadOptions, separator: str | None = None) -> None:
         self._csv, self._arrow = pyarrow(".csv"), pyarrow()
@@ -62,9 +64,9 @@ class DelimitedSource(Source):
             self.notes.append("decimal commas")
 
     def _open(self, path: str, types: dict[str, Any] | None, names: list[str] | None) -> Any:
-        arrow, reader = self._arrow, self._csv
+        reader = self._csv
         return reader.open_csv(
-            arrow.input_stream(path, compression="gzip" if self._packed else None),
+            self._arrow.input_stream(opened(path), compression="gzip" if self._packed else None),
             read_options=reader.ReadOptions(
                 use_threads=False, block_size=BLOCK, column_names=self._names, skip_rows=self._skip, encoding=self._encoding
             ),

@@ -18,26 +18,30 @@ from reduset.io.source import NUMBER, SINGLE, Block, Format, Numbers, ReadOption
 from reduset.io.spillover import spillover_of
 from reduset.io.table import FileError, listed
 
-NO_DYE = re.compile(r"(fsc|ssc|time|hdr-t|event)", re.IGNORECASE)  # what a transform of all channels leaves alone
+NO_DYE = re.compile(
+    r"(fsc|ssc|time|hdr-t|event)", re.IGNORECASE
+)  # measured along no dye: left out unless named, and by a transform of all left alone
 
 
 class FcsSource(Source):
     """An FCS file."""
 
     def __init__(self, path: str, options: ReadOptions) -> None:
-        if options.key not in (None, "events"):
-            way_out = "leave it out, or 'events' for the numbers as stored"
+        key = re.fullmatch(r"(?:([1-9][0-9]{0,3})(?:/|$))?(events)?", options.key or "")
+        if key is None or options.key == "":
+            way_out = "leave it out, or 'events' for the numbers as stored, '2' for the second data set, '2/events'"
             raise FileError(f"{path}: key={options.key!r} is no part of an FCS file; {way_out}")
-        head = read_head(path)
+        head = read_head(path, int(key[1] or 1))
         self._record = _EventBytes(path, head)
-        self._stored = options.key == "events"
+        self._stored = key[2] is not None
         names = [channel.name for channel in head.channels]
         super().__init__(path, dict.fromkeys(names, SINGLE if self._record.single else NUMBER), self._record.rows)
-        self._channels, self._step = head.channels, _step(head.text)
+        self._channels, (self._step, unclear) = head.channels, _step(head)
         self._places = {name: place for place, name in enumerate(names)}
         self.aliases = _labels(head.channels)
         self.upright = frozenset(name for name in names if NO_DYE.match(name))
-        self.notes += [*head.notes, *self._record.notes]
+        self.unasked = dict.fromkeys(self.upright, "time or scatter")
+        self.notes += [*head.notes, *self._record.notes, *unclear]
         named = [f"{name} is {label}" for label, name in self.aliases.items()]
         self.notes += [f"labels: {listed(named, 40)}"] if named else []
         self._spillover = None
@@ -74,11 +78,16 @@ def _linear(stored: Numbers, channel: Channel, step: float, whole: bool) -> Numb
     return stored if scale == 1.0 else stored.astype(np.float64) * scale
 
 
-def _step(text: dict[str, str]) -> float:
+def _step(head: FcsHead) -> tuple[float, list[str]]:
+    """The seconds of a step of the clock; 1, with a note, where they cannot be read."""
+    value = head.text.get("timestep", "").strip()
     try:
-        return float(text.get("timestep", "").strip() or 1.0)
+        step = float(value or 1.0)
     except ValueError:
-        return 1.0
+        step = 0.0
+    if 0 < step < np.inf or not any(channel.is_time for channel in head.channels):
+        return step or 1.0, []
+    return 1.0, [f"its $TIMESTEP must be a number of seconds, got {value[:40]!r}: Time is in steps of its clock"]
 
 
 def _labels(channels: list[Channel]) -> dict[str, str]:
@@ -118,8 +127,11 @@ class _EventBytes:
             raise FileError(f"{path}: holds no events")
         self._map = partial(np.memmap, path, np.uint8, "r", head.start, (self.rows, row))
         self._map()  # is it all there?
-        self.notes = []
-        said = int(text["tot"])
+        self.notes: list[str] = []
+        tot = text.get("tot", "").strip()
+        said = int(tot) if re.fullmatch(r"[0-9]{1,18}", tot) else self.rows
+        if tot and not tot.isdecimal():
+            self.notes.append(f"its number of events ($TOT) cannot be read, got {tot[:40]!r}; it holds {self.rows:,}")
         if said > self.rows and (head.stop - head.start) % row:
             raise FileError(f"{path}: cut short: it should hold {said:,} events, and ends within number {self.rows + 1:,}")
         if said != self.rows:
@@ -164,4 +176,4 @@ def _mask(channel: Channel) -> int | None:
     return (1 << bits) - 1 if bits < channel.bits else None
 
 
-FORMATS = (Format("FCS", (".fcs", ".lmd"), FcsSource, magic=(b"FCS",), needs=("flowio", "fcs"), keyed=True),)
+FORMATS = (Format("FCS", (".fcs", ".lmd"), FcsSource, magic=(b"FCS",), keyed=True),)

@@ -1,19 +1,21 @@
 """The head of an FCS file (2.0, 3.0, 3.1): its keywords, where its events lie, and its channels.
 
-HEADER and TEXT are read by flowio. What it leaves out is added here: a supplemental TEXT segment, and files that write empty
-values, where a doubled separator is an empty value and not, as the standard has it, a separator inside a value.
+HEADER names the bytes of TEXT and of the events, in fields of eight letters that may be blank; TEXT is a separator, then keywords
+and values. A doubled separator is one inside a value, as the standard has it; where channels lack their names so, it is an empty
+value instead, which many files write. What can be read in one way alone is read, with a note; the rest is refused.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import Any
+from typing import BinaryIO
 
-from reduset.io.guard import need
 from reduset.io.source import unique_names
 from reduset.io.table import FileError
 
 MOST_CHANNELS = 100_000
+NEEDED = ("par", "mode", "datatype", "byteord")
 
 
 @dataclass(frozen=True)
@@ -45,50 +47,81 @@ class FcsHead:
     notes: list[str]
 
 
-def read_head(path: str) -> FcsHead:
-    """The head of the first data set of a file."""
-    flowio = need("reading FCS", "flowio", "fcs")
+def read_head(path: str, number: int = 1) -> FcsHead:
+    """The head of the first data set of a file, or of another, counted from 1."""
     with open(path, "rb") as stream:
-        try:
-            # 0 is the first data set, also of a file that has several
-            data = flowio.FlowData(
-                stream, only_text=True, nextdata_offset=0, ignore_offset_discrepancy=True, ignore_offset_error=True
-            )
-        except KeyError as error:
-            raise FileError(f"{path}: lacks the keyword ${str(error.args[0]).upper()}, which an FCS file must have") from error
-    text, header, notes = dict(data.text), data.header, []
+        size, begin = stream.seek(0, 2), 0
+        for before in range(1, number):
+            following = _whole(_keywords(path, stream, begin, size)[0], "nextdata")
+            if not following or begin + following >= size:
+                raise FileError(f"{path}: has {before} data set{'s' if before > 1 else ''}, and none of number {number}")
+            begin += following
+        text, header = _keywords(path, stream, begin, size)
+    notes = []
+    if number == 1 and 0 < (_whole(text, "nextdata") or 0) < size:
+        notes.append("it holds several data sets; the first was read, key='2' reads the next")
     count = int(text["par"])
-    if not 0 < count <= MOST_CHANNELS:
-        raise FileError(f"{path}: says it has {count:,} channels ($PAR); it is damaged")
-    _add_supplement(path, text)
-    if any(f"p{n}n" not in text for n in range(1, count + 1)):
-        text |= _with_empty_values(path, header["text_start"], header["text_stop"])
-    if int(text.get("nextdata", "0")) != 0:
-        notes.append("it holds several data sets; the first was read")
     names, renamed = unique_names([text.get(f"p{n}n", f"P{n}").strip() for n in range(1, count + 1)])
     channels = [_channel(path, text, n, name) for n, name in enumerate(names, 1)]
-    start, stop = _where(path, text, header, data.file_size)
-    return FcsHead(text, channels, start, stop, notes + renamed)
+    start, stop, told = _where(path, text, header, size - begin, _expected(text, channels))
+    return FcsHead(text, channels, begin + start, begin + stop, [*notes, *told, *renamed])
 
 
-def _add_supplement(path: str, text: dict[str, str]) -> None:
-    first, last = (int(text.get(name, "0").strip() or 0) for name in ("beginstext", "endstext"))
-    if 0 < first < last:
-        for name, value in _with_empty_values(path, first, last).items():
-            text.setdefault(name, value)
+Header = tuple[str, int | None, int | None]  # version, first and last byte of the events
 
 
-def _with_empty_values(path: str, first: int, last: int) -> dict[str, str]:
-    """Keywords and values of a segment, where every separator separates."""
-    with open(path, "rb") as stream:
-        stream.seek(first)
-        raw = stream.read(last - first + 1)
+def _keywords(path: str, stream: BinaryIO, begin: int, size: int) -> tuple[dict[str, str], Header]:
+    """The keywords of the data set that begins at a byte, and what its HEADER says."""
+    stream.seek(begin)
+    head = stream.read(58)
+    if not head.startswith(b"FCS") or len(head) < 42:
+        raise FileError(f"{path}: cut short or damaged: no header of a data set is at byte {begin:,}")
+    version = head[3:6].decode("latin-1")
+    first, last, start, stop = (_digits(head[at : at + 8]) for at in (10, 18, 26, 34))
+    if first is None or last is None or not 0 < first <= last:
+        raise FileError(f"{path}: its header must say where its text is, got {head[10:26].decode('latin-1')!r}")
+    if begin + last >= size:
+        raise FileError(f"{path}: cut short: its text should end at byte {begin + last:,}, and the file has {size:,}")
+    text = _pairs(stream, begin + first, begin + last, r"(?<=[^{0}]){0}(?!{0})")
+    if any(key not in text for key in NEEDED):
+        text |= _pairs(stream, begin + first, begin + last, "{0}")
+    for key in NEEDED:
+        if not text.get(key, "").strip():
+            raise FileError(f"{path}: lacks the keyword ${key.upper()}, which an FCS file must have")
+    count = _whole(text, "par")
+    if count is None or not 0 < count <= MOST_CHANNELS:
+        raise FileError(f"{path}: says it has {text['par'].strip()} channels ($PAR); it is damaged")
+    first_more, last_more = (_whole(text, name) or 0 for name in ("beginstext", "endstext"))
+    if 0 < first_more < last_more < size - begin and first_more != first:
+        text = _pairs(stream, begin + first_more, begin + last_more, "{0}") | text
+    if any(f"p{n}n" not in text for n in range(1, count + 1)):
+        text |= _pairs(stream, begin + first, begin + last, "{0}")
+    return text, (version, start, stop)
+
+
+def _digits(field: bytes) -> int | None:
+    """A number of HEADER; None where it is blank, or none."""
+    return int(field) if re.fullmatch(rb"\s*[0-9]+\s*", field) else None
+
+
+def _whole(text: dict[str, str], key: str) -> int | None:
+    """The whole number of a keyword; None where it is not there, or none."""
+    value = text.get(key, "").strip()
+    return int(value) if re.fullmatch(r"[+-]?[0-9]{1,18}", value) else None
+
+
+def _pairs(stream: BinaryIO, first: int, last: int, between: str) -> dict[str, str]:
+    """Keywords and values of a segment, cut where ``between`` finds its separator."""
+    stream.seek(first)
+    raw = stream.read(last - first + 1)
     try:
         segment = raw.decode()
     except UnicodeDecodeError:
         segment = raw.decode("latin-1")
-    cells = segment[1:].split(segment[:1]) if segment else []
-    return {name.strip().lower().removeprefix("$"): value for name, value in zip(cells[::2], cells[1::2], strict=False)}
+    mark = segment[:1]
+    cells = re.split(between.format(re.escape(mark)), segment[1:].removesuffix(mark)) if mark else []
+    pairs = zip(cells[::2], cells[1::2], strict=False)
+    return {name.strip().lower().removeprefix("$"): value.replace(2 * mark, mark) for name, value in pairs}
 
 
 def _channel(path: str, text: dict[str, str], n: int, name: str) -> Channel:
@@ -105,7 +138,7 @@ def _channel(path: str, text: dict[str, str], n: int, name: str) -> Channel:
     except ValueError:
         raise FileError(f"{path}: $P{n}E must be two numbers, got {text[f'p{n}e']!r}") from None
     bits = text.get(f"p{n}b", "0").strip()
-    if not bits.isdigit() and bits != "*":
+    if not re.fullmatch(r"[0-9]{1,9}|\*", bits):
         raise FileError(f"{path}: $P{n}B must be a number of bits, got {bits!r}")
     return Channel(
         name=name,
@@ -118,16 +151,38 @@ def _channel(path: str, text: dict[str, str], n: int, name: str) -> Channel:
     )
 
 
-def _where(path: str, text: dict[str, str], header: dict[str, Any], size: int) -> tuple[int, int]:
-    """The bytes of the events: HEADER says in 2.0; TEXT says in 3.x, for HEADER has but eight digits."""
-    start, last = header["data_start"], header["data_stop"]
-    if header["version"] != "2.0":
-        try:
-            start, last = int(text["begindata"]) or start, int(text["enddata"]) or last
-        except (KeyError, ValueError) as error:
-            raise FileError(f"{path}: does not say where its events are ($BEGINDATA, $ENDDATA)") from error
+def _expected(text: dict[str, str], channels: list[Channel]) -> int | None:
+    """How many bytes the events should have, where that is said."""
+    total, wide = _whole(text, "tot"), {"F": 32, "D": 64}.get(text["datatype"].strip().upper())
+    return None if total is None else total * sum(wide or channel.bits for channel in channels) // 8
+
+
+def _where(path: str, text: dict[str, str], header: Header, size: int, expected: int | None) -> tuple[int, int, list[str]]:
+    """The bytes of the events, and a note where what is said of them differs.
+
+    TEXT says in 3.x, for HEADER has but eight digits; HEADER says in 2.0. The other is followed where the one says nothing, or
+    where of the two only the other has room for all events.
+    """
+    version, told_start, told_last = header
+    places: list[tuple[str, int | None, int | None]] = [
+        ("text", _whole(text, "begindata"), _whole(text, "enddata")),
+        ("header", told_start, told_last),
+    ]
+    if version == "2.0":
+        places.reverse()
+    said = [(name, first, last) for name, first, last in places if first and last]
+    if not said:
+        raise FileError(f"{path}: does not say where its events are (in its header, or by $BEGINDATA and $ENDDATA)")
+    inside = [place for place in said if 0 < place[1] <= place[2] <= size]  # some writers name the byte after the last one
+    fitting = [place for place in inside if expected is not None and expected <= place[2] - place[1] + 1 <= expected + 1]
+    name, start, last = (fitting or inside or said)[0]
     if not 0 < start <= last:
         raise FileError(f"{path}: says its events lie in bytes {start:,} to {last:,}; it holds none, or is damaged")
-    if last > size:  # some writers name the byte after the last one
+    if last > size:
         raise FileError(f"{path}: cut short: its events should end at byte {last:,}, and the file has {size:,}")
-    return start, min(last + 1, size)
+    notes = [
+        f"its {other} says that its events lie in bytes {one:,} to {end:,}, its {name} {start:,} to {last:,}, which was followed"
+        for other, one, end in said
+        if one != start or abs(end - last) > 1
+    ]
+    return start, min(last + 1, size), notes

@@ -1,7 +1,8 @@
-"""AnnData's files, read by h5py alone: X (dense, or sparse by rows or columns), an array of obsm or layers, or the numbers of obs.
+"""AnnData's files, read by h5py alone: X or raw/X (dense, or sparse by rows or columns), an array of obsm or layers, or obs.
 
-Columns are called by var's index in X and layers, by key and place in obsm (X_pca-0, X_pca-1, …). Weights and groups come from obs,
-whichever array is read; categories stay what they are. Data that lie in other files (external links) are refused.
+Columns are called by var's index in X and layers, by that of raw/var in raw/X, by key and place in obsm (X_pca-0, X_pca-1, …)
+unless a frame lies there. Weights and groups come from obs, whichever array is read; categories stay what they are. Data that lie
+in other files (external links) are refused.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from reduset.io.guard import check_room, need
-from reduset.io.source import Block, CodedLabels, Format, Numbers, ReadOptions, Source, encode, kind_of_dtype, text_of
+from reduset.io.h5ad_frames import StoredFrame
+from reduset.io.source import Block, CodedLabels, Format, Numbers, ReadOptions, Source, kind_of_dtype, text_of
 from reduset.io.table import FileError, listed, nearest
 
 PART = 1 << 26  # bytes of dense rows held at a time
@@ -24,59 +26,77 @@ class H5adSource(Source):
     """One array of an .h5ad file."""
 
     def __init__(self, path: str, options: ReadOptions) -> None:
-        h5py = need("reading AnnData", "h5py", "h5ad")
-        self._file = h5py.File(path, "r", locking=False)
+        self._file = _opened(path)
         self._own = self._file.filename
-        obs = self._get("obs")
-        index = obs.attrs.get("_index", "_index")
-        rows = int(self._get(f"obs/{text_of(index)}").shape[0])
-        columns = {name: self._obs_kind(name) for name in obs if name not in (index, "__categories")}
-        key = "X" if options.key is None else options.key
-        if key == "obs":
-            super().__init__(path, columns, rows)
-            self._matrix, self._places = None, {}
-            return
-        if (key != "X" and key.split("/")[0] not in ("obsm", "layers")) or key not in self._file:
-            raise FileError(f"{path}: has no array {key!r}{nearest(key, self._keys())}; it holds {listed(self._keys())}")
-        self._matrix = _matrix(path, key, self._get, rows)
-        names = self._names(key, self._matrix.shape[1])
-        super().__init__(path, dict.fromkeys(names, kind_of_dtype(self._matrix.dtype)), rows)
-        self._places = {name: place for place, name in enumerate(names)}
-        self.aside = {name: kind for name, kind in columns.items() if name not in self.kinds}
+        self._obs = StoredFrame(path, self._get, "obs")
+        rows, key = self._obs.rows, "X" if options.key is None else options.key
+        self._matrix: _Dense | _Sparse | None = None
+        self._places: dict[str, int] = {}
+        self._frame = self._obs
+        if key != "obs":
+            key = self._found(path, key)
+            if self._is_frame(key):
+                self._frame = StoredFrame(path, self._get, key)
+                if self._frame.rows != rows:
+                    raise FileError(f"{path}: {key!r} must have {rows:,} rows like obs, got {self._frame.rows:,}")
+            else:
+                self._matrix = _matrix(path, key, self._get, rows)
+        if self._matrix is None:
+            super().__init__(path, self._frame.kinds, rows)
+        else:
+            names = self._names(key, self._matrix.shape[1])
+            super().__init__(path, dict.fromkeys(names, kind_of_dtype(self._matrix.dtype)), rows)
+            self._places = {name: place for place, name in enumerate(names)}
+        if key != "obs":
+            self.aside = {name: kind for name, kind in self._obs.kinds.items() if name not in self.kinds}
 
     def _get(self, name: str) -> Any:
-        """A group or array of this very file."""
+        """A group or array of this very file; of an array in a compound one, its rows."""
+        group, _, field = name.rpartition("/")
+        outer = self._file[group] if group and group in self._file else None
+        if outer is not None and hasattr(outer, "shape"):  # obsm before anndata 0.7
+            self._check_own(outer, group)
+            return np.asarray(outer[field])
         item = self._file[name]
-        if item.file.filename != self._own or (hasattr(item, "shape") and (item.external or item.is_virtual)):
-            raise FileError(f"{self._own}: {name!r} lies in another file, which is not followed")
+        self._check_own(item, name)
         return item
 
+    def _check_own(self, item: Any, name: str) -> None:
+        if item.file.filename != self._own or (hasattr(item, "shape") and (item.external or item.is_virtual)):
+            raise FileError(f"{self._own}: {name!r} lies in another file, which is not followed")
+
     def _keys(self) -> list[str]:
-        inside = [f"{group}/{name}" for group in ("obsm", "layers") if group in self._file for name in self._get(group)]
-        return [*(["X"] if "X" in self._file else []), *inside, "obs"]
+        """What may be asked for."""
+        groups = [group for group in ("obsm", "layers") if group in self._file]
+        inside = [f"{group}/{name}" for group in groups for name in _members(self._get(group))]
+        raw = ["raw/X"] if _old_or_new(self._file, "raw/X") is not None else []
+        return [*(["X"] if "X" in self._file else []), *inside, *raw, "obs"]
+
+    def _found(self, path: str, key: str) -> str:
+        """The array asked for, as the file calls it."""
+        found = _old_or_new(self._file, key) if key == "raw/X" else key
+        if key not in self._keys() or found is None:
+            raise FileError(f"{path}: has no array {key!r}{nearest(key, self._keys())}; it holds {listed(self._keys())}")
+        return found
+
+    def _is_frame(self, key: str) -> bool:
+        item = self._get(key)
+        return key.startswith("obsm/") and not hasattr(item, "shape") and "indptr" not in item and "_index" in item.attrs
 
     def _names(self, key: str, width: int) -> list[str]:
         if key.startswith("obsm/"):
             return [f"{key.removeprefix('obsm/')}-{place}" for place in range(width)]
-        var = self._get("var")
-        index = self._get(f"var/{text_of(var.attrs.get('_index', '_index'))}")
-        names = [text_of(name) for name in index[()].tolist()]
+        names = StoredFrame(self._own, self._get, key[:-1] + "var" if key.startswith("raw") else "var").index()
         if len(set(names)) < width or len(names) != width:
             raise FileError(
                 f"{self._own}: the names in var must be {width:,} different ones, got {len(set(names)):,}; make them unique"
             )
         return names
 
-    def _obs_kind(self, name: str) -> str:
-        item = self._get(f"obs/{name}")
-        if not hasattr(item, "shape"):
-            nullable = "values" in item and "mask" in item
-            return kind_of_dtype(self._get(f"obs/{name}/values").dtype) if nullable else "categories"
-        return "categories" if "categories" in item.attrs else kind_of_dtype(item.dtype)
-
     def _blocks(self, names: Sequence[str], label: str | None, rows: int, start: int) -> Iterator[Block]:
-        beside = {name: self._obs_numbers(name) for name in names if name not in self._places}
-        labels = None if label is None else self._obs_labels(label)
+        frames = {name: self._frame if name in self.kinds else self._obs for name in names if name not in self._places}
+        beside = {name: frame.numbers(name) for name, frame in frames.items()}
+        labels = None if label is None else self._labels(label)
         if self._matrix is not None:
             parts = self._matrix.parts([self._places[name] for name in names if name in self._places], rows)
         else:
@@ -87,26 +107,36 @@ class H5adSource(Source):
             out = [beside[name][first:stop] if name in beside else next(columns) for name in names]
             yield Block(first, out, None if labels is None else labels.rows(slice(first, stop)))
 
-    def _obs_numbers(self, name: str) -> Numbers:
-        item = self._get(f"obs/{name}")
-        if hasattr(item, "shape"):
-            return np.asarray(item[()])
-        values = np.asarray(self._get(f"obs/{name}/values")[()], np.float64)
-        values[np.asarray(self._get(f"obs/{name}/mask")[()], bool)] = np.nan
-        return values
-
-    def _obs_labels(self, name: str) -> CodedLabels:
-        if name not in self._get("obs"):
+    def _labels(self, name: str) -> CodedLabels:
+        frame = self._frame if name in self._frame.kinds else self._obs
+        if name not in frame.kinds:
             raise FileError(f"{self.path}: groups come from obs, which has no column {name!r}")
-        item = self._get(f"obs/{name}")
-        if self._obs_kind(name) != "categories":
-            return encode(self._obs_numbers(name))
-        old = hasattr(item, "shape")
-        codes = np.asarray((item if old else self._get(f"obs/{name}/codes"))[()], np.int64)
-        categories = self._get(f"obs/__categories/{name}" if old else f"obs/{name}/categories")[()].tolist()
-        if len(codes) and codes.max() >= len(categories):
-            raise FileError(f"{self.path}: the codes of obs/{name} go beyond its {len(categories)} categories; it is damaged")
-        return CodedLabels(codes, [category if isinstance(category, int) else text_of(category) for category in categories])
+        return frame.labels(name)
+
+
+def _opened(path: str) -> Any:
+    """A file, not locked; one that this process holds open must be opened as it was."""
+    h5py = need("reading AnnData", "h5py", "h5ad")
+    ways = (False, None, True, "best-effort")
+    for locking in ways:
+        try:
+            return h5py.File(path, "r", locking=locking)
+        except OSError as error:
+            if "file locking" not in str(error):
+                raise
+            if locking == ways[-1]:
+                raise FileError(f"{path}: is open in another way, perhaps in this process; close it there first") from error
+    return None
+
+
+def _members(item: Any) -> list[str]:
+    """The names inside a group, or of the fields of a compound dataset."""
+    return list(item.dtype.names or ()) if hasattr(item, "shape") else list(item)
+
+
+def _old_or_new(file: Any, key: str) -> str | None:
+    """raw/X, which was called raw.X before anndata 0.7."""
+    return next((name for name in (key, key.replace("/", ".")) if name in file), None)
 
 
 def _matrix(path: str, key: str, get: Any, rows: int) -> _Dense | _Sparse:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from reduset.io.arrow import PYARROW, ArrowSource, counted, pyarrow, slices
+from reduset.io.arrow import PYARROW, ArrowSource, counted, opened, pyarrow, slices
 from reduset.io.source import Format, ReadOptions
 
 
@@ -16,13 +16,13 @@ class OrcSource(ArrowSource):
     """An ORC file."""
 
     def __init__(self, path: str, _: ReadOptions) -> None:
-        file = pyarrow(".orc").ORCFile(path)
+        file = pyarrow(".orc").ORCFile(opened(path))
         super().__init__(path, file.schema, file.nrows)
 
     def _batches(self, names: list[str], rows: int, start: int) -> Iterator[tuple[int, Any]]:
         reader = pyarrow(".orc").ORCFile
         # opened anew for each, for a file keeps what was read of it
-        stripes = (reader(self.path).read_stripe(number, names) for number in range(reader(self.path).nstripes))
+        stripes = (reader(opened(self.path)).read_stripe(number, names) for number in range(reader(opened(self.path)).nstripes))
         return counted(piece for stripe in stripes for piece in slices(stripe, rows))
 
 

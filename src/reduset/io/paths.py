@@ -60,6 +60,8 @@ def write_file(path: str, fill: Callable[[Any], None]) -> None:
     """Write a file by a function that fills a stream; it appears whole or not at all."""
     if os.path.isdir(path):
         raise FileError(f"{path}: is a folder; name a file in it")
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise FileError(f"{path}: is a pipe or a device, and a file can only be written in place of a file; give another name")
     try:
         write_whole(path, fill)
     except FileNotFoundError as error:

@@ -6,13 +6,14 @@ Files are opened one after the other to be looked at, and closed: of thousands o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from reduset.io.building import Chunk, TableBuilder, chunks, scales_of
 from reduset.io.choice import ColumnChoice, choose, choose_alike
 from reduset.io.folders import files_of
+from reduset.io.identifiers import told_identifiers
 from reduset.io.registry import open_source
 from reduset.io.source import ReadOptions, Source
 from reduset.io.table import FileError, Table
@@ -89,10 +90,14 @@ def plan_of(paths: Any, options: ReadOptions) -> ReadPlan:
     """What is read of all files, each of which is opened and looked at."""
     names = files_of(paths)
     files: list[FilePlan] = []
+    counting: tuple[str, ...] = ()
     for name in names:
         reopen = partial(open_source, name, options)
         source = reopen()
         choice = choose_alike(source, options, files[0].choice, names[0]) if files else choose(source, options)
+        if not files and options.columns is None:
+            counting = told_identifiers(source, choice)
+        choice = replace(choice, notes=(*choice.notes, *counting))  # what the first file shows is said of all
         files.append(FilePlan.of(source, choice, options.transform, reopen if len(names) > 1 else None))
         if files[-1].scales != files[0].scales:  # scatter and time of FCS files are left alone
             raise FileError(f"{name}: transform takes other columns than in {names[0]}; say it for each column by name")

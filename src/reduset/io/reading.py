@@ -15,6 +15,7 @@ from reduset._types import PointsLike
 from reduset.io.arrow import FrameSource
 from reduset.io.choice import choose
 from reduset.io.guard import check_room
+from reduset.io.identifiers import told_identifiers
 from reduset.io.paths import named
 from reduset.io.plans import FilePlan, ReadPlan, plan_of
 from reduset.io.registry import open_source
@@ -128,5 +129,7 @@ def as_table(
     if options.columns is not None:
         wanted = [*options.columns, *(name for name in (weight_column, group_column) if name is not None)]
     source = FrameSource(frame, wanted)
-    file = FilePlan.of(source, choose(source, options), transform)
+    choice = choose(source, options)
+    counting = told_identifiers(source, choice) if options.columns is None else ()
+    file = FilePlan.of(source, replace(choice, notes=(*choice.notes, *counting)), transform)
     return replace(_gathered(ReadPlan([file], options)), sources=())

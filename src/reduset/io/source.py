@@ -19,9 +19,9 @@ from reduset.io.table import refusing
 
 SINGLE = "single"  # numbers in single or half precision
 NUMBER = "number"  # all others
-FLAG = "true or false"  # numbers where they are asked for
+FLAG = "true or false"  # the numbers 1 and 0
 TEXT = "text"
-NUMERIC = (SINGLE, NUMBER)
+NUMERIC = (SINGLE, NUMBER, FLAG)
 
 Numbers = NDArray[Any]
 
@@ -108,9 +108,12 @@ class Source(ABC):
     notes : what there is to say of it.
     aliases : other names of columns.
     upright : columns that a transform of all columns leaves alone.
+    unasked : columns of numbers that are read only where they are named, with what they are.
+    may_number_rows : whether some column may hold the numbers of its rows.
     """
 
     title = "a table"
+    may_number_rows = False
 
     def __init__(self, path: str, kinds: dict[str, str], rows: int | None) -> None:
         self.path = path
@@ -120,6 +123,7 @@ class Source(ABC):
         self.notes: list[str] = []
         self.aliases: dict[str, str] = {}
         self.upright: frozenset[str] = frozenset()
+        self.unasked: dict[str, str] = {}
 
     def blocks(self, names: Sequence[str], label: str | None, rows: int, start: int = 0) -> Iterator[Block]:
         """The columns of these names, and the labels of another, about ``rows`` rows at a time, none without a row.

@@ -36,9 +36,18 @@ def spillover_of(path: str, text: dict[str, str], names: list[str]) -> tuple[Spi
     return None, None
 
 
+def _is_number(cell: str) -> bool:
+    try:
+        return bool(np.isfinite(float(cell)))
+    except ValueError:
+        return False
+
+
 def _parsed(path: str, key: str, value: str, names: list[str]) -> tuple[Spillover | None, str | None]:
     cells = [cell.strip() for cell in value.split(",")]
     title = "SPILL" if key == "spill" else f"${key.upper()}"
+    if not any(_is_number(cell) for cell in cells[1:]) and cells[0] != "0":  # a matrix that nobody filled in
+        return None, f"its spillover matrix ({title}) holds no numbers, got {value[:60]!r}: not compensated"
     try:
         count = int(cells[0])
         nameless = key == "comp" and len(cells) == 1 + count * count

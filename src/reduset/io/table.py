@@ -8,14 +8,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
+
+from reduset._texts import printable
 
 
 class FileError(ValueError):
     """A file that cannot be read or written. One line: the file, the rule, what was seen, and the way out."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(" ".join(message.splitlines()))  # names may hold line breaks
+        super().__init__(printable(" ".join(message.splitlines())))  # names may hold line breaks, and worse
 
 
 @dataclass(frozen=True)
@@ -46,9 +49,18 @@ class Table:
     def __len__(self) -> int:
         return len(self.values)
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.values, dtype, copy=copy)
+
+    def to_numpy(self) -> NDArray[Any]:
+        """The values, not copied: by this a table is taken wherever a frame is."""
+        return self.values
+
     def __repr__(self) -> str:
         beside = [name for name, there in (("weights", self.weights), ("groups", self.groups)) if there is not None]
-        return f"Table({len(self):,} rows of {listed(self.columns, 8)}{', with ' + ' and '.join(beside) if beside else ''})"
+        return (
+            f"Table({len(self):,} rows of {printable(listed(self.columns, 8))}{', with ' + ' and '.join(beside) if beside else ''})"
+        )
 
 
 def listed(names: Iterable[Any], most: int = 12) -> str:

@@ -127,7 +127,9 @@ class FunctionKernel(Kernel):
                 "a kernel given as a function cannot be saved, since loading would have to execute it; "
                 "use a named scikit-learn kernel, FunctionKernel('rbf', gamma=...), or save mean.atoms and mean.weights"
             )
-        plain = {key: value.item() if isinstance(value, np.generic) else value for key, value in self.parameters.items()}
+        shaping = _named().KERNEL_PARAMS[self.function]  # others, n_jobs among them, change no value
+        given = {key: value for key, value in self.parameters.items() if key in shaping}
+        plain = {key: value.item() if isinstance(value, np.generic) else value for key, value in given.items()}
         return {"name": "function", "function": self.function, "parameters": plain}
 
     def __eq__(self, other: object) -> bool:
@@ -141,3 +143,20 @@ class FunctionKernel(Kernel):
         given = "".join(f", {k}={v!r}" for k, v in self.parameters.items())
         name = self.function.__name__ if hasattr(self.function, "__name__") else repr(self.function)
         return f"FunctionKernel({name}{given})"
+
+
+def named_kernel(function: Any, parameters: Any) -> FunctionKernel:
+    """A kernel of scikit-learn from what a file says: its own parameters alone, each a number."""
+    kernel = FunctionKernel(_validate.one_of(function, "kernel.function", _named().PAIRWISE_KERNEL_FUNCTIONS))
+    if not isinstance(parameters, dict):
+        raise ValueError(f"kernel.parameters must be an object, got {parameters!r}")
+    known = _named().KERNEL_PARAMS[function]
+    for name, value in parameters.items():
+        if name not in known:
+            raise ValueError(
+                f"kernel.parameters.{name} is none of the kernel {function!r}; it has {', '.join(sorted(known)) or 'none'}"
+            )
+        if value is not None:
+            _validate.finite(value, f"kernel.parameters.{name}")
+    kernel.parameters = parameters
+    return kernel

@@ -8,7 +8,7 @@ from reduset import kernels
 from reduset._types import KernelLike
 from reduset.kernels import FAMILIES, listed
 from reduset.kernels.base import Kernel, RadialKernel
-from reduset.kernels.function import FunctionKernel
+from reduset.kernels.function import FunctionKernel, named_kernel
 from reduset.kernels.gaussian import Gaussian
 
 KERNELS: dict[str, type[RadialKernel]] = {name: getattr(kernels, kind) for name, kind in FAMILIES.items()}
@@ -33,7 +33,7 @@ def kernel_from(fields: Any) -> Kernel:
     rest = {key: value for key, value in fields.items() if key != "name"}
     try:
         if fields["name"] == "function":
-            return FunctionKernel(rest["function"], **rest["parameters"])
+            return named_kernel(rest["function"], rest["parameters"])
         return KERNELS[fields["name"]](**rest)
     except (KeyError, TypeError) as error:
         raise ValueError(f"the file describes a kernel that this version does not know: {fields['name']!r} ({error})") from error

@@ -15,11 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _archive
+from reduset._texts import printable
 from reduset._types import Array
 from reduset.certificate import Certificate
 from reduset.compression import Compression, Path
 from reduset.compression.summary import fineness, head, lost
 from reduset.mean import KernelMean
+from reduset.model.header import certificate_from, check_arrays, checked_about, columns_from, count_from, total_from
 from reduset.model.marginals import MarginalDensities
 
 STEPS = 24
@@ -173,7 +175,7 @@ class Model:
             "n_samples": int(self.n_samples),
             "certificate": asdict(self.certificate),
             "total": self.total,
-            "about": self.about,
+            "about": checked_about(self.about),  # or it could not be read again
         }
         _archive.write(path, header, arrays)
 
@@ -183,36 +185,34 @@ class Model:
         header, arrays = _archive.read(path, {_archive.MODEL: _archive.KINDS[_archive.MODEL]})
         mean = KernelMean.from_parts(path, header, arrays)
         try:
-            measured = dict(header["certificate"])
-            certificate = Certificate(**measured | {"interval": tuple(measured["interval"])})
+            check_arrays(arrays)
             drawn = {name: arrays[name] for name in MarginalDensities.__dataclass_fields__}
             portrait = MarginalDensities(**drawn | {"pairs": drawn["pairs"].astype(np.int64).reshape(-1, 2)})
             sizes, errors = arrays["path"]
             model = cls(
                 mean,
-                tuple(map(str, header["columns"])),
-                int(header["n_samples"]),
-                certificate,
+                columns_from(header.get("columns"), mean.dimension),
+                count_from(header.get("n_samples")),
+                certificate_from(header.get("certificate")),
                 Path(sizes.astype(np.int64), errors),
                 arrays["step_sizes"].astype(np.int64),
                 arrays["step_weights"],
                 portrait,
-                header["total"],
-                dict(header["about"]),
+                total_from(header.get("total")),
+                checked_about(header.get("about")),
             )
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{os.fspath(path)} describes no model: {error!r}") from error
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise ValueError(f"{os.fspath(path)} describes no model: {error}") from error
         model._check(path)
         return model
 
     def _check(self, path: _archive.Path_) -> None:
-        """Refuse parts that do not belong together: the digest only says that nobody changed them."""
+        """Refuse parts that do not belong together: a digest says that they were written so, and not that they are sound."""
         m, d, steps = self.mean.size, self.mean.dimension, len(self.step_sizes)
         portrait = self.portrait
         columns, paired = len(portrait.grids), len(portrait.pair_grids)
         fits = (
-            len(self.columns) == d
-            and self.step_weights.shape == (steps, m)
+            self.step_weights.shape == (steps, m)
             and steps > 0
             and ((self.step_sizes >= 1) & (self.step_sizes <= m)).all()
             and portrait.marginals.shape == portrait.grids.shape
@@ -230,10 +230,10 @@ class Model:
     def __str__(self) -> str:
         lines = [
             head(self.size, self.n_samples, len(self.columns)),
-            f"columns    {', '.join(self.columns[:12])}" + (" …" if len(self.columns) > 12 else ""),
+            f"columns    {printable(', '.join(self.columns[:12]))}" + (" …" if len(self.columns) > 12 else ""),
             f"lost       {lost(self.certificate)}",
             f"how fine   {fineness(self.mean.kernel)}",
         ]
         if "selection" in self.about:
-            lines.append(f"atoms      {self.about['selection']}, weights {self.about['weighting']}")
+            lines.append(printable(f"atoms      {self.about['selection']}, weights {self.about.get('weighting', 'unknown')}"))
         return "\n  ".join(lines)

@@ -115,7 +115,7 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
         sample_weight : (n,) array, optional
             Non-negative; only their ratios matter.
         """
-        X = validate_data(self, X, dtype=(np.float64, np.float32))
+        X = validate_data(self, _validate.known(X), dtype=(np.float64, np.float32))
         merge = _validate.positive(self.merge, "merge", "it is a number of bandwidths")
         _validate.whole(self.max_iter, "max_iter", 1)
         rule = "mode_clustering" if self.bandwidth is None else self.bandwidth
@@ -204,7 +204,7 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
     def predict(self, X: PointsLike) -> Labels:
         """The cluster of each row of X: that of the fitted points that came to rest nearest to where it does."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
+        X = validate_data(self, _validate.known(X), dtype=(np.float64, np.float32), reset=False)
         density = self._ascent_density()
         found = self._ascend(density, X)
         closest, _ = nearest(found.limits, self._limits, density.frame)

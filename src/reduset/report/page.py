@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _archive
+from reduset._texts import printable
 from reduset.report.words import Card, plain
 
 VERSIONED = ("reduset", "numpy", "scipy", "scikit-learn", "numba", "plotly")
@@ -41,7 +42,7 @@ def markup(template: str, **parts: Any) -> Markup:
 
 
 def _escaped(part: Any) -> str:
-    return part if isinstance(part, Markup) else html.escape(str(part))
+    return part if isinstance(part, Markup) else html.escape(printable(part, lines=True))
 
 
 def joined(parts: Iterable[Markup]) -> Markup:
@@ -62,8 +63,17 @@ def packed(array: NDArray[Any], kind: str = "f4") -> dict[str, Any]:
 
 def as_json(value: Any) -> str:
     """JSON that may stand inside a script element: no character of it can end that, or begin a comment."""
-    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(_shown(value), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _shown(value: Any) -> Any:
+    """The same with every text as it may be shown."""
+    if isinstance(value, Mapping):
+        return {printable(name): each if name == "base64" else _shown(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_shown(each) for each in value]
+    return printable(value, lines=True) if isinstance(value, str) else value
 
 
 def as_script(text: str) -> str:

@@ -34,7 +34,7 @@ class SpectralEstimator(BaseEstimator):
         """X, checked: by the columns of the data that were fitted unless ``reset``."""
         if not reset:
             check_is_fitted(self)
-        return _validate.points(validate_data(self, X, dtype=(np.float64, np.float32), reset=reset))
+        return _validate.points(validate_data(self, _validate.known(X), dtype=(np.float64, np.float32), reset=reset))
 
     def _reduce(self, X: PointsLike, sample_weight: WeightsLike, size: int | None, weights: str) -> WeightedAtoms:
         """The weighted atoms, also stored."""

@@ -94,11 +94,17 @@ def read(path: _archive.Path_) -> tuple[RowBuffer, dict[str, Any], list[str] | N
             "weights": _validate.one_of(header["settings"]["weights"], "weights", KINDS),
             "confidence": _validate.confidence(header["settings"]["confidence"]),
         }
-        columns = None if header["columns"] is None else [str(name) for name in header["columns"]]
+        columns = header["columns"]
+        if columns is not None and not (isinstance(columns, list) and all(isinstance(name, str) for name in columns)):
+            raise ValueError(f"columns must be names, got {str(columns)[:60]}")
         if columns is not None and len(columns) != stream.dimension:
             raise ValueError("its columns do not fit its rows")
-        return stream, settings, columns, dict(header["about"])
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        if not isinstance(header["about"], dict):
+            raise ValueError(f"about must be an object, got {str(header['about'])[:60]}")
+        return stream, settings, columns, header["about"]
+    except KeyError as error:
+        raise ValueError(f"{os.fspath(path)} describes no stream: it lacks {error}") from error
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise ValueError(f"{os.fspath(path)} describes no stream: {error}") from error
 
 

@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_array
 
 from reduset import _archive, _validate
-from reduset._frames import framed
+from reduset._frames import framed, is_table, table_weights
 from reduset._types import Array, KernelLike, PointsLike, SeedLike, WeightsLike
 from reduset.compression import Compression
 from reduset.mean import KernelMean
@@ -106,7 +106,8 @@ class StreamCompressor(BaseEstimator):
         y : ignored
         sample_weight : (n,) array, optional
         """
-        rows = check_array(X, dtype=(np.float64, np.float32))
+        sample_weight = table_weights(X) if sample_weight is None else sample_weight
+        rows = check_array(_validate.known(X.values if is_table(X) else X), dtype=(np.float64, np.float32))
         if sample_weight is not None:
             sample_weight = _validate.weights(sample_weight, len(rows))
         before = self._stream
@@ -148,6 +149,7 @@ class StreamCompressor(BaseEstimator):
                 f"{'buffer' if changed == 'block' else changed} was changed in the middle of a stream; fit begins anew, and a "
                 "clone is another stream"
             )
+        sample_weight = table_weights(X) if sample_weight is None else sample_weight
         chunk = framed(X)
         if empty and _is_empty(chunk):
             return self

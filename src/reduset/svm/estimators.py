@@ -70,7 +70,7 @@ class CompressedSVM(BaseEstimator):
     def _values(self, X: Any) -> Array:
         """(N, p) values of the functions."""
         check_is_fitted(self)
-        rows = validate_data(self, X, reset=False, dtype=[np.float64, np.float32], order="C", accept_sparse="csr")
+        rows = validate_data(self, _validate.known(X), reset=False, dtype=[np.float64, np.float32], order="C", accept_sparse="csr")
         if not issparse(rows):
             return self.expansion_(rows)
         parts = row_blocks(range(rows.shape[0]), rows.shape[1])  # dense a block at a time
@@ -113,14 +113,14 @@ class CompressedSVM(BaseEstimator):
         header, arrays = _archive.read(path, {f"reduset.{cls.__name__}": kind})
         try:
             expansion = _checked(**arrays)
-            loss = SvmLoss(**(header["loss"] | {"bound": float(header["loss"]["bound"])}))
-            votes = None if header["votes"] is None else _votes_of(**header["votes"])
-            names = None if header["names"] is None else np.array([str(name) for name in header["names"]], dtype=object)
-            rule = DecisionRule(cls.kind, votes, float(header["offset"]), names)
-            if (votes is None) != (cls.kind != "classifier") or (votes and len(votes.winners[0]) != len(expansion.intercepts)):
+            votes = None if header["votes"] is None else _votes_of(len(expansion.intercepts), **header["votes"])
+            names = None if header["names"] is None else _names_of(header["names"], expansion.centres.shape[1])
+            rule = DecisionRule(cls.kind, votes, _validate.finite(header["offset"], "offset"), names)
+            if (votes is None) != (cls.kind != "classifier"):
                 raise ValueError("its classes do not fit its functions")
-            return cls.holding(rule, expansion, str(header["method"]), loss, int(header["support_vectors"]))
-        except (KeyError, TypeError, ValueError) as error:
+            vectors = _validate.whole(header["support_vectors"], "support_vectors", 0, 2**63 - 1)
+            return cls.holding(rule, expansion, str(header["method"]), SvmLoss.from_header(header["loss"]), vectors)
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"{path} is not a readable reduset.{cls.__name__} file: {error}") from error
 
     def to_onnx(self, path: _archive.Path_ | None = None, dtype: DTypeLike = np.float32) -> Any:
@@ -196,12 +196,23 @@ def _plain(votes: OneVsOne) -> dict[str, Any]:
     }
 
 
-def _votes_of(classes: list[Any], dtype: str, shape: str, break_ties: bool) -> OneVsOne:
+def _names_of(told: Any, width: int) -> NDArray[Any]:
+    if not isinstance(told, list) or len(told) != width or not all(isinstance(name, str) for name in told):
+        raise ValueError(f"names must be those of {width} columns, got {str(told)[:60]}")
+    return np.array(told, dtype=object)
+
+
+def _votes_of(functions: int, classes: list[Any], dtype: str, shape: str, break_ties: bool) -> OneVsOne:
+    pairs = len(classes) * (len(classes) - 1) // 2
+    if pairs != functions:  # looked at before so many pairs are made
+        raise ValueError(f"its classes do not fit its functions: {len(classes):,} classes have {pairs:,} pairs, got {functions:,}")
     if len(classes) < 2 or not all(isinstance(label, str | int | float) for label in classes):
         raise ValueError("its classes are none")
     if not re.fullmatch(r"[UO]|[<>|][biuf][1248]", dtype):  # of text no length: a file could ask for any
         raise ValueError(f"its classes are of an unknown type {dtype!r}")
-    return OneVsOne(np.array(classes, dtype=dtype), _validate.one_of(shape, "shape", ("ovr", "ovo")), bool(break_ties))
+    return OneVsOne(
+        np.array(classes, dtype=dtype), _validate.one_of(shape, "shape", ("ovr", "ovo")), _validate.flag(break_ties, "break_ties")
+    )
 
 
 def _checked(centres: Array, widths: Array, weights: Array, intercepts: Array) -> GaussianExpansion:

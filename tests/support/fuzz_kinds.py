@@ -1,0 +1,113 @@
+"""Every kind of file that is read: how a valid one is made, how it is made wrong, and what is done with it."""
+
+from dataclasses import asdict
+from itertools import islice
+
+import numpy as np
+from sklearn.svm import SVC
+
+from file_kinds import SUFFIXES, write_any
+from fuzz_mutations import mutated_bytes, mutated_gzip, mutated_model, mutated_zip
+from reduset import FunctionKernel, Gaussian, KernelMean, Laplacian, compress, io
+from reduset.cli.messages import as_json
+from reduset.mixture import Mixture
+from reduset.model import Model
+from reduset.stream import StreamCompressor
+from reduset.svm import CompressedSVC, compress_svm
+
+ROWS = np.random.default_rng(0).normal(size=(40, 2))
+KEYS = {"h5ad": [None, "X", "obsm/X_pca", "obs"], "fcs": [None, "events", "2"], "npz": [None, "X", "w"]}
+LABELS = {"h5ad": "site", "npz": "w", **dict.fromkeys(("csv", "tsv", "csv.gz", "parquet", "feather", "arrows", "orc"), "t")}
+
+
+def read_table(path, rng):
+    """As a user would read it: whole, or in batches, with labels and without."""
+    if rng is None:
+        io.read(path)
+        return
+    suffix = path.name.split(".", 1)[1]
+    options = {"missing": str(rng.choice(["refuse", "drop"]))}
+    if suffix in KEYS:
+        options["key"] = KEYS[suffix][int(rng.integers(len(KEYS[suffix])))]
+    if rng.random() < 0.3 and suffix in LABELS:
+        options["group_column"] = LABELS[suffix]
+    if rng.random() < 0.5:
+        str(io.read(path, **options))
+    elif "group_column" in options:
+        io.read_bags(path, **options)
+    else:
+        for batch in islice(io.batches(path, rows=11, **options), 20):
+            str(batch)
+
+
+def _mean(path):
+    rng = np.random.default_rng(0)
+    kernel = [Gaussian(0.7), Laplacian(0.5, normalized=True), FunctionKernel("rbf", gamma=0.5)][int(path.stem[-1]) % 3]
+    KernelMean(rng.normal(size=(5, 2)), rng.random(5), kernel.resolve(ROWS)).save(path)
+
+
+def _use_mean(path, _):
+    mean = KernelMean.load(path)
+    repr(mean)
+    mean(ROWS[:, : mean.dimension] if mean.dimension <= 2 else np.zeros((1, mean.dimension)))
+
+
+def _model(path):
+    full = KernelMean.from_samples(ROWS, Gaussian(1.0))
+    Model.of(full, compress(full, size=5, rng=0), about={"notes": ["one"], "sources": ["a.csv"], "command": "reduset"}).save(path)
+
+
+def _use_model(path, rng):
+    model = Model.load(path)
+    str(model)
+    as_json({"about": model.about, "n": model.n_samples, "certificate": asdict(model.certificate)})
+    model.mean(np.zeros((1, model.mean.dimension)))
+    model.subsample_errors(model.step_sizes)
+    if rng is None or rng.random() < 0.2:
+        from reduset.report import write_compression
+
+        write_compression(path.with_suffix(".html"), model)
+
+
+def _mixture(path):
+    rng = np.random.default_rng(0)
+    Mixture(rng.random(4), rng.normal(size=(4, 2)), np.tile(np.eye(2), (4, 1, 1))).save(path)
+
+
+def _use_mixture(path, _):
+    mixture = Mixture.load(path)
+    repr(mixture)
+    mixture(np.zeros((1, mixture.dimension)))
+
+
+def _svm(path):
+    compress_svm(SVC(gamma=1.0).fit(ROWS, ROWS[:, 0] > 0), size=3, rng=0).save(path)
+
+
+def _use_svm(path, _):
+    machine = CompressedSVC.load(path)
+    str(machine)
+    machine.predict(np.zeros((2, machine.expansion_.centres.shape[1])))
+
+
+def _checkpoint(path):
+    stream = StreamCompressor(Gaussian(1.0), 5, 0, buffer=16)
+    stream.partial_fit(ROWS)
+    stream.checkpoint(path, {"rows": 40})
+
+
+def _use_checkpoint(path, _):
+    stream = StreamCompressor.resume(path)
+    stream.partial_fit(np.zeros((3, stream.n_features_in_)) if stream.n_features_in_ < 100 else [[0.0]])
+    str(stream.result())
+
+
+MUTATIONS = {"csv.gz": mutated_gzip, "npz": mutated_zip}
+KINDS = {  # by name: the file's suffix, what makes it, what makes it wrong, what is done with it
+    **{each: (each, write_any, MUTATIONS.get(each, mutated_bytes), read_table) for each in SUFFIXES},
+    "mean": ("npz", _mean, mutated_model, _use_mean),
+    "model": ("npz", _model, mutated_model, _use_model),
+    "mixture": ("npz", _mixture, mutated_model, _use_mixture),
+    "svm": ("npz", _svm, mutated_model, _use_svm),
+    "checkpoint": ("npz", _checkpoint, mutated_model, _use_checkpoint),
+}
