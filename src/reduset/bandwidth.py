@@ -13,10 +13,11 @@ mode_clustering    σ̄ · (4/(d + 4))^(1/(d + 6)) · nₑ^(−1/(d + 6)): the n
                    Genovese & Wasserman 2016, eq. 18)
 =================  ====================================================================================================
 
-Only ratios of weights matter. They act as they do in SciPy: on moments and quantiles as repetition would, on the sample size through
-nₑ. Quantiles are those of the distribution that has these shares, halfway where a step of it ends at the share asked for: the one
-definition by which repeating a point is the same as doubling its weight, and repeating all of them changes nothing. Coincident points
-count as one place with their weights added where a rule speaks of pairs or neighbours. At large n, rules that look at pairs or neighbours work on a subsample, always the same for the same data.
+Only ratios of weights matter. They act as they do in SciPy: on moments and quantiles as repetition would, on the sample size
+through nₑ. Quantiles are those of the distribution that has these shares, halfway where a step of it ends at the share asked for:
+the one definition by which repeating a point is the same as doubling its weight, and repeating all of them changes nothing.
+Coincident points count as one place with their weights added where a rule speaks of pairs or neighbours. At large n, rules that
+look at pairs or neighbours work on a subsample, always the same for the same data.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ PAIRS_FROM, PAIRS = 2000, 1 << 16
 NEIGHBOURS_FROM, QUERIES = 20_000, 2000
 TREE_UP_TO = 16  # dimensions; above, a tree looks at everything
 NEIGHBOURS = (3, 5, 7, 9, 11)
+NARROWEST = 1e-140  # span of points whose squared distances are numbers with all their digits
 ENDS_THERE = 1e-12  # of the weight: a step of the distribution that ends this near to a share ends at it
 
 
@@ -191,6 +193,7 @@ RULES: dict[str, Callable[..., float]] = {
 
 def _checked(X: PointsLike, sample_weight: WeightsLike) -> tuple[Floats, Array]:
     X = _validate.points(X)
+    _require_room(X)
     if sample_weight is None:
         return X, np.broadcast_to(1.0, len(X))
     if (
@@ -204,6 +207,19 @@ def _checked(X: PointsLike, sample_weight: WeightsLike) -> tuple[Floats, Array]:
     w = np.ldexp(w, -np.frexp(w.max())[1])  # by a power of 2, which rounds nothing: squares and products stay within range
     present = w > 0
     return (X, w) if present.all() else (X[present], w[present])
+
+
+def _require_room(X: Floats) -> None:
+    """Refuse points so near to each other that the squares of their distances are lost."""
+    for some in (X[:64], X):  # mostly a few tell
+        span = float(np.subtract(some.max(axis=0), some.min(axis=0), dtype=np.float64).max())
+        if span >= NARROWEST:
+            return
+    if span > 0:
+        raise ValueError(
+            f"X must span at least {NARROWEST:g} for a bandwidth rule, so that squared distances are above 0, got {span:.3g}; "
+            "rescale it: X / X.std(), or give the bandwidth as a number"
+        )
 
 
 def _effective(w: Array) -> float:
