@@ -90,8 +90,17 @@ class Prefixes:
         """The atoms in order; the redundant ones are among them only where they have weights of their own."""
         return self.span.atoms if self.own is None else self.span.given
 
+    @cached_property
+    def _known(self) -> dict[int, PrefixError]:
+        return {}
+
     def error(self, size: int) -> PrefixError:
-        """The error of the first ``size`` atoms."""
+        """The error of the first ``size`` atoms, found once: on the simplex the weights of thousands take seconds."""
+        if size not in self._known:
+            self._known[size] = self._found(size)
+        return self._known[size]
+
+    def _found(self, size: int) -> PrefixError:
         span = self.span
         if self.own is not None:
             return self._own_error(self.own, size)
