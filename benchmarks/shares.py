@@ -51,6 +51,6 @@ def run() -> str:
             rows.append([*cells, f"{100 * np.median(random):.2g} %"])
     head = ["rows", "atoms", *(f"{kind}: off (lost)" for kind in KINDS), "random rows: off"]
     return table(head, rows) + (
-        f"\n\nAt the median bandwidth; medians of {SEEDS} seeds. Selected by auto, which for counts is thinning: rows, where k-means "
+        f"\n\nAt the median bandwidth; medians of {SEEDS} seeds. Selected by auto, for counts thinning: rows, where k-means "
         "has centres between them and k-centre rows at the rim."
     )

@@ -13,9 +13,11 @@ mode_clustering    σ̄ · (4/(d + 4))^(1/(d + 6)) · nₑ^(−1/(d + 6)): the n
                    Genovese & Wasserman 2016, eq. 18)
 =================  ====================================================================================================
 
-Weights act as they do in SciPy: on moments and quantiles as repetition would, on the sample size through nₑ. Coincident points
-count as one place with their weights added where a rule speaks of pairs or neighbours, so that repeating a point is the same
-as doubling its weight. At large n, rules that look at pairs or neighbours work on a subsample, always the same for the same data.
+Only ratios of weights matter. They act as they do in SciPy: on moments and quantiles as repetition would, on the sample size
+through nₑ. Quantiles are those of the distribution that has these shares, halfway where a step of it ends at the share asked for:
+the one definition by which repeating a point is the same as doubling its weight, and repeating all of them changes nothing.
+Coincident points count as one place with their weights added where a rule speaks of pairs or neighbours. At large n, rules that
+look at pairs or neighbours work on a subsample, always the same for the same data.
 """
 
 from __future__ import annotations
@@ -36,6 +38,8 @@ PAIRS_FROM, PAIRS = 2000, 1 << 16
 NEIGHBOURS_FROM, QUERIES = 20_000, 2000
 TREE_UP_TO = 16  # dimensions; above, a tree looks at everything
 NEIGHBOURS = (3, 5, 7, 9, 11)
+NARROWEST = 1e-140  # span of points whose squared distances are numbers with all their digits
+ENDS_THERE = 1e-12  # of the weight: a step of the distribution that ends this near to a share ends at it
 
 
 def scott(X: PointsLike, sample_weight: WeightsLike = None) -> float:
@@ -189,6 +193,7 @@ RULES: dict[str, Callable[..., float]] = {
 
 def _checked(X: PointsLike, sample_weight: WeightsLike) -> tuple[Floats, Array]:
     X = _validate.points(X)
+    _require_room(X)
     if sample_weight is None:
         return X, np.broadcast_to(1.0, len(X))
     if (
@@ -199,8 +204,22 @@ def _checked(X: PointsLike, sample_weight: WeightsLike) -> tuple[Floats, Array]:
     ):
         return X, sample_weight
     w = _validate.weights(sample_weight, len(X))
+    w = np.ldexp(w, -np.frexp(w.max())[1])  # by a power of 2, which rounds nothing: squares and products stay within range
     present = w > 0
     return (X, w) if present.all() else (X[present], w[present])
+
+
+def _require_room(X: Floats) -> None:
+    """Refuse points so near to each other that the squares of their distances are lost."""
+    for some in (X[:64], X):  # mostly a few tell
+        span = float(np.subtract(some.max(axis=0), some.min(axis=0), dtype=np.float64).max())
+        if span >= NARROWEST:
+            return
+    if span > 0:
+        raise ValueError(
+            f"X must span at least {NARROWEST:g} for a bandwidth rule, so that squared distances are above 0, got {span:.3g}; "
+            "rescale it: X / X.std(), or give the bandwidth as a number"
+        )
 
 
 def _effective(w: Array) -> float:
@@ -243,23 +262,19 @@ def _places(X: Floats, w: Array, most: int) -> tuple[Array, Array]:
 
 
 def _quantile(values: Floats, w: Array, q: float) -> float:
-    """The weighted quantile that equals NumPy's linear one on the sample with each value repeated ``w`` times.
+    """The value up to which the share q of the weight lies; halfway to the next where the share ends exactly there.
 
-    For weights that are not whole numbers: their rescaling to a mean of 1 is taken as the number of repetitions.
+    NumPy's "averaged_inverted_cdf", for any weights.
     """
-    if w.strides == (0,) or (np.all(w == w[0]) and (w[0] == 1 or w[0] != np.rint(w[0]))):
-        return float(np.quantile(values, q))
+    if w.strides == (0,) or np.all(w == w[0]):
+        return float(np.quantile(values, q, method="averaged_inverted_cdf"))
     order = np.argsort(values, kind="stable")
-    v, w = np.asarray(values, np.float64)[order], w[order]
-    if np.any(w != np.rint(w)):
-        w = w * (len(w) / w.sum())
-    ends = np.cumsum(w)
-    position = q * (ends[-1] - 1.0)
-    if position < 0:
-        return float(v[min(np.searchsorted(ends, q * ends[-1]), len(v) - 1)])
-    low = v[min(np.searchsorted(ends, np.floor(position), side="right"), len(v) - 1)]
-    high = v[min(np.searchsorted(ends, np.floor(position) + 1, side="right"), len(v) - 1)]
-    return float(low + (high - low) * (position - np.floor(position)))
+    v, ends = np.asarray(values, np.float64)[order], np.cumsum(w[order])
+    # where rounding, which differs from one scale of the weights to the next, would decide on which side of a step this is
+    slack = ends[-1] * max(ENDS_THERE, 4 * float(np.finfo(np.float64).eps) * len(v))
+    low = np.searchsorted(ends, q * ends[-1] - slack)
+    high = min(np.searchsorted(ends, q * ends[-1] + slack, side="right"), len(v) - 1)
+    return float(v[low] + (v[high] - v[low]) * 0.5)
 
 
 def _found(value: float, rule: str, why_not: str) -> float:

@@ -390,7 +390,7 @@ def test_without_a_number_there_are_as_many_steps_as_take_their_time():
 def test_steps_that_nobody_would_wait_for_are_taken_only_if_asked_for(monkeypatch):
     monkeypatch.setattr(module, "PATIENCE", 0.0)
     stays, moves = (compress(cloud(), Gaussian(0.5), size=8, refine=refine, rng=0) for refine in (True, 5))
-    assert stays.remark.startswith("not moved: L-BFGS, of which a step would take ")
+    assert stays.remark.startswith("not moved by L-BFGS, of which a step would take ")
     assert stays.indices is not None
     assert moves.remark.startswith("moved by L-BFGS, 5 steps at most")
 

@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import reference_uses as oracle
 from cases import COVARIANCE, cloud
-from reduset import FunctionKernel, Gaussian, KernelMean, Laplacian, NotReachedWarning, Student
+from reduset import FunctionKernel, Gaussian, KernelMean, Laplacian, NotReachedWarning, Student, bandwidth
 from reduset.certificate import Certificate
 from reduset.density import SparseKernelDensity
 from reduset.density.likelihood import search_bandwidth
@@ -325,6 +325,13 @@ def test_options_go_to_the_compression():
 def test_a_rule_is_applied_to_the_data(rule):
     X = cloud(300)
     assert fitted(X, bandwidth=rule).bandwidth_ == pytest.approx(Gaussian(rule).resolve(X).width)
+
+
+@pytest.mark.parametrize("rule", sorted(bandwidth.RULES))
+def test_a_rule_sees_the_weights_as_it_does_by_itself(rule):
+    X, w = cloud(300), np.random.default_rng(0).integers(1, 5, 300)
+    found = SparseKernelDensity(bandwidth=rule, tol=0.2, random_state=0).fit(X, sample_weight=w).bandwidth_
+    assert found == pytest.approx(bandwidth.RULES[rule](X, w), rel=1e-9)
 
 
 def test_none_takes_scotts_rule_or_that_of_the_kernel():

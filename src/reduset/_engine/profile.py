@@ -111,7 +111,8 @@ class Frame:
         low, high = some.min(axis=0), some.max(axis=0)
         middle = low * np.float64(0.5) + high * np.float64(0.5)
         if float((high * np.float64(0.5) - low * np.float64(0.5)).max()) * float(np.abs(matrix).max()) > WIDE:
-            middle = np.median(some, axis=0).astype(np.float64)
+            # the lower one where there are two: halfway between a point and one far out, both would lose their digits
+            middle = np.partition(some, (len(some) - 1) // 2, axis=0)[(len(some) - 1) // 2].astype(np.float64)
         return Frame(middle, matrix)
 
 

@@ -7,10 +7,14 @@ the spread of the data to the spacing of the atoms, re-weighted (`frequencies`).
 
 from __future__ import annotations
 
+from functools import cached_property
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from reduset._engine import Frame
-from reduset._types import Array
+from reduset._types import Array, Indices
 from reduset.certificate.frequencies import FrequencyLadders, Waves, two_sided
 from reduset.certificate.probe import Measurement, Probe
 from reduset.kernels import RadialKernel
@@ -19,6 +23,9 @@ from reduset.mean import KernelMean
 
 LADDERS, LADDERS_AT_A_GLANCE = 192, 64
 SOME_ROWS = 4000
+FEW_COLUMNS = 128  # up to which a covariance costs nothing
+MANY_COLUMNS, FEWER_ROWS = 2048, 1000  # beyond so many columns, directions are looked for in the span of so many rows
+MOST_AXES = 512  # that ladders climb along
 WIDE = 0.02  # of the largest deviation
 PHASES_UP_TO = 1e9  # bandwidths from the centre: beyond, an angle has no digits left, and every bump stands alone
 
@@ -38,23 +45,33 @@ class FrequencyProbe(Probe):
         self._mean, self._rng = mean, rng
         self._quantile = two_sided(confidence)
         self._spectrum = kernel.spectrum(mean.dimension)
-        some = np.asarray(mean.atoms[:: max(1, mean.size // SOME_ROWS)], np.float64)
         frame = kernel.frame(mean.atoms, kernel.product(mean.dimension))
         # centred where most points are, so that one far outlier does not cost the phases of all others their digits
-        self.frame = Frame(np.median(some, axis=0), frame.matrix)
-        with np.errstate(over="ignore", invalid="ignore"):
-            z = np.clip(self.frame.apply(some), -1e100, 1e100)
-        self.resolved = angles_have_digits(z)
-        self._wide, self._spread = _wide_directions(z, self._spectrum.rotates)
+        self.frame = Frame(np.median(self._some_rows(), axis=0), frame.matrix)
+        self.resolved = angles_have_digits(self._coordinates())
         self._banks: dict[tuple[int, int], tuple[FrequencyLadders, Waves]] = {}
+
+    def _some_rows(self) -> Array:
+        return np.asarray(self._mean.atoms[:: max(1, self._mean.size // SOME_ROWS)], np.float64)
+
+    def _coordinates(self) -> Array:
+        """Of some rows, in the frame."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.clip(self.frame.apply(self._some_rows()), -1e100, 1e100)
+
+    @cached_property
+    def _scales(self) -> tuple[NDArray[Any], float]:
+        """The directions in which the data spread, and how far; found when they are first asked for: the exact error needs none."""
+        find = _wide_directions if self._spectrum.rotates else _wide_columns
+        return find(self._coordinates())
 
     def ladders(self, count: int, size: int) -> FrequencyLadders:
         """``count`` ladders for compressions to ``size`` atoms, drawn anew with every call."""
         starts, below, rungs = self._span_of_scales(size)
-        spectrum = self._spectrum
+        spectrum, wide = self._spectrum, self._scales[0]
         if isinstance(spectrum, ProductSpectrum):
-            return FrequencyLadders.along_axes(spectrum, np.flatnonzero(self._wide.any(axis=1)), count, starts, rungs, self._rng)
-        return FrequencyLadders.spanning(spectrum, self._wide, count, starts, below, rungs, self._rng)
+            return FrequencyLadders.along_axes(spectrum, wide, count, starts, rungs, self._rng)
+        return FrequencyLadders.spanning(spectrum, wide, count, starts, below, rungs, self._rng)
 
     def _bank(self, count: int, size: int) -> tuple[FrequencyLadders, Waves]:
         """``count`` ladders for compressions to ``size`` atoms, drawn once: f̂ at them is the only pass over the data."""
@@ -71,11 +88,12 @@ class FrequencyProbe(Probe):
         it, so that one rung is the spectrum itself. They end where atoms at their typical spacing can no longer resolve anything,
         or where the spectrum does: a power law has weight down to the gaps between points that nearly coincide.
         """
+        wide, spread = self._scales
         # lower rungs than these hold less of the spectrum than a thousandth of one point's own energy
-        energy = max(1 / np.sqrt(1 + 4 * self._spread**2), 1 / (1000.0 * self._mean.size))
+        energy = max(1 / np.sqrt(1 + 4 * spread**2), 1 / (1000.0 * self._mean.size))
         top = self._spectrum.octaves
         if not self._spectrum.heavy:
-            spacing = self._spread / size ** (1 / self._wide.shape[1])
+            spacing = spread / size ** (1 / wide.shape[-1])
             top = min(top, max(2.0, np.log2(4 / max(spacing, 1e-9))))
         below = int(np.ceil(-np.log2(energy) - 1e-9))
         return (energy, 2.0**-below), below, below + int(np.ceil(top)) + 1
@@ -91,20 +109,42 @@ class FrequencyProbe(Probe):
         return self._estimate(LADDERS, atoms, weights)
 
 
-def _wide_directions(z: Array, rotates: bool) -> tuple[Array, float]:
+def _wide_directions(z: Array) -> tuple[Array, float]:
     """An orthonormal basis (d, k) of the directions in which the coordinates z spread, and their spread along these.
 
     In the others they hardly move, so that the waves do not depend on the frequency there: to stretch it would only make the
     weights of the ladders uneven. Data near a sheet in many dimensions are measured as if they lay in the sheet.
     """
-    low, high = np.quantile(z, [0.005, 0.995], axis=0)
-    reach = 3 * (high - low)  # a few far outliers are drawn in: they are bumps of their own, wherever they stand
-    centred = np.clip(z, low - reach, high + reach)
-    centred -= centred.mean(axis=0)
-    if rotates:
-        variances, axes = np.linalg.eigh(centred.T @ centred / len(z))
+    if z.shape[1] > MANY_COLUMNS:
+        z = z[:: -(-len(z) // FEWER_ROWS)]
+    centred = _drawn_in(z)
+    if z.shape[1] > max(FEW_COLUMNS, len(z)):  # a d × d matrix would cost d³, however few rows there are
+        _, lengths, rows = np.linalg.svd(centred, full_matrices=False)
+        variances, axes = lengths**2 / len(z), rows.T
     else:
-        variances, axes = np.mean(centred**2, axis=0), np.eye(z.shape[1])
+        variances, axes = np.linalg.eigh(centred.T @ centred / len(z))
     deviations = np.sqrt(np.maximum(variances, 0.0))
     wide = deviations >= WIDE * deviations.max()
-    return axes[:, wide], float(np.sqrt(np.mean(deviations[wide] ** 2)))
+    return axes[:, wide], _spread(deviations[wide])
+
+
+def _wide_columns(z: Array) -> tuple[Indices, float]:
+    """The same where no direction but the columns themselves counts: which are wide, (k,), and their spread."""
+    deviations = np.sqrt(np.mean(_drawn_in(z) ** 2, axis=0))
+    wide = np.flatnonzero(deviations >= WIDE * deviations.max())
+    if len(wide) > MOST_AXES:
+        wide = np.sort(wide[np.argsort(-deviations[wide], kind="stable")[:MOST_AXES]])
+    return wide, _spread(deviations[wide])
+
+
+def _drawn_in(z: Array) -> Array:
+    """Centred; a few far outliers are drawn in: they are bumps of their own, wherever they stand."""
+    low, high = np.quantile(z, [0.005, 0.995], axis=0)
+    reach = 3 * (high - low)
+    centred = np.clip(z, low - reach, high + reach)
+    centred -= centred.mean(axis=0)
+    return np.asarray(centred)
+
+
+def _spread(deviations: Array) -> float:
+    return float(np.sqrt(np.mean(deviations**2)))

@@ -11,6 +11,7 @@ from reduset.kernels.base import exponential
 from reduset.mean import KernelMean
 
 DENSITY_ROWS = 256
+ROUNDING = 1e-3  # of an exact error, beyond which its interval is shown
 METHODS = {  # every way to measure that a certificate can name, in words
     "exact": "computed exactly, from every pair of rows",
     "frequencies": "measured on random waves, each over all rows",
@@ -64,7 +65,9 @@ class Certificate:
     def __str__(self) -> str:
         low, high = self.interval
         text = f"error      {percent(self.relative_error)} of ‖f‖"
-        if self.method == "exact":
+        if self.method == "exact" and high - low > ROUNDING * high:
+            text += f" (exact up to the rounding of coordinates: {percent(low)} to {percent(high)})"
+        elif self.method == "exact":
             text += " (exact)"
         else:
             text += f" ({self.confidence:.0%} interval {percent(low)} to {percent(high)}, by {self.method})"

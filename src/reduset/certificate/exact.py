@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from reduset._types import Array
 from reduset.certificate.probe import Measurement, Probe
+from reduset.certificate.rounding import are_far, far_square
 from reduset.mean import KernelMean
 
 
@@ -23,6 +26,11 @@ class ExactProbe(Probe):
         at_atoms = kappa - mean.kernel.product_sums(atoms, weights, atoms)
         square = float(mean.weights @ residual - weights @ at_atoms)
         rounding = 4 * float(np.finfo(np.float64).eps) * float(mean.magnitudes.sum() + np.abs(weights).sum()) ** 2
+        if are_far(mean.kernel, mean.atoms):
+            all_weights = np.concatenate([mean.weights, -weights])
+            far = far_square(mean.kernel, np.concatenate([mean.atoms, atoms]), all_weights)
+            if far.rounding > rounding:  # the angles of waves are rounded as much
+                return replace(far, whole=max(float(mean.weights @ self._values), 0.0))
         if self._finer is not None and square < 1e3 * rounding:
             return self._finer.measure(atoms, weights, kappa)
         return Measurement(max(square, 0.0), max(square - rounding, 0.0), max(square, 0.0) + rounding, "exact")

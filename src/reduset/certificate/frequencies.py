@@ -64,23 +64,24 @@ class FrequencyLadders:
     def spanning(
         cls,
         spectrum: Spectrum,
-        wide: Array,
+        wide: Array | None,
         count: int,
         starts: Sequence[float],
         below: int,
         rungs: int,
         rng: np.random.Generator,
     ) -> FrequencyLadders:
-        """FrequencyLadders that climb in the directions ``wide``, an orthonormal basis (d, k), half of them from either start.
+        """FrequencyLadders that climb in the directions ``wide``, half of them from either start.
 
         Parameters
         ----------
+        wide : an orthonormal basis (d, k); None for all directions
         starts : scales of the lowest rungs, in units of the spectrum's own
         below : how many rungs lie below the spectrum's own scale
         """
-        half, k = count // 2, wide.shape[1]
+        half, k = count // 2, spectrum.dimension if wide is None else wide.shape[1]
         drawn = spectrum.draw(2 * half, rng)
-        inside = (drawn @ wide) @ wide.T
+        inside = drawn if wide is None else (drawn @ wide) @ wide.T
         climbing, rest = np.repeat(starts, half)[:, None] * inside, drawn - inside
         # a power law is wide in all directions at once, so above its own scale they all climb; other laws not
         release = below if spectrum.heavy else rungs
@@ -166,7 +167,7 @@ def _of_spectrum(spectrum: Spectrum) -> FrequencyLadders:
     starts, rungs = (2.0**-DEEP, 2.0 ** (0.5 - DEEP)), DEEP + int(np.ceil(spectrum.octaves)) + 1
     if isinstance(spectrum, ProductSpectrum):
         return FrequencyLadders.along_axes(spectrum, np.arange(d), COUNT, starts, rungs, rng)
-    return FrequencyLadders.spanning(spectrum, np.eye(d), COUNT, starts, DEEP, rungs, rng)
+    return FrequencyLadders.spanning(spectrum, None, COUNT, starts, DEEP, rungs, rng)
 
 
 def two_sided(confidence: float) -> float:

@@ -17,12 +17,18 @@ from reduset._types import Array
 
 @dataclass(frozen=True)
 class Measurement:
-    """A squared distance and the ends of its confidence interval."""
+    """A squared distance and the ends of its confidence interval.
+
+    Where points are so far apart that their coordinates are rounded by more than sums are, ``rounding`` is what that may do to the
+    square, and ``whole`` is ‖f‖²: the weights are then not the best, and energy and residual do not add up to it.
+    """
 
     square: float
     low: float
     high: float
     method: str
+    rounding: float = 0.0
+    whole: float | None = None
 
     @classmethod
     def within(cls, square: float, width: float, method: str) -> Measurement:
@@ -31,7 +37,7 @@ class Measurement:
 
     def plus(self, exact: float) -> Measurement:
         """After adding an amount that is known exactly."""
-        return Measurement(self.square + exact, self.low + exact, self.high + exact, self.method)
+        return Measurement(self.square + exact, self.low + exact, self.high + exact, self.method, self.rounding, self.whole)
 
 
 class Probe(ABC):

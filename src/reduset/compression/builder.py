@@ -160,9 +160,10 @@ class Builder:
             # the gradient knows no counts: their atoms go where they are best with any weights of the simplex
             moving = "simplex" if kind == COUNTS else kind
             found = refine(self.full, self.span.atoms, moving, lost**2, steps, self._refine_rng, report)
-        self.place(found.places, None, moved=True)
-        after = self.prefixes(kind)
-        if (gained := after.error(self.size).relative) < lost:
+        if found.stayed:  # then neither weights nor error are found a second time, which may take as long
+            after = before
+            words = f"not moved by L-BFGS, {found.words}"
+        elif (gained := (after := self._moved_to(found.places, kind)).error(self.size).relative) < lost:
             words = f"moved by L-BFGS, {found.words}: error {lost:.3g} before, {gained:.3g} after"
         else:
             self._atoms, self._span, after = kept_atoms, kept_span, before
@@ -170,6 +171,10 @@ class Builder:
         chosen = self.traversal.remark() if self._traversal is not None else ""
         self.remark = f"{chosen}; {words}" if chosen else words
         return after
+
+    def _moved_to(self, places: Array, kind: str) -> Prefixes:
+        self.place(places, None, moved=True)
+        return self.prefixes(kind)
 
     def residual(self, carefully: bool) -> Measurement:
         """‖f − Pf‖² for all the atoms so far."""

@@ -18,6 +18,7 @@ from reduset._progress import Progress
 from reduset._types import KernelLike, PointsLike, ProgressLike, SeedLike, SelectorLike, WeightsLike
 from reduset._warnings import warn
 from reduset.certificate import Certificate
+from reduset.certificate.cancelling import require_norm
 from reduset.compression import sizing
 from reduset.compression.builder import Builder
 from reduset.compression.grouped import compress_groups
@@ -95,6 +96,7 @@ def compress(
     (True, True)
     """
     full = _as_mean(data, kernel, sample_weight)
+    require_norm(full)
     selector = as_selector(select)
     kind = _kind(weights, selector, full)
     if kind == COUNTS and isinstance(selector, Auto):

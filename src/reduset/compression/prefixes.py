@@ -90,8 +90,17 @@ class Prefixes:
         """The atoms in order; the redundant ones are among them only where they have weights of their own."""
         return self.span.atoms if self.own is None else self.span.given
 
+    @cached_property
+    def _known(self) -> dict[int, PrefixError]:
+        return {}
+
     def error(self, size: int) -> PrefixError:
-        """The error of the first ``size`` atoms."""
+        """The error of the first ``size`` atoms, found once: on the simplex the weights of thousands take seconds."""
+        if size not in self._known:
+            self._known[size] = self._found(size)
+        return self._known[size]
+
+    def _found(self, size: int) -> PrefixError:
         span = self.span
         if self.own is not None:
             return self._own_error(self.own, size)
@@ -122,18 +131,19 @@ class Prefixes:
         rest = self.residual.plus(self.span.energy_after(size))
         energy = self.span.energy(size)
         estimate, *ends = (
-            float(np.sqrt((r + excess) / (energy + r))) if energy + r > 0 else (np.inf if excess > 0 else 0.0)
-            for r in (rest.square, rest.low, rest.high)
+            float(np.sqrt((r + excess) / whole)) if whole > 0 else (np.inf if excess > 0 else 0.0)
+            for r, whole in ((r, energy + r if rest.whole is None else rest.whole) for r in (rest.square, rest.low, rest.high))
         )
         around = (estimate, *ends)  # where the ends meet, rounding may leave the estimate beside them
-        return PrefixError(estimate, (min(around), max(around)), energy + rest.square, excess, weights)
+        norm = energy + rest.square if rest.whole is None else rest.whole
+        return PrefixError(estimate, (min(around), max(around)), norm, excess, weights)
 
     def _squares(self, residual: float) -> Array | None:
         """The squared relative error of every prefix, where that takes no new solve."""
         if not isinstance(self.span, FactoredSpan) or self.kind not in ("free", "sum_to_one"):
             return None
         excess = 0.0 if self.kind == "free" else self.span.excess_of_sum(self.mass)
-        total = self.span.energy(self.span.size) + residual
+        total = self.span.energy(self.span.size) + residual if self.residual.whole is None else self.residual.whole
         return np.asarray((self.span.energies_after() + residual + excess) / total if total > 0 else np.zeros(self.span.size))
 
     def path(self, size: int) -> Path:
@@ -167,7 +177,9 @@ class Prefixes:
             nu = float(self.covered[size - 1]) if self.covered is not None and size <= len(self.covered) else None
             theorem = None if nu is None else theorem_one(max(self.total - float(self.shares[:size].sum()), 0.0), nu)
             bounds = Bounds(theorem, theorem, None, nu)
-        bound, theorem = bounds.best(error.excess, self.kind)
+        # bounds are those of the best weights, which these are not where coordinates are rounded
+        beyond = error.excess if self.residual.whole is None else error.excess + self.residual.high
+        bound, theorem = bounds.best(beyond, self.kind if self.residual.whole is None else "free")
         log_energy = kernel.log_energy(d)
         energy, scale = exponential(log_energy), exponential(log_energy / 2)
 

@@ -55,10 +55,16 @@ COARSE = 1e-4  # squared relative error above which single precision tells the s
 
 @dataclass(frozen=True)
 class Moved:
-    """Atoms that have been moved, and in words how that was done."""
+    """Atoms that have been moved, and in words how that was done; ``stayed`` where no step was taken."""
 
     places: Array
     words: str
+    stayed: bool = False
+
+    @classmethod
+    def nowhere(cls, atoms: Array, price: float) -> Moved:
+        """Where steps would take longer than anybody who gave no number of them expects."""
+        return cls(atoms, f"of which a step would take {price:.1f} s: give their number, refine=10", stayed=True)
 
 
 def refine(
@@ -100,13 +106,16 @@ def refine(
         if full.size > SMALL and np.abs(first[0]).mean() * enough > float(full.magnitudes.sum()):
             model = surrogate(full, enough, rng, precision == "double")
             if np.abs(_lacking(kernel, model, atoms, first)[0]).sum() <= CLOSE * np.abs(first[0]).sum():
-                shown.total = steps or _steps_within_time(_price_of_step(model, len(atoms), "double", kind))
+                price = _price_of_step(model, len(atoms), "double", kind)
+                if not steps and _too_dear(price):
+                    return Moved.nowhere(atoms, price)
+                shown.total = steps or _steps_within_time(price)
                 passes = int(2 * SECONDS / costs.of_slopes(full.size, len(atoms), full.dimension))
                 rounds = int(np.clip(min(shown.total // STEPS_A_ROUND, passes), 1, ROUNDS))
                 return _in_rounds(problem, model, on_data, atoms, first, shown.total, rounds)
         price = _price_of_step(full, len(atoms), precision, kind)
-        if not steps and FEWEST_STEPS * LOOKS_A_STEP * price > PATIENCE:
-            return Moved(atoms, f"of which a step would take {price:.1f} s")
+        if not steps and _too_dear(price):
+            return Moved.nowhere(atoms, price)
         shown.total = steps or _steps_within_time(price)
         return Moved(problem.descend(on_data, atoms, shown.total), f"{shown.total} steps at most")
 
@@ -148,6 +157,11 @@ def _price_of_step(mean: KernelMean, size: int, precision: Precision, kind: str)
 
 def _steps_within_time(price: float) -> int:
     return int(np.clip(SECONDS / (LOOKS_A_STEP * price), FEWEST_STEPS, MOST_STEPS))
+
+
+def _too_dear(price: float) -> bool:
+    """Whether even the fewest steps would take longer than is borne unasked."""
+    return FEWEST_STEPS * LOOKS_A_STEP * price > PATIENCE
 
 
 def _lacking(kernel: RadialKernel, model: KernelMean, places: Array, slopes: tuple[Array, Array]) -> tuple[Array, Array]:

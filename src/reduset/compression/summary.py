@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reduset.certificate.certificate import percent
+from reduset.certificate.certificate import ROUNDING, percent
 from reduset.kernels import Kernel, RadialKernel
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ def lost(certificate: Certificate) -> str:
         return f"less than {percent(NEXT_TO_NOTHING)}"
     text = percent(certificate.relative_error)
     if certificate.method == "exact":
-        text += ", computed exactly"
+        apart = high - low > ROUNDING * high
+        text += f", between {percent(low)} and {percent(high)} by the rounding of coordinates" if apart else ", computed exactly"
     else:
         text += f", with {certificate.confidence:.0%} confidence between {percent(low)} and {percent(high)}"
     if certificate.relative_error > 1:

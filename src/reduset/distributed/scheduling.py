@@ -117,7 +117,7 @@ class ClusterScheduler(Scheduler):
         ends, running, done = futures[: len(goals)], set(futures), 0
         del futures  # what is merged already may be forgotten
         try:
-            for future in as_completed(running.copy()):
+            for future in as_completed(running.copy(), loop=self._client.loop):  # which else asks for a default client
                 running.discard(future)
                 if future.status != "finished":
                     future.result()  # raises what went wrong

@@ -23,6 +23,10 @@ from reduset._warnings import warn
 from reduset.kernels import ANY_FAMILY
 from reduset.kernels.spectra import Spectrum
 
+NARROWEST = 1e-300  # bandwidth
+FARTHEST = 1e150  # that a point may be from 0 (`_validate.points`)
+RESCALE = "multiply the points and the bandwidth by the same number, such as 1e200, which changes nothing"
+
 
 def exponential(logarithm: float) -> float:
     """exp, or infinity: density constants overflow in many dimensions, where only their logarithm is of use."""
@@ -130,6 +134,10 @@ class RadialKernel(Kernel):
             _validate.one_of(self.bandwidth, "bandwidth", rules.RULES)
         else:
             object.__setattr__(self, "bandwidth", _validate.positive(self.bandwidth, "bandwidth"))
+            if self.width < NARROWEST:
+                raise ValueError(
+                    f"bandwidth must be at least {NARROWEST:g}, so that 1 / bandwidth is finite, got {self.width!r}; {RESCALE}"
+                )
         _validate.one_of(self.space, "space", ("rkhs", "l2"))
         if not isinstance(self.normalized, bool | np.bool_):
             raise TypeError(f"normalized must be True or False, got {self.normalized!r}")
@@ -171,6 +179,7 @@ class RadialKernel(Kernel):
         if self.covariance is not None and len(self.covariance) != d:
             raise ValueError(f"covariance must be {d} by {d} like the points' columns, got {self.covariance.shape}")
         if not isinstance(self.bandwidth, str):
+            self._require_room(points)
             return self
         if bool((points[:64] == points[0]).all() and (points == points[0]).all()):
             # any bandwidth gives the same compression of a single place, so this is no reason to refuse it
@@ -179,6 +188,16 @@ class RadialKernel(Kernel):
         if self.covariance is not None:
             points = points @ self._whitening(d)
         return replace(self, bandwidth=rules.RULES[self.bandwidth](points, sample_weight))
+
+    def _require_room(self, points: Floats) -> None:
+        """Refuse points whose distances in bandwidths are no numbers."""
+        if self.width < 1 / FARTHEST and self.covariance is None:  # points stay below that in size
+            span = float(np.subtract(points.max(axis=0), points.min(axis=0), dtype=np.float64).max())
+            if span > self.width * FARTHEST**2:
+                raise ValueError(
+                    f"bandwidth must be at least {1 / FARTHEST**2:g} of the points' span of {span:.3g}, so that distances in "
+                    f"bandwidths are finite, got {self.width!r}; widen it, or use a rule: bandwidth='median'"
+                )
 
     @property
     def width(self) -> float:
