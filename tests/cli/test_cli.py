@@ -268,6 +268,23 @@ def test_an_interrupt_leaves_nothing_half_written(number, heavy, tmp_path):
     assert left(tmp_path) == []
 
 
+@pytest.mark.parametrize("how", ["cause", "context"])
+def test_an_interrupt_that_an_import_made_an_error_of_is_an_interrupt(how, monkeypatch, capsys):
+    """Where it strikes while a class is made, Python 3.11 says "RuntimeError: Error calling __set_name__"."""
+
+    def struck(*_, **__):
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as interrupt:
+            if how == "cause":
+                raise RuntimeError("Error calling __set_name__ on 'cached_property'") from interrupt
+            raise ImportError("cannot import name")  # noqa: B904  # as it is left where nobody says from what
+
+    monkeypatch.setattr("reduset.cli.entry.app", struck)
+    assert run(["info", "x.npz"]) == 130
+    assert "interrupted" in capsys.readouterr().err
+
+
 def test_help_is_quick_because_nothing_heavy_is_imported():
     code = (
         "import sys; from reduset.cli.entry import run; run(['--help']); "

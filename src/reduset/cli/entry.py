@@ -72,11 +72,27 @@ def run(arguments: list[str] | None = None) -> int:
     except MemoryError:
         _say("error: not enough memory; choose fewer columns (--columns) or fewer atoms (--size)")
         return REFUSED
-    except (ValueError, TypeError, OSError, ImportError) as error:
+    except (ValueError, TypeError, OSError, ImportError, RuntimeError) as error:
+        if was_interrupt(error):  # which struck while a class was made, or a module was loaded
+            _say(STOPPED)
+            return INTERRUPTED
+        if isinstance(error, RuntimeError):
+            raise
         if os.environ.get("REDUSET_TRACEBACK"):
             raise
         _say(f"error: {one_line(error)}")
         return REFUSED
+
+
+def was_interrupt(error: BaseException | None) -> bool:
+    """Whether an error is what Python made of an interrupt: "Error calling __set_name__", say, with the interrupt as its cause."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _prepare_streams() -> None:
