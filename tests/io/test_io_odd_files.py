@@ -1,10 +1,12 @@
 """Outputs that are links or pipes, and counts of rows that cannot be."""
 
 import os
+import re
 import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -137,3 +139,20 @@ def test_texts_that_lie_outside_an_arrow_file_are_refused(tmp_path, suffix):
     ended = subprocess.run([sys.executable, "-c", SCRIPT, str(path)], capture_output=True, text=True, check=False)
     assert ended.returncode == 0  # it was a crash
     assert f"t.{suffix}: cannot be read as Arrow or Feather; it is damaged" in ended.stdout
+
+
+def test_categories_and_dates_are_refused_with_the_line_that_makes_numbers_of_them(tmp_path):
+    table = pd.DataFrame(
+        {"a": [1.0, 2.0, 4.0], "site": ["n", "s", "n"], "day": pd.to_datetime(["2024-01-01", "2024-01-03", "2024-01-04"])}
+    )
+    table.to_parquet(tmp_path / "rows.parquet", index=False)
+    with pytest.raises(io.FileError, match=r"column 'site' must hold numbers, got 'n' in row 1; encode it: ") as caught:
+        io.read(tmp_path / "rows.parquet", columns=["a", "site"])
+    known = {"pandas": pd, "table": table}
+    exec(re.search(r"encode it: (.*), or choose", str(caught.value))[1], known)
+    assert io.as_table(known["table"]).columns == ("a", "site_n", "site_s")
+    with pytest.raises(io.FileError, match=r"column 'day' must hold numbers, got .* in row 1; make it days: ") as caught:
+        io.read(tmp_path / "rows.parquet", columns=["a", "day"])
+    known = {"pandas": pd, "table": table.copy()}
+    exec(re.search(r"make it days: (.*), or choose", str(caught.value))[1], known)
+    np.testing.assert_array_equal(io.as_table(known["table"], columns=["day"]).values[:, 0], [0, 2, 3])

@@ -42,7 +42,7 @@ def check(path: Path, kinds: frozenset[str], inputs: Sequence[Path] = ()) -> Non
 
 def check_place(path: Path, inputs: Sequence[Path] = ()) -> None:
     """Refuse a place that cannot be written to, one that is read, and one in a folder that is read: it would be data next time."""
-    folder = Path(os.path.realpath(path)).parent  # of what a link leads to
+    folder = Path(os.path.realpath(path)).parent if path.is_symlink() else path.parent  # of what a link leads to
     if not folder.is_dir():
         raise FileNotFoundError(f"{path} cannot be written: there is no folder {folder}; make it first")
     if path.is_dir():

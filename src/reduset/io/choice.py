@@ -95,6 +95,13 @@ def _own_name(source: Source, name: str, columns: list[str], purpose: str = "") 
     raise FileError(f"{source.path}: no column {name!r}{purpose}{nearest(name, known)}; it has {listed(known)}")
 
 
+def _encoding(name: str, kind: str) -> str:
+    """How a column of labels or dates becomes numbers, in a line that can be copied."""
+    if kind.startswith(("date", "timestamp", "datetime", "<M8")):
+        return f"make it days: table[{name!r}] = (table[{name!r}] - table[{name!r}].min()) / pandas.Timedelta('1D')"
+    return f"encode it: table = pandas.get_dummies(table, columns=[{name!r}])"
+
+
 def check_numbers(source: Source, name: str) -> None:
     """Refuse a column that holds no numbers, with the first entry that is none."""
     kind = (source.kinds | source.aside)[name]
@@ -102,6 +109,6 @@ def check_numbers(source: Source, name: str) -> None:
         return
     for row, entry in enumerate(source.texts(name), 1):
         if entry:
-            seen = f"got {entry[:40]!r} in row {row}"
-            raise FileError(f"{source.path}: column {name!r} must hold numbers, {seen}; encode it, or choose other columns")
+            seen, way_out = f"got {entry[:40]!r} in row {row}", _encoding(name, kind)
+            raise FileError(f"{source.path}: column {name!r} must hold numbers, {seen}; {way_out}, or choose other columns")
     raise FileError(f"{source.path}: column {name!r} must hold numbers, and holds {kind} without any entry; choose other columns")

@@ -153,8 +153,9 @@ class Model:
         norm, energy = self.certificate.norm, self.certificate.energy
         if self.total is None or not (0 < norm < np.inf and 0 < energy < np.inf):
             return None
-        excess = max(self.total**2 * energy / norm**2 - 1.0, 0.0)
-        return np.asarray(np.sqrt(excess / np.asarray(sizes, np.float64)))
+        with np.errstate(all="ignore"):
+            excess = float(np.square(np.float64(self.total) / norm) * energy) - 1.0
+        return np.asarray(np.sqrt(max(excess, 0.0) / np.asarray(sizes, np.float64))) if np.isfinite(excess) else None
 
     def save(self, path: _archive.Path_) -> None:
         """Write one .npz with a JSON header, atomically. Nothing in it is ever executed."""
