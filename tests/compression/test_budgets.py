@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from cases import cloud
-from reduset import Gaussian, compress
+from reduset import Gaussian, NotReachedWarning, compress
 from reduset.compression import prefixes
 from reduset.compression import refine as moving
 from reduset.compression.clock import Clock
+from reduset.compression.outlook import FAR_BEYOND, atoms_needed
 from reduset.weights import kinds
 
 
@@ -63,3 +64,35 @@ def test_a_stage_within_a_stage_counts_once():
     timings = clock.timings()
     assert timings["weigh"] > 0.019
     assert timings["certify"] + timings["weigh"] == pytest.approx(timings["total"])
+
+
+# -- a tolerance out of reach ------------------------------------------------------------------------------------------------------
+
+
+SIZES = [32 * 2**k for k in range(8)]
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 5, 10])
+@pytest.mark.parametrize("reached_at", [1000, 2000, 5000])
+@pytest.mark.parametrize("tol", [0.1, 0.01, 1e-4])
+def test_a_curve_that_reaches_the_goal_is_followed_to_its_end(d, reached_at, tol):
+    squares = [tol ** (2 * (m / reached_at) ** (2 / d)) for m in SIZES]
+    for seen in range(1, len(SIZES) + 1):
+        assert atoms_needed(SIZES[:seen], squares[:seen], tol**2, d) < FAR_BEYOND * 5000
+
+
+def test_a_power_of_the_size_that_leads_far_beyond_is_told_at_the_first_size_that_says_anything():
+    squares = [m**-0.2 for m in SIZES]
+    assert atoms_needed(SIZES[:5], squares[:5], 1e-4, 10) > FAR_BEYOND * 5000
+    assert atoms_needed(SIZES[:4], squares[:4], 1e-4, 10) == 0.0
+    assert np.isfinite(atoms_needed(SIZES, [0.5] * 8, 1e-4, 10))
+
+
+def test_a_tolerance_out_of_reach_is_told_early():
+    X = np.random.default_rng(0).normal(size=(20_000, 8))
+    words = r"tol=0.01 was not reached with 512 atoms.* It cannot be reached with 5,000 atoms: .* about 20,000, .* give size=5000"
+    with pytest.warns(NotReachedWarning, match=words):
+        small = compress(X, Gaussian("scott"), tol=0.01, select="kcenter", rng=0)
+    assert not small.reached
+    assert small.size == 512
+    assert small.certificate.relative_error > 0.5

@@ -64,6 +64,7 @@ class Builder:
         self._span: Span | None = None
         self._traversal: Traversal | None = None  # none where the atoms were given
         self.remark = ""
+        self.outlook = ""  # why a search ended before its last size
 
     @property
     def span(self) -> Span:

@@ -114,13 +114,13 @@ def compress(
                 limits = {"size": size, "max_size": max_size}
                 goals = {"tol": tol, "plateau": plateau, "refine": refine}
                 result = compress_groups(full, groups, compress_quietly, selector, kind, confidence, rng, shown, limits, goals)
-                filled = True
+                filled, outlook = True, ""
             else:
                 builder = Builder(full, rng, confidence, shown)
                 builder.open(selector)
                 prefixes, m, reached = goal.search(builder, kind, steps)
                 result = assemble_built(builder, prefixes, m, str(selector), reached, rng)
-                filled = builder.size >= goal.most
+                filled, outlook = builder.size >= goal.most, builder.outlook
     finally:
         shown.close()
     if not result.reached and not _quiet.get():
@@ -129,7 +129,7 @@ def compress(
         warn(
             f"{goal.words or own_end} was not reached with {result.size} atoms: the error is "
             f"{result.certificate.relative_error:.3g} (at most {result.certificate.interval[1]:.3g}). "
-            + ("Raise max_size, or widen the bandwidth" if filled else ended),
+            + (outlook[:1].upper() + outlook[1:] or ("Raise max_size, or widen the bandwidth" if filled else ended)),
             NotReachedWarning,
         )
     return result

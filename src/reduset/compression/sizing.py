@@ -14,6 +14,7 @@ import numpy as np
 
 from reduset import _validate
 from reduset.compression.builder import Builder
+from reduset.compression.outlook import FAR_BEYOND, atoms_needed
 from reduset.compression.prefixes import Prefixes
 from reduset.weights.span import CHOLESKY_UP_TO, FactoredSpan
 
@@ -81,10 +82,23 @@ def by_tolerance(builder: Builder, tol: float, kind: str, most: int, steps: int 
 
 def _selected(builder: Builder, tol: float, kind: str, most: int) -> Found:
     size = min(FIRST_SIZE, most)
+    sizes: list[int] = []
+    squares: list[float] = []
     while True:
         more = builder.grow(size) and size < most
         residual = builder.residual(carefully=False)
         goal = tol**2 * (builder.span.energy(builder.size) + residual.square)
+        sizes.append(size)
+        squares.append(residual.square)
+        needed = atoms_needed(sizes, squares, goal, builder.full.dimension) if more else 0.0
+        if needed > FAR_BEYOND * most:
+            about = float(f"{min(needed, builder.full.size):.2g}")  # all the points are always enough
+            builder.outlook = (
+                f"it cannot be reached with {most:,} atoms: by the errors of up to {size:,} it would take about {about:,.0f}, "
+                f"and the search ends here. Raise tol, widen the bandwidth, or give size={most}"
+            )
+            prefixes = builder.prefixes(kind)
+            return prefixes, len(prefixes.atoms), False
         if more and residual.high > NEGLIGIBLE * goal:
             size = min(most, max(size + 1, int(1.25 * size)) if residual.high <= goal else 2 * size)
             continue

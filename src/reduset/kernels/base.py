@@ -24,6 +24,7 @@ from reduset.kernels import ANY_FAMILY
 from reduset.kernels.spectra import Spectrum
 
 NARROWEST = 1e-300  # bandwidth
+MOST_BANDWIDTHS = 1e306  # across, so that coordinates are finite
 FARTHEST = 1e150  # that a point may be from 0 (`_validate.points`)
 RESCALE = "multiply the points and the bandwidth by the same number, such as 1e200, which changes nothing"
 
@@ -193,9 +194,9 @@ class RadialKernel(Kernel):
         """Refuse points whose distances in bandwidths are no numbers."""
         if self.width < 1 / FARTHEST and self.covariance is None:  # points stay below that in size
             span = float(np.subtract(points.max(axis=0), points.min(axis=0), dtype=np.float64).max())
-            if span > self.width * FARTHEST**2:
+            if span / MOST_BANDWIDTHS > self.width:
                 raise ValueError(
-                    f"bandwidth must be at least {1 / FARTHEST**2:g} of the points' span of {span:.3g}, so that distances in "
+                    f"bandwidth must be at least {1 / MOST_BANDWIDTHS:g} of the points' span of {span:.3g}, so that distances in "
                     f"bandwidths are finite, got {self.width!r}; widen it, or use a rule: bandwidth='median'"
                 )
 
