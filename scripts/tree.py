@@ -15,7 +15,7 @@ WIDTH, INDENT, LEAST = 128, 27, 40
 
 # The rooms in the order of their imports: each may import those before it, never those after it. Some are a single module.
 ROOMS = [
-    *("_types", "_texts", "_warnings", "_engine", "_columns", "_frames", "_validate", "_progress", "_drawing", "_archive"),
+    *("_types", "_messages", "_engine", "_columns", "_frames", "_validate", "_progress", "_drawing", "_archive"),
     *("bandwidth", "kernels", "mean", "weights", "certificate", "select", "compression"),  # the core
     *("stream", "mixture", "simplification"),
     *("density", "modes", "proportions", "cohort", "distributed", "svm", "spectral", "features"),  # the uses

@@ -10,7 +10,7 @@ import pytest
 
 from file_kinds import write_any
 from reduset import io
-from reduset._texts import HIDDEN, printable
+from reduset._messages import HIDDEN, printable
 from reduset.cli.entry import run
 from reduset.model import Model
 

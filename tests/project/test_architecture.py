@@ -15,7 +15,7 @@ from tree import PAGE, ROOMS, with_tree
 PACKAGE = Path(reduset.__file__).parent
 
 MOST_LINES = 450
-MOST_MODULES = 13  # directly in the package
+MOST_MODULES = 12  # directly in the package
 
 
 def module_of(path):

@@ -15,7 +15,7 @@ import pytest
 from scipy.spatial.distance import squareform
 
 from reduset import Gaussian, KernelMean, Laplacian, compress, report
-from reduset._texts import printable
+from reduset._messages import printable
 from reduset.certificate import Certificate
 from reduset.cohort import CohortMap
 from reduset.model import Model

@@ -16,7 +16,7 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-from reduset._warnings import warn
+from reduset._messages import warn
 
 Counts = list[int | None]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from reduset._texts import printable
+from reduset._messages import printable
 from reduset.cli import messages
 from reduset.cli import options as o
 from reduset.cli.app import DONE, command

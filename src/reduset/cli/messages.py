@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reduset._texts import printable
+from reduset._messages import printable
 from reduset.cli.options import Answering
 
 if TYPE_CHECKING:

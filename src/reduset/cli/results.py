@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from reduset._texts import printable
+from reduset._messages import printable
 from reduset.cli import messages
 from reduset.cli.request import origin, spread_note
 

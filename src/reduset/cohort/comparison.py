@@ -20,9 +20,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from reduset._messages import warn
 from reduset._progress import Progress
 from reduset._types import Array, Floats
-from reduset._warnings import warn
 from reduset.cohort.bag_source import BagsInMemory, BagSource
 from reduset.cohort.distances import between
 from reduset.cohort.divergences import estimate, overlooked

@@ -14,9 +14,9 @@ import numpy as np
 
 from reduset import _validate
 from reduset._engine import single_threaded_blas
+from reduset._messages import warn
 from reduset._progress import Progress
 from reduset._types import KernelLike, PointsLike, ProgressLike, SeedLike, SelectorLike, WeightsLike
-from reduset._warnings import warn
 from reduset.certificate import Certificate
 from reduset.certificate.cancelling import require_norm
 from reduset.compression import sizing

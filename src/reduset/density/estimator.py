@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from reduset import _validate, bandwidth
 from reduset._frames import table_weights
+from reduset._messages import warn
 from reduset._types import Array, BandwidthLike, Floats, KernelLike, PointsLike, SeedLike, SelectorLike, WeightsLike
-from reduset._warnings import warn
 from reduset.compression import Compression, NotReachedWarning
 from reduset.compression.compressing import compress_below, evaluated
 from reduset.density import likelihood

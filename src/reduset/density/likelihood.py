@@ -20,8 +20,8 @@ from scipy.special import logsumexp
 
 from reduset import _validate
 from reduset._engine import SOFT_CITYBLOCK, SQUARED, gap_histograms, gap_nodes
+from reduset._messages import warn
 from reduset._types import Array, Floats, Indices, PointsLike, SeedLike, WeightsLike
-from reduset._warnings import warn
 from reduset.kernels import FAMILIES, RadialKernel, listed
 from reduset.mean import KernelMean
 from reduset.select import KMeans

@@ -24,9 +24,9 @@ import numpy as np
 
 from reduset import _validate
 from reduset._engine import single_threaded_blas
+from reduset._messages import warn
 from reduset._progress import Progress
 from reduset._types import KernelLike, ProgressLike, SeedLike
-from reduset._warnings import warn
 from reduset.compression import Compression, NotReachedWarning
 from reduset.compression.builder import Builder
 from reduset.compression.clock import Clock

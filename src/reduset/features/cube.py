@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from reduset._messages import warn
 from reduset._types import Array, Floats
-from reduset._warnings import warn
 
 OUTSIDE = ("clip", "refuse")
 

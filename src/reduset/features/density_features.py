@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from reduset import _validate
+from reduset._messages import warn
 from reduset._types import Array, BandwidthLike, ProgressLike, SeedLike
-from reduset._warnings import warn
 from reduset.features.basis import MOST_DIMENSION
 from reduset.features.embedding import CubeEmbedding
 from reduset.features.homogeneous_distances import DISTANCES, MOST_PLACED, DistanceFrequencies, drawn, placed

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from reduset import _validate
+from reduset._messages import warn
 from reduset._progress import Progress
 from reduset._types import Array, BagsLike, BandwidthLike
-from reduset._warnings import warn
 from reduset.features.base import BagTransformer
 from reduset.features.embedding import median_of
 from reduset.features.nearest import DIVERGENCES, DivergenceEstimator, NeighbourIndex, symmetrised

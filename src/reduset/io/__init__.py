@@ -2,7 +2,7 @@
 
 A format is a record of `registry.py` with a reader of its own, whose library is imported when the first such file is read.
 
-May import: `_types`, `_texts`, `_validate` and `_archive`; of the rooms before it none.
+May import: `_types`, `_messages`, `_validate` and `_archive`; of the rooms before it none.
 """
 
 from reduset.io.batching import Batches, batches

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._texts import printable
+from reduset._messages import printable
 
 
 class FileError(ValueError):

@@ -18,8 +18,8 @@ from reduset import _engine as engine
 from reduset import _validate
 from reduset import bandwidth as rules
 from reduset._engine import Frame, Profile
+from reduset._messages import warn
 from reduset._types import Array, Floats, Precision
-from reduset._warnings import warn
 from reduset.kernels import ANY_FAMILY
 from reduset.kernels.spectra import Spectrum
 

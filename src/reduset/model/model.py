@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _archive
-from reduset._texts import printable
+from reduset._messages import printable
 from reduset._types import Array
 from reduset.certificate import Certificate
 from reduset.compression import Compression, Path

@@ -18,9 +18,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from reduset import _validate
 from reduset._engine import nearest
+from reduset._messages import warn
 from reduset._progress import Progress
 from reduset._types import Array, BandwidthLike, Labels, PointsLike, ProgressLike, SeedLike, WeightsLike
-from reduset._warnings import warn
 from reduset.certificate import Certificate
 from reduset.compression import Compression, NotReachedWarning
 from reduset.compression.compressing import compress_below, evaluated

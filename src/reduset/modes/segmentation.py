@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reduset._messages import warn
 from reduset._types import Array
-from reduset._warnings import warn
 from reduset.certificate import Certificate
 
 BRIGHT = 2.0  # a float beyond it is no share of white

@@ -19,9 +19,9 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from reduset import _validate
+from reduset._messages import warn
 from reduset._progress import Progress
 from reduset._types import Array, Floats, KernelLike, PointsLike, ProgressLike, Report, SeedLike, SelectorLike, WeightsLike
-from reduset._warnings import warn
 from reduset.compression import NotReachedWarning
 from reduset.compression.compressing import compress_quietly
 from reduset.kernels import ANY_FAMILY, Kernel, RadialKernel

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _archive
-from reduset._texts import printable
+from reduset._messages import printable
 from reduset.report.words import Card, plain
 
 VERSIONED = ("reduset", "numpy", "scipy", "scikit-learn", "numba", "plotly")

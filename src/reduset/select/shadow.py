@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from reduset import _validate
 from reduset._engine import row_blocks, shadow_centres
+from reduset._messages import warn
 from reduset._types import Array, Floats, Indices, Report
-from reduset._warnings import warn
 from reduset.kernels import Kernel, RadialKernel
 from reduset.mean import KernelMean
 from reduset.select.contract import Selector, Traversal, support

@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from reduset import _validate
+from reduset._messages import warn
 from reduset._types import Array, KernelLike, PointsLike, SeedLike, WeightsLike
-from reduset._warnings import warn
 from reduset.spectral.components import PrincipalComponents
 from reduset.spectral.graph import DisconnectedWarning, RandomWalk
 from reduset.spectral.kernel_names import kernel_of

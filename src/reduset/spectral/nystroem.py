@@ -16,8 +16,8 @@ from scipy.linalg import eigh
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from reduset import _validate
+from reduset._messages import warn
 from reduset._types import Array, KernelLike, PointsLike
-from reduset._warnings import warn
 from reduset.select import Shadow
 from reduset.spectral.base import SpectralEstimator, SpectralTransformer
 from reduset.spectral.components import principal_components

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 
 from reduset import _validate
+from reduset._messages import warn
 from reduset._progress import Progress
 from reduset._types import Array, PointsLike, ProgressLike, SeedLike
-from reduset._warnings import warn
 from reduset.compression import NotReachedWarning
 from reduset.simplification.pipeline import fewest
 from reduset.simplification.simplifying import fitting_stages

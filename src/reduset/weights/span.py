@@ -19,8 +19,8 @@ from scipy.linalg import cho_solve, solve_triangular
 from scipy.sparse.linalg import LinearOperator, cg
 
 from reduset._engine import cholesky_dropping
+from reduset._messages import warn
 from reduset._types import Array
-from reduset._warnings import warn
 from reduset.kernels import Kernel
 from reduset.weights.kinds import constrained, weights_from, with_mass
 

@@ -1,0 +1,32 @@
+"""What is said to people: warnings that point at their line, and texts that others wrote made fit to be shown.
+
+A terminal obeys control characters, so a column's name could clear the screen or fake a line of the answer; marks of direction
+make a name read as another; half a surrogate, from a file name that is no UTF-8, cannot be written at all. All of these become
+escapes, `\\x1b` for one. Every text that the command prints or a report holds goes through `printable`.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+
+BETWEEN = ("reduset", "sklearn", "contextlib")  # whose frames lie between the fault and the line that a user can change
+HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn on the line of whoever called the library: the first frame that is neither ours nor one of the wrappers around us."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in BETWEEN:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
+
+
+def printable(text: object, lines: bool = False) -> str:
+    """A text with what no terminal should be sent as escapes; line breaks stay where ``lines`` says that they are ours."""
+    return HIDDEN.sub(lambda found: found[0] if lines and found[0] == "\n" else _escape(found[0]), str(text))
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
