@@ -347,7 +347,7 @@ def test_a_compression_of_a_bag_can_be_asked_like_any_other():
     bags = cohort()
     fitted = CohortMap(kernel=Gaussian(0.8), size=20, layout="mds", random_state=0).fit(bags)
     one = fitted.compressions_[0]
-    assert "atoms shared" in str(one)
+    assert "atoms shared" in one.details()
     assert one.at(10).certificate.relative_error > one.certificate.relative_error
     again = one.reweigh(KernelMean.from_samples(bags[0], Gaussian(0.8)), rng=0)
     np.testing.assert_allclose(again.mean.weights, one.mean.weights, rtol=1e-6)

@@ -20,7 +20,6 @@ DONE, REFUSED, NOT_REACHED, INTERRUPTED = 0, 2, 3, 130  # 1 is that of an uncaug
 app = typer.Typer(
     name="reduset",
     help="Make data small, and say how much was lost.",
-    no_args_is_help=True,
     rich_markup_mode=None,  # plain help: frames leave a narrow terminal 17 columns for what an option means
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
@@ -35,11 +34,15 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def _root(
+    context: typer.Context,
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
 ) -> None:
     """Make data small, and say how much was lost."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(REFUSED)
 
 
 class _Command(TyperCommand):

@@ -58,8 +58,7 @@ def run(arguments: list[str] | None = None) -> int:
     except Usage as error:
         where = f"{error.ctx.command_path} --help" if error.ctx is not None else "reduset --help"
         message = " ".join(error.format_message().split())
-        if message:  # there is none where the help was printed instead
-            _say(f"error: {message} (see {where})")
+        _say(f"error: {message} (see {where})")
         return REFUSED
     except (typer.Abort, KeyboardInterrupt):
         _say(STOPPED)
