@@ -39,6 +39,7 @@ ERRORS = 3.0  # how sure it must be that it misses more
 SPARE, MOST_SPARE = 0.4, 3.0  # candidates for each atom: beyond it at first, and at most where a stream changes
 KEPT = 0.8  # of the most there may be, where there were more
 NOTHING = 3e-13  # squared distances below this are rounding
+ROUNDING = 1e-12  # of energies, where bumps are nearly dependent
 
 
 @dataclass(frozen=True)
@@ -230,13 +231,16 @@ class CandidateAtoms:
     def best(self, count: int) -> Indices:
         """Those that explain most of f, in the order of what each adds; fewer where the others add nothing.
 
-        By pursuit, or those that were selected together at first, where these explain more.
+        By pursuit, or those that were selected together at first, where these surely explain more. Of bumps that depend on each
+        other to rounding only some take part: a pursuit that could take any would follow the rounding of κ.
         """
-        pursuit = Pursuit(self.kappa, self.kernel.product_rows(self.places))
+        kept = np.sort(self.basis.factor[0])
+        pursuit = Pursuit(self.kappa[kept], self.kernel.product_rows(self.places[kept]))
         while len(pursuit.chosen) < count and pursuit.choose():
             pass
-        chosen, together = np.array(pursuit.chosen, np.int64), np.arange(self.initial)
-        return together if self.initial == count and self._energy(together) > self._energy(chosen) else chosen
+        chosen, together = kept[np.array(pursuit.chosen, np.int64)], np.arange(self.initial)
+        surely = self.initial == count and self._energy(together) > (1 + ROUNDING) * self._energy(chosen)
+        return together if surely else chosen
 
     def _energy(self, which: Indices) -> float:
         """‖Pf‖² for the span of some."""
