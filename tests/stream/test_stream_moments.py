@@ -124,6 +124,12 @@ def test_errors_near_rounding_survive_merging(kind):
     assert family[0].result().certificate.relative_error < 2 * batch()
 
 
+def test_siblings_that_only_gather_rows_are_merged():
+    parent = streamed(rim()[:1000])
+    merged = parent.sibling().partial_fit(rim()[1000:1200]).merge(parent.sibling().partial_fit(rim()[1200:1400]))
+    assert merged.merge(parent).result().n_samples == 1400
+
+
 @pytest.mark.parametrize("options", [{}, {"half_life": 1500.0}, {"weights": "sum_to_one"}])
 def test_the_certificate_holds_near_rounding(options):
     X = in_order("sorted")

@@ -2,6 +2,7 @@
 
 `CandidateAtoms`  inner products at some 1.5·m places, from which the atoms and their weights come
 `OnlineKCenter`   k centres by the doubling algorithm: the covering radius and a bound that holds before anything is measured
+`Moments`         coordinates of the mean of a Gaussian in few dimensions at a wide bandwidth, from which κ follows at every place
 waves             Σ w exp(i ω·x) of every row at fixed frequencies (`FrequencyLadders.of_kernel`): the measured error
 `Reservoir`       a fair sample of rows: how far the atoms may be from the best covering, whether a chunk is news, and the error
                   where frequencies see too little of it
@@ -112,8 +113,10 @@ class StreamSketch:
             return np.clip(np.sqrt(2.0) * self.frame.apply(points), -FARTHEST, FARTHEST)
 
     def _around(self, centres: OnlineKCenter, moments: Moments) -> Moments:
-        """The moments about the middle of the rows that the centres cover."""
+        """The moments about the middle of the rows that the centres cover, where there are any."""
         places = self._coordinates(centres.centres)
+        if not len(places):
+            return moments
         return moments.around(places.min(axis=0), places.max(axis=0), self.mass)
 
     def _added(self, points: Array, weights: Array, candidates: CandidateAtoms, rng: np.random.Generator) -> StreamSketch:
