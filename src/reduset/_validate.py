@@ -28,7 +28,10 @@ def _as_numbers(value: Any, name: str) -> NDArray[Any]:
         columns = list(value.columns) if hasattr(value, "columns") else None
         odd = odd_column(value)
         if odd is not None:
-            raise TypeError(f"{name} must hold numbers, column {odd[0]!r} holds {odd[1]!r}; encode or drop such columns")
+            raise TypeError(
+                f"{name} must hold numbers, column {odd[0]!r} holds {odd[1]!r}; encode or drop such columns, "
+                f"reduset.io.as_table({name}, encode='auto') makes numbers of them"
+            )
         value = value.to_numpy()
     _require_array_like(value, name)
     try:

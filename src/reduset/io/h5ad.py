@@ -43,6 +43,7 @@ class H5adSource(Source):
                 self._matrix = _matrix(path, key, self._get, rows)
         if self._matrix is None:
             super().__init__(path, self._frame.kinds, rows)
+            self.ordered = frozenset(name for name in self.kinds if self._frame.is_ordered(name))
         else:
             names = self._names(key, self._matrix.shape[1])
             super().__init__(path, dict.fromkeys(names, kind_of_dtype(self._matrix.dtype)), rows)
@@ -93,10 +94,10 @@ class H5adSource(Source):
             )
         return names
 
-    def _blocks(self, names: Sequence[str], label: str | None, rows: int, start: int) -> Iterator[Block]:
+    def _blocks(self, names: Sequence[str], labels: Sequence[str], rows: int, start: int) -> Iterator[Block]:
         frames = {name: self._frame if name in self.kinds else self._obs for name in names if name not in self._places}
         beside = {name: frame.numbers(name) for name, frame in frames.items()}
-        labels = None if label is None else self._labels(label)
+        coded = [self._labels(name) for name in labels]
         if self._matrix is not None:
             parts = self._matrix.parts([self._places[name] for name in names if name in self._places], rows)
         else:
@@ -105,7 +106,7 @@ class H5adSource(Source):
         for first, stop, part in parts:
             columns = iter(part)
             out = [beside[name][first:stop] if name in beside else next(columns) for name in names]
-            yield Block(first, out, None if labels is None else labels.rows(slice(first, stop)))
+            yield Block(first, out, [each.rows(slice(first, stop)) for each in coded])
 
     def _labels(self, name: str) -> CodedLabels:
         frame = self._frame if name in self._frame.kinds else self._obs

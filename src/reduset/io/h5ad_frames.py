@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from reduset.io.source import CodedLabels, Numbers, encode, kind_of_dtype, text_of
+from reduset.io.source import CATEGORIES, CodedLabels, Numbers, encode, kind_of_dtype, text_of
 from reduset.io.table import FileError
 
-CATEGORIES = "categories"
 INDEX = ("_index", "index")
 
 Get = Callable[[str], Any]
@@ -67,6 +66,14 @@ class StoredFrame:
         if len(codes) and codes.max() >= len(found):
             raise FileError(f"{self._path}: the codes of {self.name}/{name} go beyond its {len(found)} categories; it is damaged")
         return CodedLabels(codes, [each if isinstance(each, int) else text_of(each) for each in found])
+
+    def is_ordered(self, name: str) -> bool:
+        """Whether a column holds categories that have an order."""
+        where = self._categories(name)
+        if where is None or self._compound:
+            return False
+        holder = where.removesuffix("/categories") if where == f"{self.name}/{name}/categories" else where
+        return bool(self._get(holder).attrs.get("ordered", False))
 
     def _column(self, name: str) -> Numbers:
         item = self._get(self.name)[name] if self._compound else self._get(f"{self.name}/{name}")[()]
