@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from reduset._columns import from_column
 from reduset._engine import row_blocks
-from reduset._frames import framed, is_annotated, is_table, odd_column, table_weights
+from reduset._frames import AnnotatedRows, framed, is_annotated, is_table, odd_column, table_weights
 from reduset._types import Floats
 
 
@@ -197,9 +197,11 @@ def _split(table: Any, sample: Any, by: str) -> tuple[list[Any], list[NDArray[An
             raise ValueError(f"{by}={sample!r} names a column, but bags has none; pass an array with a label for every row")
         if is_table(table):
             raise ValueError(f"{by}={sample!r} names a column, but a table has but numbers; read_bags reads a bag a label")
-        if sample not in list(table.columns):
-            raise ValueError(f"{by}={sample!r} must be one of the columns {_some(list(table.columns))}")
-        labels, table = table[sample], table[[column for column in table.columns if column != sample]]
+        known = table.obs if isinstance(table, AnnotatedRows) else table  # whose columns are genes
+        if sample not in list(known.columns):
+            raise ValueError(f"{by}={sample!r} must be one of the columns {_some(list(known.columns))}")
+        labels = known[sample]
+        table = table if known is not table else table[[column for column in table.columns if column != sample]]
     else:
         labels = sample
     labels = np.asarray(labels.to_numpy() if hasattr(labels, "to_numpy") else labels)
