@@ -31,6 +31,11 @@ def framed(value: Any) -> Any:
     return narwhals.from_native(value, eager_only=True)
 
 
+def is_sparse(value: Any) -> bool:
+    """Whether it is one of SciPy's sparse matrices or arrays, without importing them."""
+    return hasattr(value, "nnz") and hasattr(value, "toarray")
+
+
 def odd_column(value: Any) -> tuple[Any, Any] | None:
     """The first column of a frame that holds text, dates or the like, and its first entry; None where there is none."""
     if not hasattr(value, "columns") or not hasattr(value, "schema"):
