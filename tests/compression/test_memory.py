@@ -9,7 +9,7 @@ import pytest
 
 from reduset.cli.compress import WORK
 
-ROWS, COLUMNS = 1_200_000, 4
+ROWS, COLUMNS = 1_000_000, 4
 FIXED = 24 << 20  # batches and blocks of two threads, which do not grow with the rows: less than the 60 MB of docs/scaling.md
 
 CODE = """
