@@ -20,6 +20,7 @@ SECTIONS = (
     "growth",
     "start_up",
     "interrupts",
+    "edges",
     "shares",
     "command",
     "stream",

@@ -56,6 +56,7 @@ def child(folder: Path, seed: int, first: int, count: int, kinds: list[str], unt
         kind = kinds[number % len(kinds)]
         suffix, _, mutate, use = KINDS[kind]
         path, rng = folder / f"case.{suffix}", np.random.default_rng([seed, number])
+        path.unlink(missing_ok=True)  # HDF5 knows a file that is still open by its inode, and would not look at the new bytes
         path.write_bytes(mutate(valid[kind], rng))
         (folder / NOW).write_text(json.dumps({"kind": kind, "number": number, "file": path.name, "counts": read}))
         faulthandler.dump_traceback_later(PATIENCE, exit=True)

@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from reduset.io.guard import check_room, need
+from reduset.io.guard import check_room
+from reduset.io.h5ad_check import check_readable
 from reduset.io.h5ad_frames import StoredFrame
+from reduset.io.h5ad_items import StoredItems
 from reduset.io.source import Block, CodedLabels, Format, Numbers, ReadOptions, Source, kind_of_dtype, text_of
 from reduset.io.table import FileError, listed, nearest
 
@@ -22,50 +24,33 @@ PART = 1 << 26  # bytes of dense rows held at a time
 Part = tuple[int, int, list[Numbers]]  # from row, to row, the chosen columns of these
 
 
-class _OwnFile:
-    """An open file, of which nothing is given that lies in another one.
-
-    It knows nothing of those who read it: who knew each other would wait for the garbage collector, and leave the file open.
-    """
-
-    def __init__(self, file: Any) -> None:
-        self.file, self.name = file, file.filename
-
-    def get(self, name: str) -> Any:
-        """A group or array of this very file; of an array in a compound one, its rows."""
-        group, _, field = name.rpartition("/")
-        outer = self.file[group] if group and group in self.file else None
-        if outer is not None and hasattr(outer, "shape"):  # obsm before anndata 0.7
-            self._check_own(outer, group)
-            return np.asarray(outer[field])
-        item = self.file[name]
-        self._check_own(item, name)
-        return item
-
-    def _check_own(self, item: Any, name: str) -> None:
-        if item.file.filename != self.name or (hasattr(item, "shape") and (item.external or item.is_virtual)):
-            raise FileError(f"{self.name}: {name!r} lies in another file, which is not followed")
-
-
 class H5adSource(Source):
     """One array of an .h5ad file."""
 
     def __init__(self, path: str, options: ReadOptions) -> None:
-        own = _OwnFile(_opened(path))
-        self._file, self._own, self._get = own.file, own.name, own.get
-        self._obs = StoredFrame(path, self._get, "obs")
-        rows, key = self._obs.rows, "X" if options.key is None else options.key
+        check_readable(path, options)
+        self._items = StoredItems(path)
+        try:
+            self._settle(path, "X" if options.key is None else options.key)
+        except BaseException:
+            self._items.file.close()  # the error may be kept, and this object with it
+            raise
+
+    def _settle(self, path: str, key: str) -> None:
+        """Find what was asked for."""
+        self._obs = StoredFrame(path, self._items.get, "obs")
+        rows = self._obs.rows
         self._matrix: _Dense | _Sparse | None = None
         self._places: dict[str, int] = {}
         self._frame = self._obs
         if key != "obs":
             key = self._found(path, key)
             if self._is_frame(key):
-                self._frame = StoredFrame(path, self._get, key)
+                self._frame = StoredFrame(path, self._items.get, key)
                 if self._frame.rows != rows:
                     raise FileError(f"{path}: {key!r} must have {rows:,} rows like obs, got {self._frame.rows:,}")
             else:
-                self._matrix = _matrix(path, key, self._get, rows)
+                self._matrix = _matrix(path, key, self._items.get, rows)
         if self._matrix is None:
             super().__init__(path, self._frame.kinds, rows)
             self.ordered = frozenset(name for name in self.kinds if self._frame.is_ordered(name))
@@ -76,31 +61,24 @@ class H5adSource(Source):
         if key != "obs":
             self.aside = {name: kind for name, kind in self._obs.kinds.items() if name not in self.kinds}
 
-    def _keys(self) -> list[str]:
-        """What may be asked for."""
-        groups = [group for group in ("obsm", "layers") if group in self._file]
-        inside = [f"{group}/{name}" for group in groups for name in _members(self._get(group))]
-        raw = ["raw/X"] if _old_or_new(self._file, "raw/X") is not None else []
-        return [*(["X"] if "X" in self._file else []), *inside, *raw, "obs"]
-
     def _found(self, path: str, key: str) -> str:
         """The array asked for, as the file calls it."""
-        found = _old_or_new(self._file, key) if key == "raw/X" else key
-        if key not in self._keys() or found is None:
-            raise FileError(f"{path}: has no array {key!r}{nearest(key, self._keys())}; it holds {listed(self._keys())}")
+        found, keys = self._items.found(key), self._items.keys()
+        if key not in keys or found is None:
+            raise FileError(f"{path}: has no array {key!r}{nearest(key, keys)}; it holds {listed(keys)}")
         return found
 
     def _is_frame(self, key: str) -> bool:
-        item = self._get(key)
+        item = self._items.get(key)
         return key.startswith("obsm/") and not hasattr(item, "shape") and "indptr" not in item and "_index" in item.attrs
 
     def _names(self, key: str, width: int) -> list[str]:
         if key.startswith("obsm/"):
             return [f"{key.removeprefix('obsm/')}-{place}" for place in range(width)]
-        names = StoredFrame(self._own, self._get, key[:-1] + "var" if key.startswith("raw") else "var").index()
+        names = StoredFrame(self._items.own, self._items.get, key[:-1] + "var" if key.startswith("raw") else "var").index()
         if len(set(names)) < width or len(names) != width:
             raise FileError(
-                f"{self._own}: the names in var must be {width:,} different ones, got {len(set(names)):,}; make them unique"
+                f"{self._items.own}: the names in var must be {width:,} different ones, got {len(set(names)):,}; make them unique"
             )
         return names
 
@@ -123,31 +101,6 @@ class H5adSource(Source):
         if name not in frame.kinds:
             raise FileError(f"{self.path}: groups come from obs, which has no column {name!r}")
         return frame.labels(name)
-
-
-def _opened(path: str) -> Any:
-    """A file, not locked; one that this process holds open must be opened as it was."""
-    h5py = need("reading AnnData", "h5py", "h5ad")
-    ways = (False, None, True, "best-effort")
-    for locking in ways:
-        try:
-            return h5py.File(path, "r", locking=locking)
-        except OSError as error:
-            if "file locking" not in str(error):
-                raise
-            if locking == ways[-1]:
-                raise FileError(f"{path}: is open in another way, perhaps in this process; close it there first") from error
-    return None
-
-
-def _members(item: Any) -> list[str]:
-    """The names inside a group, or of the fields of a compound dataset."""
-    return list(item.dtype.names or ()) if hasattr(item, "shape") else list(item)
-
-
-def _old_or_new(file: Any, key: str) -> str | None:
-    """raw/X, which was called raw.X before anndata 0.7."""
-    return next((name for name in (key, key.replace("/", ".")) if name in file), None)
 
 
 def _matrix(path: str, key: str, get: Any, rows: int) -> _Dense | _Sparse:
