@@ -39,17 +39,23 @@ class FrequencyLadders:
 
     Attributes
     ----------
+    spectrum : whose draws they are
+    below : how many rungs lie below the spectrum's own scale
     climbing : (s, d) the lowest rung of what doubles from rung to rung
     late : (s, d) the lowest rung of what doubles from the rung ``release`` on; None where nothing does
     shares : (s, rungs) log of spectrum / mixture at each
     kinds : how many laws the ladders are drawn from, as many from each, one after the other
+    thin : how many directions do not climb below the spectrum's own scale, because the data hardly move in them
     """
 
+    spectrum: Spectrum
+    below: int
     climbing: Array
     late: Array | None
     release: int
     shares: Array
     kinds: int
+    thin: int = 0
 
     @property
     def rungs(self) -> int:
@@ -83,8 +89,7 @@ class FrequencyLadders:
         drawn = spectrum.draw(2 * half, rng)
         inside = drawn if wide is None else (drawn @ wide) @ wide.T
         climbing, rest = np.repeat(starts, half)[:, None] * inside, drawn - inside
-        # a power law is wide in all directions at once, so above its own scale they all climb; other laws not
-        release = below if spectrum.heavy else rungs
+        release = below  # above the spectrum's own scale all directions climb: what is thin counts at finer scales
         climbed = 2.0 ** np.maximum(0, np.arange(rungs) - release)
         s, t = np.array([(start * 2.0**j, climbed[j]) for start in starts for j in range(rungs)]).T[:, :, None]
         volumes = k * np.log(s) + (spectrum.dimension - k) * np.log(t)
@@ -101,7 +106,7 @@ class FrequencyLadders:
             laws = np.stack([known[j - i, climbed[j] / climbed[i]] for i in range(rungs)], axis=1).reshape(len(s), -1) - volumes
             at = spectrum.log_density(climbing * 2.0**j + rest * climbed[j])
             shares[:, j] = at - np.logaddexp.reduce(laws) + np.log(2.0)
-        return cls(climbing, None if k == spectrum.dimension else rest, release, shares, 2)
+        return cls(spectrum, below, climbing, None if k == spectrum.dimension else rest, release, shares, 2, spectrum.dimension - k)
 
     @classmethod
     def along_axes(
@@ -110,6 +115,7 @@ class FrequencyLadders:
         axes: NDArray[np.int64],
         count: int,
         starts: Sequence[float],
+        below: int,
         rungs: int,
         rng: np.random.Generator,
     ) -> FrequencyLadders:
@@ -133,7 +139,7 @@ class FrequencyLadders:
             laws = rising[:, :, j : j + rungs][:, :, ::-1].reshape(len(axes), len(scale), -1)  # of rung 0, 1, …
             own = spectrum.log_densities(up * 2.0**j + still)
             shares[:, j] = _share(np.where(climbs.T[axes][:, None], laws, staying) - np.log(scale) - own)
-        return cls(climbing, rest, rungs, shares, 4)
+        return cls(spectrum, below, climbing, rest, rungs, shares, 4)
 
     def waves(self, points: Floats, weights: Floats, frame: Frame) -> Waves:
         """(s, rungs) sums over the points, at every rung; the frame's centre is the origin of the angles."""
@@ -145,6 +151,21 @@ class FrequencyLadders:
         if self.late is not None:
             angles += (self.late @ shift)[:, None] * 2.0 ** np.maximum(0, np.arange(self.rungs) - self.release)
         return np.asarray(waves * np.exp(1j * angles))
+
+    def shares_at(self, ratio: float) -> Array:
+        """The shares for a bandwidth ``ratio`` times as wide: (s, rungs) log of its spectrum / mixture.
+
+        In thin directions a wider bandwidth counts as the own one: what hardly moves at this hardly moves at that.
+        """
+        d, still = self.spectrum.dimension, min(ratio, 1.0)
+        wider, own = np.empty_like(self.shares), np.empty_like(self.shares)
+        for j in range(self.rungs):
+            climbed, rest = self.climbing * 2.0**j, 0.0
+            if self.late is not None:
+                rest = self.late * 2.0 ** max(0, j - self.release)
+            own[:, j] = self.spectrum.log_density(climbed + rest)
+            wider[:, j] = self.spectrum.log_density(ratio * climbed + (still if self.thin else ratio) * rest)
+        return self.shares + wider - own + (d - self.thin) * np.log(ratio) + self.thin * np.log(still)
 
     def measure(self, difference: Waves, quantile: float) -> Measurement:
         """‖f − f'‖² from the difference of their waves; the interval reaches ``quantile`` standard errors to either side."""
@@ -166,7 +187,7 @@ def _of_spectrum(spectrum: Spectrum) -> FrequencyLadders:
     rng, d = np.random.default_rng(SEED), spectrum.dimension
     starts, rungs = (2.0**-DEEP, 2.0 ** (0.5 - DEEP)), DEEP + int(np.ceil(spectrum.octaves)) + 1
     if isinstance(spectrum, ProductSpectrum):
-        return FrequencyLadders.along_axes(spectrum, np.arange(d), COUNT, starts, rungs, rng)
+        return FrequencyLadders.along_axes(spectrum, np.arange(d), COUNT, starts, DEEP, rungs, rng)
     return FrequencyLadders.spanning(spectrum, None, COUNT, starts, DEEP, rungs, rng)
 
 

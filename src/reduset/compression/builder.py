@@ -16,6 +16,7 @@ from reduset._engine import Cover, blocks, order_by_energy
 from reduset._progress import Progress
 from reduset._types import Array
 from reduset.certificate.bounds import Bounds, bounds_of
+from reduset.certificate.by_scale import Scales
 from reduset.certificate.probe import Measurement, Probe
 from reduset.certificate.rule import probe_for
 from reduset.compression.clock import Clock
@@ -57,7 +58,7 @@ class Builder:
     def __init__(self, full: KernelMean, rng: np.random.Generator, confidence: float, progress: Progress) -> None:
         self.full, self._confidence, self._progress = full, confidence, progress
         self.clock = Clock()
-        self._select_rng, self._probe_rng, self._refine_rng = rng.spawn(3)
+        self._select_rng, self._probe_rng, self._refine_rng, self._scale_rng = rng.spawn(4)
         self._atoms: Atoms | None = None
         self._selected = np.empty(0)  # κ of the atoms that a prefixes traversal has given so far
         self._probe: Probe | None = None
@@ -183,10 +184,20 @@ class Builder:
             free = self.span.weights("free", self.full.mass, self.size)
         with self.clock.stage("certify"):
             self._progress.stage("certifying")(0, 1)
-            if self._probe is None:
-                self._probe = probe_for(self.full, self._confidence, self._probe_rng)
-            look = self._probe.measure if carefully else self._probe.glance
+            look = self.probe.measure if carefully else self.probe.glance
             return look(self.span.atoms, free, self.span.kappa)
+
+    @property
+    def probe(self) -> Probe:
+        """Prepared for the data, once."""
+        if self._probe is None:
+            self._probe = probe_for(self.full, self._confidence, self._probe_rng)
+        return self._probe
+
+    def scales(self) -> Scales | None:
+        """What is known of the data at every scale."""
+        with self.clock.stage("certify"):
+            return self.probe.scales(self.size, self._scale_rng)
 
     def rows(self) -> tuple[Rows | None, Rows]:
         """The rows of the atoms kept, and of those dropped as redundant."""

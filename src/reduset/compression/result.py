@@ -15,6 +15,7 @@ from reduset._progress import Progress
 from reduset._types import Indices
 from reduset.certificate import Certificate
 from reduset.certificate.bounds import Bounds
+from reduset.certificate.by_scale import ErrorProfile, Scales
 from reduset.certificate.certificate import log_density_change
 from reduset.compression import summary
 from reduset.compression.builder import Builder
@@ -90,6 +91,7 @@ class Compression:
     _prefixes: Prefixes = field(repr=False)
     _selected: Selected = field(repr=False)
     groups: NDArray[Any] | None = None
+    _scales: Scales | None = field(default=None, repr=False)
 
     @property
     def size(self) -> int:
@@ -112,6 +114,26 @@ class Compression:
     def path(self) -> Path:
         """The error of every prefix (of some, where weights must be found anew for each: "simplex", or very many atoms)."""
         return self._prefixes.path(self.selected)
+
+    def profile(self, bandwidths: Any = None) -> ErrorProfile:
+        """The error at every scale, coarser and finer than the kernel's own, with intervals that hold at all of them at once.
+
+        From what was kept of the one pass over the data.
+
+        Parameters
+        ----------
+        bandwidths : array of bandwidths, default two an octave from the spread of the data to at least six octaves below
+        """
+        if self._scales is None:
+            raise ValueError(
+                "this result knows the error at its own scale only: its kernel has no bandwidth to change, its bandwidth is beyond "
+                "what angles can tell, or its rows were compressed in parts; see certificate.relative_error"
+            )
+        if bandwidths is None:
+            asked = self._scales.bandwidths
+        else:
+            asked = np.sort(_validate.positives(bandwidths, "bandwidths"))[::-1]
+        return self._scales.profile(self.mean, asked, self.certificate.confidence, self.size)
 
     def at(self, size: int) -> Compression:
         """The nested compression of the first ``size`` atoms that were selected: no new selection, no pass over the data."""
@@ -195,6 +217,7 @@ def assemble(
     reached: bool = True,
     remark: str = "",
     all_shown: bool = False,
+    scales: Scales | None = None,
 ) -> Compression:
     """The result for the first ``size`` atoms, from what is known of the rows: in memory, from a stream, on Dask or in a cohort.
 
@@ -224,6 +247,7 @@ def assemble(
         remark=remark,
         _prefixes=prefixes,
         _selected=selected,
+        _scales=scales,
     )
     return selected.told_of(result)
 
@@ -252,4 +276,5 @@ def assemble_built(
         density_change=lambda small: log_density_change(builder.full, small, rng),
         reached=reached,
         remark=builder.remark,
+        scales=builder.scales(),
     )
