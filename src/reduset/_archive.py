@@ -113,10 +113,15 @@ def together() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Kind:
-    """What a file of one kind holds: arrays of these names, up to this version."""
+    """What a file of one kind holds: arrays of these names, up to this version; some since a later one than the first."""
 
     version: int
     names: tuple[str, ...]
+    since: tuple[tuple[str, int], ...] = ()
+
+    def names_in(self, version: int) -> tuple[str, ...]:
+        """Those of a file of that version."""
+        return tuple(name for name in self.names if dict(self.since).get(name, version) <= version)
 
 
 MEAN, MODEL, MIXTURE = "reduset.KernelMean", "reduset.Model", "reduset.Mixture"
@@ -154,10 +159,11 @@ def read(path: Path_, kinds: Mapping[str, Kind]) -> tuple[dict[str, Any], dict[s
                 raise ValueError(
                     f"its version is {header.get('version')!r}, this library reads up to {kind.version}; upgrade reduset"
                 )
-            expected = {f"{name}.npy" for name in (HEADER, *kind.names)}
+            names = kind.names_in(header["version"])
+            expected = {f"{name}.npy" for name in (HEADER, *names)}
             if found != expected:
                 raise ValueError(f"it holds {sorted(found)} where {sorted(expected)} belong")
-            arrays = {name: _read_array(archive, name) for name in kind.names}
+            arrays = {name: _read_array(archive, name) for name in names}
     except Exception as error:  # whatever a damaged file provokes in the readers, it is refused
         raise ValueError(f"{os.fspath(path)} is not a readable {wanted} file: {error}") from error
     digest = header.pop("digest", None)

@@ -1,4 +1,4 @@
-"""Peak memory while reading, of a process of its own: the table and little more."""
+"""Peak memory while reading, of a process of its own: the table and little more; and what has no room is refused beforehand."""
 
 import subprocess
 import sys
@@ -10,6 +10,10 @@ import pyarrow.feather
 import pyarrow.orc
 import pyarrow.parquet as pq
 import pytest
+
+from reduset import io
+from reduset.cli.entry import run
+from reduset.io import guard
 
 ROWS, COLUMNS = 1_200_000, 6
 
@@ -91,3 +95,29 @@ def test_text_takes_its_numbers_twice_and_some_blocks(peaks):
 @pytest.mark.parametrize("suffix", IN_BATCHES)
 def test_batches_hold_little_at_a_time(peaks, suffix):
     assert peaks[suffix, "batches"] < 0.75
+
+
+def test_rows_without_room_for_the_work_on_them_are_refused_at_once(tmp_path, monkeypatch, capsys):
+    """A million rows of two values in a few kilobytes, where the table itself would fit."""
+    pq.write_table(pa.table({"a": np.arange(1_000_000) // 500_000}), tmp_path / "t.parquet")
+    assert (tmp_path / "t.parquet").stat().st_size < 50_000
+    monkeypatch.setattr(guard, "memory", lambda: 12e6)
+    assert len(io.read(tmp_path / "t.parquet")) == 1_000_000
+    monkeypatch.setattr("reduset.io.building.chunks", None)  # not a row of it is read
+    words = ["compress", str(tmp_path / "t.parquet"), "-o", str(tmp_path / "small.npz"), "--size", "5", "-b", "1.0"]
+    assert run(words) == 2
+    told = capsys.readouterr().err
+    assert "t.parquet: the rows, and the work on them, would take 0.0 GiB, this machine has 0.0; choose fewer --columns" in told
+    assert "--stream" in told
+    monkeypatch.undo()
+    monkeypatch.setattr(guard, "memory", lambda: 12e6)
+    assert run([*words, "--stream", "--quiet"]) == 0
+
+
+def test_memory_is_what_the_container_and_the_shell_allow(tmp_path, monkeypatch):
+    (tmp_path / "max").write_text("max\n")
+    (tmp_path / "less").write_text("1000000\n")
+    monkeypatch.setattr("reduset._engine.memory.CONTAINERS", (str(tmp_path / "max"), str(tmp_path / "none")))
+    assert guard.memory() > 1e8
+    monkeypatch.setattr("reduset._engine.memory.CONTAINERS", (str(tmp_path / "max"), str(tmp_path / "less")))
+    assert guard.memory() == 1e6

@@ -136,3 +136,18 @@ def test_bandwidths_found_apart_are_told_apart():
 def test_only_streams_are_merged():
     with pytest.raises(TypeError, match="other must be a StreamCompressor"):
         StreamCompressor().merge(3)
+
+
+def test_siblings_add_their_sums_where_both_have_a_site_though_one_has_found_more():
+    X = mixture(2500, 2)
+    far = X[1500:] + 25.0
+    parent = streamed(X[:500], kernel=Gaussian(0.8))
+    same, widened = parent.sibling().partial_fit(X[500:1500]), parent.sibling().partial_fit(far)
+    shared = len(parent._stream.complete().candidates.places)
+    assert len(widened._stream.complete().candidates.places) > shared
+    merged = same.merge(widened)._stream.complete()
+    candidates = merged.candidates
+    known = candidates.missed == 0
+    assert known.any()  # of those that are kept
+    expected = candidates.kernel.product_sums(np.concatenate([X[500:1500], far]), np.ones(2000), candidates.places[known])
+    np.testing.assert_allclose(candidates.kappa[known], expected, rtol=1e-12, atol=1e-12)

@@ -17,6 +17,7 @@ grow                 points sorted into boxes, which the next four look into    
 nearest              each point's nearest atom and its distance; `each_nearest` by block  (n,), (n,)       n·m·d at worst
 FarthestFirst        the farthest-first traversal (k-centre), continued as wanted         (m,) rows, radii n·m·d at worst
 shadow_centres       a greedy cover by balls, in the order of the rows                    rows, (n,)       n·m·d at worst
+rows_apart           the rows that equal none of a few places                             rows             n·(d + log m)
 draw_seeds           the seeds of k-means++                                               (m,) rows        n·m·d
 balance_lists        which of each pair stays in kernel halving; `balance_products` of    (lists, pairs)   pairs²·d
                      a Gram matrix
@@ -43,6 +44,7 @@ from reduset._engine import costs
 if TYPE_CHECKING:
     from reduset._engine.balance import balance_lists, balance_products
     from reduset._engine.blas import single_threaded_blas
+    from reduset._engine.coincident import rows_apart
     from reduset._engine.components import Components, Moments, logs_at, sums_at
     from reduset._engine.covariances import LOG_2PI, as_diagonal, as_full, from_lower_rows, is_shared, log_determinants, log_peaks
     from reduset._engine.draws import rows_by_weight
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
 __all__ = ["gradient_sums", "gram", "gram_blocks", "gram_by_rows", "kernel_sums", "log_sums", "wave_sums"]
 __all__ += ["gap_histograms", "gap_nodes"]
 __all__ += ["FarthestFirst", "balance_lists", "balance_products", "draw_seeds", "each_nearest", "grow", "nearest", "shadow_centres"]
+__all__ += ["rows_apart"]
 __all__ += ["Components", "logs_at", "sums_at"]
 __all__ += ["CITYBLOCK", "LOGARITHM", "ROOT", "SOFT_CITYBLOCK", "SQUARED", "TABLE", "Frame", "Profile"]
 __all__ += ["Cover", "Leaves", "Moments", "UseGram", "leaves_for"]
@@ -74,6 +77,7 @@ __all__ += ["blocks", "get_threads", "row_blocks", "run_all", "set_threads", "si
 _HOMES = {
     "balance": "balance_lists balance_products",
     "blas": "single_threaded_blas",
+    "coincident": "rows_apart",
     "components": "Components Moments logs_at sums_at",
     "covariances": "LOG_2PI as_diagonal as_full from_lower_rows is_shared log_determinants log_peaks",
     "draws": "rows_by_weight",

@@ -8,7 +8,7 @@ largest distance.
 
 Distances are float32 within leaves, and a choice is made only when rounding cannot have swayed it: candidates closer together than
 the rounding are decided in float64 from the original coordinates, the lowest row first, as the definition does. Where the
-remaining distances come near the resolution of float32, the leaves are grown again in float64.
+remaining distances come near the resolution of float32, the leaves are grown again in float64, of rows that coincide with no atom.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from numba import njit
 from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST
+from reduset._engine.coincident import rows_apart
 from reduset._engine.compiled import compiled
 from reduset._engine.leaves import box_gap, copy_point, grow, leaf_points, longer
-from reduset._engine.profile import CITYBLOCK, SQUARED, Frame, gaps
-from reduset._engine.threads import blocks, row_blocks, run_all
+from reduset._engine.profile import CITYBLOCK, SQUARED, Frame, gaps, sums_are_exact
+from reduset._engine.threads import blocks, run_all
 from reduset._types import Floats, Report
 
 STEPS_A_CALL = 64
@@ -72,7 +73,7 @@ class FarthestFirst:
 
     Attributes
     ----------
-    leaves : the points in leaves; their frame may be the one given, rescaled
+    leaves : the points in leaves, or those that coincide with no atom; their frame may be the one given, rescaled
     unit : from distances in the leaves' frame to those in the frame given
     """
 
@@ -80,20 +81,20 @@ class FarthestFirst:
         self.points = points
         self.frame, self.unit = frame.sized(points)
         self.metric = metric
-        self._exact = _sums_are_exact(points, frame, metric)
+        self._exact = sums_are_exact(points, frame, metric)
         if self._exact:
             self.frame = Frame(np.rint(Frame.around(points, 1.0).centre), 1.0)
         self._indices = [int(first)]
         self._radii: list[float] = []  # the distance at which each next atom was chosen, rounded up
         self._exhausted = False  # every point coincides with an atom
-        self._prepare(np.float32)
+        self._prepare(np.float32, None)
 
-    def _prepare(self, dtype: type) -> None:
-        """Grow leaves in this precision, for the atoms so far."""
-        self.leaves = leaves = grow(self.points, self.frame, dtype)
+    def _prepare(self, dtype: type, rows: NDArray[np.int32] | None) -> None:
+        """Grow leaves of all rows or some in this precision, for the atoms so far."""
+        self.leaves = leaves = grow(self.points, self.frame, dtype, rows)
         count = len(leaves.low)
         boxes = leaves.columns, leaves.starts, leaves.low, leaves.high, leaves.order, int(np.diff(leaves.starts).max())
-        distance: Floats = np.full(len(self.points), np.inf, dtype)
+        distance: Floats = np.full(len(leaves.order), np.inf, dtype)
         top: Floats = np.full(count, np.inf, dtype)
         seen = np.zeros(count, np.int64)
         atoms: Floats = np.empty((64, leaves.dimension), dtype)
@@ -143,9 +144,22 @@ class FarthestFirst:
         self._indices += chosen[:done].tolist()
         self._radii += [self._rounded_up(radius) for radius in radii[:done].tolist()]
         if status == COARSE:
-            self._prepare(np.float64)
-            return CHOSEN
+            return self._look_closer()
         return self._decide() if status == TIED else int(status)
+
+    def _look_closer(self) -> int:
+        """Grow leaves in float64 of the rows that coincide with no atom; DONE where there are none."""
+        rest = rows_apart(self.points, self.points[self._indices])
+        if not len(rest):
+            return DONE
+        del self.leaves, self._state  # not both at a time
+        self._prepare(np.float64, rest if len(rest) < len(self.points) - self._count else None)
+        return CHOSEN
+
+    @property
+    def complete(self) -> bool:
+        """Whether all points are in the leaves."""
+        return len(self.leaves.order) == len(self.points)
 
     def _catch_up(self) -> None:
         """Refresh in parallel the leaves that the next steps will most likely ask for, one by one, anyway.
@@ -204,19 +218,6 @@ class FarthestFirst:
         value = float(_settle(self._state, self._count))
         last = value if self.metric == CITYBLOCK else float(np.sqrt(value))
         return self.unit * np.append(self._radii, self._rounded_up(last))
-
-
-def _sums_are_exact(points: Floats, frame: Frame, metric: int) -> bool:
-    """Whether float32 holds every distance exactly: whole numbers with small enough squares, as in images."""
-    if metric != SQUARED or not isinstance(frame.matrix, float) or frame.matrix != 1.0:
-        return False
-    # the first block of data that are not whole numbers says so, and costs nothing
-    if points.dtype.kind not in "iu" and not all(
-        bool(np.all(points[a:b] == np.rint(points[a:b]))) for a, b in row_blocks(points, points.shape[1])
-    ):
-        return False
-    widths = np.max(points, axis=0).astype(np.float64) - np.min(points, axis=0).astype(np.float64)
-    return float(widths @ widths) < 2**24
 
 
 @compiled()
@@ -389,7 +390,7 @@ def _choose(state, count, target, chosen, radii):
             return DONE, done
         least = _threshold(state, largest)
         place, rivals = _lowest_candidate(state, now, least, groups, buffer)
-        if rivals > 1 and state.relative > 0.0:
+        if (rivals > 1 or largest == 0.0) and state.relative > 0.0:  # a single row is left, and may be an atom
             return TIED, done
         # where sums are exact, equal distances are ties in truth, and the lowest row has been kept
         home = _leaf_of(state.starts, place)

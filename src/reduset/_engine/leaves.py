@@ -32,7 +32,7 @@ SAMPLED = 65
 class Leaves:
     """The partition. Leaf l holds points starts[l]:starts[l + 1] of ``order``, and their coordinates by columns."""
 
-    order: NDArray[np.int32]  # (n,) row of the data at each place
+    order: NDArray[np.int32]  # (n,) row of the data at each place; all rows, or those that were asked for
     starts: NDArray[np.int64]  # (leaves + 1,)
     columns: Floats  # (n·d,) leaf l from starts[l]·d on, coordinate by coordinate
     low: Floats  # (leaves, d) boxes
@@ -45,11 +45,12 @@ class Leaves:
         return int(self.low.shape[1])
 
 
-def grow(points: Floats, frame: Frame, dtype: type = np.float32) -> Leaves:
-    """Sort the points into leaves, in the coordinates of ``frame``."""
-    n, d = points.shape
-    keys = _keys(points, frame, dtype)
-    order = np.arange(n, dtype=np.int32)
+def grow(points: Floats, frame: Frame, dtype: type = np.float32, rows: NDArray[np.int32] | None = None) -> Leaves:
+    """Sort the points, or some rows of them, into leaves, in the coordinates of ``frame``."""
+    d = points.shape[1]
+    order = np.arange(len(points), dtype=np.int32) if rows is None else rows.copy()
+    n = len(order)
+    keys = _keys(points, rows, frame, dtype)
     length = max(LEAF if d <= KEYS else LEAF_OF_MANY, -(-n // MOST_LEAVES))
     starts = _cut(keys, order, length)
     count = len(starts) - 1
@@ -65,28 +66,33 @@ def grow(points: Floats, frame: Frame, dtype: type = np.float32) -> Leaves:
     return Leaves(order, starts, columns, low, high, frame, reach * float(np.finfo(dtype).eps) / 2)
 
 
-def _keys(points: Floats, frame: Frame, dtype: type) -> Floats:
+def _keys(points: Floats, rows: NDArray[np.int32] | None, frame: Frame, dtype: type) -> Floats:
     """(n, min(d, KEYS + 1)) what the cuts look at: the coordinates themselves, or a telling few of them."""
-    n, d = points.shape
+    d = points.shape[1]
+    n = len(points) if rows is None else len(rows)
+
+    def some(which: slice) -> Floats:
+        return points[which] if rows is None else points[rows[which]]
+
     if d <= KEYS:
         keys: Floats = np.empty((n, d), dtype)
 
         def fill(a: int, b: int) -> None:
-            keys[a:b] = frame.apply(points[a:b])
+            keys[a:b] = frame.apply(some(slice(a, b)))
     else:
-        sample = frame.apply(points[:: max(1, n // 2000)])
+        sample = frame.apply(some(slice(None, None, max(1, n // 2000))))
         widest = np.sort(np.argsort(-sample.var(axis=0), kind="stable")[: KEYS - 1])
         middle = sample.mean(axis=0)
         keys = np.empty((n, KEYS), dtype)
 
         def fill(a: int, b: int) -> None:
             for c in range(a, b, 256):
-                z = frame.apply(points[c : min(b, c + 256)])
+                z = frame.apply(some(slice(c, min(b, c + 256))))
                 keys[c : c + len(z), 1:] = z[:, widest]
                 z -= middle
                 keys[c : c + len(z), 0] = np.sqrt(np.einsum("ij,ij->i", z, z))
 
-    run_all([partial(fill, a, b) for a, b in row_blocks(points, d)])
+    run_all([partial(fill, a, b) for a, b in row_blocks(keys, d)])
     return keys
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from reduset.mean import KernelMean
 
 DEFAULT_TOL = 0.01
+WORK = 4, 24  # bytes that compress takes for its work, a number and a row: what docs/scaling.md says
+WAY_OUT = "choose fewer --columns, or read them batch by batch: --stream --size 500"
 # written out, since importing them would make help wait for the compiler; a test compares
 SELECTORS = "auto, cholesky, columnnorm, greedy, herding, kcenter, kmeans, paring, random, shadow or thinning"
 WEIGHTS_HELP = (
@@ -100,13 +102,17 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
 
     def run(self) -> int:
         """Run it; the exit code."""
-        from reduset import io
+        from reduset.io.guard import Work
+        from reduset.io.reading import read_for
         from reduset.model import Model
 
         self.check()
         if self.stream:
             return streaming.run(self)
-        table = io.read(self.data, group_column=self.group_column, **self.reading())
+        work = Work(
+            *WORK, "the rows, and the work on them,", "choose fewer --columns, or read them batch by batch: --stream --size 500"
+        )
+        table = read_for(work, self.data, group_column=self.group_column, **self.reading())
         full = mean_of(table, self.kernel, o.number_or_rule(self.bandwidth), self.whiten)
         small = _compressed(self, table, full)
         make = partial(Model.of, full, small, table.columns)

@@ -14,7 +14,7 @@ import numpy as np
 
 from reduset._types import Indices
 from reduset.io.choice import ColumnChoice
-from reduset.io.guard import check_room
+from reduset.io.guard import Work, check_room
 from reduset.io.source import Block, CodedLabels, LabelDictionary, Numbers, ReadOptions, Source
 from reduset.io.table import FileError
 from reduset.io.transforms import Transform, chosen
@@ -111,14 +111,20 @@ def _refuse(path: str, choice: ColumnChoice, chunk: Chunk, missing: str) -> None
 
 
 class TableBuilder:
-    """Chunks into one table: in place where the number of rows is known, else kept and copied at the end."""
+    """Chunks into one table: in place where the number of rows is known, else kept and copied at the end.
 
-    def __init__(self, rows: int | None, choice: ColumnChoice, single: bool) -> None:
+    A table that has no room beside what is done with it is refused before it is made, or as soon as so many rows have come.
+    """
+
+    def __init__(self, path: str, rows: int | None, choice: ColumnChoice, single: bool, work: Work) -> None:
         self._dtype = np.dtype(np.float32 if single else np.float64)
         self._shape = (len(choice.titles), choice.weight is not None)
+        self._work = work
+        self._row = self._shape[0] * self._dtype.itemsize + 8 * self._shape[1] + work.beside(self._shape[0])
         self._values: Numbers | None = None
         self._weights: Numbers | None = None
         if rows is not None:
+            self._check(path, rows)
             self._values, self._weights = self._space(rows)
         self._kept: list[Chunk] = []
         self._labels = None if choice.group is None else LabelDictionary()
@@ -128,13 +134,16 @@ class TableBuilder:
         width, weighted = self._shape
         return np.empty((rows, width), self._dtype), np.empty(rows) if weighted else None
 
+    def _check(self, path: str, rows: int) -> None:
+        check_room(path, float(rows) * self._row, self._work.what, self._work.way_out)
+
     def add(self, path: str, chunk: Chunk) -> None:
         """Take one more chunk."""
         if self._labels is not None and chunk.labels is not None:
             self._labels.add(chunk.labels)
         end = self.rows + len(chunk)
         if self._values is None:
-            check_room(path, float(end) * (self._shape[0] * self._dtype.itemsize + 8 * self._shape[1]))
+            self._check(path, end)
             self._kept.append(chunk)
         elif end > len(self._values):
             raise FileError(f"{path}: holds more rows than it says; it is damaged")

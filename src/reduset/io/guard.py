@@ -7,6 +7,7 @@ said to become very much, it is refused even if it would fit.
 from __future__ import annotations
 
 import importlib
+from dataclasses import dataclass
 from typing import Any
 
 from reduset._engine import physical_memory
@@ -27,17 +28,31 @@ def need(what: str, module: str, extra: str) -> Any:
 
 
 def memory() -> float:
-    """Bytes of physical memory; 16 GiB where the system does not say."""
+    """Bytes of memory that this process may have; 16 GiB where the system does not say."""
     return physical_memory(unknown=16 << 30)
 
 
-def check_room(path: str, size: float, what: str = "the columns read") -> None:
+@dataclass(frozen=True)
+class Work:
+    """What is done with a table once it is read: what that takes beside it, and what to do where there is no room for both."""
+
+    number: int = 0  # bytes for each number of the table
+    row: int = 0  # bytes for each row
+    what: str = "the columns read"
+    way_out: str = "choose fewer columns, or read it in batches"
+
+    def beside(self, columns: int) -> int:
+        """Bytes a row beside the table."""
+        return self.number * columns + self.row
+
+
+READ = Work()
+
+
+def check_room(path: str, size: float, what: str = READ.what, way_out: str = READ.way_out) -> None:
     """Refuse what cannot fit in memory."""
     if size > memory():
-        raise FileError(
-            f"{path}: {what} would take {size / 2**30:,.1f} GiB, this machine has {memory() / 2**30:,.1f}; "
-            "choose fewer columns, or read it in batches"
-        )
+        raise FileError(f"{path}: {what} would take {size / 2**30:,.1f} GiB, this machine has {memory() / 2**30:,.1f}; {way_out}")
 
 
 def check_bomb(path: str, packed: int, unpacked: int, member: str) -> None:

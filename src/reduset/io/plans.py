@@ -13,6 +13,7 @@ from typing import Any
 from reduset.io.building import Chunk, TableBuilder, chunks, scales_of
 from reduset.io.choice import ColumnChoice, choose, choose_alike
 from reduset.io.folders import files_of
+from reduset.io.guard import READ, Work
 from reduset.io.identifiers import told_identifiers
 from reduset.io.registry import open_source
 from reduset.io.source import ReadOptions, Source
@@ -71,9 +72,9 @@ class ReadPlan:
         rows = min(most, max(1024, min(ROWS, BLOCK // (8 * len(self.first.choice.titles)))))
         return chunks(file.open(), file.choice, self._options, self.single, rows, start)
 
-    def builder(self, rows: int | None) -> TableBuilder:
-        """Room for a table of so many rows."""
-        return TableBuilder(rows, self.first.choice, self.single)
+    def builder(self, rows: int | None, work: Work = READ) -> TableBuilder:
+        """Room for a table of so many rows, beside what is done with it."""
+        return TableBuilder(self.first.path, rows, self.first.choice, self.single, work)
 
     def table(self, builder: TableBuilder, files: Sequence[FilePlan], looked_at: int) -> Table:
         """What was gathered of some files, of so many rows that were looked at."""

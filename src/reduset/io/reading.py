@@ -14,7 +14,7 @@ import numpy as np
 from reduset._types import PointsLike
 from reduset.io.arrow import FrameSource
 from reduset.io.choice import choose
-from reduset.io.guard import check_room
+from reduset.io.guard import READ, Work
 from reduset.io.identifiers import told_identifiers
 from reduset.io.paths import named
 from reduset.io.plans import FilePlan, ReadPlan, plan_of
@@ -23,11 +23,9 @@ from reduset.io.source import ReadOptions, options_of, unique_names
 from reduset.io.table import FileError, Table, listed
 
 
-def _gathered(plan: ReadPlan) -> Table:
-    """One table of all files."""
-    if plan.rows is not None:
-        check_room(plan.first.path, float(plan.rows) * len(plan.first.choice.titles) * (4 if plan.single else 8))
-    builder, looked_at = plan.builder(plan.rows), 0
+def _gathered(plan: ReadPlan, work: Work = READ) -> Table:
+    """One table of all files, which has room beside what is done with it."""
+    builder, looked_at = plan.builder(plan.rows, work), 0
     for file in plan.files:
         before, end = builder.rows, 0
         for chunk in plan.chunks(file):
@@ -70,6 +68,11 @@ def read(
     """
     options = ReadOptions(columns, weight_column, group_column, transform, compensate, missing, key)
     return _gathered(plan_of(paths, options))
+
+
+def read_for(work: Work, paths: Any, **same: Any) -> Table:
+    """As `read`, refused before any row is read where there is no room for the table and for what is done with it."""
+    return _gathered(plan_of(paths, options_of(**same)), work)
 
 
 def read_bags(paths: Any, *, group_column: str | None = None, **same: Any) -> dict[str, Table]:

@@ -99,18 +99,22 @@ class MarginalDensities:
 
 def _along(mean: KernelMean, column: int, grid: Array, width: float) -> Array:
     """(G,) density of one column."""
-    x, weights = np.ascontiguousarray(mean.atoms[:, column : column + 1]), mean.weights
+    x, weights = mean.atoms[:, column : column + 1], mean.weights
     if mean.size > MANY:
         low, step = grid[0] - REACH * width, (grid[-1] - grid[0] + 2 * REACH * width) / (BINS - 1)
-        places = (x[:, 0] - low) / step
-        first = np.floor(places)
-        inside = (first >= 0) & (first < BINS - 1)
-        if not inside.all():  # so far out that no bump reaches the grid
-            places, first, weights = places[inside], first[inside], weights[inside]
-        bins, upper = first.astype(np.int64), weights * (places - first)
+        weights = sum((_shared_out((x[a:b, 0] - low) / step, weights[a:b]) for a, b in blocks(mean.size, MANY)), np.zeros(BINS))
         x = (low + step * np.arange(BINS))[:, None]
-        weights = np.asarray(np.bincount(bins, weights - upper, BINS) + np.bincount(bins + 1, upper, BINS), np.float64)
-    return np.asarray(KernelMean(x, weights, Gaussian(width, normalized=True))(grid[:, None], "single"))
+    return np.asarray(KernelMean(np.ascontiguousarray(x), weights, Gaussian(width, normalized=True))(grid[:, None], "single"))
+
+
+def _shared_out(places: Array, weights: Array) -> Array:
+    """(BINS,) the weight at each of the places 0, 1, 2, …, where a point's is shared out among the two on either side of it."""
+    first = np.floor(places)
+    inside = (first >= 0) & (first < BINS - 1)
+    if not inside.all():  # so far out that no bump reaches the grid
+        places, first, weights = places[inside], first[inside], weights[inside]
+    bins, upper = first.astype(np.int64), weights * (places - first)
+    return np.asarray(np.bincount(bins, weights - upper, BINS) + np.bincount(bins + 1, upper, BINS), np.float64)
 
 
 def _bulk(mean: KernelMean) -> tuple[Array, Array, Array]:

@@ -24,6 +24,7 @@ from reduset.select.contract import Selector, Traversal
 PROPOSALS, MOST_PROPOSALS = 64, 2048
 TOGETHER = 128  # proposals gone through one after the other in one block
 REFRESH_ROWS = 2048
+SCAN = 8  # operations a row for drawing, next to those of a matrix product
 
 
 @dataclass(frozen=True)
@@ -47,12 +48,12 @@ class Cholesky(Selector):
 class _Pivots(Traversal):
     def __init__(self, mean: KernelMean, rng: np.random.Generator) -> None:
         self._mean, self._rng = mean, rng
-        self._chance = np.array(mean.magnitudes)  # |w| times the bound on σ²
-        self._bound = np.ones(mean.size)
+        self._bound = np.ones(mean.size)  # on σ²
         self._factor = np.zeros((0, 0))  # of the atoms' Gram matrix
         self._rows: list[int] = []
         self._block = PROPOSALS
         self._since = 0  # proposals since the last refresh
+        self._in_vain = 0  # operations for proposals of which none had room, since one had
         self._exhausted = False
 
     @property
@@ -62,7 +63,9 @@ class _Pivots(Traversal):
     def extend(self, size: int, report: Report | None = None) -> None:
         while len(self._rows) < size and not self._exhausted:
             self._propose(size)
-            if self._since >= self._mean.size and len(self._rows) < size:
+            # where rows repeat themselves few are left to be accepted, and drawing these costs a sum over all rows each time
+            dear = self._in_vain >= self._mean.size * len(self._rows) ** 2 > 0
+            if (self._since >= self._mean.size or dear) and len(self._rows) < size:
                 self._refresh()
             if report is not None:
                 report(len(self._rows), size)
@@ -76,7 +79,8 @@ class _Pivots(Traversal):
 
     def _propose(self, size: int) -> None:
         """Draw a block by the bounds, and accept or reject one after the other."""
-        ends = np.cumsum(self._chance)
+        ends = self._chances(0, self._mean.size)
+        np.cumsum(ends, out=ends)
         if not ends[-1] > 0:
             self._exhausted = True
             return
@@ -88,11 +92,13 @@ class _Pivots(Traversal):
         room = 1.0 - np.einsum("ij,ij->j", columns, columns)
         self._tighten(drawn, np.where(room > floor, room, 0.0))
         self._since += self._block
+        self._in_vain += SCAN * self._mean.size + self._block * len(self._rows) ** 2
         able = np.flatnonzero((room > floor) & (room > threshold))  # room only shrinks, so the others are out
         if len(able) < self._block // 4:
             self._block = min(2 * self._block, MOST_PROPOSALS)
         able = able[:TOGETHER]  # what would come after is drawn again: draws are independent, so their law is the same
         if len(able):
+            self._in_vain = 0
             self._accept(drawn[able], columns[:, able], threshold[able], floor, size - len(self._rows))
 
     def _accept(self, drawn: Indices, columns: Array, threshold: Array, floor: float, most: int) -> None:
@@ -120,15 +126,18 @@ class _Pivots(Traversal):
         self._factor = factor
         self._rows.extend(int(drawn[i]) for i in accepted)
 
+    def _chances(self, a: int, b: int) -> Array:
+        """|w| times the bound on σ²: made when they are asked for, since others' numbers a row lie beside them."""
+        return np.asarray(self._mean.magnitudes[a:b] * self._bound[a:b])
+
     def _tighten(self, rows: Indices, bound: Array) -> None:
         self._bound[rows] = np.minimum(self._bound[rows], bound)
-        self._chance[rows] = self._mean.magnitudes[rows] * self._bound[rows]
 
     def _refresh(self) -> None:
         """σ² of every point."""
 
         def look(a: int, b: int) -> None:
-            able = a + np.flatnonzero(self._chance[a:b])
+            able = a + np.flatnonzero(self._chances(a, b))
             if len(able):
                 columns = self._columns(able)
                 room = 1.0 - np.einsum("ij,ij->j", columns, columns)
@@ -136,4 +145,4 @@ class _Pivots(Traversal):
 
         tasks = [partial(look, a, b) for a, b in blocks(self._mean.size, REFRESH_ROWS)]
         run_all(tasks, in_turn=not isinstance(self._mean.kernel, RadialKernel))
-        self._since = 0
+        self._since = self._in_vain = 0

@@ -133,7 +133,9 @@ class _InCoordinates(Traversal):
         return self._order.indices
 
     @property
-    def cover(self) -> Cover:  # type: ignore[override]  # grown anew where float32 does not suffice, so always asked for
+    def cover(self) -> Cover | None:  # type: ignore[override]  # grown anew where float32 does not suffice, so always asked for
+        if not self._order.complete:
+            return None
         return Cover(self._order.leaves, self._metric, self._scale * self._order.unit)
 
     def radii(self) -> Radii:

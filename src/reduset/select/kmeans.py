@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reduset import _validate
-from reduset._engine import SQUARED, Frame, Leaves, draw_seeds, grow, nearest, rows_by_weight
+from reduset._engine import SQUARED, Frame, Leaves, draw_seeds, grow, nearest, rows_apart, rows_by_weight
 from reduset._types import Array, Floats, Report
 from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean
@@ -81,8 +81,8 @@ class _Clusters(Traversal):
     def extend(self, size: int, report: Report | None = None) -> None:
         seeds, *batches = self._batches(size)
         centres = self._seed(size, *seeds)
-        if len(centres) < size and len(seeds[0]) < len(self._points):  # few places among those rows: look at all
-            centres = self._seed(size, self._points, np.abs(self._weights))
+        if len(centres) < size and len(seeds[0]) < len(self._points):  # few places among those rows: look at the others too
+            centres = self._seed(size, *self._with_others(seeds[0], centres))
         total = SWEEPS * (len(batches) - 1) + LAST_SWEEPS
         done = 0
         for k, (points, weights) in enumerate(batches):
@@ -114,6 +114,10 @@ class _Clusters(Traversal):
         moved[occupied[blind]] = points[closest[blind]]
         return moved
 
+    def _magnitudes(self) -> Array:
+        """|w|, one number where they are one."""
+        return self._mean.magnitudes if self._mean.is_uniform else np.abs(self._weights)
+
     def _batches(self, size: int) -> list[tuple[Floats, Array]]:
         """Rows to seed from, then ever larger batches of them, each within the next."""
         n = len(self._points)
@@ -122,19 +126,31 @@ class _Clusters(Traversal):
         while lengths[-1] < most:
             lengths.append(min(most, 2 * lengths[-1]))
         if lengths[0] >= n:  # everything is one batch: no draw, so that the order of the rows hardly matters
-            return [(self._points, np.abs(self._weights))] * 2
-        magnitudes = np.abs(self._weights)
+            return [(self._points, self._magnitudes())] * 2
+        magnitudes = self._magnitudes()
         if self._mean.is_uniform or magnitudes.min() == magnitudes.max():
-            order = self._rng.permutation(n)[: max(lengths)]
+            order = self._rng.permutation(np.arange(n, dtype=np.int32))[: max(lengths)]  # half the memory, and the same draws
         else:  # by weight, and then all alike: rows that carry the mass must not be missed
             order = rows_by_weight(magnitudes, self._rng.random(max(lengths)))
         batches = [(self._points[order[:length]], np.ones(min(length, len(order)))) for length in lengths]
         return [*batches[:-1], (self._points, magnitudes)] if lengths[-1] >= n else batches
 
+    def _with_others(self, seen: Floats, places: Array) -> tuple[Floats, Array]:
+        """Rows that were drawn, all at these places, and rows at other places: where they are many, as many drawn of them."""
+        rows = rows_apart(self._points, places)
+        magnitudes = self._magnitudes()
+        others, left = float(magnitudes[rows].sum()), float(magnitudes.sum())
+        if len(rows) > len(seen):
+            rows = rows[np.unique(rows_by_weight(magnitudes[rows], self._rng.random(len(seen))))]
+        mine = magnitudes[rows]
+        mine = mine * (others / mine.sum()) if len(rows) else mine
+        points = np.concatenate([np.asarray(seen, np.float64), np.asarray(self._points[rows], np.float64)])
+        return points, np.concatenate([np.full(len(seen), (left - others) / len(seen)), mine])
+
     def _seed(self, size: int, points: Floats, weights: Array) -> Array:
         """As many places to start from as there are, up to ``size``."""
         seeds = np.empty(min(size, len(points)), np.int64)
-        found = draw_seeds(self._frame.apply(points), weights, self._rng.random(len(seeds)), seeds)
+        found = draw_seeds(self._frame.apply(points), np.ascontiguousarray(weights), self._rng.random(len(seeds)), seeds)
         return np.asarray(points[seeds[:found]], np.float64)
 
     def _sweep(self, points: Floats, weights: Array, centres: Array, leaves: Leaves | None) -> Array:

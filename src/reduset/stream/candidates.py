@@ -19,6 +19,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 
@@ -31,7 +32,7 @@ from reduset.stream.reservoir import Reservoir
 from reduset.weights.span import FactoredSpan
 
 INSPECTED, MOST_INSPECTED, INSPECTION_COST = 128, 1024, 1 << 26  # rows of a chunk: to see whether it is news
-ELIGIBLE = 512  # rows of it that may become candidates
+ELIGIBLE = 2048  # rows of it that may become candidates: what is missed may lie in rare ones
 PARTS = 8  # of a sample, to tell its noise
 ASSESSED = 768  # rows of a fair sample, where candidates changed
 WORTH, NEWER = 0.25, 1.5  # of the loss, and of what it missed before: what the span may miss of a chunk
@@ -39,6 +40,7 @@ ERRORS = 3.0  # how sure it must be that it misses more
 SPARE, MOST_SPARE = 0.4, 3.0  # candidates for each atom: beyond it at first, and at most where a stream changes
 KEPT = 0.8  # of the most there may be, where there were more
 NOTHING = 3e-13  # squared distances below this are rounding
+ROUNDING = 1e-12  # of energies, where bumps are nearly dependent
 
 
 @dataclass(frozen=True)
@@ -223,20 +225,27 @@ class CandidateAtoms:
         some = np.asarray(points[rows], np.float64)
         inside = self.basis.inside(some)
         missed = self.kernel.product_sums(points, weights, some) - self.basis.coordinates(kappa) @ inside
-        return rows[_pursued(missed / float(weights.sum()), self.basis.products_beyond(some, inside), worth)]
+        products, room = self.kernel.product_rows(some), 1.0 - np.square(inside).sum(axis=0)
+        pursuit = Pursuit(missed / float(weights.sum()), lambda k: products(k) - inside[:, k] @ inside, room, NOTHING)
+        while len(pursuit.chosen) < min(len(rows), self.most) and pursuit.choose(worth):
+            pass
+        return rows[pursuit.chosen]
 
     # -- other candidates ---------------------------------------------------------------------------------------------------
 
     def best(self, count: int) -> Indices:
         """Those that explain most of f, in the order of what each adds; fewer where the others add nothing.
 
-        By pursuit, or those that were selected together at first, where these explain more.
+        By pursuit, or those that were selected together at first, where these surely explain more. Of bumps that depend on each
+        other to rounding only some take part: a pursuit that could take any would follow the rounding of κ.
         """
-        pursuit = Pursuit(self.kappa, self.kernel.product_rows(self.places))
+        kept = np.sort(self.basis.factor[0])
+        pursuit = Pursuit(self.kappa[kept], self.kernel.product_rows(self.places[kept]))
         while len(pursuit.chosen) < count and pursuit.choose():
             pass
-        chosen, together = np.array(pursuit.chosen, np.int64), np.arange(self.initial)
-        return together if self.initial == count and self._energy(together) > self._energy(chosen) else chosen
+        chosen, together = kept[np.array(pursuit.chosen, np.int64)], np.arange(self.initial)
+        surely = self.initial == count and self._energy(together) > (1 + ROUNDING) * self._energy(chosen)
+        return together if surely else chosen
 
     def _energy(self, which: Indices) -> float:
         """‖Pf‖² for the span of some."""
@@ -266,12 +275,19 @@ class CandidateAtoms:
         return replace(self, loss=max(left, 0.0) / mass / mass, usual=max(missed, 0.0) + error, drift=DriftDetector())
 
     def merge(self, other: CandidateAtoms, masses: tuple[float, float], samples: tuple[Reservoir, Reservoir]) -> CandidateAtoms:
-        """The candidates of both parts, each of which the other knows only by its own; those that explain most are kept."""
+        """The candidates of both parts, those that explain most; what one part has seen at those of the other alone is estimated.
+
+        Siblings have most of theirs in common, where their sums are added, though each may have found more.
+        """
         if np.array_equal(self.places, other.places):
             return replace(self, kappa=self.kappa + other.kappa, missed=self.missed + other.missed)
-        mine = self.kappa + other.estimated(self.places, masses[1], samples[1])
+        mine, missed = self.kappa + other.estimated(self.places, masses[1], samples[1]), self.missed + masses[1]
         theirs = other.kappa + self.estimated(other.places, masses[0], samples[0])
-        both = replace(self, kappa=mine, missed=self.missed + masses[1])._extended(other.places, theirs, other.missed + masses[0])
+        _, here, there = np.intersect1d(_as_keys(self.places), _as_keys(other.places), return_indices=True)
+        mine[here], missed[here] = self.kappa[here] + other.kappa[there], self.missed[here] + other.missed[there]
+        new = np.setdiff1d(np.arange(len(other.places)), there)
+        both = replace(self, kappa=mine, missed=missed)
+        both = both._extended(other.places[new], theirs[new], other.missed[new] + masses[0])
         return both._reduced()._assessed(sum(masses), samples[0].merge(samples[1]).points[:ASSESSED])
 
     def faded(self, factor: float) -> CandidateAtoms:
@@ -282,6 +298,12 @@ class CandidateAtoms:
 def max_candidates(size: int) -> int:
     """How many candidates there may be for so many atoms."""
     return int(np.ceil(MOST_SPARE * size))
+
+
+def _as_keys(places: Array) -> NDArray[np.void]:
+    """Each place as one value, to be found among others."""
+    rows = np.ascontiguousarray(places) + 0.0  # −0 is 0
+    return rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1])))[:, 0]
 
 
 def _drawn_by_weight(weights: Array, count: int, rng: np.random.Generator) -> Indices:
@@ -296,16 +318,3 @@ def _shrinkage(verdicts: Array, mean: Array) -> float:
     """
     noise = float(verdicts.var(axis=0, ddof=1).sum()) / PARTS
     return max(1.0 - noise / max(float(mean @ mean), 1e-300), 0.0)
-
-
-def _pursued(missed: Array, beyond: Array, worth: float) -> list[int]:
-    """Always the row that explains most of what is missed, as long as that is more than ``worth``.
-
-    Parameters
-    ----------
-    missed : (k,) ⟨f − Pf, φ(·, x)⟩; beyond : (k, k) products of the bumps' parts beyond the span
-    """
-    pursuit = Pursuit(missed, lambda k: beyond[k], np.diagonal(beyond), NOTHING)
-    while len(pursuit.chosen) < len(missed) and pursuit.choose(worth):
-        pass
-    return pursuit.chosen

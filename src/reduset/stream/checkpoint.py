@@ -2,12 +2,14 @@
 
 The format is that of `reduset._archive`: a digest over all of it, written beside the target, flushed to disk and then moved in its
 place. What is read is checked to belong together before it is used. In the file a sketch is called tally, its candidates sites, its
-centres covering and its reservoir sample, as ever since the first version.
+centres covering and its reservoir sample, as ever since the first version. The second has moments; a file of the first is that of a
+stream without them.
 """
 
 from __future__ import annotations
 
 import os
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from reduset.certificate.frequencies import FrequencyLadders
 from reduset.kernels.registry import kernel_from
 from reduset.stream.buffer import RowBuffer, StreamSettings, radial
 from reduset.stream.candidates import CandidateAtoms, DriftDetector, PivotedBasis, max_candidates
+from reduset.stream.moments import DEGREES, Moments, fits
 from reduset.stream.online_kcenter import ClusterSummaries, OnlineKCenter
 from reduset.stream.reservoir import ROWS, Reservoir
 from reduset.stream.sketch import StreamSketch
@@ -30,8 +33,9 @@ PARTS = {  # as the file calls them: rows, and numbers for each
     "sites": ("places", "kappa", "missed"),
     "sample": ("points", "weights", "keys"),
 }
-NAMES = ("waiting", "waiting_weights", "origin", "waves", *(f"{part}_{name}" for part in PARTS for name in PARTS[part]))
-FORMAT = _archive.Kind(1, NAMES)
+MOMENTS = ("moments_values", "moments_origin")
+NAMES = ("waiting", "waiting_weights", "origin", "waves", *(f"{part}_{name}" for part in PARTS for name in PARTS[part]), *MOMENTS)
+FORMAT = _archive.Kind(2, NAMES, since=tuple((name, 2) for name in MOMENTS))
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -61,11 +65,13 @@ def _arrays_of(sketch: StreamSketch) -> Arrays:
     arrays: Arrays = {"origin": sketch.origin, "waves": np.ascontiguousarray(sketch.waves).view(np.float64)}
     for part, held in zip(PARTS, (sketch.centres.clusters, sketch.candidates, sketch.reservoir), strict=True):
         arrays |= {f"{part}_{name}": getattr(held, name) for name in PARTS[part]}
+    if sketch.moments is not None:
+        arrays |= {"moments_values": sketch.moments.values, "moments_origin": sketch.moments.origin}
     return arrays
 
 
 def _header_of(sketch: StreamSketch) -> dict[str, Any]:
-    candidates, centres, reservoir = sketch.candidates, sketch.centres, sketch.reservoir
+    candidates, centres, reservoir, moments = sketch.candidates, sketch.centres, sketch.reservoir, sketch.moments
     return {
         "kernel": sketch.kernel.to_dict(),
         "size": sketch.size,
@@ -79,6 +85,7 @@ def _header_of(sketch: StreamSketch) -> dict[str, Any]:
         **{name: getattr(centres, name) for name in ("threshold", "floor", "lost")},
         "sample_limit": None if np.isinf(reservoir.limit) else reservoir.limit,
         "sample_most": reservoir.most,
+        "moments": None if moments is None else {"degree": moments.degree, "lost": moments.lost},
     }
 
 
@@ -138,7 +145,16 @@ def _sketch(told: dict[str, Any], arrays: Arrays, settings: StreamSettings, dime
     candidates = _candidates(told, PivotedBasis(kernel, parts["sites"]["places"]), size, arrays)
     _require_sound(centres, candidates, reservoir)
     mass, squares = _amounts(told, "mass", "squares")
-    return StreamSketch(size, mass, squares, arrays["origin"], waves, candidates, centres, reservoir)
+    moments = _moments(told["moments"], arrays, size, dimension) if told.get("moments") is not None else None
+    return StreamSketch(size, mass, squares, arrays["origin"], waves, candidates, centres, reservoir, moments)
+
+
+def _moments(told: dict[str, Any], arrays: Arrays, size: int, dimension: int) -> Moments:
+    degree, (lost,) = _validate.whole(told["degree"], "degree", 0, DEGREES), _amounts(told, "lost")
+    values, origin = arrays["moments_values"], arrays["moments_origin"]
+    if not fits(degree, dimension, size) or values.shape != (comb(degree + dimension, dimension),) or origin.shape != (dimension,):
+        raise ValueError(f"its moments of degree {degree} have shapes {values.shape} and {origin.shape}, which do not fit it")
+    return Moments(degree, origin, values, lost)
 
 
 def _candidates(told: dict[str, Any], basis: PivotedBasis, size: int, arrays: Arrays) -> CandidateAtoms:

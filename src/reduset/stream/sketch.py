@@ -2,6 +2,7 @@
 
 `CandidateAtoms`  inner products at some 1.5·m places, from which the atoms and their weights come
 `OnlineKCenter`   k centres by the doubling algorithm: the covering radius and a bound that holds before anything is measured
+`Moments`         coordinates of the mean of a Gaussian in few dimensions at a wide bandwidth, from which κ follows at every place
 waves             Σ w exp(i ω·x) of every row at fixed frequencies (`FrequencyLadders.of_kernel`): the measured error
 `Reservoir`       a fair sample of rows: how far the atoms may be from the best covering, whether a chunk is news, and the error
                   where frequencies see too little of it
@@ -28,14 +29,18 @@ from reduset.compression import Compression
 from reduset.compression.clock import Clock
 from reduset.compression.prefixes import Prefixes
 from reduset.compression.result import assemble
-from reduset.kernels import RadialKernel
+from reduset.kernels import Gaussian, RadialKernel
 from reduset.kernels.base import exponential
 from reduset.mean import KernelMean
 from reduset.select import as_selector
-from reduset.stream.candidates import CandidateAtoms
+from reduset.stream.candidates import CandidateAtoms, PivotedBasis
+from reduset.stream.moments import Moments
 from reduset.stream.online_kcenter import OnlineKCenter
 from reduset.stream.reservoir import Reservoir
 from reduset.weights.span import span_of
+
+FARTHEST = 1e100  # coordinates whose squares are numbers
+REMEMBERED = 1024  # rows of the sample that may become atoms, where κ is known at every place
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,7 @@ class StreamSketch:
     candidates: CandidateAtoms
     centres: OnlineKCenter
     reservoir: Reservoir
+    moments: Moments | None = None
 
     @property
     def kernel(self) -> RadialKernel:
@@ -80,8 +86,9 @@ class StreamSketch:
     ) -> StreamSketch:
         """From the first chunk of rows, the kernel's bandwidth a number."""
         candidates = CandidateAtoms.from_first_chunk(points, weights, kernel, size, as_selector(select), rng)
-        origin = np.median(points, axis=0).astype(np.float64)
-        return cls._without_rows(candidates, origin)._added(points, weights, candidates, rng)
+        blank = cls._without_rows(candidates, np.median(points, axis=0).astype(np.float64))
+        moments = Moments.for_rows(blank._coordinates(points), weights, size) if isinstance(kernel, Gaussian) else None
+        return replace(blank, moments=moments)._added(points, weights, candidates, rng)
 
     @classmethod
     def _without_rows(cls, candidates: CandidateAtoms, origin: Array) -> StreamSketch:
@@ -92,21 +99,38 @@ class StreamSketch:
     def blank(self) -> StreamSketch:
         """Without any rows, with the same candidates: what is added to it can be added to this one without loss."""
         zero = np.zeros(len(self.candidates.kappa))
-        return self._without_rows(replace(self.candidates, kappa=zero, missed=zero), self.origin)
+        blank = self._without_rows(replace(self.candidates, kappa=zero, missed=zero), self.origin)
+        return replace(blank, moments=None if self.moments is None else self.moments.blank())
 
     def absorb(self, points: Array, weights: Array, rng: np.random.Generator) -> StreamSketch:
         """After a chunk of rows."""
         candidates = self.candidates.absorb(points, weights, self.mass, self.reservoir, rng)
         return self._added(points, weights, candidates, rng)
 
+    def _coordinates(self, points: Array) -> Array:
+        """Those of the moments, in which the inner product of a Gaussian's bumps is exp(−|u − v|²/2)."""
+        with np.errstate(over="ignore"):
+            return np.clip(np.sqrt(2.0) * self.frame.apply(points), -FARTHEST, FARTHEST)
+
+    def _around(self, centres: OnlineKCenter, moments: Moments) -> Moments:
+        """The moments about the middle of the rows that the centres cover, where there are any."""
+        places = self._coordinates(centres.centres)
+        if not len(places):
+            return moments
+        return moments.around(places.min(axis=0), places.max(axis=0), self.mass)
+
     def _added(self, points: Array, weights: Array, candidates: CandidateAtoms, rng: np.random.Generator) -> StreamSketch:
+        mass, moments, centres = self.mass + float(weights.sum()), self.moments, self.centres.absorb(points, weights)
+        if moments is not None:
+            moments = self._around(centres, moments).absorb(self._coordinates(points), weights).unless_lost(mass)
         return replace(
             self,
-            mass=self.mass + float(weights.sum()),
+            mass=mass,
+            moments=moments,
             squares=self.squares + float(weights @ weights),
             waves=self.waves + self._ladders.waves(points, weights, self.frame),
             candidates=candidates,
-            centres=self.centres.absorb(points, weights),
+            centres=centres,
             reservoir=self.reservoir.absorb(points, weights, rng),
         )
 
@@ -117,6 +141,7 @@ class StreamSketch:
             mass=self.mass * factor,
             squares=self.squares * factor**2,
             waves=self.waves * factor,
+            moments=None if self.moments is None else self.moments.faded(factor),
             candidates=self.candidates.faded(factor),
             centres=self.centres.faded(factor),
             reservoir=self.reservoir.faded(factor),
@@ -125,15 +150,20 @@ class StreamSketch:
     def merge(self, other: StreamSketch) -> StreamSketch:
         """The sketch of both parts."""
         shift = other.frame.apply(self.origin[None])[0]
+        mass, centres, moments = self.mass + other.mass, self.centres.merge(other.centres), None
         with single_threaded_blas():
             candidates = self.candidates.merge(other.candidates, (self.mass, other.mass), (self.reservoir, other.reservoir))
+            if self.moments is not None and other.moments is not None:
+                theirs = replace(other.moments, origin=other.moments.origin - np.sqrt(2.0) * shift)
+                moments = self._around(centres, self.moments).merge(theirs).unless_lost(mass)
         return replace(
             self,
-            mass=self.mass + other.mass,
+            mass=mass,
+            moments=moments,
             squares=self.squares + other.squares,
             waves=self.waves + self._ladders.turned(other.waves, -shift),
             candidates=candidates,
-            centres=self.centres.merge(other.centres),
+            centres=centres,
             reservoir=self.reservoir.merge(other.reservoir),
         )
 
@@ -164,7 +194,7 @@ class StreamSketch:
         The candidates that explain most, the last of them given up where a centre's rows lie farther from all of them than
         promised.
         """
-        candidates = self.candidates
+        candidates = self.candidates if self.moments is None else self._remembered(self.moments)
         order = candidates.best(self.size)
         wanted = centres.wanted(candidates.places[order], self.size)
         order = order[: self.size - len(wanted)]
@@ -178,6 +208,16 @@ class StreamSketch:
         kappa = np.concatenate([own, candidates.projected(others)]) / self.mass
         missed = float(np.mean(candidates.missed[order])) / self.mass if len(order) else 0.0
         return atoms, kappa, missed, len(wanted)
+
+    def _remembered(self, moments: Moments) -> CandidateAtoms:
+        """All places that are remembered as candidates, where the moments tell κ at each, as if all had been there from the first.
+
+        Where the error is near rounding, it is decided by rows at the rim: these are found among the centres, and the places in
+        between by a pivoted factor of all at once.
+        """
+        places = np.concatenate([self.candidates.places, self.centres.centres, self.reservoir.points[:REMEMBERED]])
+        kappa = moments.at(self._coordinates(places))
+        return replace(self.candidates, basis=PivotedBasis(self.kernel, places), kappa=kappa, missed=np.zeros(len(places)))
 
     def _bounds(self, radius: float, moved: float, lost: float) -> Bounds:
         """The a-priori bounds from the covering: all rows within a radius of an atom, except for those that were forgotten."""

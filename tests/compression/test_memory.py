@@ -1,0 +1,64 @@
+"""Peak memory of a compression, of a process of its own: what docs/scaling.md says, also where rows repeat themselves."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from reduset.cli.compress import WORK
+
+ROWS, COLUMNS = 1_200_000, 4
+FIXED = 60 << 20  # batches and blocks, which do not grow with the rows
+
+CODE = """
+import sys, warnings
+import numpy as np
+from reduset import compress
+
+warnings.simplefilter("ignore")
+
+def memory(field):
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith(field)) * 1024
+
+def rows(kind, n, d):
+    rng = np.random.default_rng(0)
+    if kind == "normal":
+        return rng.normal(size=(n, d))
+    if kind == "duplicated":
+        return rng.normal(size=(30, d))[rng.integers(30, size=n)]
+    return np.ones((n, d)) if kind == "equal" else rng.integers(0, 255, size=(n, d)).astype(np.float64)
+
+kind, n, d, options = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), {sys.argv[4]: float(sys.argv[5])}
+options = {name: int(value) if name == "size" else value for name, value in options.items()}
+compress(rows(kind, 3000, d), rng=0, **options)  # what the libraries themselves take
+X = rows(kind, n, d)
+before = memory("VmRSS")
+with open("/proc/self/clear_refs", "w") as peak:
+    peak.write("5")
+compress(X, rng=0, **options)
+print(memory("VmHWM") - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
+@pytest.mark.parametrize("how", [("size", "100"), ("tol", "0.02")], ids=lambda how: how[0])
+@pytest.mark.parametrize("kind", ["normal", "duplicated", "equal", "whole"])
+def test_work_takes_what_the_pages_say(kind, how):
+    words = [sys.executable, "-c", CODE, kind, str(ROWS), str(COLUMNS), *how]
+    risen = int(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
+    number, row = WORK
+    assert risen < ROWS * (number * COLUMNS + row) + FIXED
+
+
+def test_places_that_are_rare_among_rows_that_repeat_themselves_are_found():
+    """Those that a draw of rows does not hold: k-means looks for them, k-centre chooses them, and neither copies the rows."""
+    from reduset import Gaussian, compress
+
+    X = np.repeat([[0.0, 0.0], [1.0, 1.0]], 50_000, axis=0)
+    X[[7, 77_777]] = [[0.3, 4.1], [9.2, 0.1]]
+    for select in ("kmeans", "kcenter", "auto"):
+        small = compress(X, Gaussian(0.1), size=10, select=select, rng=0)
+        assert {tuple(place) for place in small.mean.atoms} == {tuple(place) for place in np.unique(X, axis=0)}
+        assert small.certificate.relative_error < 1e-6
