@@ -27,7 +27,7 @@ from reduset.mean import KernelMean
 STEPS = 2  # scales an octave
 WIDENED = 1.2  # over the normal width: the terms of lattices and of fine scales are skewed
 DRAWS, SEED = 2000, 20131
-FEW_ROWS, MANY_ROWS = 512, 8192  # whose pairs are looked at
+FEW_ROWS, MANY_ROWS = 384, 4096  # whose pairs are looked at
 EPSILON = float(np.finfo(np.float64).eps)
 MASS_MISSING = 0.1  # waves see too little of a difference of that much mass (`rule`)
 
@@ -147,9 +147,8 @@ class WaveScales(Scales):
         by_pairs = unsure * pairs < _standard_errors(changed, ladders.kinds)
         whole = np.where(by_pairs | (near <= 0), pairs, near)
         with np.errstate(divide="ignore", invalid="ignore"):
-            influence = (
-                np.nan_to_num(lost / lost.mean(axis=1, keepdims=True)) - np.where(by_pairs, 0.0, 1 / whole)[:, None] * changed
-            )
+            influence = np.nan_to_num(lost / lost.mean(axis=1, keepdims=True))
+            influence -= np.where(by_pairs, 0.0, 1 / whole)[:, None] * changed
             errors = np.sqrt(lost.mean(axis=1) / whole)
             norm = np.sqrt(theirs / whole)
         width = _simultaneous(influence, np.where(by_pairs, unsure, 0.0), ladders.kinds, confidence)

@@ -160,7 +160,7 @@ class FrequencyLadders:
         d, still = self.spectrum.dimension, min(ratio, 1.0)
         wider, own = np.empty_like(self.shares), np.empty_like(self.shares)
         for j in range(self.rungs):
-            climbed, rest = self.climbing * 2.0**j, 0.0
+            climbed, rest = self.climbing * 2.0**j, np.zeros(1)
             if self.late is not None:
                 rest = self.late * 2.0 ** max(0, j - self.release)
             own[:, j] = self.spectrum.log_density(climbed + rest)

@@ -129,10 +129,8 @@ class Compression:
                 "this result knows the error at its own scale only: its kernel has no bandwidth to change, its bandwidth is beyond "
                 "what angles can tell, or its rows were compressed in parts; see certificate.relative_error"
             )
-        if bandwidths is None:
-            asked = self._scales.bandwidths
-        else:
-            asked = np.sort(_validate.positives(bandwidths, "bandwidths"))[::-1]
+        own = self._scales.bandwidths
+        asked = own if bandwidths is None else np.sort(_validate.positives(bandwidths, "bandwidths"))[::-1]
         return self._scales.profile(self.mean, asked, self.certificate.confidence, self.size)
 
     def at(self, size: int) -> Compression:
