@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import integrate, stats
+from scipy import integrate, sparse, stats
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import KernelDensity
 
@@ -426,3 +426,24 @@ def test_repr_says_size_dimension_and_kernel():
     f = KernelMean.from_samples(np.zeros((1234, 3)), Student(0.5, exponent=2, space="l2"))
     assert repr(f) == "KernelMean(1,234 atoms in 3 dimensions, Student(0.5, space='l2', exponent=2.0))"
     assert (f.size, f.dimension) == (1234, 3)
+
+
+@pytest.mark.parametrize("make", [sparse.csr_matrix, sparse.csc_array, sparse.coo_array])
+def test_sparse_queries_are_made_dense_a_block_at_a_time(make, monkeypatch):
+    rng = np.random.default_rng(0)
+    rows = rng.random((700, 30)) * (rng.random((700, 30)) < 0.1)
+    mean = KernelMean.from_samples(rows[:50], Gaussian(0.5))
+    seen = []
+    dense = sparse.csr_array.toarray if make is not sparse.csr_matrix else sparse.csr_matrix.toarray
+    home = sparse.csr_matrix if make is sparse.csr_matrix else sparse.csr_array
+    monkeypatch.setattr(home, "toarray", lambda self: seen.append(self.shape[0]) or dense(self))
+    monkeypatch.setattr(
+        "reduset.mean.row_blocks", lambda all_, dimension: [(a, min(a + 256, len(all_))) for a in range(0, 700, 256)]
+    )
+    np.testing.assert_allclose(mean(make(rows)), mean(rows), rtol=1e-5)
+    np.testing.assert_allclose(mean.log_density(make(rows)), mean.log_density(rows), rtol=1e-9)
+    assert max(seen) == 256
+    with pytest.raises(ValueError, match=r"Q must have 30 columns like the atoms, got shape \(700, 29\)"):
+        mean(make(rows[:, :29]))
+    with pytest.raises(ValueError, match="Q must be real numbers in two dimensions"):
+        mean(make(rows * 1j))

@@ -31,6 +31,11 @@ def framed(value: Any) -> Any:
     return narwhals.from_native(value, eager_only=True)
 
 
+def is_sparse(value: Any) -> bool:
+    """Whether it is one of SciPy's sparse matrices or arrays, without importing them."""
+    return hasattr(value, "nnz") and hasattr(value, "toarray")
+
+
 def odd_column(value: Any) -> tuple[Any, Any] | None:
     """The first column of a frame that holds text, dates or the like, and its first entry; None where there is none."""
     if not hasattr(value, "columns") or not hasattr(value, "schema"):
@@ -49,12 +54,15 @@ def is_annotated(value: Any) -> bool:
 
 
 class AnnotatedRows:
-    """X of an AnnData object as a frame: a row a cell, a column a gene. A sparse X becomes dense, where that has room.
+    """X of an AnnData object as a frame: a row a cell, a column a gene, and ``obs`` with labels of cells.
+
+    A sparse X becomes dense, where that has room.
 
     NumPy would ask such an object for one cell after the other, which takes longer than whatever is computed of them.
     """
 
     def __init__(self, annotated: Any) -> None:
+        self.obs = annotated.obs
         if annotated.X is None:
             held = ", ".join(f"obsm[{key!r}]" for key in annotated.obsm) or "no other array"
             raise ValueError(f"an AnnData must have X to be taken as a whole, got None; pass an array of it, it has {held}")
@@ -67,7 +75,8 @@ class AnnotatedRows:
 
     def to_numpy(self) -> Any:
         """All of it, (n, d)."""
-        if hasattr(self._values, "toarray"):
+        values = self._values
+        if hasattr(values, "toarray") or hasattr(values, "to_memory"):  # sparse, in memory or backed by a file
             size = math.prod(self.shape) * self._values.dtype.itemsize
             room = physical_memory(unknown=UNKNOWN_MEMORY)
             if size > room / 2:
@@ -75,8 +84,8 @@ class AnnotatedRows:
                     f"X of an AnnData must fit in memory, got a sparse one of {self.shape[0]:,} × {self.shape[1]:,}, dense "
                     f"{size / 2**30:,.1f} GiB of {room / 2**30:,.1f}; pass fewer columns, or adata.obsm['X_pca']"
                 )
-            return self._values.toarray()
-        return self._values[()] if hasattr(self._values, "file") else self._values  # backed by a file, or in memory
+            return (values if hasattr(values, "toarray") else values.to_memory()).toarray()
+        return values[()] if hasattr(values, "file") else values  # backed by a file, or in memory
 
 
 def table_weights(value: Any) -> Any:

@@ -11,15 +11,16 @@ from numpy.typing import NDArray
 
 from reduset._columns import from_column
 from reduset._engine import row_blocks
-from reduset._frames import framed, is_annotated, is_table, odd_column, table_weights
+from reduset._frames import AnnotatedRows, framed, is_annotated, is_sparse, is_table, odd_column, table_weights
 from reduset._types import Floats
 
 
 def _as_numbers(value: Any, name: str) -> NDArray[Any]:
     """A plain numeric array: float32, float64 and integers as they are (no copy), everything else refused or converted."""
-    if hasattr(value, "nnz") and hasattr(value, "toarray"):  # SciPy's sparse matrices and arrays, without importing them
+    if is_sparse(value):
         raise TypeError(
-            f"{name} must be dense, got a sparse matrix of shape {value.shape}; pass {name}.toarray() if it fits in memory"
+            f"{name} must be dense, got a sparse matrix of shape {value.shape}; pass {name}.toarray() if it fits in memory, or few "
+            f"columns of it: sklearn.decomposition.TruncatedSVD(50).fit_transform({name})"
         )
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError(f"{name} must not be a masked array; fill it ({name}.filled(...)) or drop the masked rows first")
@@ -28,7 +29,10 @@ def _as_numbers(value: Any, name: str) -> NDArray[Any]:
         columns = list(value.columns) if hasattr(value, "columns") else None
         odd = odd_column(value)
         if odd is not None:
-            raise TypeError(f"{name} must hold numbers, column {odd[0]!r} holds {odd[1]!r}; encode or drop such columns")
+            raise TypeError(
+                f"{name} must hold numbers, column {odd[0]!r} holds {odd[1]!r}; encode or drop such columns, "
+                f"reduset.io.as_table({name}, encode='auto') makes numbers of them"
+            )
         value = value.to_numpy()
     _require_array_like(value, name)
     try:
@@ -106,6 +110,19 @@ def points(value: Any, name: str = "X", dimension: int | None = None) -> Floats:
             if array.dtype == np.float64 and np.abs(array[a:b]).max() > 1e150:
                 raise ValueError(f"{name} must stay below 1e150 in size, so that squared distances are finite; rescale it")
     return array
+
+
+def sparse_points(value: Any, name: str = "X", dimension: int | None = None) -> Any:
+    """A sparse (n, d) matrix of finite numbers, by rows; for what takes its rows as they are, or dense a block at a time."""
+    if len(value.shape) != 2 or value.dtype.kind not in "fiub":
+        raise ValueError(f"{name} must be real numbers in two dimensions, got {value.dtype} of shape {value.shape}")
+    rows = value.tocsr()
+    points(np.broadcast_to(0, rows.shape), name, dimension)  # its shape
+    bad = np.flatnonzero(~np.isfinite(rows.data))
+    if len(bad):
+        row = int(np.searchsorted(rows.indptr, bad[0], "right")) - 1
+        raise ValueError(f"{name} must be finite, got {rows.data[bad[0]]} in row {row}; drop or impute such rows")
+    return rows
 
 
 def bags(
@@ -194,9 +211,11 @@ def _split(table: Any, sample: Any, by: str) -> tuple[list[Any], list[NDArray[An
             raise ValueError(f"{by}={sample!r} names a column, but bags has none; pass an array with a label for every row")
         if is_table(table):
             raise ValueError(f"{by}={sample!r} names a column, but a table has but numbers; read_bags reads a bag a label")
-        if sample not in list(table.columns):
-            raise ValueError(f"{by}={sample!r} must be one of the columns {_some(list(table.columns))}")
-        labels, table = table[sample], table[[column for column in table.columns if column != sample]]
+        known = table.obs if isinstance(table, AnnotatedRows) else table  # whose columns are genes
+        if sample not in list(known.columns):
+            raise ValueError(f"{by}={sample!r} must be one of the columns {_some(list(known.columns))}")
+        labels = known[sample]
+        table = table if known is not table else table[[column for column in table.columns if column != sample]]
     else:
         labels = sample
     labels = np.asarray(labels.to_numpy() if hasattr(labels, "to_numpy") else labels)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numbers
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, cast
 
@@ -15,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _archive, _validate
-from reduset._engine import rows_by_weight
-from reduset._frames import table_weights
+from reduset._engine import row_blocks, rows_by_weight
+from reduset._frames import is_sparse, table_weights
 from reduset._types import Array, Floats, KernelLike, PointsLike, Precision, SeedLike, WeightsLike
 from reduset.kernels import Kernel
 from reduset.kernels.base import exponential
@@ -162,9 +163,8 @@ class KernelMean(LinearCombination):
         "double" are obeyed.
         """
         _validate.one_of(precision, "precision", ("auto", "single", "double"))
-        queries = _validate.points(Q, "Q", self.dimension)
         peak = exponential(self.kernel.log_peak(self.dimension))
-        return self.kernel.value_sums(self.atoms, self.weights, queries, precision) * peak
+        return self._at(Q, lambda queries: self.kernel.value_sums(self.atoms, self.weights, queries, precision)) * peak
 
     def gradient(self, Q: PointsLike) -> Array:
         """∇f at each row of Q, (m, d). A Laplacian's corner counts as 0."""
@@ -176,9 +176,16 @@ class KernelMean(LinearCombination):
 
         Does not underflow far from the atoms. −inf where the sum is 0, NaN where signed weights make it negative.
         """
-        queries = _validate.points(Q, "Q", self.dimension)
         peak = self.kernel.density_log_peak(self.dimension)
-        return np.asarray(self.kernel.log_sums(self.atoms, self.weights, queries) + peak)
+        return np.asarray(self._at(Q, lambda queries: self.kernel.log_sums(self.atoms, self.weights, queries)) + peak)
+
+    def _at(self, Q: Any, evaluate: Callable[[Floats], Array]) -> Array:
+        """What is a number at each row of Q; sparse rows are made dense a block at a time."""
+        if not is_sparse(Q):
+            return evaluate(_validate.points(Q, "Q", self.dimension))
+        rows = _validate.sparse_points(Q, "Q", self.dimension)
+        parts = row_blocks(range(rows.shape[0]), self.dimension)
+        return np.concatenate([evaluate(_validate.points(rows[a:b].toarray(), "Q")) for a, b in parts])
 
     # -- geometry -----------------------------------------------------------------------------------------------------------
 

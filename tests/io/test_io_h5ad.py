@@ -138,3 +138,34 @@ def test_a_shape_beyond_memory_is_refused_before_it_is_allocated(tmp_path):
         file.create_dataset("obs/names", (10**13,), "i1", chunks=(1000,))
     with pytest.raises(io.FileError, match=r"would take .* GiB, this machine has"):
         io.read(path)
+
+
+def test_a_file_is_closed_when_it_was_read(file):
+    io.read(file, key="obs", group_column="kind")
+    with h5py.File(file, "a") as again:  # it was open until the garbage collector came
+        again["obs"]["more"] = np.arange(30.0)
+    assert "more" in io.read(file, key="obs").columns
+
+
+def test_text_with_a_mask_is_read_as_pandas_3_writes_it(file):
+    def masked(group, name, texts, missing=()):
+        inner = group.create_group(name)
+        inner.attrs["encoding-type"] = "nullable-string-array"
+        inner["values"] = np.array(texts, dtype=h5py.string_dtype())
+        inner["mask"] = np.isin(np.arange(len(texts)), missing)
+
+    with h5py.File(file, "a") as again:
+        for frame in ("obs", "var"):
+            names = again[frame]["names"].asstr()[()].tolist()
+            del again[frame]["names"]
+            masked(again[frame], "names", names)
+        masked(again["obs"], "site", ["n", "s"] * 15, [3])
+        labels = again["obs/kind/categories"].asstr()[()].tolist()
+        del again["obs/kind/categories"]
+        masked(again["obs/kind"], "categories", labels)
+    table = io.read(file, group_column="kind")
+    assert table.columns == tuple(GENES)
+    assert table.groups[:3].tolist() == ["T", "B", "NK"]
+    with pytest.raises(io.FileError, match="column 'site' has no value in row 4"):
+        io.read(file, group_column="site")
+    assert len(io.read(file, group_column="site", missing="drop")) == 29

@@ -108,6 +108,32 @@ def test_annotated_data_as_bags_have_the_same_columns():
         CohortMap(size=20).fit([bags[0], AnnData(ROWS, ["g2", "g1"])])
 
 
+def test_annotated_data_are_cut_into_bags_by_a_column_of_obs():
+    annotated = AnnData(ROWS)
+    annotated.obs = pd.DataFrame({"site": np.repeat(["n", "s", "w"], 100)})
+    found = CohortMap(size=20, random_state=0).fit(annotated, sample="site")
+    assert list(found.names_) == ["n", "s", "w"]
+    apart = CohortMap(size=20, random_state=0).fit(ROWS, sample=annotated.obs["site"])
+    np.testing.assert_array_equal(found.distances_, apart.distances_)
+    with pytest.raises(ValueError, match=r"sample='place' must be one of the columns \['site'\]"):
+        CohortMap(size=20).fit(annotated, sample="place")
+
+
+class BackedRows:
+    """A sparse matrix in a file, as AnnData has it: it can be brought into memory, and has no other way to become an array."""
+
+    def __init__(self, rows):
+        self._rows = sparse.csr_matrix(rows)
+        self.shape, self.dtype = self._rows.shape, self._rows.dtype
+
+    def to_memory(self):
+        return self._rows
+
+
+def test_annotated_data_whose_sparse_rows_lie_in_a_file_are_read():
+    same(compress(AnnData(BackedRows(ROWS)), size=9, rng=0), compress(ROWS, size=9, rng=0))
+
+
 def test_annotated_data_that_would_not_fit_say_what_to_do(monkeypatch):
     monkeypatch.setattr("reduset._frames.physical_memory", lambda unknown: 5000)
     with pytest.raises(ValueError, match=r"must fit in memory, got a sparse one of 300 × 2, dense .*adata\.obsm\['X_pca'\]"):

@@ -29,6 +29,9 @@ MANY = 14  # columns, of which a dozen are drawn at once
 # elements that reach beyond the screen, but for those that move in a frame of their own
 WIDER = """() => [...document.querySelectorAll("main *:not(.wide *, svg *, option)")]
     .filter((each) => each.getBoundingClientRect().right > innerWidth + 1).map((each) => each.outerHTML.slice(0, 80))"""
+# the toolbars of plots that can be seen, and the colour behind their buttons
+TOOLBARS = """() => [...document.querySelectorAll(".modebar-group")].map((each) => getComputedStyle(each))
+    .filter((style) => style.display !== "none" && Number(style.opacity) > 0).map((style) => style.backgroundColor)"""
 # how many pixels are lit on the canvas
 LIT = """() => { const canvas = document.getElementById("lit");
     const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
@@ -123,6 +126,19 @@ def visit(browser, reports):
     yield open_
     for each in opened.values():
         each.context.close()
+
+
+@pytest.mark.parametrize("kind", ["compression", "cohort"])
+@pytest.mark.parametrize("size", SIZES)
+def test_toolbars_are_seen_where_one_points_and_are_no_boxes(kind, size, visit):
+    page = visit(kind, size).page
+    page.mouse.move(0, 0)
+    page.wait_for_timeout(400)  # they fade
+    assert page.evaluate(TOOLBARS) == []
+    page.locator(".js-plotly-plot").first.hover()
+    page.wait_for_timeout(400)
+    assert page.evaluate(TOOLBARS) == (["rgba(0, 0, 0, 0)"] if size == "desktop" else [])
+    page.mouse.move(0, 0)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -55,6 +55,7 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
     compensate: o.Compensate = True
     missing: o.Missing = "refuse"
     key: o.Key = None
+    encode: o.Encode = None
     select: Annotated[str, typer.Option("--select", help=f"How atoms are chosen: {SELECTORS}.")] = "auto"
     weights: Annotated[str | None, typer.Option("--weights", help=WEIGHTS_HELP)] = None
     refine: Annotated[bool, typer.Option("--refine", help="Move the atoms to where the loss is least.")] = False

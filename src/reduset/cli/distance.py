@@ -128,7 +128,7 @@ def _check_alike(a: Path, b: Path, first: Model, second: Model) -> None:
         raise ValueError(
             f"{a} and {b} must be of the same columns in the same order, got {seen}; compress one again with --columns"
         )
-    for name in ("transform", "compensate"):
+    for name in ("transform", "compensate", "encode"):
         mine, other = (model.about.get(name) for model in (first, second))
         if name in first.about and name in second.about and mine != other:
             raise ValueError(f"{a} and {b} must have the same --{name}, got {mine} and {other}; compress one of them again")

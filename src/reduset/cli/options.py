@@ -25,6 +25,14 @@ Transform = Annotated[
 Compensate = Annotated[bool, typer.Option("--compensate/--no-compensate", help="Apply the spillover matrix of FCS files.")]
 Missing = Annotated[str, typer.Option("--missing", help="Rows with missing values: refuse them, or drop (and count) them.")]
 Key = Annotated[str | None, typer.Option("--key", help="Which array of an .npz; X, obs or obsm/NAME of an .h5ad.")]
+Encode = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--encode",
+        help="Categories and dates as numbers: auto, or NAME=onehot (0/1 columns), NAME=ordinal (NAME=ordinal:low:mid:high), "
+        "NAME=days (since 1970), separated by commas.",
+    ),
+]
 KernelName = Annotated[str, typer.Option("--kernel", help=f"{listed(FAMILIES)}.")]
 Bandwidth = Annotated[
     str,
@@ -88,6 +96,7 @@ class Reading:
     compensate: Compensate = True
     missing: Missing = "refuse"
     key: Key = None
+    encode: Encode = None
 
     def reading(self) -> dict[str, Any]:
         """What is read of the files, as `reduset.io` takes it."""
@@ -98,6 +107,7 @@ class Reading:
             "compensate": self.compensate,
             "missing": self.missing,
             "key": self.key,
+            "encode": ",".join(self.encode) if self.encode else None,
         }
 
 

@@ -36,10 +36,10 @@ def origin(sources: Sequence[str], notes: Sequence[str]) -> dict[str, Any]:
 
 
 def reading_of(model: Model) -> dict[str, Any]:
-    """What is read of files for a model: the columns and scales that it was made with."""
+    """What is read of files for a model: the columns, scales and categories that it was made with."""
     about = model.about
     scales = {"transform": about.get("transform"), "compensate": bool(about.get("compensate", True))}
-    return {"columns": list(model.columns), **scales}
+    return {"columns": list(model.columns), **scales, "encode": about.get("encode")}
 
 
 def mean_of(table: Table, name: str, bandwidth: float | str, whiten: bool) -> KernelMean:
@@ -68,7 +68,7 @@ def covariance_of(values: Any, weights: Any = None) -> Any:
     if not np.isfinite(found).all() or np.linalg.matrix_rank(found) < len(found):
         raise ValueError(
             "--whiten needs columns of which none follows from the others, got a covariance that cannot be inverted; leave out "
-            "constant or repeated columns with --columns"
+            "constant or repeated columns, and one of the 0/1 columns of each encoded one, with --columns"
         )
     return found
 

@@ -42,14 +42,18 @@ def write(
     model = None
     if request.makes_model:
         scales = applied(request.reading()["transform"], table.columns, table.scales)
-        model = make(origin(table.sources, notes) | {"transform": scales, "compensate": request.compensate})
+        model = make(
+            origin(table.sources, notes) | {"transform": scales, "compensate": request.compensate, "encode": table.encoding or None}
+        )
     with _archive.together():
         if model is not None and request.writes_model:
             model.save(request.output)
         else:
             carrying = small.mean.weights != 0  # a row of no weight would look like one that counts
             labels = {} if small.groups is None else {str(request.group_column): small.groups[carrying]}
-            io.write_rows(request.output, table.columns, small.mean.atoms[carrying], small.mean.weights[carrying], labels)
+            atoms, masses = small.mean.atoms[carrying], small.mean.weights[carrying]
+            between = io.write_rows(request.output, table.columns, atoms, masses, labels, table.encoding)
+            notes += [f"atoms lie between the categories of {name}, which is written encoded" for name in between]
         if model is not None and request.report is not None:
             from reduset.report import write_compression
 

@@ -73,12 +73,12 @@ class NpySource(Source):
         super().__init__(path, self._layout.kinds, shape[0])
         self._map = partial(np.memmap, path, dtype, "r", offset, shape, "F" if fortran else "C") if size else None
 
-    def _blocks(self, names: Sequence[str], label: str | None, rows: int, start: int) -> Iterator[Block]:
+    def _blocks(self, names: Sequence[str], labels: Sequence[str], rows: int, start: int) -> Iterator[Block]:
         if self._map is None:  # nothing cannot be mapped
             return
         for first in range(start // rows * rows, self._layout.rows, rows):
             block = np.asarray(self._map()[first : first + rows])
-            yield block_of(first, partial(self._layout.column, block), names, label)
+            yield block_of(first, partial(self._layout.column, block), names, labels)
 
 
 class _Member(NamedTuple):
@@ -123,17 +123,19 @@ class NpzSource(Source):
         if sum(len(each.shape) == 2 for each in members.values()) > 1 and options.key is None:
             self.notes.append(f"read its array {self._key!r} of {listed(members)}")
 
-    def _blocks(self, names: Sequence[str], label: str | None, rows: int, start: int) -> Iterator[Block]:
+    def _blocks(self, names: Sequence[str], labels: Sequence[str], rows: int, start: int) -> Iterator[Block]:
         with zipfile.ZipFile(self.path) as archive:
-            beside = {name: self._whole(archive, name) for name in {*names, label} if name is not None and name in self.aside}
-            labels = encode(beside[label]) if label is not None and label in beside else None
+            beside = {name: self._whole(archive, name) for name in {*names, *labels} if name in self.aside}
+            coded = {name: encode(beside[name]) for name in labels if name in beside}  # of all rows at once
             for first, some in self._row_blocks(archive, rows):
                 here = slice(first, first + len(some))
-                columns = [beside[name][here] if name in beside else self._layout.column(some, name) for name in names]
-                if labels is not None:
-                    yield Block(first, columns, labels.rows(here))
-                else:
-                    yield Block(first, columns, None if label is None else encode(self._layout.column(some, label)))
+                cut = {name: whole[here] for name, whole in beside.items()}
+                block = block_of(first, partial(self._column, some, cut), names, [])
+                found = [coded[name].rows(here) if name in coded else encode(self._layout.column(some, name)) for name in labels]
+                yield block._replace(labels=found)
+
+    def _column(self, some: Numbers, beside: dict[str, Numbers], name: str) -> Numbers:
+        return beside[name] if name in beside else self._layout.column(some, name)
 
     def _row_blocks(self, archive: zipfile.ZipFile, rows: int) -> Iterator[tuple[int, Numbers]]:
         """Some rows after the other, with the number of rows before them."""

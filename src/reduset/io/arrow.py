@@ -16,6 +16,7 @@ from reduset.io.source import FLAG, NUMBER, SINGLE, TEXT, Block, CodedLabels, Fo
 from reduset.io.table import FileError, refusing
 
 PYARROW = ("pyarrow", "tables")  # with the extra that brings it
+A_DAY = {"d": 1, "s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 
 def pyarrow(part: str = "") -> Any:
@@ -49,12 +50,23 @@ def numbers(array: Any) -> Numbers:
     types = arrow.types
     if types.is_dictionary(array.type):
         array = array.dictionary_decode()
+    if types.is_date(array.type) or types.is_timestamp(array.type):
+        return _days(array)
     if types.is_boolean(array.type) or types.is_decimal(array.type) or types.is_null(array.type):
         array = array.cast(arrow.float64())
     if array.null_count:
         single = types.is_float16(array.type) or types.is_float32(array.type)
         array = array.cast(arrow.float32() if single else arrow.float64(), safe=False).fill_null(float("nan"))
     return _plain(array)
+
+
+def _days(array: Any) -> Numbers:
+    """Dates or moments as days since 1970-01-01, by the clock of Greenwich where they have a zone."""
+    arrow = pyarrow()
+    date32 = arrow.types.is_date32(array.type)
+    unit = "d" if date32 else "ms" if arrow.types.is_date64(array.type) else array.type.unit
+    counts = array.cast(arrow.int32() if date32 else arrow.int64()).cast(arrow.float64(), safe=False).fill_null(float("nan"))
+    return _plain(counts) / A_DAY[unit]
 
 
 def _plain(array: Any) -> Numbers:
@@ -70,17 +82,18 @@ def labels(array: Any) -> CodedLabels:
     if not types.is_dictionary(array.type):
         array = array.dictionary_encode()
     categories = [None if item is None else item if type(item) is int else str(item) for item in array.dictionary.to_pylist()]
-    codes = _plain(array.indices.fill_null(-1)).astype(np.int64)
+    codes = _plain(array.indices.cast(pyarrow().int64()).fill_null(-1))  # those of polars have no sign
+    codes = codes if codes.flags.writeable else codes.copy()
     if None in categories:
         codes[codes == categories.index(None)] = -1
         categories = ["" if item is None else item for item in categories]
     return CodedLabels(codes, categories)
 
 
-def block_of_batch(first: int, batch: Any, names: Sequence[str], label: str | None) -> Block:
+def block_of_batch(first: int, batch: Any, names: Sequence[str], coded: Sequence[str]) -> Block:
     """A block of a record batch that follows so many rows."""
     place = batch.schema.get_field_index
-    found = None if label is None else labels(batch.column(place(label)))
+    found = [labels(batch.column(place(name))) for name in coded]
     return Block(first, [numbers(batch.column(place(name))) for name in names], found)
 
 
@@ -107,16 +120,18 @@ class ArrowSource(Source):
             raise FileError(f"{path}: says it has {rows:,} rows; it is damaged")
         super().__init__(path, {field.name: kind_of(field.type) for field in schema}, rows)
         self.unasked = dict.fromkeys(_index_columns(schema), "the index of a frame")
+        dictionaries = (field for field in schema if pyarrow().types.is_dictionary(field.type))
+        self.ordered = frozenset(field.name for field in dictionaries if field.type.ordered)
 
     @abstractmethod
     def _batches(self, names: list[str], rows: int, start: int) -> Iterable[tuple[int, Any]]:
         """Record batches of these columns, about ``rows`` rows each, with the rows before each; those before ``start`` may lack."""
 
-    def _blocks(self, names: Sequence[str], label: str | None, rows: int, start: int) -> Iterator[Block]:
-        wanted = list(dict.fromkeys([*names, *([] if label is None else [label])]))
+    def _blocks(self, names: Sequence[str], labels: Sequence[str], rows: int, start: int) -> Iterator[Block]:
+        wanted = list(dict.fromkeys([*names, *labels]))
         for first, batch in self._batches(wanted, rows, start):
             if first + batch.num_rows > start:
-                yield block_of_batch(first, batch, names, label)
+                yield block_of_batch(first, batch, names, labels)
 
 
 def counted(batches: Iterable[Any], first: int = 0) -> Iterator[tuple[int, Any]]:

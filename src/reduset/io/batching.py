@@ -28,6 +28,7 @@ class Batches(Iterator[Table]):
     columns : names.
     sources : the files.
     scales : the transform of each column that has one.
+    encoding : how columns of categories and dates became numbers, as in `Table`.
     rows : of every batch but the last.
     total : rows of all files, or None where some file does not say (CSV, TSV, Arrow streams).
     position : how many rows of the files lie before the next batch, those left out for missing values included. ``start=position``
@@ -35,7 +36,7 @@ class Batches(Iterator[Table]):
     """
 
     def __init__(self, plan: ReadPlan, rows: int | None, start: int) -> None:
-        self.columns, self.scales = plan.first.choice.titles, plan.first.scales
+        self.columns, self.scales, self.encoding = plan.first.choice.titles, plan.first.scales, plan.first.encoding
         self.rows = max(1, min(ROWS, MOST // len(self.columns))) if rows is None else rows
         self.sources = tuple(file.path for file in plan.files)
         self.total = plan.rows

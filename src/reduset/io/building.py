@@ -59,7 +59,7 @@ def chunks(source: Source, choice: ColumnChoice, options: ReadOptions, single: b
     """The rows of a file that lack nothing, or all of them, on their scales; from the block with row ``start`` on (from 0)."""
     scales, _ = scales_of(options.transform, source, choice)
     names = [*choice.names, *([] if choice.weight is None else [choice.weight])]
-    for block in source.blocks(names, choice.group, rows, start):
+    for block in source.blocks(names, [] if choice.group is None else [choice.group], rows, start):
         chunk = _stacked(block, choice, single)
         there = _complete(chunk)
         if not there.all():
@@ -78,7 +78,7 @@ def _stacked(block: Block, choice: ColumnChoice, single: bool) -> Chunk:
     for place in range(values.shape[1]):
         values[:, place] = block.columns[place]
     weights = None if choice.weight is None else np.asarray(block.columns[-1], np.float64)
-    return Chunk(values, weights, block.labels, numbers, block.end)
+    return Chunk(values, weights, block.labels[0] if block.labels else None, numbers, block.end)
 
 
 def _complete(chunk: Chunk) -> Numbers:

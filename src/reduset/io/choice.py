@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reduset.io.source import NUMERIC, SINGLE, ReadOptions, Source
+from reduset.io.source import NUMERIC, SINGLE, ReadOptions, Source, is_date
 from reduset.io.table import FileError, listed, nearest
 
 
@@ -95,13 +95,6 @@ def _own_name(source: Source, name: str, columns: list[str], purpose: str = "") 
     raise FileError(f"{source.path}: no column {name!r}{purpose}{nearest(name, known)}; it has {listed(known)}")
 
 
-def _encoding(name: str, kind: str) -> str:
-    """How a column of labels or dates becomes numbers, in a line that can be copied."""
-    if kind.startswith(("date", "timestamp", "datetime", "<M8")):
-        return f"make it days: table[{name!r}] = (table[{name!r}] - table[{name!r}].min()) / pandas.Timedelta('1D')"
-    return f"encode it: table = pandas.get_dummies(table, columns=[{name!r}])"
-
-
 def check_numbers(source: Source, name: str) -> None:
     """Refuse a column that holds no numbers, with the first entry that is none."""
     kind = (source.kinds | source.aside)[name]
@@ -109,6 +102,7 @@ def check_numbers(source: Source, name: str) -> None:
         return
     for row, entry in enumerate(source.texts(name), 1):
         if entry:
-            seen, way_out = f"got {entry[:40]!r} in row {row}", _encoding(name, kind)
-            raise FileError(f"{source.path}: column {name!r} must hold numbers, {seen}; {way_out}, or choose other columns")
+            way = f"{name}={'days' if is_date(kind) else 'onehot'}"
+            way_out = f"encode it (encode={way!r}), or choose other columns"
+            raise FileError(f"{source.path}: column {name!r} must hold numbers, got {entry[:40]!r} in row {row}; {way_out}")
     raise FileError(f"{source.path}: column {name!r} must hold numbers, and holds {kind} without any entry; choose other columns")

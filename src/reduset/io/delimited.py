@@ -17,7 +17,7 @@ from typing import Any
 
 from reduset.io.arrow import PYARROW, block_of_batch, counted, kind_of, opened, pyarrow
 from reduset.io.paths import suffix_of
-from reduset.io.source import FLAG, NUMBER, SINGLE, TEXT, Block, Format, ReadOptions, Source, unique_names
+from reduset.io.source import FLAG, NUMBER, SINGLE, TEXT, Block, Format, ReadOptions, Source, is_date, unique_names
 from reduset.io.table import FileError, one_line, refusing
 
 HEAD = 1 << 20
@@ -103,17 +103,25 @@ class DelimitedSource(Source):
             kinds[name] = NUMBER if kind == SINGLE else kind
         return kinds
 
-    def _blocks(self, names: Sequence[str], label: str | None, rows: int, start: int) -> Iterator[Block]:
+    def _blocks(self, names: Sequence[str], labels: Sequence[str], rows: int, start: int) -> Iterator[Block]:
         arrow = self._arrow
-        types = {name: arrow.bool_() if self.kinds[name] == FLAG else arrow.float64() for name in names}
-        if label is not None and label not in types:
-            types[label] = arrow.int64() if self.kinds[label] == NUMBER and self._whole(label) else arrow.string()
+        types = {name: self._type(self.kinds[name]) for name in names}
+        for name in labels:
+            if name not in types:
+                types[name] = arrow.int64() if self.kinds[name] == NUMBER and self._whole(name) else arrow.string()
         try:
             with self._open(self.path, types, list(types)) as reader:
                 for first, batch in counted(reader):
-                    yield block_of_batch(first, batch, names, label)
+                    yield block_of_batch(first, batch, names, labels)
         except self._arrow.ArrowInvalid as error:
             raise FileError(f"{self.path}: {self._plainly(error)}") from error
+
+    def _type(self, kind: str) -> Any:
+        """The Arrow type that a column of some kind is read as."""
+        arrow = self._arrow
+        if is_date(kind):  # in seconds where the first ones have no fractions; later ones may
+            return arrow.timestamp("ns" if "[ns" in kind else "us", "UTC" if "tz=" in kind else None)
+        return arrow.bool_() if kind == FLAG else arrow.float64()
 
     def _whole(self, name: str) -> bool:
         """Whether labels that look like numbers are whole ones, all of them, and lose nothing by it: 007 is a name."""

@@ -49,11 +49,11 @@ class FcsSource(Source):
             self._spillover, note = spillover_of(path, head.text, names)
             self.notes += [note] if note else []
 
-    def _blocks(self, names: Sequence[str], label: str | None, rows: int, start: int) -> Iterator[Block]:
-        wanted = {self._places[name] for name in (*names, label) if name is not None}
+    def _blocks(self, names: Sequence[str], labels: Sequence[str], rows: int, start: int) -> Iterator[Block]:
+        wanted = {self._places[name] for name in (*names, *labels)}
         for first in range(start // rows * rows, self._record.rows, rows):
             columns = self._columns(first, min(first + rows, self._record.rows), wanted)
-            yield block_of(first, columns.__getitem__, names, label)
+            yield block_of(first, columns.__getitem__, names, labels)
 
     def _columns(self, start: int, stop: int, places: set[int]) -> dict[str, Numbers]:
         """Columns of some events by name, compensated."""

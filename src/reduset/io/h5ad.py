@@ -22,12 +22,37 @@ PART = 1 << 26  # bytes of dense rows held at a time
 Part = tuple[int, int, list[Numbers]]  # from row, to row, the chosen columns of these
 
 
+class _OwnFile:
+    """An open file, of which nothing is given that lies in another one.
+
+    It knows nothing of those who read it: who knew each other would wait for the garbage collector, and leave the file open.
+    """
+
+    def __init__(self, file: Any) -> None:
+        self.file, self.name = file, file.filename
+
+    def get(self, name: str) -> Any:
+        """A group or array of this very file; of an array in a compound one, its rows."""
+        group, _, field = name.rpartition("/")
+        outer = self.file[group] if group and group in self.file else None
+        if outer is not None and hasattr(outer, "shape"):  # obsm before anndata 0.7
+            self._check_own(outer, group)
+            return np.asarray(outer[field])
+        item = self.file[name]
+        self._check_own(item, name)
+        return item
+
+    def _check_own(self, item: Any, name: str) -> None:
+        if item.file.filename != self.name or (hasattr(item, "shape") and (item.external or item.is_virtual)):
+            raise FileError(f"{self.name}: {name!r} lies in another file, which is not followed")
+
+
 class H5adSource(Source):
     """One array of an .h5ad file."""
 
     def __init__(self, path: str, options: ReadOptions) -> None:
-        self._file = _opened(path)
-        self._own = self._file.filename
+        own = _OwnFile(_opened(path))
+        self._file, self._own, self._get = own.file, own.name, own.get
         self._obs = StoredFrame(path, self._get, "obs")
         rows, key = self._obs.rows, "X" if options.key is None else options.key
         self._matrix: _Dense | _Sparse | None = None
@@ -43,27 +68,13 @@ class H5adSource(Source):
                 self._matrix = _matrix(path, key, self._get, rows)
         if self._matrix is None:
             super().__init__(path, self._frame.kinds, rows)
+            self.ordered = frozenset(name for name in self.kinds if self._frame.is_ordered(name))
         else:
             names = self._names(key, self._matrix.shape[1])
             super().__init__(path, dict.fromkeys(names, kind_of_dtype(self._matrix.dtype)), rows)
             self._places = {name: place for place, name in enumerate(names)}
         if key != "obs":
             self.aside = {name: kind for name, kind in self._obs.kinds.items() if name not in self.kinds}
-
-    def _get(self, name: str) -> Any:
-        """A group or array of this very file; of an array in a compound one, its rows."""
-        group, _, field = name.rpartition("/")
-        outer = self._file[group] if group and group in self._file else None
-        if outer is not None and hasattr(outer, "shape"):  # obsm before anndata 0.7
-            self._check_own(outer, group)
-            return np.asarray(outer[field])
-        item = self._file[name]
-        self._check_own(item, name)
-        return item
-
-    def _check_own(self, item: Any, name: str) -> None:
-        if item.file.filename != self._own or (hasattr(item, "shape") and (item.external or item.is_virtual)):
-            raise FileError(f"{self._own}: {name!r} lies in another file, which is not followed")
 
     def _keys(self) -> list[str]:
         """What may be asked for."""
@@ -93,10 +104,10 @@ class H5adSource(Source):
             )
         return names
 
-    def _blocks(self, names: Sequence[str], label: str | None, rows: int, start: int) -> Iterator[Block]:
+    def _blocks(self, names: Sequence[str], labels: Sequence[str], rows: int, start: int) -> Iterator[Block]:
         frames = {name: self._frame if name in self.kinds else self._obs for name in names if name not in self._places}
         beside = {name: frame.numbers(name) for name, frame in frames.items()}
-        labels = None if label is None else self._labels(label)
+        coded = [self._labels(name) for name in labels]
         if self._matrix is not None:
             parts = self._matrix.parts([self._places[name] for name in names if name in self._places], rows)
         else:
@@ -105,7 +116,7 @@ class H5adSource(Source):
         for first, stop, part in parts:
             columns = iter(part)
             out = [beside[name][first:stop] if name in beside else next(columns) for name in names]
-            yield Block(first, out, None if labels is None else labels.rows(slice(first, stop)))
+            yield Block(first, out, [each.rows(slice(first, stop)) for each in coded])
 
     def _labels(self, name: str) -> CodedLabels:
         frame = self._frame if name in self._frame.kinds else self._obs

@@ -1,7 +1,8 @@
 """Frames of AnnData's files: obs, var, and frames in obsm, as groups of columns or, before anndata 0.7, as compound datasets.
 
 Categories are codes into categories: a group of both since 0.8, `__categories` beside the columns in 0.7, and in 0.6 a list in uns
-that is called by the column, `kind_categories`.
+that is called by the column, `kind_categories`. Columns that may lack values, and since pandas 3 all of text, the index among
+them, are a group of values and a mask.
 """
 
 from __future__ import annotations
@@ -11,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from reduset.io.source import CodedLabels, Numbers, encode, kind_of_dtype, text_of
+from reduset.io.source import CATEGORIES, TEXT, CodedLabels, Numbers, encode, kind_of_dtype, text_of
 from reduset.io.table import FileError
 
-CATEGORIES = "categories"
 INDEX = ("_index", "index")
 
 Get = Callable[[str], Any]
@@ -40,7 +40,7 @@ class StoredFrame:
             columns, self.rows = list(item.dtype.names), int(item.shape[0])
         else:
             self._index = text_of(item.attrs.get("_index", "_index"))
-            columns, self.rows = list(item), int(get(f"{name}/{self._index}").shape[0])
+            columns, self.rows = list(item), int(self._array(f"{name}/{self._index}").shape[0])
         self.kinds = {each: self._kind(each) for each in columns if each not in (self._index, "__categories")}
 
     def index(self) -> list[str]:
@@ -49,28 +49,53 @@ class StoredFrame:
 
     def numbers(self, name: str) -> Numbers:
         """A column of numbers; NaN where one is masked."""
-        item = None if self._compound else self._get(f"{self.name}/{name}")
-        if item is None or hasattr(item, "shape"):
-            return self._column(name)
-        values = np.asarray(self._get(f"{self.name}/{name}/values")[()], np.float64)
-        values[np.asarray(self._get(f"{self.name}/{name}/mask")[()], bool)] = np.nan
-        return values
+        mask = self._mask(name)
+        return self._column(name) if mask is None else np.where(mask, np.nan, self._column(name).astype(np.float64))
 
     def labels(self, name: str) -> CodedLabels:
         """A column as labels; categories stay what they are."""
         if self.kinds[name] != CATEGORIES:
-            return encode(self.numbers(name))
+            mask = self._mask(name) if self.kinds[name] == TEXT else None
+            if mask is None:
+                return encode(self.numbers(name))
+            texts = self._column(name).astype(object)
+            texts[mask] = None
+            return encode(texts)
         where = self._categories(name)
         own = where == f"{self.name}/{name}/categories"
         codes = np.asarray(self._get(f"{self.name}/{name}/codes")[()] if own else self._column(name), np.int64)
-        found = np.atleast_1d(self._get(str(where))[()]).tolist()
+        found = np.atleast_1d(self._stored(str(where))).tolist()
         if len(codes) and codes.max() >= len(found):
             raise FileError(f"{self._path}: the codes of {self.name}/{name} go beyond its {len(found)} categories; it is damaged")
         return CodedLabels(codes, [each if isinstance(each, int) else text_of(each) for each in found])
 
+    def is_ordered(self, name: str) -> bool:
+        """Whether a column holds categories that have an order."""
+        where = self._categories(name)
+        if where is None or self._compound:
+            return False
+        holder = where.removesuffix("/categories") if where == f"{self.name}/{name}/categories" else where
+        return bool(self._get(holder).attrs.get("ordered", False))
+
     def _column(self, name: str) -> Numbers:
-        item = self._get(self.name)[name] if self._compound else self._get(f"{self.name}/{name}")[()]
-        return np.asarray(item)
+        if self._compound:
+            return np.asarray(self._get(self.name)[name])
+        return self._stored(f"{self.name}/{name}")
+
+    def _stored(self, where: str) -> Numbers:
+        return np.asarray(self._array(where)[()])
+
+    def _array(self, where: str) -> Any:
+        """An array in the file, or the values of one that has a mask."""
+        item = self._get(where)
+        return item if hasattr(item, "shape") else self._get(f"{where}/values")
+
+    def _mask(self, name: str) -> Numbers | None:
+        """Which values are missing, where a column says so beside its values."""
+        item = None if self._compound else self._get(f"{self.name}/{name}")
+        if item is None or hasattr(item, "shape") or "mask" not in item:
+            return None
+        return np.asarray(self._get(f"{self.name}/{name}/mask")[()], bool)
 
     def _kind(self, name: str) -> str:
         if self._categories(name) is not None:

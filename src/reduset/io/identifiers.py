@@ -20,10 +20,12 @@ def identifiers(source: Source, choice: ColumnChoice) -> list[str]:
     """The columns among those chosen that look like identifiers, by the first rows."""
     if not source.may_number_rows:
         return []
-    first = next(source.blocks(choice.names, None, LOOKED_AT), None)
+    numbers = [(name, title) for name, title in zip(choice.names, choice.titles, strict=True) if name not in source.upright]
+    first = next(source.blocks([name for name, _ in numbers], [], LOOKED_AT), None) if numbers else None
     if first is None:
         return []
-    return [title for title, column in zip(choice.titles, first.columns, strict=True) if _counts(np.asarray(column)[:LOOKED_AT])]
+    found = zip(numbers, first.columns, strict=True)
+    return [title for (_, title), column in found if _counts(np.asarray(column)[:LOOKED_AT])]
 
 
 def _counts(column: Numbers) -> bool:

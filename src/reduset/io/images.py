@@ -67,10 +67,10 @@ class ImageSource(Source):
         super().__init__(path, dict.fromkeys(names, NUMBER), len(self._pixels))
         self.notes.append(f"{pixels.shape[0]:,} × {pixels.shape[1]:,} pixels")
 
-    def _blocks(self, names: Sequence[str], label: str | None, rows: int, start: int) -> Iterator[Block]:
+    def _blocks(self, names: Sequence[str], labels: Sequence[str], rows: int, start: int) -> Iterator[Block]:
         for first in range(0, len(self._pixels), rows):
             columns = dict(zip(self.kinds, self._pixels[first : first + rows].T, strict=True))
-            yield block_of(first, columns.__getitem__, names, label)
+            yield block_of(first, columns.__getitem__, names, labels)
 
 
 FORMATS = (

@@ -12,6 +12,7 @@ from typing import Any
 
 from reduset.io.building import Chunk, TableBuilder, chunks, scales_of
 from reduset.io.choice import ColumnChoice, choose, choose_alike
+from reduset.io.encoded import encoded, encoding_of
 from reduset.io.folders import files_of
 from reduset.io.guard import READ, Work
 from reduset.io.identifiers import told_identifiers
@@ -33,6 +34,7 @@ class FilePlan:
     rows: int | None
     scales: dict[str, str]
     notes: tuple[str, ...]
+    encoding: dict[str, Any]
     open: Callable[[], Source]
 
     @classmethod
@@ -45,6 +47,7 @@ class FilePlan:
             source.rows,
             {title: one.name for title, one in scales.items()},
             (*source.notes, *choice.notes, *told),
+            source.encoding,
             (lambda: source) if reopen is None else reopen,
         )
 
@@ -83,8 +86,8 @@ class ReadPlan:
         values, weights, groups = builder.finish(self.first.path)
         dropped = looked_at - len(values)
         sources = tuple(file.path for file in files)
-        titles, scales = self.first.choice.titles, self.first.scales
-        return Table(values, titles, weights, groups, sources, notes_of(files, dropped), dropped, scales)
+        titles, scales, encoding = self.first.choice.titles, self.first.scales, self.first.encoding
+        return Table(values, titles, weights, groups, sources, notes_of(files, dropped), dropped, scales, encoding)
 
 
 def plan_of(paths: Any, options: ReadOptions) -> ReadPlan:
@@ -92,8 +95,10 @@ def plan_of(paths: Any, options: ReadOptions) -> ReadPlan:
     names = files_of(paths)
     files: list[FilePlan] = []
     counting: tuple[str, ...] = ()
-    for name in names:
-        reopen = partial(open_source, name, options)
+    openers = [partial(open_source, name, options) for name in names]
+    encoders, options = encoding_of(openers, options)
+    for name, opener in zip(names, openers, strict=True):
+        reopen = partial(encoded, opener, encoders)
         source = reopen()
         choice = choose_alike(source, options, files[0].choice, names[0]) if files else choose(source, options)
         if not files and options.columns is None:

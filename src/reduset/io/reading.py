@@ -14,6 +14,7 @@ import numpy as np
 from reduset._types import PointsLike
 from reduset.io.arrow import FrameSource
 from reduset.io.choice import choose
+from reduset.io.encoded import encoded, encoding_of
 from reduset.io.guard import READ, Work
 from reduset.io.identifiers import told_identifiers
 from reduset.io.paths import named
@@ -47,6 +48,7 @@ def read(
     compensate: bool = True,
     missing: str = "refuse",
     key: str | None = None,
+    encode: Any = None,
 ) -> Table:
     """Read one file, or several with the same columns, as one table.
 
@@ -61,12 +63,16 @@ def read(
     compensate : whether to take out spillover by the matrix that an FCS file carries.
     missing : "refuse" names the first row with a missing value, "drop" leaves such rows out and counts them.
     key : which array of an .npz or .h5ad file ("X", "obsm/X_pca", "obs"); "events" for an FCS file's numbers as stored.
+    encode : columns of categories and dates to make numbers of: "auto" for all that were chosen (dates as days since 1970-01-01,
+        ordered categories by their places 0, 1, …, others of up to 50 categories as columns of 0 and 1, `city=Paris`);
+        "city=onehot,grade=ordinal:low:mid:high,when=days" for some, in that order of categories if one is given; a dict of the
+        same; or the ``encoding`` of a table, by which a category that it has not is refused.
 
     Raises
     ------
     FileError : in one line, for whatever is wrong with a file.
     """
-    options = ReadOptions(columns, weight_column, group_column, transform, compensate, missing, key)
+    options = ReadOptions(columns, weight_column, group_column, transform, compensate, missing, key, encode)
     return _gathered(plan_of(paths, options))
 
 
@@ -125,13 +131,16 @@ def as_table(
     group_column: str | None = None,
     transform: Any = None,
     missing: str = "refuse",
+    encode: Any = None,
 ) -> Table:
     """A table from a pandas or polars frame (a lazy one too), or an Arrow table; arguments as in ``read``."""
-    options = ReadOptions(columns, weight_column, group_column, transform, missing=missing)
+    options = ReadOptions(columns, weight_column, group_column, transform, missing=missing, encode=encode)
     wanted = None
     if options.columns is not None:
         wanted = [*options.columns, *(name for name in (weight_column, group_column) if name is not None)]
-    source = FrameSource(frame, wanted)
+    plain = FrameSource(frame, wanted)
+    encoders, options = encoding_of([lambda: plain], options)
+    source = encoded(lambda: plain, encoders)
     choice = choose(source, options)
     counting = told_identifiers(source, choice) if options.columns is None else ()
     file = FilePlan.of(source, replace(choice, notes=(*choice.notes, *counting)), transform)

@@ -1,6 +1,7 @@
 """The contract of readers: what they are asked, an open file as columns and blocks of rows, and the record of a format.
 
-Numbers come as one array a column, NaN where one is missing; labels as codes into categories, −1 where one is missing.
+Numbers come as one array a column, NaN where one is missing; dates as numbers too, days since 1970-01-01; labels as codes into
+categories, −1 where one is missing.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ SINGLE = "single"  # numbers in single or half precision
 NUMBER = "number"  # all others
 FLAG = "true or false"  # the numbers 1 and 0
 TEXT = "text"
+CATEGORIES = "categories"
 NUMERIC = (SINGLE, NUMBER, FLAG)
 
 Numbers = NDArray[Any]
@@ -37,6 +39,7 @@ class ReadOptions:
     compensate: bool = True
     missing: str = "refuse"
     key: str | None = None
+    encode: Any = None
 
     def __post_init__(self) -> None:
         self.columns = _names(self.columns)
@@ -83,16 +86,16 @@ class CodedLabels:
 
 
 class Block(NamedTuple):
-    """Some rows of a file as they are stored: the number of rows before them, columns, and labels of another column."""
+    """Some rows of a file as they are stored: the number of rows before them, columns, and the labels of other columns."""
 
     first: int
     columns: list[Numbers]
-    labels: CodedLabels | None
+    labels: list[CodedLabels]
 
     @property
     def end(self) -> int:
         """The number of rows up to its last."""
-        return self.first + len(self.columns[0] if self.labels is None else self.labels.codes)
+        return self.first + len(self.labels[0].codes if self.labels else self.columns[0])
 
 
 class Source(ABC):
@@ -109,6 +112,8 @@ class Source(ABC):
     aliases : other names of columns.
     upright : columns that a transform of all columns leaves alone.
     unasked : columns of numbers that are read only where they are named, with what they are.
+    ordered : columns of categories that have an order.
+    encoding : how columns that hold no numbers were made such, as ``read`` takes it; empty in what a reader opens.
     may_number_rows : whether some column may hold the numbers of its rows.
     """
 
@@ -124,26 +129,28 @@ class Source(ABC):
         self.aliases: dict[str, str] = {}
         self.upright: frozenset[str] = frozenset()
         self.unasked: dict[str, str] = {}
+        self.ordered: frozenset[str] = frozenset()
+        self.encoding: dict[str, Any] = {}
 
-    def blocks(self, names: Sequence[str], label: str | None, rows: int, start: int = 0) -> Iterator[Block]:
-        """The columns of these names, and the labels of another, about ``rows`` rows at a time, none without a row.
+    def blocks(self, names: Sequence[str], labels: Sequence[str], rows: int, start: int = 0) -> Iterator[Block]:
+        """The columns of these names, and the labels of others, about ``rows`` rows at a time, none without a row.
 
         Blocks that end before row ``start`` (counted from 0) are left out. The others are cut where they would be cut from the
         first row on: what is computed of a block must not depend on where reading began.
         """
         with refusing(self.path, self.title):
-            for block in self._blocks(names, label, rows, start):
+            for block in self._blocks(names, labels, rows, start):
                 if block.end > max(start, block.first):
                     yield block
 
     def texts(self, name: str) -> Iterator[str]:
         """The entries of a column as text, empty where one is missing."""
-        for block in self.blocks([], name, 65536):
-            if block.labels is not None:
-                yield from (str(block.labels.categories[code]) if code >= 0 else "" for code in block.labels.codes)
+        for block in self.blocks([], [name], 65536):
+            labels = block.labels[0]
+            yield from (str(labels.categories[code]) if code >= 0 else "" for code in labels.codes)
 
     @abstractmethod
-    def _blocks(self, names: Sequence[str], label: str | None, rows: int, start: int) -> Iterator[Block]:
+    def _blocks(self, names: Sequence[str], labels: Sequence[str], rows: int, start: int) -> Iterator[Block]:
         """The blocks by the reader of a format; those before ``start`` need not be there."""
 
 
@@ -179,9 +186,21 @@ class Format:
     written: tuple[str, ...] = ()
 
 
-def block_of(first: int, column: Callable[[str], Numbers], names: Sequence[str], label: str | None) -> Block:
+def block_of(first: int, column: Callable[[str], Numbers], names: Sequence[str], labels: Sequence[str]) -> Block:
     """A block of columns that a function gives by name."""
-    return Block(first, [column(name) for name in names], None if label is None else encode(column(label)))
+    return Block(first, [_undated(column(name)) for name in names], [encode(column(name)) for name in labels])
+
+
+def _undated(values: Numbers) -> Numbers:
+    """Dates as days, all else as it is."""
+    if values.dtype.kind != "M":
+        return values
+    return np.where(np.isnat(values), np.nan, (values - np.datetime64(0, "D")) / np.timedelta64(1, "D"))
+
+
+def is_date(kind: str) -> bool:
+    """Whether a column of such a kind, as types call themselves, holds dates or moments."""
+    return kind.startswith(("date", "timestamp", "datetime", "<M8", ">M8"))
 
 
 def kind_of_dtype(dtype: np.dtype[Any]) -> str:

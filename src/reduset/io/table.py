@@ -35,6 +35,7 @@ class Table:
     notes : what was done on the way, in words.
     dropped : how many rows were left out, for they lacked a value.
     scales : the transform of each column that has one.
+    encoding : how columns of categories and dates became numbers; as ``encode`` it makes others the same way.
     """
 
     values: NDArray[Any]
@@ -45,6 +46,7 @@ class Table:
     notes: tuple[str, ...] = ()
     dropped: int = 0
     scales: dict[str, str] = field(default_factory=dict)
+    encoding: dict[str, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.values)

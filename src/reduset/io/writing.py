@@ -11,6 +11,7 @@ import numpy as np
 
 from reduset._types import PointsLike, WeightsLike
 from reduset._validate import weights as checked_weights
+from reduset.io.encoding import undo
 from reduset.io.guard import need
 from reduset.io.paths import named, suffix_of, write_file
 from reduset.io.registry import said_format, written_suffixes
@@ -23,7 +24,8 @@ def write_rows(
     values: PointsLike,
     weights: WeightsLike = None,
     labels: Mapping[str, Any] | None = None,
-) -> None:
+    encoding: Mapping[str, Any] | None = None,
+) -> list[str]:
     """Write rows, with weights or without, as Parquet, Feather, CSV or TSV, by the suffix; it appears whole or not at all.
 
     Parameters
@@ -33,14 +35,20 @@ def write_rows(
     values : (m, d) rows.
     weights : (m,), of either sign; the column is called "weight", or "sample_weight" where that is taken.
     labels : further columns by name, texts or whole numbers, which come first.
+    encoding : how columns were encoded, that of the table if nothing is said. They are written as they were before, rows being
+        rows; where numbers lie between categories, as centres of several rows do, the encoded columns are written, and returned
+        is what was encoded so.
     """
     name = named(path)
     names = list(columns.columns if isinstance(columns, Table) else columns)
     rows = np.asarray(values)
     if rows.ndim != 2 or rows.dtype.kind not in "fiu" or rows.shape[1] != len(names):
         raise ValueError(f"values must be a 2-D array of numbers with {len(names)} columns, got {rows.dtype} of shape {rows.shape}")
-    found = {**(labels or {}), **dict(zip(names, rows.T, strict=True))}
-    if len(found) < len(names) + len(labels or {}):
+    if encoding is None:
+        encoding = columns.encoding if isinstance(columns, Table) else {}
+    written, encoded = undo(encoding, names, rows)
+    found = {**(labels or {}), **written}
+    if len(set(names)) < len(names) or len(found) < len(written) + len(labels or {}):
         raise ValueError(f"columns must be different names, got {[*(labels or {}), *names]}")
     if weights is not None:
         mass = next(title for title in ("weight", "sample_weight", "_weight") if title not in found)
@@ -48,6 +56,7 @@ def write_rows(
     arrow = need("writing rows", "pyarrow", "tables")
     arrays = [np.ascontiguousarray(value) if isinstance(value, np.ndarray) else arrow.array(value) for value in found.values()]
     write_table(name, arrow.table(arrays, names=list(found)))
+    return encoded
 
 
 def write_table(path: str, table: Any) -> None:

@@ -42,11 +42,12 @@ TOLD: dict[str, Any] = {  # what this library writes into ``about``; whoever add
     "sources": list | tuple,
     "notes": list | tuple,
     "transform": str | dict | None,
+    "encode": dict | None,
     "compensate": bool,
     "portrait_rows": int,
 }
 LISTED = ("sources", "notes")
-NAMED: dict[str, Any] = {"timings": (int, float), "versions": str, "transform": (str, type(None))}
+NAMED: dict[str, Any] = {"timings": (int, float), "versions": str, "transform": (str, type(None)), "encode": (str, dict)}
 
 
 def certificate_from(told: Any) -> Certificate:

@@ -19,6 +19,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from reduset import _validate
+from reduset._frames import is_sparse
 from reduset._messages import warn
 from reduset._progress import Progress
 from reduset._types import Array, Floats, KernelLike, PointsLike, ProgressLike, Report, SeedLike, SelectorLike, WeightsLike
@@ -107,7 +108,7 @@ class ClassProportions(BaseEstimator):
         The quadratic program, or the paper's linear system projected onto the simplex.
     classifier : scikit-learn classifier with predict_proba, optional
         Match its posterior probabilities, cross-validated on the training rows, in place of the rows themselves. Where X is a data
-        frame it gets data frames.
+        frame it gets data frames, and of sparse rows sparse ones.
     select : selector or its name
         How the atoms are chosen.
     progress : bool, or a function of (stage, done, total)
@@ -160,15 +161,16 @@ class ClassProportions(BaseEstimator):
         sample_weight : (n,) array, optional; not negative, and not 0 for all of a class
         """
         self._check_options()
-        points = _validate.points(X)
-        labels, classes, codes, weights = _validate.labelled(y, sample_weight, len(points))
+        points = self._checked(X)
+        n = points.shape[0]
+        labels, classes, codes, weights = _validate.labelled(y, sample_weight, n)
         if self.size is not None and self.size != "all":
             rule = f"at least one for each of the {len(classes)} classes and at most one a row; 'all' takes every row"
-            _validate.whole(self.size, "size", len(classes), len(points), rule)
+            _validate.whole(self.size, "size", len(classes), n, rule)
         validate_data(self, X if hasattr(X, "columns") else points, skip_check_array=True)
         rng = _validate.generator(self.random_state, "random_state")
         present = weights > 0
-        table, given = self._table(X, points), None if sample_weight is None else _validate.weights(sample_weight, len(points))
+        table, given = self._table(X, points), None if sample_weight is None else _validate.weights(sample_weight, n)
         if not present.all():
             points, labels, codes, weights = points[present], labels[present], codes[present], weights[present]
             table, given = _safe_indexing(table, np.flatnonzero(present)), None if given is None else given[present]
@@ -188,6 +190,12 @@ class ClassProportions(BaseEstimator):
                 "atoms, another bandwidth or other columns"
             )
         return self
+
+    def _checked(self, X: Any, dimension: int | None = None) -> Any:
+        """X as rows; sparse ones stay so for a classifier, whose posteriors are all that is needed of them."""
+        if self.classifier is not None and is_sparse(X):
+            return _validate.sparse_points(X, "X", dimension)
+        return _validate.points(X, "X", dimension)
 
     def _table(self, X: Any, points: Floats) -> Any:
         """What a classifier is given: the data frame, where columns have names."""
@@ -299,7 +307,7 @@ class ClassProportions(BaseEstimator):
 
     def _represent(self, X: Any) -> Floats:
         check_is_fitted(self)
-        points = _validate.points(X, "X", self.n_features_in_)
+        points = self._checked(X, self.n_features_in_)
         validate_data(self, X if hasattr(X, "columns") else points, reset=False, skip_check_array=True)
         if self.classifier_ is None:
             return points

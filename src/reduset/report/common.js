@@ -74,6 +74,7 @@ function layout(more = {}) {
     hoverlabel: { bgcolor: colour("card"), bordercolor: colour("line"), font: { color: colour("ink"), size: 12 }, align: "left" },
     legend: { orientation: "h", x: 0, y: 1.02, xanchor: "left", yanchor: "bottom" },
     dragmode: touch ? false : "zoom",
+    modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("quiet"), activecolor: colour("ink") }, // else half of the paper's colour: grey
     ...more,
   };
 }
