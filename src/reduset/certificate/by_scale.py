@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import cast
 
 import numpy as np
@@ -81,16 +82,23 @@ class ExactScales(Scales):
     mean: KernelMean
     bandwidths: Array
 
+    @cached_property
+    def _known(self) -> dict[float, Array]:
+        """Values of the mean at its own rows, by bandwidth."""
+        return {}
+
     def profile(self, small: KernelMean, bandwidths: Array, confidence: float, random: int) -> ErrorProfile:
         mean, squares = self.mean, float(self.mean.weights @ self.mean.weights)
+        known = self._known
         errors, whole, rounding = (np.empty(len(bandwidths)) for _ in range(3))
         for k, width in enumerate(bandwidths):
             kernel = replace(cast(RadialKernel, mean.kernel), bandwidth=float(width))
-            there, at_atoms = (
-                kernel.product_sums(mean.atoms, mean.weights, places) - kernel.product_sums(small.atoms, small.weights, places)
-                for places in (mean.atoms, small.atoms)
-            )
-            whole[k] = max(float(mean.weights @ kernel.product_sums(mean.atoms, mean.weights, mean.atoms)), 1e-300)
+            if width not in known:
+                known[width] = kernel.product_sums(mean.atoms, mean.weights, mean.atoms)
+            there = known[width] - kernel.product_sums(small.atoms, small.weights, mean.atoms)
+            at_atoms = kernel.product_sums(mean.atoms, mean.weights, small.atoms)
+            at_atoms -= kernel.product_sums(small.atoms, small.weights, small.atoms)
+            whole[k] = max(float(mean.weights @ known[width]), 1e-300)
             errors[k] = max(float(mean.weights @ there - small.weights @ at_atoms), 0.0) / whole[k]
             rounding[k] = 4 * EPSILON * float(mean.magnitudes.sum() + small.magnitudes.sum()) ** 2 / whole[k]
         ends = np.sqrt(np.stack([np.maximum(errors - rounding, 0.0), errors + rounding], axis=1))

@@ -64,6 +64,8 @@ class Builder:
         self._probe: Probe | None = None
         self._span: Span | None = None
         self._traversal: Traversal | None = None  # none where the atoms were given
+        self._scales: Scales | None = None
+        self._looked = False
         self.remark = ""
         self.outlook = ""  # why a search ended before its last size
 
@@ -195,9 +197,11 @@ class Builder:
         return self._probe
 
     def scales(self) -> Scales | None:
-        """What is known of the data at every scale."""
-        with self.clock.stage("certify"):
-            return self.probe.scales(self.size, self._scale_rng)
+        """What is known of the data at every scale, found once."""
+        if not self._looked:
+            with self.clock.stage("certify"):
+                self._scales, self._looked = self.probe.scales(self.size, self._scale_rng), True
+        return self._scales
 
     def rows(self) -> tuple[Rows | None, Rows]:
         """The rows of the atoms kept, and of those dropped as redundant."""

@@ -21,6 +21,7 @@ from reduset.compression import summary
 from reduset.compression.builder import Builder
 from reduset.compression.clock import Clock
 from reduset.compression.prefixes import Path, Prefixes
+from reduset.compression.resolution import Resolution, Resolved
 from reduset.kernels.base import exponential
 from reduset.kernels.registry import as_kernel
 from reduset.mean import KernelMean
@@ -92,6 +93,7 @@ class Compression:
     _selected: Selected = field(repr=False)
     groups: NDArray[Any] | None = None
     _scales: Scales | None = field(default=None, repr=False)
+    _resolved: Resolution | None = field(default=None, repr=False)
 
     @property
     def size(self) -> int:
@@ -109,6 +111,11 @@ class Compression:
         prefixes, kernel = self._prefixes, self.mean.kernel
         square = prefixes.residual.plus(prefixes.span.energy_after(self.selected)).high
         return float(np.sqrt(square)) * exponential(kernel.log_energy(self.mean.dimension) / 2)
+
+    @property
+    def resolution(self) -> float | None:
+        """The finest bandwidth within the tolerance, here and at every coarser scale, where it was searched for."""
+        return None if self._resolved is None else self._resolved.bandwidth
 
     @cached_property
     def path(self) -> Path:
@@ -276,3 +283,9 @@ def assemble_built(
         remark=builder.remark,
         scales=builder.scales(),
     )
+
+
+def assemble_resolved(found: Resolved, selection: str, rng: np.random.Generator) -> Compression:
+    """The result at the bandwidth that a search found."""
+    result = assemble_built(found.builder, found.prefixes, len(found.prefixes.atoms), selection, found.reached, rng)
+    return replace(result, _resolved=found.resolution)
