@@ -1,4 +1,4 @@
-"""Moments of a Gaussian stream: κ at every place to rounding, and errors near rounding in any order of rows."""
+"""GaussianMoments of a Gaussian stream: κ at every place to rounding, and errors near rounding in any order of rows."""
 
 import json
 from dataclasses import replace
@@ -13,7 +13,7 @@ from reduset import Gaussian, KernelMean, Laplacian, _archive, compress
 from reduset.certificate.exact import ExactProbe
 from reduset.certificate.rule import probe_for
 from reduset.stream import StreamCompressor
-from reduset.stream.moments import LOST, Moments
+from reduset.stream.moments import LOST, GaussianMoments
 from stream_cases import ORDERS, assert_identical, ordered
 
 SIZE, WIDE = 100, Gaussian(2.0)
@@ -55,7 +55,7 @@ def batch():
 def test_the_sums_at_any_place_are_those_over_the_rows(dimension, seed):
     rows, weights = some_rows(dimension, seed=seed)
     places = 2 * some_rows(dimension, 40, seed + 1)[0]  # beyond the rows too
-    moments = Moments.for_rows(rows, weights, 400).absorb(rows, weights)
+    moments = GaussianMoments.for_rows(rows, weights, 400).absorb(rows, weights)
     assert moments.lost <= LOST * weights.sum()
     np.testing.assert_allclose(moments.at(places), sums(rows, weights, places), rtol=0, atol=(1e-14 + LOST) * weights.sum())
     near = places / 2
@@ -66,7 +66,7 @@ def test_the_sums_at_any_place_are_those_over_the_rows(dimension, seed):
 @given(dimension=st.integers(1, 3), seed=st.integers(0, 99), far=st.floats(0.01, 0.6))
 def test_moments_are_the_same_about_another_origin(dimension, seed, far):
     rows, weights = some_rows(dimension, seed=seed)
-    before = Moments.for_rows(rows, weights, 600).absorb(rows, weights)
+    before = GaussianMoments.for_rows(rows, weights, 600).absorb(rows, weights)
     after = before.moved(np.full(dimension, far) / np.sqrt(dimension), before.degree)
     np.testing.assert_allclose(after.at(rows), before.at(rows), rtol=0, atol=1e-13 * weights.sum() + (after.lost - before.lost))
     back = after.moved(before.origin, before.degree)
@@ -75,9 +75,9 @@ def test_moments_are_the_same_about_another_origin(dimension, seed, far):
 
 def test_moments_of_two_parts_are_those_of_both_whatever_their_origins_and_degrees():
     rows, weights = some_rows(2)
-    whole = Moments.for_rows(rows, weights, 100)
+    whole = GaussianMoments.for_rows(rows, weights, 100)
     first = whole.absorb(rows[:80], weights[:80])
-    other = replace(Moments.for_rows(rows, weights, 60), origin=np.array([0.3, -0.2])).absorb(rows[80:], weights[80:])
+    other = replace(GaussianMoments.for_rows(rows, weights, 60), origin=np.array([0.3, -0.2])).absorb(rows[80:], weights[80:])
     assert other.degree < whole.degree
     merged, expected = first.merge(other), whole.absorb(rows, weights)
     assert merged.degree == whole.degree
@@ -88,13 +88,13 @@ def test_moments_of_two_parts_are_those_of_both_whatever_their_origins_and_degre
 
 def test_parts_too_far_from_each_other_have_none_in_common():
     rows, weights = some_rows(2)
-    moments = Moments.for_rows(rows, weights, 100).absorb(rows, weights)
+    moments = GaussianMoments.for_rows(rows, weights, 100).absorb(rows, weights)
     assert moments.merge(replace(moments, origin=np.full(2, 1e90))).unless_lost(1e300) is None
 
 
 def test_what_is_lost_is_no_less_than_what_the_sums_are_off():
     rows, weights = some_rows(2)
-    moments = Moments.for_rows(rows, weights, 30)
+    moments = GaussianMoments.for_rows(rows, weights, 30)
     far = 4 * rows
     moments = moments.absorb(far, weights)
     off = np.abs(moments.at(far) - sums(far, weights, far)).max()

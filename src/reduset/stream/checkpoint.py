@@ -21,7 +21,7 @@ from reduset.certificate.frequencies import FrequencyLadders
 from reduset.kernels.registry import kernel_from
 from reduset.stream.buffer import RowBuffer, StreamSettings, radial
 from reduset.stream.candidates import CandidateAtoms, DriftDetector, PivotedBasis, max_candidates
-from reduset.stream.moments import DEGREES, Moments, fits
+from reduset.stream.moments import DEGREES, GaussianMoments, fits
 from reduset.stream.online_kcenter import ClusterSummaries, OnlineKCenter
 from reduset.stream.reservoir import ROWS, Reservoir
 from reduset.stream.sketch import StreamSketch
@@ -149,12 +149,12 @@ def _sketch(told: dict[str, Any], arrays: Arrays, settings: StreamSettings, dime
     return StreamSketch(size, mass, squares, arrays["origin"], waves, candidates, centres, reservoir, moments)
 
 
-def _moments(told: dict[str, Any], arrays: Arrays, size: int, dimension: int) -> Moments:
+def _moments(told: dict[str, Any], arrays: Arrays, size: int, dimension: int) -> GaussianMoments:
     degree, (lost,) = _validate.whole(told["degree"], "degree", 0, DEGREES), _amounts(told, "lost")
     values, origin = arrays["moments_values"], arrays["moments_origin"]
     if not fits(degree, dimension, size) or values.shape != (comb(degree + dimension, dimension),) or origin.shape != (dimension,):
         raise ValueError(f"its moments of degree {degree} have shapes {values.shape} and {origin.shape}, which do not fit it")
-    return Moments(degree, origin, values, lost)
+    return GaussianMoments(degree, origin, values, lost)
 
 
 def _candidates(told: dict[str, Any], basis: PivotedBasis, size: int, arrays: Arrays) -> CandidateAtoms:

@@ -34,7 +34,7 @@ ROWS = 512  # at once, so that their powers stay in the cache
 
 
 @dataclass(frozen=True)
-class Moments:
+class GaussianMoments:
     """Σ w e_α(u) for all powers up to a degree, in coordinates where the inner product of bumps is exp(−|u − v|²/2).
 
     Attributes
@@ -55,7 +55,7 @@ class Moments:
         return len(self.origin)
 
     @classmethod
-    def for_rows(cls, coordinates: Array, weights: Array, size: int) -> Moments | None:
+    def for_rows(cls, coordinates: Array, weights: Array, size: int) -> GaussianMoments | None:
         """Of no rows yet, of a degree that fits rows like these and some farther out; None where so many moments are too many."""
         d, squares = coordinates.shape[1], np.square(coordinates).sum(axis=1)
         degree = 0
@@ -66,7 +66,7 @@ class Moments:
             return None
         return cls(degree, np.zeros(d), np.zeros(comb(degree + d, d)))
 
-    def absorb(self, coordinates: Array, weights: Array) -> Moments:
+    def absorb(self, coordinates: Array, weights: Array) -> GaussianMoments:
         """After more rows."""
         own = coordinates - self.origin
         terms = Terms.of(self.dimension, self.degree)
@@ -86,19 +86,19 @@ class Moments:
         one, other = terms.halves(coordinates - self.origin)
         return np.asarray(np.einsum("ij,ij->j", one, (table / terms.roots) @ other))
 
-    def unless_lost(self, mass: float) -> Moments | None:
+    def unless_lost(self, mass: float) -> GaussianMoments | None:
         """These, unless more than rounding is lost of rows of that mass."""
         return self if self.lost <= LOST * mass else None
 
-    def blank(self) -> Moments:
+    def blank(self) -> GaussianMoments:
         """Of no rows."""
         return replace(self, values=np.zeros(len(self.values)), lost=0.0)
 
-    def faded(self, factor: float) -> Moments:
+    def faded(self, factor: float) -> GaussianMoments:
         """After all weights shrank by a factor."""
         return replace(self, values=self.values * factor, lost=self.lost * factor)
 
-    def merge(self, other: Moments) -> Moments:
+    def merge(self, other: GaussianMoments) -> GaussianMoments:
         """Of both parts, about the origin of this one; where they have that and a degree in common, their sum."""
         degree = max(self.degree, other.degree)
         one, two = self.moved(self.origin, degree), other.moved(self.origin, degree)
@@ -106,7 +106,7 @@ class Moments:
             return two
         return replace(one, values=one.values + two.values, lost=one.lost + two.lost)
 
-    def around(self, low: Array, high: Array, mass: float) -> Moments:
+    def around(self, low: Array, high: Array, mass: float) -> GaussianMoments:
         """About the middle of the box in which all rows lie, so that more may come from any side.
 
         Not where the origin is near it; nor where that would lose some of the rows so far, of that mass, for the sake of others.
@@ -116,7 +116,7 @@ class Moments:
             return self
         return self.moved(middle, self.degree).unless_lost(mass) or self
 
-    def moved(self, origin: Array, degree: int) -> Moments:
+    def moved(self, origin: Array, degree: int) -> GaussianMoments:
         """Of the same rows about another origin, of another degree.
 
         e_j(u + δ) changes with δ by √j e_{j−1} − √(j+1) e_{j+1}: the exponential of that matrix, applied to each axis, which is a
@@ -135,7 +135,7 @@ class Moments:
         inside = tuple(Terms.of(d, degree).exponents.T)
         values = table[inside]
         table[inside] = 0.0
-        return Moments(degree, origin, values, self.lost + float(np.linalg.norm(table)))
+        return GaussianMoments(degree, origin, values, self.lost + float(np.linalg.norm(table)))
 
 
 def _beyond(degree: int, squares: Array | float) -> Array:

@@ -2,7 +2,7 @@
 
 `CandidateAtoms`  inner products at some 1.5·m places, from which the atoms and their weights come
 `OnlineKCenter`   k centres by the doubling algorithm: the covering radius and a bound that holds before anything is measured
-`Moments`         coordinates of the mean of a Gaussian in few dimensions at a wide bandwidth, from which κ follows at every place
+`GaussianMoments`  coordinates of the mean of a Gaussian in few dimensions at a wide bandwidth, from which κ follows at every place
 waves             Σ w exp(i ω·x) of every row at fixed frequencies (`FrequencyLadders.of_kernel`): the measured error
 `Reservoir`       a fair sample of rows: how far the atoms may be from the best covering, whether a chunk is news, and the error
                   where frequencies see too little of it
@@ -34,7 +34,7 @@ from reduset.kernels.base import exponential
 from reduset.mean import KernelMean
 from reduset.select import as_selector
 from reduset.stream.candidates import CandidateAtoms, PivotedBasis
-from reduset.stream.moments import Moments
+from reduset.stream.moments import GaussianMoments
 from reduset.stream.online_kcenter import OnlineKCenter
 from reduset.stream.reservoir import Reservoir
 from reduset.weights.span import span_of
@@ -62,7 +62,7 @@ class StreamSketch:
     candidates: CandidateAtoms
     centres: OnlineKCenter
     reservoir: Reservoir
-    moments: Moments | None = None
+    moments: GaussianMoments | None = None
 
     @property
     def kernel(self) -> RadialKernel:
@@ -87,7 +87,7 @@ class StreamSketch:
         """From the first chunk of rows, the kernel's bandwidth a number."""
         candidates = CandidateAtoms.from_first_chunk(points, weights, kernel, size, as_selector(select), rng)
         blank = cls._without_rows(candidates, np.median(points, axis=0).astype(np.float64))
-        moments = Moments.for_rows(blank._coordinates(points), weights, size) if isinstance(kernel, Gaussian) else None
+        moments = GaussianMoments.for_rows(blank._coordinates(points), weights, size) if isinstance(kernel, Gaussian) else None
         return replace(blank, moments=moments)._added(points, weights, candidates, rng)
 
     @classmethod
@@ -112,7 +112,7 @@ class StreamSketch:
         with np.errstate(over="ignore"):
             return np.clip(np.sqrt(2.0) * self.frame.apply(points), -FARTHEST, FARTHEST)
 
-    def _around(self, centres: OnlineKCenter, moments: Moments) -> Moments:
+    def _around(self, centres: OnlineKCenter, moments: GaussianMoments) -> GaussianMoments:
         """The moments about the middle of the rows that the centres cover, where there are any."""
         places = self._coordinates(centres.centres)
         if not len(places):
@@ -209,7 +209,7 @@ class StreamSketch:
         missed = float(np.mean(candidates.missed[order])) / self.mass if len(order) else 0.0
         return atoms, kappa, missed, len(wanted)
 
-    def _remembered(self, moments: Moments) -> CandidateAtoms:
+    def _remembered(self, moments: GaussianMoments) -> CandidateAtoms:
         """All places that are remembered as candidates, where the moments tell κ at each, as if all had been there from the first.
 
         Where the error is near rounding, it is decided by rows at the rim: these are found among the centres, and the places in
