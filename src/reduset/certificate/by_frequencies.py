@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from reduset._engine import Frame
 from reduset._types import Array, Indices
-from reduset.certificate.by_scale import Scales, WaveScales, own_bandwidths
+from reduset.certificate.by_scale import Scales, WaveScales, own_bandwidths, sum_of_squares
 from reduset.certificate.frequencies import FrequencyLadders, Waves, two_sided
 from reduset.certificate.probe import Measurement, Probe
 from reduset.kernels import RadialKernel
@@ -77,8 +77,16 @@ class FrequencyProbe(Probe):
 
     def scales(self, size: int, rng: np.random.Generator) -> Scales:
         ladders, waves = self._bank(LADDERS, size)
-        squares = float(self._mean.weights @ self._mean.weights)
-        return WaveScales.from_rows(self._mean, squares, ladders, waves, self.frame, rng)
+        thin = self._thin if ladders.thin else 0.0
+        return WaveScales.from_rows(self._mean, sum_of_squares(self._mean.weights), ladders, waves, self.frame, rng, thin)
+
+    @property
+    def _thin(self) -> float:
+        """How far the data spread in the directions in which they hardly move, in bandwidths."""
+        wide, z = self._scales[0], _drawn_in(self._coordinates())
+        rest = z - (z @ wide) @ wide.T
+        stretch = cast(RadialKernel, self._mean.kernel).product(self._mean.dimension).stretch
+        return float(np.sqrt(np.mean(np.einsum("ij,ij->i", rest, rest)))) / stretch
 
     def bandwidths(self, size: int) -> Array:
         """At which a profile is told, from coarse to fine."""

@@ -19,7 +19,7 @@ from typing import cast
 
 import numpy as np
 
-from reduset._engine import Frame, gram_blocks
+from reduset._engine import Frame
 from reduset._types import Array
 from reduset.certificate.frequencies import FrequencyLadders, Waves
 from reduset.kernels import RadialKernel
@@ -30,6 +30,7 @@ WIDENED = 1.2  # over the normal width: the terms of lattices and of fine scales
 DRAWS, SEED = 2000, 20131
 FEW_ROWS, MANY_ROWS = 384, 4096  # whose pairs are looked at
 EPSILON = float(np.finfo(np.float64).eps)
+HARDLY = 0.25  # of a bandwidth: directions in which data spread less do not count
 MASS_MISSING = 0.1  # waves see too little of a difference of that much mass (`rule`)
 
 
@@ -88,7 +89,7 @@ class ExactScales(Scales):
         return {}
 
     def profile(self, small: KernelMean, bandwidths: Array, confidence: float, random: int) -> ErrorProfile:
-        mean, squares = self.mean, float(self.mean.weights @ self.mean.weights)
+        mean, squares = self.mean, sum_of_squares(self.mean.weights)
         known = self._known
         errors, whole, rounding = (np.empty(len(bandwidths)) for _ in range(3))
         for k, width in enumerate(bandwidths):
@@ -116,6 +117,7 @@ class WaveScales(Scales):
     waves : (s, rungs) of the mean
     mass, squares : Σ w and Σ w² of the mean
     norms : (k, 2) ‖f‖² with bumps of each of the bandwidths, from pairs of rows, and its relative standard error
+    thin : how far the data spread in directions in which no ladder climbs, in the frame's coordinates
     """
 
     kernel: RadialKernel
@@ -125,15 +127,23 @@ class WaveScales(Scales):
     mass: float
     squares: float
     norms: Array
+    thin: float
 
     @classmethod
     def from_rows(
-        cls, rows: KernelMean, squares: float, ladders: FrequencyLadders, waves: Waves, frame: Frame, rng: np.random.Generator
+        cls,
+        rows: KernelMean,
+        squares: float,
+        ladders: FrequencyLadders,
+        waves: Waves,
+        frame: Frame,
+        rng: np.random.Generator,
+        thin: float = 0.0,
     ) -> WaveScales:
         """For a mean of the same mass whose waves are known, and of which these are all the rows or a fair sample."""
         kernel = cast(RadialKernel, rows.kernel)
         norms = _square_norms(rows, squares, kernel, own_bandwidths(kernel, ladders.below, ladders.rungs), rng)
-        return cls(kernel, ladders, waves, frame, rows.mass, squares, norms)
+        return cls(kernel, ladders, waves, frame, rows.mass, squares, norms, thin)
 
     @property
     def bandwidths(self) -> Array:  # type: ignore[override]
@@ -162,12 +172,18 @@ class WaveScales(Scales):
         width = _simultaneous(influence, np.where(by_pairs, unsure, 0.0), ladders.kinds, confidence)
         if abs(self.mass - small.mass) > MASS_MISSING * abs(self.mass):
             width[:] = np.inf
+        width[self.thin * self.kernel.width > HARDLY * bandwidths] = np.inf  # there what is thin counts, and no ladder climbs in it
         with np.errstate(over="ignore"):
             ends = np.stack([errors * np.exp(-width / 2), errors * np.exp(width / 2)], axis=1)
         slack = np.where(by_pairs, unsure, 1.0) * norm
         intervals = np.clip(ends, np.maximum(np.abs(1 - norm) - slack, 0.0)[:, None], (1 + norm + slack)[:, None])
         alone, drawn = _by_chance(whole, self.mass, self.squares, random)
         return ErrorProfile(np.asarray(bandwidths), np.clip(errors, *intervals.T), intervals, drawn, alone, confidence)
+
+
+def sum_of_squares(weights: Array) -> float:
+    """Σ w², without a copy of weights that are one number."""
+    return float(np.einsum("i,i->", weights, weights))
 
 
 def own_bandwidths(kernel: RadialKernel, below: int, rungs: int) -> Array:
@@ -194,16 +210,11 @@ def _square_norms(mean: KernelMean, squares: float, kernel: RadialKernel, bandwi
     total = float(mean.magnitudes.sum())
     few, many = np.unique(mean.draw_rows(FEW_ROWS, rng)), np.unique(mean.draw_rows(MANY_ROWS, rng))
     signs, theirs = np.sign(mean.weights[few]), np.sign(mean.weights[many])
-    shape = kernel.product(mean.dimension)
+    both = np.isin(few, many)  # pairs of a row with itself, whose product is 1
     sums = np.empty((len(bandwidths), len(few)))
-    pairs = np.maximum(len(many) - np.isin(few, many), 1)
-
-    def add(k: int, a: int, b: int, matrix: Array) -> None:
-        matrix[few[a:b, None] == many] = 0.0
-        sums[k, a:b] = matrix @ theirs * signs[a:b] / pairs[a:b]
-
-    stretches = [kernel.width / width for width in bandwidths]
-    gram_blocks(mean.atoms[few], mean.atoms[many], kernel.frame(mean.atoms, shape), shape.profile, stretches, add)
+    for k, width in enumerate(bandwidths):
+        there = replace(kernel, bandwidth=float(width)).product_sums(mean.atoms[many], theirs, mean.atoms[few])
+        sums[k] = (there * signs - both) / np.maximum(len(many) - both, 1)
     apart = max(total**2 - squares, 0.0)  # the weight of pairs of different rows
     values = squares + apart * sums.mean(axis=1)
     errors = apart * sums.std(axis=1, ddof=1) / np.sqrt(len(few)) if len(few) > 1 else np.zeros(len(bandwidths))

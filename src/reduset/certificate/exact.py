@@ -23,7 +23,12 @@ class ExactProbe(Probe):
         self._finer = finer
 
     def scales(self, size: int, rng: np.random.Generator) -> Scales | None:
-        return None if self._finer is None else ExactScales(self._mean, self._finer.bandwidths(size))
+        return None if self._finer is None else ExactScales(self._copy, self._finer.bandwidths(size))
+
+    @property
+    def _copy(self) -> KernelMean:
+        """A result keeps no reference to the data of its caller."""
+        return KernelMean(np.array(self._mean.atoms), np.array(self._mean.weights), self._mean.kernel)
 
     def glance(self, atoms: Array, weights: Array, kappa: Array) -> Measurement:
         mean = self._mean

@@ -45,7 +45,7 @@ class FrequencyLadders:
     late : (s, d) the lowest rung of what doubles from the rung ``release`` on; None where nothing does
     shares : (s, rungs) log of spectrum / mixture at each
     kinds : how many laws the ladders are drawn from, as many from each, one after the other
-    thin : how many directions do not climb below the spectrum's own scale, because the data hardly move in them
+    thin : how many directions never climb, because the data hardly move in them
     """
 
     spectrum: Spectrum
@@ -89,7 +89,8 @@ class FrequencyLadders:
         drawn = spectrum.draw(2 * half, rng)
         inside = drawn if wide is None else (drawn @ wide) @ wide.T
         climbing, rest = np.repeat(starts, half)[:, None] * inside, drawn - inside
-        release = below  # above the spectrum's own scale all directions climb: what is thin counts at finer scales
+        # a power law is wide in all directions at once, so above its own scale they all climb; other laws not
+        release = below if spectrum.heavy else rungs
         climbed = 2.0 ** np.maximum(0, np.arange(rungs) - release)
         s, t = np.array([(start * 2.0**j, climbed[j]) for start in starts for j in range(rungs)]).T[:, :, None]
         volumes = k * np.log(s) + (spectrum.dimension - k) * np.log(t)
@@ -106,7 +107,16 @@ class FrequencyLadders:
             laws = np.stack([known[j - i, climbed[j] / climbed[i]] for i in range(rungs)], axis=1).reshape(len(s), -1) - volumes
             at = spectrum.log_density(climbing * 2.0**j + rest * climbed[j])
             shares[:, j] = at - np.logaddexp.reduce(laws) + np.log(2.0)
-        return cls(spectrum, below, climbing, None if k == spectrum.dimension else rest, release, shares, 2, spectrum.dimension - k)
+        return cls(
+            spectrum,
+            below,
+            climbing,
+            None if k == spectrum.dimension else rest,
+            release,
+            shares,
+            2,
+            0 if spectrum.heavy else spectrum.dimension - k,
+        )
 
     @classmethod
     def along_axes(
@@ -155,17 +165,17 @@ class FrequencyLadders:
     def shares_at(self, ratio: float) -> Array:
         """The shares for a bandwidth ``ratio`` times as wide: (s, rungs) log of its spectrum / mixture.
 
-        In thin directions a wider bandwidth counts as the own one: what hardly moves at this hardly moves at that.
+        In thin directions, in which no ladder climbs, every bandwidth counts as the own one: the data hardly move in them.
         """
-        d, still = self.spectrum.dimension, min(ratio, 1.0)
+        d, still = self.spectrum.dimension, 1.0 if self.thin else ratio
         wider, own = np.empty_like(self.shares), np.empty_like(self.shares)
         for j in range(self.rungs):
             climbed, rest = self.climbing * 2.0**j, np.zeros(1)
             if self.late is not None:
                 rest = self.late * 2.0 ** max(0, j - self.release)
             own[:, j] = self.spectrum.log_density(climbed + rest)
-            wider[:, j] = self.spectrum.log_density(ratio * climbed + (still if self.thin else ratio) * rest)
-        return self.shares + wider - own + (d - self.thin) * np.log(ratio) + self.thin * np.log(still)
+            wider[:, j] = self.spectrum.log_density(ratio * climbed + still * rest)
+        return self.shares + wider - own + (d - self.thin) * np.log(ratio)
 
     def measure(self, difference: Waves, quantile: float) -> Measurement:
         """‖f − f'‖² from the difference of their waves; the interval reaches ``quantile`` standard errors to either side."""

@@ -55,9 +55,11 @@ class Atoms:
 class Builder:
     """The state of a compression of ``full``."""
 
-    def __init__(self, full: KernelMean, rng: np.random.Generator, confidence: float, progress: Progress) -> None:
+    def __init__(
+        self, full: KernelMean, rng: np.random.Generator, confidence: float, progress: Progress, clock: Clock | None = None
+    ) -> None:
         self.full, self._confidence, self._progress = full, confidence, progress
-        self.clock = Clock()
+        self.clock = clock or Clock()
         self._select_rng, self._probe_rng, self._refine_rng, self._scale_rng = rng.spawn(4)
         self._atoms: Atoms | None = None
         self._selected = np.empty(0)  # κ of the atoms that a prefixes traversal has given so far

@@ -21,6 +21,7 @@ from reduset.certificate import Certificate
 from reduset.certificate.cancelling import require_norm
 from reduset.compression import resolution, sizing
 from reduset.compression.builder import Builder
+from reduset.compression.clock import Clock
 from reduset.compression.grouped import compress_groups
 from reduset.compression.result import Compression, assemble_built, assemble_resolved
 from reduset.kernels import ANY_FAMILY, RadialKernel
@@ -103,11 +104,11 @@ def compress(
     full = _as_mean(data, kernel, sample_weight)
     require_norm(full)
     selector = as_selector(select)
-    wanted = None
+    wanted, default = None, "free"
     if (size is None) == (tol is None) and plateau is None and max_size is None and not selector.ending:
         wanted = resolution.asked_for(full, kernel is None and full is not data, groups, size, tol)
-        size, weights = None, weights or ("simplex" if refine is False else "sum_to_one")
-    kind = _kind(weights or "free", selector, full)
+        size, default = None, "simplex" if refine is False else "sum_to_one"
+    kind = _kind(default if weights is None else weights, selector, full)
     if kind == COUNTS and isinstance(selector, Auto):
         # what explains most of the norm may lie between the rows or at their rim, where no population is
         selector = Thinning()
@@ -123,9 +124,15 @@ def compress(
         # once for all, and not call by call: whoever compresses in several threads would have it switched under their feet
         with single_threaded_blas():
             if wanted is not None:
-                found = resolution.resolve(full, selector, *wanted, kind, steps, lambda mean: Builder(mean, rng, confidence, shown))
+                clock = Clock()
+                found = resolution.resolve(
+                    full, selector, *wanted, kind, steps, lambda mean: Builder(mean, rng, confidence, shown, clock)
+                )
                 result = assemble_resolved(found, str(selector), rng)
-                filled, outlook = True, "no bandwidth is wide enough for it: give more atoms or a larger tol"
+                filled, outlook = (
+                    True,
+                    "it is beyond so few atoms at any bandwidth tried: give more atoms, or a larger tol",
+                )
             elif groups is not None:
                 limits = {"size": size, "max_size": max_size}
                 options = {"tol": tol, "plateau": plateau, "refine": refine}

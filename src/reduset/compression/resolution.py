@@ -27,8 +27,8 @@ from reduset.select import Selector
 from reduset.weights.counts import counts
 
 SIZE, TOL = 1000, 0.05  # of a call that says neither
-MARGIN = 1.04  # of the tolerance: what intervals may grow and weights of the simplex may lose from the search to the certificate
-TRIES = 6
+MARGIN = 1.02  # of the tolerance: what weights of the simplex may lose beside those that only add up
+FEW_TRIES, TRIES = 4, 16  # by an eighth of an octave, then by half of one
 FINER = (0.75, 0.87)  # of the resolution of atoms that stay: where moved ones are tried
 
 BuilderFor = Callable[[KernelMean], Builder]
@@ -86,7 +86,7 @@ def asked_for(full: KernelMean, free: bool, groups: Any, size: int | None, tol: 
         given = "give one of size and tol" if size is None else f"got size={size!r} and tol={tol!r} as well; leave one of them out"
         raise ValueError(
             "size (a number of atoms), tol (a relative error) and the kernel's bandwidth are three, of which two give the third: "
-            f"this kernel, {full.kernel!r}, is one, so {given}, or give points and no kernel, for the finest bandwidth that they bear"
+            f"this kernel, {full.kernel!r}, is one, so {given}, or give points and no kernel, for the finest bandwidth they bear"
         )
     if groups is not None:
         raise ValueError(
@@ -117,7 +117,7 @@ class ResolutionSearch:
         self._scales = scales
 
     def found(self) -> Resolved:
-        """At the finest bandwidth within the tolerance; at the coarsest, and not reached, where there is none."""
+        """At the finest bandwidth within the tolerance; not reached where all that were tried are not."""
         grid = self._scales.bandwidths
         place = self._by_nearest_rows(grid)
         highs = {place: self._high(grid[place])}
@@ -127,7 +127,7 @@ class ResolutionSearch:
             highs[place] = self._high(grid[place])
         fine = max((k for k, high in highs.items() if high <= self._tol / MARGIN), default=0)
         bandwidth = self._between(grid, fine, highs)
-        return self._certified(bandwidth, float(grid[0]))
+        return self._certified(bandwidth)
 
     def _by_nearest_rows(self, grid: Array) -> int:
         """Where in the grid the masses of the nearest rows reach the tolerance: close to where the best weights do."""
@@ -137,13 +137,13 @@ class ResolutionSearch:
         return max(int(np.cumprod(profile.relative_errors <= self._tol).sum()) - 1, 0)
 
     def _high(self, bandwidth: float) -> float:
-        """The largest error at this and at coarser bandwidths of the best weights for it: those that add up, or any."""
+        """The largest upper end at this and at coarser bandwidths, of the best weights for it: those that add up, or any."""
         builder = self._at(bandwidth, ordered=True)
         kind = "free" if self._kind == "free" else "sum_to_one"
         weights = builder.span.weights(kind, self._full.mass, builder.size)
         small = KernelMean(builder.span.atoms, weights, builder.full.kernel)
         grid = self._scales.bandwidths
-        return float(self._scales.profile(small, grid[grid >= bandwidth * (1 - 1e-9)], 0.95, self._size).relative_errors.max())
+        return float(self._scales.profile(small, grid[grid >= bandwidth * (1 - 1e-9)], 0.95, self._size).intervals[:, 1].max())
 
     def _between(self, grid: Array, fine: int, highs: dict[int, float]) -> float:
         """Where the error, a power of the bandwidth between two of the grid, is the tolerance."""
@@ -159,17 +159,17 @@ class ResolutionSearch:
         builder.place(atoms.places, atoms.rows, ordered=ordered)
         return builder
 
-    def _certified(self, bandwidth: float, coarsest: float) -> Resolved:
+    def _certified(self, bandwidth: float) -> Resolved:
         if self._steps is not None:
             for factor in FINER:
                 moved = self._tried(bandwidth * factor)
                 if moved.reached:
                     return moved
-        for _ in range(TRIES):
+        for k in range(TRIES):
             tried = self._tried(bandwidth)
-            if tried.reached or bandwidth >= coarsest:
+            if tried.reached:
                 break
-            bandwidth = min(bandwidth * 2**0.125, coarsest)
+            bandwidth *= 2**0.125 if k < FEW_TRIES else 2**0.5
         return tried
 
     def _tried(self, bandwidth: float) -> Resolved:

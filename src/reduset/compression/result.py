@@ -77,6 +77,7 @@ class Compression:
     timings : seconds by stage
     remark : what the selector chose and why, and whether the atoms were moved, where there is something to say
     groups : (m,) the group of each atom, where groups were compressed apart
+    resolved : what the search for the resolution found, where there was one
     """
 
     mean: KernelMean
@@ -93,7 +94,7 @@ class Compression:
     _selected: Selected = field(repr=False)
     groups: NDArray[Any] | None = None
     _scales: Scales | None = field(default=None, repr=False)
-    _resolved: Resolution | None = field(default=None, repr=False)
+    resolved: Resolution | None = field(default=None, repr=False)
 
     @property
     def size(self) -> int:
@@ -115,7 +116,7 @@ class Compression:
     @property
     def resolution(self) -> float | None:
         """The finest bandwidth within the tolerance, here and at every coarser scale, where it was searched for."""
-        return None if self._resolved is None else self._resolved.bandwidth
+        return None if self.resolved is None else self.resolved.bandwidth
 
     @cached_property
     def path(self) -> Path:
@@ -147,7 +148,8 @@ class Compression:
             return self
         clock = Clock()
         mean, certificate = self._prefixes.state(size)
-        return self._selected.first(size).told_of(replace(self, mean=mean, certificate=certificate, timings=clock.timings()))
+        fewer = replace(self, mean=mean, certificate=certificate, timings=clock.timings(), resolved=None)
+        return self._selected.first(size).told_of(fewer)
 
     def with_all_selected(self) -> Compression:
         """The same with the atoms that got no weight: those of smaller sizes are then among them, whatever the weights are."""
@@ -288,4 +290,4 @@ def assemble_built(
 def assemble_resolved(found: Resolved, selection: str, rng: np.random.Generator) -> Compression:
     """The result at the bandwidth that a search found."""
     result = assemble_built(found.builder, found.prefixes, len(found.prefixes.atoms), selection, found.reached, rng)
-    return replace(result, _resolved=found.resolution)
+    return replace(result, resolved=found.resolution if found.reached else None)
