@@ -21,6 +21,7 @@ SECTIONS = (
     "start_up",
     "interrupts",
     "shares",
+    "resolution",
     "command",
     "stream",
     "stream_batch",
