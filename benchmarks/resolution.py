@@ -66,8 +66,9 @@ def _compared() -> str:
         )
     head = ["rows", "atoms", "resolution", "random rows'", "random / ours there", "ours / random, worst", "time / one compression"]
     return table(head, rows) + (
-        f"\n\nResolutions as shares of the median distance, at {TOL:.0%}. Random rows lose at our resolution {np.median(gains):.2g} times what "
-        f"ours do in the median (goal 3). The worst is over all scales at which random rows lose less than {HALF:.0%} (goal at most 1)."
+        f"\n\nResolutions as shares of the median distance, at {TOL:.0%}. Random rows lose at our resolution "
+        f"{np.median(gains):.2g} times what ours do in the median (goal 3). The worst is over all scales at which random rows "
+        f"lose less than {HALF:.0%} (goal at most 1)."
     )
 
 
@@ -104,10 +105,8 @@ def _covered() -> str:
             rows.append([name, f"{held / REPETITIONS:.1%}", f"{np.median(widths):.3f}"])
     finally:
         rule.EXACT_UP_TO = exact
-    return (
-        f"1,000 rows to 50 atoms, {SCALES} scales over seven octaves, {REPETITIONS} repetitions; all intervals hold the truth (goal 93 %):\n\n"
-        + table(["rows", "all hold", "upper end / error, median"], rows)
-    )
+    words = f"1,000 rows to 50 atoms, {SCALES} scales over seven octaves, {REPETITIONS} repetitions; all intervals hold the truth"
+    return f"{words} (goal 93 %):\n\n" + table(["rows", "all hold", "upper end / error, median"], rows)
 
 
 def run() -> str:
