@@ -273,14 +273,6 @@ def positive(value: Any, name: str, way_out: str = "") -> float:
     return number
 
 
-def positives(value: Any, name: str) -> NDArray[np.float64]:
-    """A number or a sequence of numbers, all positive and finite, as (k,)."""
-    array = np.atleast_1d(_as_numbers(value, name)).astype(np.float64)
-    if array.ndim != 1 or not len(array) or not (np.isfinite(array).all() and (array > 0).all()):
-        raise ValueError(f"{name} must be positive finite numbers, one or a sequence of them; got {value!r}")
-    return array
-
-
 def finite(value: Any, name: str) -> float:
     """A finite real number."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):

@@ -138,7 +138,10 @@ class Compression:
                 "what angles can tell, or its rows were compressed in parts; see certificate.relative_error"
             )
         own = self._scales.bandwidths
-        asked = own if bandwidths is None else np.sort(_validate.positives(bandwidths, "bandwidths"))[::-1]
+        given = own if bandwidths is None else [_validate.positive(each, "bandwidths") for each in np.ravel(bandwidths).tolist()]
+        if not len(given):
+            raise ValueError("bandwidths must be one number or more, got none; leave it out for two an octave")
+        asked = np.sort(np.asarray(given, np.float64))[::-1]
         return self._scales.profile(self.mean, asked, self.certificate.confidence, self.size)
 
     def at(self, size: int) -> Compression:
