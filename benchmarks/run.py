@@ -22,6 +22,7 @@ SECTIONS = (
     "interrupts",
     "edges",
     "shares",
+    "resolution",
     "command",
     "stream",
     "stream_batch",

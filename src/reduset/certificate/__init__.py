@@ -4,6 +4,7 @@ A new way to measure is a class beside these and a line in the rule that chooses
 May import: mean, kernels, weights, `_engine`.
 """
 
+from reduset.certificate.by_scale import ErrorProfile
 from reduset.certificate.certificate import Certificate
 
-__all__ = ["Certificate"]
+__all__ = ["Certificate", "ErrorProfile"]

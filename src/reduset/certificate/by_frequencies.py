@@ -8,13 +8,14 @@ the spread of the data to the spacing of the atoms, re-weighted (`frequencies`).
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reduset._engine import Frame
 from reduset._types import Array, Indices
+from reduset.certificate.by_scale import Scales, WaveScales, own_bandwidths, sum_of_squares
 from reduset.certificate.frequencies import FrequencyLadders, Waves, two_sided
 from reduset.certificate.probe import Measurement, Probe
 from reduset.kernels import RadialKernel
@@ -27,6 +28,7 @@ FEW_COLUMNS = 128  # up to which a covariance costs nothing
 MANY_COLUMNS, FEWER_ROWS = 2048, 1000  # beyond so many columns, directions are looked for in the span of so many rows
 MOST_AXES = 512  # that ladders climb along
 WIDE = 0.02  # of the largest deviation
+OCTAVES = 7  # that ladders climb at least
 PHASES_UP_TO = 1e9  # bandwidths from the centre: beyond, an angle has no digits left, and every bump stands alone
 
 
@@ -70,8 +72,26 @@ class FrequencyProbe(Probe):
         starts, below, rungs = self._span_of_scales(size)
         spectrum, wide = self._spectrum, self._scales[0]
         if isinstance(spectrum, ProductSpectrum):
-            return FrequencyLadders.along_axes(spectrum, wide, count, starts, rungs, self._rng)
+            return FrequencyLadders.along_axes(spectrum, wide, count, starts, below, rungs, self._rng)
         return FrequencyLadders.spanning(spectrum, wide, count, starts, below, rungs, self._rng)
+
+    def scales(self, size: int, rng: np.random.Generator) -> Scales:
+        ladders, waves = self._bank(LADDERS, size)
+        thin = self._thin if ladders.thin else 0.0
+        return WaveScales.from_rows(self._mean, sum_of_squares(self._mean.weights), ladders, waves, self.frame, rng, thin)
+
+    @property
+    def _thin(self) -> float:
+        """How far the data spread in the directions in which they hardly move, in bandwidths."""
+        wide, z = self._scales[0], _drawn_in(self._coordinates())
+        rest = z - (z @ wide) @ wide.T
+        stretch = cast(RadialKernel, self._mean.kernel).product(self._mean.dimension).stretch
+        return float(np.sqrt(np.mean(np.einsum("ij,ij->i", rest, rest)))) / stretch
+
+    def bandwidths(self, size: int) -> Array:
+        """At which a profile is told, from coarse to fine."""
+        _, below, rungs = self._span_of_scales(size)
+        return own_bandwidths(cast(RadialKernel, self._mean.kernel), below, rungs)
 
     def _bank(self, count: int, size: int) -> tuple[FrequencyLadders, Waves]:
         """``count`` ladders for compressions to ``size`` atoms, drawn once: f̂ at them is the only pass over the data."""
@@ -84,9 +104,10 @@ class FrequencyProbe(Probe):
     def _span_of_scales(self, size: int) -> tuple[tuple[float, float], int, int]:
         """Where ladders start, how many rungs lie below the spectrum's own scale, and how many there are.
 
-        Half of the ladders start at the scale where a Gaussian cloud of this spread has its energy, half at a power of two below
-        it, so that one rung is the spectrum itself. They end where atoms at their typical spacing can no longer resolve anything,
-        or where the spectrum does: a power law has weight down to the gaps between points that nearly coincide.
+        Half of the ladders start at a power of two below the scale where a Gaussian cloud of this spread has its energy, half in
+        the middle of the octave above, so that of every bandwidth half octaves apart one rung is the spectrum itself. They end
+        where atoms at their typical spacing can no longer resolve anything, or where the spectrum does: a power law has weight
+        down to the gaps between points that nearly coincide; and they span `OCTAVES` at least, for errors at other scales.
         """
         wide, spread = self._scales
         # lower rungs than these hold less of the spectrum than a thousandth of one point's own energy
@@ -96,7 +117,8 @@ class FrequencyProbe(Probe):
             spacing = spread / size ** (1 / wide.shape[-1])
             top = min(top, max(2.0, np.log2(4 / max(spacing, 1e-9))))
         below = int(np.ceil(-np.log2(energy) - 1e-9))
-        return (energy, 2.0**-below), below, below + int(np.ceil(top)) + 1
+        rungs = max(below + int(np.ceil(top)), OCTAVES) + 1
+        return (2.0 ** (0.5 - below), 2.0**-below), below, rungs
 
     def _estimate(self, count: int, atoms: Array, weights: Array) -> Measurement:
         ladders, waves = self._bank(count, len(atoms))

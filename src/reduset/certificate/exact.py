@@ -7,6 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from reduset._types import Array
+from reduset.certificate.by_frequencies import FrequencyProbe
+from reduset.certificate.by_scale import ExactScales, Scales
 from reduset.certificate.probe import Measurement, Probe
 from reduset.certificate.rounding import are_far, far_square
 from reduset.mean import KernelMean
@@ -15,10 +17,18 @@ from reduset.mean import KernelMean
 class ExactProbe(Probe):
     """Exact up to rounding; below the rounding it hands over to the frequencies, which have none to speak of."""
 
-    def __init__(self, mean: KernelMean, finer: Probe | None) -> None:
+    def __init__(self, mean: KernelMean, finer: FrequencyProbe | None) -> None:
         self._mean = mean
         self._values = mean.kernel.product_sums(mean.atoms, mean.weights, mean.atoms)
         self._finer = finer
+
+    def scales(self, size: int, rng: np.random.Generator) -> Scales | None:
+        return None if self._finer is None else ExactScales(self._copy, self._finer.bandwidths(size))
+
+    @property
+    def _copy(self) -> KernelMean:
+        """A result keeps no reference to the data of its caller."""
+        return KernelMean(np.array(self._mean.atoms), np.array(self._mean.weights), self._mean.kernel)
 
     def glance(self, atoms: Array, weights: Array, kappa: Array) -> Measurement:
         mean = self._mean

@@ -39,17 +39,23 @@ class FrequencyLadders:
 
     Attributes
     ----------
+    spectrum : whose draws they are
+    below : how many rungs lie below the spectrum's own scale
     climbing : (s, d) the lowest rung of what doubles from rung to rung
     late : (s, d) the lowest rung of what doubles from the rung ``release`` on; None where nothing does
     shares : (s, rungs) log of spectrum / mixture at each
     kinds : how many laws the ladders are drawn from, as many from each, one after the other
+    thin : how many directions never climb, because the data hardly move in them
     """
 
+    spectrum: Spectrum
+    below: int
     climbing: Array
     late: Array | None
     release: int
     shares: Array
     kinds: int
+    thin: int = 0
 
     @property
     def rungs(self) -> int:
@@ -101,7 +107,16 @@ class FrequencyLadders:
             laws = np.stack([known[j - i, climbed[j] / climbed[i]] for i in range(rungs)], axis=1).reshape(len(s), -1) - volumes
             at = spectrum.log_density(climbing * 2.0**j + rest * climbed[j])
             shares[:, j] = at - np.logaddexp.reduce(laws) + np.log(2.0)
-        return cls(climbing, None if k == spectrum.dimension else rest, release, shares, 2)
+        return cls(
+            spectrum,
+            below,
+            climbing,
+            None if k == spectrum.dimension else rest,
+            release,
+            shares,
+            2,
+            0 if spectrum.heavy else spectrum.dimension - k,
+        )
 
     @classmethod
     def along_axes(
@@ -110,6 +125,7 @@ class FrequencyLadders:
         axes: NDArray[np.int64],
         count: int,
         starts: Sequence[float],
+        below: int,
         rungs: int,
         rng: np.random.Generator,
     ) -> FrequencyLadders:
@@ -133,7 +149,7 @@ class FrequencyLadders:
             laws = rising[:, :, j : j + rungs][:, :, ::-1].reshape(len(axes), len(scale), -1)  # of rung 0, 1, …
             own = spectrum.log_densities(up * 2.0**j + still)
             shares[:, j] = _share(np.where(climbs.T[axes][:, None], laws, staying) - np.log(scale) - own)
-        return cls(climbing, rest, rungs, shares, 4)
+        return cls(spectrum, below, climbing, rest, rungs, shares, 4)
 
     def waves(self, points: Floats, weights: Floats, frame: Frame) -> Waves:
         """(s, rungs) sums over the points, at every rung; the frame's centre is the origin of the angles."""
@@ -145,6 +161,21 @@ class FrequencyLadders:
         if self.late is not None:
             angles += (self.late @ shift)[:, None] * 2.0 ** np.maximum(0, np.arange(self.rungs) - self.release)
         return np.asarray(waves * np.exp(1j * angles))
+
+    def shares_at(self, ratio: float) -> Array:
+        """The shares for a bandwidth ``ratio`` times as wide: (s, rungs) log of its spectrum / mixture.
+
+        In thin directions, in which no ladder climbs, every bandwidth counts as the own one: the data hardly move in them.
+        """
+        d, still = self.spectrum.dimension, 1.0 if self.thin else ratio
+        wider, own = np.empty_like(self.shares), np.empty_like(self.shares)
+        for j in range(self.rungs):
+            climbed, rest = self.climbing * 2.0**j, np.zeros(1)
+            if self.late is not None:
+                rest = self.late * 2.0 ** max(0, j - self.release)
+            own[:, j] = self.spectrum.log_density(climbed + rest)
+            wider[:, j] = self.spectrum.log_density(ratio * climbed + still * rest)
+        return self.shares + wider - own + (d - self.thin) * np.log(ratio)
 
     def measure(self, difference: Waves, quantile: float) -> Measurement:
         """‖f − f'‖² from the difference of their waves; the interval reaches ``quantile`` standard errors to either side."""
@@ -166,7 +197,7 @@ def _of_spectrum(spectrum: Spectrum) -> FrequencyLadders:
     rng, d = np.random.default_rng(SEED), spectrum.dimension
     starts, rungs = (2.0**-DEEP, 2.0 ** (0.5 - DEEP)), DEEP + int(np.ceil(spectrum.octaves)) + 1
     if isinstance(spectrum, ProductSpectrum):
-        return FrequencyLadders.along_axes(spectrum, np.arange(d), COUNT, starts, rungs, rng)
+        return FrequencyLadders.along_axes(spectrum, np.arange(d), COUNT, starts, DEEP, rungs, rng)
     return FrequencyLadders.spanning(spectrum, None, COUNT, starts, DEEP, rungs, rng)
 
 

@@ -11,8 +11,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from reduset._types import Array
+
+if TYPE_CHECKING:
+    from reduset.certificate.by_scale import Scales
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,10 @@ class Probe(ABC):
     @abstractmethod
     def glance(self, atoms: Array, weights: Array, kappa: Array) -> Measurement:
         """A quick estimate, without another pass over the data."""
+
+    def scales(self, size: int, rng: np.random.Generator) -> Scales | None:
+        """What is known of the mean at every scale, for compressions to ``size`` atoms; None where nothing is."""
+        return None
 
     def measure(self, atoms: Array, weights: Array, kappa: Array) -> Measurement:
         """The estimate that a certificate states; by default the quick one is all there is."""

@@ -14,6 +14,7 @@ import numpy as np
 from reduset._types import Array
 from reduset.certificate.by_frequencies import FrequencyProbe
 from reduset.certificate.by_rows import RowProbe
+from reduset.certificate.by_scale import Scales
 from reduset.certificate.exact import ExactProbe
 from reduset.certificate.probe import Measurement, Probe
 from reduset.kernels import RadialKernel
@@ -50,6 +51,9 @@ class EitherProbe(Probe):
 
     def __init__(self, frequencies: FrequencyProbe, rows: RowProbe) -> None:
         self._frequencies, self._rows = frequencies, rows
+
+    def scales(self, size: int, rng: np.random.Generator) -> Scales:
+        return self._frequencies.scales(size, rng)
 
     def glance(self, atoms: Array, weights: Array, kappa: Array) -> Measurement:
         return self._frequencies.glance(atoms, weights, kappa)

@@ -16,6 +16,7 @@ from reduset._engine import Cover, blocks, order_by_energy
 from reduset._progress import Progress
 from reduset._types import Array
 from reduset.certificate.bounds import Bounds, bounds_of
+from reduset.certificate.by_scale import Scales
 from reduset.certificate.probe import Measurement, Probe
 from reduset.certificate.rule import probe_for
 from reduset.compression.clock import Clock
@@ -54,15 +55,19 @@ class Atoms:
 class Builder:
     """The state of a compression of ``full``."""
 
-    def __init__(self, full: KernelMean, rng: np.random.Generator, confidence: float, progress: Progress) -> None:
+    def __init__(
+        self, full: KernelMean, rng: np.random.Generator, confidence: float, progress: Progress, clock: Clock | None = None
+    ) -> None:
         self.full, self._confidence, self._progress = full, confidence, progress
-        self.clock = Clock()
-        self._select_rng, self._probe_rng, self._refine_rng = rng.spawn(3)
+        self.clock = clock or Clock()
+        self._select_rng, self._probe_rng, self._refine_rng, self._scale_rng = rng.spawn(4)
         self._atoms: Atoms | None = None
         self._selected = np.empty(0)  # κ of the atoms that a prefixes traversal has given so far
         self._probe: Probe | None = None
         self._span: Span | None = None
         self._traversal: Traversal | None = None  # none where the atoms were given
+        self._scales: Scales | None = None
+        self._looked = False
         self.remark = ""
         self.outlook = ""  # why a search ended before its last size
 
@@ -183,10 +188,22 @@ class Builder:
             free = self.span.weights("free", self.full.mass, self.size)
         with self.clock.stage("certify"):
             self._progress.stage("certifying")(0, 1)
-            if self._probe is None:
-                self._probe = probe_for(self.full, self._confidence, self._probe_rng)
-            look = self._probe.measure if carefully else self._probe.glance
+            look = self.probe.measure if carefully else self.probe.glance
             return look(self.span.atoms, free, self.span.kappa)
+
+    @property
+    def probe(self) -> Probe:
+        """Prepared for the data, once."""
+        if self._probe is None:
+            self._probe = probe_for(self.full, self._confidence, self._probe_rng)
+        return self._probe
+
+    def scales(self) -> Scales | None:
+        """What is known of the data at every scale, found once."""
+        if not self._looked:
+            with self.clock.stage("certify"):
+                self._scales, self._looked = self.probe.scales(self.size, self._scale_rng), True
+        return self._scales
 
     def rows(self) -> tuple[Rows | None, Rows]:
         """The rows of the atoms kept, and of those dropped as redundant."""

@@ -15,11 +15,13 @@ from reduset._progress import Progress
 from reduset._types import Indices
 from reduset.certificate import Certificate
 from reduset.certificate.bounds import Bounds
+from reduset.certificate.by_scale import ErrorProfile, Scales
 from reduset.certificate.certificate import log_density_change
 from reduset.compression import summary
 from reduset.compression.builder import Builder
 from reduset.compression.clock import Clock
 from reduset.compression.prefixes import Path, Prefixes
+from reduset.compression.resolution import Resolution, Resolved
 from reduset.kernels.base import exponential
 from reduset.kernels.registry import as_kernel
 from reduset.mean import KernelMean
@@ -75,6 +77,7 @@ class Compression:
     timings : seconds by stage
     remark : what the selector chose and why, and whether the atoms were moved, where there is something to say
     groups : (m,) the group of each atom, where groups were compressed apart
+    resolved : what the search for the resolution found, where there was one
     """
 
     mean: KernelMean
@@ -90,6 +93,8 @@ class Compression:
     _prefixes: Prefixes = field(repr=False)
     _selected: Selected = field(repr=False)
     groups: NDArray[Any] | None = None
+    _scales: Scales | None = field(default=None, repr=False)
+    resolved: Resolution | None = field(default=None, repr=False)
 
     @property
     def size(self) -> int:
@@ -108,10 +113,36 @@ class Compression:
         square = prefixes.residual.plus(prefixes.span.energy_after(self.selected)).high
         return float(np.sqrt(square)) * exponential(kernel.log_energy(self.mean.dimension) / 2)
 
+    @property
+    def resolution(self) -> float | None:
+        """The finest bandwidth within the tolerance, here and at every coarser scale, where it was searched for."""
+        return None if self.resolved is None else self.resolved.bandwidth
+
     @cached_property
     def path(self) -> Path:
         """The error of every prefix (of some, where weights must be found anew for each: "simplex", or very many atoms)."""
         return self._prefixes.path(self.selected)
+
+    def profile(self, bandwidths: Any = None) -> ErrorProfile:
+        """The error at every scale, coarser and finer than the kernel's own, with intervals that hold at all of them at once.
+
+        From what was kept of the one pass over the data.
+
+        Parameters
+        ----------
+        bandwidths : array of bandwidths, default two an octave from the spread of the data to at least six octaves below
+        """
+        if self._scales is None:
+            raise ValueError(
+                "this result knows the error at its own scale only: its kernel has no bandwidth to change, its bandwidth is beyond "
+                "what angles can tell, or its rows were compressed in parts; see certificate.relative_error"
+            )
+        own = self._scales.bandwidths
+        given = own if bandwidths is None else [_validate.positive(each, "bandwidths") for each in np.ravel(bandwidths).tolist()]
+        if not len(given):
+            raise ValueError("bandwidths must be one number or more, got none; leave it out for two an octave")
+        asked = np.sort(np.asarray(given, np.float64))[::-1]
+        return self._scales.profile(self.mean, asked, self.certificate.confidence, self.size)
 
     def at(self, size: int) -> Compression:
         """The nested compression of the first ``size`` atoms that were selected: no new selection, no pass over the data."""
@@ -120,7 +151,8 @@ class Compression:
             return self
         clock = Clock()
         mean, certificate = self._prefixes.state(size)
-        return self._selected.first(size).told_of(replace(self, mean=mean, certificate=certificate, timings=clock.timings()))
+        fewer = replace(self, mean=mean, certificate=certificate, timings=clock.timings(), resolved=None)
+        return self._selected.first(size).told_of(fewer)
 
     def with_all_selected(self) -> Compression:
         """The same with the atoms that got no weight: those of smaller sizes are then among them, whatever the weights are."""
@@ -195,6 +227,7 @@ def assemble(
     reached: bool = True,
     remark: str = "",
     all_shown: bool = False,
+    scales: Scales | None = None,
 ) -> Compression:
     """The result for the first ``size`` atoms, from what is known of the rows: in memory, from a stream, on Dask or in a cohort.
 
@@ -224,6 +257,7 @@ def assemble(
         remark=remark,
         _prefixes=prefixes,
         _selected=selected,
+        _scales=scales,
     )
     return selected.told_of(result)
 
@@ -252,4 +286,11 @@ def assemble_built(
         density_change=lambda small: log_density_change(builder.full, small, rng),
         reached=reached,
         remark=builder.remark,
+        scales=builder.scales(),
     )
+
+
+def assemble_resolved(found: Resolved, selection: str, rng: np.random.Generator) -> Compression:
+    """The result at the bandwidth that a search found."""
+    result = assemble_built(found.builder, found.prefixes, len(found.prefixes.atoms), selection, found.reached, rng)
+    return replace(result, resolved=found.resolution if found.reached else None)

@@ -11,6 +11,7 @@ from reduset.kernels import Kernel, RadialKernel
 
 if TYPE_CHECKING:
     from reduset.certificate import Certificate
+    from reduset.compression.resolution import Resolution
     from reduset.compression.result import Compression
 
 NEXT_TO_NOTHING = 1e-5  # as a share, below which digits are of no use to anybody
@@ -32,7 +33,7 @@ def of_result(result: Compression) -> list[str]:
     lines = [
         f"{head(m, n, result.mean.dimension)}{share}",
         f"lost       {lost(result.certificate)}",
-        f"how fine   {fineness(result.mean.kernel)}",
+        f"how fine   {fineness(result.mean.kernel) if result.resolved is None else resolved(result.resolved, m)}",
         f"weights    {_weights(result)}",
     ]
     if not result.reached:
@@ -71,6 +72,18 @@ def fineness(kernel: Kernel) -> str:
         return f"as {kernel!r} sees the rows"
     units = "" if kernel.covariance is None else " spreads of the columns"
     return f"compared at distances of {float(kernel.bandwidth):.3g}{units} and more ({type(kernel).__name__}), not below"
+
+
+def resolved(found: Resolution, size: int) -> str:
+    """How small a detail is kept within the tolerance, beside what as many random rows would keep."""
+    text = f"details of {found.bandwidth:.3g} and more"
+    share = found.median / found.bandwidth
+    text += f", {f'1/{share:.3g} of' if share >= 1 else f'{1 / share:.3g} times'} the median distance,"
+    text += f" are within {percent(found.tol)}"
+    rows = f"{size:,} random row{'' if size == 1 else 's'}"
+    if found.random_rows is None:
+        return f"{text}; {rows} lose more at all scales"
+    return f"{text}; {rows} would be down to {found.random_rows:.3g}"
 
 
 def _weights(result: Compression) -> str:

@@ -97,10 +97,12 @@ class Selector(ABC):
     Attributes
     ----------
     ending : whether it decides by itself how many atoms there are
+    scale_free : whether it chooses the same atoms at every bandwidth
     weighs : whether its traversals have weights of their own
     """
 
     ending: ClassVar[bool] = False
+    scale_free: ClassVar[bool] = False
     weighs: ClassVar[bool] = False
 
     @abstractmethod

@@ -54,6 +54,7 @@ class KMeans(Selector):
 
     rows: int | None = ROWS
     weighs = True
+    scale_free = True
 
     def __post_init__(self) -> None:
         if self.rows is not None:

@@ -1,0 +1,238 @@
+"""The error at every scale: one result looked at with bandwidths other than its own, from the waves that are there anyway.
+
+A bandwidth s times as wide has a spectrum s times as narrow, so the same waves re-weighted (`FrequencyLadders.shares_at`) tell
+
+    e(s)² = ‖f − f_m‖² / ‖f‖²    at every bandwidth s,    ‖f‖² = ‖f_m‖² + E(|f̂|² − |f̂_m|²)
+
+where ‖f_m‖² is exact and the rest small where f_m is near; where not, ‖f‖² comes from pairs of rows, whose sums were taken before.
+No further look at the data is needed. The intervals of all scales hold at once: their width is a quantile of the largest deviation,
+by multipliers on the ladders, which are independent (Chernozhukov, Chetverikov & Kato 2013). And none leaves what is certain,
+|‖f‖ − ‖f_m‖| ≤ ‖f − f_m‖ ≤ ‖f‖ + ‖f_m‖.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import cast
+
+import numpy as np
+
+from reduset._engine import Frame
+from reduset._types import Array
+from reduset.certificate.frequencies import FrequencyLadders, Waves
+from reduset.kernels import RadialKernel
+from reduset.mean import KernelMean
+
+STEPS = 2  # scales an octave
+WIDENED = 1.2  # over the normal width: the terms of lattices and of fine scales are skewed
+DRAWS, SEED = 2000, 20131
+FEW_ROWS, MANY_ROWS = 384, 4096  # whose pairs are looked at
+EPSILON = float(np.finfo(np.float64).eps)
+HARDLY = 0.25  # of a bandwidth: directions in which data spread less do not count
+MASS_MISSING = 0.1  # waves see too little of a difference of that much mass (`rule`)
+
+
+@dataclass(frozen=True)
+class ErrorProfile:
+    """What a small mean loses at every scale.
+
+    Attributes
+    ----------
+    bandwidths : (k,) from coarse to fine
+    relative_errors : (k,) ‖f − f_m‖ / ‖f‖ with bumps of each
+    intervals : (k, 2) ends of intervals that hold at all scales at once
+    random_rows : (k,) what as many rows drawn at random lose, in the mean square
+    noise : (k,) how far the sample itself is from the law it was drawn from, in the mean square
+    confidence : of the intervals
+    """
+
+    bandwidths: Array
+    relative_errors: Array
+    intervals: Array
+    random_rows: Array
+    noise: Array
+    confidence: float
+
+    def finest(self, tol: float) -> float | None:
+        """The finest of the bandwidths at which, and at every coarser one, the error is certified within ``tol``; None for none."""
+        within = np.cumprod(self.intervals[:, 1] <= tol)
+        return float(self.bandwidths[int(within.sum()) - 1]) if within[0] else None
+
+
+class Scales(ABC):
+    """What is known of a large mean at every scale.
+
+    Attributes
+    ----------
+    bandwidths : (k,) at which it is told unasked, from coarse to fine
+    """
+
+    bandwidths: Array
+
+    @abstractmethod
+    def profile(self, small: KernelMean, bandwidths: Array, confidence: float, random: int) -> ErrorProfile:
+        """The errors of a small mean, and those of ``random`` rows, at bandwidths from coarse to fine."""
+
+
+@dataclass(frozen=True)
+class ExactScales(Scales):
+    """The mean itself, where it has few rows."""
+
+    mean: KernelMean
+    bandwidths: Array
+
+    @cached_property
+    def _known(self) -> dict[float, Array]:
+        """Values of the mean at its own rows, by bandwidth."""
+        return {}
+
+    def profile(self, small: KernelMean, bandwidths: Array, confidence: float, random: int) -> ErrorProfile:
+        mean, squares = self.mean, sum_of_squares(self.mean.weights)
+        known = self._known
+        errors, whole, rounding = (np.empty(len(bandwidths)) for _ in range(3))
+        for k, width in enumerate(bandwidths):
+            kernel = replace(cast(RadialKernel, mean.kernel), bandwidth=float(width))
+            if width not in known:
+                known[width] = kernel.product_sums(mean.atoms, mean.weights, mean.atoms)
+            there = known[width] - kernel.product_sums(small.atoms, small.weights, mean.atoms)
+            at_atoms = kernel.product_sums(mean.atoms, mean.weights, small.atoms)
+            at_atoms -= kernel.product_sums(small.atoms, small.weights, small.atoms)
+            whole[k] = max(float(mean.weights @ known[width]), 1e-300)
+            errors[k] = max(float(mean.weights @ there - small.weights @ at_atoms), 0.0) / whole[k]
+            rounding[k] = 4 * EPSILON * float(mean.magnitudes.sum() + small.magnitudes.sum()) ** 2 / whole[k]
+        ends = np.sqrt(np.stack([np.maximum(errors - rounding, 0.0), errors + rounding], axis=1))
+        alone, drawn = _by_chance(whole, mean.mass, squares, random)
+        return ErrorProfile(np.asarray(bandwidths), np.sqrt(errors), ends, drawn, alone, confidence)
+
+
+@dataclass(frozen=True)
+class WaveScales(Scales):
+    """The waves of a large mean, from which its distance to a small one can be told at any bandwidth.
+
+    Attributes
+    ----------
+    kernel : whose spectrum the ladders have
+    waves : (s, rungs) of the mean
+    mass, squares : Σ w and Σ w² of the mean
+    norms : (k, 2) ‖f‖² with bumps of each of the bandwidths, from pairs of rows, and its relative standard error
+    thin : how far the data spread in directions in which no ladder climbs, in the frame's coordinates
+    """
+
+    kernel: RadialKernel
+    ladders: FrequencyLadders
+    waves: Waves
+    frame: Frame
+    mass: float
+    squares: float
+    norms: Array
+    thin: float
+
+    @classmethod
+    def from_rows(
+        cls,
+        rows: KernelMean,
+        squares: float,
+        ladders: FrequencyLadders,
+        waves: Waves,
+        frame: Frame,
+        rng: np.random.Generator,
+        thin: float = 0.0,
+    ) -> WaveScales:
+        """For a mean of the same mass whose waves are known, and of which these are all the rows or a fair sample."""
+        kernel = cast(RadialKernel, rows.kernel)
+        norms = _square_norms(rows, squares, kernel, own_bandwidths(kernel, ladders.below, ladders.rungs), rng)
+        return cls(kernel, ladders, waves, frame, rows.mass, squares, norms, thin)
+
+    @property
+    def bandwidths(self) -> Array:  # type: ignore[override]
+        """Those that have a rung of their own."""
+        return own_bandwidths(self.kernel, self.ladders.below, self.ladders.rungs)
+
+    def profile(self, small: KernelMean, bandwidths: Array, confidence: float, random: int) -> ErrorProfile:
+        ladders, own = self.ladders, self.bandwidths
+        ours = ladders.waves(small.atoms, small.weights, self.frame)
+        losses, changes = np.abs(self.waves - ours) ** 2, np.abs(self.waves) ** 2 - np.abs(ours) ** 2
+        lost, changed = (np.empty((len(bandwidths), len(ours))) for _ in range(2))
+        for k, width in enumerate(bandwidths):
+            shares = np.exp(ladders.shares_at(width / self.kernel.width))
+            lost[k], changed[k] = (shares * losses).sum(axis=1), (shares * changes).sum(axis=1)
+        theirs = np.array([_square_norm(small, replace(self.kernel, bandwidth=width)) for width in bandwidths])
+        pairs = np.exp(np.interp(np.log(bandwidths), np.log(own[::-1]), np.log(self.norms[::-1, 0])))
+        unsure = np.interp(np.log(bandwidths), np.log(own[::-1]), self.norms[::-1, 1])
+        near = theirs + changed.mean(axis=1)
+        by_pairs = unsure * pairs < _standard_errors(changed, ladders.kinds)
+        whole = np.where(by_pairs | (near <= 0), pairs, near)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            influence = np.nan_to_num(lost / lost.mean(axis=1, keepdims=True))
+            influence -= np.where(by_pairs, 0.0, 1 / whole)[:, None] * changed
+            errors = np.sqrt(lost.mean(axis=1) / whole)
+            norm = np.sqrt(theirs / whole)
+        width = _simultaneous(influence, np.where(by_pairs, unsure, 0.0), ladders.kinds, confidence)
+        if abs(self.mass - small.mass) > MASS_MISSING * abs(self.mass):
+            width[:] = np.inf
+        width[self.thin * self.kernel.width > HARDLY * bandwidths] = np.inf  # there what is thin counts, and no ladder climbs in it
+        with np.errstate(over="ignore"):
+            ends = np.stack([errors * np.exp(-width / 2), errors * np.exp(width / 2)], axis=1)
+        slack = np.where(by_pairs, unsure, 1.0) * norm
+        intervals = np.clip(ends, np.maximum(np.abs(1 - norm) - slack, 0.0)[:, None], (1 + norm + slack)[:, None])
+        alone, drawn = _by_chance(whole, self.mass, self.squares, random)
+        return ErrorProfile(np.asarray(bandwidths), np.clip(errors, *intervals.T), intervals, drawn, alone, confidence)
+
+
+def sum_of_squares(weights: Array) -> float:
+    """Σ w², without a copy of weights that are one number."""
+    return float(np.einsum("i,i->", weights, weights))
+
+
+def own_bandwidths(kernel: RadialKernel, below: int, rungs: int) -> Array:
+    """The bandwidths whose spectra are rungs of ladders of which so many lie below the kernel's own, from coarse to fine."""
+    steps = np.arange(STEPS * (rungs - 1) + 1)
+    return np.asarray(kernel.width * 2.0 ** (below - steps / STEPS))
+
+
+def _by_chance(whole: Array, mass: float, squares: float, random: int) -> tuple[Array, Array]:
+    """How far a sample is from its law, and so many rows drawn from it from the sample, in the mean square, relative to ‖f‖."""
+    if mass == 0:
+        return np.zeros(len(whole)), np.zeros(len(whole))
+    alone = np.sqrt(np.clip(mass**2 - whole, 0.0, None) * squares / mass**2 / whole)
+    return alone, alone * np.sqrt(max(mass**2 / squares / random - 1, 0.0))
+
+
+def _square_norm(mean: KernelMean, kernel: RadialKernel) -> float:
+    """‖f‖² with bumps of another bandwidth, each of norm 1."""
+    return float(mean.weights @ kernel.product_sums(mean.atoms, mean.weights, mean.atoms))
+
+
+def _square_norms(mean: KernelMean, squares: float, kernel: RadialKernel, bandwidths: Array, rng: np.random.Generator) -> Array:
+    """‖f‖² at every bandwidth from pairs of different rows drawn by |w|, and their relative standard errors, (k, 2)."""
+    total = float(mean.magnitudes.sum())
+    few, many = np.unique(mean.draw_rows(FEW_ROWS, rng)), np.unique(mean.draw_rows(MANY_ROWS, rng))
+    signs, theirs = np.sign(mean.weights[few]), np.sign(mean.weights[many])
+    both = np.isin(few, many)  # pairs of a row with itself, whose product is 1
+    sums = np.empty((len(bandwidths), len(few)))
+    for k, width in enumerate(bandwidths):
+        there = replace(kernel, bandwidth=float(width)).product_sums(mean.atoms[many], theirs, mean.atoms[few])
+        sums[k] = (there * signs - both) / np.maximum(len(many) - both, 1)
+    apart = max(total**2 - squares, 0.0)  # the weight of pairs of different rows
+    values = squares + apart * sums.mean(axis=1)
+    errors = apart * sums.std(axis=1, ddof=1) / np.sqrt(len(few)) if len(few) > 1 else np.zeros(len(bandwidths))
+    values = np.maximum(values, 1e-300)
+    return np.stack([values, errors / values], axis=1)
+
+
+def _standard_errors(terms: Array, kinds: int) -> Array:
+    """Of the means of rows of terms, (k, s), drawn from so many laws, as many from each."""
+    families = terms.reshape(len(terms), kinds, -1)
+    return np.asarray(np.sqrt(families.var(axis=2, ddof=1).sum(axis=1) / families.shape[2]) / kinds)
+
+
+def _simultaneous(influence: Array, others: Array, kinds: int, confidence: float) -> Array:
+    """Half the width of intervals that hold at once, (k,), from what each ladder adds, (k, s), and errors of other sources."""
+    families = influence.reshape(len(influence), kinds, -1)
+    centred = (families - families.mean(axis=2, keepdims=True)).reshape(len(influence), -1)
+    lengths = np.linalg.norm(centred, axis=1, keepdims=True)
+    drawn = np.random.default_rng(SEED).standard_normal((DRAWS, centred.shape[1]))
+    largest = np.abs(drawn @ (centred / np.maximum(lengths, 1e-300)).T).max(axis=1)
+    return np.asarray(WIDENED * float(np.quantile(largest, confidence)) * np.hypot(_standard_errors(influence, kinds), others))
