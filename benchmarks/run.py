@@ -21,6 +21,7 @@ SECTIONS = (
     "start_up",
     "interrupts",
     "edges",
+    "fuzzing",
     "shares",
     "resolution",
     "command",

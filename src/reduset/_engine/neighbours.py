@@ -130,6 +130,7 @@ def _assign_tiles(columns, A, metric, index):
         mine_which = which[: stop - start]
         gap = t[: stop - start]
         mine[:] = np.float32(np.inf)
+        mine_which[:] = 0  # kept where every gap is beyond single precision
         for k in range(len(A)):
             gaps(metric, columns, start, stop, A[k], gap)
             for i in range(len(gap)):
