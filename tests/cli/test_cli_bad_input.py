@@ -54,7 +54,7 @@ CASES = {
     "a zip bomb": (["compress", "{files}/bomb.npz"], r"bomb\.npz"),
     "a missing value": (["compress", "{files}/holes.npy"], r"holes\.npy.*(row|missing)"),
     "a format nobody knows": (["compress", "{files}/rows.xyz"], r"rows\.xyz"),
-    "size and tol": (["compress", "{files}/rows.csv", "-c", "x,y", "--size", "5", "--tol", "0.1"], "--size and --tol are two goals"),
+    "size and tol": (["compress", "{files}/rows.csv", "-c", "x,y", "--size", "5", "--tol", "0.1"], "--size and --tol are two"),
     "more atoms than rows": (["compress", "{files}/rows.csv", "-c", "x", "--size", "5000"], "size must be"),
     "a kernel nobody knows": (["compress", "{files}/rows.csv", "-c", "x", "--kernel", "box"], "--kernel must be one of"),
     "a rule nobody knows": (["compress", "{files}/rows.csv", "-c", "x", "--bandwidth", "medan"], "bandwidth must be"),
