@@ -91,7 +91,7 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
 
     def check(self) -> None:
         """Refuse what cannot be done before any work is."""
-        if self.size is not None and self.tol is not None:
+        if self.size is not None and self.tol is not None and not self.stream:  # which says of each why not
             raise ValueError(
                 f"--size and --tol are two goals at one --bandwidth; leave one of them out, got {self.size} and {self.tol:g}. "
                 "For the finest bandwidth that both bear use compress(X, size=…, tol=…) of the library"
