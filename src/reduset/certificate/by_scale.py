@@ -21,7 +21,7 @@ import numpy as np
 
 from reduset._engine import Frame
 from reduset._types import Array
-from reduset.certificate.frequencies import FrequencyLadders, Waves
+from reduset.certificate.frequencies import MASS_MISSING, FrequencyLadders, Waves
 from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean
 
@@ -31,7 +31,6 @@ DRAWS, SEED = 2000, 20131
 FEW_ROWS, MANY_ROWS = 384, 4096  # whose pairs are looked at
 EPSILON = float(np.finfo(np.float64).eps)
 HARDLY = 0.25  # of a bandwidth: directions in which data spread less do not count
-MASS_MISSING = 0.1  # waves see too little of a difference of that much mass (`rule`)
 
 
 @dataclass(frozen=True)

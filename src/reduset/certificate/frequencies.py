@@ -31,6 +31,7 @@ Waves = NDArray[np.complex128]
 SAFETY = 1.1  # the interval's width over the normal one: estimated variances of skewed terms run a little low
 COUNT, DEEP = 64, 12  # ladders for any data, and the octaves they start below the spectrum's own scale
 SEED = 20171
+MASS_MISSING = 0.1  # of the mass: of a difference of so much, waves see too little (`rule.rows_needed`)
 
 
 @dataclass(frozen=True)

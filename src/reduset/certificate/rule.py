@@ -16,12 +16,12 @@ from reduset.certificate.by_frequencies import FrequencyProbe
 from reduset.certificate.by_rows import RowProbe
 from reduset.certificate.by_scale import Scales
 from reduset.certificate.exact import ExactProbe
+from reduset.certificate.frequencies import MASS_MISSING
 from reduset.certificate.probe import Measurement, Probe
 from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean
 
 EXACT_UP_TO = 4096
-MASS_MISSING = 0.1
 
 
 def rows_needed(resolved: bool, missing: float) -> bool:
