@@ -14,7 +14,7 @@ import numpy as np
 
 from reduset import _validate
 from reduset._engine import single_threaded_blas
-from reduset._messages import warn
+from reduset._messages import NotReachedWarning, warn
 from reduset._progress import Progress
 from reduset._types import KernelLike, PointsLike, ProgressLike, SeedLike, SelectorLike, WeightsLike
 from reduset.certificate import Certificate
@@ -33,10 +33,6 @@ from reduset.weights.kinds import COUNTS, OWN
 from reduset.weights.simplex import require_mass
 
 _quiet: ContextVar[bool] = ContextVar("reduset_quiet", default=False)
-
-
-class NotReachedWarning(UserWarning):
-    """The tolerance was not reached within the largest size allowed."""
 
 
 def compress(

@@ -25,6 +25,7 @@ from reduset.compression.resolution import Resolution, Resolved
 from reduset.kernels.base import exponential
 from reduset.kernels.registry import as_kernel
 from reduset.mean import KernelMean
+from reduset.mixture.component_mean import SmallMean, mean_of, pieces_of
 from reduset.weights import KINDS
 from reduset.weights.kinds import COUNTS
 
@@ -57,7 +58,7 @@ class Selected:
         if not self.all_shown and mean.weights.any():
             shown = mean.weights != 0
         if not shown.all():
-            mean = KernelMean(mean.atoms[shown], mean.weights[shown], mean.kernel)
+            mean = mean_of(pieces_of(mean)[shown], mean.weights[shown], mean.kernel)
         rows, groups = (None if each is None else each[shown] for each in (self.rows, self.groups))
         return replace(result, mean=mean, indices=rows, groups=groups, _selected=self)
 
@@ -68,7 +69,7 @@ class Compression:
 
     Attributes
     ----------
-    mean : KernelMean of m atoms
+    mean : KernelMean of m atoms, or ComponentMean of m components
     indices : (m,) rows of the data, or None where atoms are new points
     certificate : Certificate
     n_samples : how many atoms the original had
@@ -80,7 +81,7 @@ class Compression:
     resolved : what the search for the resolution found, where there was one
     """
 
-    mean: KernelMean
+    mean: SmallMean
     indices: Indices | None
     certificate: Certificate
     n_samples: int
@@ -222,7 +223,7 @@ def assemble(
     bounds: Bounds | None = None,
     indices: Indices | None = None,
     dropped: Indices | None = None,
-    density_change: Callable[[KernelMean], float | None] = lambda _: None,
+    density_change: Callable[[SmallMean], float | None] = lambda _: None,
     groups: NDArray[Any] | None = None,
     reached: bool = True,
     remark: str = "",
