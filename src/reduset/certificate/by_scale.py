@@ -143,7 +143,7 @@ class WaveScales(Scales):
     ) -> WaveScales:
         """For a mean of the same mass whose waves are known, and of which these are all the rows or a fair sample."""
         kernel = cast(RadialKernel, rows.kernel)
-        norms = _square_norms(rows, squares, kernel, own_bandwidths(kernel, ladders.below, ladders.rungs), rng)
+        norms = square_norms(rows, squares, kernel, own_bandwidths(kernel, ladders.below, ladders.rungs), rng)
         return cls(kernel, ladders, waves, frame, rows.mass, squares, norms, thin)
 
     @property
@@ -207,7 +207,7 @@ def _square_norm(pieces: Pieces, weights: Array, kernel: RadialKernel) -> float:
     return float(weights @ own_sums_of(kernel, pieces, weights))
 
 
-def _square_norms(mean: KernelMean, squares: float, kernel: RadialKernel, bandwidths: Array, rng: np.random.Generator) -> Array:
+def square_norms(mean: KernelMean, squares: float, kernel: RadialKernel, bandwidths: Array, rng: np.random.Generator) -> Array:
     """‖f‖² at every bandwidth from pairs of different rows drawn by |w|, and their relative standard errors, (k, 2)."""
     total = float(mean.magnitudes.sum())
     few, many = np.unique(mean.draw_rows(FEW_ROWS, rng)), np.unique(mean.draw_rows(MANY_ROWS, rng))

@@ -1,6 +1,6 @@
-"""Components for rows: few normal laws whose bumps come closest to those of all rows (Zhang & Kwok 2010, from rows and not components).
+"""Components for rows: few normal laws whose bumps come closest to those of all rows (after Zhang & Kwok 2010).
 
-    rows → cells of neighbours → stand-ins        k-means → moments of each group → joint descent on the stand-ins → weights on all rows
+    k-means → moments of each group of rows → joint descent on stand-ins for the rows → weights by all rows
 
 A cell's stand-ins are its mean plus and minus the way to one of its rows, drawn by weight: they have the cell's mass and mean, and
 its covariance on average, so that the sum over some ten thousand of them is that over all rows up to third moments of cells. The
@@ -35,12 +35,9 @@ ROWS_AT_ONCE = 1 << 18
 
 def fit_components(full: KernelMean, size: int, rng: np.random.Generator, report: Report) -> ComponentPieces:
     """At most ``size`` laws, fewer where fewer rows are distinct."""
-    points, rows = support(full)
-    if rows is not None:
-        full = KernelMean(points, full.weights[rows], full.kernel)
-    centres = np.asarray(KMeans(rows=KMEANS_ROWS).select(full, size, rng).atoms, np.float64)
+    full = _with_weight(full)
     frame = frame_of(full.kernel, full.atoms)
-    start = group_moments(full, centres, frame)
+    start = _groups(full, size, frame, rng)
     z, weights = stand_ins(full, frame, _cells_for(start.size, full.dimension), rng)
     joint = JointFit(Components(weights, z, np.broadcast_to(HALF, len(z)), True), full.mass)
     done = 0
@@ -52,6 +49,23 @@ def fit_components(full: KernelMean, size: int, rng: np.random.Generator, report
 
     few = joint.descend(joint.refit(start), STEPS, step, HALF)
     return _in_units(few, frame)
+
+
+def fit_moments(full: KernelMean, size: int, rng: np.random.Generator) -> ComponentPieces:
+    """Laws with the moments of groups by k-means: where a fit starts."""
+    full = _with_weight(full)
+    frame = frame_of(full.kernel, full.atoms)
+    return _in_units(_groups(full, size, frame, rng), frame)
+
+
+def _with_weight(full: KernelMean) -> KernelMean:
+    """The mean without rows of no weight."""
+    points, rows = support(full)
+    return full if rows is None else KernelMean(points, full.weights[rows], full.kernel)
+
+
+def _groups(full: KernelMean, size: int, frame: Frame, rng: np.random.Generator) -> ComponentArrays:
+    return group_moments(full, np.asarray(KMeans(rows=KMEANS_ROWS).select(full, size, rng).atoms, np.float64), frame)
 
 
 def _cells_for(size: int, dimension: int) -> int:
@@ -69,7 +83,7 @@ def _in_units(few: ComponentArrays, frame: Frame) -> ComponentPieces:
 
 
 def group_moments(full: KernelMean, centres: Array, frame: Frame) -> ComponentArrays:
-    """Mass, mean and covariance of the rows nearest to each centre, as components in the frame; centres without rows are left out."""
+    """Mass, mean and covariance of the rows nearest to each centre, in the frame; centres without rows are left out."""
     m, d = centres.shape
     z = frame.apply(centres)
     lower = np.tril_indices(d)

@@ -293,5 +293,6 @@ def assemble_built(
 
 def assemble_resolved(found: Resolved, selection: str, rng: np.random.Generator) -> Compression:
     """The result at the bandwidth that a search found."""
-    result = assemble_built(found.builder, found.prefixes, len(found.prefixes.atoms), selection, found.reached, rng)
+    size = found.size or len(found.prefixes.atoms)
+    result = assemble_built(found.builder, found.prefixes, size, selection, found.reached, rng)
     return replace(result, resolved=found.resolution if found.reached else None)

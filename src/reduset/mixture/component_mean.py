@@ -1,8 +1,8 @@
 """A mean of components: the mixture Σⱼ wⱼ N(·; cⱼ, Sⱼ + h²Σ) that stands for a kernel density, and knows of which kernel.
 
-S are the laws' own covariances (`pieces`), h²Σ that of the kernel's bump. So it can be looked at with another bandwidth, and compared with
-kernel means in their own space: an inner product of "rkhs" with bandwidth h is one of "l2" with bandwidth h/√2. A density always:
-weights are shares, and the kernel counts as normalized.
+S are the laws' own covariances (`pieces`), h²Σ that of the kernel's bump. So it can be looked at with another bandwidth, and
+compared with kernel means in their own space: an inner product of "rkhs" with bandwidth h is one of "l2" with bandwidth h/√2. A
+density always: weights are shares, and the kernel counts as normalized.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ class ComponentMean(Mixture):
             raise TypeError(f"kernel must be a Gaussian, got {self.kernel!r}: only its components have a closed form")
         object.__setattr__(self, "kernel", replace(self.kernel.resolve(self.means), normalized=True))
         if self.covariances.ndim != 3:
-            raise ValueError(f"covariances of a mean of components must be full, (m, d, d), got an array of {self.covariances.shape}")
+            raise ValueError(
+                f"covariances of a mean of components must be full, (m, d, d), got an array of {self.covariances.shape}"
+            )
 
     @classmethod
     def from_pieces(cls, pieces: ComponentPieces, weights: Array, kernel: Gaussian) -> ComponentMean:

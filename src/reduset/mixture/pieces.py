@@ -12,14 +12,12 @@ components.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reduset._engine import Components, Frame, as_full, blocks, sums_at
+from reduset._engine import Components, Frame, blocks, sums_at
 from reduset._types import Array, Floats, Report
 from reduset.kernels import Gaussian, Kernel
 from reduset.mean import KernelMean
@@ -87,7 +85,7 @@ class ComponentPieces:
         return total
 
     def damping(self, frequencies: Array, frame: Frame) -> tuple[Array, Array]:
-        """Angles ω·z and the logarithm of what spreads leave of each wave, both (s, m), for frequencies in the frame's coordinates."""
+        """Angles ω·z and the logarithm of what spreads leave of each wave, (s, m), for frequencies in the frame's coordinates."""
         z, spreads = self.in_frame(frame)
         d = z.shape[1]
         squares = (frequencies[:, :, None] * frequencies[:, None, :]).reshape(-1, d * d)
@@ -100,7 +98,9 @@ Pieces: TypeAlias = Array | ComponentPieces  # atoms as they are, or laws
 def frame_of(kernel: Kernel, points: Floats) -> Frame:
     """The coordinates in which the product of a Gaussian is exp(−|z − z'|²)."""
     if not isinstance(kernel, Gaussian):
-        raise TypeError(f"only a Gaussian kernel sees components in closed form, got {kernel!r}; use pieces='atoms', or Gaussian(h)")
+        raise TypeError(
+            f"only a Gaussian kernel sees components in closed form, got {kernel!r}; use pieces='atoms', or Gaussian(h)"
+        )
     return kernel.frame(points, kernel.product(points.shape[1]))
 
 

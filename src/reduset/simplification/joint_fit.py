@@ -113,9 +113,7 @@ class JointFit:
         weight = np.abs(few.weights) * np.exp(0.5 * (log_squares(few.covariances, few.dimension) - self.many.log_unit))
         return np.asarray(1 / np.maximum(weight / weight.max(), LIGHTEST)[:, None])
 
-    def descend(
-        self, few: ComponentArrays, steps: int, report: Callable[[float], None], floor: float = 0.0
-    ) -> ComponentArrays:
+    def descend(self, few: ComponentArrays, steps: int, report: Callable[[float], None], floor: float = 0.0) -> ComponentArrays:
         """The best components seen in ``steps`` steps from these; ``report`` gets wᵀGw − 2wᵀκ after each.
 
         Full covariances stay above ``floor`` times the identity: what is left is a covariance again when so much is taken away.
