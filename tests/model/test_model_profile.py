@@ -10,6 +10,7 @@ from reduset import FunctionKernel, Gaussian, KernelMean, _archive, compress
 from reduset.cli.entry import run
 from reduset.model import Model
 from reduset.model.profiles import EVERY
+from reduset.stream import StreamCompressor
 
 ROWS = np.random.default_rng(0).normal(size=(600, 2)) + np.where(np.arange(600) % 3, -2.0, 2.0)[:, None]
 FIELDS = ("bandwidths", "relative_errors", "intervals", "random_rows", "noise")
@@ -104,12 +105,17 @@ def test_older_files_load_as_before_and_say_nothing_of_it(saved, tmp_path, capsy
     assert len(Model.load(saved).profiles.sizes) == 0
 
 
-@pytest.mark.parametrize("kind", ["function", "groups"])
+@pytest.mark.parametrize("kind", ["function", "stream"])
 def test_a_result_without_a_profile_is_kept_without(kind, tmp_path):
-    kernel = FunctionKernel("rbf", gamma=0.5) if kind == "function" else Gaussian(1.0)
-    full = KernelMean.from_samples(ROWS[:200], kernel)
-    small = compress(full, size=10, rng=0, groups=np.arange(200) % 2 if kind == "groups" else None)
-    model = Model.of(full, small)
+    if kind == "function":
+        full = KernelMean.from_samples(ROWS, FunctionKernel("rbf", gamma=0.5))
+        small = compress(full, size=10, rng=0)
+        model = Model.of(full, small)
+    else:
+        stream = StreamCompressor(Gaussian(1.0), 10, 0).partial_fit(ROWS)
+        small = stream.result()
+        model = Model.of_stream(stream.sample(), small)
+    assert not small.has_profile
     model.save(tmp_path / "small.npz")
     back = Model.load(tmp_path / "small.npz")
     assert len(back.profiles.sizes) == 0

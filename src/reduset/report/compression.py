@@ -15,7 +15,7 @@ from reduset import _archive
 from reduset._types import Array
 from reduset.model import Model
 from reduset.report import words
-from reduset.report.figures import PathFigure, is_whitened, path_figure, wide_columns
+from reduset.report.figures import PathFigure, is_whitened, path_figure, profile_figure, wide_columns
 from reduset.report.page import Markup, cards, file, joined, markup, origin, packed, pairs, table, write
 from reduset.report.words import count
 
@@ -64,6 +64,7 @@ def contents(model: Model, path: PathFigure) -> dict[str, Any]:
                 np.concatenate([row[:size] for row, size in zip(model.step_weights, model.step_sizes, strict=True)]), "f8"
             ),
         },
+        "profile": _profile(model),
         "middles": middles.tolist(),
         "atoms": packed((np.asarray(model.mean.atoms[:, :embedded], np.float64) - middles).T),  # by columns
         "axes": _axes(portrait.grids[:embedded], portrait.widths, middles),
@@ -71,6 +72,34 @@ def contents(model: Model, path: PathFigure) -> dict[str, Any]:
         "pairAxes": _axes(portrait.pair_grids, portrait.pair_widths, middles),
         "pairs": portrait.pairs.tolist(),
         "joint": packed(portrait.joint),
+    }
+
+
+def _profile(model: Model) -> dict[str, Any] | None:
+    """The error at every scale of each size that has one, and which of them each step of the slider shows; None where there is none."""
+    if not len(model.profiles.sizes):
+        return None
+    shown = [profile_figure(model, int(np.abs(model.step_sizes - size).argmin())) for size in model.profiles.sizes]
+    return {
+        "bandwidths": _finite(shown[-1].bandwidths),
+        "noise": _finite(shown[-1].noise),
+        "confidence": shown[-1].confidence,
+        "tol": shown[-1].tol,
+        "steps": [model.profiles.nearest(int(size)) for size in model.step_sizes],
+        "sizes": [
+            {
+                "size": each.size,
+                "errors": _finite(each.errors),
+                "low": _finite(each.low),
+                "high": _finite(each.high),
+                "randomRows": _finite(each.random_rows),
+                "finest": each.finest,
+                "own": None if each.own is None else _finite(np.array(each.own)),
+                "highest": each.highest,
+                "told": words.fine(each),
+            }
+            for each in shown
+        ],
     }
 
 
@@ -121,6 +150,7 @@ def _body(model: Model, path: PathFigure) -> Markup:
         last=len(model.step_sizes) - 1,
         told=f"{count(model.size, 'atom')}, error {words.percent(path.error if path.error >= words.ROUNDING else 0.0)}",
         pairs=_pair_box(model),
+        fine=_fine_section(model),
         densities=_density_section(model),
         meaning=words.densities(model.mean.kernel),
         marginals=_marginals(model),
@@ -143,6 +173,14 @@ def _pair_box(model: Model) -> Markup:
         for k, (i, j) in enumerate(model.portrait.pairs)
     )
     return markup('<label class="choice"><span>Columns</span><select id="pair">$options</select></label>', options=options)
+
+
+def _fine_section(model: Model) -> Markup:
+    """The error at every scale, where it is known."""
+    if not len(model.profiles.sizes):
+        return Markup("")
+    shown = profile_figure(model)
+    return markup(file("fine.html"), told=words.fine(shown), noise=words.noise(shown, model.n_samples))
 
 
 def _density_section(model: Model) -> Markup:
