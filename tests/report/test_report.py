@@ -129,7 +129,7 @@ def test_how_fine_a_result_sees_is_said_in_words():
     assert told.fine(figure) == f"{start} do so down to {shown.resolved.random_rows:.3g}."
     assert told.fine(replace(figure, random_finest=None)) == f"{start} lose more than that at every scale."
     assert told.fine(replace(figure, random_rows=figure.errors * np.nan)).endswith("confidence.")
-    assert told.fine(replace(figure, size=1, finest=None)).startswith(f"At no scale is it certain that 1 atom keeps within 20{space}%; 1")
+    assert told.fine(replace(figure, size=1, finest=None)).startswith(f"At no scale is it certain that 1 atom loses at most 20{space}%; 1")
     between = replace(figure, noise_finest=0.7)
     assert "by more than 20\N{NO-BREAK SPACE}% below 0.7: finer than that nobody needs to go" in told.noise(between, 1200)
     assert "at every scale" in told.noise(replace(figure, noise_finest=None), 1200)

@@ -53,19 +53,19 @@ function fineFigure() {
   const band = (values) => values.map((value, k) => (shown.errors[k] === null ? null : Math.min(Math.max(value ?? Infinity, floor), 1e9)));
   const traces = [
     drawn({ name: "lower end", y: band(shown.low), showlegend: false, ...ends }),
-    drawn({ name: `${percent(confidence)} interval`, y: band(shown.high), fill: "tonexty", fillcolor: colour("accent-pale"), ...ends }),
+    drawn({ name: `${percent(confidence)} interval`, y: band(shown.high), fill: "tonexty", fillcolor: colour("accent-pale"), legendrank: 2, showlegend: !phone.matches, ...ends }),
   ];
-  if (known(noise)) traces.push(drawn({ name: "noise of the sample itself", y: noise, line: { color: colour("quiet"), dash: "dashdot", width: 1 } }));
-  if (known(shown.randomRows)) traces.push(drawn({ name: `${count} random rows`, y: shown.randomRows, line: { color: colour("quiet"), dash: "dot", width: 2 } }));
-  traces.push(drawn({ name: `${count} ${shown.size === 1 ? "atom" : "atoms"}`, y: shown.errors, line: { color: colour("accent"), width: 3 } }));
+  if (known(noise)) traces.push(drawn({ name: "noise of the sample itself", y: noise, legendrank: 4, line: { color: colour("quiet"), dash: "dashdot", width: 1 } }));
+  if (known(shown.randomRows)) traces.push(drawn({ name: `${count} random rows`, y: shown.randomRows, legendrank: 3, line: { color: colour("quiet"), dash: "dot", width: 2 } }));
+  traces.push(drawn({ name: `${count} ${shown.size === 1 ? "atom" : "atoms"}`, y: shown.errors, legendrank: 1, line: { color: colour("accent"), width: 3 } }));
   if (shown.finest !== null) {
     traces.push({
       name: `within ${percent(tol)}: ${digits(shown.finest, 3)} and more`, x: [bandwidths[0], shown.finest, shown.finest], y: [tol, tol, floor], mode: "lines",
-      line: { color: colour("ink"), dash: "dash", width: 1.5 }, hoverinfo: "skip",
+      line: { color: colour("ink"), dash: "dash", width: 1.5 }, hoverinfo: "skip", cliponaxis: false, legendrank: 5,
     });
   }
   if (shown.own !== null && shown.own[1] > 0) {
-    traces.push({ name: "at the kernel's own bandwidth", x: [shown.own[0]], y: [shown.own[1]], mode: "markers", marker: { size: 9, color: colour("accent") }, hoverinfo: "skip" });
+    traces.push({ name: "at the kernel's own bandwidth", x: [shown.own[0]], y: [shown.own[1]], mode: "markers", marker: { size: 9, color: colour("accent") }, hoverinfo: "skip", legendrank: 6, showlegend: !phone.matches });
   }
   const ticks = errorTicks([least, most]);
   return {
@@ -74,7 +74,7 @@ function fineFigure() {
     yaxis: axis("error", { type: "log", range: [Math.log10(least / 1.5), Math.log10(1.3 * most)], ...ticks }),
     margin: { l: 56, r: phone.matches ? 16 : 34, t: 12, b: 44 },
     hovermode: "x unified",
-    legend: { orientation: "h", x: 0, y: 1.02, xanchor: "left", yanchor: "bottom", ...(phone.matches ? { font: { size: 11 } } : {}) },
+    legend: { orientation: "h", traceorder: "normal", x: 0, y: 1.02, xanchor: "left", yanchor: "bottom", ...(phone.matches ? { font: { size: 11 } } : {}) },
   };
 }
 

@@ -180,7 +180,9 @@ def _fine_section(model: Model) -> Markup:
     if not len(model.profiles.sizes):
         return Markup("")
     shown = profile_figure(model)
-    return markup(file("fine.html"), told=words.fine(shown), noise=words.noise(shown, model.n_samples))
+    many = len(model.profiles.sizes)
+    sizes = f"{count(many, 'size')} {'has' if many == 1 else 'have'}"
+    return markup(file("fine.html"), told=words.fine(shown), noise=words.noise(shown, model.n_samples), sizes=sizes)
 
 
 def _density_section(model: Model) -> Markup:

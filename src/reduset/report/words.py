@@ -151,12 +151,12 @@ def random_rows(path: PathFigure, n: int, signed: bool = False) -> Card:
 
 def fine(shown: ProfileFigure) -> str:
     """How fine so many atoms see, and as many random rows."""
-    atoms, drawn, within = count(shown.size, "atom"), count(shown.size, "random row"), f"within {percent(shown.tol)}"
-    keep = "keeps" if shown.size == 1 else "keep"
+    atoms, drawn, tol = count(shown.size, "atom"), count(shown.size, "random row"), percent(shown.tol)
     if shown.finest is None:
-        text = f"At no scale is it certain that {atoms} {keep} {within}"
+        text = f"At no scale is it certain that {atoms} lose{'s' if shown.size == 1 else ''} at most {tol}"
     else:
-        text = f"{atoms} {keep} details of {shown.finest:.3g} and more {within}, with {percent(shown.confidence)} confidence"
+        text = f"{atoms} keep{'s' if shown.size == 1 else ''} details of {shown.finest:.3g} and more within {tol}"
+        text += f", with {percent(shown.confidence)} confidence"
     if np.isnan(shown.random_rows).all():
         return text + "."
     if shown.random_finest is None:
