@@ -1,4 +1,4 @@
-"""A model keeps how fine it sees: the profile of some sizes and the resolution, in its file, and nothing of it where there is none."""
+"""A model keeps how fine it sees: the profile of some sizes and the resolution, in its file, and nothing where there is none."""
 
 import json
 

@@ -120,16 +120,23 @@ def test_the_error_at_every_scale_is_that_of_the_models_profiles(made, tmp_path)
     texts = " ".join(Page(tmp_path / "r.html").text().split())
     assert data["sizes"][-1]["told"].replace("\N{NO-BREAK SPACE}", " ") in texts
     assert "How fine it sees" in texts
+    assert ("Finest detail" in texts) == (shown.resolved is not None)  # in place of a bound that says nothing
 
 
 def test_how_fine_a_result_sees_is_said_in_words():
     shown = resolved()
     figure, space = profile_figure(shown), "\N{NO-BREAK SPACE}"
-    start = f"40 atoms keep details of {shown.resolution:.3g} and more within 20{space}%, with 95{space}% confidence; 40 random rows would"
+    start = f"40 atoms keep details of {shown.resolution:.3g} and more within 20{space}%"
+    start += f", with 95{space}% confidence; 40 random rows would"
     assert told.fine(figure) == f"{start} do so down to {shown.resolved.random_rows:.3g}."
     assert told.fine(replace(figure, random_finest=None)) == f"{start} lose more than that at every scale."
     assert told.fine(replace(figure, random_rows=figure.errors * np.nan)).endswith("confidence.")
-    assert told.fine(replace(figure, size=1, finest=None)).startswith(f"At no scale is it certain that 1 atom loses at most 20{space}%; 1")
+    assert told.fine(replace(figure, size=1, finest=None)).startswith(
+        f"At no scale is it certain that 1 atom loses at most 20{space}%; 1"
+    )
+    card = told.finest(shown.resolved, shown.size)
+    assert card.figure == f"{shown.resolution:.3g}"
+    assert card.meaning.startswith(f"Details of {card.figure} and more, 1/")
     between = replace(figure, noise_finest=0.7)
     assert "by more than 20\N{NO-BREAK SPACE}% below 0.7: finer than that nobody needs to go" in told.noise(between, 1200)
     assert "at every scale" in told.noise(replace(figure, noise_finest=None), 1200)

@@ -1,7 +1,7 @@
 """The model: a compressed mean and all that is known of it, in one file that needs no data to be looked at, used or reported on.
 
-It holds the atoms and weights, the names of the columns, the certificate, the error of every size and at every scale, the weights of
-some smaller sizes, a portrait of the full mean, and in words where all this came from. `KernelMean.load` reads the mean of it too.
+It holds the atoms and weights, the names of the columns, the certificate, the error of every size and at every scale, the weights
+of some smaller sizes, a portrait of the full mean, and in words where all this came from. `KernelMean.load` reads its mean too.
 """
 
 from __future__ import annotations
@@ -159,11 +159,11 @@ class Model:
         return None if self.resolved is None else self.resolved.bandwidth
 
     def profile(self, step: int = -1) -> ErrorProfile:
-        """The error at every scale of ``step_sizes[step]`` atoms, or of the nearest size that one is known of (``profiles.sizes``)."""
+        """The error at every scale of ``step_sizes[step]`` atoms, or of the nearest of ``profiles.sizes``, of which it is known."""
         if not len(self.profiles.sizes):
             raise ValueError(
-                "this model knows the error at its own scale only: its kernel has no bandwidth to change, its rows were compressed in "
-                "parts, or its file is from before there were profiles; see certificate.relative_error"
+                "this model knows the error at its own scale only: its kernel has no bandwidth to change, its rows were compressed "
+                "in parts, or its file is from before there were profiles; see certificate.relative_error"
             )
         return self.profiles.profiles[self.profiles.nearest(int(self.step_sizes[step]))]
 

@@ -62,7 +62,7 @@ class SizeProfiles:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], confidence: float, largest: int) -> SizeProfiles:
-        """What `arrays` gave, for intervals of this confidence and a result of so many atoms; checked, as a stranger may have made it."""
+        """What `arrays` gave, of a result of so many atoms and intervals of this confidence, checked as a stranger's."""
         if "profiles" not in arrays:  # files from before there were profiles
             return cls.unknown()
         scales, sizes, curves = arrays["scales"], arrays["profile_sizes"], arrays["profiles"]

@@ -76,7 +76,7 @@ def contents(model: Model, path: PathFigure) -> dict[str, Any]:
 
 
 def _profile(model: Model) -> dict[str, Any] | None:
-    """The error at every scale of each size that has one, and which of them each step of the slider shows; None where there is none."""
+    """The error at every scale of each size of which it is known, and which of them each step shows; None where there is none."""
     if not len(model.profiles.sizes):
         return None
     shown = [profile_figure(model, int(np.abs(model.step_sizes - size).argmin())) for size in model.profiles.sizes]
@@ -127,10 +127,11 @@ def _body(model: Model, path: PathFigure) -> Markup:
     sources = model.about.get("sources") or []
     columns = model.columns
     named = ", ".join(words.shortened(name) for name in columns[:8]) + (f" and {len(columns) - 8} more" if len(columns) > 8 else "")
+    vain = path.bound is None or path.bound >= 1
     shown = [
         words.kept(model.n_samples, model.size),
         words.lost(model.certificate),
-        words.promised(path),
+        words.finest(model.resolved, model.size) if vain and model.resolved is not None else words.promised(path),
         words.random_rows(path, model.n_samples, model.total is None),
     ]
     told = {"Kernel": repr(model.mean.kernel), "Columns": columns}

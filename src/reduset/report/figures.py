@@ -1,8 +1,8 @@
 """The numbers behind every picture, once: the report embeds them, the displays draw them.
 
 A path is thinned to sizes that a screen can tell apart. How many rows drawn at random would do as well as the atoms follows from
-the law of their error, a/√m (`Model.subsample_errors`): (a/error)² rows. The error at every scale is shown beside the two it is to be
-judged by: that of as many random rows, and the noise of the sample itself.
+the law of their error, a/√m (`Model.subsample_errors`): (a/error)² rows. The error at every scale is shown beside the two it is
+to be judged by: that of as many random rows, and the noise of the sample itself.
 """
 
 from __future__ import annotations

@@ -10,6 +10,8 @@ import numpy as np
 
 from reduset.certificate import Certificate
 from reduset.certificate.certificate import DENSITY_ROWS
+from reduset.compression.resolution import Resolution
+from reduset.compression.summary import resolved
 from reduset.kernels import Gaussian
 from reduset.report.figures import ROUNDING, PathFigure, ProfileFigure
 
@@ -131,6 +133,12 @@ def promised(path: PathFigure) -> Card:
         "case, so what was really lost is less."
     )
     return Card("Promised", f"≤ {percent(path.bound)}", meaning)
+
+
+def finest(found: Resolution, size: int) -> Card:
+    """How small a detail is kept, where that was searched for."""
+    text = resolved(found, size)
+    return Card("Finest detail", f"{found.bandwidth:.3g}", text[0].upper() + text[1:] + ".")
 
 
 def random_rows(path: PathFigure, n: int, signed: bool = False) -> Card:
