@@ -28,6 +28,7 @@ class InfoCommand(o.Answering):
             "columns": found.columns,
             "kernel": found.mean.kernel.to_dict(),
             "certificate": asdict(found.certificate),
+            "resolution": None if found.resolved is None else asdict(found.resolved),
             "about": about,
         }
         lines = [f"  {name.rstrip('s'):<11}{printable(text)}" for name in ("sources", "notes") for text in about.get(name, ())]

@@ -124,6 +124,11 @@ class Compression:
         """The error of every prefix (of some, where weights must be found anew for each: "simplex", or very many atoms)."""
         return self._prefixes.path(self.selected)
 
+    @property
+    def has_profile(self) -> bool:
+        """Whether `profile` can tell the error at other scales than the kernel's own."""
+        return self._scales is not None
+
     def profile(self, bandwidths: Any = None) -> ErrorProfile:
         """The error at every scale, coarser and finer than the kernel's own, with intervals that hold at all of them at once.
 
