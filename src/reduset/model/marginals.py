@@ -128,8 +128,8 @@ def _widths(mean: KernelMean, spread: Array) -> Array:
     """(d,) the kernel's bandwidth along each column; by Scott's rule for a kernel that has none."""
     kernel: Any = mean.kernel
     if isinstance(kernel, RadialKernel):
-        scale = np.ones(mean.dimension) if kernel.covariance is None else np.sqrt(np.diag(kernel.covariance))
-        return kernel.width * scale
+        shape = kernel.unit_covariance
+        return kernel.width * (np.ones(mean.dimension) if shape is None else np.sqrt(np.diag(shape)))
     return np.where(spread > 0, spread, 1.0) * mean.size ** (-1 / 5)
 
 
