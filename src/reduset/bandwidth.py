@@ -1,4 +1,4 @@
-"""Bandwidth rules: from points (and weights) to one number h.
+"""Bandwidth rules: from points (and weights) to one number h; and scales of columns, to one number each.
 
 =================  ====================================================================================================
 scott              σ̄ · nₑ^(−1/(d + 4)), σ̄ the mean standard deviation of the columns, nₑ = (Σw)²/Σw² (Scott 1992)
@@ -12,6 +12,10 @@ neighbour          the median distance to the N-th different neighbour, N in 3, 
 mode_clustering    σ̄ · (4/(d + 4))^(1/(d + 6)) · nₑ^(−1/(d + 6)): the normal reference for the density's gradient (Chen,
                    Genovese & Wasserman 2016, eq. 18)
 =================  ====================================================================================================
+
+Scales are what columns are divided by before distances are taken: of each column "robust" takes the interquartile range, or the
+standard deviation where that is 0 (a 0/1 column that is mostly 0, a count that mostly is none), "standard" the standard deviation
+alone, as of a whole population, by which a repeated row is one of twice the weight. A column without spread is left as it is.
 
 Only ratios of weights matter. They act as they do in SciPy: on moments and quantiles as repetition would, on the sample size
 through nₑ. Quantiles are those of the distribution that has these shares, halfway where a step of it ends at the share asked for:
@@ -76,11 +80,12 @@ def iqr(X: PointsLike, sample_weight: WeightsLike = None) -> float:
     return _found(float(np.mean(ranges)) / 1.35, "iqr", "the middle half of every column is a single value")
 
 
-def median(X: PointsLike, sample_weight: WeightsLike = None) -> float:
-    """The median distance between two different points."""
-    X, w = _checked(X, sample_weight)
+def median(X: PointsLike, sample_weight: WeightsLike = None, scales: Array | None = None) -> float:
+    """The median distance between two different points, their columns divided by ``scales``."""
+    units = 1.0 if scales is None else scales
+    X, w = _checked(X, sample_weight, units)
     if len(X) <= PAIRS_FROM:
-        places, w = _places(X, w, PAIRS_FROM)
+        places, w = _places(X if scales is None else X / scales, w, PAIRS_FROM)
         distances = pdist(places - places.mean(axis=0))
         if np.all(w == w[0]):
             return float(np.median(distances))
@@ -89,7 +94,7 @@ def median(X: PointsLike, sample_weight: WeightsLike = None) -> float:
         i, j = np.random.default_rng(0).integers(len(X), size=(2, PAIRS))
         distances = np.empty(PAIRS)
         for a, b in blocks(PAIRS, 4096):
-            distances[a:b] = np.sqrt(np.square(np.subtract(X[i[a:b]], X[j[a:b]], dtype=np.float64)).sum(axis=1))
+            distances[a:b] = np.sqrt(np.square(np.subtract(X[i[a:b]], X[j[a:b]], dtype=np.float64) / units).sum(axis=1))
         apart = distances > 0
         _found(float(apart.any()), "median", f"all {PAIRS} pairs looked at coincide")
         distances, i, j = distances[apart], i[apart], j[apart]
@@ -191,9 +196,35 @@ RULES: dict[str, Callable[..., float]] = {
 }
 
 
-def _checked(X: PointsLike, sample_weight: WeightsLike) -> tuple[Floats, Array]:
+SCALES = ("robust", "standard")
+
+
+def column_scales(X: PointsLike, sample_weight: WeightsLike = None, rule: str = "robust") -> Array:
+    """(d,) what the columns of X are divided by, 1 where a column has no spread.
+
+    >>> from reduset import bandwidth
+    >>> bandwidth.column_scales([[20_000.0, 31.0, 7.0], [35_000.0, 44.0, 7.0], [90_000.0, 62.0, 7.0]])
+    array([7.0e+04, 3.1e+01, 1.0e+00])
+    """
+    _validate.one_of(rule, "rule", SCALES)
+    X, w = _present(_validate.points(X), sample_weight)
+    found = np.zeros(X.shape[1])
+    if rule == "robust":
+        found += [_quantile(X[:, j], w, 0.75) - _quantile(X[:, j], w, 0.25) for j in range(X.shape[1])]
+    if not found.all():
+        deviations = np.sqrt(_variances(X, w)[0])
+        found = np.where(found > 0, found, deviations)
+    return np.where(found > 0, found, 1.0)
+
+
+def _checked(X: PointsLike, sample_weight: WeightsLike, units: float | Array = 1.0) -> tuple[Floats, Array]:
     X = _validate.points(X)
-    _require_room(X)
+    _require_room(X, units)
+    return _present(X, sample_weight)
+
+
+def _present(X: Floats, sample_weight: WeightsLike) -> tuple[Floats, Array]:
+    """The points of weight, and their weights."""
     if sample_weight is None:
         return X, np.broadcast_to(1.0, len(X))
     if (
@@ -209,10 +240,10 @@ def _checked(X: PointsLike, sample_weight: WeightsLike) -> tuple[Floats, Array]:
     return (X, w) if present.all() else (X[present], w[present])
 
 
-def _require_room(X: Floats) -> None:
+def _require_room(X: Floats, units: float | Array) -> None:
     """Refuse points so near to each other that the squares of their distances are lost."""
     for some in (X[:64], X):  # mostly a few tell
-        span = float(np.subtract(some.max(axis=0), some.min(axis=0), dtype=np.float64).max())
+        span = float((np.subtract(some.max(axis=0), some.min(axis=0), dtype=np.float64) / units).max())
         if span >= NARROWEST:
             return
     if span > 0:
@@ -228,6 +259,15 @@ def _effective(w: Array) -> float:
 
 def _scale(X: Floats, w: Array) -> float:
     """The mean over columns of the weighted standard deviation (the unbiased one, as in SciPy)."""
+    variance, squares = _variances(X, w)
+    unbiased = 1.0 - squares
+    if unbiased <= 0:
+        raise ValueError("this bandwidth rule needs at least two points of weight; give the bandwidth as a number")
+    return _found(float(np.mean(np.sqrt(variance / unbiased))), "this rule", "all points coincide")
+
+
+def _variances(X: Floats, w: Array) -> tuple[Array, float]:
+    """(d,) weighted variances of the columns, as of a whole population; and Σ of the squared shares of the weight."""
     share = np.broadcast_to(1.0 / len(w), len(w)) if w.strides == (0,) else w / w.sum()
     centre = X[0].astype(np.float64)  # subtracting any point first keeps the digits of data far from 0
     total = np.zeros(X.shape[1])
@@ -236,11 +276,7 @@ def _scale(X: Floats, w: Array) -> float:
         block = X[a:b] - centre
         total += share[a:b] @ block
         square += share[a:b] @ block**2
-    variance = np.maximum(square - total**2, 0.0)
-    unbiased = 1.0 - float(share @ share)
-    if unbiased <= 0:
-        raise ValueError("this bandwidth rule needs at least two points of weight; give the bandwidth as a number")
-    return _found(float(np.mean(np.sqrt(variance / unbiased))), "this rule", "all points coincide")
+    return np.maximum(square - total**2, 0.0), float(share @ share)
 
 
 def _some_rows(count: int, most: int) -> Indices:

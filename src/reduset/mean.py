@@ -19,7 +19,7 @@ from reduset import _archive, _validate
 from reduset._engine import row_blocks, rows_by_weight
 from reduset._frames import is_sparse, table_weights
 from reduset._types import Array, Floats, KernelLike, PointsLike, Precision, SeedLike, WeightsLike
-from reduset.kernels import Kernel
+from reduset.kernels import Kernel, RadialKernel
 from reduset.kernels.base import exponential
 from reduset.kernels.registry import as_kernel, kernel_from
 
@@ -76,7 +76,7 @@ class KernelMean(LinearCombination):
     weights : (n,) array
         Of either sign, never renormalised.
     kernel : Kernel
-        With a bandwidth that is a number, or a rule to be applied to the atoms.
+        Its bandwidth and scales numbers, or rules to be applied to the atoms; the median distance where the bandwidth is open.
 
     Examples
     --------
@@ -255,7 +255,10 @@ class KernelMean(LinearCombination):
     def from_parts(cls, path: _archive.Path_, header: dict[str, Any], arrays: dict[str, Any]) -> KernelMean:
         """The mean that a file describes."""
         try:
-            return cls(arrays["atoms"], arrays["weights"], kernel_from(header.get("kernel")))
+            kernel = kernel_from(header.get("kernel"))
+            if isinstance(kernel, RadialKernel) and not kernel.is_resolved:  # what is stored was resolved, and is not to be guessed
+                raise ValueError(f"its bandwidth and scales must be numbers, got {kernel!r}")
+            return cls(arrays["atoms"], arrays["weights"], kernel)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{os.fspath(path)} describes no {cls._called}: {error}") from error
 

@@ -26,6 +26,7 @@ KERNELS = {
     "gaussian": Gaussian(0.5),
     "gaussian l2": Gaussian(0.5, space="l2", normalized=True),
     "oblique": Gaussian(0.5, covariance=COVARIANCE, normalized=True),
+    "scaled": Gaussian(0.5, scales=[1.5, 0.6], normalized=True),
     "laplacian": Laplacian(0.8),
     "laplacian l2": Laplacian(0.5, space="l2"),
     "cityblock": Laplacian(0.8, metric="cityblock", space="l2", normalized=True),

@@ -80,6 +80,8 @@ def whitened(kernel, X):
     X = np.asarray(X, np.float64)
     if kernel.covariance is not None:
         X = np.linalg.solve(np.linalg.cholesky(kernel.covariance), X.T).T
+    if kernel.scales is not None:
+        X = X / kernel.scales
     return X / kernel.width
 
 
@@ -182,12 +184,13 @@ def gradient_sums(kernel, X, w, Q):
     X, Q = np.asarray(X, np.float64), np.asarray(Q, np.float64)
     d, h = X.shape[1], kernel.width
     inverse = np.eye(d) if kernel.covariance is None else np.linalg.inv(kernel.covariance)
+    inverse = inverse if kernel.scales is None else np.diag(1 / kernel.scales**2)
     out = np.zeros((len(Q), d))
     for k, q in enumerate(Q):
         for x, weight in zip(X, w, strict=True):
             u = x - q
             if in_cityblock(kernel):
-                assert kernel.covariance is None
+                assert kernel.covariance is None is kernel.scales
                 out[k] += weight * math.exp(-np.abs(u).sum() / h) * np.sign(u) / h
                 continue
             s = inverse @ u / h**2  # ∇_q of −r²/2

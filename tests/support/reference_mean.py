@@ -13,9 +13,16 @@ from scipy import integrate, special
 from reduset import Gaussian, Laplacian, Matern, Student
 
 
+def unwhitening(kernel, d):
+    """(d, d) the map from coordinates in which the kernel is round to the data's."""
+    if kernel.scales is not None:
+        return np.diag(kernel.scales)
+    return np.eye(d) if kernel.covariance is None else np.linalg.cholesky(kernel.covariance)
+
+
 def distances(X, Y, kernel):
     """(n, m) distances over the bandwidth, one pair at a time."""
-    unwhiten = np.eye(X.shape[1]) if kernel.covariance is None else np.linalg.cholesky(kernel.covariance)
+    unwhiten = unwhitening(kernel, X.shape[1])
     out = np.empty((len(X), len(Y)))
     for i, x in enumerate(X):
         for j, y in enumerate(Y):
@@ -42,8 +49,7 @@ def power(kernel, d):
 
 
 def log_volume(kernel, d):
-    det = 1.0 if kernel.covariance is None else np.linalg.det(kernel.covariance)
-    return d * np.log(kernel.bandwidth) + np.log(det) / 2
+    return d * np.log(kernel.bandwidth) + np.log(np.linalg.det(unwhitening(kernel, d)))
 
 
 def log_density_constant(kernel, d):
@@ -103,7 +109,7 @@ def products(X, Y, kernel):
 
 def cityblock_products(X, Y, kernel):
     """Π ∫ exp(−|u|) exp(−|u − gapⱼ|) du, coordinate by coordinate."""
-    unwhiten = np.eye(X.shape[1]) if kernel.covariance is None else np.linalg.cholesky(kernel.covariance)
+    unwhiten = unwhitening(kernel, X.shape[1])
     out = np.ones((len(X), len(Y)))
     for i, x in enumerate(X):
         for j, y in enumerate(Y):

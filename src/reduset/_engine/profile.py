@@ -80,23 +80,26 @@ class Profile:
 
 @dataclass(frozen=True)
 class Frame:
-    """The linear map into the loops' coordinates: z = (x − centre) @ matrix, or × a number."""
+    """The linear map into the loops' coordinates: z = (x − centre) @ matrix, or × a number, or one for each column."""
 
     centre: NDArray[np.float64]  # (d,)
-    matrix: float | NDArray[np.float64]  # scalar or (d, d)
+    matrix: float | NDArray[np.float64]  # scalar, (d,) or (d, d)
 
     def apply(self, points: Floats) -> NDArray[np.float64]:
         """(n, d) points in the loops' coordinates; the differences are taken before anything is rounded."""
         z = np.subtract(points, self.centre, dtype=np.float64, order="C")  # the loops are compiled for one order only
-        if isinstance(self.matrix, float):
+        if np.ndim(self.matrix) < 2:
             z *= self.matrix
             return z
         return z @ self.matrix
 
     def sized(self, points: Floats) -> tuple[Frame, float]:
         """This frame, or one scaled by a power of 2 to where float32 holds squares; and the factor from its distances to ours."""
-        # one range for all columns: rough, but the squares have room for many powers of ten, and one flat pass is quick
-        reach = (0.5 * float(points.max()) - 0.5 * float(points.min())) * float(np.abs(self.matrix).max())
+        if isinstance(self.matrix, float):
+            # one range for all columns: rough, but the squares have room for many powers of ten, and one flat pass is quick
+            reach = (0.5 * float(points.max()) - 0.5 * float(points.min())) * abs(self.matrix)
+        else:  # columns may be in units that are many powers of ten apart
+            reach = _reach(points.min(axis=0), points.max(axis=0), self.matrix)
         if reach == 0 or 1e-9 < reach < 1e9:
             return self, 1.0
         unit = float(2.0 ** np.clip(-np.rint(np.log2(reach)), -1000, 1000))
@@ -111,10 +114,16 @@ class Frame:
         some = points[:: max(1, len(points) // 4096)]
         low, high = some.min(axis=0), some.max(axis=0)
         middle = low * np.float64(0.5) + high * np.float64(0.5)
-        if float((high * np.float64(0.5) - low * np.float64(0.5)).max()) * float(np.abs(matrix).max()) > WIDE:
+        if _reach(low, high, matrix) > WIDE:
             # the lower one where there are two: halfway between a point and one far out, both would lose their digits
             middle = np.partition(some, (len(some) - 1) // 2, axis=0)[(len(some) - 1) // 2].astype(np.float64)
         return Frame(middle, matrix)
+
+
+def _reach(low: Floats, high: Floats, matrix: float | NDArray[np.float64]) -> float:
+    """How far the corners of a box are from its middle in any of the coordinates, at most."""
+    half = high * np.float64(0.5) - low * np.float64(0.5)
+    return float((half * np.abs(matrix) if np.ndim(matrix) < 2 else half @ np.abs(matrix)).max())
 
 
 def sums_are_exact(points: Floats, frame: Frame, metric: int) -> bool:

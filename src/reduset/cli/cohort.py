@@ -10,7 +10,7 @@ import typer
 from reduset.cli import messages, targets
 from reduset.cli import options as o
 from reduset.cli.app import DONE, command
-from reduset.cli.request import covariance_of, origin, spread_note
+from reduset.cli.request import are_pictures, covariance_of, origin, spread_note, units_by_name, units_told
 
 if TYPE_CHECKING:
     from reduset._types import ProgressLike
@@ -39,6 +39,7 @@ class CohortCommand(o.Reading, o.Seeded, o.Telling):
     size: o.Size = None
     layout: Annotated[str, typer.Option("--layout", help="isomap or mds.")] = "isomap"
     bandwidth: o.Bandwidth = "median"
+    scales: o.Scales = None
     whiten: o.Whiten = False
 
     def run(self) -> int:
@@ -46,6 +47,7 @@ class CohortCommand(o.Reading, o.Seeded, o.Telling):
         from reduset import _archive, io
 
         o.check_tol(self.tol)
+        o.scales_of(self.scales, self.whiten, False)
         inputs = [*self.data, *([] if self.groups is None else [self.groups])]
         written = targets.check_all((self.output, targets.rows(), inputs), (self.report, targets.HTML, inputs))
         if not written and not self.json:
@@ -58,7 +60,8 @@ class CohortCommand(o.Reading, o.Seeded, o.Telling):
         with messages.progress(self.silent) as shown:
             found = _map_of(tables, self, shown)
         names = [str(name) for name in found.names_]
-        notes = [*messages.notes_of(tables), *([] if self.whiten else spread_note(first.values, first.columns))]
+        in_units = found.kernel_.unit_covariance is not None
+        notes = [*messages.notes_of(tables), *([] if in_units else spread_note(first.values, first.columns))]
         with _archive.together():
             if self.output is not None:
                 title = next(each for each in ("sample", "sample name", "_sample") if each not in names)
@@ -70,11 +73,13 @@ class CohortCommand(o.Reading, o.Seeded, o.Telling):
                 about = origin(list(dict.fromkeys(sources)), notes) | {"columns": list(first.columns)}
                 write_cohort(self.report, found, groups=labels, about=about)
         facts = {"samples": names, "distances": found.distances_, "errors": found.errors_, "map": found.embedding_}
+        facts["scales"] = units_by_name(found.kernel_, first.columns)
         messages.answer(
             self,
             facts | {"notes": notes, "written": written},
             f"{len(names)} samples of {sum(map(len, tables.values())):,} rows together, {found.kernel_!r}",
             f"  distances  up to {found.distances_.max():.4g}, each known to {found.errors_.max():.2g} or better",
+            *units_told(found.kernel_, first.columns),
             *messages.ending(notes, written),
         )
         return DONE
@@ -88,7 +93,10 @@ def _map_of(tables: dict[str, Table], request: CohortCommand, shown: ProgressLik
     from reduset.kernels import Gaussian
 
     pooled = np.concatenate([table.values[:: max(1, len(table) // 10_000)] for table in tables.values()])
-    kernel = Gaussian(o.number_or_rule(request.bandwidth), covariance=covariance_of(pooled) if request.whiten else None)
+    pictures = are_pictures([source for table in tables.values() for source in table.sources])
+    scales = o.scales_of(request.scales, request.whiten, pictures)
+    covariance = covariance_of(pooled) if request.whiten else None
+    kernel = Gaussian(o.number_or_rule(request.bandwidth), covariance=covariance, scales=scales)
     dimensions = max(1, min(2, len(tables) - 1))  # two samples lie on a line
     goals = o.given(size=request.size, tol=request.tol)
     found = CohortMap(

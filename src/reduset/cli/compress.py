@@ -11,12 +11,11 @@ import typer
 from reduset.cli import messages, results, streaming, targets
 from reduset.cli import options as o
 from reduset.cli.app import DONE, NOT_REACHED, command
-from reduset.cli.request import mean_of
+from reduset.cli.request import are_pictures, covariance_of, kernel_of
 
 if TYPE_CHECKING:
     from reduset.compression import Compression
     from reduset.io import Table
-    from reduset.mean import KernelMean
 
 DEFAULT_TOL = 0.01
 WORK = 4, 24  # bytes that compress takes for its work, a number and a row: what docs/scaling.md says
@@ -24,8 +23,9 @@ WAY_OUT = "choose fewer --columns, or read them batch by batch: --stream --size 
 # written out, since importing them would make help wait for the compiler; a test compares
 SELECTORS = "auto, cholesky, columnnorm, greedy, herding, kcenter, kmeans, paring, random, shadow or thinning"
 WEIGHTS_HELP = (
-    "free (the best, of either sign; for models), counts (shares of the rows nearest to each; for rows with --size), simplex (for "
-    "rows with --tol), sum_to_one, clipped, simplex_projection, own."
+    "simplex (the best of which none is negative; for models at a resolution, and rows with --tol and --bandwidth), free (the best, "
+    "of either sign; for models with --bandwidth), counts (shares of the rows nearest to each; for all other rows), sum_to_one, "
+    "clipped, simplex_projection, own."
 )
 
 
@@ -39,12 +39,14 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
     ]
     size: o.Size = None
     tol: Annotated[
-        float | None, typer.Option("--tol", help="As few atoms as keep the loss within this share; 0.01 if nothing is said.")
+        float | None,
+        typer.Option("--tol", help="The share that may be lost; with a --bandwidth, the fewest atoms that keep to it (0.01)."),
     ] = None
     plateau: Annotated[float | None, typer.Option("--plateau", help="Stop where the curve flattens (1e-8, say).")] = None
     max_size: Annotated[int | None, typer.Option("--max-size", help="The most atoms, with --tol or --plateau.")] = None
     kernel: o.KernelName = "gaussian"
-    bandwidth: o.Bandwidth = "median"
+    bandwidth: o.OpenBandwidth = None
+    scales: o.Scales = None
     columns: o.Columns = None
     weight_column: o.Weight = None
     group_column: Annotated[
@@ -83,19 +85,33 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
         return self.writes_model or self.report is not None
 
     @property
-    def weighting(self) -> str:
-        """The kind of weights. Those of rows are shares: counts, but for a tolerance, which these meet with many more rows, and
-        for a stream, which does not see its rows again."""
-        of_rows = "counts" if self.size is not None and not self.stream else "simplex"
-        return self.weights or ("free" if self.writes_model else of_rows)
+    def searches(self) -> bool:
+        """Whether the bandwidth is what is asked for: the resolution. Groups have errors of their own, so no one of theirs."""
+        return not self.stream and all(each is None for each in (self.bandwidth, self.group_column, self.plateau, self.max_size))
+
+    @property
+    def weighting(self) -> str | None:
+        """The kind of weights; None leaves it to the library. Those of rows are shares: counts, but for a tolerance at a bandwidth,
+        which these meet with many more rows, and for a stream, which does not see its rows again."""
+        if self.weights or self.writes_model:
+            return self.weights or (None if self.searches else "free")
+        return "counts" if self.searches or (self.size is not None and not self.stream) else "simplex"
 
     def check(self) -> None:
         """Refuse what cannot be done before any work is."""
         if self.size is not None and self.tol is not None and not self.stream:  # which says of each why not
-            raise ValueError(
-                f"--size and --tol are two goals at one --bandwidth; leave one of them out, got {self.size} and {self.tol:g}. "
-                "For the finest bandwidth that both bear use compress(X, size=…, tol=…) of the library"
-            )
+            if self.bandwidth is not None:
+                raise ValueError(
+                    "--size, --tol and --bandwidth are three, of which two give the third; leave one of them out, got "
+                    f"{self.size}, {self.tol:g} and {self.bandwidth}"
+                )
+            if not self.searches:
+                other = next(name for name in ("group_column", "plateau", "max_size") if getattr(self, name) is not None)
+                raise ValueError(
+                    f"--size and --tol give the resolution, which --{other.replace('_', '-')} has no use for; leave one of the "
+                    f"three out, got --size {self.size} and --tol {self.tol:g}"
+                )
+        o.scales_of(self.scales, self.whiten, False)
         targets.check_all((self.output, targets.MODEL | targets.rows(), self.data), (self.report, targets.HTML, []))
         o.check_tol(self.tol)
         group = self.group_column
@@ -110,7 +126,9 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
         """Run it; the exit code."""
         from reduset.io.guard import Work
         from reduset.io.reading import read_for
+        from reduset.mean import KernelMean
         from reduset.model import Model
+        from reduset.model.columns import column_differences
 
         self.check()
         if self.stream:
@@ -119,24 +137,36 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
             *WORK, "the rows, and the work on them,", "choose fewer --columns, or read them batch by batch: --stream --size 500"
         )
         table = read_for(work, self.data, group_column=self.group_column, **self.reading())
-        full = mean_of(table, self.kernel, o.number_or_rule(self.bandwidth), self.whiten)
-        small = _compressed(self, table, full)
-        make = partial(Model.of, full, small, table.columns)
-        notes = results.write(self, small, table, table.values, list(table.notes), make)
-        results.tell(self, small, table.columns, notes)
+        small = _compressed(self, table)
+        full = KernelMean.from_samples(table.values, small.mean.kernel, table.weights)
+        notes = list(table.notes)
+        if self.group_column is not None and self.bandwidth is None:
+            notes.append("the bandwidth is the median distance: groups, each with an error of its own, have no one resolution")
+        off = column_differences(full, small.mean)
+        notes += results.columns_off(off, table.columns)
+        notes = results.write(self, small, table, table.values, notes, partial(Model.of, full, small, table.columns))
+        results.tell(self, small, table.columns, notes, marginals=dict(zip(table.columns, off.tolist(), strict=True)))
         if not small.reached:
-            messages.note("the tolerance was not reached; raise --max-size, or widen --bandwidth", self.quiet)
+            way_out = "raise --size or --tol" if self.searches else "raise --max-size, or widen --bandwidth"
+            messages.note(f"the tolerance was not reached; {way_out}", self.quiet)
         return DONE if small.reached else NOT_REACHED
 
 
-def _compressed(request: CompressCommand, table: Table, full: KernelMean) -> Compression:
+def _compressed(request: CompressCommand, table: Table) -> Compression:
     """The mean of all rows by few atoms; each group has its own, where there are groups."""
     from reduset.compression.compressing import compress_quietly
 
+    groups = table.groups is not None and request.bandwidth is None
+    bandwidth = "median" if groups else o.number_or_rule(request.bandwidth)
+    scales = o.scales_of(request.scales, request.whiten, are_pictures(table.sources))
+    covariance = covariance_of(table.values, table.weights) if request.whiten else None
+    goals = o.given(size=request.size, tol=request.tol, plateau=request.plateau)
     with messages.progress(request.silent) as shown:
         return compress_quietly(
-            full,
-            **(o.given(size=request.size, tol=request.tol, plateau=request.plateau) or {"tol": DEFAULT_TOL}),
+            table.values,
+            kernel=kernel_of(request.kernel, bandwidth, covariance, scales),
+            sample_weight=table.weights,
+            **(goals or ({} if request.searches else {"tol": DEFAULT_TOL})),
             max_size=request.max_size,
             select=request.select,
             groups=table.groups,

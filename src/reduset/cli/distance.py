@@ -10,9 +10,10 @@ import typer
 from reduset.cli import messages
 from reduset.cli import options as o
 from reduset.cli.app import DONE, command
-from reduset.cli.request import mean_of, reading_of
+from reduset.cli.request import are_pictures, kernel_of, reading_of
 
 if TYPE_CHECKING:
+    from reduset.kernels import Kernel
     from reduset.mean import KernelMean
     from reduset.model import Model
 
@@ -35,11 +36,14 @@ class DistanceCommand(o.Reading, o.Threaded, o.Answering):
     b: Side
     kernel: o.KernelName = "gaussian"
     bandwidth: o.Bandwidth = "median"
+    scales: o.Scales = None
 
     def run(self) -> int:
         """Run it; the exit code."""
         found = [_model(path) for path in (self.a, self.b)]
         models = [model for model in found if model is not None]
+        if models and self.scales is not None:
+            raise ValueError(f"--scales goes with rows, and a model has its own units; leave it out, got {self.scales}")
         if len(models) == 2:
             _check_alike(self.a, self.b, *models)
         means, notes = _means(self, found)
@@ -108,7 +112,10 @@ def _means(request: DistanceCommand, found: list[Model | None]) -> tuple[list[Ke
         elif kernel is not None:
             means.append(KernelMean.from_samples(next(tables).values, kernel))
         else:
-            means.append(mean_of(next(tables), request.kernel, o.number_or_rule(request.bandwidth), False))
+            table = next(tables)
+            scales = o.scales_of(request.scales, False, are_pictures(rows))
+            chosen = kernel_of(request.kernel, o.number_or_rule(request.bandwidth), None, scales)
+            means.append(KernelMean.from_samples(table.values, chosen, table.weights))
             kernel = means[0].kernel
     return means, messages.notes_of(read_in)
 
@@ -121,12 +128,27 @@ def _model(path: Path) -> Model | None:
     return Model.load(path) if path.suffix.lower() == ".npz" and _archive.has_header(path) else None
 
 
+def _options_of(kernel: Kernel) -> str:
+    """The options that give a compression this kernel."""
+    from reduset.kernels import RadialKernel
+
+    if not isinstance(kernel, RadialKernel) or kernel.covariance is not None:
+        return "its kernel, by the library"
+    scales = "none" if kernel.units is None else ",".join(map(repr, kernel.units.tolist()))
+    return f"--kernel {kernel.name} --bandwidth {kernel.width!r} --scales {scales}"
+
+
 def _check_alike(a: Path, b: Path, first: Model, second: Model) -> None:
     """Refuse models of different things: as many columns do not make them the same ones."""
     if first.columns != second.columns:
         seen = f"{', '.join(first.columns[:6])} and {', '.join(second.columns[:6])}"
         raise ValueError(
             f"{a} and {b} must be of the same columns in the same order, got {seen}; compress one again with --columns"
+        )
+    if first.mean.kernel != second.mean.kernel:
+        raise ValueError(
+            f"{a} and {b} must have the same kernel, got {first.mean.kernel!r} and {second.mean.kernel!r}; compare {a} with the "
+            f"rows of the other, or compress those with {_options_of(first.mean.kernel)}"
         )
     for name in ("transform", "compensate", "encode"):
         mine, other = (model.about.get(name) for model in (first, second))

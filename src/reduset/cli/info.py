@@ -8,6 +8,7 @@ from reduset._messages import printable
 from reduset.cli import messages
 from reduset.cli import options as o
 from reduset.cli.app import DONE, command
+from reduset.cli.request import units_by_name, units_told
 
 
 @command("small.npz")
@@ -27,6 +28,7 @@ class InfoCommand(o.Answering):
             "size": found.size,
             "columns": found.columns,
             "kernel": found.mean.kernel.to_dict(),
+            "scales": units_by_name(found.mean.kernel, found.columns),
             "certificate": asdict(found.certificate),
             "resolution": None if found.resolved is None else asdict(found.resolved),
             "about": about,
@@ -39,5 +41,5 @@ class InfoCommand(o.Answering):
         ]
         if about.get("versions"):
             lines.append("  versions   " + ", ".join(printable(f"{name} {number}") for name, number in about["versions"].items()))
-        messages.answer(self, facts, str(found), *lines)
+        messages.answer(self, facts, str(found), *units_told(found.mean.kernel, found.columns), *lines)
         return DONE

@@ -34,10 +34,23 @@ Encode = Annotated[
     ),
 ]
 KernelName = Annotated[str, typer.Option("--kernel", help=f"{listed(FAMILIES)}.")]
-Bandwidth = Annotated[
-    str,
+RULES = "a rule: scott, silverman, median, iqr, jaakkola, neighbour, mode_clustering"
+Bandwidth = Annotated[str, typer.Option("--bandwidth", "-b", help=f"A number in the columns' units (--scales), or {RULES}.")]
+OpenBandwidth = Annotated[
+    str | None,
     typer.Option(
-        "--bandwidth", "-b", help="A number, or a rule: scott, silverman, median, iqr, jaakkola, neighbour, mode_clustering."
+        "--bandwidth",
+        "-b",
+        help=f"A number in the columns' units (--scales), or {RULES}. If not given the resolution: the finest at which --size atoms "
+        "(1,000) lose at most --tol (0.05), there and at every coarser scale.",
+    ),
+]
+Scales = Annotated[
+    str | None,
+    typer.Option(
+        "--scales",
+        help="What columns are divided by, so that all count alike: robust (interquartile ranges), standard (standard deviations), "
+        "none, or numbers separated by commas. If not given robust, and none for pictures or with --whiten.",
     ),
 ]
 Whiten = Annotated[bool, typer.Option("--whiten", help="Measure distances in units of the data's covariance.")]
@@ -141,12 +154,31 @@ def _names_a_column(text: str) -> bool:
     return "=" in text and not text.startswith("logicle:")
 
 
-def number_or_rule(text: str) -> float | str:
-    """A bandwidth as the library takes it."""
+def number_or_rule(text: str | None) -> float | str | None:
+    """A bandwidth as the library takes it; None leaves it open."""
+    if text is None:
+        return None
     try:
         return float(text)
     except ValueError:
         return text
+
+
+def scales_of(given: str | None, whiten: bool, pictures: bool) -> Any:
+    """Units of columns as the library takes them: a rule, numbers, or None for none."""
+    from reduset.bandwidth import SCALES
+
+    if given is None:
+        return None if whiten or pictures else "robust"
+    if whiten:
+        raise ValueError(f"--whiten and --scales both say in what units distances are; leave one of them out, got --scales {given}")
+    if given in ("none", *SCALES):
+        return None if given == "none" else given
+    try:
+        return [float(number) for number in given.split(",")]
+    except ValueError:
+        words = ", ".join(SCALES)
+        raise ValueError(f"--scales must be {words}, none, or a number for each column, as in 31000,16; got {given}") from None
 
 
 def check_tol(tol: float | None) -> None:

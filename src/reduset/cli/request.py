@@ -6,15 +6,19 @@ import platform
 import shlex
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from reduset._messages import printable
+from reduset.cli import targets
+
 if TYPE_CHECKING:
-    from reduset.io import Table
-    from reduset.mean import KernelMean
+    from reduset.kernels import RadialKernel
     from reduset.model import Model
 
 FAR = 30.0  # how many times as wide a column may be before the others hardly count
 LOOKED_AT = 100_000  # rows
+MOST_UNITS = 4  # columns that are told one by one
 
 
 def command_line() -> str:
@@ -36,26 +40,43 @@ def origin(sources: Sequence[str], notes: Sequence[str]) -> dict[str, Any]:
 
 
 def reading_of(model: Model) -> dict[str, Any]:
-    """What is read of files for a model: the columns, scales and categories that it was made with."""
+    """What is read of files for a model: the columns, transforms and categories that it was made with."""
     about = model.about
-    scales = {"transform": about.get("transform"), "compensate": bool(about.get("compensate", True))}
-    return {"columns": list(model.columns), **scales, "encode": about.get("encode")}
+    done = {"transform": about.get("transform"), "compensate": bool(about.get("compensate", True))}
+    return {"columns": list(model.columns), **done, "encode": about.get("encode")}
 
 
-def mean_of(table: Table, name: str, bandwidth: float | str, whiten: bool) -> KernelMean:
-    """The kernel mean of a table's rows."""
-    from reduset.mean import KernelMean
-
-    kernel = kernel_of(name, bandwidth, covariance_of(table.values, table.weights) if whiten else None)
-    return KernelMean.from_samples(table.values, kernel, table.weights)
-
-
-def kernel_of(name: str, bandwidth: float | str, covariance: Any = None) -> Any:
+def kernel_of(name: str, bandwidth: float | str | None, covariance: Any = None, scales: Any = None) -> RadialKernel:
     """A kernel from its options."""
     from reduset import _validate
     from reduset.kernels.registry import KERNELS
 
-    return KERNELS[_validate.one_of(name, "--kernel", KERNELS)](bandwidth=bandwidth, covariance=covariance)
+    return KERNELS[_validate.one_of(name, "--kernel", KERNELS)](bandwidth=bandwidth, covariance=covariance, scales=scales)
+
+
+def are_pictures(files: Sequence[Any]) -> bool:
+    """Whether rows are pixels, whose columns have one unit."""
+    return any(Path(name).suffix.lower() in targets.IMAGE for name in files)
+
+
+def units_told(kernel: Any, columns: Sequence[str]) -> list[str]:
+    """What columns were divided by, in a line; none where nothing was done."""
+    scales = getattr(kernel, "units", None)
+    if scales is None:
+        return []
+    words = [f"{name} by {_figures(scale)}" for name, scale in zip(columns[:MOST_UNITS], scales, strict=False)]
+    return [printable(f"  units      {', '.join(words)}{', …' if len(columns) > MOST_UNITS else ''}: so columns were divided")]
+
+
+def units_by_name(kernel: Any, columns: Sequence[str]) -> dict[str, float] | None:
+    """What each column was divided by; None where nothing was."""
+    scales = getattr(kernel, "units", None)
+    return None if scales is None else dict(zip(columns, scales.tolist(), strict=True))
+
+
+def _figures(number: float) -> str:
+    """Three digits: 31,000."""
+    return f"{float(f'{number:.3g}'):,g}"
 
 
 def covariance_of(values: Any, weights: Any = None) -> Any:
@@ -86,5 +107,5 @@ def spread_note(values: Any, columns: Sequence[str]) -> list[str]:
     times = spread[wide] / spread[narrow]
     return [
         f"column {columns[wide]!r} spreads {times:,.0f} times as far as {columns[narrow]!r}, which hardly counts beside it; use "
-        "--whiten, --transform, or choose --columns of one scale"
+        "--scales robust, --whiten, --transform, or choose --columns of one scale"
     ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from reduset._messages import printable
 from reduset.cli import messages
-from reduset.cli.request import origin, spread_note
+from reduset.cli.request import origin, spread_note, units_by_name, units_told
 
 if TYPE_CHECKING:
     from reduset.cli.compress import CompressCommand
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from reduset.model import Model
 
 MOST_SHARES = 12  # that are told one by one
+MOST_OFF, MOST_TOLD = 0.05, 6  # of a column's peak, and how many columns are named
 
 
 def applied(transform: Any, columns: Sequence[str], scales: Mapping[str, str]) -> Any:
@@ -58,8 +59,22 @@ def write(
             from reduset.report import write_compression
 
             write_compression(request.report, model)
-    drowned = [] if request.whiten else spread_note(rows, table.columns)
+    in_units = getattr(small.mean.kernel, "unit_covariance", None) is not None
+    drowned = [] if in_units else spread_note(rows, table.columns)
     return [*notes, *(hidden(model) or drowned)]
+
+
+def columns_off(off: Any, columns: Sequence[str]) -> list[str]:
+    """Which columns the result shows otherwise than all rows do, the farthest off first."""
+    far = [k for k in (-off).argsort(kind="stable").tolist() if off[k] > MOST_OFF]
+    if not far:
+        return []
+    words = [f"{columns[k]} by {100 * off[k]:.2g} %" for k in far[:MOST_TOLD]]
+    more = f" and {len(far) - MOST_TOLD} more columns" if len(far) > MOST_TOLD else ""
+    return [
+        f"taken alone, and at a tenth of its spread, the density of {', '.join(words)}{more} is off by more than "
+        f"{100 * MOST_OFF:g} % of its peak; a larger --size shows more"
+    ]
 
 
 def hidden(model: Model | None) -> list[str]:
@@ -82,6 +97,8 @@ def tell(request: CompressCommand, small: Compression, columns: Sequence[str], n
         "size": small.size,
         "columns": columns,
         "kernel": small.mean.kernel.to_dict(),
+        "resolution": small.resolution,
+        "scales": units_by_name(small.mean.kernel, columns),
         "relative_error": certificate.relative_error,
         "interval": certificate.interval,
         "confidence": certificate.confidence,
@@ -98,7 +115,8 @@ def tell(request: CompressCommand, small: Compression, columns: Sequence[str], n
         "written": written,
     }
     details = small.details().splitlines() if request.verbose else []
-    messages.answer(request, facts | more, str(small), *told_shares(request, small), *messages.ending(notes, written), *details)
+    lines = [str(small), *units_told(small.mean.kernel, columns), *told_shares(request, small), *messages.ending(notes, written)]
+    messages.answer(request, facts | more, *lines, *details)
 
 
 def shares(small: Compression) -> dict[str, float] | None:

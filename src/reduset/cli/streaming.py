@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from reduset.cli import messages, results
 from reduset.cli.app import DONE
 from reduset.cli.checkpoints import RunCheckpoint, files_told
-from reduset.cli.options import given, number_or_rule
-from reduset.cli.request import covariance_of, kernel_of
+from reduset.cli.options import given, number_or_rule, scales_of
+from reduset.cli.request import are_pictures, covariance_of, kernel_of
 
 if TYPE_CHECKING:
     from reduset.cli.compress import CompressCommand
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from reduset.io import Batches, Table
     from reduset.stream import StreamCompressor
 
+MEDIAN = "median"  # the bandwidth that is taken where none is given
 WITH_SIZE = ("tol", "plateau", "max_size")  # which --size is given in place of
 
 
@@ -75,7 +76,8 @@ def _told(request: CompressCommand, files: list[str]) -> dict[str, Any]:
         "files": files_told(files),
         "--size": request.size,
         "--kernel": request.kernel,
-        "--bandwidth": number_or_rule(request.bandwidth),
+        "--bandwidth": number_or_rule(request.bandwidth or MEDIAN),
+        "--scales": scales_of(request.scales, request.whiten, are_pictures(files)),
         "--whiten": request.whiten,
         "--weights": request.weighting,
         "--seed": request.seed,
@@ -111,15 +113,23 @@ def _begun(request: CompressCommand, table: Table) -> StreamCompressor:
     from reduset.stream import StreamCompressor
 
     covariance = covariance_of(table.values, table.weights) if request.whiten else None
-    kernel = kernel_of(request.kernel, number_or_rule(request.bandwidth), covariance)
-    return StreamCompressor(kernel, request.size or 0, request.seed, weights=request.weighting)
+    scales = scales_of(request.scales, request.whiten, are_pictures(table.sources))
+    kernel = kernel_of(request.kernel, number_or_rule(request.bandwidth or MEDIAN), covariance, scales)
+    return StreamCompressor(kernel, request.size or 0, request.seed, weights=request.weighting or "free")
 
 
 def _seen_once(compressor: StreamCompressor, batches: Batches, request: CompressCommand) -> list[str]:
     """What was decided by the first rows, since a stream is seen once."""
-    n, rule, notes = compressor.n_samples_seen_, number_or_rule(request.bandwidth), []
-    if isinstance(rule, str) and n > compressor.buffer:
-        notes.append(f"the bandwidth is by the rule {rule!r} of the first rows, at most {compressor.buffer:,} of them")
+    n, rule, notes = compressor.n_samples_seen_, number_or_rule(request.bandwidth or MEDIAN), []
+    first = f"of the first rows, at most {compressor.buffer:,} of them"
+    longer = n > compressor.buffer
+    if request.bandwidth is None:
+        where = f" {first}" if longer else ""
+        notes.append(f"the bandwidth is the median distance{where}: rows seen once have no resolution to search for")
+    elif isinstance(rule, str) and longer:
+        notes.append(f"the bandwidth is by the rule {rule!r} {first}")
+    if isinstance(compressor.kernel.scales, str) and longer:
+        notes.append(f"the scales of columns are those {first}")
     if request.whiten and n > batches.rows:
         notes.append(f"whitened by the covariance of the first {batches.rows:,} rows")
     return notes

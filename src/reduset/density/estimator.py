@@ -133,8 +133,11 @@ class SparseKernelDensity(BaseEstimator):
         if self.bandwidth is not None and not self._searches():
             changes["bandwidth"] = self.bandwidth
         if self.whiten:
-            if kernel.covariance is not None:
-                raise ValueError("whiten takes the covariance of the data, and the kernel has one of its own; give one of the two")
+            if kernel.covariance is not None or kernel.scales is not None:
+                own = "scales" if kernel.covariance is None else "one"
+                raise ValueError(
+                    f"whiten takes the covariance of the data, and the kernel has {own} of its own; give one of the two"
+                )
             changes["covariance"] = _covariance(X, weights)
         return replace(kernel, **changes)
 

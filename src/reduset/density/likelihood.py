@@ -83,7 +83,7 @@ def search_bandwidth(
     weights = weights / weights.max()  # so that sums are finite
     grid = grid_for(X, kernel, weights) if bandwidths is None else _given(bandwidths)
     score = _by_distances if method == "distances" else _by_atoms
-    narrow = replace(kernel, bandwidth=float(grid[0]))
+    narrow = replace(kernel, bandwidth=float(grid[0])).resolve(X, weights)  # of all rows, where it has scales to find
     splits = list(_splits(weights, rng))
     logs = np.concatenate(
         [score(KernelMean.from_samples(X[kept], narrow, weights[kept]), X[out], grid, rng, size) for kept, out in splits]

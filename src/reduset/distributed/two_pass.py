@@ -160,7 +160,7 @@ class TwoPassRun:
         seeds = rng.integers(2**63, size=2)
         self._seed, self._rng = int(seeds[0]), np.random.default_rng(int(seeds[1]))
         self._clock = Clock()
-        if isinstance(kernel.bandwidth, str):
+        if not kernel.is_resolved:
             (looked,) = self._pass("looking", "look", look_at, lambda *_: join_sketches, 1, self._seed)
             looked.require_rows()
             self._kernel = looked.resolved(kernel)

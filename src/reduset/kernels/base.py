@@ -1,7 +1,7 @@
 """What every kernel can do, and what follows for a kernel that depends on a distance alone.
 
-An anisotropic kernel is an isotropic one after a linear map, so ``covariance`` only changes the frame. Constants are kept as
-logarithms: in many dimensions they leave the range of floating point long before the results do.
+An anisotropic kernel is an isotropic one after a linear map, so ``covariance`` and ``scales``, its diagonal kind, only change the
+frame. Constants are kept as logarithms: in many dimensions they leave the range of floating point long before the results do.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,6 +26,9 @@ from reduset.kernels.spectra import Spectrum
 NARROWEST = 1e-300  # bandwidth
 MOST_BANDWIDTHS = 1e306  # across, so that coordinates are finite
 FARTHEST = 1e150  # that a point may be from 0 (`_validate.points`)
+SCALES = 1e-150, 2 * FARTHEST  # between these, so that their squares, and points in these units, are numbers
+SHOWN = 4  # scales
+DATA = "data: use KernelMean.from_samples or kernel.resolve(X)"
 RESCALE = "multiply the points and the bandwidth by the same number, such as 1e200, which changes nothing"
 
 
@@ -113,27 +116,33 @@ class RadialKernel(Kernel):
 
     Parameters
     ----------
-    bandwidth : float or str
-        The width h of the bump, or the name of a rule of `reduset.bandwidth` to find it from the data.
+    bandwidth : float, str or None
+        The width h of the bump, or the name of a rule of `reduset.bandwidth` to find it from the data. None leaves it open:
+        `compress` may search for it, and whatever needs one takes the median distance.
     covariance : (d, d) or (d,) array, optional
         Distance is then Mahalanobis: ((x − y)ᵀ covariance⁻¹ (x − y))^½ / bandwidth.
     normalized : bool
         Whether φ integrates to 1 (a density) or is 1 at its centre.
     space : "rkhs" or "l2"
         The space whose inner product, norm and distance are meant.
+    scales : (d,) array, "robust", "standard" or None
+        Units of the columns, by which each is divided before distances are taken, so that the bandwidth is in these units: numbers
+        above 0; of each column of the data the interquartile range, or the standard deviation where that is 0; or the standard
+        deviation alone; 1 for a column without any spread. In place of a covariance.
     """
 
-    bandwidth: float | str = "median"
+    bandwidth: float | str | None = None
     covariance: Any = None
     normalized: bool = False
     space: str = "rkhs"
+    scales: Any = field(default=None, kw_only=True)
 
     name: ClassVar[str]
 
     def __post_init__(self) -> None:
         if isinstance(self.bandwidth, str):
             _validate.one_of(self.bandwidth, "bandwidth", rules.RULES)
-        else:
+        elif self.bandwidth is not None:
             object.__setattr__(self, "bandwidth", _validate.positive(self.bandwidth, "bandwidth"))
             if self.width < NARROWEST:
                 raise ValueError(
@@ -146,6 +155,14 @@ class RadialKernel(Kernel):
             matrix = _validate.covariance(self.covariance)
             matrix.setflags(write=False)
             object.__setattr__(self, "covariance", matrix)
+        if self.scales is not None:
+            object.__setattr__(self, "scales", _checked_scales(self.scales))
+            if self.covariance is not None:
+                shape = " by ".join(map(str, self.covariance.shape))
+                raise ValueError(
+                    "covariance and scales both say in what units distances are; give one of the two, got a covariance of "
+                    f"{shape} and scales={_few(self.scales)}"
+                )
 
     # -- the parts that a family decides ------------------------------------------------------------------------------------
 
@@ -179,21 +196,31 @@ class RadialKernel(Kernel):
         d = points.shape[1]
         if self.covariance is not None and len(self.covariance) != d:
             raise ValueError(f"covariance must be {d} by {d} like the points' columns, got {self.covariance.shape}")
-        if not isinstance(self.bandwidth, str):
+        if isinstance(self.scales, str):
+            return replace(self, scales=rules.column_scales(points, sample_weight, self.scales)).resolve(points, sample_weight)
+        if self.scales is not None and len(self.scales) != d:
+            raise ValueError(f"scales must be {d} numbers, one for each of the points' columns, got {len(self.scales)}")
+        if self.is_resolved:
             self._require_room(points)
             return self
+        rule = "median" if self.bandwidth is None else str(self.bandwidth)
         if bool((points[:64] == points[0]).all() and (points == points[0]).all()):
             # any bandwidth gives the same compression of a single place, so this is no reason to refuse it
-            warn(f"all points coincide, so bandwidth={self.bandwidth!r} finds none; 1.0 is used")
+            warn(f"all points coincide, so bandwidth={rule!r} finds none; 1.0 is used")
             return replace(self, bandwidth=1.0)
+        if rule == "median" and self.covariance is None:  # which copies no more rows than it looks at
+            return replace(self, bandwidth=rules.median(points, sample_weight, self.scales))
         if self.covariance is not None:
-            points = points @ self._whitening(d)
-        return replace(self, bandwidth=rules.RULES[self.bandwidth](points, sample_weight))
+            points = points @ self._whitening()
+        elif self.scales is not None:
+            points = points / self.scales
+        return replace(self, bandwidth=rules.RULES[rule](points, sample_weight))
 
     def _require_room(self, points: Floats) -> None:
         """Refuse points whose distances in bandwidths are no numbers."""
-        if self.width < 1 / FARTHEST and self.covariance is None:  # points stay below that in size
-            span = float(np.subtract(points.max(axis=0), points.min(axis=0), dtype=np.float64).max())
+        units = 1.0 if self.scales is None else self.scales
+        if self.width * np.min(units) < 1 / FARTHEST and self.covariance is None:  # points stay below that in size
+            span = float((np.subtract(points.max(axis=0), points.min(axis=0), dtype=np.float64) / units).max())
             if span / MOST_BANDWIDTHS > self.width:
                 raise ValueError(
                     f"bandwidth must be at least {1 / MOST_BANDWIDTHS:g} of the points' span of {span:.3g}, so that distances in "
@@ -201,29 +228,46 @@ class RadialKernel(Kernel):
                 )
 
     @property
+    def is_resolved(self) -> bool:
+        """Whether nothing is left to the data: the bandwidth is a number, and so are the scales."""
+        return not (self.bandwidth is None or isinstance(self.bandwidth, str) or isinstance(self.scales, str))
+
+    @property
     def width(self) -> float:
         """The bandwidth as a number."""
-        if isinstance(self.bandwidth, str):
-            raise ValueError(
-                f"bandwidth is still the rule {self.bandwidth!r}; it needs data: use KernelMean.from_samples or kernel.resolve(X)"
-            )
+        if self.bandwidth is None or isinstance(self.bandwidth, str):
+            state = "left open" if self.bandwidth is None else f"still the rule {self.bandwidth!r}"
+            raise ValueError(f"bandwidth is {state}; it needs {DATA}")
         return self.bandwidth
 
-    def _whitening(self, dimension: int) -> Array:
-        if self.covariance is None:
-            return np.eye(dimension)
-        # covariance = L Lᵀ, so (x − y) L⁻ᵀ has the Mahalanobis length of x − y
-        return np.linalg.inv(np.linalg.cholesky(self.covariance)).T
+    @property
+    def units(self) -> Array | None:
+        """(d,) what each column is divided by: the scales as numbers; None where there are none."""
+        if isinstance(self.scales, str):
+            raise ValueError(f"scales are still the rule {self.scales!r}; they need {DATA}")
+        return self.scales
 
-    def _matrix(self, dimension: int, stretch: float) -> float | Array:
-        if self.covariance is None:
-            return float(stretch / self.width)
-        return np.asarray(self._whitening(dimension) * (stretch / self.width))
+    @property
+    def unit_covariance(self) -> Array | None:
+        """(d, d) whose ellipsoid a bandwidth of 1 is: the covariance, or the squares of the scales; None where it is a ball."""
+        units = self.units
+        return self.covariance if units is None else np.diag(np.square(units))
+
+    def _whitening(self) -> Array:
+        # covariance = L Lᵀ, so (x − y) L⁻ᵀ has the Mahalanobis length of x − y
+        return np.asarray(np.linalg.inv(np.linalg.cholesky(self.covariance)).T)
+
+    def _matrix(self, stretch: float) -> float | Array:
+        if self.units is not None:
+            return np.asarray(stretch / self.width / self.units)
+        return float(stretch / self.width) if self.covariance is None else self._whitening() * (stretch / self.width)
 
     def _log_volume(self, dimension: int) -> float:
         """log |det| of the map from unit coordinates to the data's."""
         log = dimension * np.log(self.width)
-        if self.covariance is not None:
+        if self.units is not None:
+            log += np.log(self.units).sum()
+        elif self.covariance is not None:
             log += 0.5 * np.linalg.slogdet(self.covariance)[1]
         return float(log)
 
@@ -251,11 +295,12 @@ class RadialKernel(Kernel):
 
     def frame(self, points: Floats, shape: Shape) -> Frame:
         """Coordinates for the loops, centred on the points."""
-        return Frame.around(points, self._matrix(points.shape[1], shape.stretch))
+        return Frame.around(points, self._matrix(shape.stretch))
 
     def plain_frame(self, points: Floats) -> Frame:
-        """Coordinates in which distances are those of the definition of φ, in bandwidths."""
-        return Frame.around(points, self._matrix(points.shape[1], 1.0))
+        """Coordinates in which distances are those of the definition of φ, in bandwidths; by a number, or a matrix to invert."""
+        matrix = self._matrix(1.0)
+        return Frame.around(points, np.diag(matrix) if np.ndim(matrix) == 1 else matrix)
 
     def value_sums(self, points: Floats, weights: Floats, queries: Floats, precision: Precision = "auto") -> Array:
         shape = self.bump(points.shape[1])
@@ -285,7 +330,7 @@ class RadialKernel(Kernel):
     def _slopes(self, shape: Shape, points: Floats, weights: Floats, queries: Floats, precision: Precision) -> tuple[Array, Array]:
         frame = self.frame(points, shape)
         values, inner = engine.gradient_sums(points, weights, queries, frame, shape.profile, precision)
-        return values, inner * frame.matrix if isinstance(frame.matrix, float) else inner @ frame.matrix.T
+        return values, inner * frame.matrix if np.ndim(frame.matrix) < 2 else inner @ np.transpose(frame.matrix)
 
     def log_sums(self, points: Floats, weights: Floats, queries: Floats) -> Array:
         """log Σᵢ wᵢ φ(xᵢ, q) / φ(0), without underflow."""
@@ -307,6 +352,8 @@ class RadialKernel(Kernel):
     def noise(self, count: int, dimension: int, rng: np.random.Generator) -> Array:
         """(count, d) draws from the bump at the origin, as a density."""
         unit = self._noise(count, dimension, rng) * self.width
+        if self.units is not None:
+            return np.asarray(unit * self.units)
         return unit if self.covariance is None else unit @ np.linalg.cholesky(self.covariance).T
 
     def to_dict(self) -> dict[str, Any]:
@@ -318,7 +365,9 @@ class RadialKernel(Kernel):
         }
         if self.covariance is not None:
             out["covariance"] = self.covariance.tolist()
-        own = (field.name for field in fields(self) if field.name not in RadialKernel.__dataclass_fields__)
+        if self.scales is not None:
+            out["scales"] = self.scales if isinstance(self.scales, str) else self.scales.tolist()
+        own = (each.name for each in fields(self) if each.name not in RadialKernel.__dataclass_fields__)
         return out | {name: getattr(self, name) for name in own}
 
     def __eq__(self, other: object) -> bool:
@@ -328,8 +377,27 @@ class RadialKernel(Kernel):
         return hash((self.name, self.bandwidth, self.normalized, self.space))
 
     def __repr__(self) -> str:
-        shown = [repr(self.bandwidth) if isinstance(self.bandwidth, str) else f"{self.bandwidth:.6g}"]
-        rest = {k: v for k, v in self.to_dict().items() if k not in ("name", "bandwidth")}
-        defaults = {field.name: field.default for field in fields(self)}
-        shown += [f"{k}=…" if k == "covariance" else f"{k}={v!r}" for k, v in rest.items() if v != defaults[k]]
+        told = self.to_dict()
+        shown = [] if self.bandwidth is None else [repr(self.bandwidth) if isinstance(self.bandwidth, str) else f"{self.width:.6g}"]
+        rest = {k: v for k, v in told.items() if k not in ("name", "bandwidth")}
+        defaults = {each.name: each.default for each in fields(self)}
+        short = {"covariance": lambda _: "…", "scales": _few}
+        shown += [f"{k}={short.get(k, repr)(v)}" for k, v in rest.items() if v != defaults[k]]
         return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _few(scales: Any) -> str:
+    """Scales as they are printed: a word, or the first few numbers."""
+    if isinstance(scales, str):
+        return repr(scales)
+    numbers = list(scales)
+    return f"[{', '.join(f'{each:.3g}' for each in numbers[:SHOWN])}{', …' if len(numbers) > SHOWN else ''}]"
+
+
+def _checked_scales(scales: Any) -> Any:
+    """The name of a rule, or numbers above 0 that nobody can write to."""
+    if isinstance(scales, str):
+        return _validate.one_of(scales, "scales", rules.SCALES)
+    found = _validate.scales(scales, *SCALES)
+    found.setflags(write=False)
+    return found

@@ -1,6 +1,6 @@
 """Marginal and conditional densities of a sum of Gaussian bumps: sums of Gaussian bumps again.
 
-With Σ = h²·covariance and the coordinates split into kept a and others b,
+With Σ = h²·covariance (or h²·diag(scales²)) and the coordinates split into kept a and others b,
 
     ∫ f dx_b = Σᵢ wᵢ N(· ; cᵢₐ, Σₐₐ),        f(x_a | x_b = v) = Σᵢ ωᵢ N(· ; cᵢₐ + Σ_ab Σ_bb⁻¹ (v − cᵢ_b), Σₐₐ − Σ_ab Σ_bb⁻¹ Σ_ba),
 
@@ -28,21 +28,22 @@ def marginal(mean: KernelMean, columns: Sequence[int]) -> KernelMean:
     kernel = _gaussian(mean)
     kept = as_columns(columns, mean.dimension)
     covariance = None if kernel.covariance is None else kernel.covariance[np.ix_(kept, kept)]
-    return KernelMean(mean.atoms[:, kept], mean.weights, _density(kernel, covariance))
+    return KernelMean(mean.atoms[:, kept], mean.weights, _density(kernel, covariance, kept))
 
 
 def conditional(mean: KernelMean, columns: Sequence[int], values: ArrayLike) -> KernelMean:
     """The density of the other columns where these have the given values; its weights sum to 1."""
     kernel = _gaussian(mean)
     known, other, at = known_columns(columns, values, mean.dimension)
-    covariance = np.eye(mean.dimension) if kernel.covariance is None else np.asarray(kernel.covariance)
+    shape = kernel.unit_covariance
+    covariance = np.eye(mean.dimension) if shape is None else np.asarray(shape)
     solve = cho_factor(covariance[np.ix_(known, known)])
     slope = cho_solve(solve, covariance[np.ix_(known, other)])  # Σ_bb⁻¹ Σ_ba
     atoms = np.asarray(mean.atoms[:, other], np.float64) + (at - mean.atoms[:, known]) @ slope
     left = covariance[np.ix_(other, other)] - covariance[np.ix_(other, known)] @ slope
     away = (at - mean.atoms[:, known]) / kernel.width
     depth = 0.5 * np.einsum("ij,ji->i", away, cho_solve(solve, away.T))
-    own = _density(kernel, None if kernel.covariance is None else left)
+    own = _density(kernel, None if kernel.covariance is None else left, other)
     return KernelMean(atoms, weights_where(mean.weights, depth), own)
 
 
@@ -52,8 +53,10 @@ def _gaussian(mean: KernelMean) -> Gaussian:
     return mean.kernel
 
 
-def _density(kernel: Gaussian, covariance: Any) -> Gaussian:
-    return Gaussian(kernel.width, covariance=covariance, normalized=True, space=kernel.space)
+def _density(kernel: Gaussian, covariance: Any, columns: list[int]) -> Gaussian:
+    """The kernel of a density of these columns, of this covariance where it has one; scales stay those of the columns."""
+    scales = None if kernel.units is None else kernel.units[columns]
+    return Gaussian(kernel.width, covariance=covariance, normalized=True, space=kernel.space, scales=scales)
 
 
 def as_columns(columns: Sequence[int], dimension: int) -> list[int]:

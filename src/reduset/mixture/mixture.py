@@ -97,7 +97,9 @@ class Mixture(LinearCombination):
         if not isinstance(kernel, Gaussian):
             raise TypeError(f"only a Gaussian kernel mean is a mixture, got {kernel!r}")
         n, d = mean.size, mean.dimension
-        if kernel.covariance is None:
+        if kernel.units is not None:
+            covariances = np.broadcast_to(np.square(kernel.width * kernel.units), (n, d))
+        elif kernel.covariance is None:
             covariances = np.broadcast_to(kernel.width**2, n)
         else:
             covariances = np.broadcast_to(kernel.width**2 * np.asarray(kernel.covariance, np.float64), (n, d, d))
@@ -116,13 +118,16 @@ class Mixture(LinearCombination):
         if kernel is None:
             if self.covariances.ndim == 1:
                 kernel = Gaussian(float(np.sqrt(self.covariances[0])), normalized=True, space="l2")
+            elif self.covariances.ndim == 2:
+                kernel = Gaussian(1.0, scales=np.sqrt(self.covariances[0]), normalized=True, space="l2")
             else:
                 kernel = Gaussian(1.0, covariance=as_full(self.covariances[:1], self.dimension)[0], normalized=True, space="l2")
             return KernelMean(self.means, self.weights, kernel)
         if not isinstance(kernel, Gaussian):
             raise TypeError(f"kernel must be a Gaussian, got {kernel!r}; leave it out and it is made")
         own = as_full(self.covariances[:1], self.dimension)[0]
-        theirs = kernel.width**2 * (np.eye(self.dimension) if kernel.covariance is None else np.asarray(kernel.covariance))
+        shape = kernel.unit_covariance
+        theirs = kernel.width**2 * (np.eye(self.dimension) if shape is None else np.asarray(shape))
         if theirs.shape != own.shape or np.abs(theirs - own).max() > 1e-9 * np.abs(own).max():
             raise ValueError(f"kernel must have the covariance that the components have, {kernel!r} has another; leave it out")
         return KernelMean(self.means, self.weights / _height(kernel, self.dimension), kernel)

@@ -102,12 +102,12 @@ def _along(mean: KernelMean, column: int, grid: Array, width: float) -> Array:
     x, weights = mean.atoms[:, column : column + 1], mean.weights
     if mean.size > MANY:
         low, step = grid[0] - REACH * width, (grid[-1] - grid[0] + 2 * REACH * width) / (BINS - 1)
-        weights = sum((_shared_out((x[a:b, 0] - low) / step, weights[a:b]) for a, b in blocks(mean.size, MANY)), np.zeros(BINS))
+        weights = sum((shared_out((x[a:b, 0] - low) / step, weights[a:b]) for a, b in blocks(mean.size, MANY)), np.zeros(BINS))
         x = (low + step * np.arange(BINS))[:, None]
     return np.asarray(KernelMean(np.ascontiguousarray(x), weights, Gaussian(width, normalized=True))(grid[:, None], "single"))
 
 
-def _shared_out(places: Array, weights: Array) -> Array:
+def shared_out(places: Array, weights: Array) -> Array:
     """(BINS,) the weight at each of the places 0, 1, 2, …, where a point's is shared out among the two on either side of it."""
     first = np.floor(places)
     inside = (first >= 0) & (first < BINS - 1)
@@ -128,8 +128,8 @@ def _widths(mean: KernelMean, spread: Array) -> Array:
     """(d,) the kernel's bandwidth along each column; by Scott's rule for a kernel that has none."""
     kernel: Any = mean.kernel
     if isinstance(kernel, RadialKernel):
-        scale = np.ones(mean.dimension) if kernel.covariance is None else np.sqrt(np.diag(kernel.covariance))
-        return kernel.width * scale
+        shape = kernel.unit_covariance
+        return kernel.width * (np.ones(mean.dimension) if shape is None else np.sqrt(np.diag(shape)))
     return np.where(spread > 0, spread, 1.0) * mean.size ** (-1 / 5)
 
 

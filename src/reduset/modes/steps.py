@@ -188,4 +188,4 @@ def _solved(stiff: Array, pull: Array) -> Array:
 
 def to_data(move: Array, matrix: float | Array) -> Array:
     """A move in the frame's coordinates as one in the data's."""
-    return move / matrix if isinstance(matrix, float) else np.asarray(np.linalg.solve(matrix.T, move.T).T, np.float64)
+    return move / matrix if np.ndim(matrix) < 2 else np.asarray(np.linalg.solve(np.transpose(matrix), move.T).T, np.float64)

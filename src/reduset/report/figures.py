@@ -52,8 +52,8 @@ class PathFigure:
 
 
 def is_whitened(model: Model) -> bool:
-    """Whether distances are in units of the columns' covariance."""
-    return getattr(model.mean.kernel, "covariance", None) is not None
+    """Whether distances are in units of the columns, by their covariance or their scales."""
+    return getattr(model.mean.kernel, "unit_covariance", None) is not None
 
 
 def bound_share(certificate: Certificate) -> float | None:

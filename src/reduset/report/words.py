@@ -201,7 +201,7 @@ def wide(names: Sequence[str], columns: int, whitened: bool = False) -> str:
     shown = [shortened(name) for name in names[:4]] + ([f"{len(names) - 4} more"] if len(names) > 4 else [])
     listed = "every column" if every else " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
     remedy = "A smaller bandwidth would show more"
-    remedy += "." if every or columns == 1 or whitened else "; so may --whiten, where columns are in different units."
+    remedy += "." if every or columns == 1 or whitened else "; so may --scales or --whiten, where columns are in different units."
     return (
         f"Along {listed} the bandwidth is more than half of the whole range: any rows would make a single hump there, so the error "
         f"tells nothing of finer detail. {remedy}"

@@ -119,7 +119,7 @@ class _InCoordinates(Traversal):
         shape = kernel.product(d)
         metric = shape.profile.ranking
         # isotropic kernels are traversed in the data's own units, in which whole numbers stay exact
-        plain = kernel.covariance is None
+        plain = kernel.unit_covariance is None
         frame = Frame.around(points, 1.0) if plain else kernel.frame(points, shape)
         self._order = FarthestFirst(points, frame, first, metric)
         self._scale = shape.stretch / kernel.width if plain else 1.0

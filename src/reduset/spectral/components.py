@@ -114,10 +114,11 @@ def inverse_roots(values: Array) -> Array:
 
 
 def latent_kernel(reduced: WeightedAtoms) -> Kernel:
-    """The kernel between coordinates, whose unit is √κ, and where the covariance of the points' columns has no meaning."""
+    """The kernel between coordinates, whose unit is √κ, and where the units of the points' columns have no meaning."""
     kernel = reduced.kernel
     if isinstance(kernel, RadialKernel):
-        return replace(kernel, bandwidth=kernel.width * np.sqrt(reduced.peak), covariance=None, normalized=False, space="rkhs")
+        width = kernel.width * np.sqrt(reduced.peak)
+        return replace(kernel, bandwidth=width, covariance=None, scales=None, normalized=False, space="rkhs")
     return kernel
 
 

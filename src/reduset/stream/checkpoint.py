@@ -130,7 +130,7 @@ def _stream(header: dict[str, Any], arrays: Arrays) -> RowBuffer:
 
 def _sketch(told: dict[str, Any], arrays: Arrays, settings: StreamSettings, dimension: int) -> StreamSketch:
     kernel, size = radial(kernel_from(told["kernel"])), _validate.whole(told["size"], "size", settings.size, settings.size)
-    if isinstance(kernel.bandwidth, str) or (not isinstance(settings.kernel.bandwidth, str) and kernel != settings.kernel):
+    if not kernel.is_resolved or (settings.kernel.is_resolved and kernel != settings.kernel):
         raise ValueError(f"its kernel is {kernel} where {settings.kernel} was asked for")
     if arrays["origin"].shape != (dimension,):  # looked at before anything of this dimension is made
         raise ValueError(f"its origin has shape {arrays['origin'].shape}, which does not fit {dimension} columns")
