@@ -75,11 +75,7 @@ def _cells_for(size: int, dimension: int) -> int:
 
 def _in_units(few: ComponentArrays, frame: Frame) -> ComponentPieces:
     """Components in a frame as laws in the units of the rows."""
-    spreads = symmetric(few.covariances - HALF * np.eye(few.dimension))
-    if isinstance(frame.matrix, float):
-        return ComponentPieces(few.means / frame.matrix + frame.centre, spreads / frame.matrix**2)
-    back = np.linalg.inv(frame.matrix)
-    return ComponentPieces(few.means @ back + frame.centre, back.T @ spreads @ back)
+    return ComponentPieces.from_frame(few.means, symmetric(few.covariances - HALF * np.eye(few.dimension)), frame)
 
 
 def group_moments(full: KernelMean, centres: Array, frame: Frame) -> ComponentArrays:

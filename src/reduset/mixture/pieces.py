@@ -52,9 +52,15 @@ class ComponentPieces:
 
     def in_frame(self, frame: Frame) -> tuple[Array, Array]:
         """Centres (m, d) and covariances (m, d, d) in the coordinates of a frame."""
-        matrix = frame.matrix
-        spreads = self.spreads * matrix**2 if isinstance(matrix, float) else matrix.T @ self.spreads @ matrix
-        return frame.apply(self.places), np.asarray(spreads)
+        return frame.apply(self.places), _mapped(self.spreads, frame.matrix)
+
+    @classmethod
+    def from_frame(cls, places: Array, spreads: Array, frame: Frame) -> ComponentPieces:
+        """Those with these centres and covariances in the coordinates of a frame."""
+        if np.ndim(frame.matrix) == 2:
+            back: Any = np.linalg.inv(frame.matrix)
+            return cls(places @ back + frame.centre, _mapped(spreads, back))
+        return cls(places / frame.matrix + frame.centre, _mapped(spreads, 1 / np.asarray(frame.matrix)))
 
     def gram(self, kernel: Kernel) -> Array:
         """(m, m) products of the pieces with each other, over C."""
@@ -106,11 +112,15 @@ def frame_of(kernel: Kernel, points: Floats) -> Frame:
 
 def own_covariance(kernel: Gaussian, dimension: int) -> Array:
     """(d, d) covariance of the kernel's bump, as a density."""
-    matrix = kernel.frame(np.zeros((1, dimension)), kernel.bump(dimension)).matrix
-    if isinstance(matrix, float):
-        return np.eye(dimension) * (OWN / matrix**2)
-    inverse = np.linalg.inv(matrix)
-    return np.asarray(OWN * inverse.T @ inverse)
+    unit = kernel.unit_covariance
+    return kernel.width**2 * (np.eye(dimension) if unit is None else unit)
+
+
+def _mapped(spreads: Array, matrix: Any) -> Array:
+    """Covariances after the map x → x·matrix, by a number, a number a column, or a matrix."""
+    if np.ndim(matrix) < 2:
+        return np.asarray(spreads * np.multiply.outer(matrix, matrix))
+    return np.asarray(matrix.T @ spreads @ matrix)
 
 
 def gram_of(kernel: Kernel, pieces: Pieces) -> Array:
