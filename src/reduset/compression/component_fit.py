@@ -36,6 +36,8 @@ ROWS_AT_ONCE = 1 << 18
 def fit_components(full: KernelMean, size: int, rng: np.random.Generator, report: Report) -> ComponentPieces:
     """At most ``size`` laws, fewer where fewer rows are distinct."""
     full = _with_weight(full)
+    if size >= full.size:  # every row as it is
+        return ComponentPieces(np.asarray(full.atoms, np.float64), np.zeros((full.size, full.dimension, full.dimension)))
     frame = frame_of(full.kernel, full.atoms)
     start = _groups(full, size, frame, rng)
     z, weights = stand_ins(full, frame, _cells_for(start.size, full.dimension), rng)

@@ -194,7 +194,7 @@ class Compression:
         kind = _validate.one_of(kind, "weights", (*KINDS, COUNTS))
         rng = _validate.generator(rng)
         builder = Builder(full, rng, self._prefixes.confidence, Progress())
-        builder.place(np.asarray(places, np.float64), rows, ordered=True)
+        builder.place(places, rows, ordered=True)
         return assemble_built(builder, builder.prefixes(kind), builder.size, self.selection, True, rng)
 
     def __str__(self) -> str:
@@ -204,9 +204,9 @@ class Compression:
         """All there is to know, for those who want the figures: bounds, what was tried, and where the time went."""
         parts = ", ".join(f"{name} {seconds:.3g}" for name, seconds in self.timings.items() if name != "total")
         lines = [
-            f"Compression of {self.n_samples:,} points to {self.size:,} atoms in {self.mean.dimension}-D, {self.mean.kernel!r}",
+            f"Compression of {self.n_samples:,} points to {self.size:,} {summary.noun(self.mean)}s in {self.mean.dimension}-D, {self.mean.kernel!r}",
             *str(self.certificate).splitlines(),
-            f"atoms      {self.selection}, weights {self.weighting}"
+            f"{summary.noun(self.mean) + 's':<11}{self.selection}, weights {self.weighting}"
             + (f", {len(self.dropped)} redundant dropped" if len(self.dropped) else "")
             + (f", {self.selected - self.size:,} more got none and are left out" if self.selected > self.size else ""),
         ]
