@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import zipfile
+from copy import deepcopy
 
 import numpy as np
 
@@ -137,7 +138,7 @@ def _change_header(header, rng):
         if way < 0.1:
             del place[key]
         elif way < 0.2 and isinstance(place, dict):
-            place[pick(rng, ["extra", "n_jobs", "", "\x1b"])] = pick(rng, VALUES)
+            place[pick(rng, ["extra", "n_jobs", "", "\x1b"])] = deepcopy(pick(rng, VALUES))
         elif way < 0.25:
             place[key] = _nested(int(rng.integers(2, 900)))
         elif way < 0.45 and isinstance(place[key], int | float):
@@ -147,7 +148,7 @@ def _change_header(header, rng):
             )  # put there by another change, and no number of floating point
             place[key] = -place[key] if whole else place[key] * factor
         else:
-            place[key] = pick(rng, VALUES)
+            place[key] = deepcopy(pick(rng, VALUES))
         return
 
 
@@ -156,7 +157,7 @@ def _changed_array(array, rng):
     if way == 0:
         return np.full(pick(rng, SHAPES), pick(rng, [0.0, 1.0, -1.0, np.nan, 1e300]))
     if way == 1 and array.size:
-        out = array.copy()
+        out = array.astype(np.float64) if array.dtype.kind in "iu" else array.copy()  # whole numbers hold no NaN
         out.flat[int(rng.integers(array.size))] = pick(rng, [np.nan, np.inf, -np.inf, -1.0, 0.0, 1e300, 5e-324, 1e18])
         return out
     if way == 2:
