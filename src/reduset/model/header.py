@@ -102,12 +102,9 @@ def resolution_from(told: Any) -> Resolution | None:
     known = [field.name for field in fields(Resolution)]
     if not isinstance(told, dict) or sorted(told) != sorted(known):
         raise ValueError(f"resolved must be an object of {', '.join(known)}, got {_short(told)}")
-    return Resolution(
-        **{
-            name: None if told[name] is None and name == "random_rows" else _validate.positive(told[name], f"resolved.{name}")
-            for name in known
-        }
-    )
+    bandwidth, tol, median = (_validate.positive(told[name], f"resolved.{name}") for name in ("bandwidth", "tol", "median"))
+    drawn = told["random_rows"]
+    return Resolution(bandwidth, tol, median, None if drawn is None else _validate.positive(drawn, "resolved.random_rows"))
 
 
 def columns_from(told: Any, dimension: int) -> tuple[str, ...]:
