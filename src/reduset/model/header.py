@@ -102,9 +102,9 @@ def resolution_from(told: Any) -> Resolution | None:
     known = [field.name for field in fields(Resolution)]
     if not isinstance(told, dict) or sorted(told) != sorted(known):
         raise ValueError(f"resolved must be an object of {', '.join(known)}, got {_short(told)}")
-    numbers = {name: told[name] for name in known if name != "by_noise" and not (name == "random_rows" and told[name] is None)}
-    found = {name: _validate.positive(value, f"resolved.{name}") for name, value in numbers.items()}
-    return Resolution(**({"random_rows": None} | found), by_noise=_validate.flag(told["by_noise"], "resolved.by_noise"))  # type: ignore[arg-type]
+    bandwidth, tol, median = (_validate.positive(told[name], f"resolved.{name}") for name in ("bandwidth", "tol", "median"))
+    drawn, by_noise = told["random_rows"], _validate.flag(told["by_noise"], "resolved.by_noise")
+    return Resolution(bandwidth, tol, median, None if drawn is None else _validate.positive(drawn, "resolved.random_rows"), by_noise)
 
 
 def columns_from(told: Any, dimension: int) -> tuple[str, ...]:

@@ -76,7 +76,8 @@ class SizeProfiles:
             raise ValueError(f"profile_sizes must go up to the {largest:,} atoms of the model")
         if (curves < 0).any():  # what is not known may be NaN, and infinite what is beyond floating point
             raise ValueError(f"profiles must hold no negative errors, got {np.nanmin(curves)}")
-        return cls(
-            sizes.astype(np.int64),
-            tuple(ErrorProfile(scales, errors, np.stack([low, high], 1), *rest, confidence) for errors, low, high, *rest in curves),
-        )
+        profiles = [
+            ErrorProfile(scales, errors, np.stack([low, high], axis=1), drawn, noise, confidence)
+            for errors, low, high, drawn, noise in curves
+        ]
+        return cls(sizes.astype(np.int64), tuple(profiles))

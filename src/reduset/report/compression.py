@@ -15,7 +15,7 @@ from reduset import _archive
 from reduset._types import Array
 from reduset.model import Model
 from reduset.report import words
-from reduset.report.figures import PathFigure, is_whitened, path_figure, profile_figure, wide_columns
+from reduset.report.figures import ROUNDING, PathFigure, is_whitened, path_figure, profile_figure, wide_columns
 from reduset.report.page import Markup, cards, file, joined, markup, origin, packed, pairs, table, write
 from reduset.report.words import count
 
@@ -149,7 +149,7 @@ def _body(model: Model, path: PathFigure) -> Markup:
         wide=_wide(model),
         certificate=pairs(words.figures_of(model.certificate)),
         last=len(model.step_sizes) - 1,
-        told=f"{count(model.size, 'atom')}, error {words.percent(path.error if path.error >= words.ROUNDING else 0.0)}",
+        told=f"{count(model.size, 'atom')}, error {words.percent(path.error if path.error >= ROUNDING else 0.0)}",
         pairs=_pair_box(model),
         fine=_fine_section(model),
         densities=_density_section(model),
