@@ -23,9 +23,9 @@ WAY_OUT = "choose fewer --columns, or read them batch by batch: --stream --size 
 # written out, since importing them would make help wait for the compiler; a test compares
 SELECTORS = "auto, cholesky, columnnorm, greedy, herding, kcenter, kmeans, paring, random, shadow or thinning"
 WEIGHTS_HELP = (
-    "simplex (the best of which none is negative; for models at a resolution, and rows with --tol and --bandwidth), free (the best, "
-    "of either sign; for models with --bandwidth), counts (shares of the rows nearest to each; for all other rows), sum_to_one, "
-    "clipped, simplex_projection, own."
+    "simplex (the best of which none is negative; for models at a resolution, and rows with --tol and --bandwidth), free (the "
+    "best, of either sign; for models with --bandwidth), counts (shares of the rows nearest to each; for all other rows), "
+    "sum_to_one, clipped, simplex_projection, own."
 )
 
 

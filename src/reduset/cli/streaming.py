@@ -77,7 +77,7 @@ def _told(request: CompressCommand, files: list[str]) -> dict[str, Any]:
         "--size": request.size,
         "--kernel": request.kernel,
         "--bandwidth": number_or_rule(request.bandwidth or MEDIAN),
-        "--scales": scales_of(request.scales, request.whiten, are_pictures(files)),
+        "--scales": request.scales,
         "--whiten": request.whiten,
         "--weights": request.weighting,
         "--seed": request.seed,
