@@ -17,7 +17,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 COLOURS = 200  # of a palette: a third of the bytes, and nobody sees the difference
 # name: report, width of the window, the first element that is shown and the first that is not, with the space before each
 SHOTS = {
-    "report": ("small.html", 1160, ("body", 0), ("#size-title ~ details", 0)),
+    "report": ("small.html", 1160, ("body", 0), ("#pairs-title", 60)),
     "segments": ("segments.html", 760, ("#images-title", 20), ("#segments-title", 52)),
 }
 

@@ -16,8 +16,8 @@ WIDTH, INDENT, LEAST = 128, 27, 40
 # The rooms in the order of their imports: each may import those before it, never those after it. Some are a single module.
 ROOMS = [
     *("_types", "_messages", "_engine", "_columns", "_frames", "_validate", "_progress", "_drawing", "_archive"),
-    *("bandwidth", "kernels", "mean", "weights", "certificate", "select", "compression"),  # the core
-    *("stream", "mixture", "simplification"),
+    *("bandwidth", "kernels", "mean", "mixture", "weights", "certificate", "select", "simplification", "compression"),  # the core
+    *("stream",),
     *("density", "modes", "proportions", "cohort", "distributed", "svm", "spectral", "features"),  # the uses
     *("io", "model", "report", "cli", "__main__"),  # the doors
 ]

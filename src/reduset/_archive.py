@@ -124,12 +124,15 @@ class Kind:
         return tuple(name for name in self.names if dict(self.since).get(name, version) <= version)
 
 
-MEAN, MODEL, MIXTURE = "reduset.KernelMean", "reduset.Model", "reduset.Mixture"
+MEAN, MODEL, MIXTURE, COMPONENTS = "reduset.KernelMean", "reduset.Model", "reduset.Mixture", "reduset.ComponentMean"
 PICTURE = ("grids", "widths", "marginals", "pair_grids", "pair_widths", "pairs", "joint")
+MODEL_NAMES = ("atoms", "weights", "path", "step_sizes", "step_weights", *PICTURE)
+BY_SCALE = ("scales", "profile_sizes", "profiles")
 KINDS = {
     MEAN: Kind(1, ("atoms", "weights")),
-    MODEL: Kind(1, ("atoms", "weights", "path", "step_sizes", "step_weights", *PICTURE)),
+    MODEL: Kind(2, (*MODEL_NAMES, *BY_SCALE), since=tuple((name, 2) for name in BY_SCALE)),
     MIXTURE: Kind(1, ("weights", "means", "covariances")),
+    COMPONENTS: Kind(1, ("weights", "means", "covariances")),
 }
 
 

@@ -15,6 +15,10 @@ BETWEEN = ("reduset", "sklearn", "contextlib")  # whose frames lie between the f
 HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 
 
+class NotReachedWarning(UserWarning):
+    """The tolerance was not reached within the largest size allowed."""
+
+
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn on the line of whoever called the library: the first frame that is neither ours nor one of the wrappers around us."""
     frame, level = sys._getframe(1), 2

@@ -25,6 +25,7 @@ from cli_processes import ENVIRONMENT, in_this_process, left, on_a_terminal, red
 from reduset import KernelMean, Model, io
 from reduset.cli.entry import run
 from reduset.cli.interrupts import interruptible
+from reduset.report.figures import wide_columns
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = ("compress", "cohort", "segment", "info", "evaluate", "distance", "report", "demo")
@@ -167,7 +168,14 @@ def test_a_picture_is_cut_into_segments(files, tmp_path):
 
 def test_the_demo_leaves_its_files(tmp_path):
     done = in_this_process("demo", "--folder", "out", "--crop", folder=tmp_path)
-    assert "607 weighted atoms for 12,150 rows" in done.stdout
+    assert re.search(r"how fine   details of 0\.0\d+ and more, 1/\d.* are within 5 %; \d+ random rows", done.stdout)
+    assert not [sign for sign in ("‖", "ν", "bound", "NOT REACHED") if sign in done.stdout]
+    model = Model.load(tmp_path / "out" / "small.npz")
+    assert model.n_samples == 12_150
+    assert model.size == 607
+    assert model.resolved.tol == 0.05
+    assert model.resolution < model.resolved.median / 4  # much finer than the scale of the whole
+    assert not wide_columns(model)  # none is one hump whatever the pixels are
     assert left(tmp_path / "out") == [
         "photograph.jpg",
         "pixels.parquet",

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from reduset import NotReachedWarning
+from reduset.compression.summary import lost
 from reduset.modes import SparseMeanShift, segment
 from reduset.modes.segmentation import features, flat, pixels
 
@@ -139,7 +140,7 @@ def test_the_regions_are_found_by_way_of_a_mixture(kind, spatial):
     found = cut(image, via="mixture", radius=25 / 255, spatial=spatial)
     assert same_regions(found.labels, REGIONS[::-1] if kind == "rows from the bottom" else REGIONS)
     assert 0 < found.certificate.relative_error < 0.1
-    assert "error " in str(found)
+    assert "  lost       " in str(found)
     np.testing.assert_array_equal(found.labels, cut(image, via="mixture", radius=25 / 255, spatial=spatial).labels)
 
 
@@ -200,10 +201,13 @@ def test_means_of_whole_numbers_are_rounded():
     np.testing.assert_array_equal(flat(image, np.array([0, 0, 0, 1]))[:, :, 0], [[1, 1, 1, 9]])
 
 
-def test_the_result_says_what_it_is():
-    lines = str(cut(noisy())).splitlines()
+def test_the_result_says_what_it_is_in_plain_words():
+    found = cut(noisy())
+    lines = str(found).splitlines()
     assert lines[0] == "18 × 24 pixels in 3 segments (largest 50.0%, 25.0%, 25.0%)"
-    assert lines[1].startswith("error      ")
+    assert lines[1].startswith(f"  lost       {lost(found.certificate)}, of the density")
+    assert lines[2].startswith(f"  how fine   pixels nearer than {found.bandwidth:.3g} count as alike")
+    assert not [sign for sign in ("‖", "ν", "bound") if sign in str(found)]
 
 
 def test_options_go_to_the_mean_shift():

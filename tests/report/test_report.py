@@ -7,6 +7,7 @@ import importlib.util
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import squareform
 
-from reduset import Gaussian, KernelMean, Laplacian, compress, report
+from reduset import FunctionKernel, Gaussian, KernelMean, Laplacian, compress, report
 from reduset._messages import printable
 from reduset.certificate import Certificate
 from reduset.cohort import CohortMap
@@ -22,11 +23,11 @@ from reduset.model import Model
 from reduset.report import words as told
 from reduset.report import write_cohort, write_compression, write_segmentation
 from reduset.report.cohort_figure import alike_beside
-from reduset.report.figures import path_figure, wide_columns
+from reduset.report.figures import path_figure, profile_figure, wide_columns
 from reduset.report.page import as_json, as_script, plotly_script
 from reduset.report.png import encoded
 from reduset.report.segmentation import as_bytes, borders, coded, shrunk
-from report_cases import BREAKERS, GROUPS, HOSTILE, cohort, embedded, image, model, segmentation, unpacked
+from report_cases import BREAKERS, GROUPS, HOSTILE, cohort, embedded, image, model, resolved, segmentation, unpacked
 
 
 class Page(HTMLParser):
@@ -97,6 +98,57 @@ def test_the_numbers_in_a_report_are_those_of_its_model(tmp_path):
     sizes = np.array(data["path"]["randomSizes"])
     np.testing.assert_allclose(data["path"]["randomErrors"], shown.subsample_errors(sizes), rtol=1e-12)
     assert data["columns"] == list(shown.columns)
+
+
+@pytest.mark.parametrize("made", [model, resolved])
+def test_the_error_at_every_scale_is_that_of_the_models_profiles(made, tmp_path):
+    shown = made()
+    write_compression(tmp_path / "r.html", shown)
+    data = embedded(tmp_path / "r.html")["profile"]
+    assert [each["size"] for each in data["sizes"]] == shown.profiles.sizes.tolist()
+    assert data["bandwidths"] == shown.profile().bandwidths.tolist()
+    assert data["noise"] == shown.profile().noise.tolist()
+    assert data["tol"] == (0.05 if shown.resolved is None else shown.resolved.tol)
+    for step, which in enumerate(data["steps"]):
+        profile, drawn = shown.profile(step), data["sizes"][which]
+        assert drawn["errors"] == profile.relative_errors.tolist()
+        assert drawn["low"] == profile.intervals[:, 0].tolist()
+        assert drawn["high"] == profile.intervals[:, 1].tolist()
+        assert drawn["randomRows"] == profile.random_rows.tolist()
+        last = which == len(data["sizes"]) - 1
+        assert drawn["finest"] == (shown.resolution if last and shown.resolved else profile.finest(data["tol"]))
+    texts = " ".join(Page(tmp_path / "r.html").text().split())
+    assert data["sizes"][-1]["told"].replace("\N{NO-BREAK SPACE}", " ") in texts
+    assert "How fine it sees" in texts
+    assert ("Finest detail" in texts) == (shown.resolved is not None)  # in place of a bound that says nothing
+
+
+def test_how_fine_a_result_sees_is_said_in_words():
+    shown = resolved()
+    figure, space = profile_figure(shown), "\N{NO-BREAK SPACE}"
+    start = f"40 atoms keep details of {shown.resolution:.3g} and more within 20{space}%"
+    start += f", with 95{space}% confidence; 40 random rows would"
+    assert told.fine(figure) == f"{start} do so down to {shown.resolved.random_rows:.3g}."
+    assert told.fine(replace(figure, random_finest=None)) == f"{start} lose more than that at every scale."
+    assert told.fine(replace(figure, random_rows=figure.errors * np.nan)).endswith("confidence.")
+    assert told.fine(replace(figure, size=1, finest=None)).startswith(
+        f"At no scale is it certain that 1 atom loses at most 20{space}%; 1"
+    )
+    card = told.finest(shown.resolved, shown.size)
+    assert card.figure == f"{shown.resolution:.3g}"
+    assert card.meaning.startswith(f"Details of {card.figure} and more, 1/")
+    between = replace(figure, noise_finest=0.7)
+    assert "by more than 20\N{NO-BREAK SPACE}% below 0.7: finer than that nobody needs to go" in told.noise(between, 1200)
+    assert "at every scale" in told.noise(replace(figure, noise_finest=None), 1200)
+    assert told.noise(replace(figure, noise_finest=figure.bandwidths[-1]), 1200).endswith("at the finest scale shown.")
+    assert told.noise(replace(figure, noise=figure.noise * np.nan), 1200) == ""
+
+
+def test_a_result_that_knows_one_scale_has_a_report_without_the_others(tmp_path):
+    full = KernelMean.from_samples(np.random.default_rng(0).normal(size=(200, 2)), FunctionKernel("rbf", gamma=0.5))
+    write_compression(tmp_path / "r.html", Model.of(full, compress(full, size=8, rng=0)))
+    assert embedded(tmp_path / "r.html")["profile"] is None
+    assert "How fine it sees" not in Page(tmp_path / "r.html").text()
 
 
 def test_the_numbers_in_a_report_of_a_cohort_are_the_estimators(reports):
@@ -195,6 +247,8 @@ def test_signed_weights_and_one_column_have_reports_too(tmp_path):
     assert data["pairs"] == []
     assert data["path"]["randomSizes"] is None
     assert "no random subsample to compare with" in Page(tmp_path / "r.html").text()
+    assert not any(data["profile"]["noise"])
+    assert not any(any(each["randomRows"]) for each in data["profile"]["sizes"])
 
 
 def test_nothing_lost_is_no_error(tmp_path):

@@ -16,8 +16,9 @@ from reduset.model import Model
 from reduset.report import write_cohort, write_compression, write_segmentation
 from reduset.report.cohort_figure import alike_beside
 from reduset.report.compression import NAMED
-from reduset.report.words import ROUNDING, percent, shortened
-from report_cases import GROUPS, HOSTILE, cohort, image, model, segmentation
+from reduset.report.figures import ROUNDING, profile_figure
+from reduset.report.words import fine, percent, shortened
+from report_cases import GROUPS, HOSTILE, cohort, image, model, resolved, segmentation
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 SIZES = {"phone": (390, 844), "desktop": (1280, 900)}
@@ -67,9 +68,10 @@ def reports(tmp_path_factory):
     write_compression(paths["compression"], model())
     write_compression(paths["one column"], model(d=1))
     write_compression(folder / "many.html", model(d=MANY, n=400, size=9, kernel=Laplacian(9.0)))
+    write_compression(folder / "resolved.html", resolved())
     write_cohort(paths["cohort"], cohort(), groups=GROUPS)
     write_segmentation(paths["segmentation"], image(), segmentation(image()), about={"command": HOSTILE})
-    return paths | {"many": folder / "many.html"}
+    return paths | {name: folder / f"{name}.html" for name in ("many", "resolved")}
 
 
 class Visit:
@@ -191,6 +193,26 @@ def test_the_slider_moves_the_atoms_and_the_densities_are_the_models(visit):
         told = seen.page.inner_text("#told").replace("\N{NO-BREAK SPACE}", " ")
         assert told == f"{small.size} atom{'s' if small.size > 1 else ''}, error {float(f'{100 * shown.error_at(step):.3g}'):g} %"
         assert seen.page.evaluate("document.getElementById('path').data.at(-1).x[0]") == small.size
+    assert seen.complaints == []
+
+
+def test_the_slider_moves_the_error_at_every_scale(visit):
+    shown = resolved()
+    seen = visit("resolved")
+    names = "() => document.getElementById('fine').data.map((each) => each.name)"
+    last = len(shown.step_sizes) - 1
+    for step in (last // 3, last):
+        seen.slide(step)
+        profile, drawn = shown.profile(step), seen.page.evaluate(names)
+        size = shown.profiles.sizes[shown.profiles.nearest(shown.step_sizes[step])]
+        np.testing.assert_allclose(seen.trace("fine", drawn.index(f"{size} atoms"), "y"), profile.relative_errors)
+        np.testing.assert_allclose(seen.trace("fine", drawn.index(f"{size} atoms"), "x"), profile.bandwidths)
+        np.testing.assert_allclose(seen.trace("fine", drawn.index(f"{size} random rows"), "y"), profile.random_rows)
+        np.testing.assert_allclose(seen.trace("fine", drawn.index("noise of the sample itself"), "y"), profile.noise)
+        np.testing.assert_allclose(seen.trace("fine", drawn.index("95\N{NO-BREAK SPACE}% interval"), "y"), profile.intervals[:, 1])
+        assert seen.page.inner_text("#fine-told") == fine(profile_figure(shown, step))
+    within = next(k for k, name in enumerate(drawn) if name.startswith("within 20"))
+    np.testing.assert_allclose(seen.trace("fine", within, "x")[1:], shown.resolution)
     assert seen.complaints == []
 
 

@@ -5,17 +5,18 @@ import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
-from reduset import Gaussian, KernelMean, Student, compress
+from reduset import FunctionKernel, Gaussian, KernelMean, Student, compress
 from reduset.report import (
     AtomsDisplay,
     CohortDisplay,
     DensityDisplay,
     EmbeddingDisplay,
     PathDisplay,
+    ProfileDisplay,
     write_cohort,
     write_compression,
 )
-from report_cases import GROUPS, cohort, embedded, model, unpacked
+from report_cases import GROUPS, cohort, embedded, model, resolved, unpacked
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
@@ -42,6 +43,42 @@ def test_a_path_is_drawn_with_the_numbers_of_the_report(tmp_path):
     assert "bound" not in [line.get_label() for line in vain.plot().ax_.lines]
     assert display.ax_.get_xscale() == display.ax_.get_yscale() == "log"
     assert display.figure_ is display.ax_.figure
+
+
+def test_a_profile_is_drawn_with_the_numbers_of_the_report(tmp_path):
+    shown = resolved()
+    write_compression(tmp_path / "r.html", shown)
+    data = embedded(tmp_path / "r.html")["profile"]
+    for step in (-1, 5):
+        drawn = data["sizes"][data["steps"][step]]
+        display = ProfileDisplay.from_model(shown, step).plot()
+        lines = {line.get_label(): line for line in display.ax_.lines}
+        np.testing.assert_array_equal(lines[f"{drawn['size']} atoms"].get_xdata(), data["bandwidths"])
+        np.testing.assert_array_equal(lines[f"{drawn['size']} atoms"].get_ydata(), drawn["errors"])
+        np.testing.assert_array_equal(lines[f"{drawn['size']} random rows"].get_ydata(), drawn["randomRows"])
+        np.testing.assert_array_equal(lines["noise of the sample itself"].get_ydata(), data["noise"])
+        assert display.ax_.get_xscale() == display.ax_.get_yscale() == "log"
+        assert display.ax_.get_ylim()[1] < 4
+    band = display.ax_.collections[0].get_paths()[0].vertices
+    assert band[:, 1].max() == max(drawn["high"])
+    within = ProfileDisplay.from_model(shown).plot().ax_.lines[-1]
+    assert within.get_label() == f"within 20 %: {shown.resolution:.3g} and more"
+    np.testing.assert_array_equal(within.get_xdata(), [data["bandwidths"][0], shown.resolution, shown.resolution])
+
+
+def test_a_profile_of_a_compression_at_a_given_bandwidth_marks_that_bandwidth():
+    full = KernelMean.from_samples(np.random.default_rng(0).normal(size=(300, 2)), Gaussian(0.8))
+    small = compress(full, size=12, rng=0)
+    display = ProfileDisplay.from_compression(small).plot(color="black")
+    lines = {line.get_label(): line for line in display.ax_.lines}
+    own = lines["at the kernel's own bandwidth"]
+    np.testing.assert_allclose([*own.get_xdata(), *own.get_ydata()], [0.8, small.certificate.relative_error], rtol=1e-6)
+    assert lines["12 atoms"].get_color() == "black"
+    whole = compress(full, size=300, select="kcenter", rng=0)  # nothing lost, and no random rows to compare with
+    labels = [line.get_label() for line in ProfileDisplay.from_compression(whole).plot().ax_.lines]
+    assert "300 random rows" not in labels
+    with pytest.raises(ValueError, match="this result knows the error at its own scale only"):
+        ProfileDisplay.from_compression(compress(KernelMean(full.atoms, full.weights, FunctionKernel("rbf")), size=3, rng=0))
 
 
 def test_a_density_is_drawn_with_the_numbers_of_the_report(tmp_path):

@@ -141,7 +141,11 @@ def _change_header(header, rng):
         elif way < 0.25:
             place[key] = _nested(int(rng.integers(2, 900)))
         elif way < 0.45 and isinstance(place[key], int | float):
-            place[key] = place[key] * pick(rng, [-1, 0, 2, 1e-300, 1e300, 0.1])
+            factor = pick(rng, [-1, 0, 2, 1e-300, 1e300, 0.1])
+            whole = (
+                isinstance(place[key], int) and abs(place[key]) > 2**1000
+            )  # put there by another change, and no number of floating point
+            place[key] = -place[key] if whole else place[key] * factor
         else:
             place[key] = pick(rng, VALUES)
         return

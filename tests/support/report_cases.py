@@ -31,6 +31,12 @@ def model(n=1200, d=3, size=40, kernel=None, columns=None, about=None, **options
     )
 
 
+def resolved(n=1200, d=3, size=40, tol=0.2):
+    """A model at its resolution, of columns near zero."""
+    small = compress(rows(n, d) - 1e5 * np.arange(d), size=size, tol=tol, select="kcenter", rng=0)
+    return Model.of(KernelMean.from_samples(rows(n, d) - 1e5 * np.arange(d), small.mean.kernel), small)
+
+
 def cohort(names=None):
     rng = np.random.default_rng(0)
     bags = [rng.normal(2.0 * (k % 2), 1.0, size=(150, 2)) for k in range(6)]

@@ -14,6 +14,7 @@ gram_blocks          φ(xᵢ, yⱼ) for many bandwidths, block by block of rows 
 wave_sums            Σᵢ wᵢ exp(i ω·xᵢ) on s ladders ω, 2ω, 4ω, …                           (s, rungs)       n·s·(d + rungs)
 gap_histograms       how much weight is how far from q (at `gap_nodes`)                   (m, bins)        n·m·d
 grow                 points sorted into boxes, which the next four look into              `Leaves`         n·(d + log n)
+cells                the same boxes, of any length, as an order of the rows               rows, starts     n·(d + log n)
 nearest              each point's nearest atom and its distance; `each_nearest` by block  (n,), (n,)       n·m·d at worst
 FarthestFirst        the farthest-first traversal (k-centre), continued as wanted         (m,) rows, radii n·m·d at worst
 shadow_centres       a greedy cover by balls, in the order of the rows                    rows, (n,)       n·m·d at worst
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from reduset._engine.draws import rows_by_weight
     from reduset._engine.factor import cholesky_dropping, pivot_floor
     from reduset._engine.farthest import FarthestFirst
-    from reduset._engine.leaves import Leaves, grow
+    from reduset._engine.leaves import Leaves, cells, grow
     from reduset._engine.memory import physical_memory
     from reduset._engine.neighbours import Cover, each_nearest, leaves_for, nearest
     from reduset._engine.profile import CITYBLOCK, LOGARITHM, ROOT, SOFT_CITYBLOCK, SQUARED, TABLE, Frame, Profile
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
 __all__ = ["gradient_sums", "gram", "gram_blocks", "gram_by_rows", "kernel_sums", "log_sums", "wave_sums"]
 __all__ += ["gap_histograms", "gap_nodes"]
 __all__ += ["FarthestFirst", "balance_lists", "balance_products", "draw_seeds", "each_nearest", "grow", "nearest", "shadow_centres"]
-__all__ += ["rows_apart"]
+__all__ += ["cells", "rows_apart"]
 __all__ += ["Components", "logs_at", "sums_at"]
 __all__ += ["CITYBLOCK", "LOGARITHM", "ROOT", "SOFT_CITYBLOCK", "SQUARED", "TABLE", "Frame", "Profile"]
 __all__ += ["Cover", "Leaves", "Moments", "UseGram", "leaves_for"]
@@ -83,7 +84,7 @@ _HOMES = {
     "draws": "rows_by_weight",
     "factor": "cholesky_dropping pivot_floor",
     "farthest": "FarthestFirst",
-    "leaves": "Leaves grow",
+    "leaves": "Leaves cells grow",
     "memory": "physical_memory",
     "neighbours": "Cover each_nearest leaves_for nearest",
     "profile": "CITYBLOCK LOGARITHM ROOT SOFT_CITYBLOCK SQUARED TABLE Frame Profile",

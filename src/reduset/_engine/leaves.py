@@ -66,6 +66,12 @@ def grow(points: Floats, frame: Frame, dtype: type = np.float32, rows: NDArray[n
     return Leaves(order, starts, columns, low, high, frame, reach * float(np.finfo(dtype).eps) / 2)
 
 
+def cells(points: Floats, frame: Frame, length: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Rows in boxes of at most ``length`` points: their order, and where in it each box starts, with the end of the last."""
+    order = np.arange(len(points), dtype=np.int32)
+    return order, _cut(_keys(points, None, frame, np.float32), order, length)
+
+
 def _keys(points: Floats, rows: NDArray[np.int32] | None, frame: Frame, dtype: type) -> Floats:
     """(n, min(d, KEYS + 1)) what the cuts look at: the coordinates themselves, or a telling few of them."""
     d = points.shape[1]

@@ -21,6 +21,7 @@ from reduset.certificate.probe import Measurement, Probe
 from reduset.kernels import RadialKernel
 from reduset.kernels.spectra import ProductSpectrum
 from reduset.mean import KernelMean
+from reduset.mixture.pieces import Pieces
 
 LADDERS, LADDERS_AT_A_GLANCE = 192, 64
 SOME_ROWS = 4000
@@ -120,14 +121,14 @@ class FrequencyProbe(Probe):
         rungs = max(below + int(np.ceil(top)), OCTAVES) + 1
         return (2.0 ** (0.5 - below), 2.0**-below), below, rungs
 
-    def _estimate(self, count: int, atoms: Array, weights: Array) -> Measurement:
+    def _estimate(self, count: int, atoms: Pieces, weights: Array) -> Measurement:
         ladders, waves = self._bank(count, len(atoms))
         return ladders.measure(waves - ladders.waves(atoms, weights, self.frame), self._quantile)
 
-    def glance(self, atoms: Array, weights: Array, kappa: Array) -> Measurement:
+    def glance(self, atoms: Pieces, weights: Array, kappa: Array) -> Measurement:
         return self._estimate(LADDERS_AT_A_GLANCE, atoms, weights)
 
-    def measure(self, atoms: Array, weights: Array, kappa: Array) -> Measurement:
+    def measure(self, atoms: Pieces, weights: Array, kappa: Array) -> Measurement:
         return self._estimate(LADDERS, atoms, weights)
 
 

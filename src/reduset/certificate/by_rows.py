@@ -15,6 +15,7 @@ from reduset.certificate.frequencies import SAFETY
 from reduset.certificate.probe import Measurement, Probe
 from reduset.kernels import Kernel
 from reduset.mean import KernelMean
+from reduset.mixture.pieces import Pieces, own_sums_of, sums_of
 
 ROWS = 384
 
@@ -38,7 +39,7 @@ class RowProbe(Probe):
         """The mass that weights lack or have too much, as a share of Σ|w|."""
         return abs(self._mean.mass - float(weights.sum())) / self._total
 
-    def glance(self, atoms: Array, weights: Array, kappa: Array) -> Measurement:
+    def glance(self, atoms: Pieces, weights: Array, kappa: Array) -> Measurement:
         mean = self._mean
         rows, values = self._drawn
         signs = self._total * np.sign(mean.weights[rows])
@@ -46,11 +47,11 @@ class RowProbe(Probe):
 
 
 def by_rows(
-    kernel: Kernel, places: Floats, values: Array, signs: Array, atoms: Array, weights: Array, kappa: Array, quantile: float
+    kernel: Kernel, places: Floats, values: Array, signs: Array, atoms: Pieces, weights: Array, kappa: Array, quantile: float
 ) -> Measurement:
     """‖f − f_m‖² from the values of f at places drawn by |w|; ``signs`` are those of their weights, times Σ|w|."""
-    terms = signs * (values - kernel.product_sums(atoms, weights, places))
-    at_atoms = float(weights @ (kappa - kernel.product_sums(atoms, weights, atoms)))
+    terms = signs * (values - sums_of(kernel, atoms, weights, places))
+    at_atoms = float(weights @ (kappa - own_sums_of(kernel, atoms, weights)))
     square = float(terms.mean()) - at_atoms
     # and for what was not drawn at all, up to three rows in as many as were
     width = np.hypot(quantile * float(terms.std(ddof=1)) / np.sqrt(len(terms)), 3 * float(np.abs(terms).max()) / len(terms))

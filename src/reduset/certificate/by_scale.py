@@ -24,6 +24,8 @@ from reduset._types import Array
 from reduset.certificate.frequencies import MASS_MISSING, FrequencyLadders, Waves
 from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean
+from reduset.mixture.component_mean import SmallMean, pieces_of
+from reduset.mixture.pieces import Pieces, kappa_of, own_sums_of, sums_of
 
 STEPS = 2  # scales an octave
 WIDENED = 1.2  # over the normal width: the terms of lattices and of fine scales are skewed
@@ -71,7 +73,7 @@ class Scales(ABC):
     bandwidths: Array
 
     @abstractmethod
-    def profile(self, small: KernelMean, bandwidths: Array, confidence: float, random: int) -> ErrorProfile:
+    def profile(self, small: SmallMean, bandwidths: Array, confidence: float, random: int) -> ErrorProfile:
         """The errors of a small mean, and those of ``random`` rows, at bandwidths from coarse to fine."""
 
 
@@ -87,19 +89,19 @@ class ExactScales(Scales):
         """Values of the mean at its own rows, by bandwidth."""
         return {}
 
-    def profile(self, small: KernelMean, bandwidths: Array, confidence: float, random: int) -> ErrorProfile:
+    def profile(self, small: SmallMean, bandwidths: Array, confidence: float, random: int) -> ErrorProfile:
         mean, squares = self.mean, sum_of_squares(self.mean.weights)
-        known = self._known
+        known, pieces = self._known, pieces_of(small)
         errors, whole, rounding = (np.empty(len(bandwidths)) for _ in range(3))
         for k, width in enumerate(bandwidths):
             kernel = replace(cast(RadialKernel, mean.kernel), bandwidth=float(width))
             if width not in known:
                 known[width] = kernel.product_sums(mean.atoms, mean.weights, mean.atoms)
-            there = known[width] - kernel.product_sums(small.atoms, small.weights, mean.atoms)
-            at_atoms = kernel.product_sums(mean.atoms, mean.weights, small.atoms)
-            at_atoms -= kernel.product_sums(small.atoms, small.weights, small.atoms)
+            there = known[width] - sums_of(kernel, pieces, small.weights, mean.atoms)
+            at_pieces = kappa_of(KernelMean(mean.atoms, mean.weights, kernel), pieces)
+            at_pieces -= own_sums_of(kernel, pieces, small.weights)
             whole[k] = max(float(mean.weights @ known[width]), 1e-300)
-            errors[k] = max(float(mean.weights @ there - small.weights @ at_atoms), 0.0) / whole[k]
+            errors[k] = max(float(mean.weights @ there - small.weights @ at_pieces), 0.0) / whole[k]
             rounding[k] = 4 * EPSILON * float(mean.magnitudes.sum() + small.magnitudes.sum()) ** 2 / whole[k]
         ends = np.sqrt(np.stack([np.maximum(errors - rounding, 0.0), errors + rounding], axis=1))
         alone, drawn = _by_chance(whole, mean.mass, squares, random)
@@ -141,7 +143,7 @@ class WaveScales(Scales):
     ) -> WaveScales:
         """For a mean of the same mass whose waves are known, and of which these are all the rows or a fair sample."""
         kernel = cast(RadialKernel, rows.kernel)
-        norms = _square_norms(rows, squares, kernel, own_bandwidths(kernel, ladders.below, ladders.rungs), rng)
+        norms = square_norms(rows, squares, kernel, own_bandwidths(kernel, ladders.below, ladders.rungs), rng)
         return cls(kernel, ladders, waves, frame, rows.mass, squares, norms, thin)
 
     @property
@@ -149,15 +151,16 @@ class WaveScales(Scales):
         """Those that have a rung of their own."""
         return own_bandwidths(self.kernel, self.ladders.below, self.ladders.rungs)
 
-    def profile(self, small: KernelMean, bandwidths: Array, confidence: float, random: int) -> ErrorProfile:
+    def profile(self, small: SmallMean, bandwidths: Array, confidence: float, random: int) -> ErrorProfile:
         ladders, own = self.ladders, self.bandwidths
-        ours = ladders.waves(small.atoms, small.weights, self.frame)
+        pieces = pieces_of(small)
+        ours = ladders.waves(pieces, small.weights, self.frame)
         losses, changes = np.abs(self.waves - ours) ** 2, np.abs(self.waves) ** 2 - np.abs(ours) ** 2
         lost, changed = (np.empty((len(bandwidths), len(ours))) for _ in range(2))
         for k, width in enumerate(bandwidths):
             shares = np.exp(ladders.shares_at(width / self.kernel.width))
             lost[k], changed[k] = (shares * losses).sum(axis=1), (shares * changes).sum(axis=1)
-        theirs = np.array([_square_norm(small, replace(self.kernel, bandwidth=width)) for width in bandwidths])
+        theirs = np.array([_square_norm(pieces, small.weights, replace(self.kernel, bandwidth=width)) for width in bandwidths])
         pairs = np.exp(np.interp(np.log(bandwidths), np.log(own[::-1]), np.log(self.norms[::-1, 0])))
         unsure = np.interp(np.log(bandwidths), np.log(own[::-1]), self.norms[::-1, 1])
         near = theirs + changed.mean(axis=1)
@@ -199,12 +202,12 @@ def _by_chance(whole: Array, mass: float, squares: float, random: int) -> tuple[
     return alone, alone * np.sqrt(max(mass**2 / squares / random - 1, 0.0))
 
 
-def _square_norm(mean: KernelMean, kernel: RadialKernel) -> float:
+def _square_norm(pieces: Pieces, weights: Array, kernel: RadialKernel) -> float:
     """‖f‖² with bumps of another bandwidth, each of norm 1."""
-    return float(mean.weights @ kernel.product_sums(mean.atoms, mean.weights, mean.atoms))
+    return float(weights @ own_sums_of(kernel, pieces, weights))
 
 
-def _square_norms(mean: KernelMean, squares: float, kernel: RadialKernel, bandwidths: Array, rng: np.random.Generator) -> Array:
+def square_norms(mean: KernelMean, squares: float, kernel: RadialKernel, bandwidths: Array, rng: np.random.Generator) -> Array:
     """‖f‖² at every bandwidth from pairs of different rows drawn by |w|, and their relative standard errors, (k, 2)."""
     total = float(mean.magnitudes.sum())
     few, many = np.unique(mean.draw_rows(FEW_ROWS, rng)), np.unique(mean.draw_rows(MANY_ROWS, rng))

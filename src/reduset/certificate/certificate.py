@@ -9,6 +9,7 @@ import numpy as np
 from reduset._types import Array
 from reduset.kernels.base import exponential
 from reduset.mean import KernelMean
+from reduset.mixture.component_mean import SmallMean
 
 DENSITY_ROWS = 256
 ROUNDING = 1e-3  # of an exact error, beyond which its interval is shown
@@ -100,7 +101,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.3g} %"
 
 
-def log_density_change(full: KernelMean, small: KernelMean, rng: np.random.Generator) -> float | None:
+def log_density_change(full: KernelMean, small: SmallMean, rng: np.random.Generator) -> float | None:
     """The largest |log f_m − log f| on a sample of the data; None where f is no density."""
     if not getattr(full.kernel, "normalized", False) or full.weights.min() < 0:
         return None

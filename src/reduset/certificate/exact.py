@@ -12,6 +12,7 @@ from reduset.certificate.by_scale import ExactScales, Scales
 from reduset.certificate.probe import Measurement, Probe
 from reduset.certificate.rounding import are_far, far_square
 from reduset.mean import KernelMean
+from reduset.mixture.pieces import ComponentPieces, Pieces, own_sums_of, sums_of
 
 
 class ExactProbe(Probe):
@@ -30,13 +31,13 @@ class ExactProbe(Probe):
         """A result keeps no reference to the data of its caller."""
         return KernelMean(np.array(self._mean.atoms), np.array(self._mean.weights), self._mean.kernel)
 
-    def glance(self, atoms: Array, weights: Array, kappa: Array) -> Measurement:
+    def glance(self, atoms: Pieces, weights: Array, kappa: Array) -> Measurement:
         mean = self._mean
-        residual = self._values - mean.kernel.product_sums(atoms, weights, mean.atoms)
-        at_atoms = kappa - mean.kernel.product_sums(atoms, weights, atoms)
+        residual = self._values - sums_of(mean.kernel, atoms, weights, mean.atoms)
+        at_atoms = kappa - own_sums_of(mean.kernel, atoms, weights)
         square = float(mean.weights @ residual - weights @ at_atoms)
         rounding = 4 * float(np.finfo(np.float64).eps) * float(mean.magnitudes.sum() + np.abs(weights).sum()) ** 2
-        if are_far(mean.kernel, mean.atoms):
+        if not isinstance(atoms, ComponentPieces) and are_far(mean.kernel, mean.atoms):
             all_weights = np.concatenate([mean.weights, -weights])
             far = far_square(mean.kernel, np.concatenate([mean.atoms, atoms]), all_weights)
             if far.rounding > rounding:  # the angles of waves are rounded as much

@@ -25,6 +25,7 @@ from reduset._types import Array, Floats
 from reduset.certificate.probe import Measurement
 from reduset.kernels import RadialKernel
 from reduset.kernels.spectra import ProductSpectrum, Spectrum
+from reduset.mixture.pieces import ComponentPieces
 
 Waves = NDArray[np.complex128]
 
@@ -152,9 +153,23 @@ class FrequencyLadders:
             shares[:, j] = _share(np.where(climbs.T[axes][:, None], laws, staying) - np.log(scale) - own)
         return cls(spectrum, below, climbing, rest, rungs, shares, 4)
 
-    def waves(self, points: Floats, weights: Floats, frame: Frame) -> Waves:
-        """(s, rungs) sums over the points, at every rung; the frame's centre is the origin of the angles."""
+    def waves(self, points: Floats | ComponentPieces, weights: Floats, frame: Frame) -> Waves:
+        """(s, rungs) sums over the points, at every rung; the frame's centre is the origin of the angles.
+
+        Those of a component are the wave of its centre, damped by its spread: exp(iω·c − ½ωᵀSω).
+        """
+        if isinstance(points, ComponentPieces):
+            return np.stack([self._damped(points, weights, frame, rung) for rung in range(self.rungs)], axis=1)
         return wave_sums(points, weights, self.climbing, frame, self.rungs, self.late, self.release)
+
+    def _damped(self, pieces: ComponentPieces, weights: Floats, frame: Frame, rung: int) -> Waves:
+        angles, damping = pieces.damping(self._at_rung(rung), frame)
+        return np.asarray(np.exp(1j * angles + damping) @ weights)
+
+    def _at_rung(self, rung: int) -> Array:
+        """(s, d) the frequencies of one rung."""
+        climbed = self.climbing * 2.0**rung
+        return climbed if self.late is None else climbed + self.late * 2.0 ** max(0, rung - self.release)
 
     def turned(self, waves: Waves, shift: Array) -> Waves:
         """The waves of points after an origin moved by −shift, in the frame's coordinates: every angle grows by ω·shift."""

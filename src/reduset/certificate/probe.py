@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reduset._types import Array
+from reduset.mixture.pieces import Pieces
 
 if TYPE_CHECKING:
     from reduset.certificate.by_scale import Scales
@@ -50,13 +51,13 @@ class Probe(ABC):
     """Prepared for one mean."""
 
     @abstractmethod
-    def glance(self, atoms: Array, weights: Array, kappa: Array) -> Measurement:
+    def glance(self, atoms: Pieces, weights: Array, kappa: Array) -> Measurement:
         """A quick estimate, without another pass over the data."""
 
     def scales(self, size: int, rng: np.random.Generator) -> Scales | None:
         """What is known of the mean at every scale, for compressions to ``size`` atoms; None where nothing is."""
         return None
 
-    def measure(self, atoms: Array, weights: Array, kappa: Array) -> Measurement:
+    def measure(self, atoms: Pieces, weights: Array, kappa: Array) -> Measurement:
         """The estimate that a certificate states; by default the quick one is all there is."""
         return self.glance(atoms, weights, kappa)

@@ -20,6 +20,7 @@ from reduset.certificate.frequencies import MASS_MISSING
 from reduset.certificate.probe import Measurement, Probe
 from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean
+from reduset.mixture.pieces import Pieces
 
 EXACT_UP_TO = 4096
 
@@ -55,9 +56,9 @@ class EitherProbe(Probe):
     def scales(self, size: int, rng: np.random.Generator) -> Scales:
         return self._frequencies.scales(size, rng)
 
-    def glance(self, atoms: Array, weights: Array, kappa: Array) -> Measurement:
+    def glance(self, atoms: Pieces, weights: Array, kappa: Array) -> Measurement:
         return self._frequencies.glance(atoms, weights, kappa)
 
-    def measure(self, atoms: Array, weights: Array, kappa: Array) -> Measurement:
+    def measure(self, atoms: Pieces, weights: Array, kappa: Array) -> Measurement:
         better = self._rows if rows_needed(True, self._rows.mass_missing(weights)) else self._frequencies
         return better.measure(atoms, weights, kappa)

@@ -30,6 +30,7 @@ class InfoCommand(o.Answering):
             "kernel": found.mean.kernel.to_dict(),
             "scales": units_by_name(found.mean.kernel, found.columns),
             "certificate": asdict(found.certificate),
+            "resolution": None if found.resolved is None else asdict(found.resolved),
             "about": about,
         }
         lines = [f"  {name.rstrip('s'):<11}{printable(text)}" for name in ("sources", "notes") for text in about.get(name, ())]

@@ -128,7 +128,7 @@ def _seen_once(compressor: StreamCompressor, batches: Batches, request: Compress
         notes.append(f"the bandwidth is the median distance{where}: rows seen once have no resolution to search for")
     elif isinstance(rule, str) and longer:
         notes.append(f"the bandwidth is by the rule {rule!r} {first}")
-    if isinstance(compressor.kernel.scales, str) and longer:
+    if isinstance(getattr(compressor.kernel, "scales", None), str) and longer:
         notes.append(f"the scales of columns are those {first}")
     if request.whiten and n > batches.rows:
         notes.append(f"whitened by the covariance of the first {batches.rows:,} rows")

@@ -3,7 +3,8 @@
 May import: select, certificate, weights, mean, kernels.
 """
 
-from reduset.compression.compressing import NotReachedWarning, compress
+from reduset._messages import NotReachedWarning
+from reduset.compression.compressing import compress
 from reduset.compression.prefixes import Path
 from reduset.compression.result import Compression
 

@@ -23,6 +23,7 @@ from reduset.compression.clock import Clock
 from reduset.compression.prefixes import Prefixes
 from reduset.compression.refine import refine
 from reduset.mean import KernelMean
+from reduset.mixture.pieces import ComponentPieces, Pieces, gram_of
 from reduset.select import Selector, with_own_weights
 from reduset.select.contract import Traversal
 from reduset.weights.counts import counts
@@ -40,13 +41,13 @@ class Atoms:
 
     Attributes
     ----------
-    places : (m, d)
+    places : (m, d), or laws in their place
     rows : (m,) of the data, or None where they are new points
     kappa : (m,) products of f with their bumps
     order : (m,) where the traversal has each, or None where they are not its any more
     """
 
-    places: Array
+    places: Pieces
     rows: Rows | None
     kappa: Array
     order: Rows | None
@@ -121,7 +122,7 @@ class Builder:
         return len(places) == size
 
     def place(
-        self, places: Array, rows: Rows | None, kappa: Array | None = None, moved: bool = False, ordered: bool = False
+        self, places: Pieces, rows: Rows | None, kappa: Array | None = None, moved: bool = False, ordered: bool = False
     ) -> None:
         """Take these atoms instead of any before, in the order of the energy that each adds, or as they are."""
         if kappa is None:
@@ -129,7 +130,7 @@ class Builder:
         order = np.arange(len(places))
         if not ordered and len(places) <= CHOLESKY_UP_TO:  # beyond, no matrix of the atoms is held
             with self.clock.stage("weigh"):
-                order = order_by_energy(self.full.kernel.product_gram(places, places), kappa)
+                order = order_by_energy(gram_of(self.full.kernel, places), kappa)
         self._set(Atoms(places[order], None if rows is None else rows[order], kappa[order], None if moved else order))
 
     def cut(self, size: int) -> None:
@@ -139,9 +140,11 @@ class Builder:
         rows, order = (None if each is None else each[some] for each in (now.rows, now.order))
         self._set(Atoms(now.places[some], rows, now.kappa[some], order))
 
-    def _kappa_of(self, places: Array) -> Array:
+    def _kappa_of(self, places: Pieces) -> Array:
         with self.clock.stage("weigh"):
             report = self._progress.stage("weighing")
+            if isinstance(places, ComponentPieces):
+                return places.kappa(self.full, report)
             parts = []
             for a, b in blocks(len(places), ATOMS_A_STEP):
                 report(a, len(places))
@@ -250,5 +253,7 @@ class Builder:
 
     def bounds(self, prefixes: Prefixes, size: int) -> Bounds:
         """The a-priori bounds for the first ``size`` atoms, from one more pass over the data."""
+        if isinstance(prefixes.atoms, ComponentPieces):  # whose bumps are no rows' own: nothing is certain before measuring
+            return Bounds(None, None, None, None)
         with self.clock.stage("certify"):
             return bounds_of(self.full, prefixes.atoms[:size], float(prefixes.shares[:size].sum()), self._cover)

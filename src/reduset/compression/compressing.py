@@ -14,29 +14,24 @@ import numpy as np
 
 from reduset import _validate
 from reduset._engine import single_threaded_blas
-from reduset._messages import warn
+from reduset._messages import NotReachedWarning, warn
 from reduset._progress import Progress
 from reduset._types import KernelLike, PointsLike, ProgressLike, SeedLike, SelectorLike, WeightsLike
 from reduset.certificate import Certificate
 from reduset.certificate.cancelling import require_norm
-from reduset.compression import resolution, sizing
+from reduset.compression import resolution, summary
 from reduset.compression.builder import Builder
 from reduset.compression.clock import Clock
+from reduset.compression.component_search import ComponentSearch
 from reduset.compression.grouped import compress_groups
+from reduset.compression.noise_scale import at_noise, noise_bandwidth
+from reduset.compression.prefixes import Prefixes
+from reduset.compression.request import COMPONENTS, GIVEN, NOISE, RESOLUTION, Request, checked, is_left_open
+from reduset.compression.resolution import Resolved
 from reduset.compression.result import Compression, assemble_built, assemble_resolved
-from reduset.kernels import ANY_FAMILY, RadialKernel
 from reduset.mean import KernelMean
-from reduset.select import Auto, KMeans, Selector, Thinning, as_selector, with_own_weights
-from reduset.select.auto import KMEANS_ROWS
-from reduset.weights import KINDS
-from reduset.weights.kinds import COUNTS, OWN
-from reduset.weights.simplex import require_mass
 
 _quiet: ContextVar[bool] = ContextVar("reduset_quiet", default=False)
-
-
-class NotReachedWarning(UserWarning):
-    """The tolerance was not reached within the largest size allowed."""
 
 
 def compress(
@@ -47,6 +42,7 @@ def compress(
     tol: float | None = None,
     plateau: float | None = None,
     max_size: int | None = None,
+    pieces: str = "atoms",
     select: SelectorLike = "auto",
     refine: bool | int = False,
     weights: str | None = None,
@@ -58,31 +54,35 @@ def compress(
 ) -> Compression:
     """Replace a kernel mean, or the points X of one, by few weighted atoms.
 
-    How many, how wrong, how fine: two of ``size``, ``tol`` and the kernel's bandwidth give the third. Without a kernel ``size`` and
-    ``tol`` give the resolution, the finest bandwidth at which so many atoms lose at most so much, there and at every coarser scale;
-    1,000 atoms and 5 % where nothing is said.
+    How many, how wrong, how fine: two of ``size``, ``tol`` and the kernel's bandwidth give the third. Where the bandwidth is left
+    open, ``size`` and ``tol`` give the resolution, the finest bandwidth at which so many atoms lose at most so much, there and at
+    every coarser scale. What is not said is 1,000 atoms and 5 %; but ``tol`` alone looks as closely as the sample's own noise
+    allows: at the scale at which the rows are off their law by ``tol``, with as few atoms as keep within it.
 
     Parameters
     ----------
     data : KernelMean, or (n, d) array or frame
     kernel : Kernel or callable k(X, Y)
-        Only with points; a KernelMean has its own. By default a Gaussian: of the resolution where ``size`` and ``tol`` are given or
-        neither, else of the median distance.
+        Only with points; a KernelMean has its own. By default a Gaussian whose bandwidth is left open, as that of `Gaussian()` is.
     size : int
         That many atoms (fewer where fewer points are distinct, or atoms are redundant to rounding or got no weight).
     tol : float
         The fewest atoms whose error, ‖f − f_m‖ / ‖f‖, is certified to be at most this: the upper end of its interval is.
     plateau : float
         Stop at the first atom that adds at most this share of the energy added since the first (the ε of the 2017 paper).
-    max_size : int, default min(n, 5000)
+    max_size : int, default min(n, 5000), and 2,000 where the bandwidth is open
         The most atoms for ``tol`` and ``plateau``.
+    pieces : "atoms", "rows" or "components"
+        What the result is made of: points of any kind; rows of the data; or normal laws with covariances of their own, of which
+        some hundred do what takes thousands of atoms where a density is wanted (Gaussian kernels; ``mean`` is a `ComponentMean`).
     select : "auto", the name of another class of `reduset.select` in small letters ("kcenter", "kmeans", …), or a selector
         For counts "auto" is "thinning": rows that stand for their neighbourhood.
     refine : bool or int
         Move the selected atoms to where the error is least, by L-BFGS; a number is the most steps. Moved atoms have no indices.
         The result is never worse than what it started from, and its certificate is measured on the data like any other.
     weights : "free", "sum_to_one", "clipped", "simplex_projection", "simplex", "counts", or "own" (the selector's own)
-        By default "free", and at a resolution "simplex" ("sum_to_one" with ``refine``), which fine and coarse scales bear alike.
+        By default "free", and where the bandwidth is open or pieces are components "simplex" ("sum_to_one" with ``refine``), which
+        fine and coarse scales bear alike.
         "free" are the best and may be negative: sums of them over a part of the data are not its share. "counts" are the masses of
         the rows nearest to each atom: for proportions, and for whatever takes a ``sample_weight``.
     sample_weight : (n,) array, optional; only with points
@@ -103,59 +103,122 @@ def compress(
     """
     full = _as_mean(data, kernel, sample_weight)
     require_norm(full)
-    selector = as_selector(select)
-    wanted, default = None, "free"
-    if (size is None) == (tol is None) and plateau is None and max_size is None and not selector.ending:
-        wanted = resolution.asked_for(full, kernel is None and full is not data, groups, size, tol)
-        size, default = None, "simplex" if refine is False else "sum_to_one"
-    kind = _kind(default if weights is None else weights, selector, full)
-    if kind == COUNTS and isinstance(selector, Auto):
-        # what explains most of the norm may lie between the rows or at their rim, where no population is
-        selector = Thinning()
-    elif wanted is not None and isinstance(selector, Auto):
-        selector = KMeans(rows=KMEANS_ROWS)  # what others gain at one scale they lose at the coarser ones
-    steps = _steps(refine, kind, full)
-    confidence = _validate.confidence(confidence)
-    tol = tol if wanted is None else wanted[1]
-    goal = sizing.asked_for(full.size, selector.ending, max_size, size=size, tol=tol, plateau=plateau)
+    request = checked(
+        full,
+        full is not data and is_left_open(kernel),
+        size=size,
+        tol=tol,
+        plateau=plateau,
+        max_size=max_size,
+        pieces=pieces,
+        select=select,
+        refine=refine,
+        weights=weights,
+        groups=groups,
+        confidence=confidence,
+    )
     rng = _validate.generator(rng)
     shown = Progress(progress)
     try:
         # once for all, and not call by call: whoever compresses in several threads would have it switched under their feet
         with single_threaded_blas():
-            if wanted is not None:
-                clock = Clock()
-                found = resolution.resolve(
-                    full, selector, *wanted, kind, steps, lambda mean: Builder(mean, rng, confidence, shown, clock)
-                )
-                result = assemble_resolved(found, str(selector), rng)
-                filled, outlook = (
-                    True,
-                    "it is beyond so few atoms at any bandwidth tried: give more atoms, or a larger tol",
-                )
-            elif groups is not None:
-                limits = {"size": size, "max_size": max_size}
-                options = {"tol": tol, "plateau": plateau, "refine": refine}
-                result = compress_groups(full, groups, compress_quietly, selector, kind, confidence, rng, shown, limits, options)
-                filled, outlook = True, ""
+            if groups is None:
+                result, outlook = CompressionRun(request, rng, shown).run()
             else:
-                builder = Builder(full, rng, confidence, shown)
-                builder.open(selector)
-                prefixes, m, reached = goal.search(builder, kind, steps)
-                result = assemble_built(builder, prefixes, m, str(selector), reached, rng)
-                filled, outlook = builder.size >= goal.most, builder.outlook
+                limits, options = {"size": request.size, "max_size": max_size}, {"tol": tol, "plateau": plateau, "refine": refine}
+                result, outlook = _by_groups(request, groups, limits, options, rng, shown), ""
     finally:
         shown.close()
     if not result.reached and not _quiet.get():
-        own_end = f"{selector}'s own end"
-        ended = f"{selector} has no more atoms that add to these"
+        own_end = f"{request.selector}'s own end"
         warn(
-            f"{goal.words or own_end} was not reached with {result.size} atoms: the error is "
+            f"{request.goal.words or own_end} was not reached with {result.size} {summary.noun(result.mean)}s: the error is "
             f"{result.certificate.relative_error:.3g} (at most {result.certificate.interval[1]:.3g}). "
-            + (outlook[:1].upper() + outlook[1:] or ("Raise max_size, or widen the bandwidth" if filled else ended)),
+            + (outlook[:1].upper() + outlook[1:] or "Raise max_size, or widen the bandwidth"),
             NotReachedWarning,
         )
     return result
+
+
+class CompressionRun:
+    """One request, worked on: each way returns the result, and what to say where its goal was not reached."""
+
+    def __init__(self, request: Request, rng: np.random.Generator, progress: Progress) -> None:
+        self._request, self._rng, self._progress = request, rng, progress
+        self._clock = Clock()
+
+    def run(self) -> tuple[Compression, str]:
+        """By where the bandwidth comes from, and of what pieces."""
+        request = self._request
+        if request.scale == GIVEN:
+            return self._at_given_scale()
+        found = None
+        if request.scale == NOISE:
+            found = self._by_noise()
+        if found is None or not found.reached:
+            found = self.resolved()
+        outlook = f"it is beyond so few at any bandwidth tried: give more {request.pieces}, or a larger tol"
+        return assemble_resolved(found, self._chosen, self._rng), outlook
+
+    def resolved(self) -> Resolved:
+        """At the finest bandwidth that size and tolerance bear."""
+        request = self._request
+        size, tol = (request.goal.most, request.tol) if request.size is None else (request.size, request.tol)
+        if tol is None:
+            raise RuntimeError("a resolution needs a tolerance")
+        if request.pieces == COMPONENTS:
+            return self._components(request.full).by_resolution(size, tol)
+        return resolution.resolve(request.full, request.selector, size, tol, request.kind, request.steps, self._builder)
+
+    def _by_noise(self) -> Resolved:
+        """As fine as the sample's own noise lets the tolerance be."""
+        request, tol = self._request, self._request.tol or 0.0
+        return at_noise(request.full, noise_bandwidth(request.full, tol, self._rng), tol, self._fewest)
+
+    def _at_given_scale(self) -> tuple[Compression, str]:
+        request = self._request
+        builder, prefixes, m, reached = self._fewest(request.full)
+        result = assemble_built(builder, prefixes, m, self._chosen, reached, self._rng)
+        ended = f"{request.selector} has no more atoms that add to these" if builder.size < request.goal.most else ""
+        return result, builder.outlook or ended
+
+    def _fewest(self, full: KernelMean) -> tuple[Builder, Prefixes, int, bool]:
+        """The pieces of the goal at the bandwidth of a mean."""
+        request = self._request
+        if request.pieces == COMPONENTS:
+            search = self._components(full)
+            if request.size is not None:
+                builder, prefixes = search.by_size(request.size)
+                return builder, prefixes, len(prefixes.atoms), True
+            builder, prefixes, reached = search.by_tolerance(request.tol or 0.0, request.goal.most)
+            return builder, prefixes, len(prefixes.atoms), reached
+        builder = self._builder(full)
+        builder.open(request.selector)
+        return builder, *request.goal.search(builder, request.kind, request.steps)
+
+    def _components(self, full: KernelMean) -> ComponentSearch:
+        return ComponentSearch(full, self._request.kind, self._builder, self._rng, self._progress)
+
+    def _builder(self, full: KernelMean) -> Builder:
+        return Builder(full, self._rng, self._request.confidence, self._progress, self._clock)
+
+    @property
+    def _chosen(self) -> str:
+        """How the pieces were found, in a word."""
+        return "fitted" if self._request.pieces == COMPONENTS else str(self._request.selector)
+
+
+def _by_groups(
+    request: Request, groups: Any, limits: dict[str, int | None], options: dict[str, Any], rng: np.random.Generator, shown: Progress
+) -> Compression:
+    """Each group apart, at one bandwidth: where none is given, at that of all rows together."""
+    full = request.full
+    if request.scale == RESOLUTION:
+        full, options = CompressionRun(request, rng, shown).resolved().builder.full, options | {"tol": None}
+    elif request.scale == NOISE:
+        full = resolution.with_bandwidth(full, noise_bandwidth(full, request.tol or 0.0, rng))
+    chosen = (request.selector, request.kind, request.confidence, rng, shown)
+    return compress_groups(full, groups, compress_quietly, *chosen, limits, options)
 
 
 @contextmanager
@@ -166,33 +229,6 @@ def quietly() -> Iterator[None]:
         yield
     finally:
         _quiet.reset(token)
-
-
-def _kind(weights: str, selector: Selector, full: KernelMean) -> str:
-    """The kind of weights, where the selector and the mean have such."""
-    kind = _validate.one_of(weights, "weights", (*KINDS, COUNTS, OWN))
-    if kind == OWN and not selector.weighs:
-        raise ValueError(
-            f"weights='own' are the selector's own, and {selector} has none ({with_own_weights()} do); use weights='free'"
-        )
-    if kind not in ("free", "sum_to_one", COUNTS, OWN):
-        require_mass(kind, full.mass)
-    return kind
-
-
-def _steps(refine: Any, kind: str, full: KernelMean) -> int | None:
-    """The number of steps to move the atoms by: None for none, 0 where it is left to the time they take."""
-    if not isinstance(refine, bool | np.bool_ | int | np.integer):
-        raise TypeError(f"refine must be True, False or a number of steps, got {refine!r}")
-    if refine is False or refine is np.False_:
-        return None
-    if kind == OWN:
-        raise ValueError("weights='own' belong to the atoms as they were selected, refine moves them; use weights='free'")
-    if not isinstance(full.kernel, RadialKernel):
-        raise TypeError(f"refine needs a kernel with a gradient, {full.kernel!r} has none; use {ANY_FAMILY}")
-    if isinstance(refine, bool | np.bool_):
-        return 0
-    return _validate.whole(refine, "refine", 1, None, "it is a number of steps, or True or False")
 
 
 def _as_mean(data: KernelMean | PointsLike, kernel: KernelLike, sample_weight: WeightsLike) -> KernelMean:

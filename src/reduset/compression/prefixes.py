@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from reduset.certificate.certificate import negative_share
 from reduset.certificate.probe import Measurement
 from reduset.kernels import Kernel
 from reduset.kernels.base import exponential
-from reduset.mean import KernelMean
+from reduset.mixture.component_mean import SmallMean, mean_of
 from reduset.weights.counts import handed_down, heirs
 from reduset.weights.kinds import COUNTS
 from reduset.weights.span import FactoredSpan, Span
@@ -86,7 +87,7 @@ class Prefixes:
         return cls(kernel, span, residual, kind, mass, total, np.zeros(span.size), None, confidence)
 
     @property
-    def atoms(self) -> Array:
+    def atoms(self) -> Any:
         """The atoms in order; the redundant ones are among them only where they have weights of their own."""
         return self.span.atoms if self.own is None else self.span.given
 
@@ -169,7 +170,7 @@ class Prefixes:
             low, high = (low, middle) if self.error(middle).interval[1] <= tol else (middle, high)
         return high
 
-    def state(self, size: int, bounds: Bounds | None = None) -> tuple[KernelMean, Certificate]:
+    def state(self, size: int, bounds: Bounds | None = None) -> tuple[SmallMean, Certificate]:
         """The mean of the first ``size`` atoms and its certificate; bounds from the covering radii where none are given."""
         kernel, d = self.kernel, self.atoms.shape[1]
         error = self.error(size)
@@ -199,4 +200,4 @@ class Prefixes:
             incoherence=times(bounds.incoherence, energy),
             negative_mass=negative_share(error.weights),
         )
-        return KernelMean(self.atoms[:size], error.weights, kernel), certificate
+        return mean_of(self.atoms[:size], error.weights, kernel), certificate

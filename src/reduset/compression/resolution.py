@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from reduset.compression.builder import Builder
 from reduset.compression.prefixes import Prefixes
 from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean
+from reduset.mixture.component_mean import mean_of
 from reduset.select import Selector
 from reduset.weights.counts import counts
 
@@ -43,22 +44,38 @@ class Resolution:
     bandwidth : the finest at which the error is within ``tol``, there and at every coarser scale
     median : the bandwidth of the scale of the data, for comparison
     random_rows : the finest at which as many random rows are within ``tol``; None where they are at none
+    by_noise : whether the bandwidth is that of the sample's own noise, and not the finest that so many atoms bear
     """
 
     bandwidth: float
     tol: float
     median: float
     random_rows: float | None
+    by_noise: bool = False
 
 
 @dataclass(frozen=True)
 class Resolved:
-    """A builder at the resolution, the weights there, and whether the tolerance is kept."""
+    """A builder at the resolution, the weights there, and whether the tolerance is kept; by how many pieces, or by all."""
 
     builder: Builder
     prefixes: Prefixes
     resolution: Resolution
     reached: bool
+    size: int | None = None
+
+    @classmethod
+    def looked_at(
+        cls, builder: Builder, prefixes: Prefixes, tol: float, median: float, size: int | None = None, random: int | None = None
+    ) -> Resolved:
+        """What these pieces, the first ``size`` or all, lose at the builder's bandwidth and at coarser ones."""
+        m, bandwidth = size or len(prefixes.atoms), cast(RadialKernel, builder.full.kernel).width
+        scales, error = builder.scales(), prefixes.error(m)
+        small = mean_of(prefixes.atoms[:m], error.weights, builder.full.kernel)
+        profile = None if scales is None else scales.profile(small, scales.bandwidths, prefixes.confidence, random or m)
+        reached = error.interval[1] <= tol and (profile is None or coarser_end(profile, bandwidth) <= tol)
+        rows = None if profile is None else first_beyond(profile, tol)
+        return cls(builder, prefixes, Resolution(bandwidth, tol, median, rows), reached, size)
 
 
 def resolve(full: KernelMean, selector: Selector, size: int, tol: float, kind: str, steps: int | None, new: BuilderFor) -> Resolved:
@@ -80,19 +97,18 @@ def with_bandwidth(mean: KernelMean, bandwidth: float) -> KernelMean:
     return KernelMean(mean.atoms, mean.weights, replace(cast(RadialKernel, mean.kernel), bandwidth=bandwidth))
 
 
-def asked_for(full: KernelMean, free: bool, groups: Any, size: int | None, tol: float | None) -> tuple[int, float]:
-    """Size and tolerance of a search, checked; ``free`` says that there is a bandwidth to search for."""
-    if not free:
+def require_two_of_three(full: KernelMean, size: int | None, tol: float | None) -> None:
+    """Refuse both of size and tol, or none, beside a bandwidth that is given."""
+    if (size is None) == (tol is None):
         given = "give one of size and tol" if size is None else f"got size={size!r} and tol={tol!r} as well; leave one of them out"
         raise ValueError(
             "size (a number of atoms), tol (a relative error) and the kernel's bandwidth are three, of which two give the third: "
             f"this kernel, {full.kernel!r}, is one, so {given}, or give points and no kernel, for the finest bandwidth they bear"
         )
-    if groups is not None:
-        raise ValueError(
-            "groups are compressed apart, each to an error of its own, so that no one resolution is theirs; give a kernel, and one "
-            "of size and tol"
-        )
+
+
+def by_default(full: KernelMean, size: int | None, tol: float | None) -> tuple[int, float]:
+    """Size and tolerance of a search, checked, and what is not said."""
     most = min(SIZE, full.size)
     size = most if size is None else _validate.whole(size, "size", 1, full.size, "it is a number of the data's points")
     return size, TOL if tol is None else _validate.positive(tol, "tol", "it is a share, 0.01 for one percent")
@@ -175,22 +191,15 @@ class ResolutionSearch:
     def _tried(self, bandwidth: float) -> Resolved:
         builder = self._at(bandwidth)
         prefixes = builder.prefixes(self._kind) if self._steps is None else builder.refine(self._kind, self._steps)
-        scales = builder.scales()
-        error = prefixes.error(len(prefixes.atoms))
-        small = KernelMean(prefixes.atoms, error.weights, builder.full.kernel)
-        profile = None if scales is None else scales.profile(small, scales.bandwidths, prefixes.confidence, self._size)
-        reached = error.interval[1] <= self._tol and (profile is None or _coarser(profile, bandwidth) <= self._tol)
-        median = cast(RadialKernel, self._full.kernel).width
-        random = None if profile is None else _first_beyond(profile, self._tol)
-        return Resolved(builder, prefixes, Resolution(bandwidth, self._tol, median, random), reached)
+        return Resolved.looked_at(builder, prefixes, self._tol, cast(RadialKernel, self._full.kernel).width, random=self._size)
 
 
-def _coarser(profile: ErrorProfile, bandwidth: float) -> float:
+def coarser_end(profile: ErrorProfile, bandwidth: float) -> float:
     """The largest upper end at coarser bandwidths."""
     return float(profile.intervals[profile.bandwidths > bandwidth * (1 + 1e-9), 1].max(initial=0.0))
 
 
-def _first_beyond(profile: ErrorProfile, tol: float) -> float | None:
+def first_beyond(profile: ErrorProfile, tol: float) -> float | None:
     """The finest bandwidth at which random rows are within the tolerance, between those of the profile."""
     within = int(np.cumprod(profile.random_rows <= tol).sum())
     if within == 0:

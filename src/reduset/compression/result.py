@@ -25,6 +25,7 @@ from reduset.compression.resolution import Resolution, Resolved
 from reduset.kernels.base import exponential
 from reduset.kernels.registry import as_kernel
 from reduset.mean import KernelMean
+from reduset.mixture.component_mean import SmallMean, mean_of, pieces_of
 from reduset.weights import KINDS
 from reduset.weights.kinds import COUNTS
 
@@ -57,7 +58,7 @@ class Selected:
         if not self.all_shown and mean.weights.any():
             shown = mean.weights != 0
         if not shown.all():
-            mean = KernelMean(mean.atoms[shown], mean.weights[shown], mean.kernel)
+            mean = mean_of(pieces_of(mean)[shown], mean.weights[shown], mean.kernel)
         rows, groups = (None if each is None else each[shown] for each in (self.rows, self.groups))
         return replace(result, mean=mean, indices=rows, groups=groups, _selected=self)
 
@@ -68,7 +69,7 @@ class Compression:
 
     Attributes
     ----------
-    mean : KernelMean of m atoms
+    mean : KernelMean of m atoms, or ComponentMean of m components
     indices : (m,) rows of the data, or None where atoms are new points
     certificate : Certificate
     n_samples : how many atoms the original had
@@ -80,7 +81,7 @@ class Compression:
     resolved : what the search for the resolution found, where there was one
     """
 
-    mean: KernelMean
+    mean: SmallMean
     indices: Indices | None
     certificate: Certificate
     n_samples: int
@@ -122,6 +123,11 @@ class Compression:
     def path(self) -> Path:
         """The error of every prefix (of some, where weights must be found anew for each: "simplex", or very many atoms)."""
         return self._prefixes.path(self.selected)
+
+    @property
+    def has_profile(self) -> bool:
+        """Whether `profile` can tell the error at other scales than the kernel's own."""
+        return self._scales is not None
 
     def profile(self, bandwidths: Any = None) -> ErrorProfile:
         """The error at every scale, coarser and finer than the kernel's own, with intervals that hold at all of them at once.
@@ -188,7 +194,7 @@ class Compression:
         kind = _validate.one_of(kind, "weights", (*KINDS, COUNTS))
         rng = _validate.generator(rng)
         builder = Builder(full, rng, self._prefixes.confidence, Progress())
-        builder.place(np.asarray(places, np.float64), rows, ordered=True)
+        builder.place(places, rows, ordered=True)
         return assemble_built(builder, builder.prefixes(kind), builder.size, self.selection, True, rng)
 
     def __str__(self) -> str:
@@ -198,9 +204,9 @@ class Compression:
         """All there is to know, for those who want the figures: bounds, what was tried, and where the time went."""
         parts = ", ".join(f"{name} {seconds:.3g}" for name, seconds in self.timings.items() if name != "total")
         lines = [
-            f"Compression of {self.n_samples:,} points to {self.size:,} atoms in {self.mean.dimension}-D, {self.mean.kernel!r}",
+            f"Compression of {self.n_samples:,} points to {self.size:,} {summary.noun(self.mean)}s in {self.mean.dimension}-D, {self.mean.kernel!r}",
             *str(self.certificate).splitlines(),
-            f"atoms      {self.selection}, weights {self.weighting}"
+            f"{summary.noun(self.mean) + 's':<11}{self.selection}, weights {self.weighting}"
             + (f", {len(self.dropped)} redundant dropped" if len(self.dropped) else "")
             + (f", {self.selected - self.size:,} more got none and are left out" if self.selected > self.size else ""),
         ]
@@ -222,7 +228,7 @@ def assemble(
     bounds: Bounds | None = None,
     indices: Indices | None = None,
     dropped: Indices | None = None,
-    density_change: Callable[[KernelMean], float | None] = lambda _: None,
+    density_change: Callable[[SmallMean], float | None] = lambda _: None,
     groups: NDArray[Any] | None = None,
     reached: bool = True,
     remark: str = "",
@@ -292,5 +298,6 @@ def assemble_built(
 
 def assemble_resolved(found: Resolved, selection: str, rng: np.random.Generator) -> Compression:
     """The result at the bandwidth that a search found."""
-    result = assemble_built(found.builder, found.prefixes, len(found.prefixes.atoms), selection, found.reached, rng)
+    size = found.size or len(found.prefixes.atoms)
+    result = assemble_built(found.builder, found.prefixes, size, selection, found.reached, rng)
     return replace(result, resolved=found.resolution if found.reached else None)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from reduset.certificate.certificate import ROUNDING, percent
 from reduset.kernels import Kernel, RadialKernel
+from reduset.mixture.component_mean import ComponentMean, SmallMean
 
 if TYPE_CHECKING:
     from reduset.certificate import Certificate
@@ -28,26 +29,31 @@ WEIGHTS = {
 
 def of_result(result: Compression) -> list[str]:
     """The lines of a result."""
-    n, m = result.n_samples, result.size
+    n, m, piece = result.n_samples, result.size, noun(result.mean)
     share = f", 1 in {n / m:,.0f}" if n >= 2 * m else ""
     lines = [
-        f"{head(m, n, result.mean.dimension)}{share}",
+        f"{head(m, n, result.mean.dimension, piece)}{share}",
         f"lost       {lost(result.certificate)}",
         f"how fine   {fineness(result.mean.kernel) if result.resolved is None else resolved(result.resolved, m)}",
         f"weights    {_weights(result)}",
     ]
     if not result.reached:
-        lines.append("NOT REACHED: what was asked for takes more atoms than allowed; see max_size")
+        lines.append(f"NOT REACHED: what was asked for takes more {piece}s than allowed; see max_size")
     return lines
 
 
-def head(size: int, rows: int, columns: int) -> str:
+def noun(mean: SmallMean) -> str:
+    """What a small mean is made of."""
+    return "component" if isinstance(mean, ComponentMean) else "atom"
+
+
+def head(size: int, rows: int, columns: int, piece: str = "atom") -> str:
     """How many of how many."""
 
     def counted(number: int, thing: str) -> str:
         return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
-    return f"{counted(size, 'weighted atom')} for {counted(rows, 'row')} of {counted(columns, 'column')}"
+    return f"{counted(size, f'weighted {piece}')} for {counted(rows, 'row')} of {counted(columns, 'column')}"
 
 
 def lost(certificate: Certificate) -> str:
@@ -70,8 +76,8 @@ def fineness(kernel: Kernel) -> str:
     """The scale at which rows and atoms were compared: finer differences are not in the figure."""
     if not isinstance(kernel, RadialKernel):
         return f"as {kernel!r} sees the rows"
-    units = "" if kernel.covariance is None else " spreads of the columns"
-    return f"compared at distances of {float(kernel.bandwidth):.3g}{units} and more ({type(kernel).__name__}), not below"
+    units = "" if kernel.unit_covariance is None else " spreads of the columns"
+    return f"compared at distances of {kernel.width:.3g}{units} and more ({type(kernel).__name__}), not below"
 
 
 def resolved(found: Resolution, size: int) -> str:
@@ -80,6 +86,8 @@ def resolved(found: Resolution, size: int) -> str:
     share = found.median / found.bandwidth
     text += f", {f'1/{share:.3g} of' if share >= 1 else f'{1 / share:.3g} times'} the median distance,"
     text += f" are within {percent(found.tol)}"
+    if found.by_noise:
+        return f"{text}; finer ones are noise: so few rows are off their law by more"
     rows = f"{size:,} random row{'' if size == 1 else 's'}"
     if found.random_rows is None:
         return f"{text}; {rows} lose more at all scales"
@@ -94,7 +102,7 @@ def _weights(result: Compression) -> str:
     if negative > 0:
         words.append(f"{percent(negative)} of them negative, so that sums over a part of the rows are not its share")
     if len(result.dropped):
-        words.append(f"{len(result.dropped):,} more atoms were like others to rounding at this scale and left out")
+        words.append(f"{len(result.dropped):,} more {noun(result.mean)}s were like others to rounding at this scale and left out")
     if result.selected > result.size:
-        words.append(f"{result.selected - result.size:,} more atoms got none and are left out")
+        words.append(f"{result.selected - result.size:,} more {noun(result.mean)}s got none and are left out")
     return "\n             ".join(words)

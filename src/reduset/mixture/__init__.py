@@ -3,6 +3,7 @@
 May import: mean, kernels, `_engine`.
 """
 
+from reduset.mixture.component_mean import ComponentMean
 from reduset.mixture.mixture import Mixture
 
-__all__ = ["Mixture"]
+__all__ = ["ComponentMean", "Mixture"]

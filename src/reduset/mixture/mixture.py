@@ -26,7 +26,7 @@ from reduset.mean import KernelMean, LinearCombination
 from reduset.mixture.conditioning import as_columns, known_columns, weights_where
 from reduset.mixture.covariances import NDIM, inverses, widened
 
-KIND, VERSION = "reduset.Mixture", 1
+KIND = _archive.MIXTURE
 SHAPES = {ndim: shape for shape, ndim in NDIM.items()}
 DRAWS = 10_000
 HIGHEST = 600.0  # |log| of an integral that weights can carry
@@ -348,12 +348,12 @@ class Mixture(LinearCombination):
         """Write an .npz with a JSON header, atomically. Nothing in it is ever executed."""
         names = ("weights", "means", "covariances")
         arrays = {name: np.ascontiguousarray(getattr(self, name)) for name in names}
-        _archive.write(path, {"kind": KIND, "version": VERSION}, arrays)
+        _archive.write(path, {"kind": KIND, "version": _archive.KINDS[KIND].version}, arrays)
 
     @classmethod
     def load(cls, path: _archive.Path_) -> Mixture:
         """Read what `save` wrote; a damaged, edited, newer or foreign file is a ValueError."""
-        _, arrays = _archive.read(path, {KIND: _archive.Kind(VERSION, ("weights", "means", "covariances"))})
+        _, arrays = _archive.read(path, _archive.holding(KIND, "weights", "means", "covariances"))
         try:
             return cls(**arrays)
         except (TypeError, ValueError) as error:

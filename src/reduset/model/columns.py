@@ -63,8 +63,9 @@ def _line(full: KernelMean, small: KernelMean, column: int, width: float) -> tup
 
 def _shared(mean: KernelMean, column: int, low: float, step: float) -> Array:
     """(BINS,) the weight at each place."""
-    parts = (shared_out((mean.atoms[a:b, column] - low) / step, mean.weights[a:b]) for a, b in blocks(mean.size, MANY))
-    return sum(parts, np.zeros(BINS))
+    x = mean.atoms[:, column]
+    places = ((a, b, np.subtract(x[a:b], low, dtype=np.float64) / step) for a, b in blocks(mean.size, MANY))
+    return sum((shared_out(there, mean.weights[a:b]) for a, b, there in places), np.zeros(BINS))
 
 
 def _smooth(weights: Array, width: float) -> Array:

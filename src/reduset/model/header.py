@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from reduset import _validate
 from reduset.certificate import Certificate
 from reduset.certificate.certificate import METHODS
+from reduset.compression.resolution import Resolution
 
 MOST_ROWS = 2**63 - 1
 DIMENSIONS = {  # of the arrays that describe the mean
@@ -29,8 +30,11 @@ DIMENSIONS = {  # of the arrays that describe the mean
     "pair_widths": 1,
     "pairs": 2,
     "joint": 3,
+    "scales": 1,
+    "profile_sizes": 1,
+    "profiles": 3,
 }
-WHOLE = ("step_sizes", "pairs")
+WHOLE = ("step_sizes", "pairs", "profile_sizes")
 TOLD: dict[str, Any] = {  # what this library writes into ``about``; whoever adds other names may do so
     "selection": str,
     "weighting": str,
@@ -91,6 +95,18 @@ def _amount(value: Any, name: str) -> float:
     return float(value)
 
 
+def resolution_from(told: Any) -> Resolution | None:
+    """How fine the result sees, where a search found that; files from before there was one say nothing of it."""
+    if told is None:
+        return None
+    known = [field.name for field in fields(Resolution)]
+    if not isinstance(told, dict) or sorted(told) != sorted(known):
+        raise ValueError(f"resolved must be an object of {', '.join(known)}, got {_short(told)}")
+    numbers = {name: told[name] for name in known if name != "by_noise" and not (name == "random_rows" and told[name] is None)}
+    found = {name: _validate.positive(value, f"resolved.{name}") for name, value in numbers.items()}
+    return Resolution(**({"random_rows": None} | found), by_noise=_validate.flag(told["by_noise"], "resolved.by_noise"))  # type: ignore[arg-type]
+
+
 def columns_from(told: Any, dimension: int) -> tuple[str, ...]:
     """The names of the columns."""
     if not isinstance(told, list) or not all(isinstance(name, str) for name in told) or len(told) != dimension:
@@ -134,8 +150,8 @@ def checked_about(told: Any) -> dict[str, Any]:
 
 def check_arrays(arrays: Mapping[str, NDArray[Any]]) -> None:
     """Refuse arrays of other dimensions than a model's, and numbers that are to be whole and are not."""
-    for name, dimensions in DIMENSIONS.items():
-        array = arrays[name]
+    for name, array in arrays.items():
+        dimensions = DIMENSIONS.get(name, array.ndim)
         if array.ndim != dimensions and (array.size or not array.ndim):
             raise ValueError(f"{name} must have {dimensions} dimensions, got shape {array.shape}")
         if name in WHOLE:

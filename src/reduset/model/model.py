@@ -1,7 +1,7 @@
 """The model: a compressed mean and all that is known of it, in one file that needs no data to be looked at, used or reported on.
 
-It holds the atoms and weights, the names of the columns, the certificate, the error of every size, the weights of some smaller
-sizes, a portrait of the full mean, and in words where all this came from. `KernelMean.load` reads the mean of it too.
+It holds the atoms and weights, the names of the columns, the certificate, the error of every size and at every scale, the weights
+of some smaller sizes, a portrait of the full mean, and in words where all this came from. `KernelMean.load` reads its mean too.
 """
 
 from __future__ import annotations
@@ -18,11 +18,22 @@ from reduset import _archive
 from reduset._messages import printable
 from reduset._types import Array
 from reduset.certificate import Certificate
+from reduset.certificate.by_scale import ErrorProfile
 from reduset.compression import Compression, Path
-from reduset.compression.summary import fineness, head, lost
+from reduset.compression.resolution import Resolution
+from reduset.compression.summary import fineness, head, lost, resolved
 from reduset.mean import KernelMean
-from reduset.model.header import certificate_from, check_arrays, checked_about, columns_from, count_from, total_from
+from reduset.model.header import (
+    certificate_from,
+    check_arrays,
+    checked_about,
+    columns_from,
+    count_from,
+    resolution_from,
+    total_from,
+)
 from reduset.model.marginals import MarginalDensities
+from reduset.model.profiles import SizeProfiles
 
 STEPS = 24
 
@@ -50,6 +61,8 @@ class Model:
     portrait : of the full mean; of a sample of its points where it was a stream
     total : Σ w of the full mean; None where some weight was negative
     about : what else was told: the selection, the command, the files
+    profiles : the error at every scale, of some sizes; of none where it is not known
+    resolved : what the search for the resolution found, where there was one
     """
 
     mean: KernelMean
@@ -62,6 +75,8 @@ class Model:
     portrait: MarginalDensities
     total: float | None
     about: dict[str, Any] = field(default_factory=dict)
+    profiles: SizeProfiles = field(default_factory=SizeProfiles.unknown)
+    resolved: Resolution | None = None
 
     @classmethod
     def of(
@@ -129,12 +144,28 @@ class Model:
             portrait,
             total,
             told | dict(about or {}),
+            SizeProfiles.of(small, sizes),
+            small.resolved,
         )
 
     @property
     def size(self) -> int:
         """The number of atoms."""
         return self.mean.size
+
+    @property
+    def resolution(self) -> float | None:
+        """The finest bandwidth within the tolerance, here and at every coarser scale, where it was searched for."""
+        return None if self.resolved is None else self.resolved.bandwidth
+
+    def profile(self, step: int = -1) -> ErrorProfile:
+        """The error at every scale of ``step_sizes[step]`` atoms, or of the nearest of ``profiles.sizes``, of which it is known."""
+        if not len(self.profiles.sizes):
+            raise ValueError(
+                "this model knows the error at its own scale only: its kernel has no bandwidth to change, its rows were compressed "
+                "in parts, or its file is from before there were profiles; see certificate.relative_error"
+            )
+        return self.profiles.profiles[self.profiles.nearest(int(self.step_sizes[step]))]
 
     def at(self, step: int) -> KernelMean:
         """The nested mean of ``step_sizes[step]`` atoms."""
@@ -167,6 +198,7 @@ class Model:
             "step_sizes": self.step_sizes.astype(np.float64),
             "step_weights": self.step_weights,
             **portrait,
+            **self.profiles.arrays(),
         }
         header = {
             "kind": _archive.MODEL,
@@ -176,6 +208,7 @@ class Model:
             "n_samples": int(self.n_samples),
             "certificate": asdict(self.certificate),
             "total": self.total,
+            "resolved": None if self.resolved is None else asdict(self.resolved),
             "about": checked_about(self.about),  # or it could not be read again
         }
         _archive.write(path, header, arrays)
@@ -190,17 +223,20 @@ class Model:
             drawn = {name: arrays[name] for name in MarginalDensities.__dataclass_fields__}
             portrait = MarginalDensities(**drawn | {"pairs": drawn["pairs"].astype(np.int64).reshape(-1, 2)})
             sizes, errors = arrays["path"]
+            certificate = certificate_from(header.get("certificate"))
             model = cls(
                 mean,
                 columns_from(header.get("columns"), mean.dimension),
                 count_from(header.get("n_samples")),
-                certificate_from(header.get("certificate")),
+                certificate,
                 Path(sizes.astype(np.int64), errors),
                 arrays["step_sizes"].astype(np.int64),
                 arrays["step_weights"],
                 portrait,
                 total_from(header.get("total")),
                 checked_about(header.get("about")),
+                SizeProfiles.from_arrays(arrays, certificate.confidence, mean.size),
+                resolution_from(header.get("resolved")),
             )
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"{os.fspath(path)} describes no model: {error}") from error
@@ -233,7 +269,7 @@ class Model:
             head(self.size, self.n_samples, len(self.columns)),
             f"columns    {printable(', '.join(self.columns[:12]))}" + (" …" if len(self.columns) > 12 else ""),
             f"lost       {lost(self.certificate)}",
-            f"how fine   {fineness(self.mean.kernel)}",
+            f"how fine   {fineness(self.mean.kernel) if self.resolved is None else resolved(self.resolved, self.size)}",
         ]
         if "selection" in self.about:
             lines.append(printable(f"atoms      {self.about['selection']}, weights {self.about.get('weighting', 'unknown')}"))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from reduset._messages import warn
 from reduset._types import Array
 from reduset.certificate import Certificate
+from reduset.compression.summary import lost
 
 BRIGHT = 2.0  # a float beyond it is no share of white
 
@@ -41,7 +42,12 @@ class Segmentation:
         height, width = self.labels.shape
         shares = np.sort(np.bincount(self.labels.ravel()) / self.labels.size)[::-1]
         largest = ", ".join(f"{share:.1%}" for share in shares[:5])
-        return f"{height} × {width} pixels in {self.count} segments (largest {largest})\n{self.certificate}"
+        lines = [
+            f"{height} × {width} pixels in {self.count} segments (largest {largest})",
+            f"lost       {lost(self.certificate)}, of the density whose peaks the segments belong to",
+            f"how fine   pixels nearer than {self.bandwidth:.3g} count as alike",
+        ]
+        return "\n  ".join(lines)
 
 
 def pixels(image: Any, alone: bool = False) -> NDArray[Any]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from reduset.report.cohort import write_cohort
     from reduset.report.compression import write_compression
-    from reduset.report.displays import AtomsDisplay, DensityDisplay, PathDisplay
+    from reduset.report.displays import AtomsDisplay, DensityDisplay, PathDisplay, ProfileDisplay
     from reduset.report.map_displays import CohortDisplay, EmbeddingDisplay
     from reduset.report.segmentation import write_segmentation
 
@@ -21,6 +21,7 @@ __all__ = [
     "DensityDisplay",
     "EmbeddingDisplay",
     "PathDisplay",
+    "ProfileDisplay",
     "write_cohort",
     "write_compression",
     "write_segmentation",
@@ -32,6 +33,7 @@ _HOMES = {
     "DensityDisplay": "displays",
     "EmbeddingDisplay": "map_displays",
     "PathDisplay": "displays",
+    "ProfileDisplay": "displays",
     "write_cohort": "cohort",
     "write_compression": "compression",
     "write_segmentation": "segmentation",

@@ -15,7 +15,7 @@ from reduset import _archive
 from reduset._types import Array
 from reduset.model import Model
 from reduset.report import words
-from reduset.report.figures import PathFigure, is_whitened, path_figure, wide_columns
+from reduset.report.figures import PathFigure, is_whitened, path_figure, profile_figure, wide_columns
 from reduset.report.page import Markup, cards, file, joined, markup, origin, packed, pairs, table, write
 from reduset.report.words import count
 
@@ -64,6 +64,7 @@ def contents(model: Model, path: PathFigure) -> dict[str, Any]:
                 np.concatenate([row[:size] for row, size in zip(model.step_weights, model.step_sizes, strict=True)]), "f8"
             ),
         },
+        "profile": _profile(model),
         "middles": middles.tolist(),
         "atoms": packed((np.asarray(model.mean.atoms[:, :embedded], np.float64) - middles).T),  # by columns
         "axes": _axes(portrait.grids[:embedded], portrait.widths, middles),
@@ -71,6 +72,34 @@ def contents(model: Model, path: PathFigure) -> dict[str, Any]:
         "pairAxes": _axes(portrait.pair_grids, portrait.pair_widths, middles),
         "pairs": portrait.pairs.tolist(),
         "joint": packed(portrait.joint),
+    }
+
+
+def _profile(model: Model) -> dict[str, Any] | None:
+    """The error at every scale of each size of which it is known, and which of them each step shows; None where there is none."""
+    if not len(model.profiles.sizes):
+        return None
+    shown = [profile_figure(model, int(np.abs(model.step_sizes - size).argmin())) for size in model.profiles.sizes]
+    return {
+        "bandwidths": _finite(shown[-1].bandwidths),
+        "noise": _finite(shown[-1].noise),
+        "confidence": shown[-1].confidence,
+        "tol": shown[-1].tol,
+        "steps": [model.profiles.nearest(int(size)) for size in model.step_sizes],
+        "sizes": [
+            {
+                "size": each.size,
+                "errors": _finite(each.errors),
+                "low": _finite(each.low),
+                "high": _finite(each.high),
+                "randomRows": _finite(each.random_rows),
+                "finest": each.finest,
+                "own": None if each.own is None else _finite(np.array(each.own)),
+                "highest": each.highest,
+                "told": words.fine(each),
+            }
+            for each in shown
+        ],
     }
 
 
@@ -98,10 +127,11 @@ def _body(model: Model, path: PathFigure) -> Markup:
     sources = model.about.get("sources") or []
     columns = model.columns
     named = ", ".join(words.shortened(name) for name in columns[:8]) + (f" and {len(columns) - 8} more" if len(columns) > 8 else "")
+    vain = path.bound is None or path.bound >= 1
     shown = [
         words.kept(model.n_samples, model.size),
         words.lost(model.certificate),
-        words.promised(path),
+        words.finest(model.resolved, model.size) if vain and model.resolved is not None else words.promised(path),
         words.random_rows(path, model.n_samples, model.total is None),
     ]
     told = {"Kernel": repr(model.mean.kernel), "Columns": columns}
@@ -121,6 +151,7 @@ def _body(model: Model, path: PathFigure) -> Markup:
         last=len(model.step_sizes) - 1,
         told=f"{count(model.size, 'atom')}, error {words.percent(path.error if path.error >= words.ROUNDING else 0.0)}",
         pairs=_pair_box(model),
+        fine=_fine_section(model),
         densities=_density_section(model),
         meaning=words.densities(model.mean.kernel),
         marginals=_marginals(model),
@@ -143,6 +174,16 @@ def _pair_box(model: Model) -> Markup:
         for k, (i, j) in enumerate(model.portrait.pairs)
     )
     return markup('<label class="choice"><span>Columns</span><select id="pair">$options</select></label>', options=options)
+
+
+def _fine_section(model: Model) -> Markup:
+    """The error at every scale, where it is known."""
+    if not len(model.profiles.sizes):
+        return Markup("")
+    shown = profile_figure(model)
+    many = len(model.profiles.sizes)
+    sizes = f"{count(many, 'size')} {'has' if many == 1 else 'have'}"
+    return markup(file("fine.html"), told=words.fine(shown), noise=words.noise(shown, model.n_samples), sizes=sizes)
 
 
 def _density_section(model: Model) -> Markup:

@@ -17,7 +17,16 @@ from reduset.mean import KernelMean
 from reduset.model import Model
 from reduset.model.marginals import MarginalDensities
 from reduset.model.model import column_names
-from reduset.report.figures import AtomsFigure, DensityFigure, PathFigure, atoms_figure, density_figure, path_figure
+from reduset.report.figures import (
+    AtomsFigure,
+    DensityFigure,
+    PathFigure,
+    ProfileFigure,
+    atoms_figure,
+    density_figure,
+    path_figure,
+    profile_figure,
+)
 
 ACCENT, QUIET, SHADE = "#b23a22", "#5d646c", "#dcdfe3"
 LARGEST = 160.0  # area of the heaviest atom's marker, in points²
@@ -83,6 +92,65 @@ class PathDisplay(MatplotlibDisplay):
         if path.bound is not None and path.bound < 1:  # beyond, it says nothing
             ax.plot([path.size], [path.bound], "v", color="black", label="bound")
         ax.set(xscale="log", yscale="log", xlabel="atoms, or rows", ylabel="relative error")
+        ax.legend()
+        return self._on(ax)
+
+
+@dataclass(eq=False, repr=False)
+class ProfileDisplay(MatplotlibDisplay):
+    """Error against the size of details, from coarse to fine, beside that of random rows and the noise of the sample itself.
+
+    Parameters
+    ----------
+    figure : ProfileFigure, the numbers
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset import compress
+    >>> from reduset.report import ProfileDisplay
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
+    >>> display = ProfileDisplay.from_compression(compress(X, size=20, tol=0.1, rng=0))
+    >>> display.figure.tol
+    0.1
+    """
+
+    figure: ProfileFigure
+
+    @classmethod
+    def from_model(cls, model: Model, step: int = -1) -> Self:
+        """Of a model; ``step`` of ``model.step_sizes``, by default the last: of the nearest size that has a profile."""
+        return cls(profile_figure(model, step))
+
+    @classmethod
+    def from_compression(cls, compression: Compression) -> Self:
+        """Of a compression."""
+        return cls(profile_figure(compression))
+
+    def plot(self, ax: Any = None, **kw: Any) -> Self:
+        """Draw it, on axes given or new; ``kw`` as of ``Axes.plot``, for the line of the atoms."""
+        ax, shown = axes(ax), self.figure
+        x = shown.bandwidths
+        if not np.isnan(shown.noise).all():
+            ax.plot(x, shown.noise, color=QUIET, linestyle="-.", linewidth=1, label="noise of the sample itself")
+        if not np.isnan(shown.random_rows).all():
+            ax.plot(x, shown.random_rows, color=QUIET, linestyle=":", label=f"{shown.size:,} random rows")
+        band = f"{shown.confidence:.0%} interval, at all scales at once"
+        line = ax.plot(x, shown.errors, **{"color": ACCENT, "label": f"{shown.size:,} atoms"} | kw)[0]
+        ax.fill_between(x, shown.low, shown.high, color=line.get_color(), alpha=0.2, linewidth=0, label=band)
+        if shown.finest is not None:
+            ax.plot(
+                [shown.bandwidths[0], shown.finest, shown.finest],
+                [shown.tol, shown.tol, 0.0],
+                color="black",
+                linestyle="--",
+                linewidth=1,
+                label=f"within {100 * shown.tol:.3g} %: {shown.finest:.3g} and more",
+            )
+        if shown.own is not None:
+            ax.plot(*([each] for each in shown.own), "o", color=line.get_color(), label="at the kernel's own bandwidth")
+        ax.set(xscale="log", yscale="log", xlabel="size of details (bandwidth)", ylabel="relative error")
+        ax.set_ylim(top=1.3 * shown.highest)
         ax.legend()
         return self._on(ax)
 

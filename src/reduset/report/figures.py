@@ -1,7 +1,8 @@
 """The numbers behind every picture, once: the report embeds them, the displays draw them.
 
 A path is thinned to sizes that a screen can tell apart. How many rows drawn at random would do as well as the atoms follows from
-the law of their error, a/√m (`Model.subsample_errors`): (a/error)² rows.
+the law of their error, a/√m (`Model.subsample_errors`): (a/error)² rows. The error at every scale is shown beside the two it is
+to be judged by: that of as many random rows, and the noise of the sample itself.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ from numpy.typing import NDArray
 from reduset._types import Array
 from reduset.certificate import Certificate
 from reduset.compression import Compression, Path
+from reduset.compression.resolution import TOL
 from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
 from reduset.model import Model
 from reduset.model.marginals import BEYOND, MarginalDensities
 
 MOST_SIZES, RANDOM_SIZES = 400, 60
+MOST_LOST = 3.0  # that a picture of the error at every scale shows
+ROUNDING = 1e-12  # an error that is nothing but rounding, as a share
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,81 @@ def path_figure(source: Model | Compression) -> PathFigure:
         bound_share(certificate),
         alike,
     )
+
+
+@dataclass(frozen=True)
+class ProfileFigure:
+    """Error against the size of details.
+
+    Attributes
+    ----------
+    size : how many atoms
+    bandwidths : (k,) from coarse to fine
+    errors, low, high : (k,) relative errors and the ends of their intervals; NaN where nothing is lost but rounding
+    random_rows : (k,) what as many rows drawn at random lose; NaN where that is not defined
+    noise : (k,) how far all rows are from the law they were drawn from; NaN where that is not defined
+    tol : the tolerance that was asked for, or else the usual one
+    finest : the finest bandwidth at which, and at every coarser one, the error is certified within ``tol``; None for none
+    random_finest : the same for as many random rows
+    noise_finest : the finest at which the rows are within ``tol`` of their law
+    own : the bandwidth of the kernel, and the error there; None where it is ``finest``
+    confidence : of the intervals, which hold at once
+    """
+
+    size: int
+    bandwidths: Array
+    errors: Array
+    low: Array
+    high: Array
+    random_rows: Array
+    noise: Array
+    tol: float
+    finest: float | None
+    random_finest: float | None
+    noise_finest: float | None
+    own: tuple[float, float] | None
+    confidence: float
+
+    @property
+    def highest(self) -> float:
+        """How far up a picture goes: well beyond 100 %, which is knowing nothing."""
+        drawn = np.concatenate([self.errors, self.random_rows, self.noise])
+        return min(float(np.fmax.reduce(drawn, initial=self.tol)), MOST_LOST)
+
+
+def profile_figure(source: Model | Compression, step: int = -1) -> ProfileFigure:
+    """Of a compression, or of a model at one of its ``step_sizes``."""
+    if isinstance(source, Model):
+        profile = source.profile(step)
+        size = int(source.profiles.sizes[source.profiles.nearest(int(source.step_sizes[step]))])
+        signed = source.total is None
+    else:
+        profile, size, signed = source.profile(), source.size, False
+    found = source.resolved if size == source.size else None
+    width = float(getattr(source.mean.kernel, "width", np.nan))
+    there = np.flatnonzero(np.isclose(profile.bandwidths, width, rtol=1e-9))
+    tol = TOL if source.resolved is None else source.resolved.tol
+    drawn, noise = (np.where((curve > 0) & ~np.array(signed), curve, np.nan) for curve in (profile.random_rows, profile.noise))
+    some = profile.relative_errors > ROUNDING
+    return ProfileFigure(
+        size,
+        profile.bandwidths,
+        *(np.where(some, curve, np.nan) for curve in (profile.relative_errors, *profile.intervals.T)),
+        drawn,
+        noise,
+        tol,
+        profile.finest(tol) if found is None else found.bandwidth,
+        _finest(profile.bandwidths, drawn, tol) if found is None else found.random_rows,
+        _finest(profile.bandwidths, noise, tol),
+        (width, float(profile.relative_errors[there[0]])) if found is None and len(there) else None,
+        profile.confidence,
+    )
+
+
+def _finest(bandwidths: Array, errors: Array, tol: float) -> float | None:
+    """The finest of the bandwidths at which, and at every coarser one, errors are within the tolerance."""
+    within = int(np.cumprod(errors <= tol).sum())
+    return float(bandwidths[within - 1]) if within else None
 
 
 def wide_columns(model: Model) -> list[str]:

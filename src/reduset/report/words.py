@@ -10,11 +10,12 @@ import numpy as np
 
 from reduset.certificate import Certificate
 from reduset.certificate.certificate import DENSITY_ROWS
+from reduset.compression.resolution import Resolution
+from reduset.compression.summary import resolved
 from reduset.kernels import Gaussian
-from reduset.report.figures import PathFigure
+from reduset.report.figures import ROUNDING, PathFigure, ProfileFigure
 
 SPACE = "\N{NO-BREAK SPACE}"
-ROUNDING = 1e-12  # an error that is nothing but rounding, as a share
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 MEASURED = {
     "exact": "computed exactly, from every pair of rows",
@@ -134,6 +135,12 @@ def promised(path: PathFigure) -> Card:
     return Card("Promised", f"≤ {percent(path.bound)}", meaning)
 
 
+def finest(found: Resolution, size: int) -> Card:
+    """How small a detail is kept, where that was searched for."""
+    text = resolved(found, size)
+    return Card("Finest detail", f"{found.bandwidth:.3g}", text[0].upper() + text[1:] + ".")
+
+
 def random_rows(path: PathFigure, n: int, signed: bool = False) -> Card:
     """What a random subsample would have done; there is none of rows whose weights have both signs."""
     if path.random_errors is None or path.alike is None or path.random_sizes is None:
@@ -148,6 +155,33 @@ def random_rows(path: PathFigure, n: int, signed: bool = False) -> Card:
     else:
         meaning += f"It takes {roughly(np.ceil(path.alike))} random rows to do as well as the {count(path.size, 'atom')}."
     return Card("Random rows", percent(drawn), meaning)
+
+
+def fine(shown: ProfileFigure) -> str:
+    """How fine so many atoms see, and as many random rows."""
+    atoms, drawn, tol = count(shown.size, "atom"), count(shown.size, "random row"), percent(shown.tol)
+    if shown.finest is None:
+        text = f"At no scale is it certain that {atoms} lose{'s' if shown.size == 1 else ''} at most {tol}"
+    else:
+        text = f"{atoms} keep{'s' if shown.size == 1 else ''} details of {shown.finest:.3g} and more within {tol}"
+        text += f", with {percent(shown.confidence)} confidence"
+    if np.isnan(shown.random_rows).all():
+        return text + "."
+    if shown.random_finest is None:
+        return f"{text}; {drawn} would lose more than that at every scale."
+    return f"{text}; {drawn} would do so down to {shown.random_finest:.3g}."
+
+
+def noise(shown: ProfileFigure, n: int) -> str:
+    """How fine anybody needs to look: the rows are a sample themselves."""
+    if np.isnan(shown.noise).all():
+        return ""
+    text = f"The {count(n, 'row')} are a sample themselves, and off the law they were drawn from by"
+    if shown.noise_finest is None:
+        return f"{text} more than {percent(shown.tol)} at every scale: beyond that nobody needs to go."
+    if shown.noise_finest == shown.bandwidths[-1]:
+        return f"{text} {percent(shown.noise[-1])} at the finest scale shown."
+    return f"{text} more than {percent(shown.tol)} below {shown.noise_finest:.3g}: finer than that nobody needs to go."
 
 
 def densities(kernel: Any) -> str:

@@ -113,9 +113,12 @@ class JointFit:
         weight = np.abs(few.weights) * np.exp(0.5 * (log_squares(few.covariances, few.dimension) - self.many.log_unit))
         return np.asarray(1 / np.maximum(weight / weight.max(), LIGHTEST)[:, None])
 
-    def descend(self, few: ComponentArrays, steps: int, report: Callable[[float], None]) -> ComponentArrays:
-        """The best components seen in ``steps`` steps from these; ``report`` gets wᵀGw − 2wᵀκ after each."""
-        variables = _Variables(few)
+    def descend(self, few: ComponentArrays, steps: int, report: Callable[[float], None], floor: float = 0.0) -> ComponentArrays:
+        """The best components seen in ``steps`` steps from these; ``report`` gets wᵀGw − 2wᵀκ after each.
+
+        Full covariances stay above ``floor`` times the identity: what is left is a covariance again when so much is taken away.
+        """
+        variables = _Variables(few, floor)
         best, least, unit = few, np.inf, 0.0
         stretch = self._stretch(few)
 
@@ -154,15 +157,19 @@ class JointFit:
 
 
 class _Variables:
-    """The parametrisation: components as a vector of numbers about 0, relative to a start."""
+    """The parametrisation: components as a vector of numbers about 0, relative to a start.
 
-    def __init__(self, start: ComponentArrays) -> None:
-        self._start = start
+    With a floor, full covariances are LLᵀ + floor·I.
+    """
+
+    def __init__(self, start: ComponentArrays, floor: float = 0.0) -> None:
+        self._start, self._floor = start, floor * np.eye(start.dimension)
         self._size, self._dimension = start.means.shape
         self._lower = np.tril_indices(self._dimension)
         self._on_diagonal = self._lower[0] == self._lower[1]
         if start.covariances.ndim == 3:
             self._root = np.linalg.cholesky(start.covariances)
+            self._shape = np.linalg.cholesky(start.covariances - self._floor) if floor > 0 else self._root
             self._widths = len(self._lower[0])
         else:
             self._root = np.sqrt(as_diagonal(start.covariances, self._dimension))
@@ -182,9 +189,9 @@ class _Variables:
     def components(self, u: Array) -> ComponentArrays:
         moves, widths = self._split(u)
         if self._root.ndim == 3:
-            L = self._root @ self._triangle(widths)
+            L = self._shape @ self._triangle(widths)
             means = self._start.means + np.einsum("mij,mj->mi", self._root, moves)
-            return replace(self._start, means=means, covariances=L @ L.transpose(0, 2, 1))
+            return replace(self._start, means=means, covariances=L @ L.transpose(0, 2, 1) + self._floor)
         spread = np.exp(2 * widths)
         covariances = self._start.covariances * (spread[:, 0] if self._start.covariances.ndim == 1 else spread)
         return replace(self._start, means=self._start.means + self._root * moves, covariances=covariances)
@@ -195,7 +202,7 @@ class _Variables:
         if self._root.ndim == 3:
             T = self._triangle(widths)
             by_moves = np.einsum("mji,mj->mi", self._root, by_mean)
-            by_factor = 2 * self._root.transpose(0, 2, 1) @ as_full(by_covariance, self._dimension) @ self._root @ T
+            by_factor = 2 * self._shape.transpose(0, 2, 1) @ as_full(by_covariance, self._dimension) @ self._shape @ T
             picked = by_factor[:, self._lower[0], self._lower[1]]
             by_widths = np.where(self._on_diagonal, picked * T[:, self._lower[0], self._lower[1]], picked)
         else:

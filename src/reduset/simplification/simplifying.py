@@ -17,10 +17,9 @@ from numpy.typing import ArrayLike
 
 from reduset import _validate
 from reduset._engine import single_threaded_blas
-from reduset._messages import warn
+from reduset._messages import NotReachedWarning, warn
 from reduset._progress import Progress
 from reduset._types import Labels, ProgressLike, SeedLike
-from reduset.compression import NotReachedWarning
 from reduset.mean import KernelMean
 from reduset.mixture import Mixture
 from reduset.mixture.covariances import NDIM, widened

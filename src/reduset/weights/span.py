@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from copy import copy
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from reduset._engine import cholesky_dropping
 from reduset._messages import warn
 from reduset._types import Array
 from reduset.kernels import Kernel
+from reduset.mixture.pieces import Pieces, gram_of
 from reduset.weights.kinds import constrained, weights_from, with_mass
 
 CHOLESKY_UP_TO = 8000
@@ -76,7 +78,7 @@ class Span(ABC):
         return self.excess(padded, self.size)
 
 
-def span_of(kernel: Kernel, atoms: Array, kappa: Array) -> Span:
+def span_of(kernel: Kernel, atoms: Pieces, kappa: Array) -> Span:
     """Factor the atoms' Gram matrix, or prepare to iterate where it is too large to."""
     return FactoredSpan(kernel, atoms, kappa) if len(atoms) <= CHOLESKY_UP_TO else IterativeSpan(kernel, atoms, kappa)
 
@@ -84,8 +86,8 @@ def span_of(kernel: Kernel, atoms: Array, kappa: Array) -> Span:
 class FactoredSpan(Span):
     """By Cholesky: every prefix at once."""
 
-    def __init__(self, kernel: Kernel, atoms: Array, kappa: Array) -> None:
-        self.L, self.kept = cholesky_dropping(kernel.product_gram(atoms, atoms))
+    def __init__(self, kernel: Kernel, atoms: Any, kappa: Array) -> None:
+        self.L, self.kept = cholesky_dropping(gram_of(kernel, atoms))
         self._kernel, self.given = kernel, atoms
         self.atoms, self.kappa = atoms[self.kept], kappa[self.kept]
         self.y = solve_triangular(self.L, self.kappa, lower=True, check_finite=False)

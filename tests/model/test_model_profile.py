@@ -1,0 +1,188 @@
+"""A model keeps how fine it sees: the profile of some sizes and the resolution, in its file, and nothing where there is none."""
+
+import json
+
+import numpy as np
+import pytest
+
+from archive_cases import header_of, members, reseal
+from reduset import FunctionKernel, Gaussian, KernelMean, _archive, compress
+from reduset.cli.entry import run
+from reduset.model import Model
+from reduset.model.profiles import EVERY
+from reduset.stream import StreamCompressor
+
+ROWS = np.random.default_rng(0).normal(size=(600, 2)) + np.where(np.arange(600) % 3, -2.0, 2.0)[:, None]
+FIELDS = ("bandwidths", "relative_errors", "intervals", "random_rows", "noise")
+
+
+def resolved(size=30, tol=0.05, **options):
+    small = compress(ROWS, size=size, tol=tol, rng=0, **options)
+    return small, Model.of(KernelMean.from_samples(ROWS, small.mean.kernel), small)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "small.npz"
+    resolved()[1].save(path)
+    return path
+
+
+def changed(path, **arrays):
+    """The file with other arrays, its digest made anew."""
+    header, content = header_of(path), members(path) | arrays
+    content.pop("header")
+    header.pop("digest")
+    _archive.write(path, header, content)
+
+
+def as_version_one(path):
+    """The file as it was before there were profiles."""
+    header, content = header_of(path), members(path)
+    for name in ("header", "scales", "profile_sizes", "profiles"):
+        content.pop(name)
+    header = {name: value for name, value in header.items() if name not in ("digest", "resolved")} | {"version": 1}
+    _archive.write(path, header, content)
+
+
+@pytest.mark.parametrize("n", [600, 6000])  # exact, and by waves
+def test_profiles_are_those_of_the_nested_sizes_and_survive_the_file(n, tmp_path):
+    X = np.random.default_rng(1).normal(size=(n, 2))
+    full = KernelMean.from_samples(X, Gaussian(0.5))
+    small = compress(full, size=40, select="kcenter", rng=0)
+    model = Model.of(full, small)
+    model.save(tmp_path / "small.npz")
+    back = Model.load(tmp_path / "small.npz")
+    assert back.profiles.sizes.tolist() == model.step_sizes[::-1][::EVERY][::-1].tolist()
+    assert back.profiles.sizes[-1] == small.size
+    for size, kept in zip(back.profiles.sizes, back.profiles.profiles, strict=True):
+        wanted = small.at(int(size)).profile()
+        assert kept.confidence == wanted.confidence
+        for name in FIELDS:
+            np.testing.assert_array_equal(getattr(kept, name), getattr(wanted, name))
+    for name in FIELDS:
+        np.testing.assert_array_equal(getattr(back.profile(), name), getattr(small.profile(), name))
+
+
+def test_the_profile_of_a_step_is_that_of_the_nearest_size_known():
+    _, model = resolved()
+    for step, size in enumerate(model.step_sizes):
+        which = np.abs(np.log(model.profiles.sizes / size)).argmin()
+        assert model.profile(step) is model.profiles.profiles[which]
+        if size in model.profiles.sizes:
+            assert model.profiles.sizes[which] == size
+
+
+def test_a_resolution_is_kept_and_told_as_the_result_tells_it(saved, capsys):
+    small, model = resolved()
+    back = Model.load(saved)
+    assert back.resolved == small.resolved
+    assert back.resolution == small.resolution == small.mean.kernel.bandwidth
+    line = next(line for line in str(small).splitlines() if "how fine" in line)
+    assert model.size == small.selected == 30
+    assert line.replace(f"{small.size} random", "30 random") in str(back).splitlines()
+    assert "the median distance, are within 5 %; 30 random rows" in line
+    assert run(["info", str(saved)]) == 0
+    assert "are within 5 %" in capsys.readouterr().out
+    assert run(["info", str(saved), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["resolution"]["bandwidth"] == small.resolution
+
+
+def test_older_files_load_as_before_and_say_nothing_of_it(saved, tmp_path, capsys):
+    as_version_one(saved)
+    back = Model.load(saved)
+    assert back.resolved is None
+    assert back.resolution is None
+    assert len(back.profiles.sizes) == 0
+    with pytest.raises(ValueError, match="this model knows the error at its own scale only"):
+        back.profile()
+    assert "compared at distances of" in str(back)
+    assert run(["info", str(saved)]) == 0
+    assert run(["report", str(saved), "-o", str(tmp_path / "old.html")]) == 0
+    assert "fine-title" not in (tmp_path / "old.html").read_text(encoding="utf-8")
+    assert KernelMean.load(saved).size == back.size
+    back.save(saved)
+    assert len(Model.load(saved).profiles.sizes) == 0
+
+
+@pytest.mark.parametrize("kind", ["function", "stream"])
+def test_a_result_without_a_profile_is_kept_without(kind, tmp_path):
+    if kind == "function":
+        full = KernelMean.from_samples(ROWS, FunctionKernel("rbf", gamma=0.5))
+        small = compress(full, size=10, rng=0)
+        model = Model.of(full, small)
+    else:
+        stream = StreamCompressor(Gaussian(1.0), 10, 0).partial_fit(ROWS)
+        small = stream.result()
+        model = Model.of_stream(stream.sample(), small)
+    assert not small.has_profile
+    model.save(tmp_path / "small.npz")
+    back = Model.load(tmp_path / "small.npz")
+    assert len(back.profiles.sizes) == 0
+    assert back.resolved is None
+    assert str(back) == str(model)
+
+
+GOOD = {"bandwidth": 0.5, "tol": 0.05, "median": 2.0, "random_rows": None}
+
+
+@pytest.mark.parametrize(
+    ("told", "field"),
+    [
+        (5, "resolved must be an object of bandwidth, tol, median, random_rows"),
+        ({}, "resolved must be an object"),
+        ({"bandwidth": 0.5}, "resolved must be an object"),
+        (GOOD | {"flavour": 1}, "resolved must be an object"),
+        (GOOD | {"bandwidth": -1.0}, r"resolved\.bandwidth"),
+        (GOOD | {"bandwidth": None}, r"resolved\.bandwidth"),
+        (GOOD | {"tol": "x"}, r"resolved\.tol"),
+        (GOOD | {"tol": 0}, r"resolved\.tol"),
+        (GOOD | {"median": float("inf")}, r"resolved\.median"),
+        (GOOD | {"random_rows": float("nan")}, r"resolved\.random_rows"),
+        (GOOD | {"random_rows": [1]}, r"resolved\.random_rows"),
+    ],
+    ids=str,
+)
+def test_a_hostile_resolution_is_named(saved, told, field):
+    reseal(saved, resolved=told)
+    with pytest.raises(ValueError, match=rf"small\.npz describes no model: .*{field}"):
+        Model.load(saved)
+    assert run(["info", str(saved)]) == 2
+
+
+def test_random_rows_that_are_within_at_no_scale_are_kept_as_none(saved):
+    reseal(saved, resolved=GOOD)
+    assert "random rows lose more at all scales" in str(Model.load(saved))
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        (lambda kept: {"profiles": kept["profiles"][:, :4]}, "profiles must be 5 curves of each of"),
+        (lambda kept: {"profiles": kept["profiles"][:, :, :-1]}, "profiles must be 5 curves"),
+        (lambda kept: {"profiles": kept["profiles"][0]}, "profiles must have 3 dimensions"),
+        (lambda kept: {"profiles": -kept["profiles"]}, "profiles must hold no negative errors"),
+        (lambda kept: {"scales": kept["scales"][::-1]}, "scales must be positive numbers from coarse to fine"),
+        (lambda kept: {"scales": kept["scales"] * np.nan}, "scales must be positive"),
+        (lambda kept: {"scales": kept["scales"] - kept["scales"][0]}, "scales must be positive"),
+        (lambda kept: {"scales": np.array(1.0)}, "scales must have 1 dimensions"),
+        (lambda kept: {"scales": np.empty(0), "profiles": kept["profiles"][:, :, :0]}, "profiles must be 5 curves"),
+        (lambda kept: {"profile_sizes": kept["profile_sizes"] + 0.5}, "profile_sizes must hold whole numbers"),
+        (lambda kept: {"profile_sizes": kept["profile_sizes"] + 1}, "profile_sizes must go up to the 30 atoms"),
+        (lambda kept: {"profile_sizes": kept["profile_sizes"][::-1]}, "profile_sizes must go up to"),
+        (lambda kept: {"profile_sizes": np.append(0, kept["profile_sizes"][1:])}, "profile_sizes must go up to"),
+    ],
+)
+def test_hostile_profiles_are_named(saved, change, field):
+    changed(saved, **change(members(saved)))
+    with pytest.raises(ValueError, match=rf"small\.npz describes no model: {field}"):
+        Model.load(saved)
+
+
+def test_numbers_beyond_floating_point_are_read_and_reported(saved, tmp_path):
+    kept = members(saved)["profiles"].copy()
+    kept[:, 2] = np.inf
+    kept[0], kept[1, 1] = np.nan, 0.0
+    changed(saved, profiles=kept)
+    assert np.isinf(Model.load(saved).profile().intervals[:, 1]).all()
+    assert run(["report", str(saved), "-o", str(tmp_path / "small.html")]) == 0
