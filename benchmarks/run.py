@@ -24,6 +24,7 @@ SECTIONS = (
     "fuzzing",
     "shares",
     "resolution",
+    "columns",
     "command",
     "stream",
     "stream_batch",

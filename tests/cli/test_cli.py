@@ -47,7 +47,7 @@ def test_a_bandwidth_that_hides_the_columns_is_noted(bandwidth, noted, files, tm
 
 @pytest.mark.parametrize("name", cli_files.TABLES)
 def test_every_format_gives_the_same_compression(name, files, tmp_path):
-    words = ["compress", files / name, "--size", 20, "--select", "kcenter", "--json", *cli_files.TABLES[name]]
+    words = ["compress", files / name, "--size", 20, "-b", "median", "--select", "kcenter", "--json", *cli_files.TABLES[name]]
     told = json.loads(in_this_process(*words, "-o", "small.npz", folder=tmp_path).stdout)
     assert (told["n"], told["size"], len(told["columns"])) == (2000, 20, 3)
     X, _ = cli_files.rows()
@@ -74,7 +74,7 @@ def test_a_file_becomes_a_model_and_the_model_is_used(files, tmp_path):
     assert (tmp_path / "small.html").stat().st_size > 1000
 
     told = in_this_process("info", "small.npz", folder=tmp_path).stdout
-    assert f"{model.size} weighted atoms for 2,000 rows of 3 columns" in told
+    assert f"{model.size:,} weighted atoms for 2,000 rows of 3 columns" in told
     assert "reduset compress" in told
     assert "rows.csv" in told
     facts = json.loads(in_this_process("info", "small.npz", "--json", folder=tmp_path).stdout)
@@ -374,6 +374,8 @@ def test_two_models_are_compared_with_what_they_lost(files, tmp_path, capsys):
             "25",
             "--bandwidth",
             "1",
+            "--scales",
+            "2,1",
             "-o",
             str(tmp_path / f"{name}.npz"),
             "-q",
@@ -387,32 +389,37 @@ def test_two_models_are_compared_with_what_they_lost(files, tmp_path, capsys):
     assert abs(told["distance"] - exact) <= told["uncertainty"]
 
 
-@pytest.mark.parametrize("how", [[], ["--whiten"], ["-c", "x,y"]], ids=str)
+@pytest.mark.parametrize("how", [["--scales", "none"], [], ["--whiten"], ["--scales", "none", "-c", "x,y"]], ids=str)
 def test_columns_that_drown_the_others_are_named(how, tmp_path, capsys):
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(500, 3)) * [1.0, 2.0, 900.0]
     io.write_rows(tmp_path / "rows.csv", ["x", "y", "FSC"], rows)
-    words = ["compress", str(tmp_path / "rows.csv"), "--size", "10", "-o", str(tmp_path / "small.npz"), "--json", *how]
-    assert run(words) == 0
+    drowned = how == ["--scales", "none"]
+    words = ["compress", str(tmp_path / "rows.csv"), "--size", "10", "--bandwidth", "median", *how, "--json", "-o"]
+    assert run([*words, str(tmp_path / "small.npz")]) == 0
     notes = " ".join(json.loads(capsys.readouterr().out)["notes"])
-    assert ("Along x and y the bandwidth is" in notes) == (not how)
-    assert run([*words[:4], "-o", str(tmp_path / "few.csv"), "--json", *how]) == 0  # without a model
-    assert ("'FSC' spreads" in capsys.readouterr().out) == (not how)
+    assert ("Along x and y the bandwidth is" in notes) == drowned
+    assert ("--scales or --whiten" in notes) == drowned
+    assert run([*words, str(tmp_path / "few.csv")]) == 0  # without a model
+    told = capsys.readouterr().out
+    assert ("'FSC' spreads" in told) == ("use --scales robust, --whiten" in told) == drowned
 
 
-def test_a_cohort_can_be_whitened_too(tmp_path, capsys):
+def test_the_columns_of_a_cohort_count_alike(tmp_path, capsys):
     rng = np.random.default_rng(0)
     for name, shift in (("a", 0.0), ("b", 2.0), ("c", 0.0)):
         io.write_rows(tmp_path / f"{name}.csv", ["x", "FSC"], rng.normal(size=(400, 2)) * [1.0, 900.0] + [shift, 0.0])
     words = ["cohort", *(str(tmp_path / f"{name}.csv") for name in "abc"), "--layout", "mds", "--size", "30", "--json"]
     share = {}
-    for how in ("", "--whiten"):
-        assert run([*words, *filter(None, [how])]) == 0
+    for how in ("", "--whiten", "--scales none", "--scales 1,900"):
+        assert run([*words, *how.split()]) == 0
         told = json.loads(capsys.readouterr().out)
         D = np.array(told["distances"])
         share[how] = D[0, 1] / D[0, 2]
-        assert bool(told["notes"]) == (not how)
-    assert share["--whiten"] > 3 * share[""]  # the shift of x is drowned by FSC, unless whitened
+        assert bool(told["notes"]) == (how == "--scales none")
+        assert (told["scales"] is None) == (how in ("--whiten", "--scales none"))
+    drowned = share.pop("--scales none")  # the shift of x, by FSC
+    assert min(share.values()) > 3 * drowned
 
 
 def test_logicle_takes_its_parts_for_all_columns_and_for_one(files, tmp_path, capsys):

@@ -54,7 +54,28 @@ CASES = {
     "a zip bomb": (["compress", "{files}/bomb.npz"], r"bomb\.npz"),
     "a missing value": (["compress", "{files}/holes.npy"], r"holes\.npy.*(row|missing)"),
     "a format nobody knows": (["compress", "{files}/rows.xyz"], r"rows\.xyz"),
-    "size and tol": (["compress", "{files}/rows.csv", "-c", "x,y", "--size", "5", "--tol", "0.1"], "--size and --tol are two"),
+    "size, tol and bandwidth": (
+        ["compress", "{files}/rows.csv", "-c", "x,y", "--size", "5", "--tol", "0.1", "--bandwidth", "1"],
+        "--size, --tol and --bandwidth are three, of which two give the third; leave one of them out, got 5, 0.1 and 1",
+    ),
+    "size and tol of groups": (
+        ["compress", "{files}/rows.csv", "-c", "x,y", "--size", "5", "--tol", "0.1", "--group-column", "kind"],
+        "--group-column has no use|which --group-column",
+    ),
+    "scales nobody knows": (
+        ["compress", "{files}/rows.csv", "-c", "x,y", "--scales", "iqr"],
+        "--scales must be robust, standard, none",
+    ),
+    "scales of 0": (["compress", "{files}/rows.csv", "-c", "x,y", "--scales", "1,0"], "scales must be finite numbers above 0"),
+    "scales of other columns": (["compress", "{files}/rows.csv", "-c", "x,y", "--scales", "1,1,1"], "scales must be 2 numbers"),
+    "scales and whitening": (
+        ["compress", "{files}/rows.csv", "-c", "x,y", "--scales", "robust", "--whiten"],
+        "--whiten and --scales both",
+    ),
+    "scales and whitening of a cohort": (
+        ["cohort", "{files}/bags", "--scales", "none", "--whiten", "--json"],
+        "--whiten and --scales both",
+    ),
     "more atoms than rows": (["compress", "{files}/rows.csv", "-c", "x", "--size", "5000"], "size must be"),
     "a kernel nobody knows": (["compress", "{files}/rows.csv", "-c", "x", "--kernel", "box"], "--kernel must be one of"),
     "a rule nobody knows": (["compress", "{files}/rows.csv", "-c", "x", "--bandwidth", "medan"], "bandwidth must be"),

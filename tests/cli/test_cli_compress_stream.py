@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cli_processes import ENVIRONMENT, hear_signals, left, on_a_terminal, reduset, rest_of
-from reduset import Model, io
+from reduset import Gaussian, Model, io
 from reduset.cli.entry import run
 from reduset.stream import StreamCompressor
 
@@ -79,7 +79,8 @@ def test_a_stream_of_files_is_what_the_library_makes_of_their_rows(rows, tmp_pat
     assert run([*words(rows / "rows.parquet", out, "--weight-column", "mass", "--transform", "asinh:2", "--json")]) == 0
     told, model = json.loads(capsys.readouterr().out), Model.load(out)
     read = io.read(rows / "rows.parquet", weight_column="mass", transform="asinh:2", missing="drop")
-    compressor = StreamCompressor(size=30, random_state=0).partial_fit(read.values, sample_weight=read.weights)
+    kernel = Gaussian("median", scales="robust")
+    compressor = StreamCompressor(kernel, size=30, random_state=0).partial_fit(read.values, sample_weight=read.weights)
     small = compressor.result()
     np.testing.assert_array_equal(model.mean.atoms, small.mean.atoms)
     np.testing.assert_array_equal(model.mean.weights, small.mean.weights)
@@ -88,7 +89,13 @@ def test_a_stream_of_files_is_what_the_library_makes_of_their_rows(rows, tmp_pat
     assert model.about["transform"] == "asinh:2"
     assert model.about["portrait_rows"] == compressor.sample().size
     assert [note for note in told["notes"] if "left out" in note] == [f"{read.dropped} rows with missing values left out"]
-    assert any("the bandwidth is by the rule 'median' of the first rows, at most 65,536 of them" in note for note in told["notes"])
+    assert (
+        "the bandwidth is the median distance of the first rows, at most 65,536 of them: rows seen once have no resolution"
+        in str(told["notes"])
+    )
+    assert "the scales of columns are those of the first rows, at most 65,536 of them" in told["notes"]
+    assert told["scales"] == dict(zip(model.columns, model.mean.kernel.scales.tolist(), strict=True))
+    assert told["resolution"] is None
     assert any("its portrait is that of" in note for note in model.about["notes"])
 
 

@@ -19,7 +19,7 @@ def folder(tmp_path_factory):
     io.write_rows(folder / "xy.csv", ["x", "y"], X)
     io.write_rows(folder / "yx.csv", ["y", "x"], X[:, ::-1])
     io.write_rows(folder / "pq.csv", ["p", "q"], X)
-    words = ["--size", "5", "--select", "kcenter", "--bandwidth", "1", "-q"]
+    words = ["--size", "5", "--select", "kcenter", "--bandwidth", "1", "--scales", "none", "-q"]
     for name in ("xy", "yx", "pq"):
         assert run(["compress", str(folder / f"{name}.csv"), *words, "-o", str(folder / f"{name}.npz")]) == 0
     words += ["--transform", "asinh:1"]

@@ -57,7 +57,7 @@ def test_every_row_that_is_written_counts(weights, tmp_path):
 
 def test_weights_of_both_signs_are_told(tmp_path):
     table(tmp_path)
-    words = ["compress", "rows.parquet", "-c", "a,b,c", "--size", 200, "-o", "small.npz"]
+    words = ["compress", "rows.parquet", "-c", "a,b,c", "--size", 200, "--bandwidth", "median", "-o", "small.npz"]
     facts = json.loads(in_this_process(*words, "--json", folder=tmp_path).stdout)
     assert facts["negative_mass"] > 0
     assert "so that sums over a part of the rows are not its share" in in_this_process(*words, folder=tmp_path).stdout
@@ -74,7 +74,7 @@ def test_a_distance_is_told_beside_what_chance_explains(shift, tmp_path):
         if k == 0:
             io.write_rows(tmp_path / "x.parquet", ["a", "b"], X)
             io.write_rows(tmp_path / "y.parquet", ["a", "b"], Y)
-            words = ["distance", "x.parquet", "y.parquet", "-b", 1.5]
+            words = ["distance", "x.parquet", "y.parquet", "-b", 1.5, "--scales", "none"]
             told = json.loads(in_this_process(*words, "--json", folder=tmp_path).stdout)
             sentence = in_this_process(*words, folder=tmp_path).stdout
     assert told["rows"] == pytest.approx([300, 200])

@@ -23,9 +23,9 @@ WAY_OUT = "choose fewer --columns, or read them batch by batch: --stream --size 
 # written out, since importing them would make help wait for the compiler; a test compares
 SELECTORS = "auto, cholesky, columnnorm, greedy, herding, kcenter, kmeans, paring, random, shadow or thinning"
 WEIGHTS_HELP = (
-    "simplex (the best of which none is negative; for models at a resolution, and rows with --tol and --bandwidth), free (the best, "
-    "of either sign; for models with --bandwidth), counts (shares of the rows nearest to each; for all other rows), sum_to_one, "
-    "clipped, simplex_projection, own."
+    "simplex (the best of which none is negative; for models at a resolution, and rows with --tol and --bandwidth), free (the "
+    "best, of either sign; for models with --bandwidth), counts (shares of the rows nearest to each; for all other rows), "
+    "sum_to_one, clipped, simplex_projection, own."
 )
 
 
@@ -87,7 +87,7 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
     @property
     def searches(self) -> bool:
         """Whether the bandwidth is what is asked for: the resolution. Groups have errors of their own, so no one of theirs."""
-        return not self.stream and all(each is None for each in (self.bandwidth, self.group_column, self.plateau, self.max_size))
+        return not self.stream and all(each is None for each in (self.bandwidth, self.group_column, self.plateau))
 
     @property
     def weighting(self) -> str | None:
@@ -106,7 +106,7 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
                     f"{self.size}, {self.tol:g} and {self.bandwidth}"
                 )
             if not self.searches:
-                other = next(name for name in ("group_column", "plateau", "max_size") if getattr(self, name) is not None)
+                other = next(name for name in ("group_column", "plateau") if getattr(self, name) is not None)
                 raise ValueError(
                     f"--size and --tol give the resolution, which --{other.replace('_', '-')} has no use for; leave one of the "
                     f"three out, got --size {self.size} and --tol {self.tol:g}"
@@ -154,19 +154,22 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
 
 def _compressed(request: CompressCommand, table: Table) -> Compression:
     """The mean of all rows by few atoms; each group has its own, where there are groups."""
-    from reduset.compression.compressing import compress_quietly
+    from reduset.compression.compressing import compress, quietly
+    from reduset.compression.resolution import TOL
 
     groups = table.groups is not None and request.bandwidth is None
     bandwidth = "median" if groups else o.number_or_rule(request.bandwidth)
     scales = o.scales_of(request.scales, request.whiten, are_pictures(table.sources))
     covariance = covariance_of(table.values, table.weights) if request.whiten else None
     goals = o.given(size=request.size, tol=request.tol, plateau=request.plateau)
-    with messages.progress(request.silent) as shown:
-        return compress_quietly(
-            table.values,
+    if not goals and not (request.searches and request.max_size is None):
+        goals = {"tol": TOL if request.searches else DEFAULT_TOL}
+    with messages.progress(request.silent) as shown, quietly():
+        return compress(
+            table.values,  # with a kernel whose bandwidth may be open, which a mean of them has decided
             kernel=kernel_of(request.kernel, bandwidth, covariance, scales),
             sample_weight=table.weights,
-            **(goals or ({} if request.searches else {"tol": DEFAULT_TOL})),
+            **goals,
             max_size=request.max_size,
             select=request.select,
             groups=table.groups,

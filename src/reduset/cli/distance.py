@@ -145,12 +145,12 @@ def _check_alike(a: Path, b: Path, first: Model, second: Model) -> None:
         raise ValueError(
             f"{a} and {b} must be of the same columns in the same order, got {seen}; compress one again with --columns"
         )
+    for name in ("transform", "compensate", "encode"):
+        mine, other = (model.about.get(name) for model in (first, second))
+        if name in first.about and name in second.about and mine != other:
+            raise ValueError(f"{a} and {b} must have the same --{name}, got {mine} and {other}; compress one of them again")
     if first.mean.kernel != second.mean.kernel:
         raise ValueError(
             f"{a} and {b} must have the same kernel, got {first.mean.kernel!r} and {second.mean.kernel!r}; compare {a} with the "
             f"rows of the other, or compress those with {_options_of(first.mean.kernel)}"
         )
-    for name in ("transform", "compensate", "encode"):
-        mine, other = (model.about.get(name) for model in (first, second))
-        if name in first.about and name in second.about and mine != other:
-            raise ValueError(f"{a} and {b} must have the same --{name}, got {mine} and {other}; compress one of them again")

@@ -41,8 +41,8 @@ OpenBandwidth = Annotated[
     typer.Option(
         "--bandwidth",
         "-b",
-        help=f"A number in the columns' units (--scales), or {RULES}. If not given the resolution: the finest at which --size atoms "
-        "(1,000) lose at most --tol (0.05), there and at every coarser scale.",
+        help=f"A number in the columns' units (--scales), or {RULES}. If not given the resolution: the finest at which --size "
+        "atoms (1,000) lose at most --tol (0.05), there and at every coarser scale.",
     ),
 ]
 Scales = Annotated[

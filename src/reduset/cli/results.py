@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from reduset.model import Model
 
 MOST_SHARES = 12  # that are told one by one
-MOST_OFF, MOST_TOLD = 0.05, 6  # of a column's peak, and how many columns are named
+MOST_OFF, MOST_TOLD = 0.05, 24  # of a column's peak, and how many columns are named
 
 
 def applied(transform: Any, columns: Sequence[str], scales: Mapping[str, str]) -> Any:

@@ -77,7 +77,7 @@ def _told(request: CompressCommand, files: list[str]) -> dict[str, Any]:
         "--size": request.size,
         "--kernel": request.kernel,
         "--bandwidth": number_or_rule(request.bandwidth or MEDIAN),
-        "--scales": scales_of(request.scales, request.whiten, are_pictures(files)),
+        "--scales": request.scales,
         "--whiten": request.whiten,
         "--weights": request.weighting,
         "--seed": request.seed,
@@ -128,7 +128,7 @@ def _seen_once(compressor: StreamCompressor, batches: Batches, request: Compress
         notes.append(f"the bandwidth is the median distance{where}: rows seen once have no resolution to search for")
     elif isinstance(rule, str) and longer:
         notes.append(f"the bandwidth is by the rule {rule!r} {first}")
-    if isinstance(compressor.kernel.scales, str) and longer:
+    if isinstance(getattr(compressor.kernel, "scales", None), str) and longer:
         notes.append(f"the scales of columns are those {first}")
     if request.whiten and n > batches.rows:
         notes.append(f"whitened by the covariance of the first {batches.rows:,} rows")

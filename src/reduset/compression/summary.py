@@ -76,8 +76,8 @@ def fineness(kernel: Kernel) -> str:
     """The scale at which rows and atoms were compared: finer differences are not in the figure."""
     if not isinstance(kernel, RadialKernel):
         return f"as {kernel!r} sees the rows"
-    units = "" if kernel.covariance is None else " spreads of the columns"
-    return f"compared at distances of {float(kernel.bandwidth):.3g}{units} and more ({type(kernel).__name__}), not below"
+    units = "" if kernel.unit_covariance is None else " spreads of the columns"
+    return f"compared at distances of {kernel.width:.3g}{units} and more ({type(kernel).__name__}), not below"
 
 
 def resolved(found: Resolution, size: int) -> str:

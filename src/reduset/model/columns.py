@@ -18,7 +18,7 @@ from reduset.mean import KernelMean
 from reduset.model.marginals import BINS, MANY, REACH, shared_out
 
 TENTH = 0.1  # of the spread
-FINE = 4  # places a width
+FINE, LEAST = 8, 3  # places a width, and where a line is too long for that
 TAIL = 1e-4  # of the rows on either side, which may lie beyond the line where it would be too coarse
 
 
@@ -46,7 +46,7 @@ def column_differences(full: KernelMean, small: KernelMean, scales: Array | None
 def _difference(full: KernelMean, small: KernelMean, column: int, width: float) -> float:
     low, step = _line(full, small, column, width)
     before, after = (_shared(mean, column, low, step) for mean in (full, small))
-    smoothed = _smooth(np.stack([before, before - after]), max(width, FINE * step) / step)
+    smoothed = _smooth(np.stack([before, before - after]), max(width, LEAST * step) / step)
     peak = float(smoothed[0].max())
     return float(np.abs(smoothed[1]).max()) / peak if peak > 0 else 0.0
 
@@ -63,8 +63,9 @@ def _line(full: KernelMean, small: KernelMean, column: int, width: float) -> tup
 
 def _shared(mean: KernelMean, column: int, low: float, step: float) -> Array:
     """(BINS,) the weight at each place."""
-    parts = (shared_out((mean.atoms[a:b, column] - low) / step, mean.weights[a:b]) for a, b in blocks(mean.size, MANY))
-    return sum(parts, np.zeros(BINS))
+    x = mean.atoms[:, column]
+    places = ((a, b, np.subtract(x[a:b], low, dtype=np.float64) / step) for a, b in blocks(mean.size, MANY))
+    return sum((shared_out(there, mean.weights[a:b]) for a, b, there in places), np.zeros(BINS))
 
 
 def _smooth(weights: Array, width: float) -> Array:
