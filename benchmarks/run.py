@@ -24,6 +24,7 @@ SECTIONS = (
     "fuzzing",
     "shares",
     "resolution",
+    "pieces",
     "columns",
     "command",
     "stream",

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from reduset import Gaussian, KernelMean, Laplacian, bandwidth, compress
-from reduset.compression import request
 from reduset.compression.noise_scale import noise_bandwidth
 
 
@@ -73,7 +72,6 @@ def test_where_noise_asks_for_more_than_allowed_the_most_allowed_say_how_fine():
     assert small.reached
     assert not small.resolved.by_noise
     assert small.selected <= 50
-    assert request.MOST_OPEN == 2000
 
 
 def test_groups_share_the_bandwidth_that_all_rows_bear():

@@ -70,7 +70,7 @@ def compress(
         The fewest atoms whose error, ‖f − f_m‖ / ‖f‖, is certified to be at most this: the upper end of its interval is.
     plateau : float
         Stop at the first atom that adds at most this share of the energy added since the first (the ε of the 2017 paper).
-    max_size : int, default min(n, 5000), and 2,000 where the bandwidth is open
+    max_size : int, default min(n, 5000), and 1,000 where the bandwidth is open
         The most atoms for ``tol`` and ``plateau``.
     pieces : "atoms", "rows" or "components"
         What the result is made of: points of any kind; rows of the data; or normal laws with covariances of their own, of which

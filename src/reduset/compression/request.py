@@ -26,7 +26,7 @@ from reduset.weights.simplex import require_mass
 
 ROWS, ATOMS, COMPONENTS = PIECES = ("rows", "atoms", "components")
 RESOLUTION, NOISE, GIVEN = "resolution", "noise", "given"  # where the bandwidth comes from
-MOST_OPEN = 2000  # atoms, where tol alone is given and decides both scale and size
+MOST_OPEN = resolution.SIZE  # atoms, where tol alone is given and decides both scale and size
 MOST_COLUMNS = 64  # of components, each of which has a covariance of d(d + 1)/2 numbers
 
 
