@@ -26,8 +26,7 @@ from reduset.compression.grouped import compress_groups
 from reduset.compression.result import Compression, assemble_built, assemble_resolved
 from reduset.kernels import ANY_FAMILY, RadialKernel
 from reduset.mean import KernelMean
-from reduset.select import Auto, KMeans, Selector, Thinning, as_selector, with_own_weights
-from reduset.select.auto import KMEANS_ROWS
+from reduset.select import Auto, Selector, Thinning, as_selector, with_own_weights
 from reduset.weights import KINDS
 from reduset.weights.kinds import COUNTS, OWN
 from reduset.weights.simplex import require_mass
@@ -112,8 +111,6 @@ def compress(
     if kind == COUNTS and isinstance(selector, Auto):
         # what explains most of the norm may lie between the rows or at their rim, where no population is
         selector = Thinning()
-    elif wanted is not None and isinstance(selector, Auto):
-        selector = KMeans(rows=KMEANS_ROWS)  # what others gain at one scale they lose at the coarser ones
     steps = _steps(refine, kind, full)
     confidence = _validate.confidence(confidence)
     tol = tol if wanted is None else wanted[1]
@@ -126,9 +123,9 @@ def compress(
             if wanted is not None:
                 clock = Clock()
                 found = resolution.resolve(
-                    full, selector, *wanted, kind, steps, lambda mean: Builder(mean, rng, confidence, shown, clock)
+                    full, selector, *wanted, kind, steps, lambda mean: Builder(mean, rng, confidence, shown, clock), weights is None
                 )
-                result = assemble_resolved(found, str(selector), rng)
+                result = assemble_resolved(found, found.selection, rng)
                 filled, outlook = (
                     True,
                     "it is beyond so few atoms at any bandwidth tried: give more atoms, or a larger tol",

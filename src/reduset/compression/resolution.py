@@ -2,10 +2,13 @@
 
     resolution = the finest bandwidth h at which the best weights of m atoms lose at most tol, there and at every coarser scale
 
-Atoms are chosen at the scale of the data. Their error as a function of the bandwidth is then looked at where the waves of one pass
-have a rung: first by how far the masses of the nearest rows go, which are the same at every scale and cost no solve, then with the
-best weights at the few bandwidths around that. Between the last two the error is taken for a power of the bandwidth. What is found
-so is compressed and certified like any other; where the certificate, or the profile of coarser scales, says no, it widens a little.
+The error of given atoms as a function of the bandwidth is looked at where the waves of one pass have a rung: first by how far the
+masses of the nearest rows go, which are the same at every scale and cost no solve, then with the best weights at the few bandwidths
+around that. Between the last two the error is taken for a power of the bandwidth. What is found so is compressed and certified like
+any other; where the certificate, or the profile of coarser scales, says no, it widens a little. Where the finest rung is within the
+tolerance, finer ones are asked for, until the rows stand alone.
+
+Which atoms, by default (`choice`): centres of k-means or thinned rows.
 """
 
 from __future__ import annotations
@@ -18,18 +21,20 @@ import numpy as np
 
 from reduset import _validate
 from reduset._types import Array
-from reduset.certificate.by_scale import ErrorProfile
+from reduset.certificate.by_scale import ErrorProfile, Scales
 from reduset.compression.builder import Builder
+from reduset.compression.choice import Chosen, bandwidth_where, chosen_by, chosen_by_default, not_worse
 from reduset.compression.prefixes import Prefixes
 from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean
-from reduset.select import Selector
-from reduset.weights.counts import counts
+from reduset.select import Auto, Selector
 
 SIZE, TOL = 1000, 0.05  # of a call that says neither
 MARGIN = 1.02  # of the tolerance: what weights of the simplex may lose beside those that only add up
-FEW_TRIES, TRIES = 4, 16  # by an eighth of an octave, then by half of one
+TRIES = 16
+LEAST, MOST = 2**0.02, 2**0.5  # that a bandwidth beyond the tolerance widens by
 FINER = (0.75, 0.87)  # of the resolution of atoms that stay: where moved ones are tried
+SAME = 1e-3  # of the noise, from one octave to the next: the rows stand alone
 
 BuilderFor = Callable[[KernelMean], Builder]
 
@@ -43,36 +48,61 @@ class Resolution:
     bandwidth : the finest at which the error is within ``tol``, there and at every coarser scale
     median : the bandwidth of the scale of the data, for comparison
     random_rows : the finest at which as many random rows are within ``tol``; None where they are at none
+    alone : whether the rows stand alone there, so that a finer look would change nothing
     """
 
     bandwidth: float
     tol: float
     median: float
     random_rows: float | None
+    alone: bool = False
 
 
 @dataclass(frozen=True)
 class Resolved:
-    """A builder at the resolution, the weights there, and whether the tolerance is kept."""
+    """A builder at the resolution, the weights there, the name of the selection, and whether the tolerance is kept."""
 
     builder: Builder
     prefixes: Prefixes
     resolution: Resolution
+    selection: str
     reached: bool
 
 
-def resolve(full: KernelMean, selector: Selector, size: int, tol: float, kind: str, steps: int | None, new: BuilderFor) -> Resolved:
+def resolve(
+    full: KernelMean, selector: Selector, size: int, tol: float, kind: str, steps: int | None, new: BuilderFor, steady: bool
+) -> Resolved:
     """The resolution of a mean whose kernel has the bandwidth of the scale of the data.
 
     Atoms of selectors that look through the kernel are chosen twice: at that scale, and at the resolution of the first ones.
+
+    Parameters
+    ----------
+    steady : whether weights of the simplex are to give way where random rows would be better at a finer scale
     """
-    found = ResolutionSearch(full, selector, size, tol, kind, steps if selector.scale_free else None, new).found()
-    if selector.scale_free or not found.reached:
-        return found
-    again = ResolutionSearch(found.builder.full, selector, size, tol, kind, steps, new).found()
-    if not again.reached or again.resolution.bandwidth > found.resolution.bandwidth:
-        return found
-    return replace(again, resolution=replace(again.resolution, median=found.resolution.median))
+    first = new(full)
+    scales = first.scales(size)
+    if scales is None:
+        raise ValueError(
+            "kernel must be given for these points: they lie so far apart for their spread that no bandwidth between can be "
+            "searched for; give one, such as Gaussian(1.0), with size or tol alone"
+        )
+    if isinstance(selector, Auto):
+        chosen = chosen_by_default(first, scales, size, tol, lambda width: new(with_bandwidth(full, width)))
+    else:
+        chosen = chosen_by(first, selector, size)
+
+    def search_of(atoms: Chosen) -> ResolutionSearch:
+        return ResolutionSearch(full, atoms, scales, size, tol, kind, steps, new, steady and kind == "simplex" and steps is None)
+
+    search = search_of(chosen)
+    bandwidth = search.guess()
+    if not (selector.scale_free or isinstance(selector, Auto)):
+        again = search_of(chosen_by(new(with_bandwidth(full, bandwidth)), selector, size))
+        closer = again.guess()
+        if closer < bandwidth:
+            search, bandwidth = again, closer
+    return search.certified(bandwidth)
 
 
 def with_bandwidth(mean: KernelMean, bandwidth: float) -> KernelMean:
@@ -99,42 +129,68 @@ def asked_for(full: KernelMean, free: bool, groups: Any, size: int | None, tol: 
 
 
 class ResolutionSearch:
-    """The search for one mean, whose kernel has the bandwidth of the scale of the data, and one selection."""
+    """The search for one mean, whose kernel has the bandwidth of the scale of the data, and given atoms."""
 
     def __init__(
-        self, full: KernelMean, selector: Selector, size: int, tol: float, kind: str, steps: int | None, new: BuilderFor
+        self,
+        full: KernelMean,
+        atoms: Chosen,
+        scales: Scales,
+        size: int,
+        tol: float,
+        kind: str,
+        steps: int | None,
+        new: BuilderFor,
+        steady: bool,
     ) -> None:
-        self._full, self._size, self._tol, self._kind, self._steps, self._new = full, size, tol, kind, steps, new
-        self._first = new(full)
-        self._first.open(selector)
-        self._first.grow(size)
-        scales = self._first.scales()
-        if scales is None:
-            raise ValueError(
-                "kernel must be given for these points: they lie so far apart for their spread that no bandwidth between can be "
-                "searched for; give one, such as Gaussian(1.0), with size or tol alone"
-            )
-        self._scales = scales
+        self._full, self._atoms, self._scales, self._size, self._tol = full, atoms, scales, size, tol
+        self._kind, self._steps, self._new, self._steady = kind, steps, new, steady
+        self._slope, self._alone = 2.0, False  # of the error where it meets the tolerance, on logarithmic axes
 
-    def found(self) -> Resolved:
-        """At the finest bandwidth within the tolerance; not reached where all that were tried are not."""
-        grid = self._scales.bandwidths
-        place = self._by_nearest_rows(grid)
-        highs = {place: self._high(grid[place])}
-        step = 1 if highs[place] <= self._tol / MARGIN else -1
-        while 0 <= place + step < len(grid) and (highs[place] <= self._tol / MARGIN) == (step > 0):
-            place += step
-            highs[place] = self._high(grid[place])
-        fine = max((k for k, high in highs.items() if high <= self._tol / MARGIN), default=0)
-        bandwidth = self._between(grid, fine, highs)
-        return self._certified(bandwidth)
+    def guess(self) -> float:
+        """The finest bandwidth within the tolerance, as far as weights that only add up tell it."""
+        place = self._by_nearest_rows()
+        while True:
+            grid = self._scales.bandwidths
+            highs = {place: self._high(grid[place])}
+            step = 1 if self._within(highs[place]) else -1
+            while 0 <= place + step < len(grid) and self._within(highs[place]) == (step > 0):
+                place += step
+                highs[place] = self._high(grid[place])
+            fine = max((k for k, high in highs.items() if self._within(high)), default=-1)
+            if fine < len(grid) - 1:
+                return self._between(grid, max(fine, 0), highs)
+            stands = self._where_rows_stand_alone()
+            finer = self._new(with_bandwidth(self._full, grid[-1])).scales(self._size) if stands is None else None
+            if finer is None or finer.bandwidths[-1] >= grid[-1]:
+                self._alone = stands is not None
+                return float(grid[-1] if stands is None else stands)
+            self._scales = finer
+            place = int(np.argmin(finer.bandwidths >= grid[-1] * (1 - 1e-9)))
 
-    def _by_nearest_rows(self, grid: Array) -> int:
-        """Where in the grid the masses of the nearest rows reach the tolerance: close to where the best weights do."""
-        atoms = self._first.atoms.places
-        small = KernelMean(atoms, counts(self._full, atoms), self._full.kernel)
-        profile = self._scales.profile(small, grid, 0.95, self._size)
-        return max(int(np.cumprod(profile.relative_errors <= self._tol).sum()) - 1, 0)
+    def _within(self, high: float) -> bool:
+        return high <= self._tol / MARGIN
+
+    def _by_nearest_rows(self) -> int:
+        """Where in the grid the atoms' own masses reach the tolerance: close to where the best weights do."""
+        small, grid = KernelMean(self._atoms.places, self._atoms.masses, self._full.kernel), self._scales.bandwidths
+        steps = range(0, len(grid), 4) if self._scales.certain else [0]
+        last = -1
+        for a in steps:
+            some = grid[a : a + 4] if self._scales.certain else grid
+            within = self._scales.profile(small, some, 0.95, self._size).relative_errors <= self._tol
+            last += int(np.cumprod(within).sum())
+            if not within.all():
+                break
+        return max(last, 0)
+
+    def _where_rows_stand_alone(self) -> float | None:
+        """The coarsest bandwidth from which on ‖f‖ is the same at all finer ones; None where it still falls at the last."""
+        small, grid = KernelMean(self._atoms.places, self._atoms.masses, self._full.kernel), self._scales.bandwidths
+        noise = self._scales.profile(small, grid[-6:], 0.95, self._size).noise
+        if noise[-1] > (1 + SAME) * noise[-3]:
+            return None
+        return float(grid[-6:][np.argmax(noise >= noise[-1] / (1 + SAME))])
 
     def _high(self, bandwidth: float) -> float:
         """The largest upper end at this and at coarser bandwidths, of the best weights for it: those that add up, or any."""
@@ -150,53 +206,62 @@ class ResolutionSearch:
         if fine + 1 not in highs or highs[fine] >= self._tol or not highs[fine] > 0:
             return float(grid[fine])
         slope = np.log(highs[fine + 1] / highs[fine]) / np.log(grid[fine] / grid[fine + 1])
+        self._slope = max(float(slope), 0.5)
         finer = np.log(self._tol / MARGIN / highs[fine]) / slope if slope > 0 else 0.0
         return float(max(grid[fine] * np.exp(-max(finer, 0.0)), grid[fine + 1]))
 
     def _at(self, bandwidth: float, ordered: bool = False) -> Builder:
         """The same atoms for another bandwidth."""
-        atoms, builder = self._first.atoms, self._new(with_bandwidth(self._full, bandwidth))
-        builder.place(atoms.places, atoms.rows, ordered=ordered)
+        builder = self._new(with_bandwidth(self._full, bandwidth))
+        builder.place(self._atoms.places, self._atoms.rows, ordered=ordered)
+        builder.remark = self._atoms.remark
         return builder
 
-    def _certified(self, bandwidth: float) -> Resolved:
+    def certified(self, bandwidth: float) -> Resolved:
+        """At this bandwidth, or at the next wider one whose certificate is within the tolerance; not reached where none is."""
         if self._steps is not None:
             for factor in FINER:
-                moved = self._tried(bandwidth * factor)
+                moved, _ = self._tried(bandwidth * factor)
                 if moved.reached:
                     return moved
         for k in range(TRIES):
-            tried = self._tried(bandwidth)
+            tried, high = self._tried(bandwidth)
             if tried.reached:
                 break
-            bandwidth *= 2**0.125 if k < FEW_TRIES else 2**0.5
+            bandwidth *= min(max((high / self._tol) ** (1 / self._slope), LEAST ** (2**k)), MOST)
         return tried
 
-    def _tried(self, bandwidth: float) -> Resolved:
+    def _tried(self, bandwidth: float) -> tuple[Resolved, float]:
+        """The result there, and the largest upper end of its errors there and at coarser scales."""
         builder = self._at(bandwidth)
         prefixes = builder.prefixes(self._kind) if self._steps is None else builder.refine(self._kind, self._steps)
-        scales = builder.scales()
-        error = prefixes.error(len(prefixes.atoms))
-        small = KernelMean(prefixes.atoms, error.weights, builder.full.kernel)
-        profile = None if scales is None else scales.profile(small, scales.bandwidths, prefixes.confidence, self._size)
-        reached = error.interval[1] <= self._tol and (profile is None or _coarser(profile, bandwidth) <= self._tol)
+        scales = self._scales if self._scales.certain else builder.scales()
+        profile, alone = None, self._alone
+        if scales is not None:
+            if self._steady:
+                prefixes = self._steadied(builder, prefixes, scales)
+            profile = _coarser(scales, self._small(prefixes), bandwidth, prefixes.confidence, self._size)
+        high = prefixes.error(len(prefixes.atoms)).interval[1]
+        high = high if profile is None else max(high, float(profile.intervals[:, 1].max(initial=0.0)))
         median = cast(RadialKernel, self._full.kernel).width
-        random = None if profile is None else _first_beyond(profile, self._tol)
-        return Resolved(builder, prefixes, Resolution(bandwidth, self._tol, median, random), reached)
+        random = None if profile is None else bandwidth_where(profile.bandwidths, profile.random_rows, self._tol)
+        resolution = Resolution(bandwidth, self._tol, median, random, alone)
+        return Resolved(builder, prefixes, resolution, self._atoms.selection, high <= self._tol), high
+
+    def _small(self, prefixes: Prefixes) -> KernelMean:
+        return KernelMean(prefixes.atoms, prefixes.error(len(prefixes.atoms)).weights, prefixes.kernel)
+
+    def _steadied(self, builder: Builder, prefixes: Prefixes, scales: Scales) -> Prefixes:
+        """The same with weights that are no worse than random rows at any scale at which these are any good, as far as they go."""
+        small, order = self._small(prefixes), builder.atoms.order
+        masses = self._atoms.masses[order][builder.span.kept]
+        if not masses.sum() > 0:
+            return prefixes
+        weights = not_worse(small, masses * (self._full.mass / masses.sum()), scales, prefixes.confidence, self._size)
+        return prefixes if weights is small.weights else replace(prefixes, last=weights)
 
 
-def _coarser(profile: ErrorProfile, bandwidth: float) -> float:
-    """The largest upper end at coarser bandwidths."""
-    return float(profile.intervals[profile.bandwidths > bandwidth * (1 + 1e-9), 1].max(initial=0.0))
-
-
-def _first_beyond(profile: ErrorProfile, tol: float) -> float | None:
-    """The finest bandwidth at which random rows are within the tolerance, between those of the profile."""
-    within = int(np.cumprod(profile.random_rows <= tol).sum())
-    if within == 0:
-        return None
-    if within == len(profile.bandwidths) or profile.random_rows[within - 1] <= 0:
-        return float(profile.bandwidths[within - 1])
-    logs, widths = np.log(profile.random_rows), np.log(profile.bandwidths)
-    share = (np.log(tol) - logs[within - 1]) / (logs[within] - logs[within - 1])
-    return float(np.exp(widths[within - 1] + share * (widths[within] - widths[within - 1])))
+def _coarser(scales: Scales, small: KernelMean, bandwidth: float, confidence: float, random: int) -> ErrorProfile:
+    """The profile at coarser bandwidths."""
+    grid = scales.bandwidths
+    return scales.profile(small, grid[grid > bandwidth * (1 + 1e-9)], confidence, random)

@@ -1,0 +1,118 @@
+"""Which atoms serve all scales at once: centres of k-means where cells are small beside the scales looked at, thinned rows elsewhere.
+
+In few dimensions the centres of k-means are the better places. In many, cells are as wide as the data, and a centre lies off the
+shell of its rows, where f is not: no weights make up for it at finer scales. Which of the two it is the masses of the cells tell,
+whose error at every scale costs no solve: it is either well below that of as many random rows, or many times theirs. Rows thinned
+near the resolution are then better than random rows at every scale, with equal weights already (Dwivedi & Mackey 2021).
+
+The best weights at the resolution may still lose a little at finer scales, where they are not the best. On the way from them to
+the masses the error at the resolution grows with the square of the step, as at any minimum, and that at other scales falls with the
+step itself: a quarter of the way costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from reduset._types import Array, Indices
+from reduset.certificate.by_scale import ErrorProfile, Scales
+from reduset.compression.builder import Builder
+from reduset.mean import KernelMean
+from reduset.select import KMeans, Selector, Thinning
+from reduset.select.auto import KMEANS_ROWS
+from reduset.weights.counts import counts
+
+HALF = 0.5  # of ‖f‖: where random rows lose more, they are no measure of anything
+THINNED_AT = 1.5  # of the tolerance: what random rows lose at the resolution of thinned ones, by a glance
+THINNED_ROWS = 64  # for each that stays: random ones would be an eighth of the error that as few as stay have
+GIVEN_WAY = (0.0, 0.25, 0.5, 1.0)  # from the best weights to the masses
+CLEARLY = 0.95  # of what random rows lose: errors at other scales are known to some per cent
+TOGETHER = 4  # scales that are looked at in one go, where each has its price
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Atoms for a search.
+
+    Attributes
+    ----------
+    places : (m, d)
+    rows : (m,) of the data, or None where they are new points
+    masses : (m,) of the rows that each stands for
+    """
+
+    places: Array
+    rows: Indices | None
+    masses: Array
+    selection: str
+    remark: str
+
+
+def chosen_by(builder: Builder, selector: Selector, size: int) -> Chosen:
+    """The atoms of a selector, through the kernel of the builder's mean."""
+    builder.open(selector)
+    places, rows = builder.choose(size)
+    with builder.clock.stage("weigh"):
+        return Chosen(places, rows, counts(builder.full, places), str(selector), builder.remark)
+
+
+def chosen_by_default(builder: Builder, scales: Scales, size: int, tol: float, at: Callable[[float], Builder]) -> Chosen:
+    """Centres of k-means, or thinned rows where random ones would be better; ``at`` has builders for other bandwidths."""
+    centres = chosen_by(builder, KMeans(rows=KMEANS_ROWS), size)
+    with builder.clock.stage("certify"):
+        profile = while_random_rows_tell(scales, KernelMean(centres.places, centres.masses, builder.full.kernel), 0.95, size)
+    width = bandwidth_where(profile.bandwidths, profile.random_rows, THINNED_AT * tol)
+    if width is None or worst(profile) <= 1:
+        return centres
+    thinning = Thinning(rows=THINNED_ROWS * size)
+    other = at(width)
+    other.open(thinning)
+    places, rows = other.choose(size)
+    own = other.traversal.weights()
+    masses = np.full(len(places), builder.full.mass / len(places)) if own is None else own
+    return Chosen(places, rows, masses, str(thinning), "thinned rows: random ones would be better than centres of k-means")
+
+
+def while_random_rows_tell(scales: Scales, small: KernelMean, confidence: float, random: int) -> ErrorProfile:
+    """The profile from the coarsest scale to where so many random rows lose half."""
+    grid = scales.bandwidths
+    end = TOGETHER if scales.certain else len(grid)
+    profile = scales.profile(small, grid[:end], confidence, random)
+    while end < len(grid) and profile.random_rows[-1] < HALF:
+        end += TOGETHER
+        profile = scales.profile(small, grid[:end], confidence, random)
+    return profile
+
+
+def worst(profile: ErrorProfile) -> float:
+    """The largest ratio of the errors to those of random rows, where these lose less than half."""
+    tell = (profile.random_rows < HALF) & (profile.random_rows > 0)
+    return float((profile.relative_errors[tell] / profile.random_rows[tell]).max(initial=0.0))
+
+
+def not_worse(small: KernelMean, masses: Array, scales: Scales, confidence: float, random: int) -> Array:
+    """The weights, or as far from them towards the masses as it takes to be no worse than random rows at any scale."""
+    found, least = small.weights, np.inf
+    for share in GIVEN_WAY:
+        weights = (1 - share) * small.weights + share * masses if share else small.weights
+        now = worst(while_random_rows_tell(scales, KernelMean(small.atoms, weights, small.kernel), confidence, random))
+        if now < least:
+            found, least = weights, now
+        if now <= CLEARLY:
+            break
+    return found
+
+
+def bandwidth_where(bandwidths: Array, errors: Array, level: float) -> float | None:
+    """The finest bandwidth at which, and at every coarser one, errors are within a level; between those given, and None for none."""
+    within = int(np.cumprod(errors <= level).sum())
+    if within == 0:
+        return None
+    if within == len(bandwidths) or errors[within - 1] <= 0:
+        return float(bandwidths[within - 1])
+    logs, widths = np.log(errors), np.log(bandwidths)
+    share = (np.log(level) - logs[within - 1]) / (logs[within] - logs[within - 1])
+    return float(np.exp(widths[within - 1] + share * (widths[within] - widths[within - 1])))
