@@ -12,6 +12,7 @@ by multipliers on the ladders, which are independent (Chernozhukov, Chetverikov 
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -87,21 +88,37 @@ class ExactScales(Scales):
     certain = True
 
     @cached_property
-    def _known(self) -> dict[float, float]:
+    def _norms(self) -> dict[float, float]:
         """‖f‖² by bandwidth."""
         return {}
 
+    @cached_property
+    def _products(self) -> dict[tuple[float, bytes], Array]:
+        """Of the mean with the atoms looked at last, in the order of their coordinates, by bandwidth and atoms."""
+        return {}
+
+    def _kappa(self, atoms: Array, kernel: RadialKernel) -> Array:
+        """⟨f, φ(·, c)⟩ at each atom, once for the same atoms in whatever order and with whatever weights."""
+        order = np.lexsort(atoms.T)
+        places, known = np.ascontiguousarray(atoms[order]), self._products
+        key = hashlib.sha256(places).digest()
+        if known and next(iter(known))[1] != key:
+            known.clear()
+        if (kernel.width, key) not in known:
+            known[kernel.width, key] = kernel.product_sums(self.mean.atoms, self.mean.weights, places)
+        kappa = np.empty(len(atoms))
+        kappa[order] = known[kernel.width, key]
+        return kappa
+
     def profile(self, small: KernelMean, bandwidths: Array, confidence: float, random: int) -> ErrorProfile:
         mean, squares = self.mean, sum_of_squares(self.mean.weights)
-        known = self._known
         errors, whole, rounding = (np.empty(len(bandwidths)) for _ in range(3))
-        for k, width in enumerate(bandwidths):
-            kernel = replace(cast(RadialKernel, mean.kernel), bandwidth=float(width))
-            if width not in known:
-                known[width] = _square_norm(mean, kernel)
-            kappa = kernel.product_sums(mean.atoms, mean.weights, small.atoms)
-            whole[k] = max(known[width], 1e-300)
-            square = known[width] - 2 * float(small.weights @ kappa) + _square_norm(small, kernel)
+        for k, width in enumerate(map(float, bandwidths)):
+            kernel = replace(cast(RadialKernel, mean.kernel), bandwidth=width)
+            if width not in self._norms:
+                self._norms[width] = _square_norm(mean, kernel)
+            square = self._norms[width] - 2 * float(small.weights @ self._kappa(small.atoms, kernel)) + _square_norm(small, kernel)
+            whole[k] = max(self._norms[width], 1e-300)
             errors[k] = max(square, 0.0) / whole[k]
             rounding[k] = 4 * EPSILON * float(mean.magnitudes.sum() + small.magnitudes.sum()) ** 2 / whole[k]
         ends = np.sqrt(np.stack([np.maximum(errors - rounding, 0.0), errors + rounding], axis=1))

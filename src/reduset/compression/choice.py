@@ -13,7 +13,7 @@ step itself: a quarter of the way costs next to nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from reduset.weights.counts import counts
 HALF = 0.5  # of ‖f‖: where random rows lose more, they are no measure of anything
 THINNED_AT = 1.5  # of the tolerance: what random rows lose at the resolution of thinned ones, by a glance
 THINNED_ROWS = 64  # for each that stays: random ones would be an eighth of the error that as few as stay have
-GIVEN_WAY = (0.0, 0.25, 0.5, 1.0)  # from the best weights to the masses
+GIVEN_WAY = (0.25, 0.5, 1.0)  # from the best weights to the masses
 CLEARLY = 0.95  # of what random rows lose: errors at other scales are known to some per cent
 TOGETHER = 4  # scales that are looked at in one go, where each has its price
 
@@ -42,6 +42,7 @@ class Chosen:
     places : (m, d)
     rows : (m,) of the data, or None where they are new points
     masses : (m,) of the rows that each stands for
+    profile : with these for weights, as far as it was looked at
     """
 
     places: Array
@@ -49,6 +50,7 @@ class Chosen:
     masses: Array
     selection: str
     remark: str
+    profile: ErrorProfile | None = None
 
 
 def chosen_by(builder: Builder, selector: Selector, size: int) -> Chosen:
@@ -66,7 +68,7 @@ def chosen_by_default(builder: Builder, scales: Scales, size: int, tol: float, a
         profile = while_random_rows_tell(scales, KernelMean(centres.places, centres.masses, builder.full.kernel), 0.95, size)
     width = bandwidth_where(profile.bandwidths, profile.random_rows, THINNED_AT * tol)
     if width is None or worst(profile) <= 1:
-        return centres
+        return replace(centres, profile=profile)
     thinning = Thinning(rows=THINNED_ROWS * size)
     other = at(width)
     other.open(thinning)
@@ -76,12 +78,12 @@ def chosen_by_default(builder: Builder, scales: Scales, size: int, tol: float, a
     return Chosen(places, rows, masses, str(thinning), "thinned rows: random ones would be better than centres of k-means")
 
 
-def while_random_rows_tell(scales: Scales, small: KernelMean, confidence: float, random: int) -> ErrorProfile:
-    """The profile from the coarsest scale to where so many random rows lose half."""
+def while_random_rows_tell(scales: Scales, small: KernelMean, confidence: float, random: int, at_least: float = np.inf) -> ErrorProfile:
+    """The profile from the coarsest scale to where so many random rows lose half, and to a bandwidth at least."""
     grid = scales.bandwidths
     end = TOGETHER if scales.certain else len(grid)
     profile = scales.profile(small, grid[:end], confidence, random)
-    while end < len(grid) and profile.random_rows[-1] < HALF:
+    while end < len(grid) and (profile.random_rows[-1] < HALF or grid[end - 1] > at_least):
         end += TOGETHER
         profile = scales.profile(small, grid[:end], confidence, random)
     return profile
@@ -93,16 +95,17 @@ def worst(profile: ErrorProfile) -> float:
     return float((profile.relative_errors[tell] / profile.random_rows[tell]).max(initial=0.0))
 
 
-def not_worse(small: KernelMean, masses: Array, scales: Scales, confidence: float, random: int) -> Array:
-    """The weights, or as far from them towards the masses as it takes to be no worse than random rows at any scale."""
-    found, least = small.weights, np.inf
+def not_worse(small: KernelMean, masses: Array, profile_of: Callable[[KernelMean], ErrorProfile]) -> tuple[Array, ErrorProfile]:
+    """The weights, or as far from them towards the masses as it takes to be no worse than random rows at any scale, and their profile."""
+    found = small.weights, profile_of(small)
+    least = worst(found[1])
     for share in GIVEN_WAY:
-        weights = (1 - share) * small.weights + share * masses if share else small.weights
-        now = worst(while_random_rows_tell(scales, KernelMean(small.atoms, weights, small.kernel), confidence, random))
-        if now < least:
-            found, least = weights, now
-        if now <= CLEARLY:
+        if least <= CLEARLY:
             break
+        weights = (1 - share) * small.weights + share * masses
+        profile = profile_of(KernelMean(small.atoms, weights, small.kernel))
+        if worst(profile) < least:
+            found, least = (weights, profile), worst(profile)
     return found
 
 

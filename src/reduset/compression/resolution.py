@@ -21,13 +21,14 @@ import numpy as np
 
 from reduset import _validate
 from reduset._types import Array
-from reduset.certificate.by_scale import ErrorProfile, Scales
+from reduset.certificate.by_scale import STEPS, ErrorProfile, Scales
 from reduset.compression.builder import Builder
-from reduset.compression.choice import Chosen, bandwidth_where, chosen_by, chosen_by_default, not_worse
+from reduset.compression.choice import Chosen, bandwidth_where, chosen_by, chosen_by_default, not_worse, while_random_rows_tell
 from reduset.compression.prefixes import Prefixes
 from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean
 from reduset.select import Auto, Selector
+from reduset.weights.kinds import COUNTS, OWN
 
 SIZE, TOL = 1000, 0.05  # of a call that says neither
 MARGIN = 1.02  # of the tolerance: what weights of the simplex may lose beside those that only add up
@@ -149,14 +150,14 @@ class ResolutionSearch:
 
     def guess(self) -> float:
         """The finest bandwidth within the tolerance, as far as weights that only add up tell it."""
-        place = self._by_nearest_rows()
+        place = self._by_masses()
         while True:
             grid = self._scales.bandwidths
-            highs = {place: self._high(grid[place])}
+            highs = {place: self._high(place)}
             step = 1 if self._within(highs[place]) else -1
             while 0 <= place + step < len(grid) and self._within(highs[place]) == (step > 0):
                 place += step
-                highs[place] = self._high(grid[place])
+                highs[place] = self._high(place)
             fine = max((k for k, high in highs.items() if self._within(high)), default=-1)
             if fine < len(grid) - 1:
                 return self._between(grid, max(fine, 0), highs)
@@ -171,18 +172,13 @@ class ResolutionSearch:
     def _within(self, high: float) -> bool:
         return high <= self._tol / MARGIN
 
-    def _by_nearest_rows(self) -> int:
+    def _by_masses(self) -> int:
         """Where in the grid the atoms' own masses reach the tolerance: close to where the best weights do."""
-        small, grid = KernelMean(self._atoms.places, self._atoms.masses, self._full.kernel), self._scales.bandwidths
-        steps = range(0, len(grid), 4) if self._scales.certain else [0]
-        last = -1
-        for a in steps:
-            some = grid[a : a + 4] if self._scales.certain else grid
-            within = self._scales.profile(small, some, 0.95, self._size).relative_errors <= self._tol
-            last += int(np.cumprod(within).sum())
-            if not within.all():
-                break
-        return max(last, 0)
+        profile = self._atoms.profile
+        if profile is None:
+            small = KernelMean(self._atoms.places, self._atoms.masses, self._full.kernel)
+            profile = while_random_rows_tell(self._scales, small, 0.95, self._size)
+        return max(int(np.cumprod(profile.relative_errors <= self._tol).sum()) - 1, 0)
 
     def _where_rows_stand_alone(self) -> float | None:
         """The coarsest bandwidth from which on ‖f‖ is the same at all finer ones; None where it still falls at the last."""
@@ -192,14 +188,14 @@ class ResolutionSearch:
             return None
         return float(grid[-6:][np.argmax(noise >= noise[-1] / (1 + SAME))])
 
-    def _high(self, bandwidth: float) -> float:
-        """The largest upper end at this and at coarser bandwidths, of the best weights for it: those that add up, or any."""
-        builder = self._at(bandwidth, ordered=True)
+    def _high(self, place: int) -> float:
+        """The largest upper end at a bandwidth of the grid and octaves above, of the best weights for it that add up, or of any."""
+        coarser = self._scales.bandwidths[place::-STEPS][::-1]
+        builder = self._at(coarser[-1])
         kind = "free" if self._kind == "free" else "sum_to_one"
         weights = builder.span.weights(kind, self._full.mass, builder.size)
         small = KernelMean(builder.span.atoms, weights, builder.full.kernel)
-        grid = self._scales.bandwidths
-        return float(self._scales.profile(small, grid[grid >= bandwidth * (1 - 1e-9)], 0.95, self._size).intervals[:, 1].max())
+        return float(self._scales.profile(small, coarser, 0.95, self._size).intervals[:, 1].max())
 
     def _between(self, grid: Array, fine: int, highs: dict[int, float]) -> float:
         """Where the error, a power of the bandwidth between two of the grid, is the tolerance."""
@@ -210,58 +206,69 @@ class ResolutionSearch:
         finer = np.log(self._tol / MARGIN / highs[fine]) / slope if slope > 0 else 0.0
         return float(max(grid[fine] * np.exp(-max(finer, 0.0)), grid[fine + 1]))
 
-    def _at(self, bandwidth: float, ordered: bool = False) -> Builder:
-        """The same atoms for another bandwidth."""
+    def _at(self, bandwidth: float) -> Builder:
+        """The same atoms for another bandwidth, in their order."""
         builder = self._new(with_bandwidth(self._full, bandwidth))
-        builder.place(self._atoms.places, self._atoms.rows, ordered=ordered)
+        builder.place(self._atoms.places, self._atoms.rows, ordered=True)
         builder.remark = self._atoms.remark
+        return builder
+
+    def _by_energy(self, builder: Builder) -> Builder:
+        """The same with the atoms in the order of the energy that each adds."""
+        builder.place(self._atoms.places, self._atoms.rows, builder.atoms.kappa)
         return builder
 
     def certified(self, bandwidth: float) -> Resolved:
         """At this bandwidth, or at the next wider one whose certificate is within the tolerance; not reached where none is."""
         if self._steps is not None:
             for factor in FINER:
-                moved, _ = self._tried(bandwidth * factor)
+                moved, _ = self._tried(self._by_energy(self._at(bandwidth * factor)), bandwidth * factor)
                 if moved.reached:
                     return moved
         for k in range(TRIES):
-            tried, high = self._tried(bandwidth)
-            if tried.reached:
-                break
+            builder, high = self._at_best(bandwidth)
+            if high <= self._tol or k == TRIES - 1:
+                tried, high = self._tried(self._by_energy(builder), bandwidth)
+                if tried.reached:
+                    break
             bandwidth *= min(max((high / self._tol) ** (1 / self._slope), LEAST ** (2**k)), MOST)
         return tried
 
-    def _tried(self, bandwidth: float) -> tuple[Resolved, float]:
-        """The result there, and the largest upper end of its errors there and at coarser scales."""
+    def _at_best(self, bandwidth: float) -> tuple[Builder, float]:
+        """The upper end of the error there of weights that only add up: the others, which take longer to find, lose no less."""
         builder = self._at(bandwidth)
+        if self._kind in (COUNTS, OWN) or self._steps is not None:
+            return builder, 0.0
+        prefixes = builder.prefixes("free" if self._kind == "free" else "sum_to_one")
+        return builder, prefixes.error(builder.size).interval[1]
+
+    def _tried(self, builder: Builder, bandwidth: float) -> tuple[Resolved, float]:
+        """The result there, and the largest upper end of its errors there and at coarser scales."""
         prefixes = builder.prefixes(self._kind) if self._steps is None else builder.refine(self._kind, self._steps)
         scales = self._scales if self._scales.certain else builder.scales()
-        profile, alone = None, self._alone
+        high, random, size = 0.0, None, self._size
         if scales is not None:
+            small = KernelMean(prefixes.atoms, prefixes.error(len(prefixes.atoms)).weights, prefixes.kernel)
+
+            def profile_of(mean: KernelMean) -> ErrorProfile:
+                return while_random_rows_tell(scales, mean, prefixes.confidence, size, bandwidth)
+
             if self._steady:
-                prefixes = self._steadied(builder, prefixes, scales)
-            profile = _coarser(scales, self._small(prefixes), bandwidth, prefixes.confidence, self._size)
-        high = prefixes.error(len(prefixes.atoms)).interval[1]
-        high = high if profile is None else max(high, float(profile.intervals[:, 1].max(initial=0.0)))
-        median = cast(RadialKernel, self._full.kernel).width
-        random = None if profile is None else bandwidth_where(profile.bandwidths, profile.random_rows, self._tol)
-        resolution = Resolution(bandwidth, self._tol, median, random, alone)
+                prefixes, profile = self._steadied(builder, prefixes, small, profile_of)
+            else:
+                profile = profile_of(small)
+            high = float(profile.intervals[profile.bandwidths > bandwidth * (1 + 1e-9), 1].max(initial=0.0))
+            random = bandwidth_where(profile.bandwidths, profile.random_rows, self._tol)
+        high = max(high, prefixes.error(len(prefixes.atoms)).interval[1])
+        resolution = Resolution(bandwidth, self._tol, cast(RadialKernel, self._full.kernel).width, random, self._alone)
         return Resolved(builder, prefixes, resolution, self._atoms.selection, high <= self._tol), high
 
-    def _small(self, prefixes: Prefixes) -> KernelMean:
-        return KernelMean(prefixes.atoms, prefixes.error(len(prefixes.atoms)).weights, prefixes.kernel)
-
-    def _steadied(self, builder: Builder, prefixes: Prefixes, scales: Scales) -> Prefixes:
+    def _steadied(
+        self, builder: Builder, prefixes: Prefixes, small: KernelMean, profile_of: Callable[[KernelMean], ErrorProfile]
+    ) -> tuple[Prefixes, ErrorProfile]:
         """The same with weights that are no worse than random rows at any scale at which these are any good, as far as they go."""
-        small, order = self._small(prefixes), builder.atoms.order
-        masses = self._atoms.masses[order][builder.span.kept]
+        masses = self._atoms.masses[builder.atoms.order][builder.span.kept]
         if not masses.sum() > 0:
-            return prefixes
-        weights = not_worse(small, masses * (self._full.mass / masses.sum()), scales, prefixes.confidence, self._size)
-        return prefixes if weights is small.weights else replace(prefixes, last=weights)
-
-
-def _coarser(scales: Scales, small: KernelMean, bandwidth: float, confidence: float, random: int) -> ErrorProfile:
-    """The profile at coarser bandwidths."""
-    grid = scales.bandwidths
-    return scales.profile(small, grid[grid > bandwidth * (1 + 1e-9)], confidence, random)
+            return prefixes, profile_of(small)
+        weights, profile = not_worse(small, masses * (self._full.mass / masses.sum()), profile_of)
+        return prefixes if weights is small.weights else replace(prefixes, last=weights), profile
