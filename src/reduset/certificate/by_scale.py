@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, cast
@@ -61,6 +62,12 @@ class ErrorProfile:
         within = np.cumprod(self.intervals[:, 1] <= tol)
         return float(self.bandwidths[int(within.sum()) - 1]) if within[0] else None
 
+    @classmethod
+    def joined(cls, parts: Sequence[ErrorProfile]) -> ErrorProfile:
+        """One of several, from coarse to fine, whose errors are exact: of others the intervals would no longer hold at once."""
+        names = ("bandwidths", "relative_errors", "intervals", "random_rows", "noise")
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names), parts[0].confidence)
+
 
 class Scales(ABC):
     """What is known of a large mean at every scale.
@@ -97,27 +104,29 @@ class ExactScales(Scales):
         """Of the mean with the atoms looked at last, in the order of their coordinates, by bandwidth and atoms."""
         return {}
 
-    def _kappa(self, atoms: Array, kernel: RadialKernel) -> Array:
+    def _kappas(self, atoms: Array, kernels: Sequence[RadialKernel]) -> Iterator[Array]:
         """⟨f, φ(·, c)⟩ at each atom, once for the same atoms in whatever order and with whatever weights."""
         order = np.lexsort(atoms.T)
         places, known = np.ascontiguousarray(atoms[order]), self._products
         key = hashlib.sha256(places).digest()
         if known and next(iter(known))[1] != key:
             known.clear()
-        if (kernel.width, key) not in known:
-            known[kernel.width, key] = kernel.product_sums(self.mean.atoms, self.mean.weights, places)
-        kappa = np.empty(len(atoms))
-        kappa[order] = known[kernel.width, key]
-        return kappa
+        for kernel in kernels:
+            if (kernel.width, key) not in known:
+                known[kernel.width, key] = kernel.product_sums(self.mean.atoms, self.mean.weights, places)
+            kappa = np.empty(len(atoms))
+            kappa[order] = known[kernel.width, key]
+            yield kappa
 
     def profile(self, small: KernelMean, bandwidths: Array, confidence: float, random: int) -> ErrorProfile:
         mean, squares = self.mean, sum_of_squares(self.mean.weights)
         errors, whole, rounding = (np.empty(len(bandwidths)) for _ in range(3))
-        for k, width in enumerate(map(float, bandwidths)):
-            kernel = replace(cast(RadialKernel, mean.kernel), bandwidth=width)
+        kernels = [replace(cast(RadialKernel, mean.kernel), bandwidth=width) for width in map(float, bandwidths)]
+        for k, (kernel, kappa) in enumerate(zip(kernels, self._kappas(small.atoms, kernels), strict=True)):
+            width = kernel.width
             if width not in self._norms:
                 self._norms[width] = _square_norm(mean, kernel)
-            square = self._norms[width] - 2 * float(small.weights @ self._kappa(small.atoms, kernel)) + _square_norm(small, kernel)
+            square = self._norms[width] - 2 * float(small.weights @ kappa) + _square_norm(small, kernel)
             whole[k] = max(self._norms[width], 1e-300)
             errors[k] = max(square, 0.0) / whole[k]
             rounding[k] = 4 * EPSILON * float(mean.magnitudes.sum() + small.magnitudes.sum()) ** 2 / whole[k]

@@ -30,7 +30,6 @@ THINNED_AT = 1.5  # of the tolerance: what random rows lose at the resolution of
 THINNED_ROWS = 64  # for each that stays: random ones would be an eighth of the error that as few as stay have
 GIVEN_WAY = (0.25, 0.5, 1.0)  # from the best weights to the masses
 CLEARLY = 0.95  # of what random rows lose: errors at other scales are known to some per cent
-TOGETHER = 4  # scales that are looked at in one go, where each has its price
 
 
 @dataclass(frozen=True)
@@ -81,12 +80,15 @@ def chosen_by_default(builder: Builder, scales: Scales, size: int, tol: float, a
 def while_random_rows_tell(scales: Scales, small: KernelMean, confidence: float, random: int, at_least: float = np.inf) -> ErrorProfile:
     """The profile from the coarsest scale to where so many random rows lose half, and to a bandwidth at least."""
     grid = scales.bandwidths
-    end = TOGETHER if scales.certain else len(grid)
-    profile = scales.profile(small, grid[:end], confidence, random)
-    while end < len(grid) and (profile.random_rows[-1] < HALF or grid[end - 1] > at_least):
-        end += TOGETHER
-        profile = scales.profile(small, grid[:end], confidence, random)
-    return profile
+    if not scales.certain:
+        return scales.profile(small, grid, confidence, random)
+    parts = [scales.profile(small, grid[:1], confidence, random)]
+    for k in range(1, len(grid)):
+        before, last = (float(part.random_rows[0]) for part in (parts[-2:] if k > 1 else parts * 2))
+        if last**2 >= HALF * before > 0 and grid[k - 1] <= at_least:  # errors are a power of the bandwidth, or nearly so
+            break
+        parts.append(scales.profile(small, grid[k : k + 1], confidence, random))
+    return ErrorProfile.joined(parts)
 
 
 def worst(profile: ErrorProfile) -> float:

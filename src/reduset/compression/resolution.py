@@ -237,7 +237,7 @@ class ResolutionSearch:
     def _at_best(self, bandwidth: float) -> tuple[Builder, float]:
         """The upper end of the error there of weights that only add up: the others, which take longer to find, lose no less."""
         builder = self._at(bandwidth)
-        if self._kind in (COUNTS, OWN) or self._steps is not None:
+        if self._kind in (COUNTS, OWN) or self._steps is not None or self._scales.certain:  # then the guess is as good
             return builder, 0.0
         prefixes = builder.prefixes("free" if self._kind == "free" else "sum_to_one")
         return builder, prefixes.error(builder.size).interval[1]
