@@ -6,7 +6,7 @@ whose error at every scale costs no solve: it is either well below that of as ma
 near the resolution are then better than random rows at every scale, with equal weights already (Dwivedi & Mackey 2021).
 
 The best weights at the resolution may still lose a little at finer scales, where they are not the best. On the way from them to
-the masses the error at the resolution grows with the square of the step, as at any minimum, and that at other scales falls with the
+steady ones the error at the resolution grows with the square of the step, as at any minimum, and that at other scales falls with the
 step itself: a quarter of the way costs next to nothing.
 """
 
@@ -28,7 +28,7 @@ from reduset.weights.counts import counts
 HALF = 0.5  # of ‖f‖: where random rows lose more, they are no measure of anything
 THINNED_AT = 1.5  # of the tolerance: what random rows lose at the resolution of thinned ones, by a glance
 THINNED_ROWS = 64  # for each that stays: random ones would be an eighth of the error that as few as stay have
-GIVEN_WAY = (0.25, 0.5, 1.0)  # from the best weights to the masses
+GIVEN_WAY = (0.25, 0.5, 1.0)  # from the best weights to the steady ones
 CLEARLY = 0.95  # of what random rows lose: errors at other scales are known to some per cent
 
 
@@ -40,13 +40,15 @@ class Chosen:
     ----------
     places : (m, d)
     rows : (m,) of the data, or None where they are new points
-    masses : (m,) of the rows that each stands for
+    counts : (m,) what the rows nearest to each weigh
+    steady : (m,) weights that are as good at every scale: the counts, or of thinned rows their own
     profile : with these for weights, as far as it was looked at
     """
 
     places: Array
     rows: Indices | None
-    masses: Array
+    counts: Array
+    steady: Array
     selection: str
     remark: str
     profile: ErrorProfile | None = None
@@ -57,27 +59,28 @@ def chosen_by(builder: Builder, selector: Selector, size: int) -> Chosen:
     builder.open(selector)
     places, rows = builder.choose(size)
     with builder.clock.stage("weigh"):
-        return Chosen(places, rows, counts(builder.full, places), str(selector), builder.remark)
+        masses = counts(builder.full, places)
+    return Chosen(places, rows, masses, masses, str(selector), builder.remark)
 
 
 def chosen_by_default(builder: Builder, scales: Scales, size: int, tol: float, at: Callable[[float], Builder]) -> Chosen:
     """Centres of k-means, or thinned rows where random ones would be better; ``at`` has builders for other bandwidths."""
     centres = chosen_by(builder, KMeans(rows=KMEANS_ROWS), size)
     with builder.clock.stage("certify"):
-        profile = while_random_rows_tell(scales, KernelMean(centres.places, centres.masses, builder.full.kernel), 0.95, size)
+        profile = while_random_rows_tell(scales, KernelMean(centres.places, centres.steady, builder.full.kernel), 0.95, size)
     width = bandwidth_where(profile.bandwidths, profile.random_rows, THINNED_AT * tol)
     if width is None or worst(profile) <= 1:
         return replace(centres, profile=profile)
-    thinning = Thinning(rows=THINNED_ROWS * size)
     other = at(width)
-    other.open(thinning)
-    places, rows = other.choose(size)
+    rows = chosen_by(other, Thinning(rows=THINNED_ROWS * size), size)
     own = other.traversal.weights()
-    masses = np.full(len(places), builder.full.mass / len(places)) if own is None else own
-    return Chosen(places, rows, masses, str(thinning), "thinned rows: random ones would be better than centres of k-means")
+    words = "thinned rows: random ones would be better than centres of k-means"
+    return replace(rows, steady=rows.counts if own is None else own, remark=words)
 
 
-def while_random_rows_tell(scales: Scales, small: KernelMean, confidence: float, random: int, at_least: float = np.inf) -> ErrorProfile:
+def while_random_rows_tell(
+    scales: Scales, small: KernelMean, confidence: float, random: int, at_least: float = np.inf
+) -> ErrorProfile:
     """The profile from the coarsest scale to where so many random rows lose half, and to a bandwidth at least."""
     grid = scales.bandwidths
     if not scales.certain:
@@ -97,14 +100,14 @@ def worst(profile: ErrorProfile) -> float:
     return float((profile.relative_errors[tell] / profile.random_rows[tell]).max(initial=0.0))
 
 
-def not_worse(small: KernelMean, masses: Array, profile_of: Callable[[KernelMean], ErrorProfile]) -> tuple[Array, ErrorProfile]:
-    """The weights, or as far from them towards the masses as it takes to be no worse than random rows at any scale, and their profile."""
+def not_worse(small: KernelMean, steady: Array, profile_of: Callable[[KernelMean], ErrorProfile]) -> tuple[Array, ErrorProfile]:
+    """The weights, or as far from them towards the steady ones as random rows are not better at any scale, and their profile."""
     found = small.weights, profile_of(small)
     least = worst(found[1])
     for share in GIVEN_WAY:
         if least <= CLEARLY:
             break
-        weights = (1 - share) * small.weights + share * masses
+        weights = (1 - share) * small.weights + share * steady
         profile = profile_of(KernelMean(small.atoms, weights, small.kernel))
         if worst(profile) < least:
             found, least = (weights, profile), worst(profile)

@@ -28,6 +28,7 @@ from reduset.compression.prefixes import Prefixes
 from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean
 from reduset.select import Auto, Selector
+from reduset.weights.isolated import isolated_groups, with_masses_of_groups
 from reduset.weights.kinds import COUNTS, OWN
 
 SIZE, TOL = 1000, 0.05  # of a call that says neither
@@ -150,7 +151,7 @@ class ResolutionSearch:
 
     def guess(self) -> float:
         """The finest bandwidth within the tolerance, as far as weights that only add up tell it."""
-        place = self._by_masses()
+        place = self._by_steady_weights()
         while True:
             grid = self._scales.bandwidths
             highs = {place: self._high(place)}
@@ -172,17 +173,17 @@ class ResolutionSearch:
     def _within(self, high: float) -> bool:
         return high <= self._tol / MARGIN
 
-    def _by_masses(self) -> int:
-        """Where in the grid the atoms' own masses reach the tolerance: close to where the best weights do."""
+    def _by_steady_weights(self) -> int:
+        """Where in the grid weights that cost no solve reach the tolerance: close to where the best ones do."""
         profile = self._atoms.profile
         if profile is None:
-            small = KernelMean(self._atoms.places, self._atoms.masses, self._full.kernel)
+            small = KernelMean(self._atoms.places, self._atoms.steady, self._full.kernel)
             profile = while_random_rows_tell(self._scales, small, 0.95, self._size)
         return max(int(np.cumprod(profile.relative_errors <= self._tol).sum()) - 1, 0)
 
     def _where_rows_stand_alone(self) -> float | None:
         """The coarsest bandwidth from which on ‖f‖ is the same at all finer ones; None where it still falls at the last."""
-        small, grid = KernelMean(self._atoms.places, self._atoms.masses, self._full.kernel), self._scales.bandwidths
+        small, grid = KernelMean(self._atoms.places, self._atoms.steady, self._full.kernel), self._scales.bandwidths
         noise = self._scales.profile(small, grid[-6:], 0.95, self._size).noise
         if noise[-1] > (1 + SAME) * noise[-3]:
             return None
@@ -266,9 +267,13 @@ class ResolutionSearch:
     def _steadied(
         self, builder: Builder, prefixes: Prefixes, small: KernelMean, profile_of: Callable[[KernelMean], ErrorProfile]
     ) -> tuple[Prefixes, ErrorProfile]:
-        """The same with weights that are no worse than random rows at any scale at which these are any good, as far as they go."""
-        masses = self._atoms.masses[builder.atoms.order][builder.span.kept]
-        if not masses.sum() > 0:
+        """The same with weights that count groups apart right, and are worse than random rows at no scale if that can be had."""
+        order, kept = builder.atoms.order, builder.span.kept
+        masses, steady = (each[order][kept] for each in (self._atoms.counts, self._atoms.steady))
+        if (masses < 0).any() or not (masses.any() and steady.any()):
             return prefixes, profile_of(small)
-        weights, profile = not_worse(small, masses * (self._full.mass / masses.sum()), profile_of)
-        return prefixes if weights is small.weights else replace(prefixes, last=weights), profile
+        masses, steady = (each * (self._full.mass / each.sum()) for each in (masses, steady))
+        groups = isolated_groups(prefixes.kernel.product_gram(small.atoms, small.atoms), small.weights)
+        counted = KernelMean(small.atoms, with_masses_of_groups(small.weights, groups, masses), small.kernel)
+        weights, profile = not_worse(counted, steady, profile_of)
+        return replace(prefixes, last=weights), profile
