@@ -1,4 +1,4 @@
-"""Pieces with shapes: components beside atoms and scikit-learn's GaussianMixture on a million rows; a tolerance without a bandwidth.
+"""Pieces with shapes: components beside atoms and scikit-learn's GaussianMixture on a million rows, and a tolerance alone.
 
 Times are of one run, one after the other. Errors in L2, relative to the norm of the density of all rows at Scott's bandwidth,
 checked by importance sampling apart from what each says of itself (`mixture_density.Check`).
@@ -137,9 +137,9 @@ def _tolerance_alone() -> str:
         "`compress(X, tol=…)`, bent clusters in three columns:\n\n"
         + table(head, rows)
         + (
-            "\n\nThe bandwidth is where the rows are off their law by the tolerance, or what 1,000 atoms bear where that is coarser. It "
-            "follows the number of rows as one by held-out likelihood does (of 50,000 rows at most): finer detail would be noise by "
-            "more than is tolerated, coarser detail alone would leave unsaid what the rows know."
+            "\n\nThe bandwidth is where the rows are off their law by the tolerance, or what 1,000 atoms "
+            "bear where that is coarser. It follows the number of rows as one by held-out likelihood does (of 50,000 rows at most): "
+            "finer detail would be noise by more than is tolerated, coarser detail alone would leave unsaid what the rows know."
         )
     )
 

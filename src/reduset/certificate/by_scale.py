@@ -12,26 +12,29 @@ by multipliers on the ladders, which are independent (Chernozhukov, Chetverikov 
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import cast
+from typing import ClassVar, cast
 
 import numpy as np
 
-from reduset._engine import Frame
+from reduset._engine import Frame, blocks
 from reduset._types import Array
 from reduset.certificate.frequencies import MASS_MISSING, FrequencyLadders, Waves
 from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean
 from reduset.mixture.component_mean import SmallMean, pieces_of
-from reduset.mixture.pieces import Pieces, kappa_of, own_sums_of, sums_of
+from reduset.mixture.pieces import ComponentPieces, Pieces, own_sums_of
 
 STEPS = 2  # scales an octave
 WIDENED = 1.2  # over the normal width: the terms of lattices and of fine scales are skewed
 DRAWS, SEED = 2000, 20131
 FEW_ROWS, MANY_ROWS = 384, 4096  # whose pairs are looked at
 EPSILON = float(np.finfo(np.float64).eps)
+ROWS_A_STEP = 512
 HARDLY = 0.25  # of a bandwidth: directions in which data spread less do not count
 
 
@@ -61,6 +64,12 @@ class ErrorProfile:
         within = np.cumprod(self.intervals[:, 1] <= tol)
         return float(self.bandwidths[int(within.sum()) - 1]) if within[0] else None
 
+    @classmethod
+    def joined(cls, parts: Sequence[ErrorProfile]) -> ErrorProfile:
+        """One of several, from coarse to fine, whose errors are exact: of others the intervals would no longer hold at once."""
+        names = ("bandwidths", "relative_errors", "intervals", "random_rows", "noise")
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names), parts[0].confidence)
+
 
 class Scales(ABC):
     """What is known of a large mean at every scale.
@@ -68,9 +77,11 @@ class Scales(ABC):
     Attributes
     ----------
     bandwidths : (k,) at which it is told unasked, from coarse to fine
+    certain : whether errors are exact, at a price a scale
     """
 
     bandwidths: Array
+    certain: ClassVar[bool] = False
 
     @abstractmethod
     def profile(self, small: SmallMean, bandwidths: Array, confidence: float, random: int) -> ErrorProfile:
@@ -79,29 +90,51 @@ class Scales(ABC):
 
 @dataclass(frozen=True)
 class ExactScales(Scales):
-    """The mean itself, where it has few rows."""
+    """The mean itself, where it has few rows: n²/2 products a scale for ‖f‖², once, and n·m for each small mean."""
 
     mean: KernelMean
     bandwidths: Array
+    certain = True
 
     @cached_property
-    def _known(self) -> dict[float, Array]:
-        """Values of the mean at its own rows, by bandwidth."""
+    def _norms(self) -> dict[float, float]:
+        """‖f‖² by bandwidth."""
         return {}
+
+    @cached_property
+    def _products(self) -> dict[tuple[float, bytes], Array]:
+        """Of the mean with the atoms looked at last, in the order of their coordinates, by bandwidth and atoms."""
+        return {}
+
+    def _kappas(self, atoms: Pieces, kernels: Sequence[RadialKernel]) -> Iterator[Array]:
+        """⟨f, φ(·, c)⟩ at each atom, once for the same atoms in whatever order and with whatever weights; or at each law."""
+        if isinstance(atoms, ComponentPieces):
+            yield from (atoms.kappa(KernelMean(self.mean.atoms, self.mean.weights, kernel)) for kernel in kernels)
+            return
+        order = np.lexsort(atoms.T)
+        places, known = np.ascontiguousarray(atoms[order]), self._products
+        key = hashlib.sha256(places).digest()
+        if known and next(iter(known))[1] != key:
+            known.clear()
+        for kernel in kernels:
+            if (kernel.width, key) not in known:
+                known[kernel.width, key] = kernel.product_sums(self.mean.atoms, self.mean.weights, places)
+            kappa = np.empty(len(atoms))
+            kappa[order] = known[kernel.width, key]
+            yield kappa
 
     def profile(self, small: SmallMean, bandwidths: Array, confidence: float, random: int) -> ErrorProfile:
         mean, squares = self.mean, sum_of_squares(self.mean.weights)
-        known, pieces = self._known, pieces_of(small)
         errors, whole, rounding = (np.empty(len(bandwidths)) for _ in range(3))
-        for k, width in enumerate(bandwidths):
-            kernel = replace(cast(RadialKernel, mean.kernel), bandwidth=float(width))
-            if width not in known:
-                known[width] = kernel.product_sums(mean.atoms, mean.weights, mean.atoms)
-            there = known[width] - sums_of(kernel, pieces, small.weights, mean.atoms)
-            at_pieces = kappa_of(KernelMean(mean.atoms, mean.weights, kernel), pieces)
-            at_pieces -= own_sums_of(kernel, pieces, small.weights)
-            whole[k] = max(float(mean.weights @ known[width]), 1e-300)
-            errors[k] = max(float(mean.weights @ there - small.weights @ at_pieces), 0.0) / whole[k]
+        kernels = [replace(cast(RadialKernel, mean.kernel), bandwidth=width) for width in map(float, bandwidths)]
+        pieces = pieces_of(small)
+        for k, (kernel, kappa) in enumerate(zip(kernels, self._kappas(pieces, kernels), strict=True)):
+            width = kernel.width
+            if width not in self._norms:
+                self._norms[width] = _square_norm(np.asarray(mean.atoms, np.float64), mean.weights, kernel)
+            square = self._norms[width] - 2 * float(small.weights @ kappa) + _square_norm(pieces, small.weights, kernel)
+            whole[k] = max(self._norms[width], 1e-300)
+            errors[k] = max(square, 0.0) / whole[k]
             rounding[k] = 4 * EPSILON * float(mean.magnitudes.sum() + small.magnitudes.sum()) ** 2 / whole[k]
         ends = np.sqrt(np.stack([np.maximum(errors - rounding, 0.0), errors + rounding], axis=1))
         alone, drawn = _by_chance(whole, mean.mass, squares, random)
@@ -203,8 +236,15 @@ def _by_chance(whole: Array, mass: float, squares: float, random: int) -> tuple[
 
 
 def _square_norm(pieces: Pieces, weights: Array, kernel: RadialKernel) -> float:
-    """‖f‖² with bumps of another bandwidth, each of norm 1."""
-    return float(weights @ own_sums_of(kernel, pieces, weights))
+    """‖f‖² with bumps of another bandwidth, each of norm 1; every pair of atoms once."""
+    if isinstance(pieces, ComponentPieces):
+        return float(weights @ own_sums_of(kernel, pieces, weights))
+    total = 0.0
+    for a, b in blocks(len(pieces), ROWS_A_STEP):
+        there = kernel.product_sums(pieces[a:b], weights[a:b], pieces[a:])
+        there[b - a :] *= 2
+        total += float(weights[a:] @ there)
+    return total
 
 
 def square_norms(mean: KernelMean, squares: float, kernel: RadialKernel, bandwidths: Array, rng: np.random.Generator) -> Array:

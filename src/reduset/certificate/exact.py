@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -19,9 +20,12 @@ class ExactProbe(Probe):
     """Exact up to rounding; below the rounding it hands over to the frequencies, which have none to speak of."""
 
     def __init__(self, mean: KernelMean, finer: FrequencyProbe | None) -> None:
-        self._mean = mean
-        self._values = mean.kernel.product_sums(mean.atoms, mean.weights, mean.atoms)
-        self._finer = finer
+        self._mean, self._finer = mean, finer
+
+    @cached_property
+    def _values(self) -> Array:
+        """Of the mean at its own rows, found when they are first asked for: a search over scales needs none at its first."""
+        return self._mean.kernel.product_sums(self._mean.atoms, self._mean.weights, self._mean.atoms)
 
     def scales(self, size: int, rng: np.random.Generator) -> Scales | None:
         return None if self._finer is None else ExactScales(self._copy, self._finer.bandwidths(size))

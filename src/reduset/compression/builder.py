@@ -103,8 +103,8 @@ class Builder:
         with self.clock.stage("select"):
             self._traversal = selector.begin(self.full, self._select_rng)
 
-    def grow(self, size: int) -> bool:
-        """Have ``size`` atoms; False where the data has no more that are distinct."""
+    def choose(self, size: int) -> tuple[Array, Rows | None]:
+        """The places of ``size`` atoms (fewer where the data has no more that are distinct) and their rows, not yet taken."""
         traversal = self.traversal
         with self.clock.stage("select"):
             traversal.extend(size, self._progress.stage("selecting"))
@@ -112,7 +112,11 @@ class Builder:
             rows = traversal.indices
             if rows is not None:
                 rows = rows[:size]
-            places = traversal.points[:size] if rows is None else np.asarray(self.full.atoms[rows], np.float64)
+            return traversal.points[:size] if rows is None else np.asarray(self.full.atoms[rows], np.float64), rows
+
+    def grow(self, size: int) -> bool:
+        """Have ``size`` atoms; False where the data has no more that are distinct."""
+        traversal, (places, rows) = self.traversal, self.choose(size)
         if not traversal.nested:
             self.place(places, rows, traversal.kappa)
         else:
@@ -201,11 +205,11 @@ class Builder:
             self._probe = probe_for(self.full, self._confidence, self._probe_rng)
         return self._probe
 
-    def scales(self) -> Scales | None:
-        """What is known of the data at every scale, found once."""
+    def scales(self, size: int | None = None) -> Scales | None:
+        """What is known of the data at every scale, found once; for ``size`` atoms where there are none yet."""
         if not self._looked:
             with self.clock.stage("certify"):
-                self._scales, self._looked = self.probe.scales(self.size, self._scale_rng), True
+                self._scales, self._looked = self.probe.scales(size or self.size, self._scale_rng), True
         return self._scales
 
     def rows(self) -> tuple[Rows | None, Rows]:

@@ -27,6 +27,7 @@ from reduset.simplification.pipeline import fewest
 MOST_COMPONENTS = 500  # of a search for a tolerance, where no other limit is given
 ONE_PART_IN = 10  # of the size found for a tolerance
 LOOSE = 3.0  # times the tolerance that moments of groups are allowed: a descent makes so much good
+FITTED = "fitted"  # where other pieces have the name of their selector
 TRIES, WIDER = 24, 2**0.125
 
 
@@ -63,7 +64,8 @@ class ComponentSearch:
         for _ in range(TRIES):
             builder = self._new(with_bandwidth(self._full, bandwidth))
             prefixes = self._placed(builder, pieces)
-            found = Resolved.looked_at(builder, prefixes, tol, cast(RadialKernel, self._full.kernel).width, random=size)
+            median = cast(RadialKernel, self._full.kernel).width
+            found = Resolved.looked_at(builder, prefixes, tol, median, FITTED, random=size)
             if found.reached:
                 break
             bandwidth *= WIDER

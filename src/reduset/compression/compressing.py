@@ -22,7 +22,7 @@ from reduset.certificate.cancelling import require_norm
 from reduset.compression import resolution, summary
 from reduset.compression.builder import Builder
 from reduset.compression.clock import Clock
-from reduset.compression.component_search import ComponentSearch
+from reduset.compression.component_search import FITTED, ComponentSearch
 from reduset.compression.grouped import compress_groups
 from reduset.compression.noise_scale import at_noise, noise_bandwidth
 from reduset.compression.prefixes import Prefixes
@@ -30,6 +30,8 @@ from reduset.compression.request import COMPONENTS, GIVEN, NOISE, RESOLUTION, Re
 from reduset.compression.resolution import Resolved
 from reduset.compression.result import Compression, assemble_built, assemble_resolved
 from reduset.mean import KernelMean
+from reduset.select import Auto, KMeans
+from reduset.select.auto import KMEANS_ROWS
 
 _quiet: ContextVar[bool] = ContextVar("reduset_quiet", default=False)
 
@@ -158,7 +160,7 @@ class CompressionRun:
         if found is None or not found.reached:
             found = self.resolved()
         outlook = f"it is beyond so few at any bandwidth tried: give more {request.pieces}, or a larger tol"
-        return assemble_resolved(found, self._chosen, self._rng), outlook
+        return assemble_resolved(found, self._rng), outlook
 
     def resolved(self) -> Resolved:
         """At the finest bandwidth that size and tolerance bear."""
@@ -168,12 +170,13 @@ class CompressionRun:
             raise RuntimeError("a resolution needs a tolerance")
         if request.pieces == COMPONENTS:
             return self._components(request.full).by_resolution(size, tol)
-        return resolution.resolve(request.full, request.selector, size, tol, request.kind, request.steps, self._builder)
+        goal = (request.selector, size, tol, request.kind, request.steps, self._builder, request.steady)
+        return resolution.resolve(request.full, *goal)
 
     def _by_noise(self) -> Resolved:
         """As fine as the sample's own noise lets the tolerance be."""
         request, tol = self._request, self._request.tol or 0.0
-        return at_noise(request.full, noise_bandwidth(request.full, tol, self._rng), tol, self._fewest)
+        return at_noise(request.full, noise_bandwidth(request.full, tol, self._rng), tol, self._fewest, self._chosen)
 
     def _at_given_scale(self) -> tuple[Compression, str]:
         request = self._request
@@ -193,7 +196,9 @@ class CompressionRun:
             builder, prefixes, reached = search.by_tolerance(request.tol or 0.0, request.goal.most)
             return builder, prefixes, len(prefixes.atoms), reached
         builder = self._builder(full)
-        builder.open(request.selector)
+        # by default centres of k-means where scales are open: what others gain at one scale they lose at the coarser ones
+        by_default = request.scale == NOISE and isinstance(request.selector, Auto)
+        builder.open(KMeans(rows=KMEANS_ROWS) if by_default else request.selector)
         return builder, *request.goal.search(builder, request.kind, request.steps)
 
     def _components(self, full: KernelMean) -> ComponentSearch:
@@ -205,7 +210,7 @@ class CompressionRun:
     @property
     def _chosen(self) -> str:
         """How the pieces were found, in a word."""
-        return "fitted" if self._request.pieces == COMPONENTS else str(self._request.selector)
+        return FITTED if self._request.pieces == COMPONENTS else str(self._request.selector)
 
 
 def _by_groups(

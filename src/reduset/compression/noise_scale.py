@@ -45,12 +45,12 @@ def noise_bandwidth(mean: KernelMean, tol: float, rng: np.random.Generator) -> f
     return float(widths[beyond - 1] * (widths[beyond] / widths[beyond - 1]) ** share)
 
 
-def at_noise(mean: KernelMean, bandwidth: float, tol: float, fewest: Fewest) -> Resolved:
+def at_noise(mean: KernelMean, bandwidth: float, tol: float, fewest: Fewest, selection: str) -> Resolved:
     """The fewest pieces within the tolerance at a bandwidth and at every coarser scale; not reached where there are none."""
     kernel = cast(RadialKernel, mean.kernel)
     builder, prefixes, size, reached = fewest(KernelMean(mean.atoms, mean.weights, replace(kernel, bandwidth=bandwidth)))
-    found = Resolved.looked_at(builder, prefixes, tol, kernel.width, size)
+    found = Resolved.looked_at(builder, prefixes, tol, kernel.width, selection, size)
     while reached and not found.reached and size < len(prefixes.atoms):
         size = min(int(MORE * size) + 1, len(prefixes.atoms))
-        found = Resolved.looked_at(builder, prefixes, tol, kernel.width, size)
+        found = Resolved.looked_at(builder, prefixes, tol, kernel.width, selection, size)
     return replace(found, resolution=replace(found.resolution, by_noise=True))

@@ -66,6 +66,7 @@ class Prefixes:
     shares : (m,) |w| of each atom's own point
     covered : g / C at the covering radius after each atom, for as many as are known
     own : (k,) weights of all the atoms given, where these are not solved for: the selector's own, or counts
+    last : (m,) weights of all the atoms, where they are made of those solved for; fewer atoms have the ones solved for
     """
 
     kernel: Kernel
@@ -78,6 +79,7 @@ class Prefixes:
     covered: Array | None
     confidence: float
     own: Array | None = None
+    last: Array | None = None
 
     @classmethod
     def of_new_points(
@@ -105,6 +107,8 @@ class Prefixes:
         span = self.span
         if self.own is not None:
             return self._own_error(self.own, size)
+        if self.last is not None and size == span.size:
+            return self._error(self.last, span.excess(self.last, size), size)
         weights = span.weights(self.kind, self.mass, size)
         return self._error(weights, 0.0 if self.kind == "free" else span.excess(weights, size), size)
 

@@ -19,7 +19,6 @@ from reduset.compression.sizing import SizeGoal
 from reduset.kernels import ANY_FAMILY, Gaussian, RadialKernel
 from reduset.mean import KernelMean
 from reduset.select import Auto, KMeans, Selector, Thinning, as_selector, with_own_weights
-from reduset.select.auto import KMEANS_ROWS
 from reduset.weights import KINDS
 from reduset.weights.kinds import COUNTS, OWN
 from reduset.weights.simplex import require_mass
@@ -43,6 +42,7 @@ class Request:
     pieces : "rows", "atoms" or "components"
     kind : of the weights
     steps : to move the atoms by: None for none, 0 where it is left to the time they take
+    steady : whether weights may give way where random rows would be better at a finer scale: where nobody chose them
     """
 
     full: KernelMean
@@ -54,6 +54,7 @@ class Request:
     selector: Selector
     kind: str
     steps: int | None
+    steady: bool
     confidence: float
 
     @property
@@ -106,10 +107,10 @@ def checked(
     if pieces == COMPONENTS:
         _require_components(full, selector, refine, kind, plateau, groups)
     else:
-        selector = _chosen(selector, pieces, kind, scale)
+        selector = _chosen(selector, pieces, kind)
         _require_rows(pieces, selector, refine)
     steps = None if pieces == COMPONENTS else _steps(refine, kind, full)
-    return Request(full, scale, size, tol, goal, pieces, selector, kind, steps, _validate.confidence(confidence))
+    return Request(full, scale, size, tol, goal, pieces, selector, kind, steps, weights is None, _validate.confidence(confidence))
 
 
 def _default_kind(at_all_scales: bool, refine: bool | int) -> str:
@@ -117,14 +118,12 @@ def _default_kind(at_all_scales: bool, refine: bool | int) -> str:
     return "free" if not at_all_scales else "simplex" if refine is False else "sum_to_one"
 
 
-def _chosen(selector: Selector, pieces: str, kind: str, scale: str) -> Selector:
+def _chosen(selector: Selector, pieces: str, kind: str) -> Selector:
     """The selector, where it is left to us."""
-    if not isinstance(selector, Auto):
-        return selector
-    if kind == COUNTS or pieces == ROWS:
+    if isinstance(selector, Auto) and (kind == COUNTS or pieces == ROWS):
         # what explains most of the norm may lie between the rows or at their rim, where no population is
         return Thinning()
-    return KMeans(rows=KMEANS_ROWS) if scale != GIVEN else selector  # what others gain at one scale they lose at the coarser ones
+    return selector
 
 
 def _require_rows(pieces: str, selector: Selector, refine: bool | int) -> None:

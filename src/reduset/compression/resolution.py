@@ -2,10 +2,13 @@
 
     resolution = the finest bandwidth h at which the best weights of m atoms lose at most tol, there and at every coarser scale
 
-Atoms are chosen at the scale of the data. Their error as a function of the bandwidth is then looked at where the waves of one pass
-have a rung: first by how far the masses of the nearest rows go, which are the same at every scale and cost no solve, then with the
-best weights at the few bandwidths around that. Between the last two the error is taken for a power of the bandwidth. What is found
-so is compressed and certified like any other; where the certificate, or the profile of coarser scales, says no, it widens a little.
+The error of given atoms as a function of the bandwidth is looked at where the waves of one pass have a rung: first by how far the
+masses of the nearest rows go, which are the same at every scale and cost no solve, then with the best weights at the few bandwidths
+around that. Between the last two the error is taken for a power of the bandwidth. What is found so is compressed and certified like
+any other; where the certificate, or the profile of coarser scales, says no, it widens a little. Where the finest rung is within the
+tolerance, finer ones are asked for, until the rows stand alone.
+
+Which atoms, by default (`choice`): centres of k-means or thinned rows.
 """
 
 from __future__ import annotations
@@ -18,19 +21,23 @@ import numpy as np
 
 from reduset import _validate
 from reduset._types import Array
-from reduset.certificate.by_scale import ErrorProfile
+from reduset.certificate.by_scale import STEPS, ErrorProfile, Scales
 from reduset.compression.builder import Builder
+from reduset.compression.choice import Chosen, bandwidth_where, chosen_by, chosen_by_default, not_worse, while_random_rows_tell
 from reduset.compression.prefixes import Prefixes
 from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean
 from reduset.mixture.component_mean import mean_of
-from reduset.select import Selector
-from reduset.weights.counts import counts
+from reduset.select import Auto, Selector
+from reduset.weights.isolated import isolated_groups, with_masses_of_groups
+from reduset.weights.kinds import COUNTS, OWN
 
 SIZE, TOL = 1000, 0.05  # of a call that says neither
 MARGIN = 1.02  # of the tolerance: what weights of the simplex may lose beside those that only add up
-FEW_TRIES, TRIES = 4, 16  # by an eighth of an octave, then by half of one
+TRIES = 16
+LEAST, MOST = 2**0.02, 2**0.5  # that a bandwidth beyond the tolerance widens by
 FINER = (0.75, 0.87)  # of the resolution of atoms that stay: where moved ones are tried
+SAME = 1e-3  # of the noise, from one octave to the next: the rows stand alone
 
 BuilderFor = Callable[[KernelMean], Builder]
 
@@ -44,6 +51,7 @@ class Resolution:
     bandwidth : the finest at which the error is within ``tol``, there and at every coarser scale
     median : the bandwidth of the scale of the data, for comparison
     random_rows : the finest at which as many random rows are within ``tol``; None where they are at none
+    alone : whether the rows stand alone there, so that a finer look would change nothing
     by_noise : whether the bandwidth is that of the sample's own noise, and not the finest that so many atoms bear
     """
 
@@ -51,45 +59,81 @@ class Resolution:
     tol: float
     median: float
     random_rows: float | None
+    alone: bool = False
     by_noise: bool = False
 
 
 @dataclass(frozen=True)
 class Resolved:
-    """A builder at the resolution, the weights there, and whether the tolerance is kept; by how many pieces, or by all."""
+    """A builder at the resolution, the weights there, the name of the selection, and whether the tolerance is kept.
+
+    ``size`` is how many of the pieces it takes; None for all.
+    """
 
     builder: Builder
     prefixes: Prefixes
     resolution: Resolution
+    selection: str
     reached: bool
     size: int | None = None
 
     @classmethod
     def looked_at(
-        cls, builder: Builder, prefixes: Prefixes, tol: float, median: float, size: int | None = None, random: int | None = None
+        cls,
+        builder: Builder,
+        prefixes: Prefixes,
+        tol: float,
+        median: float,
+        selection: str,
+        size: int | None = None,
+        random: int | None = None,
     ) -> Resolved:
         """What these pieces, the first ``size`` or all, lose at the builder's bandwidth and at coarser ones."""
         m, bandwidth = size or len(prefixes.atoms), cast(RadialKernel, builder.full.kernel).width
         scales, error = builder.scales(), prefixes.error(m)
-        small = mean_of(prefixes.atoms[:m], error.weights, builder.full.kernel)
-        profile = None if scales is None else scales.profile(small, scales.bandwidths, prefixes.confidence, random or m)
-        reached = error.interval[1] <= tol and (profile is None or coarser_end(profile, bandwidth) <= tol)
-        rows = None if profile is None else first_beyond(profile, tol)
-        return cls(builder, prefixes, Resolution(bandwidth, tol, median, rows), reached, size)
+        high, rows = error.interval[1], None
+        if scales is not None:
+            small = mean_of(prefixes.atoms[:m], error.weights, builder.full.kernel)
+            profile = scales.profile(small, scales.bandwidths, prefixes.confidence, random or m)
+            high = max(high, coarser_end(profile, bandwidth))
+            rows = bandwidth_where(profile.bandwidths, profile.random_rows, tol)
+        return cls(builder, prefixes, Resolution(bandwidth, tol, median, rows), selection, high <= tol, size)
 
 
-def resolve(full: KernelMean, selector: Selector, size: int, tol: float, kind: str, steps: int | None, new: BuilderFor) -> Resolved:
+def resolve(
+    full: KernelMean, selector: Selector, size: int, tol: float, kind: str, steps: int | None, new: BuilderFor, steady: bool
+) -> Resolved:
     """The resolution of a mean whose kernel has the bandwidth of the scale of the data.
 
     Atoms of selectors that look through the kernel are chosen twice: at that scale, and at the resolution of the first ones.
+
+    Parameters
+    ----------
+    steady : whether weights of the simplex are to give way where random rows would be better at a finer scale
     """
-    found = ResolutionSearch(full, selector, size, tol, kind, steps if selector.scale_free else None, new).found()
-    if selector.scale_free or not found.reached:
-        return found
-    again = ResolutionSearch(found.builder.full, selector, size, tol, kind, steps, new).found()
-    if not again.reached or again.resolution.bandwidth > found.resolution.bandwidth:
-        return found
-    return replace(again, resolution=replace(again.resolution, median=found.resolution.median))
+    first = new(full)
+    scales = first.scales(size)
+    if scales is None:
+        raise ValueError(
+            "kernel must be given for these points: they lie so far apart for their spread that no bandwidth between can be "
+            "searched for; give one, such as Gaussian(1.0), with size or tol alone"
+        )
+    if isinstance(selector, Auto):
+        chosen = chosen_by_default(first, scales, size, tol, lambda width: new(with_bandwidth(full, width)))
+    else:
+        chosen = chosen_by(first, selector, size)
+
+    def search_of(atoms: Chosen) -> ResolutionSearch:
+        return ResolutionSearch(full, atoms, scales, size, tol, kind, steps, new, steady and kind == "simplex" and steps is None)
+
+    search = search_of(chosen)
+    bandwidth = search.guess()
+    if not (selector.scale_free or isinstance(selector, Auto)):
+        again = search_of(chosen_by(new(with_bandwidth(full, bandwidth)), selector, size))
+        closer = again.guess()
+        if closer < bandwidth:
+            search, bandwidth = again, closer
+    return search.certified(bandwidth)
 
 
 def with_bandwidth(mean: KernelMean, bandwidth: float) -> KernelMean:
@@ -115,97 +159,155 @@ def by_default(full: KernelMean, size: int | None, tol: float | None) -> tuple[i
 
 
 class ResolutionSearch:
-    """The search for one mean, whose kernel has the bandwidth of the scale of the data, and one selection."""
+    """The search for one mean, whose kernel has the bandwidth of the scale of the data, and given atoms."""
 
     def __init__(
-        self, full: KernelMean, selector: Selector, size: int, tol: float, kind: str, steps: int | None, new: BuilderFor
+        self,
+        full: KernelMean,
+        atoms: Chosen,
+        scales: Scales,
+        size: int,
+        tol: float,
+        kind: str,
+        steps: int | None,
+        new: BuilderFor,
+        steady: bool,
     ) -> None:
-        self._full, self._size, self._tol, self._kind, self._steps, self._new = full, size, tol, kind, steps, new
-        self._first = new(full)
-        self._first.open(selector)
-        self._first.grow(size)
-        scales = self._first.scales()
-        if scales is None:
-            raise ValueError(
-                "kernel must be given for these points: they lie so far apart for their spread that no bandwidth between can be "
-                "searched for; give one, such as Gaussian(1.0), with size or tol alone"
-            )
-        self._scales = scales
+        self._full, self._atoms, self._scales, self._size, self._tol = full, atoms, scales, size, tol
+        self._kind, self._steps, self._new, self._steady = kind, steps, new, steady
+        self._slope, self._alone = 2.0, False  # of the error where it meets the tolerance, on logarithmic axes
 
-    def found(self) -> Resolved:
-        """At the finest bandwidth within the tolerance; not reached where all that were tried are not."""
-        grid = self._scales.bandwidths
-        place = self._by_nearest_rows(grid)
-        highs = {place: self._high(grid[place])}
-        step = 1 if highs[place] <= self._tol / MARGIN else -1
-        while 0 <= place + step < len(grid) and (highs[place] <= self._tol / MARGIN) == (step > 0):
-            place += step
-            highs[place] = self._high(grid[place])
-        fine = max((k for k, high in highs.items() if high <= self._tol / MARGIN), default=0)
-        bandwidth = self._between(grid, fine, highs)
-        return self._certified(bandwidth)
+    def guess(self) -> float:
+        """The finest bandwidth within the tolerance, as far as weights that only add up tell it."""
+        place = self._by_steady_weights()
+        while True:
+            grid = self._scales.bandwidths
+            highs = {place: self._high(place)}
+            step = 1 if self._within(highs[place]) else -1
+            while 0 <= place + step < len(grid) and self._within(highs[place]) == (step > 0):
+                place += step
+                highs[place] = self._high(place)
+            fine = max((k for k, high in highs.items() if self._within(high)), default=-1)
+            if fine < len(grid) - 1:
+                return self._between(grid, max(fine, 0), highs)
+            stands = self._where_rows_stand_alone()
+            finer = self._new(with_bandwidth(self._full, grid[-1])).scales(self._size) if stands is None else None
+            if finer is None or finer.bandwidths[-1] >= grid[-1]:
+                self._alone = stands is not None
+                return float(grid[-1] if stands is None else stands)
+            self._scales = finer
+            place = int(np.argmin(finer.bandwidths >= grid[-1] * (1 - 1e-9)))
 
-    def _by_nearest_rows(self, grid: Array) -> int:
-        """Where in the grid the masses of the nearest rows reach the tolerance: close to where the best weights do."""
-        atoms = self._first.atoms.places
-        small = KernelMean(atoms, counts(self._full, atoms), self._full.kernel)
-        profile = self._scales.profile(small, grid, 0.95, self._size)
+    def _within(self, high: float) -> bool:
+        return high <= self._tol / MARGIN
+
+    def _by_steady_weights(self) -> int:
+        """Where in the grid weights that cost no solve reach the tolerance: close to where the best ones do."""
+        profile = self._atoms.profile
+        if profile is None:
+            small = KernelMean(self._atoms.places, self._atoms.steady, self._full.kernel)
+            profile = while_random_rows_tell(self._scales, small, 0.95, self._size)
         return max(int(np.cumprod(profile.relative_errors <= self._tol).sum()) - 1, 0)
 
-    def _high(self, bandwidth: float) -> float:
-        """The largest upper end at this and at coarser bandwidths, of the best weights for it: those that add up, or any."""
-        builder = self._at(bandwidth, ordered=True)
+    def _where_rows_stand_alone(self) -> float | None:
+        """The coarsest bandwidth from which on ‖f‖ is the same at all finer ones; None where it still falls at the last."""
+        small, grid = KernelMean(self._atoms.places, self._atoms.steady, self._full.kernel), self._scales.bandwidths
+        noise = self._scales.profile(small, grid[-6:], 0.95, self._size).noise
+        if noise[-1] > (1 + SAME) * noise[-3]:
+            return None
+        return float(grid[-6:][np.argmax(noise >= noise[-1] / (1 + SAME))])
+
+    def _high(self, place: int) -> float:
+        """The largest upper end at a bandwidth of the grid and octaves above, of the best weights for it that add up, or of any."""
+        coarser = self._scales.bandwidths[place::-STEPS][::-1]
+        builder = self._at(coarser[-1])
         kind = "free" if self._kind == "free" else "sum_to_one"
         weights = builder.span.weights(kind, self._full.mass, builder.size)
         small = KernelMean(builder.span.atoms, weights, builder.full.kernel)
-        grid = self._scales.bandwidths
-        return float(self._scales.profile(small, grid[grid >= bandwidth * (1 - 1e-9)], 0.95, self._size).intervals[:, 1].max())
+        return float(self._scales.profile(small, coarser, 0.95, self._size).intervals[:, 1].max())
 
     def _between(self, grid: Array, fine: int, highs: dict[int, float]) -> float:
         """Where the error, a power of the bandwidth between two of the grid, is the tolerance."""
         if fine + 1 not in highs or highs[fine] >= self._tol or not highs[fine] > 0:
             return float(grid[fine])
         slope = np.log(highs[fine + 1] / highs[fine]) / np.log(grid[fine] / grid[fine + 1])
+        self._slope = max(float(slope), 0.5)
         finer = np.log(self._tol / MARGIN / highs[fine]) / slope if slope > 0 else 0.0
         return float(max(grid[fine] * np.exp(-max(finer, 0.0)), grid[fine + 1]))
 
-    def _at(self, bandwidth: float, ordered: bool = False) -> Builder:
-        """The same atoms for another bandwidth."""
-        atoms, builder = self._first.atoms, self._new(with_bandwidth(self._full, bandwidth))
-        builder.place(atoms.places, atoms.rows, ordered=ordered)
+    def _at(self, bandwidth: float) -> Builder:
+        """The same atoms for another bandwidth, in their order."""
+        builder = self._new(with_bandwidth(self._full, bandwidth))
+        builder.place(self._atoms.places, self._atoms.rows, ordered=True)
+        builder.remark = self._atoms.remark
         return builder
 
-    def _certified(self, bandwidth: float) -> Resolved:
+    def _by_energy(self, builder: Builder) -> Builder:
+        """The same with the atoms in the order of the energy that each adds."""
+        builder.place(self._atoms.places, self._atoms.rows, builder.atoms.kappa)
+        return builder
+
+    def certified(self, bandwidth: float) -> Resolved:
+        """At this bandwidth, or at the next wider one whose certificate is within the tolerance; not reached where none is."""
         if self._steps is not None:
             for factor in FINER:
-                moved = self._tried(bandwidth * factor)
+                moved, _ = self._tried(self._by_energy(self._at(bandwidth * factor)), bandwidth * factor)
                 if moved.reached:
                     return moved
         for k in range(TRIES):
-            tried = self._tried(bandwidth)
-            if tried.reached:
-                break
-            bandwidth *= 2**0.125 if k < FEW_TRIES else 2**0.5
+            builder, high = self._at_best(bandwidth)
+            if high <= self._tol or k == TRIES - 1:
+                tried, high = self._tried(self._by_energy(builder), bandwidth)
+                if tried.reached:
+                    break
+            bandwidth *= min(max((high / self._tol) ** (1 / self._slope), LEAST ** (2**k)), MOST)
         return tried
 
-    def _tried(self, bandwidth: float) -> Resolved:
+    def _at_best(self, bandwidth: float) -> tuple[Builder, float]:
+        """The upper end of the error there of weights that only add up: the others, which take longer to find, lose no less."""
         builder = self._at(bandwidth)
-        prefixes = builder.prefixes(self._kind) if self._steps is None else builder.refine(self._kind, self._steps)
-        return Resolved.looked_at(builder, prefixes, self._tol, cast(RadialKernel, self._full.kernel).width, random=self._size)
+        if self._kind in (COUNTS, OWN) or self._steps is not None or self._scales.certain:  # then the guess is as good
+            return builder, 0.0
+        prefixes = builder.prefixes("free" if self._kind == "free" else "sum_to_one")
+        return builder, prefixes.error(builder.size).interval[1]
+
+    def _tried(self, builder: Builder, bandwidth: float) -> tuple[Resolved, float]:
+        """The result there, and the largest upper end of its errors there and at coarser scales."""
+        own = None if self._atoms.own is None or self._kind != OWN else self._atoms.own[builder.atoms.order]
+        prefixes = builder.prefixes(self._kind, own) if self._steps is None else builder.refine(self._kind, self._steps)
+        scales = self._scales if self._scales.certain else builder.scales()
+        high, random, size = 0.0, None, self._size
+        if scales is not None:
+            small = KernelMean(prefixes.atoms, prefixes.error(len(prefixes.atoms)).weights, prefixes.kernel)
+
+            def profile_of(mean: KernelMean) -> ErrorProfile:
+                return while_random_rows_tell(scales, mean, prefixes.confidence, size, bandwidth)
+
+            if self._steady:
+                prefixes, profile = self._steadied(builder, prefixes, small, profile_of)
+            else:
+                profile = profile_of(small)
+            high = coarser_end(profile, bandwidth)
+            random = bandwidth_where(profile.bandwidths, profile.random_rows, self._tol)
+        high = max(high, prefixes.error(len(prefixes.atoms)).interval[1])
+        resolution = Resolution(bandwidth, self._tol, cast(RadialKernel, self._full.kernel).width, random, self._alone)
+        return Resolved(builder, prefixes, resolution, self._atoms.selection, high <= self._tol), high
+
+    def _steadied(
+        self, builder: Builder, prefixes: Prefixes, small: KernelMean, profile_of: Callable[[KernelMean], ErrorProfile]
+    ) -> tuple[Prefixes, ErrorProfile]:
+        """The same with weights that count groups apart right, and are worse than random rows at no scale if that can be had."""
+        order, kept = builder.atoms.order, builder.span.kept
+        masses, steady = (each[order][kept] for each in (self._atoms.counts, self._atoms.steady))
+        if (masses < 0).any() or not (masses.any() and steady.any()):
+            return prefixes, profile_of(small)
+        masses, steady = (each * (self._full.mass / each.sum()) for each in (masses, steady))
+        groups = isolated_groups(prefixes.kernel.product_gram(small.atoms, small.atoms), small.weights)
+        counted = KernelMean(small.atoms, with_masses_of_groups(small.weights, groups, masses), small.kernel)
+        weights, profile = not_worse(counted, steady, profile_of)
+        return replace(prefixes, last=weights), profile
 
 
 def coarser_end(profile: ErrorProfile, bandwidth: float) -> float:
     """The largest upper end at coarser bandwidths."""
     return float(profile.intervals[profile.bandwidths > bandwidth * (1 + 1e-9), 1].max(initial=0.0))
-
-
-def first_beyond(profile: ErrorProfile, tol: float) -> float | None:
-    """The finest bandwidth at which random rows are within the tolerance, between those of the profile."""
-    within = int(np.cumprod(profile.random_rows <= tol).sum())
-    if within == 0:
-        return None
-    if within == len(profile.bandwidths) or profile.random_rows[within - 1] <= 0:
-        return float(profile.bandwidths[within - 1])
-    logs, widths = np.log(profile.random_rows), np.log(profile.bandwidths)
-    share = (np.log(tol) - logs[within - 1]) / (logs[within] - logs[within - 1])
-    return float(np.exp(widths[within - 1] + share * (widths[within] - widths[within - 1])))

@@ -202,11 +202,12 @@ class Compression:
 
     def details(self) -> str:
         """All there is to know, for those who want the figures: bounds, what was tried, and where the time went."""
+        pieces = f"{summary.noun(self.mean)}s"
         parts = ", ".join(f"{name} {seconds:.3g}" for name, seconds in self.timings.items() if name != "total")
         lines = [
-            f"Compression of {self.n_samples:,} points to {self.size:,} {summary.noun(self.mean)}s in {self.mean.dimension}-D, {self.mean.kernel!r}",
+            f"Compression of {self.n_samples:,} points to {self.size:,} {pieces} in {self.mean.dimension}-D, {self.mean.kernel!r}",
             *str(self.certificate).splitlines(),
-            f"{summary.noun(self.mean) + 's':<11}{self.selection}, weights {self.weighting}"
+            f"{pieces:<11}{self.selection}, weights {self.weighting}"
             + (f", {len(self.dropped)} redundant dropped" if len(self.dropped) else "")
             + (f", {self.selected - self.size:,} more got none and are left out" if self.selected > self.size else ""),
         ]
@@ -296,8 +297,8 @@ def assemble_built(
     )
 
 
-def assemble_resolved(found: Resolved, selection: str, rng: np.random.Generator) -> Compression:
+def assemble_resolved(found: Resolved, rng: np.random.Generator) -> Compression:
     """The result at the bandwidth that a search found."""
     size = found.size or len(found.prefixes.atoms)
-    result = assemble_built(found.builder, found.prefixes, size, selection, found.reached, rng)
+    result = assemble_built(found.builder, found.prefixes, size, found.selection, found.reached, rng)
     return replace(result, resolved=found.resolution if found.reached else None)

@@ -18,6 +18,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from reduset import _validate
 from reduset._engine import balance_lists, balance_products, blocks, run_all
 from reduset._types import Array, Indices, Report
 from reduset.kernels import Kernel, RadialKernel
@@ -37,6 +38,11 @@ FAILURE = 0.5  # δ, shared out over all pairs
 class Thinning(Selector):
     """Rows that, with equal weights, have nearly the mean of all.
 
+    Parameters
+    ----------
+    rows : int or None
+        The rows that go in, at most: the first of a random order. None for all.
+
     Examples
     --------
     >>> import numpy as np
@@ -49,17 +55,22 @@ class Thinning(Selector):
     True
     """
 
+    rows: int | None = None
     weighs = True
 
+    def __post_init__(self) -> None:
+        if self.rows is not None:
+            object.__setattr__(self, "rows", _validate.whole(self.rows, "rows", 1, way_out="None looks at all"))
+
     def begin(self, mean: KernelMean, rng: np.random.Generator) -> Traversal:
-        return _Thinned(mean, rng)
+        return _Thinned(mean, self.rows, rng)
 
 
 class _Thinned(Traversal):
     nested = False
 
-    def __init__(self, mean: KernelMean, rng: np.random.Generator) -> None:
-        self._mean, self._rng = mean, rng
+    def __init__(self, mean: KernelMean, most: int | None, rng: np.random.Generator) -> None:
+        self._mean, self._most, self._rng = mean, most, rng
         self._rows: Indices = np.empty(0, np.int64)
         self._weights: Array = np.empty(0)
 
@@ -98,6 +109,7 @@ class _Thinned(Traversal):
     def _thin(self, size: int, among: Indices | None, report: Report | None) -> Indices:
         """``size`` of these rows (None for all), some perhaps more than once where weights differ."""
         rows = self._draw(among)
+        rows = rows if self._most is None else rows[: max(self._most, size)]
         levels, part = _plan(len(rows), size)
         lists = rows[: part * 4**levels].reshape(-1, part)
         for level in range(levels):

@@ -1,0 +1,127 @@
+"""Which atoms serve all scales at once: centres of k-means where cells are small beside the scales, thinned rows elsewhere.
+
+In few dimensions the centres of k-means are the better places. In many, cells are as wide as the data, and a centre lies off the
+shell of its rows, where f is not: no weights make up for it at finer scales. Which of the two it is the masses of the cells tell,
+whose error at every scale costs no solve: it is either well below that of as many random rows, or many times theirs. Rows thinned
+near the resolution are then better than random rows at every scale, with equal weights already (Dwivedi & Mackey 2021).
+
+The best weights at the resolution may still lose a little at finer scales, where they are not the best. On the way from them to
+steady ones the error at the resolution grows with the square of the step, as at any minimum, and that at other scales falls with
+the step itself: a quarter of the way costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from reduset._types import Array, Indices
+from reduset.certificate.by_scale import ErrorProfile, Scales
+from reduset.compression.builder import Builder
+from reduset.mean import KernelMean
+from reduset.select import KMeans, Selector, Thinning
+from reduset.select.auto import KMEANS_ROWS
+from reduset.weights.counts import counts
+
+HALF = 0.5  # of ‖f‖: where random rows lose more, they are no measure of anything
+THINNED_AT = 1.5  # of the tolerance: what random rows lose at the resolution of thinned ones, by a glance
+THINNED_ROWS = 64  # for each that stays: random ones would be an eighth of the error that as few as stay have
+GIVEN_WAY = (0.25, 0.5, 1.0)  # from the best weights to the steady ones
+CLEARLY = 0.95  # of what random rows lose: errors at other scales are known to some per cent
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Atoms for a search.
+
+    Attributes
+    ----------
+    places : (m, d)
+    rows : (m,) of the data, or None where they are new points
+    counts : (m,) what the rows nearest to each weigh
+    steady : (m,) weights that are as good at every scale: the counts, or of thinned rows their own
+    own : (m,) the selector's own weights, where it has any
+    profile : with steady ones for weights, as far as it was looked at
+    """
+
+    places: Array
+    rows: Indices | None
+    counts: Array
+    steady: Array
+    selection: str
+    remark: str
+    own: Array | None = None
+    profile: ErrorProfile | None = None
+
+
+def chosen_by(builder: Builder, selector: Selector, size: int) -> Chosen:
+    """The atoms of a selector, through the kernel of the builder's mean."""
+    builder.open(selector)
+    places, rows = builder.choose(size)
+    with builder.clock.stage("weigh"):
+        masses = counts(builder.full, places)
+    return Chosen(places, rows, masses, masses, str(selector), builder.remark, builder.traversal.weights())
+
+
+def chosen_by_default(builder: Builder, scales: Scales, size: int, tol: float, at: Callable[[float], Builder]) -> Chosen:
+    """Centres of k-means, or thinned rows where random ones would be better; ``at`` has builders for other bandwidths."""
+    centres = chosen_by(builder, KMeans(rows=KMEANS_ROWS), size)
+    with builder.clock.stage("certify"):
+        profile = while_random_rows_tell(scales, KernelMean(centres.places, centres.steady, builder.full.kernel), 0.95, size)
+    width = bandwidth_where(profile.bandwidths, profile.random_rows, THINNED_AT * tol)
+    if width is None or worst(profile) <= 1:
+        return replace(centres, profile=profile)
+    other = at(width)
+    rows = chosen_by(other, Thinning(rows=THINNED_ROWS * size), size)
+    words = "thinned rows: random ones would be better than centres of k-means"
+    return replace(rows, steady=rows.counts if rows.own is None else rows.own, remark=words)
+
+
+def while_random_rows_tell(
+    scales: Scales, small: KernelMean, confidence: float, random: int, at_least: float = np.inf
+) -> ErrorProfile:
+    """The profile from the coarsest scale to where so many random rows lose half, and to a bandwidth at least."""
+    grid = scales.bandwidths
+    if not scales.certain:
+        return scales.profile(small, grid, confidence, random)
+    parts = [scales.profile(small, grid[:1], confidence, random)]
+    for k in range(1, len(grid)):
+        before, last = (float(part.random_rows[0]) for part in (parts[-2:] if k > 1 else parts * 2))
+        if last**2 >= HALF * before > 0 and grid[k - 1] <= at_least:  # errors are a power of the bandwidth, or nearly so
+            break
+        parts.append(scales.profile(small, grid[k : k + 1], confidence, random))
+    return ErrorProfile.joined(parts)
+
+
+def worst(profile: ErrorProfile) -> float:
+    """The largest ratio of the errors to those of random rows, where these lose less than half."""
+    tell = (profile.random_rows < HALF) & (profile.random_rows > 0)
+    return float((profile.relative_errors[tell] / profile.random_rows[tell]).max(initial=0.0))
+
+
+def not_worse(small: KernelMean, steady: Array, profile_of: Callable[[KernelMean], ErrorProfile]) -> tuple[Array, ErrorProfile]:
+    """The weights, or as far from them towards the steady ones as random rows are not better at any scale, and their profile."""
+    found = small.weights, profile_of(small)
+    least = worst(found[1])
+    for share in GIVEN_WAY:
+        if least <= CLEARLY:
+            break
+        weights = (1 - share) * small.weights + share * steady
+        profile = profile_of(KernelMean(small.atoms, weights, small.kernel))
+        if worst(profile) < least:
+            found, least = (weights, profile), worst(profile)
+    return found
+
+
+def bandwidth_where(bandwidths: Array, errors: Array, level: float) -> float | None:
+    """The finest bandwidth at which, and at every coarser one, errors are within a level, between those given; None for none."""
+    within = int(np.cumprod(errors <= level).sum())
+    if within == 0:
+        return None
+    if within == len(bandwidths) or errors[within - 1] <= 0:
+        return float(bandwidths[within - 1])
+    logs, widths = np.log(errors), np.log(bandwidths)
+    share = (np.log(level) - logs[within - 1]) / (logs[within] - logs[within - 1])
+    return float(np.exp(widths[within - 1] + share * (widths[within] - widths[within - 1])))
