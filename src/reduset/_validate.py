@@ -388,20 +388,6 @@ def covariance(value: Any, name: str = "covariance") -> NDArray[np.float64]:
     return array
 
 
-def scales(value: Any, low: float, high: float, name: str = "scales") -> NDArray[np.float64]:
-    """(d,) numbers above 0 by which columns are divided; the first at fault is named."""
-    array = _as_numbers(value, name).astype(np.float64)
-    if array.ndim != 1 or not len(array):
-        raise ValueError(f"{name} must be a list of numbers (d,), one a column, or 'robust' or 'standard'; got shape {array.shape}")
-    wrong = np.flatnonzero(~((array >= low) & (array <= high)))  # NaN too
-    if len(wrong):
-        raise ValueError(
-            f"{name} must be finite numbers above 0 ({low:g} to {high:g}), got {array[wrong[0]]:g} for column {wrong[0]}; use 1 to "
-            "leave a column as it is"
-        )
-    return array
-
-
 def covariances(value: Any, count: int, dimension: int, name: str = "covariances") -> NDArray[np.float64]:
     """(count, d, d) symmetric positive definite matrices, (count, d) or (count,) positive variances; the first at fault is named.
 

@@ -280,8 +280,9 @@ def test_files_keep_scales(tmp_path):
 @pytest.mark.parametrize(
     ("told", "message"),
     [
-        ({"scales": [1.0, 0.0]}, "scales must be finite numbers above 0"),
-        ({"scales": [1.0, float("nan")]}, "scales must be finite numbers above 0"),
+        ({"scales": [1.0, 0.0]}, r"scales\[1\] must be above 0"),
+        ({"scales": [1.0, float("nan")]}, r"scales\[1\] must be finite"),
+        ({"scales": [1.0, "2"]}, r"scales\[1\] must be a number"),
         ({"scales": [[1.0, 2.0]]}, r"got shape \(1, 2\)"),
         ({"scales": {"a": 1}}, "scales must"),
         ({"scales": [1.0] * 3}, "scales must be 2 numbers, one for each of the points' columns, got 3"),
@@ -300,16 +301,18 @@ def test_a_file_that_says_otherwise_is_refused(tmp_path, told, message):
 @pytest.mark.parametrize(
     ("scales", "error", "message"),
     [
-        ([1.0, 0.0], ValueError, r"scales must be finite numbers above 0 .* got 0 for column 1; use 1 to leave a column as it is"),
-        ([1.0, -2.0], ValueError, "got -2 for column 1"),
-        ([float("nan"), 1.0], ValueError, "got nan for column 0"),
-        ([1.0, float("inf")], ValueError, "got inf for column 1"),
-        ([1.0, 1e-200], ValueError, "got 1e-200 for column 1"),
-        ([], ValueError, "one a column"),
-        (2.0, ValueError, r"one a column, or 'robust' or 'standard'; got shape \(\)"),
+        ([1.0, 0.0], ValueError, r"scales\[1\] must be above 0, got 0.0; it divides a column: use 1 to leave that as it is"),
+        ([1.0, -2.0], ValueError, r"scales\[1\] must be above 0, got -2.0"),
+        ([float("nan"), 1.0], ValueError, r"scales\[0\] must be finite, got nan"),
+        ([1.0, float("inf")], ValueError, r"scales\[1\] must be finite, got inf"),
+        ([1.0, 1e-200], ValueError, "scales must lie between 1e-150 and 2e\\+150, got 1e-200 to 1; rescale the columns"),
+        ([], ValueError, r"a number for each column, 'robust' or 'standard', got shape \(0,\)"),
+        (2.0, ValueError, r"got shape \(\)"),
+        ([[1.0, 2.0], [3.0]], TypeError, r"scales\[0\] must be a number, got \[1.0, 2.0\]"),
+        ([[1.0, 2.0]], ValueError, r"got shape \(1, 2\)"),
         ("iqr", ValueError, r"scales must be one of .*'robust'.*; got 'iqr'"),
         (["a", "b"], TypeError, "scales"),
-        ([1.0, None], ValueError, "got nan for column 1"),
+        ([1.0, None], TypeError, r"scales\[1\] must be a number, got None"),
     ],
 )
 def test_scales_that_are_none_are_refused(scales, error, message):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from reduset import Gaussian, KernelMean
+from reduset import Gaussian, KernelMean, compress
 from reduset.bandwidth import column_scales
 from reduset.model.columns import column_differences
 
@@ -54,3 +54,15 @@ def test_a_constant_column_and_many_rows():
     found = column_differences(mean(X), mean(X[:400]))
     assert found[0] < 1e-6
     assert 0.02 < found[1] < 0.4
+
+
+def test_components_are_looked_at_without_the_bump_of_the_kernel():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(-2, 0.5, size=(3000, 2)), rng.normal(2, 1.0, size=(3000, 2))]) * [1.0, 1e4]
+    kernel = Gaussian(0.3, scales="robust", normalized=True)
+    few = compress(X, kernel, size=2, pieces="components", rng=0).mean
+    found = column_differences(mean(X), few)
+    drawn, laws = rng.integers(2, size=400_000), few.pieces
+    places = rng.normal(laws.places[drawn], np.sqrt(laws.spreads[drawn][:, [0, 1], [0, 1]]))
+    np.testing.assert_allclose(found, column_differences(mean(X), mean(places)), atol=0.02)
+    assert (found < 0.15).all()  # of which most is the noise of so many rows

@@ -398,6 +398,14 @@ def _checked_scales(scales: Any) -> Any:
     """The name of a rule, or numbers above 0 that nobody can write to."""
     if isinstance(scales, str):
         return _validate.one_of(scales, "scales", rules.SCALES)
-    found = _validate.scales(scales, *SCALES)
+    told = np.asarray(scales, dtype=object)  # so that each is checked as it was given
+    if told.ndim != 1 or not len(told):
+        raise ValueError(f"scales must be a number for each column, 'robust' or 'standard', got shape {told.shape}")
+    way_out = "it divides a column: use 1 to leave that as it is"
+    found = np.array([_validate.positive(each, f"scales[{k}]", way_out) for k, each in enumerate(told)])
+    if not SCALES[0] <= found.min() <= found.max() <= SCALES[1]:
+        raise ValueError(
+            f"scales must lie between {SCALES[0]:g} and {SCALES[1]:g}, got {found.min():g} to {found.max():g}; rescale the columns"
+        )
     found.setflags(write=False)
     return found

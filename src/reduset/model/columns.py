@@ -15,19 +15,22 @@ from reduset._engine import blocks
 from reduset._types import Array
 from reduset.bandwidth import column_scales
 from reduset.mean import KernelMean
+from reduset.mixture.component_mean import ComponentMean
 from reduset.model.marginals import BINS, MANY, REACH, shared_out
 
 TENTH = 0.1  # of the spread
 FINE, LEAST = 8, 3  # places a width, and where a line is too long for that
+SOME = 64  # components at a time
 TAIL = 1e-4  # of the rows on either side, which may lie beyond the line where it would be too coarse
 
 
-def column_differences(full: KernelMean, small: KernelMean, scales: Array | None = None) -> Array:
+def column_differences(full: KernelMean, small: KernelMean | ComponentMean, scales: Array | None = None) -> Array:
     """(d,) the largest difference of each column's density in ``small`` to that in ``full``, as a share of its peak there.
 
     Parameters
     ----------
-    full, small : KernelMean of the same columns
+    full : KernelMean
+    small : KernelMean or ComponentMean of the same columns
     scales : (d,) the spread of each column; found from ``full`` if not given
 
     >>> import numpy as np
@@ -43,15 +46,19 @@ def column_differences(full: KernelMean, small: KernelMean, scales: Array | None
     return np.array([_difference(full, small, k, TENTH * float(spread)) for k, spread in enumerate(spreads)])
 
 
-def _difference(full: KernelMean, small: KernelMean, column: int, width: float) -> float:
+def _difference(full: KernelMean, small: KernelMean | ComponentMean, column: int, width: float) -> float:
     low, step = _line(full, small, column, width)
-    before, after = (_shared(mean, column, low, step) for mean in (full, small))
-    smoothed = _smooth(np.stack([before, before - after]), max(width, LEAST * step) / step)
-    peak = float(smoothed[0].max())
-    return float(np.abs(smoothed[1]).max()) / peak if peak > 0 else 0.0
+    width = max(width, LEAST * step)
+    before = _smooth(_shared(full, column, low, step), width / step)
+    if isinstance(small, KernelMean):
+        after = _smooth(_shared(small, column, low, step), width / step)
+    else:
+        after = step * _of_components(small, column, low + step * np.arange(BINS, dtype=np.float64), width)
+    peak = float(before.max())
+    return float(np.abs(before - after).max()) / peak if peak > 0 else 0.0
 
 
-def _line(full: KernelMean, small: KernelMean, column: int, width: float) -> tuple[float, float]:
+def _line(full: KernelMean, small: KernelMean | ComponentMean, column: int, width: float) -> tuple[float, float]:
     """Where the line of places begins, and the step from one to the next: around all rows, or the bulk of them."""
     ends = [(mean.atoms[:, column].min(), mean.atoms[:, column].max()) for mean in (full, small)]
     low, high = float(min(end[0] for end in ends)), float(max(end[1] for end in ends))
@@ -69,7 +76,19 @@ def _shared(mean: KernelMean, column: int, low: float, step: float) -> Array:
 
 
 def _smooth(weights: Array, width: float) -> Array:
-    """(2, BINS) sums of normal bumps of this width in places."""
+    """(BINS,) sums of normal bumps of this width in places."""
     waves = np.fft.rfft(weights, 2 * BINS)
-    turns = np.arange(waves.shape[1]) * (np.pi / BINS)
-    return np.asarray(np.fft.irfft(waves * np.exp(-0.5 * (width * turns) ** 2), 2 * BINS)[:, :BINS])
+    turns = np.arange(len(waves)) * (np.pi / BINS)
+    return np.asarray(np.fft.irfft(waves * np.exp(-0.5 * (width * turns) ** 2), 2 * BINS)[:BINS])
+
+
+def _of_components(small: ComponentMean, column: int, places: Array, width: float) -> Array:
+    """(BINS,) the density of one column of the laws themselves, without the kernel's bump, smoothed by this width."""
+    laws = small.pieces
+    spreads = np.sqrt(np.maximum(laws.spreads[:, column, column], 0.0) + width**2)
+    centres, heights = laws.places[:, column], small.weights / (np.sqrt(2 * np.pi) * spreads)
+    out = np.zeros(len(places))
+    for a, b in blocks(len(centres), SOME):
+        away = (places - centres[a:b, None]) / spreads[a:b, None]
+        out += heights[a:b] @ np.exp(-0.5 * away**2)
+    return out
