@@ -145,9 +145,11 @@ def require_two_of_three(full: KernelMean, size: int | None, tol: float | None) 
     """Refuse both of size and tol, or none, beside a bandwidth that is given."""
     if (size is None) == (tol is None):
         given = "give one of size and tol" if size is None else f"got size={size!r} and tol={tol!r} as well; leave one of them out"
+        three = "size (a number of atoms), tol (a relative error) and the kernel's bandwidth are three, of which two give the third"
+        if not isinstance(full.kernel, RadialKernel):
+            raise ValueError(f"{three}: {full.kernel!r} has no bandwidth to search for, so {given}")
         raise ValueError(
-            "size (a number of atoms), tol (a relative error) and the kernel's bandwidth are three, of which two give the third: "
-            f"this kernel, {full.kernel!r}, is one, so {given}, or give points and no kernel, for the finest bandwidth they bear"
+            f"{three}: this kernel, {full.kernel!r}, is one, so {given}, or give points and no kernel, for the finest bandwidth they bear"
         )
 
 
