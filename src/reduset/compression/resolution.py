@@ -149,7 +149,7 @@ def require_two_of_three(full: KernelMean, size: int | None, tol: float | None) 
         if not isinstance(full.kernel, RadialKernel):
             raise ValueError(f"{three}: {full.kernel!r} has no bandwidth to search for, so {given}")
         raise ValueError(
-            f"{three}: this kernel, {full.kernel!r}, is one, so {given}, or give points and no kernel, for the finest bandwidth they bear"
+            f"{three}: this kernel, {full.kernel!r}, is one, so {given}, or give points and no kernel, for the finest they bear"
         )
 
 
