@@ -62,12 +62,13 @@ if TYPE_CHECKING:
     from reduset._engine.sweep import UseGram, gram_blocks
     from reduset._engine.threads import blocks, get_threads, row_blocks, run_all, set_threads, threads_here
     from reduset._engine.waves import wave_sums
+    from reduset._engine.whitened import place_whitened, whitened_slopes
 
 __all__ = ["gradient_sums", "gram", "gram_blocks", "gram_by_rows", "kernel_sums", "log_sums", "wave_sums"]
 __all__ += ["gap_histograms", "gap_nodes"]
 __all__ += ["FarthestFirst", "balance_lists", "balance_products", "draw_seeds", "each_nearest", "grow", "nearest", "shadow_centres"]
 __all__ += ["rows_apart"]
-__all__ += ["Components", "logs_at", "sums_at"]
+__all__ += ["Components", "logs_at", "place_whitened", "sums_at", "whitened_slopes"]
 __all__ += ["CITYBLOCK", "LOGARITHM", "ROOT", "SOFT_CITYBLOCK", "SQUARED", "TABLE", "Frame", "Profile"]
 __all__ += ["Cover", "Leaves", "Moments", "UseGram", "leaves_for"]
 __all__ += ["LOG_2PI", "as_diagonal", "as_full", "from_lower_rows", "is_shared", "log_determinants", "log_peaks"]
@@ -95,6 +96,7 @@ _HOMES = {
     "sweep": "UseGram gram_blocks",
     "threads": "blocks get_threads row_blocks run_all set_threads threads_here",
     "waves": "wave_sums",
+    "whitened": "place_whitened whitened_slopes",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 

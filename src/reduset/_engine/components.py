@@ -23,6 +23,7 @@ import numpy as np
 
 from reduset._engine.compiled import for_loops
 from reduset._engine.covariances import (
+    LOG_2PI,
     as_diagonal,
     as_full,
     factors,
@@ -82,6 +83,19 @@ class Components:
         self.centre = np.asarray(places[: 1 + self.size // 2 : max(1, self.size // 64)], np.float64).mean(axis=0)
         self.columns = np.ascontiguousarray((np.asarray(places, np.float64) - self.centre).T)
         self.covariances = covariances[:1] if self.shared else covariances
+
+    @classmethod
+    def from_factors(cls, centres: Array, entries: Array, factors: Array, like: Components) -> Components:
+        """Full ones about the centre of others and in their units, weights 1: covariances (m, e) in lower rows and their factors."""
+        side = object.__new__(cls)
+        side.size, side.dimension = centres.shape
+        side.full, side.shared = True, False
+        side.centre, side.log_unit = like.centre, like.log_unit
+        side.columns, side._rows = np.ascontiguousarray(centres.T), np.ascontiguousarray(entries.T)
+        side._pivots = np.ascontiguousarray(factors.diagonal(axis1=1, axis2=2).T)
+        logs = np.log(side._pivots).sum(axis=0) + (0.5 * side.dimension * LOG_2PI + side.log_unit)
+        side.peaks = side.weights = np.exp(np.minimum(-logs, 700.0))
+        return side
 
     def weigh(self, weights: Array) -> None:
         """Give the components these weights."""
@@ -181,7 +195,7 @@ class Components:
         entries = d * (d + 1) // 2 if self.full else d
         here = for_loops(places - self.centre)
         if not self.shared:
-            sums = self._sums(pair_moments, (here, self._entries(covariances)), 2, 1 + d + 2 * entries, bounds)
+            sums = self.pair_sums(here, self._entries(covariances), bounds)
             stiff, square = sums[:, 1 + d : 1 + d + entries], sums[:, 1 + d + entries :]
             if self.full:
                 stiff, square = from_lower_rows(stiff, d), from_lower_rows(square, d)
@@ -196,6 +210,10 @@ class Components:
         forth = back.transpose(0, 2, 1)
         pull = np.einsum("irc,ic->ir", back, along)
         return Moments(total, pull, total[:, None, None] * (back @ forth), back @ from_lower_rows(spread, d) @ forth)
+
+    def pair_sums(self, centres: Array, entries: Array, bounds: Labels | None = None) -> Array:
+        """(m, 1 + d + 2e) total, pull, stiff and square, for places from the centre and covariances by lower rows or diagonals."""
+        return self._sums(pair_moments, (centres, entries), 2, 1 + self.dimension + 2 * entries.shape[1], bounds)
 
     def _sums(self, loop: Any, facing: tuple[Array, Array], order: int, width: int, bounds: Labels | None = None) -> Array:
         centres, shapes = facing
@@ -258,13 +276,16 @@ class Components:
 
     def products(self, places: Array, covariances: Array) -> Array:
         """(m, n) ⟨gᵢ, φⱼ⟩, whatever the weights: for few components."""
-        entries = self._rows if not self.shared else np.repeat(self._rows, self.size, axis=1)
+        return self.pair_gram(for_loops(places - self.centre), self._entries(covariances))
+
+    def pair_gram(self, centres: Array, entries: Array) -> Array:
+        """The same for places from the centre and covariances by lower rows or diagonals."""
+        rows = self._rows if not self.shared else np.repeat(self._rows, self.size, axis=1)
         pivots = self._pivots if not self.shared else np.repeat(self._pivots, self.size, axis=1)
-        out = np.empty((len(places), self.size))
-        facing = for_loops(places - self.centre), self._entries(covariances)
-        parts = blocks(len(places), 32) if out.size > MODEST else [(0, len(places))]
-        own = self.columns, entries, pivots
-        run_all([partial(pair_products, *own, facing[0][a:b], facing[1][a:b], out[a:b]) for a, b in parts])
+        out = np.empty((len(centres), self.size))
+        parts = blocks(len(centres), 32) if out.size > MODEST else [(0, len(centres))]
+        own = self.columns, rows, pivots
+        run_all([partial(pair_products, *own, centres[a:b], entries[a:b], out[a:b]) for a, b in parts])
         return np.asarray(out * self.peaks)
 
 
