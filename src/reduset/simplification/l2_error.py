@@ -27,10 +27,11 @@ CANCELLED = 1e-13  # ‖f‖² beside the square of what its components' norms s
 
 @dataclass(frozen=True)
 class RelativeL2Error:
-    """The relative L2 error ‖f − g‖/‖f‖, and the standard error of it where components were drawn."""
+    """The relative L2 error ‖f − g‖/‖f‖, the standard error of it where components were drawn, and ‖g‖² − 2⟨f, g⟩, which is exact."""
 
     relative: float
     spread: float
+    value: float
 
 
 def _deviation(drawn: Array) -> float:
@@ -78,15 +79,16 @@ class L2ErrorEstimator:
         kappa = self._joint.kappa(few)
         side = self._joint.laid_out(few)
         of_g = side.totals(few.means, few.covariances)
+        value = float(few.weights @ (of_g - 2 * kappa))
         here = self._share * (self._of_f - self._of_g(few, side))
         square = float(here.sum() - few.weights @ (kappa - of_g))
         relative = np.sqrt(max(square, 0.0) / self.energy)
         if self.exact:
-            return RelativeL2Error(float(relative), 0.0)
+            return RelativeL2Error(float(relative), 0.0, value)
         spread = _deviation(here - relative**2 * self._parts) / self.energy  # of a ratio: the energy is an estimate too
         # where the square is smaller than its own error, how far the root of their sum lies above
         above = np.sqrt(relative**2 + spread) - relative if relative**2 < spread else spread / (2 * relative)
-        return RelativeL2Error(float(relative), float(above))
+        return RelativeL2Error(float(relative), float(above), value)
 
     def _of_g(self, few: ComponentArrays, side: Components) -> Array:
         """⟨φⱼ, g⟩ of those drawn; where all have one covariance C, the values of g widened by it: no pair is factored."""

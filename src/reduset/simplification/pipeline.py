@@ -46,6 +46,14 @@ class PipelineOptions:
     mass: float | None  # the sum that the weights keep, not negative; None where they are free
 
 
+class _Kept(NamedTuple):
+    """Some components left as they are: a start, the groups that it stands for, and what it leaves of wᵀGw − 2wᵀκ."""
+
+    few: ComponentArrays
+    groups: Labels
+    value: float
+
+
 @dataclass
 class PipelineResult:
     """Where a run ended."""
@@ -68,6 +76,7 @@ class SimplificationPipeline:
         self._l2_error = L2ErrorEstimator(self._joint, self._f, rng)
         signs = [np.flatnonzero(self._f.weights > 0), np.flatnonzero(self._f.weights < 0)]
         self._signs = [rows for rows in signs if len(rows)]
+        self._refits = options.refit or options.steps != 0
 
     # -- where to start -----------------------------------------------------------------------------------------------------
 
@@ -121,55 +130,63 @@ class SimplificationPipeline:
     def run(self, groups: Labels) -> PipelineResult:
         """From a partition to the end."""
         steps: list[tuple[str, float]] = []  # each stage with what it leaves of wᵀGw − 2wᵀκ
-        few, groups, reseeded = self._group(groups, steps)
-        if self._options.refit or self._options.steps != 0:
-            few = self._joint.refit(few)
-            steps.append(("refit", self._joint.value(few)))
-            if 1 < few.size < self.size and len(self._signs) == 1 and not self._joint.many.shared:
-                few, groups = self._unless_kept(few, groups, steps)
-        elif self._options.mass is not None:
+        kept = self._kept(int(groups.max()) + 1)
+        few, groups, reseeded = self._group(groups, steps, kept)
+        if kept is not None and kept.value < steps[-1][1]:
+            few, groups = kept.few, kept.groups
+            steps.append(("keep", kept.value))
+        if not self._refits and self._options.mass is not None:
             few = replace(few, weights=few.weights * (self._options.mass / few.weights.sum()))
         if self._options.steps != 0:
             few = self._descend(few, steps)
         error = self._l2_error.error(few)
         # differences of the steps are exact, whatever has to be estimated of the error itself: it is read once, at the end
-        squares = error.relative**2 + (np.array([value for _, value in steps]) - self._joint.value(few)) / self._l2_error.energy
+        squares = error.relative**2 + (np.array([value for _, value in steps]) - error.value) / self._l2_error.energy
         errors = np.sqrt(np.maximum(squares, 0.0)).tolist()
         history = [StageError(stage, value) for (stage, _), value in zip(steps, errors, strict=True)]
         labels = np.full(self._given, -1)
         labels[self._rows] = groups
         return PipelineResult(few, labels, error, history, reseeded)
 
-    def _unless_kept(self, few: ComponentArrays, groups: Labels, steps: list[tuple[str, float]]) -> tuple[ComponentArrays, Labels]:
-        """The result of the groups, or where that loses less, the components of largest norm as they are and one for all the rest.
+    def _kept(self, size: int) -> _Kept | None:
+        """The components of largest norm as they are and one for all the rest, as a start; None where that makes no sense.
 
         Where components differ in weight and width a few hold most of ‖f‖, and merging any of these loses more than leaving all
         the others to one. As a start of the descent it led to a lower end too, wherever it was lower.
         """
-        f = self._f.positive()  # all of one sign, or one component could not stand for the rest
+        one_sign = len(self._signs) == 1  # or one component could not stand for the rest
+        if not (self._refits and one_sign and 1 < size < self.size) or self._joint.many.shared:
+            return None
+        f = self._f.positive()
         norms = np.log(f.weights) + 0.5 * log_squares(f.covariances, f.dimension)
-        strongest = np.argsort(-norms, kind="stable")[: few.size - 1]
-        own = np.full(self.size, few.size - 1)
-        own[strongest] = np.arange(few.size - 1)
-        kept = self._joint.refit(matched_moments(f, own, few.size, self._options.shape))
-        value = self._joint.value(kept)
-        if value >= steps[-1][1]:
-            return few, groups
-        steps.append(("keep", value))
-        return kept, own
+        strongest = np.argsort(-norms, kind="stable")[: size - 1]
+        own = np.full(self.size, size - 1)
+        own[strongest] = np.arange(size - 1)
+        few, _, value = self._joint.refit_with_values(matched_moments(f, own, size, self._options.shape))
+        return _Kept(few, own, value)
 
-    def _group(self, groups: Labels, steps: list[tuple[str, float]]) -> tuple[ComponentArrays, Labels, int]:
-        """Rounds of fits and regrouping; signs stay apart."""
+    def _group(self, groups: Labels, steps: list[tuple[str, float]], kept: _Kept | None) -> tuple[ComponentArrays, Labels, int]:
+        """Rounds of fits and regrouping, signs apart, and then all weights together.
+
+        Where a descent follows, and the first round with its best weights loses more than the ``kept``, there is no second: later
+        ones seldom overtake these, and where they do the descent from the kept mostly ends lower all the same.
+        """
         signs = [rows for rows in self._signs if (groups[rows] >= 0).any()]
         parts = [_SignPart(self._f.part(rows), groups[rows], self._options) for rows in signs]
         report = self._shown.stage("group")
         reseeded = 0
         # the paper's end is its last round; as a start the best one is better
-        alone = not self._options.refit and self._options.steps == 0
+        alone = not self._refits
         before, enough = np.inf, SETTLED if self._options.steps == 0 else ROUGHLY
         least = np.inf
         for done in range(ROUNDS):
             few = ComponentArrays.joined([part.fit() for part in parts])
+            if done == 0 and kept is not None and self._options.steps != 0:
+                refitted, value, after = self._joint.refit_with_values(few)
+                if after > kept.value:
+                    steps += [("group", value), ("refit", after)]
+                    report(ROUNDS, ROUNDS)
+                    return refitted, groups, 0
             distortion = sum(part.regroup() for part in parts)
             kappa = parts[0].kappa if len(self._signs) == 1 else None
             steps.append(("group", self._joint.value(few, kappa)))
@@ -180,6 +197,9 @@ class SimplificationPipeline:
                 break
             before = distortion
             reseeded += sum(part.reseed() for part in parts)
+        if self._refits:
+            best, _, value = self._joint.refit_with_values(best)
+            steps.append(("refit", value))
         return best, self._labels(list(zip(signs, chosen, strict=True))), reseeded
 
     def _descend(self, few: ComponentArrays, steps: list[tuple[str, float]]) -> ComponentArrays:

@@ -232,7 +232,7 @@ def _nothing_lost(f: Mixture, rows: Labels, shape: str) -> PipelineResult:
     few = ComponentArrays(f.weights[rows], f.means[rows], widened(f.covariances[rows], NDIM[shape], f.dimension))
     groups = np.full(f.size, -1)
     groups[rows] = np.arange(len(rows))
-    return PipelineResult(few, groups, RelativeL2Error(0.0, 0.0), [], 0)
+    return PipelineResult(few, groups, RelativeL2Error(0.0, 0.0, 0.0), [], 0)
 
 
 def _result(f: Mixture, found: PipelineResult, reached: bool, method: str, seconds: float) -> Simplification:
