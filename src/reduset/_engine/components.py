@@ -47,6 +47,7 @@ from reduset._types import Array, Labels
 
 BLOCK = 4096  # columns a task: they stay in the second cache while all components pass
 BLAS_FROM, BLAS_ROWS, WIDE = 32, 1024, 1e5  # dimensions, columns a task, and squared lengths beside the covariances
+Spans = tuple[Labels, Labels]  # first and last of the components that each of the others faces
 MODEST = 30_000  # products that are not worth dealing to threads
 
 
@@ -194,14 +195,15 @@ class Components:
         d = self.dimension
         entries = d * (d + 1) // 2 if self.full else d
         here = for_loops(places - self.centre)
+        spans = None if bounds is None else (bounds[:-1], bounds[1:])
         if not self.shared:
-            sums = self.pair_sums(here, self._entries(covariances), bounds)
+            sums = self.pair_sums(here, self._entries(covariances), spans)
             stiff, square = sums[:, 1 + d : 1 + d + entries], sums[:, 1 + d + entries :]
             if self.full:
                 stiff, square = from_lower_rows(stiff, d), from_lower_rows(square, d)
             return Moments(sums[:, 0], sums[:, 1 : 1 + d], stiff, square)
         S, L, ratio = self._joint(covariances)
-        sums = self._sums(point_moments, (here, L), 2, 1 + d + entries, bounds) * ratio[:, None]
+        sums = self._sums(point_moments, (here, L), 2, 1 + d + entries, spans) * ratio[:, None]
         total, along, spread = sums[:, 0], sums[:, 1 : 1 + d], sums[:, 1 + d :]
         if not self.full:
             root = L[:, 0, :]
@@ -211,20 +213,29 @@ class Components:
         pull = np.einsum("irc,ic->ir", back, along)
         return Moments(total, pull, total[:, None, None] * (back @ forth), back @ from_lower_rows(spread, d) @ forth)
 
-    def pair_sums(self, centres: Array, entries: Array, bounds: Labels | None = None) -> Array:
-        """(m, 1 + d + 2e) total, pull, stiff and square, for places from the centre and covariances by lower rows or diagonals."""
-        return self._sums(pair_moments, (centres, entries), 2, 1 + self.dimension + 2 * entries.shape[1], bounds)
+    def energy(self, weights: Array) -> float:
+        """Σᵢⱼ wᵢwⱼ ⟨φᵢ, φⱼ⟩ for the weights that they were given, each pair once; where covariances are their own."""
+        first, last = np.zeros(self.size, np.int64), np.arange(self.size)
+        facing = np.ascontiguousarray(self.columns.T), np.ascontiguousarray(self._rows.T)
+        before = self._sums(pair_moments, facing, 0, 1, (first, last))[:, 0]
+        return float(weights @ (2 * before + 0.5 ** (self.dimension / 2) * self.weights))
 
-    def _sums(self, loop: Any, facing: tuple[Array, Array], order: int, width: int, bounds: Labels | None = None) -> Array:
+    def pair_sums(self, centres: Array, entries: Array, spans: Spans | None = None) -> Array:
+        """(m, 1 + d + 2e) total, pull, stiff and square, for places from the centre and covariances by lower rows or diagonals."""
+        return self._sums(pair_moments, (centres, entries), 2, 1 + self.dimension + 2 * entries.shape[1], spans)
+
+    def _sums(self, loop: Any, facing: tuple[Array, Array], order: int, width: int, spans: Spans | None = None) -> Array:
+        """Of all components, or for each that they face of those from its first to before its last."""
         centres, shapes = facing
         m = len(centres)
         own = (self.columns, self.weights) if self.shared else (self.columns, self._rows, self._pivots, self.weights)
-        if bounds is not None:  # each component has columns of its own, so that blocks of components do not meet
+        if spans is not None:  # each component has columns of its own, so that blocks of components do not meet
+            first, last = spans
             out = np.zeros((m, width))
             step = max(1, m // 16) if self.size > MODEST else m
             run_all(
                 [
-                    partial(loop, *own, bounds[a:b], bounds[a + 1 : b + 1], centres[a:b], shapes[a:b], order, out[a:b])
+                    partial(loop, *own, first[a:b], last[a:b], centres[a:b], shapes[a:b], order, out[a:b])
                     for a, b in blocks(m, step)
                 ]
             )

@@ -101,16 +101,13 @@ class JointFit:
         kappa = self.kappa(few) if kappa is None else kappa
         return float(few.weights @ (self.laid_out(few).totals(few.means, few.covariances) - 2 * kappa))
 
+    def system(self, few: ComponentArrays) -> tuple[Array, Array]:
+        """G and κ, the linear problem of their weights."""
+        return self.laid_out(few).products(few.means, few.covariances), self.kappa(few)
+
     def refit(self, few: ComponentArrays) -> ComponentArrays:
         """All weights together, in closed form."""
-        return self.refit_with_values(few)[0]
-
-    def refit_with_values(self, few: ComponentArrays) -> tuple[ComponentArrays, float, float]:
-        """The same, and wᵀGw − 2wᵀκ of the weights before and after."""
-        gram, kappa = self.laid_out(few).products(few.means, few.covariances), self.kappa(few)
-        weights = self.best_weights(gram, kappa)
-        before, after = (float(w @ (gram @ w - 2 * kappa)) for w in (few.weights, weights))
-        return replace(few, weights=weights), before, after
+        return replace(few, weights=self.best_weights(*self.system(few)))
 
     def _stretch(self, few: ComponentArrays) -> Array:
         """(m, 1) by how much more a component's variables may change than those of the one that weighs most.

@@ -62,10 +62,14 @@ class L2ErrorEstimator:
             count = max(FEWEST, min(affordable, n))
             rows = rng.choice(n, count, p=sizes / sizes.sum())
             self._share = weights[rows] * (sizes.sum() / (sizes[rows] * count))
-        self._means, self._covariances = f.means[rows], f.covariances[rows]
-        self._of_f = joint.many.totals(self._means, self._covariances)
-        self._parts = self._share * self._of_f
-        self.energy = float(self._parts.sum())
+        self._closed = self.exact and not joint.many.shared
+        if self._closed:
+            self.energy = joint.many.energy(weights)
+        else:
+            self._means, self._covariances = f.means[rows], f.covariances[rows]
+            self._of_f = joint.many.totals(self._means, self._covariances)
+            self._parts = self._share * self._of_f
+            self.energy = float(self._parts.sum())
         noise = 0.0 if self.exact else _deviation(self._parts)
         if signed and not self.energy > max(CANCELLED * float(sizes.sum()) ** 2, 3 * noise):
             way_out = "" if self.exact else f", or simplify at most {LARGEST_SIGNED:,} components at a time"
@@ -80,6 +84,8 @@ class L2ErrorEstimator:
         side = self._joint.laid_out(few)
         of_g = side.totals(few.means, few.covariances)
         value = float(few.weights @ (of_g - 2 * kappa))
+        if self._closed:
+            return RelativeL2Error(float(np.sqrt(max(self.energy + value, 0.0) / self.energy)), 0.0, value)
         here = self._share * (self._of_f - self._of_g(few, side))
         square = float(here.sum() - few.weights @ (kappa - of_g))
         relative = np.sqrt(max(square, 0.0) / self.energy)

@@ -23,6 +23,7 @@ from reduset.simplification.local_fit import ComponentArrays, LocalFit, matched_
 
 ROUNDS = 30  # of grouping, at most
 SETTLED, ROUGHLY = 1e-3, 1e-2  # the relative change of its distortion that ends them: the paper's, and where a descent follows
+PART_ALONE, PART_APART = 0.25, 0.8  # Σ wᵢ²‖gᵢ‖² of the strongest over ‖f‖², and over ‖Σ wᵢgᵢ‖²: from there on no groups are tried
 LOOK_BACK, WORTHWHILE = 5, 0.02  # steps of a descent left to itself, and the share by which they must lower the squared error
 
 T = TypeVar("T")
@@ -47,11 +48,12 @@ class PipelineOptions:
 
 
 class _Kept(NamedTuple):
-    """Some components left as they are: a start, the groups that it stands for, and what it leaves of wᵀGw − 2wᵀκ."""
+    """A start of strong components: whom each stands for, what they leave of wᵀGw − 2wᵀκ, whether no groups need be tried."""
 
     few: ComponentArrays
     groups: Labels
     value: float
+    stands_out: bool
 
 
 @dataclass
@@ -76,7 +78,6 @@ class SimplificationPipeline:
         self._l2_error = L2ErrorEstimator(self._joint, self._f, rng)
         signs = [np.flatnonzero(self._f.weights > 0), np.flatnonzero(self._f.weights < 0)]
         self._signs = [rows for rows in signs if len(rows)]
-        self._refits = options.refit or options.steps != 0
 
     # -- where to start -----------------------------------------------------------------------------------------------------
 
@@ -127,16 +128,34 @@ class SimplificationPipeline:
 
     # -- the stages ---------------------------------------------------------------------------------------------------------
 
+    def solve(self, size: int | None, radius: float | None) -> PipelineResult:
+        """From groups, or without any where strong components alone are a start that no groups will beat."""
+        kept = None if size is None else self._kept(size)
+        if kept is not None and kept.stands_out and self._options.steps != 0:
+            return self._end(kept.few, kept.groups, [("keep", kept.value)], 0)
+        return self._run(self.groups(size, radius), kept)
+
     def run(self, groups: Labels) -> PipelineResult:
         """From a partition to the end."""
+        return self._run(groups, None)
+
+    def _run(self, groups: Labels, kept: _Kept | None) -> PipelineResult:
         steps: list[tuple[str, float]] = []  # each stage with what it leaves of wᵀGw − 2wᵀκ
-        kept = self._kept(int(groups.max()) + 1)
-        few, groups, reseeded = self._group(groups, steps, kept)
-        if kept is not None and kept.value < steps[-1][1]:
-            few, groups = kept.few, kept.groups
-            steps.append(("keep", kept.value))
-        if not self._refits and self._options.mass is not None:
+        few, groups, reseeded = self._group(groups, steps)
+        if self._options.refit or self._options.steps != 0:
+            few = self._joint.refit(few)
+            steps.append(("refit", self._joint.value(few)))
+            if kept is None or kept.few.size != few.size:
+                kept = self._kept(few.size)
+            if kept is not None and kept.value < steps[-1][1]:
+                few, groups = kept.few, kept.groups
+                steps.append(("keep", kept.value))
+        elif self._options.mass is not None:
             few = replace(few, weights=few.weights * (self._options.mass / few.weights.sum()))
+        return self._end(few, groups, steps, reseeded)
+
+    def _end(self, few: ComponentArrays, groups: Labels, steps: list[tuple[str, float]], reseeded: int) -> PipelineResult:
+        """From a start to the end."""
         if self._options.steps != 0:
             few = self._descend(few, steps)
         error = self._l2_error.error(few)
@@ -149,44 +168,39 @@ class SimplificationPipeline:
         return PipelineResult(few, labels, error, history, reseeded)
 
     def _kept(self, size: int) -> _Kept | None:
-        """The components of largest norm as they are and one for all the rest, as a start; None where that makes no sense.
+        """The components of largest norm as they are and one for all the rest, with their best weights; None where that cannot be.
 
         Where components differ in weight and width a few hold most of ‖f‖, and merging any of these loses more than leaving all
-        the others to one. As a start of the descent it led to a lower end too, wherever it was lower.
+        the others to one. As a start of the descent it led to a lower end too, wherever it was lower. Where the strongest hold a
+        good part of ‖f‖² each by itself and hardly overlap, so that none of them stand for the same place, it always was.
         """
         one_sign = len(self._signs) == 1  # or one component could not stand for the rest
-        if not (self._refits and one_sign and 1 < size < self.size) or self._joint.many.shared:
+        if not (1 < size < self.size and one_sign) or self._joint.many.shared:
             return None
         f = self._f.positive()
         norms = np.log(f.weights) + 0.5 * log_squares(f.covariances, f.dimension)
         strongest = np.argsort(-norms, kind="stable")[: size - 1]
         own = np.full(self.size, size - 1)
         own[strongest] = np.arange(size - 1)
-        few, _, value = self._joint.refit_with_values(matched_moments(f, own, size, self._options.shape))
-        return _Kept(few, own, value)
+        few = matched_moments(f, own, size, self._options.shape)
+        gram, kappa = self._joint.system(few)
+        weights = self._joint.best_weights(gram, kappa)
+        as_they_are = f.covariances.ndim <= few.covariances.ndim
+        stands_out = as_they_are and _apart(gram[:-1, :-1], few.weights[:-1], self._l2_error.energy)
+        return _Kept(replace(few, weights=weights), own, float(weights @ (gram @ weights - 2 * kappa)), stands_out)
 
-    def _group(self, groups: Labels, steps: list[tuple[str, float]], kept: _Kept | None) -> tuple[ComponentArrays, Labels, int]:
-        """Rounds of fits and regrouping, signs apart, and then all weights together.
-
-        Where a descent follows, and the first round with its best weights loses more than the ``kept``, there is no second: later
-        ones seldom overtake these, and where they do the descent from the kept mostly ends lower all the same.
-        """
+    def _group(self, groups: Labels, steps: list[tuple[str, float]]) -> tuple[ComponentArrays, Labels, int]:
+        """Rounds of fits and regrouping; signs stay apart."""
         signs = [rows for rows in self._signs if (groups[rows] >= 0).any()]
         parts = [_SignPart(self._f.part(rows), groups[rows], self._options) for rows in signs]
         report = self._shown.stage("group")
         reseeded = 0
         # the paper's end is its last round; as a start the best one is better
-        alone = not self._refits
+        alone = not self._options.refit and self._options.steps == 0
         before, enough = np.inf, SETTLED if self._options.steps == 0 else ROUGHLY
         least = np.inf
         for done in range(ROUNDS):
             few = ComponentArrays.joined([part.fit() for part in parts])
-            if done == 0 and kept is not None and self._options.steps != 0:
-                refitted, value, after = self._joint.refit_with_values(few)
-                if after > kept.value:
-                    steps += [("group", value), ("refit", after)]
-                    report(ROUNDS, ROUNDS)
-                    return refitted, groups, 0
             distortion = sum(part.regroup() for part in parts)
             kappa = parts[0].kappa if len(self._signs) == 1 else None
             steps.append(("group", self._joint.value(few, kappa)))
@@ -197,9 +211,6 @@ class SimplificationPipeline:
                 break
             before = distortion
             reseeded += sum(part.reseed() for part in parts)
-        if self._refits:
-            best, _, value = self._joint.refit_with_values(best)
-            steps.append(("refit", value))
         return best, self._labels(list(zip(signs, chosen, strict=True))), reseeded
 
     def _descend(self, few: ComponentArrays, steps: list[tuple[str, float]]) -> ComponentArrays:
@@ -222,6 +233,12 @@ class SimplificationPipeline:
                 raise StopIteration  # which ends the descent
 
         return self._joint.descend(few, most, step)
+
+
+def _apart(gram: Array, weights: Array, energy: float) -> bool:
+    """Whether these components hold a good part of ‖f‖² each by itself, and hardly overlap."""
+    alone = float(weights**2 @ np.diagonal(gram))
+    return alone >= PART_ALONE * energy and alone >= PART_APART * float(weights @ gram @ weights)
 
 
 class _SignPart:

@@ -220,7 +220,7 @@ def _found(
         return pipeline.run(pipeline.given_groups(start, goal.get("size"))), True
 
     def attempt(size: int | None) -> PipelineResult:
-        return pipeline.run(pipeline.groups(size, goal.get("radius")))
+        return pipeline.solve(size, goal.get("radius"))
 
     if "tol" not in goal:
         return attempt(goal.get("size")), True
