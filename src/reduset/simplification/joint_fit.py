@@ -77,7 +77,7 @@ class JointFit:
         """The weights of least error; those on the simplex are looked for from the ones above 0 that were found last."""
         scale = np.sqrt(np.diagonal(gram))
         ridged = gram.copy()
-        ridged[np.diag_indices(len(gram))] += pivot_floor(len(gram)) * scale**2  # bumps of any norm: one ridge suits all
+        ridged.flat[:: len(gram) + 1] += pivot_floor(len(gram)) * scale**2  # bumps of any norm: one ridge suits all
         if not (scale.min() > 0 and np.isfinite(ridged).all() and np.isfinite(kappa).all()):
             raise np.linalg.LinAlgError(
                 "the components must not be so much broader than those of the mixture that their products underflow; "
@@ -123,7 +123,8 @@ class JointFit:
         variables = _Variables(few)
         in_pairs = self._in_pairs(few)
         slopes = self._pair_slopes if in_pairs else self._slopes_by_variables
-        best, least, unit = few, np.inf, 0.0
+        best: tuple[Array, Array] | None = None  # variables and weights
+        least, unit = np.inf, 0.0
         stretch = self._stretch(few) * (variables.evenness if in_pairs else 1.0)
 
         def objective(v: Array) -> tuple[float, Array]:
@@ -136,11 +137,11 @@ class JointFit:
             if not unit:
                 unit = 1 / abs(error)
             if error < least:
-                best, least = replace(variables.components(u), weights=weights), error
+                best, least = (u, weights), error
             return error * unit, (unit * stretch * by_variables.reshape(few.size, -1)).ravel()
 
         lbfgs(objective, np.zeros(variables.count), steps, lambda _: report(least))
-        return best
+        return few if best is None else replace(variables.components(best[0]), weights=best[1])
 
     def _slopes_by_variables(self, variables: _Variables, u: Array) -> tuple[Array, float, Array]:
         """The best weights at these variables, E − ‖f‖² there, and its slopes."""
