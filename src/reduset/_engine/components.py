@@ -87,7 +87,7 @@ class Components:
 
     @classmethod
     def from_factors(cls, centres: Array, entries: Array, factors: Array, like: Components) -> Components:
-        """Full ones about the centre of others and in their units, weights 1: covariances (m, e) in lower rows and their factors."""
+        """Full ones of weight 1 about the centre of others and in their units: covariances (m, e) in lower rows, and their factors."""
         side = object.__new__(cls)
         side.size, side.dimension = centres.shape
         side.full, side.shared = True, False
@@ -232,12 +232,9 @@ class Components:
         if spans is not None:  # each component has columns of its own, so that blocks of components do not meet
             first, last = spans
             out = np.zeros((m, width))
-            step = max(1, m // 16) if self.size > MODEST else m
+            step = max(1, m // 16) if int((last - first).sum()) > MODEST else m
             run_all(
-                [
-                    partial(loop, *own, first[a:b], last[a:b], centres[a:b], shapes[a:b], order, out[a:b])
-                    for a, b in blocks(m, step)
-                ]
+                [partial(loop, *own, first[a:b], last[a:b], centres[a:b], shapes[a:b], order, out[a:b]) for a, b in blocks(m, step)]
             )
             return out
         parts = blocks(self.size, BLOCK) if self.size * m > MODEST else [(0, self.size)]

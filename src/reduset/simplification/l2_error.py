@@ -27,7 +27,7 @@ CANCELLED = 1e-13  # ‖f‖² beside the square of what its components' norms s
 
 @dataclass(frozen=True)
 class RelativeL2Error:
-    """The relative L2 error ‖f − g‖/‖f‖, the standard error of it where components were drawn, and ‖g‖² − 2⟨f, g⟩, which is exact."""
+    """The relative L2 error ‖f − g‖/‖f‖, its standard error where components were drawn, and ‖g‖² − 2⟨f, g⟩, which is exact."""
 
     relative: float
     spread: float
