@@ -23,6 +23,7 @@ balance_lists        which of each pair stays in kernel halving; `balance_produc
                      a Gram matrix
 Components           sums and moments of products of Gaussian components; `sums_at` and   (m,) … (m, d, d) n·m·d, n·m·d²,
                      `logs_at` at points                                                                   n·m·d³
+place_whitened       components from variables about a start; back by `whitened_slopes`   (m, d), (m, d²)  m·d³
 ==================== ==================================================================== ================ ======================
 
 What these speak in: `Frame` (coordinates), `Profile` (a kernel's shape) by its metrics SQUARED, CITYBLOCK, SOFT_CITYBLOCK and

@@ -87,7 +87,7 @@ class Components:
 
     @classmethod
     def from_factors(cls, centres: Array, entries: Array, factors: Array, like: Components) -> Components:
-        """Full ones of weight 1 about the centre of others and in their units: covariances (m, e) in lower rows, and their factors."""
+        """Full ones of weight 1, about the centre of others and in their units: covariances (m, e) in lower rows, their factors."""
         side = object.__new__(cls)
         side.size, side.dimension = centres.shape
         side.full, side.shared = True, False

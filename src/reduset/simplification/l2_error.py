@@ -3,7 +3,8 @@
 With r = f − g, ‖r‖² = ⟨f, r⟩ − ⟨g, r⟩. The second product is exact, a pass of O(n·m) and an m × m matrix; the first is
 Σⱼ αⱼ⟨φⱼ, r⟩, a sum over the components, exact where all pairs of them can be afforded and else estimated from some of them, drawn
 with chances proportional to |αⱼ|‖φⱼ‖: then no draw counts for more than ‖r‖ Σ|αⱼ|‖φⱼ‖, however much the components differ in width.
-Since r is small, so is the standard error. ⟨φⱼ, f⟩ of the drawn ones is computed once.
+Since r is small, so is the standard error. ⟨φⱼ, f⟩ of the drawn ones is computed once. Where all pairs are taken and covariances
+are their own, ‖f‖² is summed over each pair once, and the first product needs no pass of its own.
 """
 
 from __future__ import annotations

@@ -44,7 +44,8 @@ class Simplification:
     interval : (low, high) of the error at 95 %: both ends are the error itself where it was computed and not estimated
     groups : (n,) which component of the result each of the given ones was grouped into; −1 for those without weight
     history : the steps, each a (stage, error): "group" (whose weights do not keep the mass yet), "refit", "keep" where the
-        components of largest norm as they are and one for the rest do better, "polish"
+        components of largest norm as they are and one for the rest do better (alone, without groups before it, where these stand
+        apart and a polish follows), "polish"
     n_components : how many there were
     reseeded : how often a group had emptied, and was begun anew with the component that was fitted worst
     reached : whether ``tol`` was reached
