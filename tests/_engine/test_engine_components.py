@@ -376,3 +376,45 @@ def test_the_number_of_threads_changes_no_bit_of_balls():
         (side.totals(places, covariances), *side.closest(places, covariances, np.ones(5), np.ones(5))), alone, strict=True
     ):
         np.testing.assert_array_equal(mine, theirs)
+
+
+# -- pairs, without matrices ------------------------------------------------------------------------------------------
+
+
+@LENGTHS
+@pytest.mark.parametrize("shape", ["full", "diag"])
+def test_the_energy_is_the_sum_over_all_pairs(n, shape):
+    f = mixture_of(np.random.default_rng(n), n, 2, shape, signed=True)
+    side = laid_out(f, "diag")
+    side.shared = False  # also of one alone
+    apart = Mixture(np.abs(f.weights), f.means, f.covariances)  # what signs cancel is lost to rounding
+    assert side.energy(f.weights) * unit_of(side) == pytest.approx(
+        reference.inner(f, f), rel=0, abs=1e-12 * reference.inner(apart, apart)
+    )
+
+
+def test_the_energy_does_not_depend_on_blocks_or_threads(monkeypatch):
+    f = mixture_of(np.random.default_rng(0), 300, 3, "full")
+    whole = laid_out(f).energy(f.weights)
+    monkeypatch.setattr(engine, "MODEST", 100)
+    reduset.set_threads(3)
+    assert laid_out(f).energy(f.weights) == whole
+
+
+@pytest.mark.parametrize("d", [1, 3])
+def test_components_by_their_factors_are_those_by_their_covariances(d):
+    rng = np.random.default_rng(d)
+    like = laid_out(mixture_of(rng, 9, d, "full"))
+    f = mixture_of(rng, 5, d, "full")
+    lower = np.tril_indices(d)
+    entries = np.ascontiguousarray(f.covariances[:, *lower])
+    centres = f.means - like.centre
+    side = Components.from_factors(centres, entries, np.linalg.cholesky(f.covariances), like)
+    side.weigh(f.weights)
+    plain = laid_out(f)
+    plain.measure_in(like.log_unit)
+    np.testing.assert_allclose(side.pair_gram(centres, entries), plain.products(f.means, f.covariances), rtol=1e-11)
+    total, pull = side.pair_sums(centres, entries)[:, 0], side.pair_sums(centres, entries)[:, 1 : 1 + d]
+    moments = plain.moments(f.means, f.covariances)
+    np.testing.assert_allclose(total, moments.total, rtol=1e-11)
+    np.testing.assert_allclose(pull, moments.pull, rtol=1e-9, atol=1e-11)

@@ -90,6 +90,43 @@ def test_the_objective_is_the_exact_error_up_to_a_constant_and_a_unit(shape, sha
     assert value(u.ravel())[0] == pytest.approx(-other / explained, rel=1e-9)
 
 
+@WEIGHTS
+@pytest.mark.parametrize("shape", ["full", "diag", "spherical"])
+def test_pairs_give_what_matrices_give(shape, density):
+    rng = np.random.default_rng(4)
+    f = mixture_of(rng, 30, 3, shape)
+    fitting = fitting_of(f, "full", density)
+    variables = module._Variables(some_few(rng, 4, 3, "full"))
+    u = 0.3 * rng.normal(size=variables.count)
+    weights, error, slopes = fitting._pair_slopes(variables, u)
+    here, expected, by_mean, by_covariance = fitting._slopes(variables.components(u))
+    np.testing.assert_allclose(weights, here.weights, rtol=1e-9, atol=1e-12)
+    assert error == pytest.approx(expected, rel=1e-12)
+    np.testing.assert_allclose(slopes, variables.gradient(u, by_mean, by_covariance), rtol=1e-8, atol=1e-12)
+
+
+def narrowed(gap):
+    """A fit, its variables about a narrow component, and a place of them where that one is e²⁰ times narrower."""
+    rng = np.random.default_rng(4)
+    fitting = fitting_of(mixture_of(rng, 30, 2, "full"), "full", True)
+    narrow = np.array([[1.0, 1.0 - gap], [1.0 - gap, 1.0]])
+    variables = module._Variables(replace(some_few(rng, 2, 2, "full"), covariances=np.array([np.eye(2), narrow])))
+    u = np.zeros((2, 5))
+    u[1, 4] = -10.0  # its second pivot
+    return fitting, variables, u.ravel()
+
+
+@pytest.mark.parametrize("slopes", [JointFit._pair_slopes, JointFit._slopes_by_variables], ids=["pairs", "matrices"])
+def test_what_is_singular_to_rounding_is_turned_back_from(slopes):
+    with pytest.raises(np.linalg.LinAlgError, match="a covariance has collapsed"):
+        slopes(*narrowed(1e-9))
+
+
+def test_what_is_only_narrow_is_not_taken_for_singular():
+    fitting, variables, u = narrowed(1e-2)
+    assert fitting._pair_slopes(variables, u)[1] == pytest.approx(fitting._slopes_by_variables(variables, u)[1], rel=1e-9)
+
+
 # -- the descent ------------------------------------------------------------------------------------------------------
 
 

@@ -248,6 +248,33 @@ def test_the_strongest_are_kept_where_merging_them_would_lose_more():
     assert found.groups.max() == 19
 
 
+def strong_and_apart(rng, n=60, d=3):
+    """Weights and widths that differ, far apart."""
+    return Mixture(rng.dirichlet(np.full(n, 0.5)), 8 * rng.normal(size=(n, d)), covariances_of(rng, n, d, "full"))
+
+
+def test_strong_components_that_stand_apart_need_no_groups():
+    for seed in range(5):
+        f = strong_and_apart(np.random.default_rng(seed))
+        found = simplify(f, 12, rng=0)
+        assert {step.stage for step in found.history} == {"keep", "polish"}
+        assert found.error == pytest.approx(measured(f, found), rel=1e-6)
+        assert np.unique(found.groups).tolist() == list(range(12))
+        grouped = simplify(f, rng=0, start=simplify(f, 12, rng=0, polish=False, refit=False).groups)
+        assert found.error <= grouped.error * (1 + 1e-9)
+
+
+def test_groups_are_tried_where_strong_components_overlap_or_no_descent_follows():
+    f = strong_and_apart(np.random.default_rng(0))
+    assert "group" in {step.stage for step in simplify(f, 12, rng=0, polish=False).history}
+    assert "group" in {step.stage for step in simplify(f, 12, rng=0, covariance="diag").history}  # they cannot stay as they are
+    few = strong_and_apart(np.random.default_rng(1), n=12)
+    twice = Mixture(np.tile(few.weights / 2, 2), np.tile(few.means, (2, 1)) + 1e-3, np.tile(few.covariances, (2, 1, 1)))
+    found = simplify(twice, 12, rng=0)
+    assert "group" in {step.stage for step in found.history}
+    assert found.error < 1e-6
+
+
 def test_components_without_weight_are_told():
     rng = np.random.default_rng(0)
     means = np.concatenate([rng.normal(size=(40, 1)), [[0.0]]])

@@ -24,6 +24,7 @@ balance_lists        which of each pair stays in kernel halving; `balance_produc
                      a Gram matrix
 Components           sums and moments of products of Gaussian components; `sums_at` and   (m,) … (m, d, d) n·m·d, n·m·d²,
                      `logs_at` at points                                                                   n·m·d³
+place_whitened       components from variables about a start; back by `whitened_slopes`   (m, d), (m, d²)  m·d³
 ==================== ==================================================================== ================ ======================
 
 What these speak in: `Frame` (coordinates), `Profile` (a kernel's shape) by its metrics SQUARED, CITYBLOCK, SOFT_CITYBLOCK and
@@ -63,12 +64,13 @@ if TYPE_CHECKING:
     from reduset._engine.sweep import UseGram, gram_blocks
     from reduset._engine.threads import blocks, get_threads, row_blocks, run_all, set_threads, threads_here
     from reduset._engine.waves import wave_sums
+    from reduset._engine.whitened import place_whitened, whitened_slopes
 
 __all__ = ["gradient_sums", "gram", "gram_blocks", "gram_by_rows", "kernel_sums", "log_sums", "wave_sums"]
 __all__ += ["gap_histograms", "gap_nodes"]
 __all__ += ["FarthestFirst", "balance_lists", "balance_products", "draw_seeds", "each_nearest", "grow", "nearest", "shadow_centres"]
 __all__ += ["cells", "rows_apart"]
-__all__ += ["Components", "logs_at", "sums_at"]
+__all__ += ["Components", "logs_at", "place_whitened", "sums_at", "whitened_slopes"]
 __all__ += ["CITYBLOCK", "LOGARITHM", "ROOT", "SOFT_CITYBLOCK", "SQUARED", "TABLE", "Frame", "Profile"]
 __all__ += ["Cover", "Leaves", "Moments", "UseGram", "leaves_for"]
 __all__ += ["LOG_2PI", "as_diagonal", "as_full", "from_lower_rows", "is_shared", "log_determinants", "log_peaks"]
@@ -96,6 +98,7 @@ _HOMES = {
     "sweep": "UseGram gram_blocks",
     "threads": "blocks get_threads row_blocks run_all set_threads threads_here",
     "waves": "wave_sums",
+    "whitened": "place_whitened whitened_slopes",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 

@@ -23,6 +23,7 @@ import numpy as np
 
 from reduset._engine.compiled import for_loops
 from reduset._engine.covariances import (
+    LOG_2PI,
     as_diagonal,
     as_full,
     factors,
@@ -46,6 +47,7 @@ from reduset._types import Array, Labels
 
 BLOCK = 4096  # columns a task: they stay in the second cache while all components pass
 BLAS_FROM, BLAS_ROWS, WIDE = 32, 1024, 1e5  # dimensions, columns a task, and squared lengths beside the covariances
+Spans = tuple[Labels, Labels]  # first and last of the components that each of the others faces
 MODEST = 30_000  # products that are not worth dealing to threads
 
 
@@ -82,6 +84,19 @@ class Components:
         self.centre = np.asarray(places[: 1 + self.size // 2 : max(1, self.size // 64)], np.float64).mean(axis=0)
         self.columns = np.ascontiguousarray((np.asarray(places, np.float64) - self.centre).T)
         self.covariances = covariances[:1] if self.shared else covariances
+
+    @classmethod
+    def from_factors(cls, centres: Array, entries: Array, factors: Array, like: Components) -> Components:
+        """Full ones of weight 1, about the centre of others and in their units: covariances (m, e) in lower rows, their factors."""
+        side = object.__new__(cls)
+        side.size, side.dimension = centres.shape
+        side.full, side.shared = True, False
+        side.centre, side.log_unit = like.centre, like.log_unit
+        side.columns, side._rows = np.ascontiguousarray(centres.T), np.ascontiguousarray(entries.T)
+        side._pivots = np.ascontiguousarray(factors.diagonal(axis1=1, axis2=2).T)
+        logs = np.log(side._pivots).sum(axis=0) + (0.5 * side.dimension * LOG_2PI + side.log_unit)
+        side.peaks = side.weights = np.exp(np.minimum(-logs, 700.0))
+        return side
 
     def weigh(self, weights: Array) -> None:
         """Give the components these weights."""
@@ -180,14 +195,15 @@ class Components:
         d = self.dimension
         entries = d * (d + 1) // 2 if self.full else d
         here = for_loops(places - self.centre)
+        spans = None if bounds is None else (bounds[:-1], bounds[1:])
         if not self.shared:
-            sums = self._sums(pair_moments, (here, self._entries(covariances)), 2, 1 + d + 2 * entries, bounds)
+            sums = self.pair_sums(here, self._entries(covariances), spans)
             stiff, square = sums[:, 1 + d : 1 + d + entries], sums[:, 1 + d + entries :]
             if self.full:
                 stiff, square = from_lower_rows(stiff, d), from_lower_rows(square, d)
             return Moments(sums[:, 0], sums[:, 1 : 1 + d], stiff, square)
         S, L, ratio = self._joint(covariances)
-        sums = self._sums(point_moments, (here, L), 2, 1 + d + entries, bounds) * ratio[:, None]
+        sums = self._sums(point_moments, (here, L), 2, 1 + d + entries, spans) * ratio[:, None]
         total, along, spread = sums[:, 0], sums[:, 1 : 1 + d], sums[:, 1 + d :]
         if not self.full:
             root = L[:, 0, :]
@@ -197,18 +213,28 @@ class Components:
         pull = np.einsum("irc,ic->ir", back, along)
         return Moments(total, pull, total[:, None, None] * (back @ forth), back @ from_lower_rows(spread, d) @ forth)
 
-    def _sums(self, loop: Any, facing: tuple[Array, Array], order: int, width: int, bounds: Labels | None = None) -> Array:
+    def energy(self, weights: Array) -> float:
+        """Σᵢⱼ wᵢwⱼ ⟨φᵢ, φⱼ⟩ for the weights that they were given, each pair once; where covariances are their own."""
+        first, last = np.zeros(self.size, np.int64), np.arange(self.size)
+        facing = np.ascontiguousarray(self.columns.T), np.ascontiguousarray(self._rows.T)
+        before = self._sums(pair_moments, facing, 0, 1, (first, last))[:, 0]
+        return float(weights @ (2 * before + 0.5 ** (self.dimension / 2) * self.weights))
+
+    def pair_sums(self, centres: Array, entries: Array, spans: Spans | None = None) -> Array:
+        """(m, 1 + d + 2e) total, pull, stiff and square, for places from the centre and covariances by lower rows or diagonals."""
+        return self._sums(pair_moments, (centres, entries), 2, 1 + self.dimension + 2 * entries.shape[1], spans)
+
+    def _sums(self, loop: Any, facing: tuple[Array, Array], order: int, width: int, spans: Spans | None = None) -> Array:
+        """Of all components, or for each that they face of those from its first to before its last."""
         centres, shapes = facing
         m = len(centres)
         own = (self.columns, self.weights) if self.shared else (self.columns, self._rows, self._pivots, self.weights)
-        if bounds is not None:  # each component has columns of its own, so that blocks of components do not meet
+        if spans is not None:  # each component has columns of its own, so that blocks of components do not meet
+            first, last = spans
             out = np.zeros((m, width))
-            step = max(1, m // 16) if self.size > MODEST else m
+            step = max(1, m // 16) if int((last - first).sum()) > MODEST else m
             run_all(
-                [
-                    partial(loop, *own, bounds[a:b], bounds[a + 1 : b + 1], centres[a:b], shapes[a:b], order, out[a:b])
-                    for a, b in blocks(m, step)
-                ]
+                [partial(loop, *own, first[a:b], last[a:b], centres[a:b], shapes[a:b], order, out[a:b]) for a, b in blocks(m, step)]
             )
             return out
         parts = blocks(self.size, BLOCK) if self.size * m > MODEST else [(0, self.size)]
@@ -258,13 +284,16 @@ class Components:
 
     def products(self, places: Array, covariances: Array) -> Array:
         """(m, n) ⟨gᵢ, φⱼ⟩, whatever the weights: for few components."""
-        entries = self._rows if not self.shared else np.repeat(self._rows, self.size, axis=1)
+        return self.pair_gram(for_loops(places - self.centre), self._entries(covariances))
+
+    def pair_gram(self, centres: Array, entries: Array) -> Array:
+        """The same for places from the centre and covariances by lower rows or diagonals."""
+        rows = self._rows if not self.shared else np.repeat(self._rows, self.size, axis=1)
         pivots = self._pivots if not self.shared else np.repeat(self._pivots, self.size, axis=1)
-        out = np.empty((len(places), self.size))
-        facing = for_loops(places - self.centre), self._entries(covariances)
-        parts = blocks(len(places), 32) if out.size > MODEST else [(0, len(places))]
-        own = self.columns, entries, pivots
-        run_all([partial(pair_products, *own, facing[0][a:b], facing[1][a:b], out[a:b]) for a, b in parts])
+        out = np.empty((len(centres), self.size))
+        parts = blocks(len(centres), 32) if out.size > MODEST else [(0, len(centres))]
+        own = self.columns, rows, pivots
+        run_all([partial(pair_products, *own, centres[a:b], entries[a:b], out[a:b]) for a, b in parts])
         return np.asarray(out * self.peaks)
 
 

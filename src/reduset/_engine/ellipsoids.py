@@ -197,7 +197,7 @@ def _invert(d, count, s):
                 own[j] *= -diagonal[j]
 
 
-@compiled(fastmath=FAST)
+@compiled(fastmath=FAST, error_model="numpy")
 def pair_moments(X, C, pivots, weights, first, last, centres, A, order, out):
     """out[i] += Σⱼ a, and with order 2 Σⱼ a·u, Σⱼ a·S⁻¹ and Σⱼ a·uuᵀ (lower rows, or the diagonals), u = S⁻¹(x − t), S = A + C.
 
@@ -259,7 +259,7 @@ def pair_moments(X, C, pivots, weights, first, last, centres, A, order, out):
                 row += r + 1
 
 
-@compiled(fastmath=FAST)
+@compiled(fastmath=FAST, error_model="numpy")
 def pair_products(X, C, pivots, centres, A, out):
     """out[i, j] = sqrt(|C|/|S|)·exp(−½(x − t)ᵀS⁻¹(x − t)), S = A + C."""
     d, n = X.shape
@@ -296,7 +296,7 @@ def closest_of_points(X, weights, start, stop, centres, L, base, gain, best, whi
             _compare(i, base[i], gain[i], a, least, mine)
 
 
-@compiled(fastmath=FAST)
+@compiled(fastmath=FAST, error_model="numpy")
 def closest_of_pairs(X, C, pivots, peaks, weights, start, stop, centres, A, base, gain, best, which, sums):
     """The same for components (x, C): base − gain·peak·a, and sums[i] += Σⱼ weight·a."""
     d = X.shape[0]

@@ -71,7 +71,7 @@ def run_all(tasks: Sequence[Callable[[], None]], in_turn: bool = False, most: in
     if blas:
         with single_threaded_blas():
             return run_all(tasks, in_turn, most)
-    count = 1 if in_turn else min(get_threads() if most is None else most, len(tasks))
+    count = 1 if in_turn or len(tasks) == 1 else min(get_threads() if most is None else most, len(tasks))
     if count <= 1:
         for task in tasks:
             task()

@@ -21,9 +21,9 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf
 from scipy.optimize import minimize
 
-from reduset._engine import Components, as_diagonal, as_full, pivot_floor
+from reduset._engine import Components, as_diagonal, as_full, from_lower_rows, pivot_floor, place_whitened, whitened_slopes
 from reduset._types import Array
-from reduset.mixture.covariances import diagonals, log_squares, not_positive
+from reduset.mixture.covariances import FLATTEST, diagonals, log_squares, not_positive
 from reduset.simplification.local_fit import ComponentArrays
 from reduset.weights.kinds import weights_from
 from reduset.weights.simplex import simplex_by_exchange
@@ -32,6 +32,7 @@ Objective = Callable[[Array], tuple[float, Array]]  # the value and its gradient
 
 MEMORY = 20  # of L-BFGS, in steps
 LIGHTEST = 0.05  # of the weightiest component's norm: what lighter ones count as when their variables are scaled
+FIRST_STEP = 0.25  # the length of the first one, in those variables: L-BFGS makes it 1, which overshoots
 WIDEST = 300.0  # |log| of a factor on a volume: in each direction a width changes by no more than its share
 FEWEST_STEPS, MOST_STEPS, SECONDS = 20, 100, 10.0  # what is taken where no number of steps is given: as many as take so long
 A_POINT, A_PAIR = 1.1e-10, 3.5e-10  # seconds a pair and power of the dimension: the second, and where pairs are factored the third
@@ -76,7 +77,7 @@ class JointFit:
         """The weights of least error; those on the simplex are looked for from the ones above 0 that were found last."""
         scale = np.sqrt(np.diagonal(gram))
         ridged = gram.copy()
-        ridged[np.diag_indices(len(gram))] += pivot_floor(len(gram)) * scale**2  # bumps of any norm: one ridge suits all
+        ridged.flat[:: len(gram) + 1] += pivot_floor(len(gram)) * scale**2  # bumps of any norm: one ridge suits all
         if not (scale.min() > 0 and np.isfinite(ridged).all() and np.isfinite(kappa).all()):
             raise np.linalg.LinAlgError(
                 "the components must not be so much broader than those of the mixture that their products underflow; "
@@ -100,10 +101,13 @@ class JointFit:
         kappa = self.kappa(few) if kappa is None else kappa
         return float(few.weights @ (self.laid_out(few).totals(few.means, few.covariances) - 2 * kappa))
 
+    def system(self, few: ComponentArrays) -> tuple[Array, Array]:
+        """G and κ, the linear problem of their weights."""
+        return self.laid_out(few).products(few.means, few.covariances), self.kappa(few)
+
     def refit(self, few: ComponentArrays) -> ComponentArrays:
         """All weights together, in closed form."""
-        gram = self.laid_out(few).products(few.means, few.covariances)
-        return replace(few, weights=self.best_weights(gram, self.kappa(few)))
+        return replace(few, weights=self.best_weights(*self.system(few)))
 
     def _stretch(self, few: ComponentArrays) -> Array:
         """(m, 1) by how much more a component's variables may change than those of the one that weighs most.
@@ -111,33 +115,60 @@ class JointFit:
         The curvature of the error along them is about w²‖g‖²: in these units it is about the same for all.
         """
         weight = np.abs(few.weights) * np.exp(0.5 * (log_squares(few.covariances, few.dimension) - self.many.log_unit))
-        return np.asarray(1 / np.maximum(weight / weight.max(), LIGHTEST)[:, None])
+        first = FIRST_STEP if self._in_pairs(few) else 1.0
+        return np.asarray(first / np.maximum(weight / weight.max(), LIGHTEST)[:, None])
 
     def descend(self, few: ComponentArrays, steps: int, report: Callable[[float], None], floor: float = 0.0) -> ComponentArrays:
         """The best components seen in ``steps`` steps from these; ``report`` gets wᵀGw − 2wᵀκ after each.
 
-        Full covariances stay above ``floor`` times the identity: what is left is a covariance again when so much is taken away.
+        Full covariances stay above ``floor`` times the identity, for kernel densities: what is left when so much is taken away is a
+        covariance again.
         """
         variables = _Variables(few, floor)
-        best, least, unit = few, np.inf, 0.0
-        stretch = self._stretch(few)
+        in_pairs = floor == 0 and self._in_pairs(few)
+        slopes = self._pair_slopes if in_pairs else self._slopes_by_variables
+        best: tuple[Array, Array] | None = None  # variables and weights
+        least, unit = np.inf, 0.0
+        stretch = self._stretch(few) * (variables.evenness if in_pairs else 1.0)
 
         def objective(v: Array) -> tuple[float, Array]:
             nonlocal best, least, unit
             u = (v.reshape(few.size, -1) * stretch).ravel()
             try:
-                here, error, by_mean, by_covariance = self._slopes(variables.components(u))
+                weights, error, by_variables = slopes(variables, u)
             except (np.linalg.LinAlgError, RuntimeError):  # no factor, or no end of the quadratic program: turn back
                 return 1.0 + (abs(least) * unit if unit else 0.0), np.zeros(len(v))
             if not unit:
                 unit = 1 / abs(error)
             if error < least:
-                best, least = here, error
-            slopes = variables.gradient(u, by_mean, by_covariance).reshape(few.size, -1)
-            return error * unit, (unit * stretch * slopes).ravel()
+                best, least = (u, weights), error
+            return error * unit, (unit * stretch * by_variables.reshape(few.size, -1)).ravel()
 
         lbfgs(objective, np.zeros(variables.count), steps, lambda _: report(least))
-        return best
+        return few if best is None else replace(variables.components(best[0]), weights=best[1])
+
+    def _slopes_by_variables(self, variables: _Variables, u: Array) -> tuple[Array, float, Array]:
+        """The best weights at these variables, E − ‖f‖² there, and its slopes."""
+        here, error, by_mean, by_covariance = self._slopes(variables.components(u))
+        return here.weights, error, variables.gradient(u, by_mean, by_covariance)
+
+    def _in_pairs(self, few: ComponentArrays) -> bool:
+        """Whether full covariances are factored for each pair of components: all between these sums is compiled too then."""
+        return few.covariances.ndim == 3 and not self.many.shared
+
+    def _pair_slopes(self, variables: _Variables, u: Array) -> tuple[Array, float, Array]:
+        """The same where pairs are factored: no matrix of a component is made, nor factored once more."""
+        d = self.many.dimension
+        centres, factors, entries = variables.placed(u, self.many.centre)
+        side = Components.from_factors(centres, entries, factors, self.many)
+        gram = side.pair_gram(centres, entries)
+        from_f = self.many.pair_sums(centres, entries)
+        weights = self.best_weights(gram, from_f[:, 0])
+        error = float(weights @ (gram @ weights - 2 * from_f[:, 0]))
+        side.weigh(weights)
+        slope = (side.pair_sums(centres, entries) - from_f) * weights[:, None]
+        stiff, square = slope[:, 1 + d : 1 + d + entries.shape[1]], slope[:, 1 + d + entries.shape[1] :]
+        return weights, error, variables.placed_gradient(factors, 2 * slope[:, 1 : 1 + d], square - stiff)
 
     def _slopes(self, here: ComponentArrays) -> tuple[ComponentArrays, float, Array, Array]:
         """These components with their best weights, E − ‖f‖² there, and its slopes by mean and by covariance."""
@@ -175,6 +206,9 @@ class _Variables:
             self._root = np.sqrt(as_diagonal(start.covariances, self._dimension))
             self._widths = 1 if start.covariances.ndim == 1 else self._dimension
         self._widest = min(WIDEST / self._dimension, 12.0)
+        # ‖∂g‖²/‖g‖², less what a change of weight takes up, is ½ along moves and the diagonal of T and ¼ below it
+        below = np.sqrt(2.0) if start.covariances.ndim == 3 else 1.0
+        self.evenness = np.concatenate([np.ones(self._dimension), np.where(self._on_diagonal, 1.0, below)[: self._widths]])
         self.count = self._size * (self._dimension + self._widths)
 
     def _split(self, u: Array) -> tuple[Array, Array]:
@@ -195,6 +229,23 @@ class _Variables:
         spread = np.exp(2 * widths)
         covariances = self._start.covariances * (spread[:, 0] if self._start.covariances.ndim == 1 else spread)
         return replace(self._start, means=self._start.means + self._root * moves, covariances=covariances)
+
+    def placed(self, u: Array, origin: Array) -> tuple[Array, Array, Array]:
+        """Of full covariances, from an origin: the means, the factors, and the covariances in lower rows."""
+        centres, factors = np.empty((self._size, self._dimension)), np.zeros_like(self._root)
+        entries, even = np.empty((self._size, self._widths)), np.empty(self._size)
+        start = self._start.means - origin
+        place_whitened(u.reshape(self._size, -1), start, self._root, self._widest, centres, factors, entries, even)
+        # of a correlation's eigenvalues the least is at least |R|/e and the largest at most d, so that most need no decomposition
+        if not even.min() > np.e * self._dimension * FLATTEST and not_positive(from_lower_rows(entries, self._dimension)).any():
+            raise np.linalg.LinAlgError("a covariance has collapsed")
+        return centres, factors, entries
+
+    def placed_gradient(self, factors: Array, by_mean: Array, by_covariance: Array) -> Array:
+        """The gradient at the factors from those by mean (m, d) and covariance, in lower rows."""
+        out = np.empty((self._size, self._dimension + self._widths))
+        whitened_slopes(self._root, factors, by_mean, by_covariance, out)
+        return out.ravel()
 
     def gradient(self, u: Array, by_mean: Array, by_covariance: Array) -> Array:
         """From those by mean (m, d) and covariance, full (m, d, d) or diagonal (m, d)."""

@@ -3,7 +3,8 @@
 With r = f − g, ‖r‖² = ⟨f, r⟩ − ⟨g, r⟩. The second product is exact, a pass of O(n·m) and an m × m matrix; the first is
 Σⱼ αⱼ⟨φⱼ, r⟩, a sum over the components, exact where all pairs of them can be afforded and else estimated from some of them, drawn
 with chances proportional to |αⱼ|‖φⱼ‖: then no draw counts for more than ‖r‖ Σ|αⱼ|‖φⱼ‖, however much the components differ in width.
-Since r is small, so is the standard error. ⟨φⱼ, f⟩ of the drawn ones is computed once.
+Since r is small, so is the standard error. ⟨φⱼ, f⟩ of the drawn ones is computed once. Where all pairs are taken and covariances
+are their own, ‖f‖² is summed over each pair once, and the first product needs no pass of its own.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ CANCELLED = 1e-13  # ‖f‖² beside the square of what its components' norms s
 
 @dataclass(frozen=True)
 class RelativeL2Error:
-    """The relative L2 error ‖f − g‖/‖f‖, and the standard error of it where components were drawn."""
+    """The relative L2 error ‖f − g‖/‖f‖, its standard error where components were drawn, and ‖g‖² − 2⟨f, g⟩, which is exact."""
 
     relative: float
     spread: float
+    value: float
 
 
 def _deviation(drawn: Array) -> float:
@@ -61,10 +63,14 @@ class L2ErrorEstimator:
             count = max(FEWEST, min(affordable, n))
             rows = rng.choice(n, count, p=sizes / sizes.sum())
             self._share = weights[rows] * (sizes.sum() / (sizes[rows] * count))
-        self._means, self._covariances = f.means[rows], f.covariances[rows]
-        self._of_f = joint.many.totals(self._means, self._covariances)
-        self._parts = self._share * self._of_f
-        self.energy = float(self._parts.sum())
+        self._closed = self.exact and not joint.many.shared
+        if self._closed:
+            self.energy = joint.many.energy(weights)
+        else:
+            self._means, self._covariances = f.means[rows], f.covariances[rows]
+            self._of_f = joint.many.totals(self._means, self._covariances)
+            self._parts = self._share * self._of_f
+            self.energy = float(self._parts.sum())
         noise = 0.0 if self.exact else _deviation(self._parts)
         if signed and not self.energy > max(CANCELLED * float(sizes.sum()) ** 2, 3 * noise):
             way_out = "" if self.exact else f", or simplify at most {LARGEST_SIGNED:,} components at a time"
@@ -78,15 +84,18 @@ class L2ErrorEstimator:
         kappa = self._joint.kappa(few)
         side = self._joint.laid_out(few)
         of_g = side.totals(few.means, few.covariances)
+        value = float(few.weights @ (of_g - 2 * kappa))
+        if self._closed:
+            return RelativeL2Error(float(np.sqrt(max(self.energy + value, 0.0) / self.energy)), 0.0, value)
         here = self._share * (self._of_f - self._of_g(few, side))
         square = float(here.sum() - few.weights @ (kappa - of_g))
         relative = np.sqrt(max(square, 0.0) / self.energy)
         if self.exact:
-            return RelativeL2Error(float(relative), 0.0)
+            return RelativeL2Error(float(relative), 0.0, value)
         spread = _deviation(here - relative**2 * self._parts) / self.energy  # of a ratio: the energy is an estimate too
         # where the square is smaller than its own error, how far the root of their sum lies above
         above = np.sqrt(relative**2 + spread) - relative if relative**2 < spread else spread / (2 * relative)
-        return RelativeL2Error(float(relative), float(above))
+        return RelativeL2Error(float(relative), float(above), value)
 
     def _of_g(self, few: ComponentArrays, side: Components) -> Array:
         """⟨φⱼ, g⟩ of those drawn; where all have one covariance C, the values of g widened by it: no pair is factored."""

@@ -23,6 +23,7 @@ from reduset.simplification.local_fit import ComponentArrays, LocalFit, matched_
 
 ROUNDS = 30  # of grouping, at most
 SETTLED, ROUGHLY = 1e-3, 1e-2  # the relative change of its distortion that ends them: the paper's, and where a descent follows
+PART_ALONE, PART_APART = 0.25, 0.8  # Σ wᵢ²‖gᵢ‖² of the strongest over ‖f‖², and over ‖Σ wᵢgᵢ‖²: from there on no groups are tried
 LOOK_BACK, WORTHWHILE = 5, 0.02  # steps of a descent left to itself, and the share by which they must lower the squared error
 
 T = TypeVar("T")
@@ -44,6 +45,15 @@ class PipelineOptions:
     refit: bool  # whether all weights are fitted together
     steps: int | None  # of the joint descent; None for as many as can be afforded
     mass: float | None  # the sum that the weights keep, not negative; None where they are free
+
+
+class _Kept(NamedTuple):
+    """A start of strong components: whom each stands for, what they leave of wᵀGw − 2wᵀκ, whether no groups need be tried."""
+
+    few: ComponentArrays
+    groups: Labels
+    value: float
+    stands_out: bool
 
 
 @dataclass
@@ -118,45 +128,66 @@ class SimplificationPipeline:
 
     # -- the stages ---------------------------------------------------------------------------------------------------------
 
+    def solve(self, size: int | None, radius: float | None) -> PipelineResult:
+        """From groups, or without any where strong components alone are a start that no groups will beat."""
+        kept = None if size is None else self._kept(size)
+        if kept is not None and kept.stands_out and self._options.steps != 0:
+            return self._end(kept.few, kept.groups, [("keep", kept.value)], 0)
+        return self._run(self.groups(size, radius), kept)
+
     def run(self, groups: Labels) -> PipelineResult:
         """From a partition to the end."""
+        return self._run(groups, None)
+
+    def _run(self, groups: Labels, kept: _Kept | None) -> PipelineResult:
         steps: list[tuple[str, float]] = []  # each stage with what it leaves of wᵀGw − 2wᵀκ
         few, groups, reseeded = self._group(groups, steps)
         if self._options.refit or self._options.steps != 0:
             few = self._joint.refit(few)
             steps.append(("refit", self._joint.value(few)))
-            if 1 < few.size < self.size and len(self._signs) == 1 and not self._joint.many.shared:
-                few, groups = self._unless_kept(few, groups, steps)
+            if kept is None or kept.few.size != few.size:
+                kept = self._kept(few.size)
+            if kept is not None and kept.value < steps[-1][1]:
+                few, groups = kept.few, kept.groups
+                steps.append(("keep", kept.value))
         elif self._options.mass is not None:
             few = replace(few, weights=few.weights * (self._options.mass / few.weights.sum()))
+        return self._end(few, groups, steps, reseeded)
+
+    def _end(self, few: ComponentArrays, groups: Labels, steps: list[tuple[str, float]], reseeded: int) -> PipelineResult:
+        """From a start to the end."""
         if self._options.steps != 0:
             few = self._descend(few, steps)
         error = self._l2_error.error(few)
         # differences of the steps are exact, whatever has to be estimated of the error itself: it is read once, at the end
-        squares = error.relative**2 + (np.array([value for _, value in steps]) - self._joint.value(few)) / self._l2_error.energy
+        squares = error.relative**2 + (np.array([value for _, value in steps]) - error.value) / self._l2_error.energy
         errors = np.sqrt(np.maximum(squares, 0.0)).tolist()
         history = [StageError(stage, value) for (stage, _), value in zip(steps, errors, strict=True)]
         labels = np.full(self._given, -1)
         labels[self._rows] = groups
         return PipelineResult(few, labels, error, history, reseeded)
 
-    def _unless_kept(self, few: ComponentArrays, groups: Labels, steps: list[tuple[str, float]]) -> tuple[ComponentArrays, Labels]:
-        """The result of the groups, or where that loses less, the components of largest norm as they are and one for all the rest.
+    def _kept(self, size: int) -> _Kept | None:
+        """The components of largest norm as they are and one for all the rest, with their best weights; None where that cannot be.
 
         Where components differ in weight and width a few hold most of ‖f‖, and merging any of these loses more than leaving all
-        the others to one. As a start of the descent it led to a lower end too, wherever it was lower.
+        the others to one. As a start of the descent it led to a lower end too, wherever it was lower. Where the strongest hold a
+        good part of ‖f‖² each by itself and hardly overlap, so that none of them stand for the same place, it always was.
         """
-        f = self._f.positive()  # all of one sign, or one component could not stand for the rest
+        one_sign = len(self._signs) == 1  # or one component could not stand for the rest
+        if not (1 < size < self.size and one_sign) or self._joint.many.shared:
+            return None
+        f = self._f.positive()
         norms = np.log(f.weights) + 0.5 * log_squares(f.covariances, f.dimension)
-        strongest = np.argsort(-norms, kind="stable")[: few.size - 1]
-        own = np.full(self.size, few.size - 1)
-        own[strongest] = np.arange(few.size - 1)
-        kept = self._joint.refit(matched_moments(f, own, few.size, self._options.shape))
-        value = self._joint.value(kept)
-        if value >= steps[-1][1]:
-            return few, groups
-        steps.append(("keep", value))
-        return kept, own
+        strongest = np.argsort(-norms, kind="stable")[: size - 1]
+        own = np.full(self.size, size - 1)
+        own[strongest] = np.arange(size - 1)
+        few = matched_moments(f, own, size, self._options.shape)
+        gram, kappa = self._joint.system(few)
+        weights = self._joint.best_weights(gram, kappa)
+        as_they_are = f.covariances.ndim <= few.covariances.ndim
+        stands_out = as_they_are and _apart(gram[:-1, :-1], few.weights[:-1], self._l2_error.energy)
+        return _Kept(replace(few, weights=weights), own, float(weights @ (gram @ weights - 2 * kappa)), stands_out)
 
     def _group(self, groups: Labels, steps: list[tuple[str, float]]) -> tuple[ComponentArrays, Labels, int]:
         """Rounds of fits and regrouping; signs stay apart."""
@@ -202,6 +233,12 @@ class SimplificationPipeline:
                 raise StopIteration  # which ends the descent
 
         return self._joint.descend(few, most, step)
+
+
+def _apart(gram: Array, weights: Array, energy: float) -> bool:
+    """Whether these components hold a good part of ‖f‖² each by itself, and hardly overlap."""
+    alone = float(weights**2 @ np.diagonal(gram))
+    return alone >= PART_ALONE * energy and alone >= PART_APART * float(weights @ gram @ weights)
 
 
 class _SignPart:

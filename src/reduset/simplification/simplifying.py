@@ -43,7 +43,8 @@ class Simplification:
     interval : (low, high) of the error at 95 %: both ends are the error itself where it was computed and not estimated
     groups : (n,) which component of the result each of the given ones was grouped into; −1 for those without weight
     history : the steps, each a (stage, error): "group" (whose weights do not keep the mass yet), "refit", "keep" where the
-        components of largest norm as they are and one for the rest do better, "polish"
+        components of largest norm as they are and one for the rest do better (alone, without groups before it, where these stand
+        apart and a polish follows), "polish"
     n_components : how many there were
     reseeded : how often a group had emptied, and was begun anew with the component that was fitted worst
     reached : whether ``tol`` was reached
@@ -219,7 +220,7 @@ def _found(
         return pipeline.run(pipeline.given_groups(start, goal.get("size"))), True
 
     def attempt(size: int | None) -> PipelineResult:
-        return pipeline.run(pipeline.groups(size, goal.get("radius")))
+        return pipeline.solve(size, goal.get("radius"))
 
     if "tol" not in goal:
         return attempt(goal.get("size")), True
@@ -231,7 +232,7 @@ def _nothing_lost(f: Mixture, rows: Labels, shape: str) -> PipelineResult:
     few = ComponentArrays(f.weights[rows], f.means[rows], widened(f.covariances[rows], NDIM[shape], f.dimension))
     groups = np.full(f.size, -1)
     groups[rows] = np.arange(len(rows))
-    return PipelineResult(few, groups, RelativeL2Error(0.0, 0.0), [], 0)
+    return PipelineResult(few, groups, RelativeL2Error(0.0, 0.0, 0.0), [], 0)
 
 
 def _result(f: Mixture, found: PipelineResult, reached: bool, method: str, seconds: float) -> Simplification:

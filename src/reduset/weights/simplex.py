@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve
-from scipy.linalg.lapack import dpotrf
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from reduset._types import Array
 
@@ -45,10 +44,10 @@ def simplex_by_exchange(K: Array, kappa: Array, mass: float, inside: NDArray[np.
     fewest, chances = len(K) + 1, EXCHANGES_IN_VAIN
     for _ in range(MOST_EXCHANGES):
         rows = np.flatnonzero(inside)
-        factor, failed = dpotrf(unit[np.ix_(rows, rows)], lower=1, clean=0)
+        factor, failed = dpotrf(unit if len(rows) == len(K) else unit[rows[:, None], rows], lower=1, clean=0)
         if failed:
             return None
-        solved = cho_solve((factor, True), np.stack([goal[rows], scale[rows]], axis=1), check_finite=False)
+        solved, _ = dpotrs(factor, np.stack([goal[rows], scale[rows]], axis=1), lower=1)
         price = (mass - scale[rows] @ solved[:, 0]) / (scale[rows] @ solved[:, 1])
         value = solved[:, 0] + price * solved[:, 1]
         slack = unit[:, rows] @ value - goal - price * scale
