@@ -30,6 +30,7 @@ from reduset.compression.request import COMPONENTS, GIVEN, NOISE, RESOLUTION, Re
 from reduset.compression.resolution import Resolved
 from reduset.compression.result import Compression, assemble_built, assemble_resolved
 from reduset.mean import KernelMean
+from reduset.mixture import Mixture
 
 _quiet: ContextVar[bool] = ContextVar("reduset_quiet", default=False)
 
@@ -235,6 +236,8 @@ def _as_mean(data: KernelMean | PointsLike, kernel: KernelLike, sample_weight: W
     if not isinstance(data, KernelMean):
         if isinstance(data, Compression):
             raise TypeError("data is a Compression; compress its mean: compress(small.mean, ...)")
+        if isinstance(data, Mixture):
+            raise TypeError(f"data is a {type(data).__name__}; simplify makes it smaller: simplify(mixture, size=...)")
         return KernelMean.from_samples(data, kernel, sample_weight)
     for name, given in (("kernel", kernel), ("sample_weight", sample_weight)):
         if given is not None:

@@ -25,7 +25,7 @@ from reduset.compression.resolution import Resolution, Resolved
 from reduset.kernels.base import exponential
 from reduset.kernels.registry import as_kernel
 from reduset.mean import KernelMean
-from reduset.mixture.component_mean import SmallMean, mean_of, pieces_of
+from reduset.mixture.component_mean import ComponentMean, SmallMean, as_density, mean_of, pieces_of
 from reduset.weights import KINDS
 from reduset.weights.kinds import COUNTS
 
@@ -188,13 +188,16 @@ class Compression:
             raise ValueError("full must be the mean that was compressed: its rows at .indices are not the atoms of this result")
         if kernel is not None:
             full = KernelMean(full.atoms, full.weights, as_kernel(kernel))
+        kinds = (*KINDS, COUNTS)
+        if isinstance(self.mean, ComponentMean):
+            full, kinds = as_density(full), KINDS
         kind = self.weighting if weights is None else weights
-        if weights is None and kind not in (*KINDS, COUNTS):
+        if weights is None and kind not in kinds:
             raise ValueError(f"weights of this result are {kind!r}, for the kernel they saw; say which to give the atoms now")
-        kind = _validate.one_of(kind, "weights", (*KINDS, COUNTS))
+        kind = _validate.one_of(kind, "weights", kinds)
         rng = _validate.generator(rng)
         builder = Builder(full, rng, self._prefixes.confidence, Progress())
-        builder.place(np.asarray(places, np.float64), rows, ordered=True)
+        builder.place(places, rows, ordered=True)
         return assemble_built(builder, builder.prefixes(kind), builder.size, self.selection, True, rng)
 
     def __str__(self) -> str:
@@ -203,10 +206,11 @@ class Compression:
     def details(self) -> str:
         """All there is to know, for those who want the figures: bounds, what was tried, and where the time went."""
         parts = ", ".join(f"{name} {seconds:.3g}" for name, seconds in self.timings.items() if name != "total")
+        piece = summary.noun(self.mean)
         lines = [
-            f"Compression of {self.n_samples:,} points to {self.size:,} atoms in {self.mean.dimension}-D, {self.mean.kernel!r}",
+            f"Compression of {self.n_samples:,} points to {self.size:,} {piece}s in {self.mean.dimension}-D, {self.mean.kernel!r}",
             *str(self.certificate).splitlines(),
-            f"atoms      {self.selection}, weights {self.weighting}"
+            f"{piece + 's':<11}{self.selection}, weights {self.weighting}"
             + (f", {len(self.dropped)} redundant dropped" if len(self.dropped) else "")
             + (f", {self.selected - self.size:,} more got none and are left out" if self.selected > self.size else ""),
         ]

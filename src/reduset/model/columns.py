@@ -2,7 +2,7 @@
 
     max_t |p_k(t) − q_k(t)| / max_t p_k(t),   p_k(t) = Σᵢ wᵢ N(t; xᵢₖ, h_k²)
 
-of all rows and of the few atoms, h_k a tenth of the column's interquartile range (of its standard deviation, where that is 0). The
+of all rows and of the few atoms (of components, N(t; c_k, S_kk + h_k²) each), h_k a tenth of the column's interquartile range (of its standard deviation, where that is 0). The
 certificate is of all columns together at the kernel's bandwidth; this tells of one at a scale that does not depend on it. Rows are
 shared out among the two nearest of up to 2¹³ places on a line, which are then smoothed by a Fourier transform: O(n) a column.
 """
@@ -15,6 +15,8 @@ from reduset._engine import blocks
 from reduset._types import Array
 from reduset.bandwidth import column_scales
 from reduset.mean import KernelMean
+from reduset.mixture import ComponentMean, Mixture
+from reduset.mixture.component_mean import SmallMean
 from reduset.model.marginals import BINS, MANY, REACH, shared_out
 
 TENTH = 0.1  # of the spread
@@ -22,12 +24,12 @@ FINE = 4  # places a width
 TAIL = 1e-4  # of the rows on either side, which may lie beyond the line where it would be too coarse
 
 
-def column_differences(full: KernelMean, small: KernelMean, scales: Array | None = None) -> Array:
+def column_differences(full: KernelMean, small: SmallMean, scales: Array | None = None) -> Array:
     """(d,) the largest difference of each column's density in ``small`` to that in ``full``, as a share of its peak there.
 
     Parameters
     ----------
-    full, small : KernelMean of the same columns
+    full, small : means of the same columns
     scales : (d,) the spread of each column; found from ``full`` if not given
 
     >>> import numpy as np
@@ -43,15 +45,26 @@ def column_differences(full: KernelMean, small: KernelMean, scales: Array | None
     return np.array([_difference(full, small, k, TENTH * float(spread)) for k, spread in enumerate(spreads)])
 
 
-def _difference(full: KernelMean, small: KernelMean, column: int, width: float) -> float:
+def _difference(full: KernelMean, small: SmallMean, column: int, width: float) -> float:
     low, step = _line(full, small, column, width)
-    before, after = (_shared(mean, column, low, step) for mean in (full, small))
-    smoothed = _smooth(np.stack([before, before - after]), max(width, FINE * step) / step)
-    peak = float(smoothed[0].max())
-    return float(np.abs(smoothed[1]).max()) / peak if peak > 0 else 0.0
+    smooth = max(width, FINE * step)
+    before = _shared(full, column, low, step)
+    if isinstance(small, ComponentMean):
+        was = _smooth(before[None], smooth / step)[0]
+        apart = was - _laws(small, column, low, step, smooth)
+    else:
+        was, apart = _smooth(np.stack([before, before - _shared(small, column, low, step)]), smooth / step)
+    peak = float(was.max())
+    return float(np.abs(apart).max()) / peak if peak > 0 else 0.0
 
 
-def _line(full: KernelMean, small: KernelMean, column: int, width: float) -> tuple[float, float]:
+def _laws(mean: ComponentMean, column: int, low: float, step: float, width: float) -> Array:
+    """(BINS,) the weight of components at each place, their laws smoothed by a bump of this width."""
+    variances = mean.pieces.spreads[:, column, column] + width**2
+    return step * Mixture(mean.weights, mean.means[:, [column]], variances)((low + step * np.arange(BINS))[:, None])
+
+
+def _line(full: KernelMean, small: SmallMean, column: int, width: float) -> tuple[float, float]:
     """Where the line of places begins, and the step from one to the next: around all rows, or the bulk of them."""
     ends = [(mean.atoms[:, column].min(), mean.atoms[:, column].max()) for mean in (full, small)]
     low, high = float(min(end[0] for end in ends)), float(max(end[1] for end in ends))
@@ -68,7 +81,7 @@ def _shared(mean: KernelMean, column: int, low: float, step: float) -> Array:
 
 
 def _smooth(weights: Array, width: float) -> Array:
-    """(2, BINS) sums of normal bumps of this width in places."""
+    """(…, BINS) sums of normal bumps of this width in places."""
     waves = np.fft.rfft(weights, 2 * BINS)
     turns = np.arange(waves.shape[1]) * (np.pi / BINS)
     return np.asarray(np.fft.irfft(waves * np.exp(-0.5 * (width * turns) ** 2), 2 * BINS)[:, :BINS])
