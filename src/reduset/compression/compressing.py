@@ -31,6 +31,7 @@ from reduset.compression.resolution import Resolved
 from reduset.compression.result import Compression, assemble_built, assemble_resolved
 from reduset.mean import KernelMean
 from reduset.mixture import Mixture
+from reduset.mixture.component_mean import SmallMean
 
 _quiet: ContextVar[bool] = ContextVar("reduset_quiet", default=False)
 
@@ -263,7 +264,7 @@ def compress_below(full: KernelMean, size: int, tol: float | None, max_size: int
     return compress_quietly(full, tol=tol, max_size=most, **options)
 
 
-def evaluated(full: KernelMean, compression: Compression | None) -> tuple[KernelMean, Certificate]:
+def evaluated(full: KernelMean, compression: Compression | None) -> tuple[SmallMean, Certificate]:
     """The mean to keep and what it lost; without a compression a copy, since the data are the caller's and may change."""
     if compression is not None:
         return compression.mean, compression.certificate
