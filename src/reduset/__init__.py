@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from reduset.compression import Compression, NotReachedWarning, compress
     from reduset.kernels import *  # noqa: F403 - every kernel of its registry
     from reduset.mean import KernelMean
-    from reduset.mixture import Mixture
+    from reduset.mixture import ComponentMean, Mixture
     from reduset.model import Model
     from reduset.simplification import Simplification, simplify
 
@@ -22,6 +22,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Certificate",
+    "ComponentMean",
     "Compression",
     "KernelMean",
     "Mixture",
@@ -40,7 +41,7 @@ _HOMES = {
     "compression": ("Compression", "NotReachedWarning", "compress"),
     "kernels": ("FunctionKernel", "Kernel", *FAMILIES.values()),
     "mean": ("KernelMean",),
-    "mixture": ("Mixture",),
+    "mixture": ("ComponentMean", "Mixture"),
     "model": ("Model",),
     "simplification": ("Simplification", "simplify"),
 }

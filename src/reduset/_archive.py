@@ -124,16 +124,20 @@ class Kind:
         return tuple(name for name in self.names if dict(self.since).get(name, version) <= version)
 
 
-MEAN, MODEL, MIXTURE, COMPONENTS = "reduset.KernelMean", "reduset.Model", "reduset.Mixture", "reduset.ComponentMean"
+MEAN, MODEL, MIXTURE = "reduset.KernelMean", "reduset.Model", "reduset.Mixture"
+COMPONENTS, COMPONENT_MODEL = "reduset.ComponentMean", "reduset.ComponentModel"
 PICTURE = ("grids", "widths", "marginals", "pair_grids", "pair_widths", "pairs", "joint")
-MODEL_NAMES = ("atoms", "weights", "path", "step_sizes", "step_weights", *PICTURE)
+LAWS = ("weights", "means", "covariances")
+MODEL_NAMES = ("path", "step_sizes", "step_weights", *PICTURE)
 BY_SCALE = ("scales", "profile_sizes", "profiles")
 KINDS = {
     MEAN: Kind(1, ("atoms", "weights")),
-    MODEL: Kind(2, (*MODEL_NAMES, *BY_SCALE), since=tuple((name, 2) for name in BY_SCALE)),
-    MIXTURE: Kind(1, ("weights", "means", "covariances")),
-    COMPONENTS: Kind(1, ("weights", "means", "covariances")),
+    MODEL: Kind(2, ("atoms", "weights", *MODEL_NAMES, *BY_SCALE), since=tuple((name, 2) for name in BY_SCALE)),
+    MIXTURE: Kind(1, LAWS),
+    COMPONENTS: Kind(1, LAWS),
+    COMPONENT_MODEL: Kind(1, (*LAWS, *MODEL_NAMES, *BY_SCALE)),
 }
+READERS = {kind: f"{kind}.load" for kind in KINDS} | {COMPONENT_MODEL: f"{MODEL}.load"}
 
 
 def holding(first: str, *names: str) -> dict[str, Kind]:
@@ -157,7 +161,8 @@ def read(path: Path_, kinds: Mapping[str, Kind]) -> tuple[dict[str, Any], dict[s
             header = _read_header(archive)
             kind = kinds.get(str(header.get("kind")))
             if kind is None:
-                raise ValueError(f"it holds {header.get('kind')!r}, not {wanted!r}")
+                reader = READERS.get(str(header.get("kind")))
+                raise ValueError(f"it holds {header.get('kind')!r}, not {wanted!r}" + (f"; use {reader}" if reader else ""))
             if not isinstance(header.get("version"), int) or header["version"] > kind.version:
                 raise ValueError(
                     f"its version is {header.get('version')!r}, this library reads up to {kind.version}; upgrade reduset"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from reduset.io import Table
 
 DEFAULT_TOL = 0.01
+ROWS, ATOMS, COMPONENTS = PIECES = ("rows", "atoms", "components")  # a test compares them with the library's
 WORK = 4, 24  # bytes that compress takes for its work, a number and a row: what docs/scaling.md says
 WAY_OUT = "choose fewer --columns, or read them batch by batch: --stream --size 500"
 # written out, since importing them would make help wait for the compiler; a test compares
@@ -29,9 +30,16 @@ WEIGHTS_HELP = (
 )
 
 
+PIECES_HELP = (
+    "What the result is made of: rows (real rows of the table; for .csv, .parquet, .feather and .tsv), atoms (points that need not be "
+    "rows, which lose less; for models), or components (blurred clusters with shapes of their own, for densities: some hundred do "
+    "what takes thousands of atoms; only for models)."
+)
+
+
 @command("events.fcs --transform asinh:150 --tol 0.01 -o small.npz --report small.html")
 class CompressCommand(o.Reading, o.Seeded, o.Telling):
-    """Replace the rows of files by few weighted atoms, and say how much was lost."""
+    """Replace the rows of files by few weighted rows, atoms or components, and say how much was lost."""
 
     data: o.Data
     output: Annotated[
@@ -44,6 +52,7 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
     ] = None
     plateau: Annotated[float | None, typer.Option("--plateau", help="Stop where the curve flattens (1e-8, say).")] = None
     max_size: Annotated[int | None, typer.Option("--max-size", help="The most atoms, with --tol or --plateau.")] = None
+    pieces: Annotated[str | None, typer.Option("--pieces", help=PIECES_HELP)] = None
     kernel: o.KernelName = "gaussian"
     bandwidth: o.OpenBandwidth = None
     scales: o.Scales = None
@@ -90,11 +99,18 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
         return not self.stream and all(each is None for each in (self.bandwidth, self.group_column, self.plateau))
 
     @property
+    def made_of(self) -> str:
+        """What the result is made of: rows where rows are written, unless it was said how to choose or to move them."""
+        if self.pieces is not None:
+            return self.pieces
+        return ATOMS if self.writes_model or self.stream or self.refine or self.select != "auto" else ROWS
+
+    @property
     def weighting(self) -> str | None:
         """The kind of weights; None leaves it to the library. Those of rows are shares: counts, but for a tolerance at a bandwidth,
         which these meet with many more rows, and for a stream, which does not see its rows again."""
         if self.weights or self.writes_model:
-            return self.weights or (None if self.searches else "free")
+            return self.weights or (None if self.searches or self.made_of == COMPONENTS else "free")
         return "counts" if self.searches or (self.size is not None and not self.stream) else "simplex"
 
     def check(self) -> None:
@@ -111,6 +127,7 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
                     f"--size and --tol give the resolution, which --{other.replace('_', '-')} has no use for; leave one of the "
                     f"three out, got --size {self.size} and --tol {self.tol:g}"
                 )
+        self._check_pieces()
         o.scales_of(self.scales, self.whiten, False)
         targets.check_all((self.output, targets.MODEL | targets.rows(), self.data), (self.report, targets.HTML, []))
         o.check_tol(self.tol)
@@ -121,6 +138,33 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
             for name in o.given(checkpoint=self.checkpoint, checkpoint_every=self.checkpoint_every):
                 option = f"--{name.replace('_', '-')}"
                 raise ValueError(f"{option} goes with --stream, which reads batch by batch; add --stream, or leave it out")
+
+    def _check_pieces(self) -> None:
+        """Refuse what the pieces asked for have no use for."""
+        if self.pieces is None:
+            return
+        if self.pieces not in PIECES:
+            raise ValueError(f"--pieces must be {', '.join(PIECES[:-1])} or {PIECES[-1]}, got {self.pieces}")
+        if self.stream and self.pieces != ATOMS:
+            raise ValueError(
+                f"--pieces {self.pieces} needs all rows at once, and --stream sees each once; leave out one of the two"
+            )
+        moved = {"--refine": self.refine, "--select kmeans": self.select == "kmeans"}
+        if self.pieces == ROWS:
+            for name in (name for name, given in moved.items() if given):
+                raise ValueError(f"{name} makes points that are no rows, --pieces rows keeps to them; leave out one of the two")
+        if self.pieces != COMPONENTS:
+            return
+        fitted = {"--select": self.select != "auto", "--refine": self.refine, "--plateau": self.plateau is not None}
+        for name in (name for name, given in (fitted | {"--group-column": self.group_column is not None}).items() if given):
+            raise ValueError(
+                f"{name} is for rows and atoms, components are fitted to all rows at once; leave it out, or use --pieces atoms"
+            )
+        if not self.writes_model:
+            raise ValueError(
+                f"{self.output} cannot hold components, which have shapes and are no rows; write a model, -o {self.output.stem}.npz, or "
+                "use --pieces rows"
+            )
 
     def run(self) -> int:
         """Run it; the exit code."""
@@ -171,6 +215,7 @@ def _compressed(request: CompressCommand, table: Table) -> Compression:
             sample_weight=table.weights,
             **goals,
             max_size=request.max_size,
+            pieces=request.made_of,
             select=request.select,
             groups=table.groups,
             refine=request.refine,

@@ -53,7 +53,7 @@ class EvaluateCommand(o.Threaded, o.Telling):
         names = ("value", "log_density")[: scores.shape[1]]
         io.write_rows(output, names, scores)
         facts = {"rows": len(scores), "dropped": dropped, "columns": names, "written": output}
-        messages.answer(self, facts, f"{len(scores):,} rows evaluated by {found.size:,} atoms, written to {output}")
+        messages.answer(self, facts, f"{len(scores):,} rows evaluated by {found.size:,} {found.piece}s, written to {output}")
         if dropped:
             messages.note(f"note: {dropped:,} rows with missing values have no value in {output}", self.quiet)
         return DONE

@@ -26,6 +26,7 @@ class InfoCommand(o.Answering):
         facts = {
             "n": found.n_samples,
             "size": found.size,
+            "pieces": f"{found.piece}s",
             "columns": found.columns,
             "kernel": found.mean.kernel.to_dict(),
             "scales": units_by_name(found.mean.kernel, found.columns),

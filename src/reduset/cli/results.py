@@ -95,6 +95,7 @@ def tell(request: CompressCommand, small: Compression, columns: Sequence[str], n
     facts = {
         "n": small.n_samples,
         "size": small.size,
+        "pieces": request.made_of,
         "columns": columns,
         "kernel": small.mean.kernel.to_dict(),
         "resolution": small.resolution,

@@ -19,6 +19,7 @@ from reduset._progress import Progress
 from reduset._types import Array, ProgressLike
 from reduset.kernels.base import exponential
 from reduset.mean import KernelMean
+from reduset.mixture import Mixture
 from reduset.weights.span import CHOLESKY_UP_TO, FactoredSpan
 
 
@@ -77,6 +78,11 @@ def checked(means: Any, name: str) -> list[KernelMean]:
     if not listed:
         raise ValueError(f"{name} must hold at least one KernelMean, got none")
     for k, mean in enumerate(listed):
+        if isinstance(mean, Mixture):
+            raise TypeError(
+                f"{name}[{k}] must be a KernelMean, got a {type(mean).__name__}: many are compared on atoms; compress with "
+                "pieces='atoms', or compare two at a time by a.distance(b) or a.kl(b)"
+            )
         if not isinstance(mean, KernelMean):
             raise TypeError(
                 f"{name}[{k}] must be a KernelMean, got {type(mean).__name__}; use KernelMean.from_samples(X, kernel), "

@@ -30,6 +30,8 @@ from reduset.compression.request import COMPONENTS, GIVEN, NOISE, RESOLUTION, Re
 from reduset.compression.resolution import Resolved
 from reduset.compression.result import Compression, assemble_built, assemble_resolved
 from reduset.mean import KernelMean
+from reduset.mixture import Mixture
+from reduset.mixture.component_mean import SmallMean
 from reduset.select import Auto, KMeans
 from reduset.select.auto import KMEANS_ROWS
 
@@ -240,6 +242,8 @@ def _as_mean(data: KernelMean | PointsLike, kernel: KernelLike, sample_weight: W
     if not isinstance(data, KernelMean):
         if isinstance(data, Compression):
             raise TypeError("data is a Compression; compress its mean: compress(small.mean, ...)")
+        if isinstance(data, Mixture):
+            raise TypeError(f"data is a {type(data).__name__}; simplify makes it smaller: simplify(mixture, size=...)")
         return KernelMean.from_samples(data, kernel, sample_weight)
     for name, given in (("kernel", kernel), ("sample_weight", sample_weight)):
         if given is not None:
@@ -265,7 +269,7 @@ def compress_below(full: KernelMean, size: int, tol: float | None, max_size: int
     return compress_quietly(full, tol=tol, max_size=most, **options)
 
 
-def evaluated(full: KernelMean, compression: Compression | None) -> tuple[KernelMean, Certificate]:
+def evaluated(full: KernelMean, compression: Compression | None) -> tuple[SmallMean, Certificate]:
     """The mean to keep and what it lost; without a compression a copy, since the data are the caller's and may change."""
     if compression is not None:
         return compression.mean, compression.certificate

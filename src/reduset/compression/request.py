@@ -18,6 +18,7 @@ from reduset.compression import resolution, sizing
 from reduset.compression.sizing import SizeGoal
 from reduset.kernels import ANY_FAMILY, Gaussian, RadialKernel
 from reduset.mean import KernelMean
+from reduset.mixture.component_mean import as_density
 from reduset.select import Auto, KMeans, Selector, Thinning, as_selector, with_own_weights
 from reduset.weights import KINDS
 from reduset.weights.kinds import COUNTS, OWN
@@ -106,6 +107,7 @@ def checked(
     kind = _kind(_default_kind(seen_at_all_scales, refine) if weights is None else weights, selector, full)
     if pieces == COMPONENTS:
         _require_components(full, selector, refine, kind, plateau, groups)
+        full = as_density(full)  # so that norms are told as those of the result
     else:
         selector = _chosen(selector, pieces, kind)
         _require_rows(pieces, selector, refine)

@@ -1,4 +1,4 @@
-"""Density estimation on few atoms: a scikit-learn shell around `compress` with weights on the simplex.
+"""Density estimation on few atoms or components: a scikit-learn shell around `compress` with weights on the simplex.
 
 Fitting costs one compression, O(n·m); a query O(m) instead of O(n).
 """
@@ -19,11 +19,13 @@ from reduset._messages import warn
 from reduset._types import Array, BandwidthLike, Floats, KernelLike, PointsLike, SeedLike, SelectorLike, WeightsLike
 from reduset.compression import Compression, NotReachedWarning
 from reduset.compression.compressing import compress_below, evaluated
+from reduset.compression.request import COMPONENTS, PIECES
+from reduset.compression.summary import noun
 from reduset.density import likelihood
 from reduset.kernels import ANY_FAMILY, RadialKernel
 from reduset.kernels.registry import KERNELS
 from reduset.mean import KernelMean
-from reduset.mixture import conditioning
+from reduset.mixture import ComponentMean, Mixture, conditioning
 
 NAMED = KERNELS | {"exponential": KERNELS["laplacian"]}  # scikit-learn calls it so
 SEARCH = "likelihood"
@@ -49,6 +51,10 @@ class SparseKernelDensity(BaseEstimator):
         The number of atoms, instead of ``tol``; as many as there are points, or more, evaluates the density exactly.
     max_size : int, optional
         The most atoms with ``tol``; half the points or 1,000, whichever is less, if not given.
+    pieces : "atoms", "rows" or "components"
+        As in `compress`. Components have covariances of their own: some hundred do what takes thousands of atoms (Gaussian
+        kernels, up to 64 columns; ``select`` and ``refine`` are for atoms). ``size``, ``tol`` and ``max_size`` then count them, and
+        a search for the bandwidth is by the likelihood of the full density.
     whiten : bool
         Bumps as wide and as oblique as the data: the kernel's covariance is that of the data.
     weights, select, refine :
@@ -57,7 +63,7 @@ class SparseKernelDensity(BaseEstimator):
 
     Attributes
     ----------
-    mean_ : KernelMean
+    mean_ : KernelMean, or ComponentMean where pieces are components
         What is evaluated.
     certificate_ : Certificate
         How much was lost, in L2; an error of 0 where nothing was compressed.
@@ -84,6 +90,7 @@ class SparseKernelDensity(BaseEstimator):
     tol: float | None = None
     size: int | None = None
     max_size: int | None = None
+    pieces: str = "atoms"
     whiten: bool = False
     weights: str = "simplex"
     select: SelectorLike = "auto"
@@ -103,6 +110,7 @@ class SparseKernelDensity(BaseEstimator):
         if table_weights(X) is not None:
             X, sample_weight = X.values, X.weights if sample_weight is None else sample_weight
         X = validate_data(self, _validate.known(X), dtype=(np.float64, np.float32))
+        _validate.one_of(self.pieces, "pieces", PIECES)
         if self.size is not None:
             _validate.whole(self.size, "size", 1)
             if self.tol is not None:
@@ -113,7 +121,8 @@ class SparseKernelDensity(BaseEstimator):
         self.search_: likelihood.BandwidthScores | None = None
         if self._searches():
             candidates = None if isinstance(self.bandwidth, str) else self.bandwidth
-            how: dict[str, Any] = {} if self.size is None else {"method": "atoms", "size": self.size}
+            of_atoms = self.size is not None and self.pieces != COMPONENTS
+            how: dict[str, Any] = {"method": "atoms", "size": self.size} if of_atoms else {}
             self.search_ = likelihood.search_bandwidth(X, kernel, candidates, weights, rng=rng, **how)
             kernel = replace(kernel, bandwidth=self.search_.best)
         full = KernelMean.from_samples(X, kernel, weights)
@@ -148,14 +157,14 @@ class SparseKernelDensity(BaseEstimator):
         return self.bandwidth is not None and np.ndim(self.bandwidth) > 0
 
     def _compressed(self, full: KernelMean, rng: np.random.Generator) -> Compression | None:
-        options = {"weights": self.weights, "select": self.select, "refine": self.refine, "rng": rng}
+        options = {"weights": self.weights, "select": self.select, "refine": self.refine, "pieces": self.pieces, "rng": rng}
         tol = TOL if self.tol is None else self.tol
         most = min(MOST_ATOMS, -(-full.size // 2)) if self.max_size is None else self.max_size
         found = compress_below(full, self.size or 0, tol if self.size is None else None, most, **options)
         if found is None or found.reached:
             return found
         warn(
-            f"tol={tol:g} takes more than {found.size:,} atoms for {full.size:,} points (these leave an error of "
+            f"tol={tol:g} takes more than {found.size:,} {noun(found.mean)}s for {full.size:,} points (these leave an error of "
             f"{found.certificate.relative_error:.2g}): the density is evaluated exactly, from all points. A wider bandwidth, "
             "a larger tol or max_size, or a given size make it small",
             NotReachedWarning,
@@ -176,16 +185,21 @@ class SparseKernelDensity(BaseEstimator):
         check_is_fitted(self)
         return self.mean_.sample(n_samples, _validate.generator(random_state, "random_state"))
 
-    def marginal(self, columns: Any) -> KernelMean:
-        """The density of some columns, by number or by name; of a Gaussian kernel."""
+    def marginal(self, columns: Any) -> KernelMean | Mixture:
+        """The density of some columns, by number or by name; of a Gaussian kernel. A `Mixture` where pieces are components."""
         check_is_fitted(self)
-        return conditioning.marginal(self.mean_, self._numbers(columns))
+        numbers = self._numbers(columns)
+        if isinstance(self.mean_, ComponentMean):
+            return self.mean_.marginal(numbers)
+        return conditioning.marginal(self.mean_, numbers)
 
-    def conditional(self, columns: Any, values: Any) -> KernelMean:
+    def conditional(self, columns: Any, values: Any) -> KernelMean | Mixture:
         """The density of the other columns where these have the given values; of a Gaussian kernel."""
         check_is_fitted(self)
         if hasattr(values, "index") and not callable(values.index):  # a Series: its values go by their names
             values = [values[column] for column in ([columns] if isinstance(columns, str) else columns)]
+        if isinstance(self.mean_, ComponentMean):
+            return self.mean_.conditional(self._numbers(columns), values)
         return conditioning.conditional(self.mean_, self._numbers(columns), values)
 
     def _numbers(self, columns: Any) -> list[Any]:

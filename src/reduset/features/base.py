@@ -15,6 +15,7 @@ from reduset import _validate
 from reduset._types import Array, BagsLike, Floats, ProgressLike
 from reduset.compression import Compression
 from reduset.mean import KernelMean
+from reduset.mixture import Mixture
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -62,11 +63,16 @@ class BagTransformer(TransformerMixin, BaseEstimator):
 def with_shares(bags: BagsLike) -> tuple[Any, list[Array | None] | None]:
     """Bags with atoms in place of every `Compression` or `KernelMean` among them, and the shares of points; None for plain bags."""
     items = _items(bags)
-    if not any(isinstance(item, Compression | KernelMean) for item in items):
+    if not any(isinstance(item, Compression | KernelMean | Mixture) for item in items):
         return bags, None
     points, shares = [], []
     for name, item in zip(bags if isinstance(bags, Mapping) else range(len(items)), items, strict=True):
         mean = item.mean if isinstance(item, Compression) else item
+        if isinstance(mean, Mixture):
+            raise TypeError(
+                f"bags[{name!r}] must be points or atoms, got a {type(mean).__name__}, whose components are neither; compress the bag "
+                "with pieces='atoms', or give draws of it: mean.sample(1000)"
+            )
         weighted = isinstance(mean, KernelMean)
         if weighted and mean.mass <= 0:
             raise ValueError(f"bags[{name!r}] must have weights of positive sum, got {mean.mass:.3g}; it is no density")

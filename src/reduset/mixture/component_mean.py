@@ -21,7 +21,9 @@ from reduset.kernels.registry import kernel_from
 from reduset.mean import KernelMean
 from reduset.mixture.covariances import symmetric
 from reduset.mixture.mixture import Mixture
-from reduset.mixture.pieces import ComponentPieces, Pieces, gram_of, kappa_of, own_covariance, sums_of
+from reduset.mixture.pieces import ComponentPieces, Pieces, frame_of, gram_of, kappa_of, own_covariance, sums_of
+
+ROUNDING = 1e-6  # of a spread, beside the kernel's own
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +129,13 @@ class ComponentMean(Mixture):
                 "KernelMean.from_samples(X, small.mean.kernel)"
             )
 
+    def _require_wide(self) -> None:
+        """Refuse covariances in which the kernel's bump cannot be."""
+        spreads = self.pieces.in_frame(frame_of(self.kernel, self.means))[1]
+        values = np.linalg.eigvalsh(spreads)
+        if (values[:, 0] < -ROUNDING * (1 + values[:, -1])).any():
+            raise ValueError(f"covariances must be at least those of the bumps of {self.kernel!r}, which are in them")
+
     def __add__(self, other: Mixture) -> Mixture:
         """A mean of components where both have one kernel; a plain mixture where not."""
         found = super().__add__(other)
@@ -144,15 +153,21 @@ class ComponentMean(Mixture):
 
     @classmethod
     def load(cls, path: _archive.Path_) -> ComponentMean:
-        """Read what `save` wrote; a damaged, edited, newer or foreign file is a ValueError."""
-        return cls.from_parts(path, *_archive.read(path, _archive.holding(_archive.COMPONENTS, "weights", "means", "covariances")))
+        """Read what `save` wrote, or the mean in a larger file; a damaged, edited, newer or foreign file is a ValueError."""
+        kinds = _archive.holding(_archive.COMPONENTS, *_archive.LAWS)
+        kinds.pop(_archive.MIXTURE)  # which has no kernel
+        return cls.from_parts(path, *_archive.read(path, kinds))
 
     @classmethod
     def from_parts(cls, path: _archive.Path_, header: dict[str, Any], arrays: dict[str, Any]) -> ComponentMean:
         """The mean that a file describes."""
         try:
             kernel = cast(Gaussian, kernel_from(header.get("kernel")))
-            return cls(arrays["weights"], arrays["means"], arrays["covariances"], kernel)
+            if isinstance(kernel, Gaussian) and not kernel.is_resolved:  # what is stored was resolved, and is not to be guessed
+                raise ValueError(f"its bandwidth and scales must be numbers, got {kernel!r}")
+            found = cls(*(arrays[name] for name in _archive.LAWS), kernel)
+            found._require_wide()
+            return found
         except (TypeError, ValueError) as error:
             raise ValueError(f"{os.fspath(path)} describes no {cls._called}: {error}") from error
 
@@ -173,6 +188,14 @@ def mean_of(pieces: Pieces, weights: Array, kernel: Any) -> SmallMean:
     if isinstance(pieces, ComponentPieces):
         return ComponentMean.from_pieces(pieces, weights, kernel)
     return KernelMean(pieces, weights, kernel)
+
+
+def as_density(mean: KernelMean) -> KernelMean:
+    """The mean of a Gaussian kernel with bumps that integrate to 1, as components are compared with."""
+    if not isinstance(mean.kernel, Gaussian):
+        raise TypeError(f"only a Gaussian kernel sees components in closed form, got {mean.kernel!r}; use Gaussian(h)")
+    kernel = replace(mean.kernel, normalized=True)
+    return mean if mean.kernel == kernel else KernelMean(mean.atoms, mean.weights, kernel)
 
 
 def product_sums(mean: SmallMean, queries: Array) -> Array:

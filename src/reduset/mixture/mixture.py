@@ -346,16 +346,15 @@ class Mixture(LinearCombination):
 
     def save(self, path: _archive.Path_) -> None:
         """Write an .npz with a JSON header, atomically. Nothing in it is ever executed."""
-        names = ("weights", "means", "covariances")
-        arrays = {name: np.ascontiguousarray(getattr(self, name)) for name in names}
+        arrays = {name: np.ascontiguousarray(getattr(self, name)) for name in _archive.LAWS}
         _archive.write(path, {"kind": KIND, "version": _archive.KINDS[KIND].version}, arrays)
 
     @classmethod
     def load(cls, path: _archive.Path_) -> Mixture:
-        """Read what `save` wrote; a damaged, edited, newer or foreign file is a ValueError."""
-        _, arrays = _archive.read(path, _archive.holding(KIND, "weights", "means", "covariances"))
+        """Read what `save` wrote, or the mixture in a larger file; a damaged, edited, newer or foreign file is a ValueError."""
+        _, arrays = _archive.read(path, _archive.holding(KIND, *_archive.LAWS))
         try:
-            return cls(**arrays)
+            return cls(*(arrays[name] for name in _archive.LAWS))
         except (TypeError, ValueError) as error:
             raise ValueError(f"{os.fspath(path)} describes no {cls._called}: {error}") from error
 

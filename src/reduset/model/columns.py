@@ -15,7 +15,7 @@ from reduset._engine import blocks
 from reduset._types import Array
 from reduset.bandwidth import column_scales
 from reduset.mean import KernelMean
-from reduset.mixture.component_mean import ComponentMean
+from reduset.mixture.component_mean import ComponentMean, SmallMean
 from reduset.model.marginals import BINS, MANY, REACH, shared_out
 
 TENTH = 0.1  # of the spread
@@ -24,7 +24,7 @@ SOME = 64  # components at a time
 TAIL = 1e-4  # of the rows on either side, which may lie beyond the line where it would be too coarse
 
 
-def column_differences(full: KernelMean, small: KernelMean | ComponentMean, scales: Array | None = None) -> Array:
+def column_differences(full: KernelMean, small: SmallMean, scales: Array | None = None) -> Array:
     """(d,) the largest difference of each column's density in ``small`` to that in ``full``, as a share of its peak there.
 
     Parameters
@@ -46,7 +46,7 @@ def column_differences(full: KernelMean, small: KernelMean | ComponentMean, scal
     return np.array([_difference(full, small, k, TENTH * float(spread)) for k, spread in enumerate(spreads)])
 
 
-def _difference(full: KernelMean, small: KernelMean | ComponentMean, column: int, width: float) -> float:
+def _difference(full: KernelMean, small: SmallMean, column: int, width: float) -> float:
     low, step = _line(full, small, column, width)
     width = max(width, LEAST * step)
     before = _smooth(_shared(full, column, low, step), width / step)
@@ -58,7 +58,7 @@ def _difference(full: KernelMean, small: KernelMean | ComponentMean, column: int
     return float(np.abs(before - after).max()) / peak if peak > 0 else 0.0
 
 
-def _line(full: KernelMean, small: KernelMean | ComponentMean, column: int, width: float) -> tuple[float, float]:
+def _line(full: KernelMean, small: SmallMean, column: int, width: float) -> tuple[float, float]:
     """Where the line of places begins, and the step from one to the next: around all rows, or the bulk of them."""
     ends = [(mean.atoms[:, column].min(), mean.atoms[:, column].max()) for mean in (full, small)]
     low, high = float(min(end[0] for end in ends)), float(max(end[1] for end in ends))

@@ -3,14 +3,15 @@
     p_k(t) = Σᵢ wᵢ N(t; xᵢₖ, h_k²),   p_kl(s, t) = Σᵢ wᵢ N(s; xᵢₖ, h_k²) N(t; xᵢₗ, h_l²)
 
 with h_k the kernel's bandwidth along column k, or the grid's step where that is wider. For a Gaussian kernel without correlations
-these are the marginals of f itself; for others a picture of the weighted points at the kernel's scale. All rows are counted. Pairs
+these are the marginals of f itself; for others a picture of the weighted points at the kernel's scale. Of components, the laws
+themselves are smoothed by the same bumps: N(t; cₖ, Sₖₖ + h_k²), and pairs likewise. All rows are counted. Pairs
 of columns are products of matrices of factors, block by block, O(n·pairs·g²). Along a single column many points are first shared
 out among the two nearest of 2¹³ places, which keeps their mean and changes a density by less than 10⁻⁴ of its peak: O(n).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
@@ -23,6 +24,8 @@ from reduset._engine import blocks, run_all, single_threaded_blas
 from reduset._types import Array, Floats
 from reduset.kernels import Gaussian, RadialKernel
 from reduset.mean import KernelMean
+from reduset.mixture import ComponentMean, Mixture
+from reduset.mixture.component_mean import SmallMean
 
 PLACES, PAIR_PLACES = 160, 40
 MOST_COLUMNS, MOST_PAIRED = 40, 6
@@ -71,13 +74,17 @@ class MarginalDensities:
         blank = cls(grids, widths, np.empty(0), pair_grids, pair_widths, pairs, np.empty(0))
         return cls(grids, widths, *[blank.marginals_of(mean), pair_grids, pair_widths, pairs, blank.joint_of(mean)])
 
-    def marginals_of(self, mean: KernelMean) -> Array:
+    def marginals_of(self, mean: SmallMean) -> Array:
         """(c, G) of another mean, on the same grids with the same bumps."""
+        if isinstance(mean, ComponentMean):
+            return np.stack([_seen(mean, [k], self.widths)(grid[:, None]) for k, grid in enumerate(self.grids)])
         return np.stack([_along(mean, k, grid, float(self.widths[k])) for k, grid in enumerate(self.grids)])
 
-    def joint_of(self, mean: KernelMean) -> Array:
+    def joint_of(self, mean: SmallMean) -> Array:
         """(P, g, g) of another mean, on the same grids with the same bumps."""
         columns, g = len(self.pair_grids), self.pair_grids.shape[1]
+        if isinstance(mean, ComponentMean):
+            return self._joint_of_laws(mean)
         weights = mean.weights
         equal = weights.min() == weights.max()  # then they are multiplied in the end, once
 
@@ -95,6 +102,20 @@ class MarginalDensities:
         sums = _summed(mean.size, (columns * g, columns * g), one).reshape(columns, g, columns, g)
         scale = 2 * np.pi * np.prod(self.pair_widths[self.pairs], axis=1) / (float(weights[0]) if equal else 1.0)
         return np.stack([sums[k, :, j] for k, j in self.pairs]) / scale[:, None, None]
+
+    def _joint_of_laws(self, mean: ComponentMean) -> Array:
+        g = self.pair_grids.shape[1]
+        out = np.empty((len(self.pairs), g, g))
+        for values, pair in zip(out, self.pairs, strict=True):
+            places = np.meshgrid(*self.pair_grids[pair], indexing="ij")
+            values[:] = _seen(mean, pair, self.pair_widths)(np.stack(places, axis=-1).reshape(-1, 2)).reshape(g, g)
+        return out
+
+
+def _seen(mean: ComponentMean, columns: Sequence[int] | NDArray[np.int64], widths: Array) -> Mixture:
+    """The laws of some columns, smoothed by bumps of these widths in place of the kernel's own."""
+    laws = mean.pieces.spreads[:, columns][:, :, columns]
+    return Mixture(mean.weights, mean.means[:, columns], laws + np.diag(np.square(widths[columns])))
 
 
 def _along(mean: KernelMean, column: int, grid: Array, width: float) -> Array:

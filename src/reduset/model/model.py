@@ -1,14 +1,15 @@
 """The model: a compressed mean and all that is known of it, in one file that needs no data to be looked at, used or reported on.
 
-It holds the atoms and weights, the names of the columns, the certificate, the error of every size and at every scale, the weights
-of some smaller sizes, a portrait of the full mean, and in words where all this came from. `KernelMean.load` reads its mean too.
+It holds the atoms or components and weights, the names of the columns, the certificate, the error of every size and at every scale, the weights
+of some smaller sizes, a portrait of the full mean, and in words where all this came from. `KernelMean.load` reads its mean too, or
+`ComponentMean.load` where it is one of components: a file of another kind, so that no reader takes their means for atoms.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,10 @@ from reduset.certificate import Certificate
 from reduset.certificate.by_scale import ErrorProfile
 from reduset.compression import Compression, Path
 from reduset.compression.resolution import Resolution
-from reduset.compression.summary import fineness, head, lost, resolved
+from reduset.compression.summary import fineness, head, lost, noun, resolved
 from reduset.mean import KernelMean
+from reduset.mixture import ComponentMean
+from reduset.mixture.component_mean import SmallMean
 from reduset.model.header import (
     certificate_from,
     check_arrays,
@@ -52,7 +55,7 @@ class Model:
 
     Attributes
     ----------
-    mean : KernelMean of m atoms
+    mean : KernelMean of m atoms, or ComponentMean of m components
     columns : names of the d columns
     n_samples : how many points the full mean had
     certificate : Certificate
@@ -65,7 +68,7 @@ class Model:
     resolved : what the search for the resolution found, where there was one
     """
 
-    mean: KernelMean
+    mean: SmallMean
     columns: tuple[str, ...]
     n_samples: int
     certificate: Certificate
@@ -150,8 +153,13 @@ class Model:
 
     @property
     def size(self) -> int:
-        """The number of atoms."""
+        """The number of atoms or components."""
         return self.mean.size
+
+    @property
+    def piece(self) -> str:
+        """What the mean is made of, in a word: "atom" or "component"."""
+        return noun(self.mean)
 
     @property
     def resolution(self) -> float | None:
@@ -167,10 +175,13 @@ class Model:
             )
         return self.profiles.profiles[self.profiles.nearest(int(self.step_sizes[step]))]
 
-    def at(self, step: int) -> KernelMean:
-        """The nested mean of ``step_sizes[step]`` atoms."""
-        size = int(self.step_sizes[step])
-        return KernelMean(self.mean.atoms[:size], self.step_weights[step, :size], self.mean.kernel)
+    def at(self, step: int) -> SmallMean:
+        """The nested mean of ``step_sizes[step]`` atoms or components."""
+        first = slice(int(self.step_sizes[step]))
+        weights = self.step_weights[step, first]
+        if isinstance(self.mean, ComponentMean):
+            return replace(self.mean.part(first), weights=weights)
+        return KernelMean(self.mean.atoms[first], weights, self.mean.kernel)
 
     def error_at(self, step: int) -> float:
         """The relative error of that many atoms; of the nearest size that is known, where not every one is."""
@@ -191,9 +202,10 @@ class Model:
     def save(self, path: _archive.Path_) -> None:
         """Write one .npz with a JSON header, atomically. Nothing in it is ever executed."""
         portrait = {name: np.asarray(value, np.float64) for name, value in vars(self.portrait).items()}
+        kind = _archive.COMPONENT_MODEL if isinstance(self.mean, ComponentMean) else _archive.MODEL
+        own = _archive.LAWS if isinstance(self.mean, ComponentMean) else ("atoms", "weights")
         arrays = {
-            "atoms": np.asarray(self.mean.atoms, np.float64),
-            "weights": np.ascontiguousarray(self.mean.weights),
+            **{name: np.ascontiguousarray(getattr(self.mean, name), np.float64) for name in own},
             "path": np.stack([self.path.sizes.astype(np.float64), self.path.relative_errors]),
             "step_sizes": self.step_sizes.astype(np.float64),
             "step_weights": self.step_weights,
@@ -201,8 +213,8 @@ class Model:
             **self.profiles.arrays(),
         }
         header = {
-            "kind": _archive.MODEL,
-            "version": _archive.KINDS[_archive.MODEL].version,
+            "kind": kind,
+            "version": _archive.KINDS[kind].version,
             "kernel": self.mean.kernel.to_dict(),
             "columns": list(self.columns),
             "n_samples": int(self.n_samples),
@@ -216,8 +228,10 @@ class Model:
     @classmethod
     def load(cls, path: _archive.Path_) -> Model:
         """Read what `save` wrote; a damaged, edited, newer or foreign file is a ValueError."""
-        header, arrays = _archive.read(path, {_archive.MODEL: _archive.KINDS[_archive.MODEL]})
-        mean = KernelMean.from_parts(path, header, arrays)
+        kinds = {name: _archive.KINDS[name] for name in (_archive.MODEL, _archive.COMPONENT_MODEL)}
+        header, arrays = _archive.read(path, kinds)
+        kept = ComponentMean if header["kind"] == _archive.COMPONENT_MODEL else KernelMean
+        mean: SmallMean = kept.from_parts(path, header, arrays)
         try:
             check_arrays(arrays)
             drawn = {name: arrays[name] for name in MarginalDensities.__dataclass_fields__}
@@ -266,11 +280,12 @@ class Model:
 
     def __str__(self) -> str:
         lines = [
-            head(self.size, self.n_samples, len(self.columns)),
+            head(self.size, self.n_samples, len(self.columns), self.piece),
             f"columns    {printable(', '.join(self.columns[:12]))}" + (" …" if len(self.columns) > 12 else ""),
             f"lost       {lost(self.certificate)}",
             f"how fine   {fineness(self.mean.kernel) if self.resolved is None else resolved(self.resolved, self.size)}",
         ]
         if "selection" in self.about:
-            lines.append(printable(f"atoms      {self.about['selection']}, weights {self.about.get('weighting', 'unknown')}"))
+            told = f"{self.about['selection']}, weights {self.about.get('weighting', 'unknown')}"
+            lines.append(printable(f"{self.piece + 's':<11}{told}"))
         return "\n  ".join(lines)

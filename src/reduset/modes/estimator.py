@@ -149,7 +149,8 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
             if self.radius is not None:
                 raise ValueError(f"radius={self.radius!r} is of a mixture's groups; use via='mixture', or give tol or size")
             self.compression_ = self._compressed(full, rng)
-            self.mean_, self.certificate_ = evaluated(full, self.compression_)
+            kept, self.certificate_ = evaluated(full, self.compression_)
+            self.mean_ = cast(KernelMean, kept)  # of atoms
         else:
             self.mixture_, self.certificate_ = self._simplified(full, goals, rng)
 

@@ -6,6 +6,9 @@ const state = { step: stepSizes.length - 1, pair: 0 };
 const name = (k) => shown(data.columns[k]);
 const MOST_DRAWN = 3000; // atoms in a picture, the heaviest
 const TOLD_COLUMNS = 10; // in the label of an atom
+const SHADES = 6; // of components, by weight
+const { piece } = data;
+const pieces = (count) => `${count.toLocaleString("en")} ${piece}${count === 1 ? "" : "s"}`;
 
 function pathFigure() {
   const { path } = data;
@@ -13,7 +16,7 @@ function pathFigure() {
   if (path.randomSizes) {
     traces.push({ name: "random rows", x: path.randomSizes, y: path.randomErrors, mode: "lines", line: { color: colour("quiet"), dash: "dot", width: 2 }, hovertemplate: "%{x:,.0f} random rows<br>error %{y:.3p}<extra></extra>" });
   }
-  traces.push({ name: "atoms", x: path.sizes, y: path.errors, mode: "lines", line: { color: colour("accent"), width: 3 }, hovertemplate: "%{x:,} atoms<br>error %{y:.3p}<extra></extra>" });
+  traces.push({ name: `${piece}s`, x: path.sizes, y: path.errors, mode: "lines", line: { color: colour("accent"), width: 3 }, hovertemplate: `%{x:,} ${piece}s<br>error %{y:.3p}<extra></extra>` });
   if (path.bound !== null && path.bound < 1) {
     traces.push({ name: "bound", x: [path.size], y: [path.bound], mode: "markers", marker: { symbol: "triangle-down", size: 11, color: colour("ink") }, hovertemplate: "at most %{y:.3p}, certain before measuring<extra></extra>" });
   }
@@ -22,7 +25,7 @@ function pathFigure() {
     name: "measured", x: [path.size], y: [path.error], mode: "markers",
     marker: { size: 9, color: colour("accent") },
     error_y: { type: "data", symmetric: false, array: [high - path.error], arrayminus: [path.error - low], color: colour("accent"), thickness: 2, width: 7 },
-    hovertemplate: `%{x:,} atoms<br>error %{y:.3p}<br>between ${percent(low)} and ${percent(high)}<extra></extra>`,
+    hovertemplate: `%{x:,} ${piece}s<br>error %{y:.3p}<br>between ${percent(low)} and ${percent(high)}<extra></extra>`,
   });
   traces.push({
     name: "slider", x: [stepSizes[state.step]], y: [data.steps.errors[state.step]], mode: "markers", showlegend: false, hoverinfo: "skip",
@@ -30,7 +33,7 @@ function pathFigure() {
   });
   return {
     traces,
-    xaxis: axis("atoms, or rows", { type: "log", ...sizeTicks(path), tickformat: phone.matches ? "~s" : ",~r", tickangle: 0, minor: { ticks: "outside", ticklen: 3, tickcolor: colour("line") } }),
+    xaxis: axis(`${piece}s, or rows`, { type: "log", ...sizeTicks(path), tickformat: phone.matches ? "~s" : ",~r", tickangle: 0, minor: { ticks: "outside", ticklen: 3, tickcolor: colour("line") } }),
     yaxis: axis("error", { type: "log", ...errorTicks([...path.errors, ...(path.randomErrors || [])]) }),
     margin: { l: 56, r: phone.matches ? 16 : 34, t: 12, b: 44 },
     hovermode: "closest",
@@ -57,7 +60,7 @@ function fineFigure() {
   ];
   if (known(noise)) traces.push(drawn({ name: "noise of the sample itself", y: noise, legendrank: 4, line: { color: colour("quiet"), dash: "dashdot", width: 1 } }));
   if (known(shown.randomRows)) traces.push(drawn({ name: `${count} random rows`, y: shown.randomRows, legendrank: 3, line: { color: colour("quiet"), dash: "dot", width: 2 } }));
-  traces.push(drawn({ name: `${count} ${shown.size === 1 ? "atom" : "atoms"}`, y: shown.errors, legendrank: 1, line: { color: colour("accent"), width: 3 } }));
+  traces.push(drawn({ name: pieces(shown.size), y: shown.errors, legendrank: 1, line: { color: colour("accent"), width: 3 } }));
   if (shown.finest !== null) {
     traces.push({
       name: `within ${percent(tol)}: ${digits(shown.finest, 3)} and more`, x: [bandwidths[0], shown.finest, shown.finest], y: [tol, tol, floor], mode: "lines",
@@ -165,9 +168,11 @@ function differenceFigure() {
 
 function atomLabel(a, weight) {
   const lines = [];
-  for (let k = 0; k < Math.min(columnCount, TOLD_COLUMNS); k += 1) lines.push(`${name(k)} ${digits(columnOf(k)[a] + data.middles[k], 5)}`);
+  for (let k = 0; k < Math.min(columnCount, TOLD_COLUMNS); k += 1) {
+    lines.push(`${name(k)} ${digits(columnOf(k)[a] + data.middles[k], 5)}${laws ? ` ± ${digits(deviationOf(k, a), 2)}` : ""}`);
+  }
   if (columnCount > TOLD_COLUMNS) lines.push("…");
-  return [`<b>atom ${a + 1}</b>`, ...lines, `weight ${digits(weight)}`].join("<br>");
+  return [`<b>${piece} ${a + 1}</b>`, ...lines, `weight ${digits(weight)}`].join("<br>");
 }
 
 function atomsFigure() {
@@ -178,9 +183,9 @@ function atomsFigure() {
   let order = Array.from(weights.keys());
   if (order.length > MOST_DRAWN) order = order.sort((a, b) => Math.abs(weights[b]) - Math.abs(weights[a])).slice(0, MOST_DRAWN);
   byId("drawn").textContent = [
-    "A marker's area is the atom's weight.",
+    laws && paired ? "An ellipse is one standard deviation of a component; the heavier, the stronger its line." : `A marker's area is the ${piece}'s weight.`,
     weights.some((weight) => weight < 0) ? "Rings are negative weights: they take away what their neighbours have too much." : "",
-    order.length < weights.length ? `The heaviest ${order.length.toLocaleString("en")} of ${weights.length.toLocaleString("en")} atoms are drawn.` : "",
+    order.length < weights.length ? `The heaviest ${order.length.toLocaleString("en")} of ${pieces(weights.length)} are drawn.` : "",
   ].join(" ");
   const of = (wanted, title, symbol) => {
     const mine = order.filter(wanted);
@@ -191,14 +196,36 @@ function atomsFigure() {
       text: mine.map((a) => atomLabel(a, weights[a])), hoverinfo: "text", showlegend: false,
       marker: {
         symbol, color: colour("accent"), opacity: symbol === "circle" ? 0.62 : 0.9, line: { width: symbol === "circle" ? 0.5 : 1.5, color: symbol === "circle" ? colour("card") : colour("accent") },
-        size: mine.map((a) => Math.max(3, 22 * Math.sqrt(Math.abs(weights[a]) / heaviest))),
+        size: mine.map((a) => (laws && paired ? (order.length > 80 ? 3 : 5) : Math.max(3, 22 * Math.sqrt(Math.abs(weights[a]) / heaviest)))),
       },
+      ...(laws && !paired ? { error_x: { type: "data", array: mine.map((a) => deviationOf(k, a)), color: colour("accent"), thickness: 1, width: 0 } } : {}),
     };
   };
   const markers = [of((a) => weights[a] >= 0, "positive", "circle"), of((a) => weights[a] < 0, "negative", "circle-open")];
   if (!paired) return { traces: markers, xaxis: axis(data.columns[0]), yaxis: axis("weight"), hovermode: "closest" };
   const behind = picture(current.full, { ...shades(current.peak * 1.6), opacity: 0.55, hoverinfo: "skip", hovertemplate: undefined });
-  return { traces: [behind, ...markers], ...pairLayout(), hovermode: "closest" };
+  return { traces: [behind, ...(laws ? ellipses(order, weights, heaviest) : []), ...markers], ...pairLayout(), hovermode: "closest" };
+}
+
+/** Components as ellipses, in shades by weight: a trace a shade, the faintest first; negative ones dashed. */
+function ellipses(order, weights, heaviest) {
+  const [k, j] = data.pairs[state.pair];
+  const thin = Math.min(1, Math.sqrt(80 / order.length)); // many cover each other
+  const shadeOf = (a) => Math.min(SHADES - 1, Math.floor(SHADES * Math.sqrt(Math.abs(weights[a]) / heaviest)));
+  return Array.from({ length: SHADES }, (_, shade) => [false, true].map((negative) => {
+    const mine = order.filter((a) => shadeOf(a) === shade && weights[a] < 0 === negative);
+    const [x, y] = [[], []];
+    for (const a of mine) {
+      const line = outline(state.pair, a);
+      x.push(...line.x.map((value) => value + data.middles[k]), null);
+      y.push(...line.y.map((value) => value + data.middles[j]), null);
+    }
+    const strength = (shade + 1) / SHADES;
+    return {
+      name: "ellipses", customdata: mine, x, y, mode: "lines", hoverinfo: "skip", showlegend: false, opacity: 0.25 + 0.75 * strength,
+      line: { color: colour("accent"), width: thin * (0.8 + 1.2 * strength), dash: negative ? "dot" : "solid" },
+    };
+  })).flat().filter(({ customdata }) => customdata.length);
 }
 
 function marginalFigure(k) {
@@ -214,7 +241,7 @@ function marginalFigure(k) {
   return {
     traces: [
       { name: "all rows", x, y: full, mode: "lines", fill: "tozeroy", fillcolor: colour("shade"), line: { color: colour("quiet"), width: 1, simplify: false }, hovertemplate: told("all rows") },
-      { name: "atoms", x, y: small, mode: "lines", line: { color: colour("accent"), width: 2, simplify: false }, hovertemplate: told("atoms") },
+      { name: `${piece}s`, x, y: small, mode: "lines", line: { color: colour("accent"), width: 2, simplify: false }, hovertemplate: told(`${piece}s`) },
       { name: "difference", x, y: difference, yaxis: "y2", mode: "lines", fill: "tozeroy", fillcolor: colour("accent-pale"), line: { color: colour("accent"), width: 1, simplify: false }, hovertemplate: told("difference") },
     ],
     showlegend: false,
@@ -254,7 +281,7 @@ const errorTold = (error) => percent(error !== null && error < ROUNDING ? 0 : er
 
 function tell() {
   const size = stepSizes[state.step];
-  const text = `${size.toLocaleString("en")} ${size === 1 ? "atom" : "atoms"}, error ${errorTold(data.steps.errors[state.step])}`;
+  const text = `${pieces(size)}, error ${errorTold(data.steps.errors[state.step])}`;
   byId("told").textContent = text;
   slider.setAttribute("aria-valuetext", text);
 }

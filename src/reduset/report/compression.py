@@ -1,7 +1,7 @@
 """The report of a compression, from its model alone.
 
 The page redraws the densities of every step itself, from the atoms and the weights of the step: Σ w N(s; x, h²) N(t; y, h²) on the
-portrait's grids, as `MarginalDensities.joint_of` has it. Atoms travel in single precision, measured from the middle of their grid,
+portrait's grids, as `MarginalDensities.joint_of` has it; of components, with the covariance of each added to that. Atoms travel in single precision, measured from the middle of their grid,
 so that a column of large numbers loses no digits.
 """
 
@@ -13,6 +13,8 @@ import numpy as np
 
 from reduset import _archive
 from reduset._types import Array
+from reduset.mixture import ComponentMean
+from reduset.mixture.pieces import own_covariance
 from reduset.model import Model
 from reduset.report import words
 from reduset.report.figures import ROUNDING, PathFigure, is_whitened, path_figure, profile_figure, wide_columns
@@ -36,7 +38,7 @@ def write_compression(path: _archive.Path_, model: Model) -> None:
     if not isinstance(model, Model):
         raise TypeError(f"model must be a Model, got {type(model).__name__}; make one by Model.of(full, small)")
     drawn = path_figure(model)
-    title = f"{count(model.n_samples, 'row')} → {count(model.size, 'atom')}"
+    title = f"{count(model.n_samples, 'row')} → {count(model.size, model.piece)}"
     write(path, title, _body(model, drawn), contents(model, drawn), ["common.js", "densities.js", "compression.js"])
 
 
@@ -47,6 +49,7 @@ def contents(model: Model, path: PathFigure) -> dict[str, Any]:
     middles = portrait.grids[:embedded].mean(axis=1)
     return {
         "columns": list(model.columns[:embedded]),
+        "piece": model.piece,
         "path": {
             "sizes": path.sizes.tolist(),
             "errors": _finite(path.errors),
@@ -67,11 +70,32 @@ def contents(model: Model, path: PathFigure) -> dict[str, Any]:
         "profile": _profile(model),
         "middles": middles.tolist(),
         "atoms": packed((np.asarray(model.mean.atoms[:, :embedded], np.float64) - middles).T),  # by columns
+        "laws": _laws(model, embedded),
         "axes": _axes(portrait.grids[:embedded], portrait.widths, middles),
         "marginals": packed(portrait.marginals[:embedded]),
         "pairAxes": _axes(portrait.pair_grids, portrait.pair_widths, middles),
         "pairs": portrait.pairs.tolist(),
         "joint": packed(portrait.joint),
+    }
+
+
+def _laws(model: Model, embedded: int) -> dict[str, Any] | None:
+    """The covariances of components without the kernel's bump, and that bump, in units of the bumps along the columns.
+
+    Variances of each column, covariances of each pair; None for atoms. In double precision: in single, the covariance of a long and
+    thin one could not be inverted.
+    """
+    if not isinstance(model.mean, ComponentMean):
+        return None
+    portrait, laws = model.portrait, model.mean.pieces.spreads
+    bump = own_covariance(model.mean.kernel, model.mean.dimension)
+    widths, (first, second) = portrait.widths[:embedded], portrait.pairs.T
+    scale, crossed = np.square(widths), portrait.widths[first] * portrait.widths[second]
+    return {
+        "variances": packed((laws.diagonal(axis1=1, axis2=2)[:, :embedded] / scale).T, "f8"),
+        "crossed": packed((laws[:, first, second] / crossed).T, "f8"),
+        "bump": (np.diag(bump)[:embedded] / scale).tolist(),
+        "bumpCrossed": (bump[first, second] / crossed).tolist(),
     }
 
 
@@ -125,12 +149,12 @@ def _axes(grids: Array, widths: Array, middles: Array) -> list[list[float]]:
 
 def _body(model: Model, path: PathFigure) -> Markup:
     sources = model.about.get("sources") or []
-    columns = model.columns
+    columns, piece, laws = model.columns, model.piece, isinstance(model.mean, ComponentMean)
     named = ", ".join(words.shortened(name) for name in columns[:8]) + (f" and {len(columns) - 8} more" if len(columns) > 8 else "")
     vain = path.bound is None or path.bound >= 1
     shown = [
-        words.kept(model.n_samples, model.size),
-        words.lost(model.certificate),
+        words.kept(model.n_samples, model.size, piece),
+        words.lost(model.certificate, piece=piece),
         words.finest(model.resolved, model.size) if vain and model.resolved is not None else words.promised(path),
         words.random_rows(path, model.n_samples, model.total is None),
     ]
@@ -140,23 +164,25 @@ def _body(model: Model, path: PathFigure) -> Markup:
         n=count(model.n_samples),
         rows="row" if model.n_samples == 1 else "rows",
         m=count(model.size),
-        atoms="atom" if model.size == 1 else "atoms",
+        atoms=piece if model.size == 1 else f"{piece}s",
+        pieces=f"{piece}s",
+        many=f"{piece}s".capitalize(),
         sources=words.plain(sources) if sources else "",
         columns=f"{len(columns)} columns: {named}" if len(columns) > 1 else f"One column: {named}",
         cards=cards(shown),
         triangle=", the triangle what was certain before measuring" if (path.bound or 1) < 1 else "",
-        error=words.error(model.certificate),
+        error=words.error(model.certificate, piece=piece),
         wide=_wide(model),
         certificate=pairs(words.figures_of(model.certificate)),
         last=len(model.step_sizes) - 1,
-        told=f"{count(model.size, 'atom')}, error {words.percent(path.error if path.error >= ROUNDING else 0.0)}",
+        told=f"{count(model.size, piece)}, error {words.percent(path.error if path.error >= ROUNDING else 0.0)}",
         pairs=_pair_box(model),
         fine=_fine_section(model),
         densities=_density_section(model),
         meaning=words.densities(model.mean.kernel),
         marginals=_marginals(model),
         table=_heaviest(model),
-        origin=origin(model.about, told),
+        origin=origin({"components" if laws and name == "selection" else name: each for name, each in model.about.items()}, told),
     )
 
 
@@ -187,7 +213,15 @@ def _fine_section(model: Model) -> Markup:
 
 
 def _density_section(model: Model) -> Markup:
-    return Markup(file("pairs.html") if len(model.portrait.pairs) else file("one-column.html"))
+    laws = isinstance(model.mean, ComponentMean)
+    return markup(
+        file("pairs.html") if len(model.portrait.pairs) else file("one-column.html"),
+        pieces=f"{model.piece}s",
+        many=f"{model.piece}s".capitalize(),
+        looks="as ellipses" if laws else "by weight",
+        drawn="as ellipses of one standard deviation" if laws else "their areas as their weights",
+        bars=", a bar of one standard deviation to either side" if laws else "",
+    )
 
 
 def _marginals(model: Model) -> Markup:
@@ -196,9 +230,9 @@ def _marginals(model: Model) -> Markup:
     place = (
         '<figure><figcaption>$name <span class="aside" id="off-$k"></span></figcaption>'
         '<div class="plot small" id="marginal-$k" role="img" '
-        'aria-label="Density of $name, all rows against atoms"></div></figure>'
+        'aria-label="Density of $name, all rows against $pieces"></div></figure>'
     )
-    places = [markup(place, k=k, name=name) for k, name in enumerate(model.columns[:embedded])]
+    places = [markup(place, k=k, name=name, pieces=f"{model.piece}s") for k, name in enumerate(model.columns[:embedded])]
     first, rest = joined(places[:LISTED_COLUMNS]), joined(places[LISTED_COLUMNS:])
     parts = [markup('<div class="grid three">$first</div>', first=first)]
     if rest:
@@ -212,12 +246,16 @@ def _marginals(model: Model) -> Markup:
 
 
 def _heaviest(model: Model) -> Markup:
-    """The heaviest atoms as a table: for those who read rather than look."""
+    """The heaviest pieces as a table, components with their standard deviations: for those who read rather than look."""
     weights = np.asarray(model.mean.weights)
     order = np.argsort(-np.abs(weights), kind="stable")[:LISTED]
     names = model.columns[:LISTED_COLUMNS]
-    rows = [
-        [f"{k + 1}", f"{weights[k]:.4g}", *(f"{value:.5g}" for value in np.asarray(model.mean.atoms[k, : len(names)]))]
-        for k in order
-    ]
-    return table(["atom", "weight", *names], rows, f"The {len(order)} heaviest of {count(model.size, 'atom')}")
+    rows = [[f"{k + 1}", f"{weights[k]:.4g}", *(_place(model, k, column) for column in range(len(names)))] for k in order]
+    return table([model.piece, "weight", *names], rows, f"The {len(order)} heaviest of {count(model.size, model.piece)}")
+
+
+def _place(model: Model, which: int, column: int) -> str:
+    place = f"{model.mean.atoms[which, column]:.5g}"
+    if not isinstance(model.mean, ComponentMean):
+        return place
+    return f"{place} ± {np.sqrt(model.mean.covariances[which, column, column]):.2g}"

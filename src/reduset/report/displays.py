@@ -12,8 +12,10 @@ from typing import Any, Self
 import numpy as np
 
 from reduset._drawing import axes
+from reduset._types import Array
 from reduset.compression import Compression
 from reduset.mean import KernelMean
+from reduset.mixture.component_mean import SmallMean
 from reduset.model import Model
 from reduset.model.marginals import MarginalDensities
 from reduset.model.model import column_names
@@ -30,6 +32,7 @@ from reduset.report.figures import (
 
 ACCENT, QUIET, SHADE = "#b23a22", "#5d646c", "#dcdfe3"
 LARGEST = 160.0  # area of the heaviest atom's marker, in points²
+FAINTEST, FILLED = 0.25, 0.3  # opacities of the lightest component's line, and of the heaviest one's area
 KINDS = ("full", "small", "difference")
 
 
@@ -85,13 +88,13 @@ class PathDisplay(MatplotlibDisplay):
         ax, path = axes(ax), self.figure
         if path.random_sizes is not None:
             ax.plot(path.random_sizes, path.random_errors, color=QUIET, linestyle=":", label="random rows")
-        ax.plot(path.sizes, path.errors, **{"color": ACCENT, "label": "atoms"} | kw)
+        ax.plot(path.sizes, path.errors, **{"color": ACCENT, "label": f"{path.piece}s"} | kw)
         low, high = path.interval
         ends = [[path.error - low], [high - path.error]]
         ax.errorbar([path.size], [path.error], ends, color=ACCENT, fmt="o", capsize=4, label="measured")
         if path.bound is not None and path.bound < 1:  # beyond, it says nothing
             ax.plot([path.size], [path.bound], "v", color="black", label="bound")
-        ax.set(xscale="log", yscale="log", xlabel="atoms, or rows", ylabel="relative error")
+        ax.set(xscale="log", yscale="log", xlabel=f"{path.piece}s, or rows", ylabel="relative error")
         ax.legend()
         return self._on(ax)
 
@@ -136,7 +139,7 @@ class ProfileDisplay(MatplotlibDisplay):
         if not np.isnan(shown.random_rows).all():
             ax.plot(x, shown.random_rows, color=QUIET, linestyle=":", label=f"{shown.size:,} random rows")
         band = f"{shown.confidence:.0%} interval, at all scales at once"
-        line = ax.plot(x, shown.errors, **{"color": ACCENT, "label": f"{shown.size:,} atoms"} | kw)[0]
+        line = ax.plot(x, shown.errors, **{"color": ACCENT, "label": f"{shown.size:,} {shown.piece}s"} | kw)[0]
         ax.fill_between(x, shown.low, shown.high, color=line.get_color(), alpha=0.2, linewidth=0, label=band)
         if shown.finest is not None:
             ax.plot(
@@ -157,7 +160,7 @@ class ProfileDisplay(MatplotlibDisplay):
 
 @dataclass(eq=False, repr=False)
 class DensityDisplay(MatplotlibDisplay):
-    """The density of all rows and of the atoms, along one column or over two.
+    """The density of all rows and of the atoms or components, along one column or over two.
 
     Parameters
     ----------
@@ -172,9 +175,7 @@ class DensityDisplay(MatplotlibDisplay):
         return cls(density_figure(model.portrait, model.at(step), model.columns, positions(columns, model.columns)))
 
     @classmethod
-    def from_means(
-        cls, full: KernelMean, small: KernelMean | Compression, columns: Any, names: Sequence[str] | None = None
-    ) -> Self:
+    def from_means(cls, full: KernelMean, small: SmallMean | Compression, columns: Any, names: Sequence[str] | None = None) -> Self:
         """Of a mean and what it was compressed to; passes over all points of ``full``."""
         told = column_names(names, full.dimension, "names")
         few = small.mean if isinstance(small, Compression) else small
@@ -194,7 +195,7 @@ class DensityDisplay(MatplotlibDisplay):
         ax.set_xlabel(shown.names[0])
         if len(shown.grids) == 1:
             ax.fill_between(shown.grids[0], shown.full, color=SHADE, label="all rows")
-            ax.plot(shown.grids[0], shown.small, **{"color": ACCENT, "label": "atoms"} | kw)
+            ax.plot(shown.grids[0], shown.small, **{"color": ACCENT, "label": f"{shown.piece}s"} | kw)
             ax.set_ylabel("density")
             ax.legend()
             return self._on(ax)
@@ -215,6 +216,8 @@ class DensityDisplay(MatplotlibDisplay):
 class AtomsDisplay(MatplotlibDisplay):
     """Atoms over two columns, their areas as their weights, those of negative weight as rings; along one as high as their weights.
 
+    Components are ellipses of one standard deviation, the heavier the stronger; along one column, bars of one to either side.
+
     Parameters
     ----------
     figure : AtomsFigure, the numbers
@@ -228,24 +231,51 @@ class AtomsDisplay(MatplotlibDisplay):
         return cls(atoms_figure(model.at(step), model.columns, positions(columns, model.columns)))
 
     @classmethod
-    def from_mean(cls, mean: KernelMean | Compression, columns: Any = (0, 1), names: Sequence[str] | None = None) -> Self:
+    def from_mean(cls, mean: SmallMean | Compression, columns: Any = (0, 1), names: Sequence[str] | None = None) -> Self:
         """Of a mean or a compression."""
         small = mean.mean if isinstance(mean, Compression) else mean
         told = column_names(names, small.dimension, "names")
         return cls(atoms_figure(small, told, positions(columns, told)))
 
     def plot(self, ax: Any = None, **kw: Any) -> Self:
-        """Draw it, on axes given or new; ``kw`` as of ``Axes.scatter``."""
+        """Draw it, on axes given or new; ``kw`` as of ``Axes.scatter``, of components as of matplotlib's ``EllipseCollection``."""
         ax, shown = axes(ax), self.figure
+        if shown.covariances is not None and len(shown.names) > 1:
+            return self._ellipses(ax, shown.covariances, kw)
         x = shown.places[:, 0]
         y = shown.places[:, 1] if shown.places.shape[1] > 1 else shown.weights
         colour = kw.pop("color", ACCENT)
+        if shown.covariances is not None:
+            ax.errorbar(x, y, xerr=np.sqrt(shown.covariances[:, 0, 0]), fmt="none", ecolor=colour, elinewidth=0.8, alpha=0.6)
         for mine, looks in (
             (shown.weights >= 0, {"color": colour, "alpha": 0.6, "linewidths": 0.0}),
             (shown.weights < 0, {"facecolors": "none", "edgecolors": colour}),
         ):
             ax.scatter(x[mine], y[mine], **{"s": np.maximum(LARGEST * shown.areas[mine], 2.0)} | looks | kw)
         ax.set(xlabel=shown.names[0], ylabel=shown.names[1] if len(shown.names) > 1 else "weight")
+        return self._on(ax)
+
+    def _ellipses(self, ax: Any, covariances: Array, kw: dict[str, Any]) -> Self:
+        from matplotlib.collections import EllipseCollection
+        from matplotlib.colors import to_rgba
+
+        shown = self.figure
+        values, vectors = np.linalg.eigh(covariances)
+        axis = vectors[:, :, 1]  # the longer one
+        turned = np.degrees(np.arctan2(axis[:, 1], axis[:, 0]))
+        shades = np.tile(to_rgba(kw.pop("color", ACCENT)), (len(values), 1))
+        edges, faces = shades.copy(), shades.copy()
+        edges[:, 3], faces[:, 3] = FAINTEST + (1 - FAINTEST) * np.sqrt(shown.areas), FILLED * np.sqrt(shown.areas)
+        looks = {"facecolors": faces, "edgecolors": edges, "linewidths": 1.2, "linestyles": np.where(shown.weights < 0, "--", "-")}
+        long, short = 2 * np.sqrt(values[:, 1]), 2 * np.sqrt(values[:, 0])
+        drawn = EllipseCollection(
+            long, short, turned, units="xy", offsets=shown.places, offset_transform=ax.transData, **looks | kw
+        )
+        ax.add_collection(drawn)
+        reach = np.sqrt(covariances.diagonal(axis1=1, axis2=2))
+        ax.update_datalim(np.concatenate([shown.places - reach, shown.places + reach]))
+        ax.autoscale_view()
+        ax.set(xlabel=shown.names[0], ylabel=shown.names[1])
         return self._on(ax)
 
 

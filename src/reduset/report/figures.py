@@ -17,8 +17,10 @@ from reduset._types import Array
 from reduset.certificate import Certificate
 from reduset.compression import Compression, Path
 from reduset.compression.resolution import TOL
+from reduset.compression.summary import noun
 from reduset.kernels import Gaussian
-from reduset.mean import KernelMean
+from reduset.mixture import ComponentMean
+from reduset.mixture.component_mean import SmallMean
 from reduset.model import Model
 from reduset.model.marginals import BEYOND, MarginalDensities
 
@@ -38,6 +40,7 @@ class PathFigure:
     size, error, interval : of the compression itself
     bound : certain before measuring, as a share of ‖f‖; None where there is none
     alike : how many rows drawn at random lose as little; None where that is not defined
+    piece : what sizes count, "atom" or "component"
     """
 
     sizes: NDArray[np.int64]
@@ -49,6 +52,7 @@ class PathFigure:
     interval: tuple[float, float]
     bound: float | None
     alike: float | None
+    piece: str = "atom"
 
 
 def is_whitened(model: Model) -> bool:
@@ -84,6 +88,7 @@ def path_figure(source: Model | Compression) -> PathFigure:
         certificate.interval,
         bound_share(certificate),
         alike,
+        noun(source.mean),
     )
 
 
@@ -104,6 +109,7 @@ class ProfileFigure:
     noise_finest : the finest at which the rows are within ``tol`` of their law
     own : the bandwidth of the kernel, and the error there; None where it is ``finest``
     confidence : of the intervals, which hold at once
+    piece : what ``size`` counts, "atom" or "component"
     """
 
     size: int
@@ -119,6 +125,7 @@ class ProfileFigure:
     noise_finest: float | None
     own: tuple[float, float] | None
     confidence: float
+    piece: str = "atom"
 
     @property
     def highest(self) -> float:
@@ -156,6 +163,7 @@ def profile_figure(source: Model | Compression, step: int = -1) -> ProfileFigure
         _finest(profile.bandwidths, noise, tol),
         (width, float(profile.relative_errors[there[0]])) if found is None and len(there) else None,
         profile.confidence,
+        noun(source.mean),
     )
 
 
@@ -181,7 +189,7 @@ def wide_columns(model: Model) -> list[str]:
 
 @dataclass(frozen=True)
 class AtomsFigure:
-    """Atoms over two columns, or one.
+    """Atoms or components over two columns, or one.
 
     Attributes
     ----------
@@ -189,16 +197,18 @@ class AtomsFigure:
     weights : (m,)
     areas : (m,) of the markers, the heaviest 1
     names : of the columns
+    covariances : (m, 2, 2), or (m, 1, 1), of components, the kernel's bump included; None for atoms
     """
 
     places: Array
     weights: Array
     areas: Array
     names: tuple[str, ...]
+    covariances: Array | None = None
 
 
-def atoms_figure(mean: KernelMean, names: Sequence[str], pair: Sequence[int]) -> AtomsFigure:
-    """The atoms of a mean in the columns of ``pair``."""
+def atoms_figure(mean: SmallMean, names: Sequence[str], pair: Sequence[int]) -> AtomsFigure:
+    """The atoms or components of a mean in the columns of ``pair``."""
     sizes = np.abs(mean.weights)
     columns = [int(k) for k in pair]
     return AtomsFigure(
@@ -206,6 +216,7 @@ def atoms_figure(mean: KernelMean, names: Sequence[str], pair: Sequence[int]) ->
         np.asarray(mean.weights, np.float64),
         sizes / max(float(sizes.max()), np.finfo(float).tiny),
         tuple(names[k] for k in columns),
+        mean.covariances[:, columns][:, :, columns] if isinstance(mean, ComponentMean) else None,
     )
 
 
@@ -218,12 +229,14 @@ class DensityFigure:
     grids : one (G,), or two (g,)
     full, small : (G,) or (g, g), the first column along the first axis
     names : of the columns
+    piece : what the small one is made of, "atom" or "component"
     """
 
     grids: tuple[Array, ...]
     full: Array
     small: Array
     names: tuple[str, ...]
+    piece: str = "atom"
 
     @property
     def difference(self) -> Array:
@@ -236,7 +249,7 @@ class DensityFigure:
         return bool(self.full.min() < -0.01 * np.abs(self.full).max())
 
 
-def density_figure(portrait: MarginalDensities, small: KernelMean, names: Sequence[str], columns: Sequence[int]) -> DensityFigure:
+def density_figure(portrait: MarginalDensities, small: SmallMean, names: Sequence[str], columns: Sequence[int]) -> DensityFigure:
     """The densities of a portrait and of a small mean, for one column or a pair in either order."""
     chosen = [int(k) for k in columns]
     told = tuple(names[k] for k in chosen)
@@ -244,7 +257,7 @@ def density_figure(portrait: MarginalDensities, small: KernelMean, names: Sequen
         k = chosen[0]
         if k >= len(portrait.grids):
             raise ValueError(f"columns must be among the first {len(portrait.grids)}, which the portrait shows; got {k}")
-        return DensityFigure((portrait.grids[k],), portrait.marginals[k], portrait.marginals_of(small)[k], told)
+        return DensityFigure((portrait.grids[k],), portrait.marginals[k], portrait.marginals_of(small)[k], told, noun(small))
     where = np.flatnonzero((portrait.pairs == sorted(chosen)).all(axis=1))
     if len(chosen) != 2 or not len(where):
         raise ValueError(
@@ -254,4 +267,4 @@ def density_figure(portrait: MarginalDensities, small: KernelMean, names: Sequen
     full, joint = portrait.joint[where[0]], portrait.joint_of(small)[where[0]]
     turned = chosen[0] > chosen[1]
     grids = (portrait.pair_grids[chosen[0]], portrait.pair_grids[chosen[1]])
-    return DensityFigure(grids, full.T if turned else full, joint.T if turned else joint, told)
+    return DensityFigure(grids, full.T if turned else full, joint.T if turned else joint, told, noun(small))

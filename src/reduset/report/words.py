@@ -73,18 +73,19 @@ def roughly(number: float) -> str:
     return f"{round(number / scale) * scale:,}"
 
 
-def kept(n: int, m: int) -> Card:
+def kept(n: int, m: int, piece: str = "atom") -> Card:
     """How much smaller it is."""
     if m >= n:
-        return Card("Kept", "all", f"Every one of the {count(n, 'row')} is an atom: nothing was made smaller.")
+        told = f"Every one of the {count(n, 'row')} is an atom" if piece == "atom" else f"There are as many {piece}s as rows"
+        return Card("Kept", "all", f"{told}: nothing was made smaller.")
     return Card(
         "Kept",
         f"1 in {roughly(n / m)}",
-        f"{count(m, 'weighted atom')} stand{'s' if m == 1 else ''} for {count(n, 'row')}: {percent(m / n)} of them.",
+        f"{count(m, f'weighted {piece}')} stand{'s' if m == 1 else ''} for {count(n, 'row')}: {percent(m / n)} of them.",
     )
 
 
-def lost(certificate: Certificate, thing: str = "row") -> Card:
+def lost(certificate: Certificate, thing: str = "row", piece: str = "atom") -> Card:
     """The measured error, its interval, and how it was measured; of rows, or of pixels."""
     if certificate.relative_error < ROUNDING:
         return Card("Lost", percent(0.0), "Nothing but rounding.")
@@ -95,15 +96,15 @@ def lost(certificate: Certificate, thing: str = "row") -> Card:
     else:
         meaning = f"Between {percent(low)} and {percent(high)} with {confidence(certificate)} confidence, {how}."
     if certificate.relative_error > 1:
-        meaning = "Worse than nothing: the zero function is closer to the data than these atoms are. " + meaning
+        meaning = f"Worse than nothing: the zero function is closer to the data than these {piece}s are. " + meaning
     return Card("Lost", percent(certificate.relative_error), meaning)
 
 
-def error(certificate: Certificate, thing: str = "row") -> str:
+def error(certificate: Certificate, thing: str = "row", piece: str = "atom") -> str:
     """What the error is."""
     text = "" if thing == "row" else f"Segments are found on few weighted atoms that stand for all {thing}s. "
     text += (
-        f"The error is how far the atoms are from all {thing}s: the distance of their two densities in the kernel's norm, as a "
+        f"The error is how far the {piece}s are from all {thing}s: the distance of their two densities in the kernel's norm, as a "
         f"share of the norm of the full one. 0{SPACE}% is no difference at all, 100{SPACE}% is knowing nothing."
     )
     if certificate.log_density_change is not None:
@@ -115,11 +116,8 @@ def error(certificate: Certificate, thing: str = "row") -> str:
 def promised(path: PathFigure) -> Card:
     """The bound that holds before measuring."""
     if path.bound is None:
-        return Card(
-            "Promised",
-            "nothing",
-            "For atoms chosen in this way nothing is certain before measuring; the measured error stands alone.",
-        )
+        told = "Of components, which are fitted," if path.piece == "component" else "For atoms chosen in this way"
+        return Card("Promised", "nothing", f"{told} nothing is certain before measuring; the measured error stands alone.")
     if path.bound >= 1:
         meaning = (
             f"What is certain before measuring is a loss of {percent(path.bound)} at most, which says nothing; the measured error "
@@ -151,15 +149,15 @@ def random_rows(path: PathFigure, n: int, signed: bool = False) -> Card:
     times = drawn / path.error if path.error > ROUNDING else np.inf
     meaning += f": {roughly(times)} times as much. " if 1.05 < times < np.inf else ". "
     if path.alike >= n:
-        meaning += f"Not even {count(n)} random draws would do as well as the {count(path.size, 'atom')}."
+        meaning += f"Not even {count(n)} random draws would do as well as the {count(path.size, path.piece)}."
     else:
-        meaning += f"It takes {roughly(np.ceil(path.alike))} random rows to do as well as the {count(path.size, 'atom')}."
+        meaning += f"It takes {roughly(np.ceil(path.alike))} random rows to do as well as the {count(path.size, path.piece)}."
     return Card("Random rows", percent(drawn), meaning)
 
 
 def fine(shown: ProfileFigure) -> str:
-    """How fine so many atoms see, and as many random rows."""
-    atoms, drawn, tol = count(shown.size, "atom"), count(shown.size, "random row"), percent(shown.tol)
+    """How fine so many pieces see, and as many random rows."""
+    atoms, drawn, tol = count(shown.size, shown.piece), count(shown.size, "random row"), percent(shown.tol)
     if shown.finest is None:
         text = f"At no scale is it certain that {atoms} lose{'s' if shown.size == 1 else ''} at most {tol}"
     else:

@@ -20,6 +20,7 @@ from reduset.compression import Compression
 from reduset.kernels import Kernel, RadialKernel
 from reduset.kernels.base import exponential
 from reduset.mean import KernelMean
+from reduset.mixture import Mixture
 from reduset.select import Selection, Selector, Shadow, as_selector
 from reduset.select.contract import support
 from reduset.spectral.memory import ensure_memory
@@ -213,11 +214,16 @@ def _products_with(full: KernelMean, atoms: Array, owners: NDArray[np.int64]) ->
 
 def is_given(reduce: Any) -> bool:
     """Whether the atoms are there already."""
-    return isinstance(reduce, Compression | KernelMean)
+    return isinstance(reduce, Compression | KernelMean | Mixture)
 
 
 def _as_given(X: Floats, rows: Array, kernel: Kernel | None, small: Compression | KernelMean, weights: str) -> WeightedAtoms:
     mean, indices = (small.mean, small.indices) if isinstance(small, Compression) else (small, None)
+    if isinstance(mean, Mixture):
+        raise TypeError(
+            f"reduce must have atoms, and the mean of this {type(small).__name__} has components ({mean!r}); compress with "
+            "pieces='atoms', or give a size"
+        )
     what = type(small).__name__
     if mean.dimension != X.shape[1]:
         raise ValueError(f"reduce must be a {what} of points of {X.shape[1]} columns like X, got {mean.dimension}")
