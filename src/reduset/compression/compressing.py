@@ -146,7 +146,7 @@ def compress(
                 filled, outlook = builder.size >= goal.most, builder.outlook
     finally:
         shown.close()
-    if not result.reached and not _quiet.get():
+    if not result.reached and not is_quiet():
         own_end = f"{selector}'s own end"
         ended = f"{selector} has no more atoms that add to these"
         warn(
@@ -166,6 +166,11 @@ def quietly() -> Iterator[None]:
         yield
     finally:
         _quiet.reset(token)
+
+
+def is_quiet() -> bool:
+    """Whether the caller is within `quietly`."""
+    return _quiet.get()
 
 
 def _kind(weights: str, selector: Selector, full: KernelMean) -> str:

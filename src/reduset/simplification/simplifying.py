@@ -21,6 +21,7 @@ from reduset._messages import warn
 from reduset._progress import Progress
 from reduset._types import Labels, ProgressLike, SeedLike
 from reduset.compression import NotReachedWarning
+from reduset.compression.compressing import is_quiet
 from reduset.mean import KernelMean
 from reduset.mixture import Mixture
 from reduset.mixture.covariances import NDIM, widened
@@ -167,7 +168,7 @@ def simplify(
     with closing(Progress(progress)) as shown, single_threaded_blas():
         found, reached = _found(f, start, goal, most, options, rng, shown)
     result = _result(f, found, reached, method, time.perf_counter() - begun)
-    if not reached:
+    if not reached and not is_quiet():
         more = "" if covariance == "full" else ", or use covariance='full'"
         warn(
             f"tol={tol:g} was not reached with {result.size} components: the error is {result.error:.3g}. Raise max_size{more}",
