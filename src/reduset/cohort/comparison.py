@@ -269,9 +269,9 @@ class Comparison:
         far = [name for name, one in zip(names, later.unseen, strict=True) if one]
         if far:
             warn(
-                f"{len(far)} of the later bags ({_listed(far)}) lose too much on these {self._options.pieces}, up to {later.lost.max():.2g} of "
-                "their norm, and are compared in full, which takes longer. Fit again with such bags among the others, or with "
-                f"more {self._options.pieces}",
+                f"{len(far)} of the later bags ({_listed(far)}) lose too much on these {self._options.pieces}, up to "
+                f"{later.lost.max():.2g} of their norm, and are compared in full, which takes longer. Fit again with such bags among "
+                f"the others, or with more {self._options.pieces}",
                 NotReachedWarning,
             )
 

@@ -55,9 +55,8 @@ def contents(shown: CohortFigure, sampled: bool) -> dict[str, Any]:
 
 def _body(cohort: Any, shown: CohortFigure, about: Mapping[str, Any] | None) -> Markup:
     parameters: dict[str, Any] = {"Kernel": repr(cohort.kernel_)}
-    parameters |= {
-        name.replace("_", " ").strip(): getattr(cohort, name) for name in PARAMETERS if getattr(cohort, name) is not None
-    }
+    given = {name: getattr(cohort, name) for name in PARAMETERS}
+    parameters |= {name.replace("_", " ").strip(): value for name, value in given.items() if value is not None}
     sizes = shown.sizes
     lead = "" if sizes is None else f"{count(int(sizes[:, 0].sum()), 'row')} in all, {_pieces(sizes[:, 1], cohort.pieces_)}"
     return markup(

@@ -28,7 +28,7 @@ from reduset.mixture.covariances import NDIM, widened
 from reduset.mixture.mixture import as_mixture
 from reduset.simplification.l2_error import RelativeL2Error
 from reduset.simplification.local_fit import ComponentArrays
-from reduset.simplification.pipeline import PipelineOptions, PipelineResult, SimplificationPipeline, StageError, fewest
+from reduset.simplification.pipeline import ROUNDS, PipelineOptions, PipelineResult, SimplificationPipeline, StageError, fewest
 
 MOST_COMPONENTS = 1000
 RESOLUTION = 20  # of sizes: with a tolerance, one part in so many
@@ -103,6 +103,7 @@ def simplify(
     method: str = "l2",
     covariance: str = "full",
     start: str | ArrayLike = "kmeans",
+    rounds: int = ROUNDS,
     refit: bool = True,
     polish: bool | int = True,
     density: bool = True,
@@ -130,6 +131,8 @@ def simplify(
         Of the result's components.
     start : "kmeans", or (n,) labels
         Weighted k-means on the means, or a partition: a label for each component.
+    rounds : int
+        The most rounds of local fits and regrouping; they end earlier where they change little.
     refit : bool
         Whether all weights are fitted together after the grouping.
     polish : bool or int
@@ -163,7 +166,8 @@ def simplify(
     _validate.one_of(covariance, "covariance", NDIM)
     _require_weights(f)
     mass = f.mass if _validate.flag(density, "density") and f.is_density else None
-    options = PipelineOptions(method, covariance, *fitting_stages(refit, polish), mass)
+    rounds = _validate.whole(rounds, "rounds", 1)
+    options = PipelineOptions(method, covariance, *fitting_stages(refit, polish), rounds, mass)
     rng = _validate.generator(rng)
     with closing(Progress(progress)) as shown, single_threaded_blas():
         found, reached = _found(f, start, goal, most, options, rng, shown)
