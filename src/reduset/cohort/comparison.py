@@ -270,8 +270,8 @@ class Comparison:
         if far:
             warn(
                 f"{len(far)} of the later bags ({_listed(far)}) lose too much on these {self._options.pieces}, up to "
-                f"{later.lost.max():.2g} of their norm, and are compared in full, which takes longer. Fit again with such bags among "
-                f"the others, or with more {self._options.pieces}",
+                f"{later.lost.max():.2g} of their norm, and are compared in full, which takes longer. Fit again with such bags "
+                f"among the others, or with more {self._options.pieces}",
                 NotReachedWarning,
             )
 

@@ -3,8 +3,8 @@
 Many rows in little space, such as the pixels of an image, are binned on a grid first, which makes thousands of components of
 hundreds of thousands; the bound on what that moves widens the interval of the error (`grid`).
 
-How many components: those of a smooth density of bandwidth h can be told apart from one where they are two h apart (half and half of
-two bumps have one mode up to there), so that groups of that radius lose no mode, and larger ones do.
+How many components: two equal bumps of bandwidth h have one mode between them up to a distance of two h, and two modes beyond. So
+groups of that radius are about as fine as modes can be told apart, and much larger ones hide some.
 """
 
 from __future__ import annotations
