@@ -246,7 +246,7 @@ class Comparison:
             missed = [overlooked(mean, small.mean) for mean, small in zip(full, found, strict=True)]
             unseen |= np.array(missed) > max(LATER_OVERLOOKED, LATER_FACTOR * self._overlooks)
         apart, certain = np.empty((len(full), len(self.means))), np.empty((len(full), len(self.means)))
-        for compressed, mine in ((True, np.flatnonzero(~unseen)), (False, np.flatnonzero(unseen))):
+        for compressed, mine in ((True, np.flatnonzero(~unseen).tolist()), (False, np.flatnonzero(unseen).tolist())):
             if len(mine):
                 means: list[Density] = [found[k].mean if compressed else full[k] for k in mine]
                 lost = losses([found[k] for k in mine]) if compressed and self._options.distance == "mmd" else None

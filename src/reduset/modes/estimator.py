@@ -145,7 +145,8 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
     def _finishes(self, rows: int) -> bool:
         """Whether places go on to climb the density of all rows, where what they climbed is not that already."""
         wanted = self.via == "mixture" if self.finish is None else _validate.flag(self.finish, "finish")
-        return wanted and (self.mean_ or self.mixture_).size < rows
+        climbed = self.mean_ if self.mixture_ is None else self.mixture_
+        return wanted and climbed is not None and climbed.size < rows
 
     def _fit_surrogate(self, full: KernelMean) -> None:
         """The few atoms or components that are climbed in place of all points."""
