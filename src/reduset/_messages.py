@@ -10,13 +10,34 @@ from __future__ import annotations
 import re
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 BETWEEN = ("reduset", "sklearn", "contextlib")  # whose frames lie between the fault and the line that a user can change
 HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 
 
+_quiet: ContextVar[bool] = ContextVar("reduset_quiet", default=False)
+
+
 class NotReachedWarning(UserWarning):
     """The tolerance was not reached within the largest size allowed."""
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """No `NotReachedWarning` from the calling thread inside; those of other threads are heard, as no filter of warnings could."""
+    token = _quiet.set(True)
+    try:
+        yield
+    finally:
+        _quiet.reset(token)
+
+
+def is_quiet() -> bool:
+    """Whether the caller is within `quietly`."""
+    return _quiet.get()
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:

@@ -55,3 +55,27 @@ def test_rows_without_a_value_are_counted_by_other_commands_too(bags, tmp_path, 
     assert "2 rows with missing values have no value in" in capsys.readouterr().err
     assert run(["distance", model, bags[2], "--missing", "drop"]) == 0
     assert "2 rows with missing values left out" in capsys.readouterr().out
+
+
+def test_samples_are_compared_by_divergence_on_components_or_atoms(bags, tmp_path, capsys):
+    page = tmp_path / "r.html"
+    found = {}
+    for pieces in ("components", "atoms"):
+        words = ["--distance", "kl", "--pieces", pieces, "--size", "9", "--layout", "mds", "--report", str(page)]
+        assert run(["cohort", *bags[:2], *words]) == 0
+        told = capsys.readouterr().out
+        assert f"9 {pieces} a sample, which lose" in told
+        assert f"9 {pieces} each" in page.read_text()
+        assert run(["cohort", *bags[:2], *words[:-2], "--json"]) == 0
+        found[pieces] = json.loads(capsys.readouterr().out)["distances"][0][1]
+    assert found["components"] > 0
+    assert found["components"] != found["atoms"]
+    assert run(["cohort", *bags[:2], *words[:4], "--size", "9", "--json", "--bandwidth", "iqr", "--layout", "mds"]) == 0
+    assert json.loads(capsys.readouterr().out)["distances"][0][1] == found["atoms"]  # the rule that is taken if none is given
+
+
+def test_pieces_that_do_not_go_with_the_distance_are_refused(bags, capsys):
+    assert run(["cohort", *bags[:2], "--pieces", "components", "--json"]) == 2
+    assert "pieces='components' are for distance='kl', got 'mmd'" in capsys.readouterr().err
+    assert run(["cohort", *bags[:2], "--distance", "l3", "--json"]) == 2
+    assert "distance must be" in capsys.readouterr().err

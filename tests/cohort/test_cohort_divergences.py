@@ -120,7 +120,7 @@ def test_compressed_densities_are_as_far_apart_as_the_full_ones(atoms):
 
 @pytest.mark.parametrize("layout", ["isomap", "mds"])
 def test_a_fitted_bag_lands_on_its_place_up_to_chance(layout):
-    fitted = CohortMap("kl", layout, n_neighbors=3, draws=4000, random_state=0).fit(bags())
+    fitted = CohortMap("kl", layout, n_neighbors=3, atoms="shared", draws=4000, random_state=0).fit(bags())
     again = fitted.transform(bags()[:2])
     assert np.abs(again - fitted.embedding_[:2]).max() < 0.1 * np.abs(fitted.embedding_).max()
 
@@ -171,7 +171,7 @@ def test_a_later_bag_does_not_depend_on_those_it_comes_with(atoms):
 
 
 def test_tol_holds_for_the_weights_of_densities():
-    fitted = CohortMap("kl", "mds", tol=0.1, random_state=0).fit(bags())
+    fitted = CohortMap("kl", "mds", tol=0.1, atoms="shared", random_state=0).fit(bags())
     assert max(each.certificate.interval[1] for each in fitted.compressions_) <= 0.1
     assert fitted.compressions_[0].weighting == "simplex"
 

@@ -327,6 +327,62 @@ def test_components_are_pickled_and_repeated():
     assert set(far) <= {0, 1, 2}
 
 
+def ridge(n=3000, seed=0):
+    """Five heaps in a row, so near that coarse components make other modes of them."""
+    rng = np.random.default_rng(seed)
+    return np.column_stack([1.3 * rng.integers(5, size=n), np.zeros(n)]) + 0.35 * rng.normal(size=(n, 2))
+
+
+def test_components_are_two_bandwidths_wide_by_default_and_tell_near_heaps_apart():
+    X = ridge()
+    full = fitted(X, bandwidth=0.25, size=len(X))
+    usual, wide = (fitted(X, bandwidth=0.25, via="mixture", **goal) for goal in ({}, {"size": 4}))
+    asked = fitted(X, bandwidth=0.25, via="mixture", radius=0.5)
+    np.testing.assert_array_equal(usual.mixture_.means, asked.mixture_.means)
+    assert clustering_distance(usual.labels_, full.labels_) <= 0.02 < clustering_distance(wide.labels_, full.labels_)
+
+
+def test_where_two_bandwidths_take_too_many_groups_there_are_a_hundred_components():
+    X = np.random.default_rng(0).normal(size=(400, 8))
+    assert fitted(X, bandwidth=0.3, via="mixture", max_size=150).mixture_.size == 100
+
+
+@VIA
+@pytest.mark.parametrize("n", [3000, 12_000])
+def test_modes_are_those_of_all_rows_where_places_climb_on(via, n):
+    X = ridge(n)
+    f = KernelMean.from_samples(X, Gaussian(0.25, normalized=True))
+    few = {"via": via, "size": 30, "bandwidth": 0.25}
+    alone, finished = (fitted(X, finish=finish, **few) for finish in (False, True))
+
+    def steepest(shift):
+        modes = shift.cluster_centers_
+        return float(np.linalg.norm(f.gradient(modes) / f(modes)[:, None], axis=1).max())
+
+    assert steepest(finished) < 0.5 * steepest(alone)
+    assert steepest(finished) < (0.01 if n <= 10_000 else 0.05)  # rows in cells of a third of a bandwidth move modes a little
+    np.testing.assert_array_equal(finished.predict(X), finished.labels_)
+    at = np.linalg.norm(finished.ends_ - finished.cluster_centers_[finished.labels_], axis=1)
+    assert at.max() < 0.25
+    assert finished.n_iter_ > alone.n_iter_
+
+
+def test_places_climb_on_by_default_with_components_alone():
+    X = ridge()
+    for via, finish in (("mixture", True), ("atoms", False)):
+        usual, same = fitted(X, via=via, size=20), fitted(X, via=via, size=20, finish=finish)
+        np.testing.assert_array_equal(usual.ends_, same.ends_)
+        assert not np.array_equal(usual.ends_, fitted(X, via=via, size=20, finish=not finish).ends_)
+
+
+def test_modes_that_few_components_make_are_none():
+    X = ridge()
+    full = fitted(X, bandwidth=0.3, size=len(X))
+    for seed in range(3):
+        finished = fitted(X, bandwidth=0.3, via="mixture", size=60, random_state=seed)
+        assert len(finished.cluster_centers_) <= len(full.cluster_centers_)
+
+
 # -- input -------------------------------------------------------------------------------------------------------------
 
 

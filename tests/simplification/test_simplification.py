@@ -280,6 +280,15 @@ def test_a_radius_that_asks_for_too_many_groups_is_refused(monkeypatch):
         simplify(f, radius=1e-9)
 
 
+def test_rounds_of_regrouping_are_no_more_than_allowed():
+    f = many(200)
+    for rounds in (1, 3):
+        found = simplify(f, size=9, rounds=rounds, polish=False, rng=0)
+        assert sum(step.stage == "group" for step in found.history) == rounds
+    with pytest.raises(ValueError, match="rounds must be at least 1, got 0"):
+        simplify(f, size=9, rounds=0)
+
+
 def test_given_labels_are_where_it_starts():
     f = many(40)
     labels = np.array(["a", "b", "c", "d"])[np.arange(40) % 4]

@@ -37,8 +37,22 @@ class CohortCommand(o.Reading, o.Seeded, o.Telling):
         float | None, typer.Option("--tol", help="What each sample may lose; distances certain to 1 % if nothing is said.")
     ] = None
     size: o.Size = None
+    distance: Annotated[
+        str, typer.Option("--distance", help="mmd: how far the kernel means are apart; kl: how well densities are told apart.")
+    ] = "mmd"
+    pieces: Annotated[
+        str | None,
+        typer.Option(
+            "--pieces",
+            help="What stands for a sample: atoms, weighted points; or components, Gaussians with shapes of their own, for kl, "
+            "whose default they are.",
+        ),
+    ] = None
     layout: Annotated[str, typer.Option("--layout", help="isomap or mds.")] = "isomap"
-    bandwidth: o.Bandwidth = "median"
+    bandwidth: Annotated[
+        str | None,
+        typer.Option("--bandwidth", "-b", help="A number, or a rule, such as scott; if not given median, for kl iqr."),
+    ] = None
     scales: o.Scales = None
     whiten: o.Whiten = False
 
@@ -78,7 +92,7 @@ class CohortCommand(o.Reading, o.Seeded, o.Telling):
             self,
             facts | {"notes": notes, "written": written},
             f"{len(names)} samples of {sum(map(len, tables.values())):,} rows together, {found.kernel_!r}",
-            f"  distances  up to {found.distances_.max():.4g}, each known to {found.errors_.max():.2g} or better",
+            f"  distances  up to {found.distances_.max():.4g}, {_known(found)}",
             *units_told(found.kernel_, first.columns),
             *messages.ending(notes, written),
         )
@@ -95,14 +109,32 @@ def _map_of(tables: dict[str, Table], request: CohortCommand, shown: ProgressLik
     pooled = np.concatenate([table.values[:: max(1, len(table) // 10_000)] for table in tables.values()])
     pictures = are_pictures([source for table in tables.values() for source in table.sources])
     scales = o.scales_of(request.scales, request.whiten, pictures)
+    densities = request.distance == "kl"
+    width = request.bandwidth or ("iqr" if densities else "median")
     covariance = covariance_of(pooled) if request.whiten else None
-    kernel = Gaussian(o.number_or_rule(request.bandwidth), covariance=covariance, scales=scales)
+    kernel = Gaussian(o.number_or_rule(width), covariance=covariance, scales=scales, normalized=densities)
     dimensions = max(1, min(2, len(tables) - 1))  # two samples lie on a line
-    goals = o.given(size=request.size, tol=request.tol)
+    goals = o.given(size=request.size, tol=request.tol, pieces=request.pieces)
     found = CohortMap(
-        layout=request.layout, n_components=dimensions, kernel=kernel, random_state=request.seed, progress=shown, **goals
+        request.distance,
+        layout=request.layout,
+        n_components=dimensions,
+        kernel=kernel,
+        random_state=request.seed,
+        progress=shown,
+        **goals,
     )
     return found.fit({name: table.values for name, table in tables.items()})
+
+
+def _known(found: CohortMap) -> str:
+    """What is known of the distances, and of what stands for the samples."""
+    if found.distance != "kl":
+        return f"each known to {found.errors_.max():.2g} or better"
+    sizes = {each.size for each in found.compressions_ or ()}
+    few = f"{max(sizes):,} {found.pieces_}" if len(sizes) == 1 else f"up to {max(sizes):,} {found.pieces_}"
+    lost = max(each.certificate.relative_error for each in found.compressions_ or ())
+    return f"up to {found.errors_.max():.2g} by chance of the draws; {few} a sample, which lose {lost:.2g} of it at most"
 
 
 def _groups(path: Path, names: list[str]) -> list[str | None]:

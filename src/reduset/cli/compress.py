@@ -198,7 +198,8 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
 
 def _compressed(request: CompressCommand, table: Table) -> Compression:
     """The mean of all rows by few atoms; each group has its own, where there are groups."""
-    from reduset.compression.compressing import compress, quietly
+    from reduset._messages import quietly
+    from reduset.compression.compressing import compress
     from reduset.compression.resolution import TOL
 
     groups = table.groups is not None and request.bandwidth is None

@@ -1,6 +1,7 @@
 """A cohort compared: its bags made small, or left as they are, and every distance between two with the error it carries.
 
-What the estimator holds between fit and transform; three ways by name.
+What the estimator holds between fit and transform. Pieces are atoms, in three ways by name, or for densities components
+(`bag_components`), each bag's own.
 
 "shared"  all bags on the same atoms (`shared`), 0 ≤ D − D₀ ≤ √(D₀² + (e_f + e_g)²) − D₀
 "own"     each bag on atoms of its own, as in the paper, |D − D₀| ≤ e_f + e_g
@@ -15,26 +16,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._messages import warn
+from reduset._messages import quietly, warn
 from reduset._progress import Progress
 from reduset._types import Array, Floats
+from reduset.cohort.bag_components import BagComponents, as_components, require_gaussian
 from reduset.cohort.bag_source import BagsInMemory, BagSource
 from reduset.cohort.distances import between
-from reduset.cohort.divergences import estimate, overlooked
+from reduset.cohort.divergences import Density, estimate, overlooked
 from reduset.cohort.shared_atoms import SharedAtoms, SharingOptions, pooled, rows_drawn, share
 from reduset.cohort.stopping import BagTolerance, DistanceTolerance, StoppingRule
 from reduset.compression import Compression, NotReachedWarning, compress
-from reduset.compression.compressing import quietly
 from reduset.kernels import Kernel
 from reduset.mean import KernelMean
 from reduset.select import Selector
 
 WAYS = ("shared", "own", "all")
+PIECES = ("atoms", "components")
 DISTANCE_TOL, OWN_TOL = 0.01, 0.02  # where neither tol nor size is given
 LATER_TOL, LATER_FACTOR = 0.02, 1.5  # later bags may lose that much, or that many times what the worst of the fitted ones does
 LATER_OVERLOOKED = 0.05  # nats of a divergence, or that many times what the worst of the fitted ones overlooks
@@ -47,6 +49,7 @@ class ComparisonOptions:
 
     distance: str
     kernel: Kernel
+    pieces: str
     atoms: str
     size: int | None
     tol: float | None
@@ -61,9 +64,14 @@ class ComparisonOptions:
         return "simplex" if self.distance == "kl" else "free"
 
     @property
+    def on_own_pieces(self) -> bool:
+        """Whether each bag has pieces of its own."""
+        return self.pieces == "components" or self.atoms == "own"
+
+    @property
     def each_within(self) -> float | None:
         """The relative error that every bag is to be within, where there is one."""
-        return OWN_TOL if self.atoms == "own" and self.tol is None and self.size is None else self.tol
+        return OWN_TOL if self.on_own_pieces and self.tol is None and self.size is None else self.tol
 
 
 @dataclass(frozen=True)
@@ -98,9 +106,14 @@ def own(points: Floats, options: ComparisonOptions, rng: np.random.Generator) ->
         )
 
 
-def overlooked_points(points: Floats, small: KernelMean) -> float:
+def own_components(points: Floats, options: ComparisonOptions, rng: np.random.Generator) -> BagComponents:
+    """A bag on components of its own."""
+    return as_components(points, require_gaussian(options.kernel), options.size, options.tol, options.max_size, rng)
+
+
+def overlooked_points(points: Floats, small: Density, kernel: Kernel) -> float:
     """What the compression of a bag does not see of it."""
-    return overlooked(KernelMean.from_samples(points, small.kernel), small)
+    return overlooked(KernelMean.from_samples(points, kernel), small)
 
 
 class Comparison:
@@ -113,8 +126,8 @@ class Comparison:
     Attributes
     ----------
     kernel : with its bandwidth decided
-    means : list of KernelMean, which are compared
-    compressions : list of Compression, or None where there was none
+    means : list of KernelMean or Mixture, which are compared
+    compressions : list of Compression or BagComponents, or None where there was none
     distances, errors : (N, N)
     """
 
@@ -130,11 +143,15 @@ class Comparison:
         pool = pooled(source.pick(rows_drawn(source.sizes, pool_rng)), self._options.kernel)
         self.kernel = pool.kernel
         self._compress(source, pool, names, atoms_rng, progress)
-        self.means = source.means(self.kernel) if self.compressions is None else [each.mean for each in self.compressions]
-        self._lost = None if self.compressions is None else losses(self.compressions)
+        self.means: list[Density]
+        if self.compressions is None:
+            self.means = [*source.means(self.kernel)]
+        else:
+            self.means = [each.mean for each in self.compressions]
+        self._lost = None if self.compressions is None or self._options.distance == "kl" else losses(self.compressions)
         self._overlooks = 0.0
         if self._options.distance == "kl" and self.compressions is not None:
-            smalls = [(each.mean,) for each in self.compressions]
+            smalls = [(each.mean, self.kernel) for each in self.compressions]
             self._overlooks = max(source.each(overlooked_points, smalls, progress.stage("checking")))
         self.distances, self.errors = self._between(self.means, self._lost, None, draws_rng, progress)
         if self._atoms is not None and self._reached:
@@ -144,19 +161,20 @@ class Comparison:
     def _compress(
         self, source: BagSource, pool: KernelMean, names: Sequence[object], rng: np.random.Generator, progress: Progress
     ) -> None:
-        """Put the bags on shared atoms or on their own, and say which of them are not within the tolerance."""
+        """Put the bags on shared atoms or on pieces of their own, and say which of them are not within the tolerance."""
         self._atoms: SharedAtoms | None = None
         self._reached = True
-        self.compressions: list[Compression] | None = None
-        if self._options.atoms == "shared":
-            self._share(source, pool, rng, progress)
-        elif self._options.atoms == "own":
+        self.compressions: Sequence[Compression | BagComponents] | None = None
+        if self._options.on_own_pieces:
             self.compressions = self._own(source, rng.spawn(len(source.sizes)), progress)
+        elif self._options.atoms == "shared":
+            self._share(source, pool, rng, progress)
         self._warn_of_bags(names)
 
-    def _own(self, source: BagSource, rngs: list[np.random.Generator], progress: Progress) -> list[Compression]:
+    def _own(self, source: BagSource, rngs: list[np.random.Generator], progress: Progress) -> Sequence[Compression | BagComponents]:
         options = replace(self._options, kernel=self.kernel)
-        return source.each(own, [(options, rng) for rng in rngs], progress.stage("compressing"))
+        made = own_components if options.pieces == "components" else own
+        return source.each(made, [(options, rng) for rng in rngs], progress.stage("compressing"))
 
     def _share(self, source: BagSource, pool: KernelMean, rng: np.random.Generator, progress: Progress) -> None:
         options = self._options
@@ -198,8 +216,8 @@ class Comparison:
 
     def _warn_of_size(self, what: str, size: int) -> None:
         warn(
-            f"{what} with {size} atoms. What that means for each distance is in errors_. Raise max_size or tol, give a size, or "
-            "widen the bandwidth",
+            f"{what} with {size} {self._options.pieces}. What that means for each distance is in errors_. Raise max_size or tol, "
+            "give a size, or widen the bandwidth",
             NotReachedWarning,
         )
 
@@ -227,45 +245,47 @@ class Comparison:
             missed = [overlooked(mean, small.mean) for mean, small in zip(full, found, strict=True)]
             unseen |= np.array(missed) > max(LATER_OVERLOOKED, LATER_FACTOR * self._overlooks)
         apart, certain = np.empty((len(full), len(self.means))), np.empty((len(full), len(self.means)))
-        for compressed, mine in ((True, np.flatnonzero(~unseen)), (False, np.flatnonzero(unseen))):
+        for compressed, mine in ((True, np.flatnonzero(~unseen).tolist()), (False, np.flatnonzero(unseen).tolist())):
             if len(mine):
-                means = [found[k].mean if compressed else full[k] for k in mine]
-                lost = losses([found[k] for k in mine]) if compressed else None
+                means: list[Density] = [found[k].mean if compressed else full[k] for k in mine]
+                lost = losses([found[k] for k in mine]) if compressed and self._options.distance == "mmd" else None
                 apart[mine], certain[mine] = self._between(means, lost, self.means, np.random.default_rng(seed), progress)
         return LaterDistances(apart, certain, unseen, errors)
 
-    def _compress_later(self, full: list[KernelMean], seed: int, progress: Progress) -> list[Compression] | None:
+    def _compress_later(
+        self, full: list[KernelMean], seed: int, progress: Progress
+    ) -> Sequence[Compression | BagComponents] | None:
         """Later bags, made small in the same way; None where the fitted ones were not."""
         source = BagsInMemory([mean.atoms for mean in full])
         rngs = [np.random.default_rng(seed) for _ in full]
         if self._atoms is not None:
             atoms = self._atoms
             return source.each(_put, [(atoms, *each) for each in zip(full, rngs, strict=True)], progress.stage("weighing bags"))
-        return self._own(source, rngs, progress) if self._options.atoms == "own" else None
+        return self._own(source, rngs, progress) if self._options.on_own_pieces else None
 
     def warn_of_later(self, later: LaterDistances, names: Sequence[object]) -> None:
         """Say which later bags had to be compared in full."""
         far = [name for name, one in zip(names, later.unseen, strict=True) if one]
         if far:
             warn(
-                f"{len(far)} of the later bags ({_listed(far)}) lose too much on these atoms, up to {later.lost.max():.2g} of "
-                "their norm, and are compared in full, which takes longer. Fit again with such bags among the others, or with "
-                "more atoms",
+                f"{len(far)} of the later bags ({_listed(far)}) lose too much on these {self._options.pieces}, up to "
+                f"{later.lost.max():.2g} of their norm, and are compared in full, which takes longer. Fit again with such bags "
+                f"among the others, or with more {self._options.pieces}",
                 NotReachedWarning,
             )
 
     def _between(
         self,
-        means: list[KernelMean],
+        means: Sequence[Density],
         lost: Array | None,
-        fitted: list[KernelMean] | None,
+        fitted: Sequence[Density] | None,
         rng: np.random.Generator,
         progress: Progress,
     ) -> tuple[Array, Array]:
         """Distances and errors of means to the fitted ones, or among themselves; ``lost`` by each of them, None by full ones."""
         if self._options.distance == "kl":
             return estimate(means, fitted, self._options.draws, rng, progress)
-        apart = between(means, fitted, progress)
+        apart = between(cast(list[KernelMean], means), cast(list[KernelMean] | None, fitted), progress)
         both = np.zeros_like(apart) if self._lost is None else np.tile(self._lost, (len(means), 1))
         if lost is None:
             return apart, both
@@ -284,6 +304,6 @@ def _listed(names: Sequence[object]) -> str:
     return ", ".join(map(repr, names[:5])) + (", …" if len(names) > 5 else "")
 
 
-def losses(compressions: Sequence[Compression]) -> Array:
-    """(N,) the upper ends of the intervals of ‖f − Pf‖ itself, which is what free weights lose."""
-    return np.array([each.residual_bound for each in compressions])
+def losses(compressions: Sequence[Compression | BagComponents]) -> Array:
+    """(N,) the upper ends of the intervals of ‖f − Pf‖ itself, which is what free weights of atoms lose."""
+    return np.array([cast(Compression, each).residual_bound for each in compressions])

@@ -8,8 +8,10 @@ every term of which is at least 0, exactly 0 where p = q, and never above 2|t|: 
 its standard error vanishes with the divergence, none of which holds for the plain averages of log p/q. J is the dissimilarity of
 the "KDE case" of Cruz Cortés & Scott 2017, Section VI-A.
 
+Densities are kernel means, or mixtures, whose components have covariances of their own; both in one list if need be.
+
 With S draws of each of N densities, O(N·S·m) kernel values where all are on the same m atoms, and a matrix product with their
-weights; O(N·S·Σm) where each has its own. Memory O(S·N).
+weights; O(N·S·Σm) where each has its own atoms or components. Memory O(S·N).
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -25,9 +27,12 @@ from reduset import _validate
 from reduset._engine import blocks, single_threaded_blas
 from reduset._progress import Progress
 from reduset._types import Array, ProgressLike, SeedLike
-from reduset.cohort.distances import checked, on_same_atoms
+from reduset.cohort.distances import on_same_atoms
 from reduset.kernels import ANY_FAMILY, RadialKernel
 from reduset.mean import KernelMean
+from reduset.mixture import Mixture
+
+Density = KernelMean | Mixture
 
 BLOCK_ENTRIES = 1 << 22
 FAINT = 1e-200  # sums below this may have lost terms to underflow
@@ -41,8 +46,8 @@ class Divergences(NamedTuple):
 
 
 def divergences(
-    means: Sequence[KernelMean],
-    others: Sequence[KernelMean] | None = None,
+    means: Sequence[Density],
+    others: Sequence[Density] | None = None,
     *,
     draws: int = 1000,
     rng: SeedLike = None,
@@ -52,8 +57,9 @@ def divergences(
 
     Parameters
     ----------
-    means : list of KernelMean with non-negative weights; taken as densities of mass 1, whatever the scale of their weights
-    others : list of KernelMean, optional; the means themselves by default
+    means : list of KernelMean or Mixture with non-negative weights; taken as densities of mass 1, whatever the scale of their
+        weights
+    others : the same, optional; the means themselves by default
     draws : int, from each density
     rng : None, seed or Generator
     progress : bool, or a function of (stage, done, total)
@@ -69,16 +75,21 @@ def divergences(
     True
     """
     draws = _validate.whole(draws, "draws", 2, None, "an error needs at least two")
-    rows = [_density(mean, f"means[{k}]") for k, mean in enumerate(checked(means, "means"))]
-    columns = rows if others is None else [_density(mean, f"others[{k}]") for k, mean in enumerate(checked(others, "others"))]
-    for other in (*rows[1:], *columns):
-        rows[0]._require_alike(other)
+    rows = _densities(means, "means")
+    columns = rows if others is None else _densities(others, "others")
+    for name, listed in (("means", rows), ("others", columns)):
+        for k, each in enumerate(listed):
+            if each.dimension != rows[0].dimension:
+                raise ValueError(f"{name}[{k}] must have the dimension of means[0], {rows[0].dimension}, got {each.dimension}")
+    kernel_means = [each for each in (*rows, *columns) if isinstance(each, KernelMean)]
+    for other in kernel_means[1:]:
+        kernel_means[0]._require_alike(other)
     with closing(Progress(progress)) as shown:
         return estimate(rows, None if others is None else columns, draws, _validate.generator(rng), shown)
 
 
 def estimate(
-    means: list[KernelMean], others: list[KernelMean] | None, draws: int, rng: np.random.Generator, progress: Progress
+    means: Sequence[Density], others: Sequence[Density] | None, draws: int, rng: np.random.Generator, progress: Progress
 ) -> Divergences:
     """The same for lists that are known to be densities.
 
@@ -99,8 +110,20 @@ def estimate(
     return Divergences(values, errors)
 
 
-def _density(mean: KernelMean, name: str) -> KernelMean:
-    if not isinstance(mean.kernel, RadialKernel):
+def _densities(means: Any, name: str) -> list[Density]:
+    listed = list(means)
+    if not listed:
+        raise ValueError(f"{name} must hold at least one density, got none")
+    return [_density(mean, f"{name}[{k}]") for k, mean in enumerate(listed)]
+
+
+def _density(mean: Any, name: str) -> Density:
+    if not isinstance(mean, KernelMean | Mixture):
+        raise TypeError(
+            f"{name} must be a KernelMean or a Mixture, got {type(mean).__name__}; use KernelMean.from_samples(X, kernel), "
+            "or .mean of a Compression"
+        )
+    if isinstance(mean, KernelMean) and not isinstance(mean.kernel, RadialKernel):
         raise TypeError(f"{name} must be a density, but {mean.kernel!r} is none; use {ANY_FAMILY}")
     if mean.weights.min() < 0:
         raise ValueError(
@@ -110,8 +133,8 @@ def _density(mean: KernelMean, name: str) -> KernelMean:
 
 
 def _averages(
-    sources: list[KernelMean],
-    targets: list[KernelMean],
+    sources: Sequence[Density],
+    targets: Sequence[Density],
     draws: int,
     rngs: list[np.random.Generator],
     report: Callable[[int], None],
@@ -130,7 +153,7 @@ def _averages(
     return average, square
 
 
-def overlooked(full: KernelMean, small: KernelMean) -> float:
+def overlooked(full: KernelMean, small: Density) -> float:
     """What points that ``small`` does not see add to KL(full‖small), about and at least; O(n·m).
 
     At its own points the full density is at least that of the one bump there. A few points far from all the atoms hardly change the
@@ -142,19 +165,21 @@ def overlooked(full: KernelMean, small: KernelMean) -> float:
     return float(full.weights @ np.maximum(alone - small.log_density(full.atoms), 0.0))
 
 
-def log_densities(means: Sequence[KernelMean], Q: Array) -> Array:
+def log_densities(densities: Sequence[Density], Q: Array) -> Array:
     """The logarithm of every density at the rows of Q, (q, N): kernel values once where all are on the same atoms."""
+    means = [each for each in densities if isinstance(each, KernelMean)]
+    if len(densities) == 1 or len(means) < len(densities) or not on_same_atoms(means):
+        return np.stack([each.log_density(Q) for each in densities], axis=1)
     first = means[0]
-    if len(means) == 1 or not on_same_atoms(means) or not isinstance(first.kernel, RadialKernel):
-        return np.stack([mean.log_density(Q) for mean in means], axis=1)
-    bumps = replace(first.kernel, space="rkhs")  # whose products are the values of the bump, 1 at its centre
+    kernel = cast(RadialKernel, first.kernel)
+    bumps = replace(kernel, space="rkhs")  # whose products are the values of the bump, 1 at its centre
     weights = np.stack([mean.weights for mean in means], axis=1)
     sums = np.empty((len(Q), len(means)))
     with single_threaded_blas():
         for a, b in blocks(len(Q), max(1, BLOCK_ENTRIES // first.size)):
             sums[a:b] = bumps.product_gram(Q[a:b], first.atoms) @ weights
     with np.errstate(divide="ignore"):
-        logs = np.log(sums) + first.kernel.density_log_peak(first.dimension)
+        logs = np.log(sums) + kernel.density_log_peak(first.dimension)
     for j in np.flatnonzero((sums < FAINT).any(axis=0)).tolist():
         rows = np.flatnonzero(sums[:, j] < FAINT)
         logs[rows, j] = means[j].log_density(Q[rows])

@@ -16,16 +16,18 @@ from sklearn.utils.validation import check_is_fitted
 from reduset import _validate
 from reduset._progress import Progress
 from reduset._types import Array, BagsLike, Floats, KernelLike, ProgressLike, SeedLike, SelectorLike
+from reduset.cohort.bag_components import require_gaussian
 from reduset.cohort.bag_source import BagSource
-from reduset.cohort.comparison import WAYS, Comparison, ComparisonOptions
+from reduset.cohort.comparison import PIECES, WAYS, Comparison, ComparisonOptions
 from reduset.cohort.layouts import LAYOUTS, lay_out
 from reduset.cohort.scatter import scatter
 from reduset.compression.sizing import MOST_ATOMS
-from reduset.kernels import ANY_FAMILY, Gaussian, RadialKernel
+from reduset.kernels import ANY_FAMILY, Gaussian, Kernel, RadialKernel
 from reduset.kernels.registry import as_kernel
 from reduset.select import as_selector
 
-DENSITY_SIZE = 400  # where neither tol nor size is given
+DENSITY_SIZE = {"atoms": 400, "components": 100}  # where neither tol nor size is given
+DRAWS = {"atoms": 1000, "components": 4000}  # components lose less than the noise of 1,000 draws, which are cheap from so few
 MOST = {"mmd": MOST_ATOMS, "kl": 1000}  # weights of densities are a quadratic program for each bag
 
 
@@ -50,14 +52,18 @@ class CohortMap(TransformerMixin, BaseEstimator):
         The fewest atoms for which ‖f − f_m‖ / ‖f‖ of each bag is certified to be at most this.
     size : int
         That many atoms. Where neither is given: for "mmd" as many as make the distances certain to 1 %,
-        ‖errors_‖ ≤ 0.01 ‖distances_‖ in the Frobenius norm (with own atoms, tol 0.02); for "kl" 400. Of bags that hardly differ,
-        distances below 0.01 of the bags' norms count as that large; a warning says so.
+        ‖errors_‖ ≤ 0.01 ‖distances_‖ in the Frobenius norm (with own atoms, tol 0.02); for "kl" 100 components or 400 atoms. Of
+        bags that hardly differ, distances below 0.01 of the bags' norms count as that large; a warning says so.
+    pieces : "atoms" or "components"
+        Points with weights, whose bumps all have the kernel's width; or Gaussian components with covariances of their own, each
+        bag's own, for "kl" with a Gaussian kernel, where a quarter as many are ten times nearer to the divergences of all points.
+        By default components where they can be had and ``atoms`` is not given.
     atoms : "shared", "own" or "all"
-        The same atoms for all bags; each bag its own, as in the paper; or no compression.
-    select : selector or its name
-    max_size : int, the most atoms for ``tol``; default 5000, for "kl" 1000
+        The same atoms for all bags, the default; each bag its own, as in the paper; or no compression.
+    select : selector or its name, of atoms
+    max_size : int, the most atoms or components for ``tol``; default 5000, for "kl" 1000
     n_neighbors : int, of the graph of layout "isomap"; at most one less than there are bags is used
-    draws : int, from each density, for "kl"
+    draws : int, from each density, for "kl"; default 4000 from components, 1000 from atoms
     confidence : float, of the certificates behind ``errors_``
     random_state : None, seed, Generator or RandomState
     progress : bool, or a function of (stage, done, total)
@@ -71,6 +77,8 @@ class CohortMap(TransformerMixin, BaseEstimator):
         ``distances_`` and ``distances_ + errors_``, with own atoms within ``errors_`` on either side. "kl": the standard error of
         the Monte-Carlo estimate.
     compressions_ : list of Compression, one a bag; None for atoms "all"
+        With components ``mean`` of each is a `Mixture`.
+    pieces_ : "atoms" or "components"
     names_ : list, of the bags: positions in the list, keys, or labels in the order in which they appear
     kernel_ : Kernel, with its bandwidth a number
     n_features_in_ : int
@@ -97,11 +105,12 @@ class CohortMap(TransformerMixin, BaseEstimator):
     size: int | None = None
     random_state: SeedLike = None
     _: KW_ONLY
-    atoms: str = "shared"
+    pieces: str | None = None
+    atoms: str | None = None
     select: SelectorLike = "greedy"
     max_size: int | None = None
     n_neighbors: int = 5
-    draws: int = 1000
+    draws: int | None = None
     confidence: float = 0.95
     progress: ProgressLike = False
 
@@ -113,20 +122,36 @@ class CohortMap(TransformerMixin, BaseEstimator):
         kernel = as_kernel(usual if self.kernel is None else self.kernel)
         if distance == "kl" and not isinstance(kernel, RadialKernel):
             raise TypeError(f"distance='kl' compares densities, and {kernel!r} is none; use {ANY_FAMILY}")
+        pieces = self._pieces(distance, kernel)
         tol, size = self.tol, self.size
         if tol is None and size is None and distance == "kl":
-            size = DENSITY_SIZE
+            size = DENSITY_SIZE[pieces]
+        draws = DRAWS[pieces] if self.draws is None else self.draws
         return ComparisonOptions(
             distance=distance,
             kernel=kernel,
-            atoms=_validate.one_of(self.atoms, "atoms", WAYS),
+            pieces=pieces,
+            atoms=WAYS[0] if self.atoms is None else _validate.one_of(self.atoms, "atoms", WAYS),
             size=None if size is None else _validate.whole(size, "size", 1),
             tol=None if tol is None else _validate.positive(tol, "tol", "it is a share, 0.02 for 2 percent"),
             max_size=MOST[distance] if self.max_size is None else _validate.whole(self.max_size, "max_size", 1),
             selector=as_selector(self.select),
             confidence=_validate.confidence(self.confidence),
-            draws=_validate.whole(self.draws, "draws", 2, None, "an error needs at least two"),
+            draws=_validate.whole(draws, "draws", 2, None, "an error needs at least two"),
         )
+
+    def _pieces(self, distance: str, kernel: Kernel) -> str:
+        """What bags are put on: components where they are asked for, or can be had and no way of atoms was asked for."""
+        if self.pieces is None:
+            return "components" if distance == "kl" and isinstance(kernel, Gaussian) and self.atoms is None else "atoms"
+        pieces = _validate.one_of(self.pieces, "pieces", PIECES)
+        if pieces == "components":
+            if distance != "kl":
+                raise ValueError(f"pieces='components' are for distance='kl', got {distance!r}; use pieces='atoms'")
+            if self.atoms is not None:
+                raise ValueError(f"pieces='components' leaves no atoms, got atoms={self.atoms!r}; leave one of the two out")
+            require_gaussian(kernel)
+        return pieces
 
     def fit(self, bags: BagsLike, y: Any = None, *, sample: Any = None) -> Self:
         """Compare the bags and lay them out.
@@ -163,6 +188,7 @@ class CohortMap(TransformerMixin, BaseEstimator):
         self.names_ = names
         self.n_features_in_ = dimension
         self.kernel_ = comparison.kernel
+        self.pieces_ = options.pieces
         self.compressions_ = comparison.compressions
         self.distances_, self.errors_ = comparison.distances, comparison.errors
         self.embedding_ = self._layout.places
@@ -180,7 +206,7 @@ class CohortMap(TransformerMixin, BaseEstimator):
     def distances_to_fitted(self, bags: BagsLike, *, sample: Any = None) -> tuple[Array, Array]:
         """The distances of later bags to the fitted ones, and their errors, (M, N) each.
 
-        A bag that the atoms do not see well enough is compared in full, with a warning that names it: one whose measured error is
+        A bag that its pieces do not show well enough is compared in full, with a warning that names it: one whose measured error is
         above ``tol``; where none was given, above 0.02 and 1.5 times that of the worst bag fitted. For "kl" also one with points
         whose logarithms alone change a divergence by 0.05 and 1.5 times as much as in the worst bag fitted. The error of its
         distance, for "mmd", is then what the fitted bag lost, on either side.

@@ -5,16 +5,13 @@ select (which atoms) → weigh (which weights) → certify (how much was lost).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
 from reduset import _validate
 from reduset._engine import single_threaded_blas
-from reduset._messages import NotReachedWarning, warn
+from reduset._messages import NotReachedWarning, is_quiet, quietly, warn
 from reduset._progress import Progress
 from reduset._types import KernelLike, PointsLike, ProgressLike, SeedLike, SelectorLike, WeightsLike
 from reduset.certificate import Certificate
@@ -34,8 +31,6 @@ from reduset.mixture import Mixture
 from reduset.mixture.component_mean import SmallMean
 from reduset.select import Auto, KMeans
 from reduset.select.auto import KMEANS_ROWS
-
-_quiet: ContextVar[bool] = ContextVar("reduset_quiet", default=False)
 
 
 def compress(
@@ -133,7 +128,7 @@ def compress(
                 result, outlook = _by_groups(request, groups, limits, options, rng, shown), ""
     finally:
         shown.close()
-    if not result.reached and not _quiet.get():
+    if not result.reached and not is_quiet():
         own_end = f"{request.selector}'s own end"
         warn(
             f"{request.goal.words or own_end} was not reached with {result.size} {summary.noun(result.mean)}s: the error is "
@@ -226,16 +221,6 @@ def _by_groups(
         full = resolution.with_bandwidth(full, noise_bandwidth(full, request.tol or 0.0, rng))
     chosen = (request.selector, request.kind, request.confidence, rng, shown)
     return compress_groups(full, groups, compress_quietly, *chosen, limits, options)
-
-
-@contextmanager
-def quietly() -> Iterator[None]:
-    """No `NotReachedWarning` from the calling thread inside; those of other threads are heard, as no filter of warnings could."""
-    token = _quiet.set(True)
-    try:
-        yield
-    finally:
-        _quiet.reset(token)
 
 
 def _as_mean(data: KernelMean | PointsLike, kernel: KernelLike, sample_weight: WeightsLike) -> KernelMean:

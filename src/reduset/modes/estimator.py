@@ -27,14 +27,13 @@ from reduset.compression.compressing import compress_below, evaluated
 from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
 from reduset.mixture import Mixture
-from reduset.modes.component_density import full_mixture, simplified_density
+from reduset.modes.component_density import full_mixture, gathered, simplified_density
 from reduset.modes.mean_shift import MOST_STEPS, Ascent, find_modes, mean_shift
 from reduset.modes.segmentation import Segmentation, features, flat, pixels
 from reduset.modes.steps import AscentDensity, KernelMeanAscent, MixtureAscent
 from reduset.simplification import Simplification
 
 LEAST_ATOMS, MOST_ATOMS = 500, 1000
-COMPONENTS = 100
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -53,11 +52,16 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
         climbed.
     size : int, optional
         The number of atoms or components, instead of ``tol``; as many as there are points, or more, climbs the full density. If
-        nothing is given, 500 atoms or √n, whichever is more, or 100 components.
+        nothing is given, 500 atoms or √n, whichever is more; or with "mixture" as ``radius=2 * bandwidth``, which is as fine as
+        modes of that bandwidth can be told apart (100 components where that takes more than ``max_size``).
     radius : float, optional
         With "mixture", instead of ``size``: as many groups of points as have this radius, each a component. In the units of X.
     max_size : int
         The most atoms or components with ``tol``.
+    finish : bool, optional
+        Whether the few places at which points come to rest climb on from there on the density of all rows (gathered in cells of a
+        third of a bandwidth, where they are many), so that the modes are its own and none that the few atoms or components make.
+        By default with "mixture"; False is the papers' way.
     merge : float
         Modes within so many bandwidths of each other are one. (Saddles on which points stop are none.)
     cluster_all : bool
@@ -98,6 +102,7 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
     size: int | None = None
     radius: float | None = None
     max_size: int = MOST_ATOMS
+    finish: bool | None = None
     merge: float = 1.0
     cluster_all: bool = True
     orphan: float = 3.0
@@ -125,11 +130,23 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
         density = self._ascent_density()
         found = self._ascend(density, X)
         self._limits = found.limits
-        self.cluster_centers_, self._mode_of = find_modes(density, found.limits, merge, self.max_iter)
-        self.ends_ = found.ends
-        self.n_iter_ = found.steps
+        if self._finishes(full.size):
+            density = KernelMeanAscent(gathered(full, self.bandwidth_)[0])
+            last = self._ascend(density, found.limits)
+        else:
+            last = Ascent(found.limits, np.arange(len(found.limits)), 0, 0)
+        self.cluster_centers_, mode_of = find_modes(density, last.limits, merge, self.max_iter)
+        self._mode_of = mode_of[last.owner]
+        self.ends_ = last.ends[found.owner]
+        self.n_iter_ = found.steps + last.steps
         self.labels_: Labels = self._without_orphans(density, X, self._mode_of[found.owner])
         return self
+
+    def _finishes(self, rows: int) -> bool:
+        """Whether places go on to climb the density of all rows, where what they climbed is not that already."""
+        wanted = self.via == "mixture" if self.finish is None else _validate.flag(self.finish, "finish")
+        climbed = self.mean_ if self.mixture_ is None else self.mixture_
+        return wanted and climbed is not None and climbed.size < rows
 
     def _fit_surrogate(self, full: KernelMean) -> None:
         """The few atoms or components that are climbed in place of all points."""
@@ -164,12 +181,12 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
         return found
 
     def _simplified(self, full: KernelMean, goals: dict[str, Any], rng: np.random.Generator) -> tuple[Mixture, Certificate]:
-        goals = goals or {"size": COMPONENTS}
+        most = min(_validate.whole(self.max_size, "max_size", 1), full.size)
         if goals.get("size", 0) >= full.size:
             return full_mixture(full), Certificate.of_nothing_lost(full)
         if self.tol is not None:
-            goals["max_size"] = min(_validate.whole(self.max_size, "max_size", 1), full.size)
-        found, certificate = simplified_density(full, cast(Gaussian, full.kernel), rng=rng, progress=self.progress, **goals)
+            goals["max_size"] = most
+        found, certificate = simplified_density(full, cast(Gaussian, full.kernel), most, rng=rng, progress=self.progress, **goals)
         if not found.reached:
             self._warn_of(f"{found.size:,} components", found.error)
         if self.radius is not None and found.size == 1:

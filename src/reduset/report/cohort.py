@@ -13,7 +13,7 @@ from reduset.report.cohort_figure import CohortFigure, cohort_figure
 from reduset.report.page import Markup, cards, file, markup, origin, packed, table, write
 from reduset.report.words import Card, confidence, count, percent
 
-PARAMETERS = ("distance", "layout", "atoms", "size", "tol", "n_neighbors", "confidence", "random_state")
+PARAMETERS = ("distance", "layout", "pieces_", "atoms", "size", "tol", "n_neighbors", "confidence", "random_state")
 
 
 def write_cohort(
@@ -55,21 +55,24 @@ def contents(shown: CohortFigure, sampled: bool) -> dict[str, Any]:
 
 def _body(cohort: Any, shown: CohortFigure, about: Mapping[str, Any] | None) -> Markup:
     parameters: dict[str, Any] = {"Kernel": repr(cohort.kernel_)}
-    parameters |= {name.replace("_", " "): getattr(cohort, name) for name in PARAMETERS if getattr(cohort, name) is not None}
+    given = {name: getattr(cohort, name) for name in PARAMETERS}
+    parameters |= {name.replace("_", " ").strip(): value for name, value in given.items() if value is not None}
     sizes = shown.sizes
-    lead = "" if sizes is None else f"{count(int(sizes[:, 0].sum()), 'row')} in all, {_atoms(sizes[:, 1])}"
+    lead = "" if sizes is None else f"{count(int(sizes[:, 0].sum()), 'row')} in all, {_pieces(sizes[:, 1], cohort.pieces_)}"
     return markup(
         file("cohort.html"),
         bags=count(len(shown.names)),
         lead=lead,
         cards=cards(_cards(cohort, shown)),
-        certificates=_certificates(shown),
+        certificates=_certificates(shown, cohort.pieces_),
         origin=origin(about, parameters),
     )
 
 
-def _atoms(sizes: Any) -> str:
-    return f"{count(sizes[0], 'atom')} each" if len(set(sizes.tolist())) == 1 else f"{sizes.min():,} to {sizes.max():,} atoms each"
+def _pieces(sizes: Any, pieces: str) -> str:
+    if len(set(sizes.tolist())) == 1:
+        return f"{count(sizes[0], pieces.removesuffix('s'))} each"
+    return f"{sizes.min():,} to {sizes.max():,} {pieces} each"
 
 
 def _off_diagonal(matrix: Array) -> Array:
@@ -117,7 +120,7 @@ def _groups_told(shown: CohortFigure) -> tuple[str, str]:
     return f"{named}", f"Bags of one group are {inside:.3g} apart in the mean, bags of two groups {between:.3g}."
 
 
-def _certificates(shown: CohortFigure) -> Markup:
+def _certificates(shown: CohortFigure, pieces: str) -> Markup:
     if shown.certificates is None or shown.sizes is None:
         return Markup("<p>All rows were compared: nothing was compressed, and nothing lost.</p>")
     rows = []
@@ -138,7 +141,7 @@ def _certificates(shown: CohortFigure) -> Markup:
         "bag",
         *([] if shown.groups is None else ["group"]),
         "rows",
-        "atoms",
+        pieces,
         "lost",
         f"{confidence(shown.certificates[0])} interval",
     ]

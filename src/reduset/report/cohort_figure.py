@@ -19,7 +19,6 @@ from sklearn.utils.validation import check_is_fitted
 from reduset import _validate
 from reduset._types import Array
 from reduset.certificate import Certificate
-from reduset.compression import Compression
 
 MOST_ORDERED = 400
 
@@ -36,7 +35,7 @@ class CohortFigure:
     distances, errors : (N, N)
     order : (N,) bags that are alike beside each other
     certificates : one a bag; None where nothing was compressed
-    sizes : rows and atoms of each bag, (N, 2); None where nothing was compressed
+    sizes : rows and pieces of each bag, (N, 2); None where nothing was compressed
     """
 
     names: tuple[str, ...]
@@ -53,7 +52,7 @@ def cohort_figure(cohort: Any, groups: Sequence[Any] | Mapping[Any, Any] | None 
     """Of a fitted `CohortMap`; groups are one a bag in order, or by the names of the bags."""
     check_is_fitted(cohort, "embedding_")
     names = list(cohort.names_)
-    made: tuple[Compression, ...] | None = None if cohort.compressions_ is None else tuple(cohort.compressions_)
+    made = None if cohort.compressions_ is None else tuple(cohort.compressions_)
     distances = np.asarray(cohort.distances_, np.float64)
     return CohortFigure(
         tuple(map(str, names)),

@@ -57,21 +57,27 @@ def _clusters(points: Array, weights: Array, size: int, rng: np.random.Generator
 
 def by_radius(means: Array, weights: Array, radius: float) -> Labels:
     """(n,) labels: farthest-first centres until every place is within the radius of one, and the nearest of them."""
-    count = FIRST_CENTRES
+    centres, reach = centres_within(means, weights, radius, MOST_CENTRES)
+    if reach > radius:
+        raise ValueError(f"radius must be large enough for {MOST_CENTRES:,} groups, {radius:g} is not: they reach {reach:.3g}")
+    return _owners(means, means[centres])
+
+
+def centres_within(means: Array, weights: Array, radius: float, most: int) -> tuple[Labels, float]:
+    """The first farthest-first centres that have every place within the radius, or ``most`` of them; and how far they reach."""
+    count = min(FIRST_CENTRES, most)
     order = _farthest(means, weights, count)
     while True:
         order.extend(min(count, len(means)))
         radii = order.covering_radii()
         within = np.flatnonzero(radii <= radius)
         if len(within):
-            return _owners(means, means[order.indices[: within[0] + 1]])
+            return order.indices[: within[0] + 1], float(radii[within[0]])
         if len(order.indices) < count:  # every distinct place is a centre
-            return _owners(means, means[order.indices])
-        if count >= MOST_CENTRES:
-            raise ValueError(
-                f"radius must be large enough for {MOST_CENTRES:,} groups, {radius:g} is not: they reach {radii[-1]:.3g}"
-            )
-        count = min(4 * count, MOST_CENTRES)
+            return order.indices, 0.0
+        if count >= most:
+            return order.indices, float(radii[-1])
+        count = min(4 * count, most)
 
 
 def _farthest(means: Array, weights: Array, count: int) -> FarthestFirst:

@@ -44,6 +44,7 @@ class PipelineOptions:
     shape: str  # of the result's covariances
     refit: bool  # whether all weights are fitted together
     steps: int | None  # of the joint descent; None for as many as can be afforded
+    rounds: int  # of fits and regrouping, at most
     mass: float | None  # the sum that the weights keep, not negative; None where they are free
 
 
@@ -199,14 +200,14 @@ class SimplificationPipeline:
         alone = not self._options.refit and self._options.steps == 0
         before, enough = np.inf, SETTLED if self._options.steps == 0 else ROUGHLY
         least = np.inf
-        for done in range(ROUNDS):
+        for done in range(self._options.rounds):
             few = ComponentArrays.joined([part.fit() for part in parts])
             distortion = sum(part.regroup() for part in parts)
             kappa = parts[0].kappa if len(self._signs) == 1 else None
             steps.append(("group", self._joint.value(few, kappa)))
             if alone or done == 0 or steps[-1][1] < least:
                 least, best, chosen = steps[-1][1], few, [part.groups for part in parts]
-            report(done + 1, ROUNDS)
+            report(done + 1, self._options.rounds)
             if all(part.settled for part in parts) or abs(before - distortion) <= enough * abs(distortion):
                 break
             before = distortion

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from reduset import _validate
 from reduset._engine import single_threaded_blas
-from reduset._messages import NotReachedWarning, warn
+from reduset._messages import NotReachedWarning, is_quiet, warn
 from reduset._progress import Progress
 from reduset._types import Labels, ProgressLike, SeedLike
 from reduset.mean import KernelMean
@@ -26,7 +26,7 @@ from reduset.mixture.covariances import NDIM, widened
 from reduset.mixture.mixture import as_mixture
 from reduset.simplification.l2_error import RelativeL2Error
 from reduset.simplification.local_fit import ComponentArrays
-from reduset.simplification.pipeline import PipelineOptions, PipelineResult, SimplificationPipeline, StageError, fewest
+from reduset.simplification.pipeline import ROUNDS, PipelineOptions, PipelineResult, SimplificationPipeline, StageError, fewest
 
 MOST_COMPONENTS = 1000
 RESOLUTION = 20  # of sizes: with a tolerance, one part in so many
@@ -102,6 +102,7 @@ def simplify(
     method: str = "l2",
     covariance: str = "full",
     start: str | ArrayLike = "kmeans",
+    rounds: int = ROUNDS,
     refit: bool = True,
     polish: bool | int = True,
     density: bool = True,
@@ -129,6 +130,8 @@ def simplify(
         Of the result's components.
     start : "kmeans", or (n,) labels
         Weighted k-means on the means, or a partition: a label for each component.
+    rounds : int
+        The most rounds of local fits and regrouping; they end earlier where they change little.
     refit : bool
         Whether all weights are fitted together after the grouping.
     polish : bool or int
@@ -162,12 +165,13 @@ def simplify(
     _validate.one_of(covariance, "covariance", NDIM)
     _require_weights(f)
     mass = f.mass if _validate.flag(density, "density") and f.is_density else None
-    options = PipelineOptions(method, covariance, *fitting_stages(refit, polish), mass)
+    rounds = _validate.whole(rounds, "rounds", 1)
+    options = PipelineOptions(method, covariance, *fitting_stages(refit, polish), rounds, mass)
     rng = _validate.generator(rng)
     with closing(Progress(progress)) as shown, single_threaded_blas():
         found, reached = _found(f, start, goal, most, options, rng, shown)
     result = _result(f, found, reached, method, time.perf_counter() - begun)
-    if not reached:
+    if not reached and not is_quiet():
         more = "" if covariance == "full" else ", or use covariance='full'"
         warn(
             f"tol={tol:g} was not reached with {result.size} components: the error is {result.error:.3g}. Raise max_size{more}",
