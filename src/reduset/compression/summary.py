@@ -80,6 +80,8 @@ def resolved(found: Resolution, size: int) -> str:
     share = found.median / found.bandwidth
     text += f", {f'1/{share:.3g} of' if share >= 1 else f'{1 / share:.3g} times'} the median distance,"
     text += f" are within {percent(found.tol)}"
+    if found.alone:
+        return f"{text}, and so are all finer ones: there, rows that differ stand alone"
     rows = f"{size:,} random row{'' if size == 1 else 's'}"
     if found.random_rows is None:
         return f"{text}; {rows} lose more at all scales"

@@ -31,7 +31,7 @@ def isolated_groups(K: Array, weights: Array) -> NDArray[np.int64]:
     groups, found = np.full(len(K), -1, np.int64), 0
     shared = weights * (K @ weights)
     for product in LINKED:
-        count, part = connected_components(csr_array(K >= product), directed=False)
+        count, part = connected_components(csr_array(product <= K), directed=False)
         inside = np.bincount(part, weights * _within(K, weights, part), count)
         apart = np.bincount(part, shared, count) - inside <= APART * inside
         apart &= np.bincount(part, groups >= 0, count) == 0
