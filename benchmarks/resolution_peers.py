@@ -68,14 +68,13 @@ def run() -> str:
         found = {way: compress(X, size=size, tol=TOL, rng=0, **options).resolution for way, options in ways.items()}
         shares = {way: 0.0 if width is None else bandwidth.median(X) / width for way, width in found.items()}
         finest += max(shares["atoms"], shares["refined"]) >= max(shares["k-means"], shares["thinning"], shares["herding"])
-        rows.append(
-            [f"{name}, {len(X):,}×{X.shape[1]}", f"{size:,}", *(f"1/{share:.3g}" if share else "none" for share in shares.values())]
-        )
+        told = [f"1/{share:.3g}" if share else "none" for share in shares.values()]
+        rows.append([f"{name}, {len(X):,}×{X.shape[1]}", f"{size:,}", *told])
         print(rows[-1], flush=True)
     head = ["rows", "pieces", "atoms (default)", "refined atoms", "k-means of scikit-learn", "kernel thinning", "herding"]
     return table(head, rows) + (
-        f"\n\nShares of the median distance, at {TOL:.0%}: the finest bandwidth found by the same search. Refined atoms are the default's, "
-        f"moved by {STEPS} steps of L-BFGS. Scikit-learn's centres are those of `KMeans`, beyond {MANY:,} rows of `MiniBatchKMeans`; "
-        "thinning and herding are ours, after Dwivedi & Mackey 2021 and Chen, Welling & Smola 2010. "
+        f"\n\nShares of the median distance, at {TOL:.0%}: the finest bandwidth found by the same search. Refined atoms are the "
+        f"default's, moved by {STEPS} steps of L-BFGS. Scikit-learn's centres are those of `KMeans`, beyond {MANY:,} "
+        "rows of `MiniBatchKMeans`; thinning and herding are ours, after Dwivedi & Mackey 2021 and Chen, Welling & Smola 2010. "
         f"Ours are finest on {finest} of {len(rows)} (goal: all)."
     )
