@@ -24,6 +24,8 @@ SECTIONS = (
     "fuzzing",
     "shares",
     "resolution",
+    "resolution_peers",
+    "rare_groups",
     "pieces",
     "columns",
     "command",

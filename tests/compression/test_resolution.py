@@ -5,11 +5,29 @@ import pytest
 
 from reduset import FunctionKernel, Gaussian, KernelMean, NotReachedWarning, bandwidth, compress
 from reduset.compression import resolution
+from reduset.select import Selector
+from reduset.select.contract import Traversal
 
 
 def clumps(n, d, seed=0):
     rng = np.random.default_rng(seed)
     return 0.3 * rng.normal(size=(n, d)) + 2 * rng.normal(size=(6, d))[rng.integers(0, 6, n)]
+
+
+def small_atoms(result):
+    """A selector of the atoms that a result has."""
+
+    class Given(Selector):
+        def begin(self, mean, rng):
+            return Points()
+
+    class Points(Traversal):
+        nested, indices, points = False, None, result.mean.atoms
+
+        def extend(self, size, report=None):
+            pass
+
+    return Given()
 
 
 @pytest.mark.parametrize(
@@ -55,12 +73,16 @@ def test_the_result_says_how_fine_it_sees():
     assert compress(clumps(3000, 2), size=50, tol=0.05, rng=0).at(20).resolution is None
 
 
-def test_a_rare_group_is_kept():
-    rng = np.random.default_rng(0)
-    X = np.concatenate([clumps(9950, 2), [9.0, 9.0] + 0.2 * rng.normal(size=(50, 2))])
+@pytest.mark.parametrize("d", [2, 6, 12])
+@pytest.mark.parametrize("spread", [0.05, 0.5])
+def test_a_rare_group_keeps_its_mass(d, spread):
+    rng = np.random.default_rng(d)
+    X = np.concatenate([clumps(9950, d), 9 + spread * rng.normal(size=(50, d))])
     small = compress(X, size=200, tol=0.05, rng=0)
-    kept = float(small.mean.weights[(small.mean.atoms > 7).all(axis=1)].sum())
-    assert kept == pytest.approx(0.005, rel=0.2)
+    kept = float(small.mean.weights[(small.mean.atoms > 6).all(axis=1)].sum())
+    assert kept == pytest.approx(0.005, rel=0.05)
+    assert small.mean.mass == pytest.approx(1)
+    assert small.certificate.negative_mass == 0
 
 
 @pytest.mark.parametrize(
@@ -80,6 +102,69 @@ def test_data_of_every_kind_have_a_resolution(X):
     assert small.reached
     assert small.certificate.interval[1] <= 0.1
     assert 0 < small.resolution < np.inf
+
+
+@pytest.mark.parametrize("n", [400, 4200], ids=["exact", "by waves"])
+def test_in_many_dimensions_no_scale_is_worse_than_random_rows(n):
+    X = np.random.default_rng(0).normal(size=(n, 15))
+    small = compress(X, size=n // 8, tol=0.1, rng=0)
+    assert (small.selection, small.reached, small.certificate.negative_mass) == ("Thinning", True, 0)
+    assert (small.mean.atoms == X[small.indices]).all()
+    centres = compress(X, size=n // 8, tol=0.1, select="kmeans", weights="simplex", rng=0)
+    assert small.resolution < centres.resolution
+    profile = small.profile()
+    random = profile.random_rows * np.sqrt((8 / n - 1 / n) / (1 / small.size - 1 / n))  # as many as were asked for
+    tell = random < 0.5
+    assert tell.sum() >= 4
+    assert (profile.relative_errors[tell] <= random[tell]).all()
+
+
+def test_in_few_dimensions_atoms_are_centres():
+    assert compress(clumps(900, 2), size=60, tol=0.05, rng=0).selection == "KMeans"
+
+
+def test_columns_in_very_different_units_are_seen_as_fine_as_the_atoms_bear():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.exp(rng.normal(10, 0.7, 6000)), rng.normal(50, 15, 6000)])
+    small = compress(X, size=600, tol=0.05, rng=0)
+    assert small.resolution < small.resolved.median / 64  # the finest of the first octaves
+    assert 0.7 * 0.05 < small.certificate.relative_error <= small.certificate.interval[1] <= 0.05
+    assert not small.resolved.alone
+
+
+@pytest.mark.parametrize(
+    ("X", "options"),
+    [(clumps(40, 2), {}), (clumps(40, 2), {"tol": 9.0, "size": 20}), (np.arange(6.0)[np.arange(5000) % 6, None], {})],
+    ids=["all rows", "a tolerance beyond any error", "few places"],
+)
+def test_finer_than_rows_stand_alone_nothing_is_searched_for(X, options):
+    small = compress(X, rng=0, **options)
+    assert small.reached
+    assert small.resolved.alone
+    apart = np.diff(np.unique(X[:, 0])).max()
+    assert 0 < small.resolution < apart
+    assert "and so are all finer ones" in str(small)
+    finer = small.profile([small.resolution / 4, small.resolution / 64])
+    np.testing.assert_allclose(finer.noise[0], finer.noise[1], rtol=2e-3)
+
+
+def test_fewer_atoms_of_a_result_have_the_best_weights():
+    X = np.random.default_rng(0).normal(size=(400, 15))
+    small = compress(X, size=50, tol=0.1, rng=0)
+    full = KernelMean.from_samples(X, small.mean.kernel)
+    fewer = small.at(30)
+    again = compress(full, size=30, select=small_atoms(fewer), weights="simplex", rng=0)
+    assert fewer.certificate.relative_error == pytest.approx(again.certificate.relative_error, rel=1e-6)
+    assert full.distance(small.mean) == pytest.approx(small.certificate.relative_error * full.norm(), rel=1e-6)
+
+
+def test_rows_of_zero_weight_are_as_good_as_absent():
+    X = clumps(900, 2)
+    weights = (np.arange(900) % 3 > 0).astype(float)
+    small = compress(X, size=60, tol=0.05, sample_weight=weights, rng=0)
+    assert small.reached
+    full = KernelMean.from_samples(X[weights > 0], small.mean.kernel)
+    assert full.distance(small.mean) <= 0.05 * full.norm() * (1 + 1e-9)
 
 
 def test_of_one_distinct_row_nothing_is_lost():

@@ -22,7 +22,7 @@ from typing import ClassVar, cast
 import numpy as np
 
 from reduset._engine import Frame, blocks
-from reduset._types import Array
+from reduset._types import Array, Floats
 from reduset.certificate.frequencies import MASS_MISSING, FrequencyLadders, Waves
 from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean
@@ -67,8 +67,14 @@ class ErrorProfile:
     @classmethod
     def joined(cls, parts: Sequence[ErrorProfile]) -> ErrorProfile:
         """One of several, from coarse to fine, whose errors are exact: of others the intervals would no longer hold at once."""
-        names = ("bandwidths", "relative_errors", "intervals", "random_rows", "noise")
-        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names), parts[0].confidence)
+        bandwidths, errors, intervals, random, noise = (
+            np.concatenate(each)
+            for each in zip(
+                *((part.bandwidths, part.relative_errors, part.intervals, part.random_rows, part.noise) for part in parts),
+                strict=True,
+            )
+        )
+        return cls(bandwidths, errors, intervals, random, noise, parts[0].confidence)
 
 
 class Scales(ABC):
@@ -113,7 +119,7 @@ class ExactScales(Scales):
             return
         order = np.lexsort(atoms.T)
         places, known = np.ascontiguousarray(atoms[order]), self._products
-        key = hashlib.sha256(places).digest()
+        key = hashlib.sha256(places.tobytes()).digest()
         if known and next(iter(known))[1] != key:
             known.clear()
         for kernel in kernels:

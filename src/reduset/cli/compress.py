@@ -31,8 +31,8 @@ WEIGHTS_HELP = (
 
 
 PIECES_HELP = (
-    "What the result is made of: rows (real rows of the table; for .csv, .parquet, .feather and .tsv), atoms (points that need not be "
-    "rows, which lose less; for models), or components (blurred clusters with shapes of their own, for densities: some hundred do "
+    "What the result is made of: rows (real rows of the table; for .csv, .parquet, .feather and .tsv), atoms (points that need not "
+    "be rows, which lose less; for models), or components (blurred clusters with shapes of their own, for densities: some hundred do "
     "what takes thousands of atoms; only for models)."
 )
 
@@ -162,8 +162,8 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
             )
         if not self.writes_model:
             raise ValueError(
-                f"{self.output} cannot hold components, which have shapes and are no rows; write a model, -o {self.output.stem}.npz, or "
-                "use --pieces rows"
+                f"{self.output} cannot hold components, which have shapes and are no rows; write a model, -o {self.output.stem}.npz, "
+                "or use --pieces rows"
             )
 
     def run(self) -> int:

@@ -1,4 +1,4 @@
-"""Which atoms serve all scales at once: centres of k-means where cells are small beside the scales, thinned rows elsewhere.
+"""Which atoms serve all scales at once: centres of k-means where their cells are small, thinned rows elsewhere.
 
 In few dimensions the centres of k-means are the better places. In many, cells are as wide as the data, and a centre lies off the
 shell of its rows, where f is not: no weights make up for it at finer scales. Which of the two it is the masses of the cells tell,
@@ -6,8 +6,8 @@ whose error at every scale costs no solve: it is either well below that of as ma
 near the resolution are then better than random rows at every scale, with equal weights already (Dwivedi & Mackey 2021).
 
 The best weights at the resolution may still lose a little at finer scales, where they are not the best. On the way from them to
-steady ones the error at the resolution grows with the square of the step, as at any minimum, and that at other scales falls with
-the step itself: a quarter of the way costs next to nothing.
+steady ones, which know no scale, the error at the resolution grows with the square of the step, as at any minimum, and that at
+other scales falls with the step itself: a quarter of the way costs next to nothing.
 """
 
 from __future__ import annotations

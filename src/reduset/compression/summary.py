@@ -88,6 +88,8 @@ def resolved(found: Resolution, size: int) -> str:
     text += f" are within {percent(found.tol)}"
     if found.by_noise:
         return f"{text}; finer ones are noise: so few rows are off their law by more"
+    if found.alone:
+        return f"{text}, and so are all finer ones: there, rows that differ stand alone"
     rows = f"{size:,} random row{'' if size == 1 else 's'}"
     if found.random_rows is None:
         return f"{text}; {rows} lose more at all scales"

@@ -1,8 +1,8 @@
 """The report of a compression, from its model alone.
 
 The page redraws the densities of every step itself, from the atoms and the weights of the step: Σ w N(s; x, h²) N(t; y, h²) on the
-portrait's grids, as `MarginalDensities.joint_of` has it; of components, with the covariance of each added to that. Atoms travel in single precision, measured from the middle of their grid,
-so that a column of large numbers loses no digits.
+portrait's grids, as `MarginalDensities.joint_of` has it; of components, with the covariance of each added to that. Atoms travel in
+single precision, measured from the middle of their grid, so that a column of large numbers loses no digits.
 """
 
 from __future__ import annotations
