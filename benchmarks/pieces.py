@@ -138,7 +138,7 @@ def _tolerance_alone() -> str:
         + table(head, rows)
         + (
             "\n\nThe bandwidth is where the rows are off their law by the tolerance, or what 1,000 atoms "
-            "bear where that is coarser. It follows the number of rows as one by held-out likelihood does (of 50,000 rows at most): "
+            "bear where that is coarser. It follows the number of rows as one by held-out likelihood does (of up to 50,000 rows): "
             "finer detail would be noise by more than is tolerated, coarser detail alone would leave unsaid what the rows know."
         )
     )

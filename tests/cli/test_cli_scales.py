@@ -89,7 +89,7 @@ def test_groups_have_the_median_distance_and_say_so(tmp_path):
     io.write_rows(tmp_path / "rows.csv", ["a", "b"], rng.normal(size=(300, 2)), labels={"kind": ["p", "q"] * 150})
     facts = told(tmp_path, "--size", 20, "--group-column", "kind", "-o", "few.csv", data="rows.csv")
     assert facts["resolution"] is None
-    assert "the bandwidth is the median distance: groups, each with an error of its own, have no one resolution" in facts["notes"]
+    assert "the bandwidth is the resolution of all rows together; each group has an error of its own there" in facts["notes"]
 
 
 def test_columns_that_look_otherwise_are_named(tmp_path):

@@ -22,7 +22,7 @@ from typing import ClassVar, cast
 import numpy as np
 
 from reduset._engine import Frame, blocks
-from reduset._types import Array, Floats
+from reduset._types import Array
 from reduset.certificate.frequencies import MASS_MISSING, FrequencyLadders, Waves
 from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean

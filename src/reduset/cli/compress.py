@@ -32,8 +32,8 @@ WEIGHTS_HELP = (
 
 PIECES_HELP = (
     "What the result is made of: rows (real rows of the table; for .csv, .parquet, .feather and .tsv), atoms (points that need not "
-    "be rows, which lose less; for models), or components (blurred clusters with shapes of their own, for densities: some hundred do "
-    "what takes thousands of atoms; only for models)."
+    "be rows, which lose less; for models), or components (blurred clusters with shapes of their own, for densities: some hundred "
+    "do what takes thousands of atoms; only for models)."
 )
 
 
@@ -95,8 +95,8 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
 
     @property
     def searches(self) -> bool:
-        """Whether the bandwidth is what is asked for: the resolution. Groups have errors of their own, so no one of theirs."""
-        return not self.stream and all(each is None for each in (self.bandwidth, self.group_column, self.plateau))
+        """Whether the bandwidth is what is asked for: the resolution."""
+        return not self.stream and self.bandwidth is None and self.plateau is None
 
     @property
     def made_of(self) -> str:
@@ -121,11 +121,10 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
                     "--size, --tol and --bandwidth are three, of which two give the third; leave one of them out, got "
                     f"{self.size}, {self.tol:g} and {self.bandwidth}"
                 )
-            if not self.searches:
-                other = next(name for name in ("group_column", "plateau") if getattr(self, name) is not None)
+            if self.plateau is not None:
                 raise ValueError(
-                    f"--size and --tol give the resolution, which --{other.replace('_', '-')} has no use for; leave one of the "
-                    f"three out, got --size {self.size} and --tol {self.tol:g}"
+                    "--size and --tol give the resolution, which --plateau has no use for; leave one of the three out, got "
+                    f"--size {self.size} and --tol {self.tol:g}"
                 )
         self._check_pieces()
         o.scales_of(self.scales, self.whiten, False)
@@ -162,8 +161,8 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
             )
         if not self.writes_model:
             raise ValueError(
-                f"{self.output} cannot hold components, which have shapes and are no rows; write a model, -o {self.output.stem}.npz, "
-                "or use --pieces rows"
+                f"{self.output} cannot hold components, which have shapes and are no rows; write a model, -o {self.output.stem}.npz"
+                ", or use --pieces rows"
             )
 
     def run(self) -> int:
@@ -184,8 +183,8 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
         small = _compressed(self, table)
         full = KernelMean.from_samples(table.values, small.mean.kernel, table.weights)
         notes = list(table.notes)
-        if self.group_column is not None and self.bandwidth is None:
-            notes.append("the bandwidth is the median distance: groups, each with an error of its own, have no one resolution")
+        if self.group_column is not None and self.searches:
+            notes.append("the bandwidth is the resolution of all rows together; each group has an error of its own there")
         off = column_differences(full, small.mean)
         notes += results.columns_off(off, table.columns)
         notes = results.write(self, small, table, table.values, notes, partial(Model.of, full, small, table.columns))
@@ -202,8 +201,6 @@ def _compressed(request: CompressCommand, table: Table) -> Compression:
     from reduset.compression.compressing import compress
     from reduset.compression.resolution import TOL
 
-    groups = table.groups is not None and request.bandwidth is None
-    bandwidth = "median" if groups else o.number_or_rule(request.bandwidth)
     scales = o.scales_of(request.scales, request.whiten, are_pictures(table.sources))
     covariance = covariance_of(table.values, table.weights) if request.whiten else None
     goals = o.given(size=request.size, tol=request.tol, plateau=request.plateau)
@@ -212,7 +209,7 @@ def _compressed(request: CompressCommand, table: Table) -> Compression:
     with messages.progress(request.silent) as shown, quietly():
         return compress(
             table.values,  # with a kernel whose bandwidth may be open, which a mean of them has decided
-            kernel=kernel_of(request.kernel, bandwidth, covariance, scales),
+            kernel=kernel_of(request.kernel, o.number_or_rule(request.bandwidth), covariance, scales),
             sample_weight=table.weights,
             **goals,
             max_size=request.max_size,

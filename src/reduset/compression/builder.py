@@ -224,7 +224,7 @@ class Builder:
         full, span, atoms = self.full, self.span, self.atoms
         if kind == OWN and own is None:
             own = self._own_weights()
-        elif kind == COUNTS:
+        elif kind == COUNTS and not isinstance(atoms.places, ComponentPieces):
             with self.clock.stage("weigh"):
                 own = counts(full, atoms.places, self._cover)
         rows = atoms.rows if atoms.rows is None or own is not None else atoms.rows[span.kept]

@@ -94,8 +94,8 @@ def group_moments(full: KernelMean, centres: Array, frame: Frame) -> ComponentAr
         out[0] = np.bincount(owner, weights, m)
         for r in range(d):
             out[1 + r] = np.bincount(owner, weights * away[:, r], m)
-        for k, (r, c) in enumerate(zip(*lower, strict=True)):
-            out[1 + d + k] = np.bincount(owner, weights * away[:, r] * away[:, c], m)
+        for k, (row, column) in enumerate(zip(*lower, strict=True)):
+            out[1 + d + k] = np.bincount(owner, weights * away[:, row] * away[:, column], m)
 
     each_nearest(full.atoms, centres, frame, SQUARED, None, add)
     sums = np.sum([parts[block] for block in sorted(parts)], axis=0)  # in the order of the rows, whoever was quicker

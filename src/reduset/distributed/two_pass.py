@@ -18,7 +18,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -288,7 +288,7 @@ class TwoPassRun:
                 f"{len(self._parts.parts)} partitions merged",
                 self._clock,
                 bounds=bounds_from_sums(plan, sums, looked, sketch.mass),
-                density_change=lambda small: density_change(plan, sums, sketch.mass, small),
+                density_change=lambda small: density_change(plan, sums, sketch.mass, cast(KernelMean, small)),
                 reached=reached,
                 remark=remark,
             )

@@ -117,7 +117,7 @@ class ComponentMean(Mixture):
             return super().distance(other)
         if other is self:
             return 0.0
-        square = self.inner(self) - 2 * self.inner(other) + other.inner(other)
+        square = self.inner(self) - 2 * self.inner(other) + other.norm() ** 2
         return float(np.sqrt(max(square, 0.0)))
 
     def _require_alike_kernel(self, other: KernelMean | ComponentMean) -> None:
@@ -165,7 +165,8 @@ class ComponentMean(Mixture):
             kernel = cast(Gaussian, kernel_from(header.get("kernel")))
             if isinstance(kernel, Gaussian) and not kernel.is_resolved:  # what is stored was resolved, and is not to be guessed
                 raise ValueError(f"its bandwidth and scales must be numbers, got {kernel!r}")
-            found = cls(*(arrays[name] for name in _archive.LAWS), kernel)
+            weights, means, covariances = (arrays[name] for name in _archive.LAWS)
+            found = cls(weights, means, covariances, kernel)
             found._require_wide()
             return found
         except (TypeError, ValueError) as error:

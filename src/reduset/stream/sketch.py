@@ -14,6 +14,7 @@ costs O(m·d).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
@@ -234,7 +235,7 @@ class StreamSketch:
         for the very mean that is returned. And what is promised of the best weights is not promised of these: the bound is the
         one that holds for any weights, by way of the centres.
         """
-        small, certificate = result.mean, result.certificate
+        small, certificate = cast(KernelMean, result.mean), result.certificate
         surely, unit = centres.of_mean(small), exponential(self.kernel.log_energy(self.dimension) / 2)
         sup = None if certificate.sup_bound is None else surely * unit**2
         certificate = replace(certificate, bound=surely * unit, theorem_bound=None, sup_bound=sup)

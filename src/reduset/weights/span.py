@@ -23,7 +23,7 @@ from reduset._engine import cholesky_dropping
 from reduset._messages import warn
 from reduset._types import Array
 from reduset.kernels import Kernel
-from reduset.mixture.pieces import Pieces, gram_of
+from reduset.mixture.pieces import ComponentPieces, Pieces, gram_of
 from reduset.weights.kinds import constrained, weights_from, with_mass
 
 CHOLESKY_UP_TO = 8000
@@ -80,7 +80,11 @@ class Span(ABC):
 
 def span_of(kernel: Kernel, atoms: Pieces, kappa: Array) -> Span:
     """Factor the atoms' Gram matrix, or prepare to iterate where it is too large to."""
-    return FactoredSpan(kernel, atoms, kappa) if len(atoms) <= CHOLESKY_UP_TO else IterativeSpan(kernel, atoms, kappa)
+    if len(atoms) <= CHOLESKY_UP_TO:
+        return FactoredSpan(kernel, atoms, kappa)
+    if isinstance(atoms, ComponentPieces):
+        raise ValueError(f"size must be at most {CHOLESKY_UP_TO:,} for components, got {len(atoms):,}; use pieces='atoms'")
+    return IterativeSpan(kernel, atoms, kappa)
 
 
 class FactoredSpan(Span):
