@@ -84,7 +84,7 @@ def test_pictures_have_one_unit_and_segments_too(tmp_path):
     in_this_process("segment", "picture.png", "-o", "segments.png", folder=tmp_path)
 
 
-def test_groups_have_the_median_distance_and_say_so(tmp_path):
+def test_groups_have_the_resolution_of_all_rows_and_say_so(tmp_path):
     rng = np.random.default_rng(0)
     io.write_rows(tmp_path / "rows.csv", ["a", "b"], rng.normal(size=(300, 2)), labels={"kind": ["p", "q"] * 150})
     facts = told(tmp_path, "--size", 20, "--group-column", "kind", "-o", "few.csv", data="rows.csv")
