@@ -11,6 +11,7 @@ from sklearn.cluster import KMeans, MiniBatchKMeans
 from harness import table
 from reduset import bandwidth, compress
 from reduset._types import Array, Report
+from reduset.compression.request import MOST_COLUMNS
 from reduset.mean import KernelMean
 from reduset.select import Selector
 from reduset.select.contract import Traversal
@@ -20,6 +21,7 @@ TITLE = "The finest resolution: ours and peers'"
 
 MANY = 20_000  # rows, beyond which scikit-learn's k-means goes by batches
 STEPS = 20  # of L-BFGS
+WAYS = ("atoms", "refined", "components", "k-means", "thinning", "herding")
 
 
 class Given(Selector):
@@ -61,20 +63,34 @@ def run() -> str:
         ways = {
             "atoms": {},
             "refined": {"refine": STEPS},
+            "components": {"pieces": "components"},
             "k-means": {"select": Given(_centres(X, size)), "weights": "simplex"},
             "thinning": {"select": "thinning", "weights": "simplex"},
             "herding": {"select": "herding", "weights": "simplex"},
         }
+        if X.shape[1] > MOST_COLUMNS:
+            ways.pop("components")
         found = {way: compress(X, size=size, tol=TOL, rng=0, **options).resolution for way, options in ways.items()}
         shares = {way: 0.0 if width is None else bandwidth.median(X) / width for way, width in found.items()}
-        finest += max(shares["atoms"], shares["refined"]) >= max(shares["k-means"], shares["thinning"], shares["herding"])
-        told = [f"1/{share:.3g}" if share else "none" for share in shares.values()]
+        ours = max(shares[way] for way in ("atoms", "refined", "components") if way in shares)
+        finest += ours >= max(shares["k-means"], shares["thinning"], shares["herding"])
+        told = [f"1/{shares[way]:.3g}" if shares.get(way) else "none" for way in WAYS]
         rows.append([f"{name}, {len(X):,}×{X.shape[1]}", f"{size:,}", *told])
         print(rows[-1], flush=True)
-    head = ["rows", "pieces", "atoms (default)", "refined atoms", "k-means of scikit-learn", "kernel thinning", "herding"]
+    head = [
+        "rows",
+        "pieces",
+        "atoms (default)",
+        "refined atoms",
+        "components",
+        "k-means of scikit-learn",
+        "kernel thinning",
+        "herding",
+    ]
     return table(head, rows) + (
         f"\n\nShares of the median distance, at {TOL:.0%}: the finest bandwidth found by the same search. Refined atoms are the "
-        f"default's, moved by {STEPS} steps of L-BFGS. Scikit-learn's centres are those of `KMeans`, beyond {MANY:,} "
+        f"default's, moved by {STEPS} steps of L-BFGS. Components have up to "
+        f"{MOST_COLUMNS} columns. Scikit-learn's centres are those of `KMeans`, beyond {MANY:,} "
         "rows of `MiniBatchKMeans`; thinning and herding are ours, after Dwivedi & Mackey 2021 and Chen, Welling & Smola 2010. "
         f"Ours are finest on {finest} of {len(rows)} (goal: all)."
     )

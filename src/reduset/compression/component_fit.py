@@ -27,7 +27,7 @@ from reduset.simplification.local_fit import ComponentArrays
 KMEANS_ROWS = 1 << 17
 MOST_CELLS, FEWEST_CELLS = 1 << 15, 1 << 11
 PAIRS = 2.5e8  # of stand-ins and components, times d²: what a step of the descent may take
-STEPS = 40
+STEPS, FEWEST_STEPS = 40, 8  # of the descent; the fewer where one takes longer than that
 HALF = OWN / 2  # the variance of a row in L2
 THINNEST = 0.02  # times the kernel's own: the spread from which a descent may start
 ROWS_AT_ONCE = 1 << 18
@@ -42,14 +42,15 @@ def fit_components(full: KernelMean, size: int, rng: np.random.Generator, report
     start = _groups(full, size, frame, rng)
     z, weights = stand_ins(full, frame, _cells_for(start.size, full.dimension), rng)
     joint = JointFit(Components(weights, z, np.broadcast_to(HALF, len(z)), True), full.mass)
+    steps = _steps_for(len(z), start.size, full.dimension)
     done = 0
 
     def step(_: float) -> None:
         nonlocal done
         done += 1
-        report(min(done, STEPS), STEPS)
+        report(min(done, steps), steps)
 
-    few = joint.descend(joint.refit(start), STEPS, step, HALF)
+    few = joint.descend(joint.refit(start), steps, step, HALF)
     return _in_units(few, frame)
 
 
@@ -73,6 +74,11 @@ def _groups(full: KernelMean, size: int, frame: Frame, rng: np.random.Generator)
 def _cells_for(size: int, dimension: int) -> int:
     """How many cells a step of the descent can afford."""
     return int(np.clip(PAIRS / (2 * size * dimension**2), FEWEST_CELLS, MOST_CELLS))
+
+
+def _steps_for(rows: int, size: int, dimension: int) -> int:
+    """How many steps can be afforded, where cells may be twice as many as were asked for."""
+    return int(np.clip(STEPS * 2 * PAIRS / (rows * size * dimension**2), FEWEST_STEPS, STEPS))
 
 
 def _in_units(few: ComponentArrays, frame: Frame) -> ComponentPieces:
