@@ -90,9 +90,9 @@ def _compared() -> str:
     ]
     return table(head, rows) + (
         f"\n\nResolutions as shares of the median distance, at {TOL:.0%}. Random rows lose at our resolution "
-        f"{np.median(gains):.2g} times what ours do in the median (goal 3). The worst is over all scales at which as many random "
-        f"rows as atoms were asked for lose less than {HALF:.0%} (goal at most 1). One compression is that of the same selector at "
-        "that bandwidth, in turns with the search (goal at most 2.5 times its time)."
+        f"{np.median(gains):.2g} times what ours do in the median (goal 3). The worst is over all scales at which as many "
+        f"random rows as atoms were asked for lose less than {HALF:.0%} (goal at most 1). One compression is that of the same "
+        "selector at that bandwidth, in turns with the search (goal at most 2.5 times its time)."
     )
 
 

@@ -14,6 +14,15 @@ def pyplot() -> Any:
     return pyplot
 
 
+def ellipses() -> tuple[Any, Any]:
+    """matplotlib's collection of ellipses, and its reading of colours."""
+    pyplot()
+    from matplotlib.collections import EllipseCollection
+    from matplotlib.colors import to_rgba
+
+    return EllipseCollection, to_rgba
+
+
 def axes(ax: Any) -> Any:
     """The axes given, or new ones."""
     return pyplot().subplots()[1] if ax is None else ax

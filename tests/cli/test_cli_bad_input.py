@@ -58,9 +58,9 @@ CASES = {
         ["compress", "{files}/rows.csv", "-c", "x,y", "--size", "5", "--tol", "0.1", "--bandwidth", "1"],
         "--size, --tol and --bandwidth are three, of which two give the third; leave one of them out, got 5, 0.1 and 1",
     ),
-    "size and tol of groups": (
-        ["compress", "{files}/rows.csv", "-c", "x,y", "--size", "5", "--tol", "0.1", "--group-column", "kind"],
-        "--group-column has no use|which --group-column",
+    "size, tol and plateau": (
+        ["compress", "{files}/rows.csv", "-c", "x,y", "--size", "5", "--tol", "0.1", "--plateau", "1e-8"],
+        "--size and --tol give the resolution, which --plateau has no use for",
     ),
     "scales nobody knows": (
         ["compress", "{files}/rows.csv", "-c", "x,y", "--scales", "iqr"],

@@ -76,6 +76,6 @@ def test_samples_are_compared_by_divergence_on_components_or_atoms(bags, tmp_pat
 
 def test_pieces_that_do_not_go_with_the_distance_are_refused(bags, capsys):
     assert run(["cohort", *bags[:2], "--pieces", "components", "--json"]) == 2
-    assert "pieces='components' are for distance='kl', got 'mmd'" in capsys.readouterr().err
+    assert "--pieces components are for distance='kl', got 'mmd'" in capsys.readouterr().err
     assert run(["cohort", *bags[:2], "--distance", "l3", "--json"]) == 2
     assert "distance must be" in capsys.readouterr().err

@@ -85,6 +85,18 @@ def test_a_rare_group_keeps_its_mass(d, spread):
     assert small.certificate.negative_mass == 0
 
 
+def test_a_group_of_less_than_one_thinned_row_is_not_missed():
+    masses = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X = np.concatenate([rng.normal(size=(4970, 12)), 9 + 0.1 * rng.normal(size=(30, 12))])
+        small = compress(X, size=100, tol=0.1, rng=seed)
+        assert small.selection == "Thinning"
+        assert len(np.unique(small.indices)) == small.size
+        masses.append(float(small.mean.weights[(small.mean.atoms > 6).all(axis=1)].sum()))
+    np.testing.assert_allclose(masses, 30 / 5000, rtol=0.05)
+
+
 @pytest.mark.parametrize(
     "X",
     [

@@ -93,7 +93,7 @@ class AnnData(Refusing):
 def test_annotated_data_are_their_x(make):
     annotated = AnnData(make(ROWS))
     same(compress(annotated, size=9, rng=0), compress(ROWS, size=9, rng=0))
-    same(compress(KernelMean.from_samples(annotated), size=9, rng=0), compress(ROWS, size=9, rng=0))
+    same(compress(KernelMean.from_samples(annotated), size=9, rng=0), compress(ROWS, Gaussian("median"), size=9, rng=0))
     assert SparseMeanShift(bandwidth=1.0).fit(annotated).labels_.shape == (300,)
     one, other = StreamCompressor(Gaussian(1.0), 9, 0), StreamCompressor(Gaussian(1.0), 9, 0)
     one.partial_fit(annotated)

@@ -28,7 +28,7 @@ def test_a_name_leads_to_its_class_at_every_door(name, tmp_path):
     assert as_kernel(kind(2.0)) == kind(2.0)
     np.save(tmp_path / "rows.npy", cloud())
     words = ["compress", str(tmp_path / "rows.npy"), "--size", "5", "--select", "kcenter", "-o", str(tmp_path / "small.npz"), "-q"]
-    assert run([*words, "--kernel", name, "--bandwidth", "0.7"]) == 0
+    assert run([*words, "--kernel", name, "--bandwidth", "0.7", "--scales", "none"]) == 0
     assert Model.load(tmp_path / "small.npz").mean.kernel == kind(0.7)
     assert isinstance(SparseKernelDensity(kernel=name, size=5, random_state=0).fit(cloud()).mean_.kernel, kind)
     assert isinstance(kernel_names.kernel_of(name, None, 2), kind)

@@ -123,7 +123,7 @@ def test_files_keep_the_kernel(tmp_path):
     np.testing.assert_array_equal(again.covariances, mean.covariances)
     assert type(Mixture.load(tmp_path / "small.npz")) is Mixture
     Mixture(mean.weights, mean.means, mean.covariances).save(tmp_path / "plain.npz")
-    with pytest.raises(ValueError, match=r"plain\.npz describes no mean of components: the file describes no kernel"):
+    with pytest.raises(ValueError, match=r"holds 'reduset\.Mixture', not 'reduset\.ComponentMean'; use reduset\.Mixture\.load"):
         ComponentMean.load(tmp_path / "plain.npz")
     with pytest.raises(ValueError, match=r"holds 'reduset\.ComponentMean', not 'reduset\.KernelMean'"):
         KernelMean.load(tmp_path / "small.npz")

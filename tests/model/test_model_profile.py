@@ -123,7 +123,7 @@ def test_a_result_without_a_profile_is_kept_without(kind, tmp_path):
     assert str(back) == str(model)
 
 
-GOOD = {"bandwidth": 0.5, "tol": 0.05, "median": 2.0, "random_rows": None}
+GOOD = {"bandwidth": 0.5, "tol": 0.05, "median": 2.0, "random_rows": None, "alone": False, "by_noise": False}
 
 
 @pytest.mark.parametrize(
@@ -140,6 +140,7 @@ GOOD = {"bandwidth": 0.5, "tol": 0.05, "median": 2.0, "random_rows": None}
         (GOOD | {"median": float("inf")}, r"resolved\.median"),
         (GOOD | {"random_rows": float("nan")}, r"resolved\.random_rows"),
         (GOOD | {"random_rows": [1]}, r"resolved\.random_rows"),
+        (GOOD | {"by_noise": 3}, r"resolved\.by_noise|by_noise"),
     ],
     ids=str,
 )

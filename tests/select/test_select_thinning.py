@@ -241,3 +241,15 @@ def test_either_sign_has_the_places_and_the_weight_of_its_mass(size, negative):
     for all_of_it, mine in ((up, taken), (~up, ~taken)):
         if mine.any():
             assert chosen.weights[mine].sum() == pytest.approx(w[all_of_it].sum())
+
+
+def test_so_many_rows_go_in_at_most():
+    f = KernelMean.from_samples(np.random.default_rng(0).normal(size=(4000, 2)), kernel=Gaussian(1.0))
+    all_of_them, some = (Thinning(rows=rows).select(f, 50, rng=0) for rows in (None, 400))
+    assert len(some.indices) == len(np.unique(some.indices)) == 50
+    few = np.random.default_rng(0).permutation(4000)[:400]
+    assert np.isin(some.indices, few).all()
+    assert not np.isin(all_of_them.indices, few).all()
+    assert len(Thinning(rows=10).select(f, 50, rng=0).indices) == 50  # never fewer than are asked for
+    with pytest.raises(ValueError, match="rows must be"):
+        Thinning(rows=0)

@@ -25,9 +25,9 @@ from reduset.simplification.joint_fit import JointFit
 from reduset.simplification.local_fit import ComponentArrays
 
 KMEANS_ROWS = 1 << 17
-MOST_CELLS, FEWEST_CELLS = 1 << 15, 1 << 11
-PAIRS = 2.5e8  # of stand-ins and components, times d²: what a step of the descent may take
-STEPS, FEWEST_STEPS = 40, 8  # of the descent; the fewer where one takes longer than that
+MOST_CELLS, FEWEST_CELLS, A_COMPONENT = 1 << 15, 1 << 11, 8  # in all, and for each component at least
+PAIRS = 5e8  # of stand-ins and components, times d²: what a step of the descent may take
+STEPS, FEWEST_STEPS = 80, 8  # of the descent; the fewer where one takes longer than that
 HALF = OWN / 2  # the variance of a row in L2
 THINNEST = 0.02  # times the kernel's own: the spread from which a descent may start
 ROWS_AT_ONCE = 1 << 18
@@ -73,7 +73,7 @@ def _groups(full: KernelMean, size: int, frame: Frame, rng: np.random.Generator)
 
 def _cells_for(size: int, dimension: int) -> int:
     """How many cells a step of the descent can afford."""
-    return int(np.clip(PAIRS / (2 * size * dimension**2), FEWEST_CELLS, MOST_CELLS))
+    return int(np.clip(PAIRS / (2 * size * dimension**2), max(FEWEST_CELLS, A_COMPONENT * size), MOST_CELLS))
 
 
 def _steps_for(rows: int, size: int, dimension: int) -> int:

@@ -40,7 +40,7 @@ def column_differences(full: KernelMean, small: SmallMean, scales: Array | None 
     >>> f = KernelMean.from_samples(X, Gaussian(1.0))
     >>> moved = KernelMean.from_samples(X + [0.0, 0.1], Gaussian(1.0))
     >>> column_differences(f, moved).round(2)
-    array([0.  , 0.12])
+    array([0. , 0.1])
     """
     spreads = column_scales(full.atoms, full.magnitudes) if scales is None else scales
     return np.array([_difference(full, small, k, TENTH * float(spread)) for k, spread in enumerate(spreads)])

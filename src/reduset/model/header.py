@@ -103,10 +103,10 @@ def resolution_from(told: Any) -> Resolution | None:
     if not isinstance(told, dict) or sorted(told) != sorted(known):
         raise ValueError(f"resolved must be an object of {', '.join(known)}, got {_short(told)}")
     bandwidth, tol, median = (_validate.positive(told[name], f"resolved.{name}") for name in ("bandwidth", "tol", "median"))
-    drawn, by_noise = told["random_rows"], _validate.flag(told["by_noise"], "resolved.by_noise")
-    return Resolution(
-        bandwidth, tol, median, None if drawn is None else _validate.positive(drawn, "resolved.random_rows"), by_noise
-    )
+    alone, by_noise = (_validate.flag(told[name], f"resolved.{name}") for name in ("alone", "by_noise"))
+    drawn = told["random_rows"]
+    rows = None if drawn is None else _validate.positive(drawn, "resolved.random_rows")
+    return Resolution(bandwidth, tol, median, rows, alone, by_noise)
 
 
 def columns_from(told: Any, dimension: int) -> tuple[str, ...]:

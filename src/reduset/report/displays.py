@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from reduset._drawing import axes
+from reduset._drawing import axes, ellipses
 from reduset._types import Array
 from reduset.compression import Compression
 from reduset.mean import KernelMean
@@ -256,9 +256,7 @@ class AtomsDisplay(MatplotlibDisplay):
         return self._on(ax)
 
     def _ellipses(self, ax: Any, covariances: Array, kw: dict[str, Any]) -> Self:
-        from matplotlib.collections import EllipseCollection
-        from matplotlib.colors import to_rgba
-
+        EllipseCollection, to_rgba = ellipses()
         shown = self.figure
         values, vectors = np.linalg.eigh(covariances)
         axis = vectors[:, :, 1]  # the longer one
