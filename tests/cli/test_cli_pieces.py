@@ -14,6 +14,7 @@ from reduset.compression.request import PIECES
 
 RNG = np.random.default_rng(0)
 ROWS = np.concatenate([RNG.normal(0, [1.0, 0.4], size=(250, 2)), RNG.normal([4, 1], 0.5, size=(150, 2))])
+UP = np.array([0.0, 1.5])
 AT = ["--bandwidth", "0.5", "--scales", "none"]
 
 
@@ -22,7 +23,7 @@ def folder(tmp_path_factory):
     """Rows, other rows, and models of both: of components and of atoms."""
     folder = tmp_path_factory.mktemp("pieces")
     io.write_rows(folder / "rows.csv", ["x", "y"], ROWS)
-    io.write_rows(folder / "moved.csv", ["x", "y"], ROWS + [0.0, 1.5])
+    io.write_rows(folder / "moved.csv", ["x", "y"], ROWS + UP)
     for name, source, words in (
         ("laws", "rows", ["--pieces", "components", "--size", "8"]),
         ("moved", "moved", ["--pieces", "components", "--size", "8"]),
@@ -99,7 +100,7 @@ def test_what_does_not_go_together_is_one_line_and_nothing_is_written(words, mes
 
 def test_distances_are_those_of_the_densities(folder, capsys):
     kernel = Gaussian(0.5, normalized=True)
-    full, moved = (KernelMean.from_samples(points, kernel) for points in (ROWS, ROWS + [0.0, 1.5]))
+    full, moved = (KernelMean.from_samples(points, kernel) for points in (ROWS, ROWS + UP))
     wanted = full.distance(moved)
     for a, b in (("laws.npz", "moved.npz"), ("laws.npz", "moved.csv"), ("moved.csv", "laws.npz"), ("atoms.npz", "moved.npz")):
         found = told(capsys, "distance", folder / a, folder / b)

@@ -87,7 +87,9 @@ def test_clones_pickles_and_seeds():
         np.testing.assert_array_equal(other.score_samples(X[:50]), found.score_samples(X[:50]))
 
 
-@pytest.mark.parametrize("kernel", [Gaussian(0.5), Gaussian(0.5, scales="robust"), Gaussian(0.5, covariance=[[2.0, 0.6], [0.6, 1.0]])])
+@pytest.mark.parametrize(
+    "kernel", [Gaussian(0.5), Gaussian(0.5, scales="robust"), Gaussian(0.5, covariance=[[2.0, 0.6], [0.6, 1.0]])]
+)
 def test_units_and_covariances_of_the_kernel_are_seen(kernel):
     found = fitted(kernel=kernel)
     full = KernelMean.from_samples(X, found.mean_.kernel)

@@ -56,7 +56,9 @@ def test_its_steps_are_the_nested_compressions():
 
 
 def test_no_reader_takes_components_for_atoms(saved):
-    with pytest.raises(ValueError, match=r"it holds 'reduset\.ComponentModel', not 'reduset\.KernelMean'; use reduset\.Model\.load"):
+    with pytest.raises(
+        ValueError, match=r"it holds 'reduset\.ComponentModel', not 'reduset\.KernelMean'; use reduset\.Model\.load"
+    ):
         KernelMean.load(saved)
     model = Model.load(saved)
     for reader in (ComponentMean, Mixture):
@@ -105,7 +107,7 @@ def test_laws_without_a_spread_are_pictured_as_atoms(kernel):
 def test_columns_taken_alone_are_near_and_a_moved_one_is_far():
     full, model = made(size=12)
     off = column_differences(full, model.mean)
-    moved = ComponentMean(model.mean.weights, model.mean.means + [0, 0.5, 0], model.mean.covariances, model.mean.kernel)
+    moved = ComponentMean(model.mean.weights, model.mean.means + np.array([0, 0.5, 0]), model.mean.covariances, model.mean.kernel)
     assert (off < 0.2).all()
     assert column_differences(full, moved)[1] > 0.3
     np.testing.assert_allclose(column_differences(full, moved)[[0, 2]], off[[0, 2]])

@@ -294,7 +294,7 @@ def test_any_name_survives_the_way_into_the_page(text, tmp_path):
     )
     write_compression(tmp_path / "r.html", shown)
     assert embedded(tmp_path / "r.html")["columns"] == [printable(name) for name in shown.columns]
-    text = Page(tmp_path / "r.html").text()
+    page = Page(tmp_path / "r.html")
     assert [tag for tag, _ in page.elements].count("script") == 4  # theme, data, plotly, report
     assert not {"b", "img"} & {tag for tag, _ in page.elements}
     assert " ".join(printable(text, lines=True).split()) in " ".join(" ".join(page.texts).split())
@@ -352,7 +352,7 @@ def test_very_many_atoms_show_fewer_columns(tmp_path, monkeypatch):
     data = embedded(tmp_path / "r.html")
     assert len(data["columns"]) == len(data["axes"]) == 10
     assert unpacked(data["atoms"]).shape == (10, 40)
-    text = Page(tmp_path / "r.html").text()
+    page = Page(tmp_path / "r.html")
     assert "Pictures of the first 10 columns of 20" in page.text()
     assert "marginal-9" in [attributes.get("id") for _, attributes in page.elements]
     assert "marginal-10" not in [attributes.get("id") for _, attributes in page.elements]

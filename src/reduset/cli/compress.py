@@ -146,7 +146,9 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
         if self.pieces not in PIECES:
             raise ValueError(f"--pieces must be {', '.join(PIECES[:-1])} or {PIECES[-1]}, got {self.pieces}")
         if self.stream and self.pieces != ATOMS:
-            raise ValueError(f"--pieces {self.pieces} needs all rows at once, and --stream sees each once; leave out one of the two")
+            raise ValueError(
+                f"--pieces {self.pieces} needs all rows at once, and --stream sees each once; leave out one of the two"
+            )
         moved = {"--refine": self.refine, "--select kmeans": self.select == "kmeans"}
         if self.pieces == ROWS:
             for name in (name for name, given in moved.items() if given):
@@ -155,7 +157,9 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
             return
         fitted = {"--select": self.select != "auto", "--refine": self.refine, "--plateau": self.plateau is not None}
         for name in (name for name, given in (fitted | {"--group-column": self.group_column is not None}).items() if given):
-            raise ValueError(f"{name} is for rows and atoms, components are fitted to all rows at once; leave it out, or use --pieces atoms")
+            raise ValueError(
+                f"{name} is for rows and atoms, components are fitted to all rows at once; leave it out, or use --pieces atoms"
+            )
         if not self.writes_model:
             raise ValueError(
                 f"{self.output} cannot hold components, which have shapes and are no rows; write a model, -o {self.output.stem}.npz, or "

@@ -188,7 +188,7 @@ class Compression:
             raise ValueError("full must be the mean that was compressed: its rows at .indices are not the atoms of this result")
         if kernel is not None:
             full = KernelMean(full.atoms, full.weights, as_kernel(kernel))
-        kinds = (*KINDS, COUNTS)
+        kinds: tuple[str, ...] = (*KINDS, COUNTS)
         if isinstance(self.mean, ComponentMean):
             full, kinds = as_density(full), KINDS
         kind = self.weighting if weights is None else weights

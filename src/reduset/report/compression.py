@@ -1,8 +1,8 @@
 """The report of a compression, from its model alone.
 
 The page redraws the densities of every step itself, from the atoms and the weights of the step: Σ w N(s; x, h²) N(t; y, h²) on the
-portrait's grids, as `MarginalDensities.joint_of` has it; of components, with the covariance of each added to that. Atoms travel in single precision, measured from the middle of their grid,
-so that a column of large numbers loses no digits.
+portrait's grids, as `MarginalDensities.joint_of` has it; of components, with the covariance of each added to that. Atoms travel in
+single precision, measured from the middle of their grid, so that a column of large numbers loses no digits.
 """
 
 from __future__ import annotations
@@ -250,10 +250,7 @@ def _heaviest(model: Model) -> Markup:
     weights = np.asarray(model.mean.weights)
     order = np.argsort(-np.abs(weights), kind="stable")[:LISTED]
     names = model.columns[:LISTED_COLUMNS]
-    rows = [
-        [f"{k + 1}", f"{weights[k]:.4g}", *(_place(model, k, column) for column in range(len(names)))]
-        for k in order
-    ]
+    rows = [[f"{k + 1}", f"{weights[k]:.4g}", *(_place(model, k, column) for column in range(len(names)))] for k in order]
     return table([model.piece, "weight", *names], rows, f"The {len(order)} heaviest of {count(model.size, model.piece)}")
 
 

@@ -175,9 +175,7 @@ class DensityDisplay(MatplotlibDisplay):
         return cls(density_figure(model.portrait, model.at(step), model.columns, positions(columns, model.columns)))
 
     @classmethod
-    def from_means(
-        cls, full: KernelMean, small: SmallMean | Compression, columns: Any, names: Sequence[str] | None = None
-    ) -> Self:
+    def from_means(cls, full: KernelMean, small: SmallMean | Compression, columns: Any, names: Sequence[str] | None = None) -> Self:
         """Of a mean and what it was compressed to; passes over all points of ``full``."""
         told = column_names(names, full.dimension, "names")
         few = small.mean if isinstance(small, Compression) else small

@@ -148,10 +148,13 @@ def profile_figure(source: Model | Compression, step: int = -1) -> ProfileFigure
     tol = TOL if source.resolved is None else source.resolved.tol
     drawn, noise = (np.where((curve > 0) & ~np.array(signed), curve, np.nan) for curve in (profile.random_rows, profile.noise))
     some = profile.relative_errors > ROUNDING
+    errors, low, high = (np.where(some, curve, np.nan) for curve in (profile.relative_errors, *profile.intervals.T))
     return ProfileFigure(
         size,
         profile.bandwidths,
-        *(np.where(some, curve, np.nan) for curve in (profile.relative_errors, *profile.intervals.T)),
+        errors,
+        low,
+        high,
         drawn,
         noise,
         tol,
