@@ -27,7 +27,7 @@ from reduset.report.figures import path_figure, profile_figure, wide_columns
 from reduset.report.page import as_json, as_script, plotly_script
 from reduset.report.png import encoded
 from reduset.report.segmentation import as_bytes, borders, coded, shrunk
-from report_cases import BREAKERS, GROUPS, HOSTILE, cohort, embedded, image, model, resolved, segmentation, unpacked
+from report_cases import BREAKERS, GROUPS, HOSTILE, cohort, embedded, image, laws, model, resolved, segmentation, unpacked
 
 
 class Page(HTMLParser):
@@ -121,6 +121,22 @@ def test_the_error_at_every_scale_is_that_of_the_models_profiles(made, tmp_path)
     assert data["sizes"][-1]["told"].replace("\N{NO-BREAK SPACE}", " ") in texts
     assert "How fine it sees" in texts
     assert ("Finest detail" in texts) == (shown.resolved is not None)  # in place of a bound that says nothing
+
+
+@pytest.mark.parametrize("d", [1, 3])
+def test_the_report_of_components_has_their_covariances_and_no_atoms(d, tmp_path):
+    shown = laws(d=d, kernel=Gaussian(0.5, scales="robust"))
+    write_compression(tmp_path / "r.html", shown)
+    data = embedded(tmp_path / "r.html")
+    widths, (first, second) = shown.portrait.widths, shown.portrait.pairs.T
+    variances = (unpacked(data["laws"]["variances"]).T + data["laws"]["bump"]) * np.square(widths)
+    np.testing.assert_allclose(variances, shown.mean.covariances.diagonal(axis1=1, axis2=2))
+    crossed = (unpacked(data["laws"]["crossed"]).T + data["laws"]["bumpCrossed"]) * widths[first] * widths[second]
+    np.testing.assert_allclose(crossed, shown.mean.covariances[:, first, second])
+    text = Page(tmp_path / "r.html").text()
+    assert f"{shown.size} weighted components stand for 1,200 rows" in text
+    assert f"{shown.mean.means[0, 0]:.5g} ± {np.sqrt(shown.mean.covariances[0, 0, 0]):.2g}" in text
+    assert not re.search(r"\batoms?\b", text, re.IGNORECASE)
 
 
 def test_how_fine_a_result_sees_is_said_in_words():

@@ -18,12 +18,12 @@ from reduset.report.cohort_figure import alike_beside
 from reduset.report.compression import NAMED
 from reduset.report.figures import ROUNDING, profile_figure
 from reduset.report.words import fine, percent, shortened
-from report_cases import GROUPS, HOSTILE, cohort, image, model, resolved, segmentation
+from report_cases import GROUPS, HOSTILE, cohort, image, laws, model, resolved, segmentation
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 SIZES = {"phone": (390, 844), "desktop": (1280, 900)}
 WIDTHS = {"phone": (360, 390), "desktop": (700, 1280)}  # and turned to these: nothing moves sideways at any
-KINDS = ["compression", "one column", "cohort", "segmentation"]
+KINDS = ["compression", "one column", "components", "cohort", "segmentation"]
 MANY = 14  # columns, of which a dozen are drawn at once
 
 
@@ -67,6 +67,7 @@ def reports(tmp_path_factory):
     paths = {kind: folder / f"{kind}.html" for kind in KINDS}
     write_compression(paths["compression"], model())
     write_compression(paths["one column"], model(d=1))
+    write_compression(paths["components"], laws())
     write_compression(folder / "many.html", model(d=MANY, n=400, size=9, kernel=Laplacian(9.0)))
     write_compression(folder / "resolved.html", resolved())
     write_cohort(paths["cohort"], cohort(), groups=GROUPS)
@@ -193,6 +194,31 @@ def test_the_slider_moves_the_atoms_and_the_densities_are_the_models(visit):
         told = seen.page.inner_text("#told").replace("\N{NO-BREAK SPACE}", " ")
         assert told == f"{small.size} atom{'s' if small.size > 1 else ''}, error {float(f'{100 * shown.error_at(step):.3g}'):g} %"
         assert seen.page.evaluate("document.getElementById('path').data.at(-1).x[0]") == small.size
+    assert seen.complaints == []
+
+
+def test_components_are_drawn_with_shapes_of_their_own(visit):
+    shown = laws()
+    seen = visit("components")
+    for pair, step in ((1, len(shown.step_sizes) - 1), (0, len(shown.step_sizes) // 2)):
+        seen.page.select_option("#pair", str(pair))
+        seen.slide(step)
+        small, (k, j) = shown.at(step), shown.portrait.pairs[pair]
+        joint = shown.portrait.joint_of(small)[pair]
+        np.testing.assert_allclose(seen.trace("small", 0, "z").T, joint, atol=1e-4 * joint.max())
+        for column, wanted in enumerate(shown.portrait.marginals_of(small)):
+            np.testing.assert_allclose(seen.trace(f"marginal-{column}", 1, "y"), wanted, atol=1e-4 * wanted.max())
+        drawn = seen.page.evaluate("""() => document.getElementById('atoms').data.filter(({ name }) => name === 'ellipses')
+            .map(({ customdata, x, y }) => ({ which: customdata, x, y }))""")
+        assert sorted(a for each in drawn for a in each["which"]) == list(range(small.size))
+        for each in drawn:
+            places = np.array([each["x"], each["y"]], float).T.reshape(len(each["which"]), -1, 2)[:, :-1]  # a gap ends each
+            for a, line in zip(each["which"], places, strict=True):
+                away = line - small.means[a, [k, j]]
+                inverse = np.linalg.inv(small.covariances[a][np.ix_([k, j], [k, j])])
+                np.testing.assert_allclose(np.einsum("ni,ij,nj->n", away, inverse, away), 1.0, atol=1e-3)
+    assert "components, error" in seen.page.inner_text("#told")
+    assert "one standard deviation" in seen.page.inner_text("#drawn")
     assert seen.complaints == []
 
 

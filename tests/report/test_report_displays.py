@@ -16,7 +16,7 @@ from reduset.report import (
     write_cohort,
     write_compression,
 )
-from report_cases import GROUPS, cohort, embedded, model, resolved, unpacked
+from report_cases import GROUPS, cohort, embedded, laws, model, resolved, unpacked
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
@@ -43,6 +43,42 @@ def test_a_path_is_drawn_with_the_numbers_of_the_report(tmp_path):
     assert "bound" not in [line.get_label() for line in vain.plot().ax_.lines]
     assert display.ax_.get_xscale() == display.ax_.get_yscale() == "log"
     assert display.figure_ is display.ax_.figure
+
+
+def test_components_are_ellipses_of_their_covariances():
+    shown = laws()
+    display = AtomsDisplay.from_model(shown, ("c2", 0)).plot(linewidths=2.0)
+    drawn = display.ax_.collections[0]
+    assert drawn.get_linewidths()[0] == 2.0
+    np.testing.assert_allclose(drawn.get_offsets(), shown.mean.means[:, [2, 0]])
+    display.figure_.canvas.draw()
+    to_data = display.ax_.transData.inverted()
+    for path, matrix, place, covariance in zip(
+        drawn.get_paths() * shown.size,
+        drawn.get_transforms(),
+        shown.mean.means[:, [2, 0]],
+        shown.mean.covariances[:, [2, 0]][:, :, [2, 0]],
+        strict=True,
+    ):
+        line = drawn.get_transform().transform(path.vertices[:-1] @ matrix[:2, :2].T)  # in pixels about the centre
+        away = to_data.transform(line + display.ax_.transData.transform(place)) - place
+        on = np.abs(np.hypot(*path.vertices[:-1].T) - path.vertices.max()) < 1e-6  # the others steer the curves
+        np.testing.assert_allclose(np.einsum("ni,ij,nj->n", away, np.linalg.inv(covariance), away)[on], 1.0, rtol=1e-6)
+    reach = np.sqrt(shown.mean.covariances[:, 2, 2])
+    low, high = display.ax_.get_xlim()
+    assert low < (shown.mean.means[:, 2] - reach).min() < (shown.mean.means[:, 2] + reach).max() < high
+    alone = AtomsDisplay.from_mean(shown.mean, [1], shown.columns).plot()
+    np.testing.assert_allclose(alone.figure.covariances[:, 0, 0], shown.mean.covariances[:, 1, 1])
+    assert len(alone.ax_.collections) == 3  # bars, and markers of either sign
+
+
+def test_displays_of_components_say_so():
+    shown = laws()
+    assert "components" in [line.get_label() for line in PathDisplay.from_model(shown).plot().ax_.lines]
+    assert f"{shown.size} components" in [line.get_label() for line in ProfileDisplay.from_model(shown).plot().ax_.lines]
+    display = DensityDisplay.from_model(shown, "c2").plot()
+    line = next(line for line in display.ax_.lines if line.get_label() == "components")
+    np.testing.assert_allclose(line.get_ydata(), shown.mean.marginal([2])(display.figure.grids[0][:, None]), rtol=1e-6)
 
 
 def test_a_profile_is_drawn_with_the_numbers_of_the_report(tmp_path):

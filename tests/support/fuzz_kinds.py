@@ -8,7 +8,7 @@ from sklearn.svm import SVC
 
 from file_kinds import SUFFIXES, write_any
 from fuzz_mutations import mutated_bytes, mutated_gzip, mutated_model, mutated_zip
-from reduset import FunctionKernel, Gaussian, KernelMean, Laplacian, compress, io
+from reduset import ComponentMean, FunctionKernel, Gaussian, KernelMean, Laplacian, compress, io
 from reduset.cli.messages import as_json
 from reduset.mixture import Mixture
 from reduset.model import Model
@@ -55,6 +55,27 @@ def _use_mean(path, _):
 def _model(path):
     full = KernelMean.from_samples(ROWS, Gaussian(1.0))
     Model.of(full, compress(full, size=5, rng=0), about={"notes": ["one"], "sources": ["a.csv"], "command": "reduset"}).save(path)
+
+
+def _component_model(path):
+    full = KernelMean.from_samples(ROWS, Gaussian(1.0))
+    Model.of(full, compress(full, size=3, pieces="components", rng=0), about={"notes": ["one"]}).save(path)
+
+
+def _use_component_model(path, rng):
+    repr(ComponentMean.load(path))
+    _use_model(path, rng)
+
+
+def _component_mean(path):
+    compress(ROWS, Gaussian(0.7), size=3, pieces="components", rng=0).mean.save(path)
+
+
+def _use_component_mean(path, _):
+    mean = ComponentMean.load(path)
+    repr(mean)
+    mean.norm()
+    mean(np.zeros((1, mean.dimension)))
 
 
 def _use_model(path, rng):
@@ -107,6 +128,8 @@ KINDS = {  # by name: the file's suffix, what makes it, what makes it wrong, wha
     **{each: (each, write_any, MUTATIONS.get(each, mutated_bytes), read_table) for each in SUFFIXES},
     "mean": ("npz", _mean, mutated_model, _use_mean),
     "model": ("npz", _model, mutated_model, _use_model),
+    "component model": ("npz", _component_model, mutated_model, _use_component_model),
+    "component mean": ("npz", _component_mean, mutated_model, _use_component_mean),
     "mixture": ("npz", _mixture, mutated_model, _use_mixture),
     "svm": ("npz", _svm, mutated_model, _use_svm),
     "checkpoint": ("npz", _checkpoint, mutated_model, _use_checkpoint),

@@ -37,6 +37,12 @@ def resolved(n=1200, d=3, size=40, tol=0.2):
     return Model.of(KernelMean.from_samples(rows(n, d) - 1e5 * np.arange(d), small.mean.kernel), small)
 
 
+def laws(n=1200, d=3, size=9, kernel=None):
+    """A model of components, of columns far from zero."""
+    full = KernelMean.from_samples(rows(n, d), kernel or Gaussian(1.5))
+    return Model.of(full, compress(full, size=size, pieces="components", rng=0), ["height", HOSTILE, "c2"][:d])
+
+
 def cohort(names=None):
     rng = np.random.default_rng(0)
     bags = [rng.normal(2.0 * (k % 2), 1.0, size=(150, 2)) for k in range(6)]

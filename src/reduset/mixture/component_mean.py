@@ -165,8 +165,7 @@ class ComponentMean(Mixture):
             kernel = cast(Gaussian, kernel_from(header.get("kernel")))
             if isinstance(kernel, Gaussian) and not kernel.is_resolved:  # what is stored was resolved, and is not to be guessed
                 raise ValueError(f"its bandwidth and scales must be numbers, got {kernel!r}")
-            weights, means, covariances = (arrays[name] for name in _archive.LAWS)
-            found = cls(weights, means, covariances, kernel)
+            found = cls(arrays["weights"], arrays["means"], arrays["covariances"], kernel)
             found._require_wide()
             return found
         except (TypeError, ValueError) as error:

@@ -2,9 +2,10 @@
 
     max_t |p_k(t) − q_k(t)| / max_t p_k(t),   p_k(t) = Σᵢ wᵢ N(t; xᵢₖ, h_k²)
 
-of all rows and of the few atoms, h_k a tenth of the column's interquartile range (of its standard deviation, where that is 0). The
-certificate is of all columns together at the kernel's bandwidth; this tells of one at a scale that does not depend on it. Rows are
-shared out among the two nearest of up to 2¹³ places on a line, which are then smoothed by a Fourier transform: O(n) a column.
+of all rows and of the few atoms (of components, N(t; c_k, S_kk + h_k²) each), h_k a tenth of the column's interquartile range (of
+its standard deviation, where that is 0). The certificate is of all columns together at the kernel's bandwidth; this tells of one at
+a scale that does not depend on it. Rows are shared out among the two nearest of up to 2¹³ places on a line, which are then smoothed
+by a Fourier transform: O(n) a column.
 """
 
 from __future__ import annotations

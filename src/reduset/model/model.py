@@ -1,9 +1,8 @@
 """The model: a compressed mean and all that is known of it, in one file that needs no data to be looked at, used or reported on.
 
-It holds the atoms or components and weights, the names of the columns, the certificate, the error of every size and at every
-scale, the weights of some smaller sizes, a portrait of the full mean, and in words where all this came from. `KernelMean.load`
-reads its mean too, or `ComponentMean.load` where it is one of components: a file of another kind, so that no reader takes their
-means for atoms.
+It holds the atoms or components and weights, the names of the columns, the certificate, the error of every size and at every scale,
+the weights of some smaller sizes, a portrait of the full mean, and in words where all this came from. `KernelMean.load` reads its
+mean too, or `ComponentMean.load` where it is one of components: a file of another kind, so that no reader takes means for atoms.
 """
 
 from __future__ import annotations
