@@ -107,7 +107,8 @@ def _million() -> str:
         f"≤ {SHARE:g}",
     ]
     return table([*head, f"GaussianMixture({SIZE})", "checked", "its processor time / ours"], rows) + (
-        f"\n\nIn brackets, seconds of the processors. scikit-learn's mixture is stopped after k-means and {STEPS} steps of EM, so that its time is a lower bound, and the "
+        f"\n\nIn brackets, seconds of the processors. scikit-learn's mixture is stopped after k-means and {STEPS} "
+        "steps of EM, so that its time is a lower bound, and the "
         "better of two errors is told: as it is, and with the density's own bumps added to its covariances."
     )
 
