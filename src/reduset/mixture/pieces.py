@@ -24,6 +24,7 @@ from reduset.mean import KernelMean
 
 OWN = 0.5  # the variance of the kernel's product in its own coordinates
 ROWS_AT_ONCE = 1 << 18
+NARROWEST, WIDEST = 1e-150, 1e150  # bandwidth
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,11 @@ def frame_of(kernel: Kernel, points: Floats) -> Frame:
 
 def own_covariance(kernel: Gaussian, dimension: int) -> Array:
     """(d, d) covariance of the kernel's bump, as a density."""
+    if not NARROWEST < kernel.width < WIDEST:
+        raise ValueError(
+            f"bandwidth must lie between {NARROWEST:g} and {WIDEST:g} for components, so that its square is a number, got {kernel!r}; "
+            "multiply the points and the bandwidth by the same number, which changes nothing"
+        )
     unit = kernel.unit_covariance
     return kernel.width**2 * (np.eye(dimension) if unit is None else unit)
 
