@@ -115,7 +115,7 @@ def own_covariance(kernel: Gaussian, dimension: int) -> Array:
     """(d, d) covariance of the kernel's bump, as a density."""
     if not NARROWEST < kernel.width < WIDEST:
         raise ValueError(
-            f"bandwidth must lie between {NARROWEST:g} and {WIDEST:g} for components, whose variance is its square, got {kernel!r}; "
+            f"bandwidth must lie between {NARROWEST:g} and {WIDEST:g} for components, whose variance it makes, got {kernel!r}; "
             "multiply the points and the bandwidth by the same number, which changes nothing"
         )
     unit = kernel.unit_covariance
