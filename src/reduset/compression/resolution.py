@@ -31,11 +31,14 @@ from reduset.mixture.component_mean import mean_of
 from reduset.select import Auto, Selector
 from reduset.weights.isolated import isolated_groups, with_masses_of_groups
 from reduset.weights.kinds import COUNTS, OWN
+from reduset.weights.simplex import simplex_by_exchange
+from reduset.weights.span import CHOLESKY_UP_TO
 
 SIZE, TOL = 1000, 0.05  # of a call that says neither
 MARGIN = 1.02  # of the tolerance: what weights of the simplex may lose beside those that only add up
 TRIES = 16
-LEAST, MOST = 2**0.02, 2**0.5  # that a bandwidth beyond the tolerance widens by
+BEYOND = 1.01  # by which errors are taken for larger than they are, so that a second try is the last
+LEAST, MOST = 2**0.01, 2**0.5  # that a bandwidth beyond the tolerance widens by
 FINER = (0.75, 0.87)  # of the resolution of atoms that stay: where moved ones are tried
 SAME = 1e-3  # of the noise, from one octave to the next: the rows stand alone
 
@@ -262,7 +265,7 @@ class ResolutionSearch:
                 tried, high = self._tried(self._by_energy(builder), bandwidth)
                 if tried.reached:
                     break
-            bandwidth *= min(max((high / self._tol) ** (1 / self._slope), LEAST ** (2**k)), MOST)
+            bandwidth *= min(max((BEYOND * high / self._tol) ** (1 / self._slope), LEAST ** (2**k)), MOST)
         return tried
 
     def _at_best(self, bandwidth: float) -> tuple[Builder, float]:
@@ -275,8 +278,13 @@ class ResolutionSearch:
 
     def _tried(self, builder: Builder, bandwidth: float) -> tuple[Resolved, float]:
         """The result there, and the largest upper end of its errors there and at coarser scales."""
-        own = None if self._atoms.own is None or self._kind != OWN else self._atoms.own[builder.atoms.order]
-        prefixes = builder.prefixes(self._kind, own) if self._steps is None else builder.refine(self._kind, self._steps)
+        if self._steps is not None:
+            prefixes = builder.refine(self._kind, self._steps)
+        else:
+            own = None if self._atoms.own is None or self._kind != OWN else self._atoms.own[builder.atoms.order]
+            prefixes = builder.prefixes(self._kind, own)
+            if self._kind == "simplex" and builder.size <= CHOLESKY_UP_TO:
+                prefixes = self._on_the_simplex(builder, prefixes)
         scales = self._scales if self._scales.certain else builder.scales()
         high, random, size = 0.0, None, self._size
         if scales is not None:
@@ -294,6 +302,14 @@ class ResolutionSearch:
         high = max(high, prefixes.error(len(prefixes.atoms)).interval[1])
         resolution = Resolution(bandwidth, self._tol, cast(RadialKernel, self._full.kernel).width, random, self._alone)
         return Resolved(builder, prefixes, resolution, self._atoms.selection, high <= self._tol), high
+
+    def _on_the_simplex(self, builder: Builder, prefixes: Prefixes) -> Prefixes:
+        """The same with the best weights of the simplex, from those that only add up: a few solves, where it settles."""
+        span, mass = builder.span, self._full.mass
+        positive = span.weights("sum_to_one", mass, span.size) > 0
+        with builder.clock.stage("weigh"):
+            weights = simplex_by_exchange(prefixes.kernel.product_gram(span.atoms, span.atoms), span.kappa, mass, positive)
+        return prefixes if weights is None else replace(prefixes, last=weights)
 
     def _steadied(
         self, builder: Builder, prefixes: Prefixes, small: KernelMean, profile_of: Callable[[KernelMean], ErrorProfile]

@@ -6,7 +6,7 @@ counts the group it is wrong. Groups that the kernel tells from all others,
 
     α_GᵀK α_rest ≤ ¼ · α_GᵀK α_G,
 
-can be given the mass of their rows at once, whatever the others do: the error grows by no more than their own small part of it.
+can be given the mass of their rows, or nearly so, whatever the others do: the error grows by no more than their own small part.
 
 They are looked for among the components of the atoms linked up to some distances, the widest first. O(m²) a distance.
 """
@@ -24,6 +24,7 @@ from reduset._types import Array
 ROWS_A_STEP = 256
 LINKED = (0.05, 0.2, 0.4, 0.6, 0.8)  # products of bumps of norm 1, from which on two atoms belong together
 APART = 0.25  # of a group's own energy: what it may share with all others
+OFF = 0.1  # of its mass, that a group may be off
 
 
 def isolated_groups(K: Array, weights: Array) -> NDArray[np.int64]:
@@ -42,10 +43,14 @@ def isolated_groups(K: Array, weights: Array) -> NDArray[np.int64]:
 
 
 def with_masses_of_groups(weights: Array, groups: NDArray[np.int64], masses: Array) -> Array:
-    """The weights with the masses of the groups, and of all others together, as given; groups without any weight stay so."""
+    """The weights, groups that are off their mass by more than a tenth drawn up to there; what has no weight at all gets none."""
     count = int(groups.max(initial=-1)) + 2
     now, then = (np.bincount(groups + 1, each, count) for each in (weights, masses))
-    factors = np.divide(then, now, out=np.ones(count), where=now > 0)
+    wanted = np.clip(now, (1 - OFF) * then, (1 + OFF) * then)
+    wanted[0] = now[0]
+    factors = np.divide(wanted, now, out=np.ones(count), where=now > 0)
+    if (factors == 1).all():
+        return weights
     scaled = weights * factors[groups + 1]
     return np.asarray(scaled * (masses.sum() / scaled.sum()))
 
