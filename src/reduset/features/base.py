@@ -70,8 +70,8 @@ def with_shares(bags: BagsLike) -> tuple[Any, list[Array | None] | None]:
         mean = item.mean if isinstance(item, Compression) else item
         if isinstance(mean, Mixture):
             raise TypeError(
-                f"bags[{name!r}] must be points or atoms, got a {type(mean).__name__}, whose components are neither; compress the bag "
-                "with pieces='atoms', or give draws of it: mean.sample(1000)"
+                f"bags[{name!r}] must be points or atoms, got a {type(mean).__name__}, whose components are neither; compress the "
+                "bag with pieces='atoms', or give draws of it: mean.sample(1000)"
             )
         weighted = isinstance(mean, KernelMean)
         if weighted and mean.mass <= 0:
