@@ -28,8 +28,6 @@ WEIGHTS_HELP = (
     "best, of either sign; for models with --bandwidth), counts (shares of the rows nearest to each; for all other rows), "
     "sum_to_one, clipped, simplex_projection, own."
 )
-
-
 PIECES_HELP = (
     "What the result is made of: rows (real rows of the table; for .csv, .parquet, .feather and .tsv), atoms (points that need not "
     "be rows, which lose less; for models), or components (blurred clusters with shapes of their own, for densities: some hundred "
@@ -45,7 +43,7 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
     output: Annotated[
         Path, typer.Option("--output", "-o", help="small.npz for a model; .parquet, .feather, .csv or .tsv for weighted rows.")
     ]
-    size: o.Size = None
+    size: Annotated[int | None, typer.Option("--size", "-m", help="That many rows, atoms or components, by --pieces.")] = None
     tol: Annotated[
         float | None,
         typer.Option("--tol", help="The share that may be lost; with a --bandwidth, the fewest atoms that keep to it (0.01)."),
@@ -161,8 +159,8 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
             )
         if not self.writes_model:
             raise ValueError(
-                f"{self.output} cannot hold components, which have shapes and are no rows; write a model, -o {self.output.stem}.npz"
-                ", or use --pieces rows"
+                f"{self.output} cannot hold components, which have shapes and are no rows; write a model, -o "
+                f"{self.output.stem}.npz, or use --pieces rows"
             )
 
     def run(self) -> int:

@@ -54,7 +54,7 @@ Scales = Annotated[
     ),
 ]
 Whiten = Annotated[bool, typer.Option("--whiten", help="Measure distances in units of the data's covariance.")]
-Size = Annotated[int | None, typer.Option("--size", "-m", help="That many atoms (rows or components, by --pieces).")]
+Size = Annotated[int | None, typer.Option("--size", "-m", help="That many atoms.")]
 Report = Annotated[Path | None, typer.Option("--report", help="Write a report to look at, one HTML file.")]
 Seed = Annotated[int, typer.Option("--seed", help="The same seed gives the same result.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on the output, for machines.")]
