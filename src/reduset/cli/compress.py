@@ -159,8 +159,8 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
             )
         if not self.writes_model:
             raise ValueError(
-                f"{self.output} cannot hold components, which have shapes and are no rows; write a model, -o "
-                f"{self.output.stem}.npz, or use --pieces rows"
+                f"{self.output} cannot hold components, which have shapes and are no rows; write a model, -o {self.output.stem}.npz"
+                ", or use --pieces rows"
             )
 
     def run(self) -> int:

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from reduset._drawing import axes, ellipses, shaded
+from reduset._drawing import axes, ellipses
 from reduset._types import Array
 from reduset.compression import Compression
 from reduset.mean import KernelMean
@@ -256,11 +256,23 @@ class AtomsDisplay(MatplotlibDisplay):
         return self._on(ax)
 
     def _ellipses(self, ax: Any, covariances: Array, kw: dict[str, Any]) -> Self:
+        EllipseCollection, to_rgba = ellipses()
         shown = self.figure
-        strength = np.sqrt(shown.areas)
-        edges, faces = (shaded(kw.get("color", ACCENT), each) for each in (FAINTEST + (1 - FAINTEST) * strength, FILLED * strength))
+        values, vectors = np.linalg.eigh(covariances)
+        axis = vectors[:, :, 1]  # the longer one
+        turned = np.degrees(np.arctan2(axis[:, 1], axis[:, 0]))
+        shades = np.tile(to_rgba(kw.pop("color", ACCENT)), (len(values), 1))
+        edges, faces = shades.copy(), shades.copy()
+        edges[:, 3], faces[:, 3] = FAINTEST + (1 - FAINTEST) * np.sqrt(shown.areas), FILLED * np.sqrt(shown.areas)
         looks = {"facecolors": faces, "edgecolors": edges, "linewidths": 1.2, "linestyles": np.where(shown.weights < 0, "--", "-")}
-        ellipses(ax, shown.places, covariances, **looks | {name: each for name, each in kw.items() if name != "color"})
+        long, short = 2 * np.sqrt(values[:, 1]), 2 * np.sqrt(values[:, 0])
+        drawn = EllipseCollection(
+            long, short, turned, units="xy", offsets=shown.places, offset_transform=ax.transData, **looks | kw
+        )
+        ax.add_collection(drawn)
+        reach = np.sqrt(covariances.diagonal(axis1=1, axis2=2))
+        ax.update_datalim(np.concatenate([shown.places - reach, shown.places + reach]))
+        ax.autoscale_view()
         ax.set(xlabel=shown.names[0], ylabel=shown.names[1])
         return self._on(ax)
 
