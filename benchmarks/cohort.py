@@ -207,8 +207,8 @@ def patients() -> str:
         + f'For "kl" D is of all points, the 10,000 bumps of each sample, by {REFERENCE_DRAWS:,} draws a density; full is timed '
         + f"with 1,000, with which it is {apart(full, again):.1e} off itself and correlates with "
         + f"{_alike('isomap', again, full):.5f} by Isomap. Atoms draw 1,000, components 4,000."
-        + "\n\nBoth sides draw by chance there, and two patients have two others within some thousandths of the same divergence, for "
-        + "one place among their five neighbours: Isomap's graph hangs on the draws, of all points too. What the pieces alone "
+        + "\n\nBoth sides draw by chance there, and two patients have two others within some thousandths of the same divergence, "
+        + "for one place among their five neighbours: Isomap's graph hangs on the draws, of all points too. What the pieces alone "
         + f"change, both densities at the same {SAME_DRAWS:,} draws from all points:\n\n{_at_the_same_draws(bags)}"
     )
 
