@@ -56,7 +56,8 @@ class CohortMap(TransformerMixin, BaseEstimator):
         bags that hardly differ, distances below 0.01 of the bags' norms count as that large; a warning says so.
     pieces : "atoms" or "components"
         Points with weights, whose bumps all have the kernel's width; or Gaussian components with covariances of their own, each
-        bag's own, for "kl" with a Gaussian kernel, where a quarter as many are ten times nearer to the divergences of all points.
+        bag's own, for "kl" with a Gaussian kernel: of blood samples a quarter as many are ten times nearer to the divergences of
+        all points, and take longer to find.
         By default components where they can be had and ``atoms`` is not given.
     atoms : "shared", "own" or "all"
         The same atoms for all bags, the default; each bag its own, as in the paper; or no compression.
