@@ -29,7 +29,7 @@ MOST_CELLS, FEWEST_CELLS, A_COMPONENT = 1 << 15, 1 << 11, 8  # in all, and for e
 PAIRS = 5e8  # of stand-ins and components, times d²: what a step of the descent may take
 STEPS, FEWEST_STEPS = 80, 8  # of the descent; the fewer where one takes longer than that
 HALF = OWN / 2  # the variance of a row in L2
-THINNEST = 0.02  # times the kernel's own: the spread from which a descent may start
+THINNEST = 0.02  # times the kernel's own, over all columns together: the spread from which a descent may start
 ROWS_AT_ONCE = 1 << 18
 
 
@@ -117,7 +117,7 @@ def group_moments(full: KernelMean, centres: Array, frame: Frame) -> ComponentAr
 def _thick(spreads: Array) -> Array:
     """Spreads that a descent can start from: a law that is flat to rounding would never widen."""
     values, vectors = np.linalg.eigh(spreads)
-    raised = np.maximum(values, THINNEST * OWN)
+    raised = np.maximum(values, THINNEST * OWN / spreads.shape[1])  # in many columns a little more in each takes much of a peak
     return symmetric((vectors * raised[:, None, :]) @ vectors.transpose(0, 2, 1))
 
 
