@@ -211,3 +211,21 @@ def test_what_cannot_be_searched_for_is_refused(options, words):
 def test_the_median_distance_is_said():
     X = clumps(500, 2)
     assert compress(X, size=20, tol=0.1, rng=0).resolved.median == pytest.approx(bandwidth.median(X))
+
+
+def test_a_group_that_thinning_gave_no_row_gets_one():
+    from reduset.compression.choice import Chosen, with_groups_missed
+
+    rng = np.random.default_rng(0)
+    many = rng.normal(size=(5000, 4))
+    X = np.concatenate([many, 12 + 0.3 * rng.normal(size=(40, 4)), [[-30.0] * 4]])  # a group, and a row that is alone
+    full = KernelMean.from_samples(X, Gaussian(1.0))
+    rows = np.arange(100)
+    chosen = Chosen(X[rows], rows, np.full(100, 0.01), np.full(100, 0.01), "Thinning", "")
+    found = with_groups_missed(full, chosen)
+    assert ((found.rows >= 5000) & (found.rows < 5040)).sum() == 1
+    assert 5040 not in found.rows
+    assert len(set(found.rows.tolist())) == 100
+    np.testing.assert_array_equal(found.places, X[found.rows])
+    assert found.counts.sum() == pytest.approx(1)
+    assert with_groups_missed(full, found).rows is found.rows

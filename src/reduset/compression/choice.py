@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -23,13 +24,13 @@ from reduset.compression.builder import Builder
 from reduset.mean import KernelMean
 from reduset.select import KMeans, Selector, Thinning
 from reduset.select.auto import KMEANS_ROWS
-from reduset.weights.counts import counts
-from reduset.weights.isolated import isolated_groups
+from reduset.weights.counts import counts, with_nearest_atoms
 
 HALF = 0.5  # of ‖f‖: where random rows lose more, they are no measure of anything
 THINNED_AT = 1.5  # of the tolerance: what random rows lose at the resolution of thinned ones, by a glance
 THINNED_ROWS = 64  # for each that stays: random ones would be an eighth of the error that as few as stay have
 LEAST_SHARE = 0.5  # of the mass of an atom: groups of less may go without
+FAR, TOGETHER, MOST_FAR = 0.2, 0.5, 2048  # products of bumps of norm 1: with every atom, within a group; rows that are looked at
 GIVEN_WAY = (0.25, 0.5, 1.0)  # from the best weights to the steady ones
 CLEARLY = 0.95  # of what random rows lose: errors at other scales are known to some per cent
 
@@ -80,33 +81,44 @@ def chosen_by_default(builder: Builder, scales: Scales, size: int, tol: float, a
     words = "thinned rows: random ones would be better than centres of k-means"
     rows = replace(rows, steady=rows.counts if rows.own is None else rows.own, remark=words)
     with other.clock.stage("select"):
-        return with_groups_missed(other.full, rows, centres)
+        return with_groups_missed(other.full, rows)
 
 
-def with_groups_missed(full: KernelMean, thinned: Chosen, centres: Chosen) -> Chosen:
-    """The same with a row for each group of centres that stands apart, has half the mass of an atom, and was given none.
+def with_groups_missed(full: KernelMean, thinned: Chosen) -> Chosen:
+    """The same with a row for each group of rows that are far from all, and together have half the mass of an atom.
 
     Of a group with the mass of one atom, thinning keeps one row, or none, or two. The rows that are most like others make room.
     """
-    kernel, places = full.kernel, thinned.places.copy()
-    if thinned.rows is None:
+    missed = _missed(full, thinned.places)
+    if thinned.rows is None or not missed:
         return thinned
-    groups = isolated_groups(kernel.product_gram(centres.places, centres.places), centres.counts)
-    masses = np.bincount(groups + 1, centres.counts)[1:]
-    nearest = kernel.product_gram(places, centres.places).argmax(axis=1)
-    seen = np.bincount(groups[nearest] + 1, minlength=len(masses) + 1)[1:] > 0
-    missed = np.flatnonzero(~seen & (masses >= LEAST_SHARE * full.mass / len(places)))
-    if not len(missed):
-        return thinned
-    alike = kernel.product_gram(places, places)
+    alike = full.kernel.product_gram(thinned.places, thinned.places)
     np.fill_diagonal(alike, 0.0)
-    rows, room = thinned.rows.copy(), np.argsort(-alike.max(axis=1), kind="stable")
-    for group, place in zip(missed, room, strict=False):
-        heaviest = np.argmax(np.where(groups == group, centres.counts, -np.inf))
-        there = kernel.product_gram(centres.places[[heaviest]], full.atoms)[0]
-        rows[place] = np.argmax(np.where(full.weights > 0, there, -np.inf))
+    rows, room = thinned.rows.copy(), np.argsort(-alike.max(axis=1), kind="stable")[: len(missed)]
+    rows[room] = missed[: len(room)]
     places = np.asarray(full.atoms[rows], np.float64)
     return replace(thinned, places=places, rows=rows, counts=counts(full, places))
+
+
+def _missed(full: KernelMean, places: Array) -> list[int]:
+    """A row amid each group that none of the places is near: always the one with most mass about it."""
+    nearest = np.empty(full.size)
+
+    def note(_: int, rows: Any, __: Any, product: Array) -> None:
+        nearest[rows] = product
+
+    with_nearest_atoms(full, places, None, note)
+    far = np.flatnonzero((nearest < FAR) & (full.weights > 0))
+    some = far[:: max(1, -(-len(far) // MOST_FAR))]
+    if not len(some):
+        return []
+    together = full.kernel.product_gram(full.atoms[some], full.atoms[some]) >= TOGETHER
+    left = full.weights[some] * (full.weights[far].sum() / full.weights[some].sum())
+    found = []
+    while (about := together @ left).max() >= LEAST_SHARE * full.mass / len(places):
+        found.append(int(some[np.argmax(about)]))
+        left[together[np.argmax(about)]] = 0.0
+    return found
 
 
 def while_random_rows_tell(
