@@ -29,6 +29,7 @@ from reduset.weights.isolated import isolated_groups
 HALF = 0.5  # of ‖f‖: where random rows lose more, they are no measure of anything
 THINNED_AT = 1.5  # of the tolerance: what random rows lose at the resolution of thinned ones, by a glance
 THINNED_ROWS = 64  # for each that stays: random ones would be an eighth of the error that as few as stay have
+CLOSER = 0.5  # of the bandwidth of the thinning: where groups are told apart, the resolution being finer than a glance tells
 LEAST_SHARE = 0.5  # of the mass of an atom: groups of less may go without
 GIVEN_WAY = (0.25, 0.5, 1.0)  # from the best weights to the steady ones
 CLEARLY = 0.95  # of what random rows lose: errors at other scales are known to some per cent
@@ -79,7 +80,7 @@ def chosen_by_default(builder: Builder, scales: Scales, size: int, tol: float, a
     words = "thinned rows: random ones would be better than centres of k-means"
     rows = replace(rows, steady=rows.counts if own is None else own, remark=words)
     with other.clock.stage("select"):
-        return with_groups_missed(other.full, rows, centres)
+        return with_groups_missed(at(CLOSER * width).full, rows, centres)
 
 
 def with_groups_missed(full: KernelMean, thinned: Chosen, centres: Chosen) -> Chosen:
