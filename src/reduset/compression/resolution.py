@@ -322,7 +322,7 @@ class ResolutionSearch:
         masses, steady = (each * (self._full.mass / each.sum()) for each in (masses, steady))
         groups = isolated_groups(prefixes.kernel.product_gram(small.atoms, small.atoms), small.weights)
         counted = KernelMean(small.atoms, with_masses_of_groups(small.weights, groups, masses), small.kernel)
-        weights, profile = not_worse(counted, steady, profile_of)
+        weights, profile = not_worse(counted, with_masses_of_groups(steady, groups, masses), profile_of)
         return replace(prefixes, last=weights), profile
 
 
