@@ -50,7 +50,7 @@ def test_a_bag_on_as_many_components_as_points_is_its_density():
     Q = np.random.default_rng(1).normal(size=(20, 3))
     for bag, each in zip(bags, found.compressions_, strict=True):
         np.testing.assert_allclose(each.mean.log_density(Q), KernelMean.from_samples(bag, KERNEL).log_density(Q), rtol=1e-9)
-        assert each.certificate.relative_error == 0
+        assert each.certificate.relative_error < 1e-12
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(0.5), Gaussian(0.7, covariance=np.diag([1.0, 0.5, 2.0]), normalized=True)], ids=repr)

@@ -8,21 +8,17 @@ are lost in every logarithm there. A component that is as wide as what it stands
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
-from reduset._messages import quietly
 from reduset._types import Floats
 from reduset.certificate import Certificate
+from reduset.compression.compressing import compress_quietly
 from reduset.kernels import Gaussian
-from reduset.kernels.base import exponential
 from reduset.mean import KernelMean
-from reduset.mixture import Mixture
-from reduset.simplification import Simplification, simplify
-
-STEPS = 5  # of the joint descent: more halve the L2 error again, and hardly change a divergence
-CONFIDENCE = 0.95  # of a simplification's interval
+from reduset.mixture import ComponentMean, Mixture
 
 
 @dataclass(frozen=True)
@@ -56,11 +52,12 @@ def as_components(
     points: Floats, kernel: Gaussian, size: int | None, tol: float | None, max_size: int, rng: np.random.Generator
 ) -> BagComponents:
     """So many components for a bag, or about the fewest within ``tol``; as many as there are points at most."""
-    full = KernelMean.from_samples(np.ascontiguousarray(points), kernel)  # products round by the order in memory
+    as_density = replace(kernel, normalized=True, space="l2")
+    full = KernelMean.from_samples(np.ascontiguousarray(points), as_density)  # products round by the order in memory
     goal = {"size": min(size, full.size)} if size is not None else {"tol": tol, "max_size": min(max_size, full.size)}
-    with quietly():  # said once, of all the bags that did not reach it
-        found = simplify(full, polish=STEPS, rng=rng, **goal)
-    return BagComponents(found.mixture / found.mixture.mass, _certificate(found, kernel), full.size, found.reached)
+    found = compress_quietly(full, pieces="components", rng=rng, **goal)  # said once, of all the bags that did not reach it
+    mean = cast(ComponentMean, found.mean)
+    return BagComponents(mean / mean.mass, found.certificate, full.size, found.reached)
 
 
 def require_gaussian(kernel: object) -> Gaussian:
@@ -68,19 +65,3 @@ def require_gaussian(kernel: object) -> Gaussian:
     if not isinstance(kernel, Gaussian):
         raise TypeError(f"pieces='components' are Gaussian, got kernel={kernel!r}; use a Gaussian kernel, or pieces='atoms'")
     return kernel
-
-
-def _certificate(found: Simplification, kernel: Gaussian) -> Certificate:
-    exact = found.interval[0] == found.interval[1]
-    return Certificate(
-        relative_error=found.error,
-        interval=found.interval,
-        confidence=1.0 if exact else CONFIDENCE,
-        method="exact" if exact else "components",
-        norm=found.mixture.norm(),
-        energy=exponential(kernel.log_energy(found.mixture.dimension)),
-        bound=None,
-        theorem_bound=None,
-        sup_bound=None,
-        incoherence=None,
-    )
