@@ -39,7 +39,7 @@ MARGIN = 1.02  # of the tolerance: what weights of the simplex may lose beside t
 TRIES = 16
 BEYOND = 1.01  # by which errors are taken for larger than they are, so that a second try is the last
 LEAST, MOST = 2**0.01, 2**0.5  # that a bandwidth beyond the tolerance widens by
-FINER = (0.75, 0.87)  # of the resolution of atoms that stay: where moved ones are tried
+FINER, MOVED_TRIES = 0.8, 4  # of the resolution of atoms that stay: where moved ones are tried first, and how often
 SAME = 1e-3  # of the noise, from one octave to the next: the rows stand alone
 
 BuilderFor = Callable[[KernelMean], Builder]
@@ -254,11 +254,14 @@ class ResolutionSearch:
 
     def certified(self, bandwidth: float) -> Resolved:
         """At this bandwidth, or at the next wider one whose certificate is within the tolerance; not reached where none is."""
-        if self._steps is not None:
-            for factor in FINER:
-                moved, _ = self._tried(self._by_energy(self._at(bandwidth * factor)), bandwidth * factor)
-                if moved.reached:
-                    return moved
+        finer = FINER * bandwidth
+        for _ in range(0 if self._steps is None else MOVED_TRIES):
+            moved, high = self._tried(self._by_energy(self._at(finer)), finer)
+            if moved.reached:
+                return moved
+            finer *= max((BEYOND * high / self._tol) ** (1 / self._slope), LEAST)
+            if finer >= bandwidth:
+                break
         for k in range(TRIES):
             builder, high = self._at_best(bandwidth)
             if high <= self._tol or k == TRIES - 1:
