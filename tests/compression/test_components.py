@@ -203,3 +203,10 @@ def test_weights_of_both_signs_and_many_columns_are_refused():
         compress(signed, size=3, pieces="components")
     with pytest.raises(ValueError, match=r"takes up to 64 columns, .* got 70"):
         compress(np.random.default_rng(0).normal(size=(80, 70)), Gaussian(1.0), size=3, pieces="components")
+
+
+def test_the_most_components_are_those_allowed(monkeypatch):
+    monkeypatch.setattr("reduset.compression.request.MOST_COMPONENTS", 2)
+    for most, told in (({}, 2), ({"max_size": 4}, 4)):
+        with pytest.warns(NotReachedWarning, match=f"was not reached with {told} components"):
+            compress(ridges(1000), Gaussian(0.3), tol=1e-4, pieces="components", rng=0, **most)

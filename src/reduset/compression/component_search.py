@@ -12,19 +12,18 @@ from typing import cast
 import numpy as np
 
 from reduset._progress import Progress
-from reduset._types import Array
 from reduset.certificate.by_scale import ErrorProfile
 from reduset.compression.builder import Builder
+from reduset.compression.choice import bandwidth_where
 from reduset.compression.component_fit import fit_components, fit_moments
 from reduset.compression.prefixes import Prefixes
-from reduset.compression.resolution import BuilderFor, Resolved, with_bandwidth
+from reduset.compression.resolution import BuilderFor, Resolved, require_scales, with_bandwidth
 from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean
 from reduset.mixture.component_mean import mean_of
 from reduset.mixture.pieces import ComponentPieces
 from reduset.simplification.pipeline import fewest
 
-MOST_COMPONENTS = 500  # of a search for a tolerance, where no other limit is given
 ONE_PART_IN = 10  # of the size found for a tolerance
 LOOSE = 3.0  # times the tolerance that moments of groups are allowed: a descent makes so much good
 FITTED = "fitted"  # where other pieces have the name of their selector
@@ -47,7 +46,7 @@ class ComponentSearch:
         (builder, prefixes), reached = fewest(
             self.by_size,
             lambda found: found[1].error(len(found[1].atoms)).interval[1] <= tol,
-            min(most, MOST_COMPONENTS),
+            most,
             ONE_PART_IN,
         )
         return builder, prefixes, reached
@@ -56,11 +55,11 @@ class ComponentSearch:
         """So many at the finest bandwidth at which they are within the tolerance, there and at every coarser scale."""
         first = self._new(self._full)
         rough = self._profile(first, fit_moments(self._full, size, self._rng))
-        bandwidth = _crossing(rough, LOOSE * tol)
+        bandwidth = _finest(rough, LOOSE * tol)
         for _ in range(2):
             builder = self._new(with_bandwidth(self._full, bandwidth))
             pieces = self._fitted(builder, size)
-            bandwidth = _crossing(self._profile(builder, pieces), tol)
+            bandwidth = _finest(self._profile(builder, pieces), tol)
         for _ in range(TRIES):
             builder = self._new(with_bandwidth(self._full, bandwidth))
             prefixes = self._placed(builder, pieces)
@@ -82,23 +81,13 @@ class ComponentSearch:
     def _profile(self, builder: Builder, pieces: ComponentPieces) -> ErrorProfile:
         """What these lose at every scale, with the best weights at that of the builder."""
         builder.place(pieces, None, moved=True)
-        scales = builder.scales()
-        if scales is None:
-            raise ValueError(
-                "kernel must be given for these points: they lie so far apart for their spread that no bandwidth between can be "
-                "searched for; give one, such as Gaussian(1.0), with size or tol alone"
-            )
+        scales = require_scales(builder.scales())
         weights = builder.span.weights(self._kind, self._full.mass, builder.size)
         small = mean_of(builder.span.atoms, weights, builder.full.kernel)
         return scales.profile(small, scales.bandwidths, 0.95, len(pieces))
 
 
-def _crossing(profile: ErrorProfile, tol: float) -> float:
-    """The bandwidth at which the upper ends, from coarse to fine, first pass the tolerance: a power law between two of the grid."""
-    highs: Array = profile.intervals[:, 1]
-    within = int(np.cumprod(highs <= tol).sum())
-    if within == 0 or within == len(highs):
-        return float(profile.bandwidths[min(within, len(highs) - 1)])
-    low, high = max(highs[within - 1], 1e-300), highs[within]
-    share = np.log(tol / low) / np.log(high / low)
-    return float(profile.bandwidths[within - 1] * (profile.bandwidths[within] / profile.bandwidths[within - 1]) ** share)
+def _finest(profile: ErrorProfile, tol: float) -> float:
+    """The finest bandwidth within the tolerance, or the coarsest there is."""
+    found = bandwidth_where(profile.bandwidths, profile.intervals[:, 1], tol)
+    return float(profile.bandwidths[0]) if found is None else found

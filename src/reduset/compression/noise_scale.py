@@ -16,6 +16,7 @@ import numpy as np
 
 from reduset.certificate.by_scale import square_norms, sum_of_squares
 from reduset.compression.builder import Builder
+from reduset.compression.choice import bandwidth_where
 from reduset.compression.prefixes import Prefixes
 from reduset.compression.resolution import Resolved
 from reduset.kernels import RadialKernel
@@ -36,13 +37,8 @@ def noise_bandwidth(mean: KernelMean, tol: float, rng: np.random.Generator) -> f
     squares = sum_of_squares(mean.weights) / mean.mass**2
     whole = square_norms(mean, sum_of_squares(mean.weights), kernel, widths, rng)[:, 0] / mean.mass**2
     noise = np.sqrt(squares * np.clip(1 - whole, 0.0, None) / whole)
-    rising = np.maximum.accumulate(noise)  # as it is but for rounding and for pairs drawn
-    beyond = int(np.searchsorted(rising, tol))
-    if beyond in (0, len(widths)):
-        return float(widths[min(beyond, len(widths) - 1)])
-    low, high = max(rising[beyond - 1], 1e-300), rising[beyond]
-    share = np.log(tol / low) / np.log(high / low)
-    return float(widths[beyond - 1] * (widths[beyond] / widths[beyond - 1]) ** share)
+    found = bandwidth_where(widths, np.maximum.accumulate(noise), tol)  # it rises, but for rounding and for the pairs drawn
+    return float(widths[0]) if found is None else found
 
 
 def at_noise(mean: KernelMean, bandwidth: float, tol: float, fewest: Fewest, selection: str) -> Resolved:

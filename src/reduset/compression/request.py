@@ -27,6 +27,7 @@ from reduset.weights.simplex import require_mass
 ROWS, ATOMS, COMPONENTS = PIECES = ("rows", "atoms", "components")
 RESOLUTION, NOISE, GIVEN = "resolution", "noise", "given"  # where the bandwidth comes from
 MOST_OPEN = resolution.SIZE  # atoms, where tol alone is given and decides both scale and size
+MOST_COMPONENTS = 500  # where a tolerance decides how many
 MOST_COLUMNS = 64  # of components, each of which has a covariance of d(d + 1)/2 numbers
 
 
@@ -99,8 +100,9 @@ def checked(
                 f"max_size goes with tol or plateau alone, got it with size={size!r}; size is how many atoms there are"
             )
         size, tol = resolution.by_default(full, size, tol)
-    elif scale == NOISE and max_size is None:
-        max_size = min(MOST_OPEN, full.size)
+    elif max_size is None and size is None and plateau is None:
+        most = MOST_COMPONENTS if pieces == COMPONENTS else MOST_OPEN if scale == NOISE else None
+        max_size = None if most is None else min(most, full.size)
     at_one = None if scale == RESOLUTION else size
     goal = sizing.asked_for(full.size, selector.ending, max_size, size=at_one, tol=tol, plateau=plateau)
     seen_at_all_scales = scale != GIVEN or pieces == COMPONENTS

@@ -115,12 +115,7 @@ def resolve(
     steady : whether weights of the simplex are to give way where random rows would be better at a finer scale
     """
     first = new(full)
-    scales = first.scales(size)
-    if scales is None:
-        raise ValueError(
-            "kernel must be given for these points: they lie so far apart for their spread that no bandwidth between can be "
-            "searched for; give one, such as Gaussian(1.0), with size or tol alone"
-        )
+    scales = require_scales(first.scales(size))
     if isinstance(selector, Auto):
         chosen = chosen_by_default(first, scales, size, tol, lambda width: new(with_bandwidth(full, width)))
     else:
@@ -137,6 +132,16 @@ def resolve(
         if closer < bandwidth:
             search, bandwidth = again, closer
     return search.certified(bandwidth)
+
+
+def require_scales(scales: Scales | None) -> Scales:
+    """What is known of the data at every scale, or an error where no waves tell anything."""
+    if scales is None:
+        raise ValueError(
+            "kernel must be given for these points: they lie so far apart for their spread that no bandwidth between can be "
+            "searched for; give one, such as Gaussian(1.0), with size or tol alone"
+        )
+    return scales
 
 
 def with_bandwidth(mean: KernelMean, bandwidth: float) -> KernelMean:

@@ -21,7 +21,7 @@ from reduset.kernels.registry import kernel_from
 from reduset.mean import KernelMean
 from reduset.mixture.covariances import symmetric
 from reduset.mixture.mixture import Mixture
-from reduset.mixture.pieces import ComponentPieces, Pieces, frame_of, gram_of, kappa_of, own_covariance, sums_of
+from reduset.mixture.pieces import ComponentPieces, Pieces, frame_of, gram_of, kappa_of, own_covariance
 
 ROUNDING = 1e-6  # of a spread, beside the kernel's own
 
@@ -196,11 +196,6 @@ def as_density(mean: KernelMean) -> KernelMean:
         raise TypeError(f"only a Gaussian kernel sees components in closed form, got {mean.kernel!r}; use Gaussian(h)")
     kernel = replace(mean.kernel, normalized=True)
     return mean if mean.kernel == kernel else KernelMean(mean.atoms, mean.weights, kernel)
-
-
-def product_sums(mean: SmallMean, queries: Array) -> Array:
-    """⟨g, φ(·, q)⟩ / C at each query."""
-    return sums_of(mean.kernel, pieces_of(mean), mean.weights, queries)
 
 
 def _parts(pieces: ComponentPieces) -> tuple[Array, Array]:
