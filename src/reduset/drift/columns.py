@@ -1,0 +1,190 @@
+"""Columns one by one: which of them changed, and how: shift, spread, tails.
+
+The reference cuts each column into bins: its quantiles, closer together in the tails, or its values where these are few, so that ties
+are no trouble. Every statistic is a mean of scores of bins: of ranks (shift), of their squares about the middle (spread), and the
+shares beyond eleven points from the lowest 1 % to the highest 1 %. Each is put on a normal scale, shares by the arcsine, which stays
+normal for few rows; the largest of them is compared with draws of their joint normal law. Over all columns Holm's correction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr
+
+from reduset._types import Array, Floats
+
+FEW_VALUES = 64
+INNER = np.linspace(0.02, 0.98, 97)
+OUTER = np.array([0.0005, 0.001, 0.0025, 0.005, 0.01])
+CUTS = np.concatenate([OUTER, INNER, 1 - OUTER[::-1]])
+BEYOND = (0.01, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.99)
+EXPECTED = 5.0  # rows on either side of a point, in both samples, for the share beyond it to be looked at
+DRAWS = 9999
+
+
+@dataclass(frozen=True)
+class ColumnBins:
+    """Where each column is cut: d arrays of edges, or of values where ``listed``."""
+
+    edges: tuple[Array, ...]
+    listed: tuple[bool, ...]
+
+    @classmethod
+    def of(cls, rows: Floats) -> ColumnBins:
+        """By the quantiles of these rows, or by their values."""
+        edges, listed = [], []
+        for k in range(rows.shape[1]):
+            column = rows[:, k].astype(np.float64)
+            values = np.unique(column)
+            listed.append(len(values) <= FEW_VALUES)
+            edges.append(values if listed[-1] else np.unique(np.quantile(column, CUTS, method="inverted_cdf")))
+        return cls(tuple(edges), tuple(listed))
+
+    def shares(self, rows: Floats, weights: Array) -> tuple[Array, ...]:
+        """The share of the weight (n,) in every bin of each column: below, at or between edges in turn (2e + 1 of e edges)."""
+        found = []
+        for k, edges in enumerate(self.edges):
+            column = rows[:, k].astype(np.float64)
+            below = np.searchsorted(edges, column, side="left")
+            at = below < len(edges)
+            at[at] = edges[below[at]] == column[at]
+            found.append(np.bincount(2 * below + at, weights, 2 * len(edges) + 1))
+        return tuple(found)
+
+    def quantile(self, k: int, shares: Array, q: float) -> float:
+        """Of column k: an edge, or a place between two by how much of the bin lies below."""
+        edges, ends = self.edges[k], np.cumsum(shares)
+        b = int(np.searchsorted(ends, q * ends[-1] * (1 - 1e-12)))
+        if b % 2:
+            return float(edges[b // 2])
+        low, high = edges[max(b // 2 - 1, 0)], edges[min(b // 2, len(edges) - 1)]
+        inside = (q * ends[-1] - (ends[b] - shares[b])) / max(float(shares[b]), 1e-300)
+        return float(low + (high - low) * np.clip(inside, 0.0, 1.0))
+
+
+@dataclass(frozen=True)
+class ColumnChange:
+    """How one column differs from the reference.
+
+    Attributes
+    ----------
+    name : of the column
+    p_value : adjusted for the number of columns (Holm); `p_alone` is that of this column
+    kind : "shift", "spread" or "tails", whichever is plainest
+    direction : in words
+    median, middle : before and after: the median, and the length of the middle half
+    """
+
+    name: str
+    p_value: float
+    p_alone: float
+    kind: str
+    direction: str
+    median: tuple[float, float]
+    middle: tuple[float, float]
+
+    def __str__(self) -> str:
+        medians = f"median {self.median[0]:.4g} before, {self.median[1]:.4g} now"
+        middles = f"middle half {self.middle[0]:.4g} wide before, {self.middle[1]:.4g} now"
+        return f"{self.name}: {self.direction} (p = {self.p_value:.2g}); {medians}; {middles}"
+
+
+def changed_columns(
+    bins: ColumnBins,
+    before: tuple[Array, ...],
+    after: tuple[Array, ...],
+    rows: tuple[float, float],
+    names: tuple[str, ...],
+    rng: np.random.Generator,
+) -> list[ColumnChange]:
+    """A test of every column, those that changed most surely first.
+
+    Parameters
+    ----------
+    before, after : shares of the bins, of each column
+    rows : how many rows the shares are of, effective ones where they have weights
+    """
+    tests = [_tested(b, a, rows, rng) for b, a in zip(before, after, strict=True)]
+    alone = np.asarray([p for p, _, _ in tests])
+    adjusted = _holm(alone)
+    found = []
+    for k, (p, kind, direction) in enumerate(tests):
+        medians = tuple(bins.quantile(k, shares[k], 0.5) for shares in (before, after))
+        middles = tuple(bins.quantile(k, shares[k], 0.75) - bins.quantile(k, shares[k], 0.25) for shares in (before, after))
+        found.append(ColumnChange(names[k], float(adjusted[k]), p, kind, direction, medians, middles))  # type: ignore[arg-type]
+    return sorted(found, key=lambda each: (each.p_value, each.p_alone))
+
+
+def _tested(before: Array, after: Array, rows: tuple[float, float], rng: np.random.Generator) -> tuple[float, str, str]:
+    n, new = rows
+    both = (n * before + new * after) / (n + new)
+    scores, kinds = _scores(both, min(n, new))
+    if not len(scores):
+        return 1.0, "none", "has one value"
+    noise = np.sqrt(1 / n + 1 / new)
+    centred = scores - (scores @ both)[:, None]
+    deviations = np.sqrt(np.square(centred) @ both)
+    z = (scores @ (after - before)) / (deviations * noise)
+    share = np.asarray([kind == "tails" for kind in kinds])
+    inner = 2 * (np.arcsin(np.sqrt(np.clip(scores @ after, 0, 1))) - np.arcsin(np.sqrt(np.clip(scores @ before, 0, 1)))) / noise
+    z = np.where(share, inner, z)
+    correlation = (centred * both) @ centred.T / np.outer(deviations, deviations)
+    lengths, directions = np.linalg.eigh(correlation)
+    drawn = rng.standard_normal((DRAWS, len(lengths))) @ (directions * np.sqrt(np.maximum(lengths, 0.0))).T
+    largest = float(np.abs(z).max())
+    above = int((np.abs(drawn).max(axis=1) >= largest).sum())
+    p = (1 + above) / (1 + DRAWS)
+    if not above:  # beyond the draws: a bound that holds for any correlation
+        p = min(p, 2 * len(z) * float(ndtr(-largest)))
+    best = int(np.abs(z).argmax())
+    return p, *_words(best, z, kinds, scores, both)
+
+
+def _scores(shares: Array, fewest: float) -> tuple[Array, list[str]]:
+    """(K, bins) what each statistic gives to each bin, and what kind it is of; none for a single value."""
+    occupied = shares > 0
+    if occupied.sum() < 2:
+        return np.empty((0, len(shares))), []
+    ends = np.cumsum(shares)
+    middle = (ends - shares / 2) / ends[-1] - 0.5
+    found, kinds = [middle], ["shift"]
+    spread = np.square(middle)
+    if np.ptp(spread[occupied]) > 1e-12:
+        found.append(spread)
+        kinds.append("spread")
+    used = set()
+    for q in BEYOND:
+        b = int(np.searchsorted(ends, q * ends[-1] * (1 - 1e-9)))
+        beyond = float(ends[b] / ends[-1])
+        if b in used or min(beyond, 1 - beyond) * fewest < EXPECTED:
+            continue
+        used.add(b)
+        found.append((np.arange(len(shares)) <= b).astype(np.float64))
+        kinds.append("tails")
+    return np.asarray(found), kinds
+
+
+def _words(best: int, z: Array, kinds: list[str], scores: Array, shares: Array) -> tuple[str, str]:
+    """What kind of change it is, and in words, from the largest statistic: a share near the middle is a shift as well."""
+    up = z[best] > 0
+    if kinds[best] == "shift":
+        return "shift", "higher" if up else "lower"
+    if kinds[best] == "spread":
+        return "spread", "wider spread" if up else "narrower spread"
+    below = float(scores[best] @ shares)
+    if 0.15 < below < 0.85:
+        return "shift", "lower" if up else "higher"
+    if below <= 0.15:
+        return "tails", "more low values" if up else "fewer low values"
+    return "tails", "fewer high values" if up else "more high values"
+
+
+def _holm(p_values: Array) -> Array:
+    """Adjusted for their number (Holm 1979)."""
+    order, count = np.argsort(p_values), len(p_values)
+    adjusted = np.maximum.accumulate((count - np.arange(count)) * p_values[order])
+    found = np.empty(count)
+    found[order] = np.minimum(adjusted, 1.0)
+    return found

@@ -1,0 +1,151 @@
+"""Two samples side by side: the difference of their means, what chance alone makes of it, and what is known of both by place.
+
+With both samples at hand everything is shaped by their rows together, in an order that does not tell which is which, and which of
+them are new is permuted: exact at any size (`pooled`). Against a stored reference everything was shaped by rows that are in neither
+(`stored`), and chance is drawn from its fair sample, or from a normal law where many rows are tested or no row was kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from reduset import bandwidth
+from reduset._types import Array, Floats
+from reduset.drift.columns import ColumnBins
+from reduset.drift.feature_map import FeatureMap, median_distance
+from reduset.drift.null_law import normal, permuted, resampled, signed, square_root
+from reduset.drift.reference import StoredReference
+from reduset.drift.regions import CellSums
+from reduset.drift.sample import Sample
+
+PERMUTED_ROWS = 12_288  # of both samples, up to which all rows are permuted
+SHAPING_ROWS = 4096
+FAIR_ROWS = 8192  # that stand for all where there are more
+FEW_ROWS = 2000  # of the smaller sample, up to which its means are not taken for normal
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a test is made of.
+
+    Attributes
+    ----------
+    features : the coordinates
+    before, after : (p,) their means in the reference and in the new rows
+    drawn : (B, p) differences under chance alone
+    covariance : (p, p) of the difference under chance alone
+    exact : whether the draws are permutations, so that no p-value is below 1 / (B + 1)
+    rows : how many rows each side has, effective ones where they have weights
+    cells, bins, shares : by place and by column, before and after
+    fair : (s, d) some rows of both
+    """
+
+    features: FeatureMap
+    before: Array
+    after: Array
+    drawn: Array
+    covariance: Array
+    exact: bool
+    rows: tuple[float, float]
+    cells: tuple[CellSums, CellSums]
+    bins: ColumnBins
+    shares: tuple[tuple[Array, ...], tuple[Array, ...]]
+    fair: Floats
+    names: tuple[str, ...]
+
+    @property
+    def difference(self) -> Array:
+        """(p,) after less before."""
+        return self.after - self.before
+
+
+def pooled(old: Sample, new: Sample, size: int, scales: str | None, draws: int, rng: np.random.Generator) -> Comparison:
+    """Both samples at hand."""
+    rows = np.concatenate([old.rows, new.rows])
+    shuffled = rng.permutation(len(rows))[:SHAPING_ROWS]  # so that their order tells nothing
+    shaping = np.asarray(rows[shuffled], np.float64)
+    units = np.ones(rows.shape[1]) if scales is None else bandwidth.column_scales(rows, rule=scales)
+    atoms = np.unique(shaping[:size], axis=0)
+    features = FeatureMap.shaped(shaping, atoms, units, median_distance(rows, units))
+    weights = np.concatenate([old.weights, new.weights])
+    before, after = (features.mean(each.rows, each.weights) for each in (old, new))
+    n, count = old.effective, new.effective
+    noise = 1 / n + 1 / count
+    exact = old.is_uniform and new.is_uniform and len(rows) <= PERMUTED_ROWS
+    fair = rows if len(rows) <= PERMUTED_ROWS else rows[np.sort(rng.choice(len(rows), FAIR_ROWS, replace=False))]
+    coordinates = features.rows(fair)
+    centre = coordinates.mean(axis=0)
+    covariance = noise * np.cov(coordinates, rowvar=False, bias=True).reshape(features.size, features.size)
+    if exact:
+        drawn = permuted(coordinates, new.size, draws, rng)
+    elif old.is_uniform and new.is_uniform:
+        drawn = _limit(coordinates, covariance / noise, min(n, count), max(n, count), draws, rng)
+    elif len(rows) <= PERMUTED_ROWS:
+        parts = weights[:, None] * (coordinates - centre)
+        drawn, covariance = signed(parts, draws, rng), parts.T @ parts
+    else:
+        covariance = sum(weighted_covariance(features, each) for each in (old, new))
+        drawn = normal(square_root(covariance), draws, rng)
+    bins = ColumnBins.of(rows)
+    return Comparison(
+        features,
+        before,
+        after,
+        drawn,
+        covariance,
+        exact,
+        (n, count),
+        (CellSums.of(features, old.rows, old.weights), CellSums.of(features, new.rows, new.weights)),
+        bins,
+        (bins.shares(old.rows, old.weights), bins.shares(new.rows, new.weights)),
+        fair,
+        old.names,
+    )
+
+
+def stored(reference: StoredReference, new: Sample, draws: int, rng: np.random.Generator) -> Comparison:
+    """Against a reference whose rows are gone but for a fair sample, or all gone."""
+    features, n, count = reference.features, reference.rows, new.effective
+    after = features.mean(new.rows, new.weights)
+    covariance = reference.covariance * (1 / n + 1 / count)
+    if not new.is_uniform:
+        covariance = reference.covariance / n + weighted_covariance(features, new)
+        drawn = normal(square_root(covariance), draws, rng)
+    else:
+        drawn = _limit(reference.coordinates, reference.covariance, count, n, draws, rng, reference.root)
+    return Comparison(
+        features,
+        reference.mean,
+        after,
+        drawn,
+        covariance,
+        False,
+        (n, count),
+        (reference.cells, CellSums.of(features, new.rows, new.weights)),
+        reference.bins,
+        (reference.shares, reference.bins.shares(new.rows, new.weights)),
+        reference.sample,
+        reference.names,
+    )
+
+
+def _limit(
+    coordinates: Array, covariance: Array, few: float, many: float, draws: int, rng: np.random.Generator, root: Array | None = None
+) -> Array:
+    """Differences of a mean of few rows and one of many: the first by drawing rows where they are few, all else normal."""
+    root = square_root(covariance) if root is None else root
+    if few > FEW_ROWS or not len(coordinates):
+        return normal(root, draws, rng) * np.sqrt(1 / few + 1 / many)
+    return resampled(coordinates, round(few), draws, rng) + normal(root, draws, rng) / np.sqrt(many)
+
+
+def weighted_covariance(features: FeatureMap, sample: Sample) -> Array:
+    """(p, p) of the mean of rows of unequal weight: Σ w² (φ − mean)(φ − mean)ᵀ."""
+    centre = features.mean(sample.rows, sample.weights)
+    total = np.zeros((features.size, features.size))
+    for a, b, block in features.by_block(sample.rows):
+        part = sample.weights[a:b, None] * (block - centre)
+        total += part.T @ part
+    return total

@@ -1,0 +1,168 @@
+"""Where two samples are looked at: coordinates of a row in the span of few atoms' bumps, at several scales at once.
+
+    φ_s(x) = P_sᵀ k_s(C, x),    T_k = Σⱼ ω_kj δⱼ²,    δ = mean φ of the new rows − mean φ of the reference
+
+P_s makes the coordinates of scale s orthonormal in the span and turns them to the principal axes of the rows it was shaped by
+(variances σⱼ²), so that every statistic is a weighted sum of squares: plain (ω = 1, the MMD² within the span) or whitened,
+ω = 1/(σⱼ² + λσ₁²), the regularised Mahalanobis distance (Harchaoui, Bach & Moulines 2007; Hagrass, Sriperumbudur & Li 2024). Plain
+sees what moves much of the mass, whitened what hardly moves any of it. O(n·m) for the means of n rows, O(n·m·p) for rows one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import eigh
+
+from reduset import bandwidth
+from reduset._engine import blocks, single_threaded_blas
+from reduset._types import Array, Floats
+from reduset.kernels import Gaussian
+
+OCTAVES = (-1, 0, 1, 2, 3, 4)  # below the median distance
+# (octave, ridge λ or None for plain, weight): coarse ones see shifts and spreads, which are common; fine ones small clusters
+STATISTICS = (
+    (-1, None, 1.0),
+    (-1, 0.1, 1.0),
+    (-1, 0.01, 1.0),
+    (0, 0.3, 1.0),
+    (1, None, 1.0),
+    (2, 0.01, 0.5),
+    (3, 0.01, 0.5),
+    (4, 0.01, 0.5),
+)
+MOST_AXES = int(__import__("os").environ.get("AX","128"))  # of one scale
+DEPENDENT = 1e-6  # of the largest eigenvalue: directions of the span, and axes of the rows, below it are rounding
+NEIGHBOURS = 2.0  # rows that an atom sees, itself perhaps among them: a scale at which it sees fewer tells nothing
+ROWS_A_BLOCK = 4096
+
+
+@dataclass(frozen=True)
+class FeatureMap:
+    """Coordinates at several scales, and the statistics that are made of their differences.
+
+    Attributes
+    ----------
+    scales : (d,) what columns are divided by
+    atoms : (m, d)
+    octaves, bandwidths : (S,) the scales that rows can be told apart at, and how wide they are
+    projections : S matrices (m, p_s)
+    variances : (p,) of the coordinates, all scales one after the other
+    """
+
+    scales: Array
+    atoms: Array
+    octaves: tuple[int, ...]
+    bandwidths: Array
+    projections: tuple[Array, ...]
+    variances: Array
+
+    @classmethod
+    def shaped(cls, rows: Floats, atoms: Array, scales: Array, width: float) -> FeatureMap:
+        """By these rows, which are not to be those that are compared, unless they are told apart by a permutation.
+
+        Parameters
+        ----------
+        rows : (N, d); atoms : (m, d); scales : (d,)
+        width : the median distance of rows, in units of the scales
+        """
+        kept, widths, projections, variances = [], [], [], []
+        with single_threaded_blas():
+            for octave in OCTAVES:
+                kernel = Gaussian(width * 2.0**-octave, scales=scales)
+                values = kernel.product_gram(rows, atoms)
+                if kept and float(values.sum(axis=0).mean()) < NEIGHBOURS:
+                    break
+                projection, spread = _axes(kernel.product_gram(atoms, atoms), values)
+                if not len(spread):
+                    break
+                kept.append(octave)
+                widths.append(kernel.width)
+                projections.append(projection)
+                variances.append(spread)
+        if not kept:
+            raise ValueError("rows must differ for a change to be seen, got rows that are all alike; compare what is constant by eye")
+        return cls(scales, atoms, tuple(kept), np.asarray(widths), tuple(projections), np.concatenate(variances))
+
+    def stored(self) -> FeatureMap:
+        """With projections as a file keeps them, so that a reference gives the same answers before and after it is saved."""
+        return replace(self, projections=tuple(each.astype(np.float32).astype(np.float64) for each in self.projections))
+
+    @property
+    def size(self) -> int:
+        """The number p of coordinates, of all scales together."""
+        return len(self.variances)
+
+    @cached_property
+    def kernels(self) -> tuple[Gaussian, ...]:
+        """One a scale."""
+        return tuple(Gaussian(float(width), scales=self.scales) for width in self.bandwidths)
+
+    @cached_property
+    def parts(self) -> tuple[slice, ...]:
+        """The coordinates of each scale."""
+        ends = np.cumsum([0, *(projection.shape[1] for projection in self.projections)])
+        return tuple(slice(int(a), int(b)) for a, b in zip(ends[:-1], ends[1:], strict=True))
+
+    @cached_property
+    def forms(self) -> tuple[Array, Array]:
+        """(K, p) the weights ω of each statistic, and (K,) how much each counts among them."""
+        rows, counts = [], []
+        for octave, ridge, count in STATISTICS:
+            if octave not in self.octaves:
+                continue
+            part = self.parts[self.octaves.index(octave)]
+            form = np.zeros(self.size)
+            spread = self.variances[part]
+            form[part] = 1.0 if ridge is None else 1.0 / (spread + ridge * spread[0])
+            rows.append(form)
+            counts.append(count)
+        return np.asarray(rows), np.asarray(counts) / np.sum(counts)
+
+    def statistics(self, differences: Array) -> Array:
+        """(…, K) of differences (…, p)."""
+        return np.asarray(np.square(differences) @ self.forms[0].T)
+
+    def mean(self, rows: Floats, weights: Array) -> Array:
+        """(p,) Σ wᵢ φ(xᵢ)."""
+        sums = (kernel.product_sums(rows, weights, self.atoms, "auto") for kernel in self.kernels)
+        return np.concatenate([total @ projection for total, projection in zip(sums, self.projections, strict=True)])
+
+    def rows(self, rows: Floats) -> Array:
+        """(n, p) the coordinates of every row; for few of them."""
+        found = np.empty((len(rows), self.size))
+        with single_threaded_blas():
+            for kernel, projection, part in zip(self.kernels, self.projections, self.parts, strict=True):
+                for a, b in blocks(len(rows), ROWS_A_BLOCK):
+                    found[a:b, part] = kernel.product_gram(rows[a:b], self.atoms) @ projection
+        return found
+
+    def by_block(self, rows: Floats) -> Iterator[tuple[int, int, Array]]:
+        """The coordinates of rows, block by block."""
+        for a, b in blocks(len(rows), ROWS_A_BLOCK):
+            yield a, b, self.rows(rows[a:b])
+
+    def distances(self, difference: Array) -> Array:
+        """(S,) the distance of the means at each scale, as far as the span sees it."""
+        return np.asarray([np.sqrt(np.square(difference[part]).sum()) for part in self.parts])
+
+
+def median_distance(rows: Floats, scales: Array) -> float:
+    """The median distance of different rows in units of the scales."""
+    return bandwidth.median(rows, scales=scales)
+
+
+def _axes(gram: Array, values: Array) -> tuple[Array, Array]:
+    """The projection of kernel values at the atoms to the principal axes of the rows in the span, and the variances along them."""
+    lengths, directions = eigh(gram)
+    kept = lengths > DEPENDENT * lengths[-1]
+    basis = directions[:, kept] / np.sqrt(lengths[kept])
+    coordinates = values @ basis
+    coordinates -= coordinates.mean(axis=0)
+    spread, turned = eigh(coordinates.T @ coordinates / len(values))
+    spread, turned = spread[::-1][:MOST_AXES], turned[:, ::-1][:, :MOST_AXES]
+    told = spread > DEPENDENT * max(spread[0], 1e-300)
+    return np.ascontiguousarray(basis @ turned[:, told]), np.asarray(spread[told])

@@ -1,0 +1,121 @@
+"""What chance alone does to the difference of two means: draws of it, and how rare an observed one is among them.
+
+    permuted    which rows are called new is drawn anew among all rows: exact, whatever their law
+    resampled   so many rows drawn from a fair sample of the reference: right for few rows, where sums are not normal yet
+    normal      N(0, Σ): the limit for many rows, and all that is needed where no row is kept
+    signed      each row's part with a random sign, rows of unequal weight included (the wild bootstrap)
+
+All statistics are looked at together. Their p-values among the draws are joined by a weighted harmonic mean (Wilson 2019), whose own
+law is that of the same draws: no correction for their number is needed, and alike statistics cost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+
+from reduset._engine import blocks, run_all, single_threaded_blas
+from reduset._types import Array
+from reduset.drift.quadratic_forms import upper_tail
+
+A_TIME = 64  # draws
+FEW_OF = 32  # where fewer than one in so many rows is drawn, they are looked up one by one
+
+
+def permuted(rows: Array, count: int, draws: int, rng: np.random.Generator) -> Array:
+    """(draws, p) differences of means, ``count`` of the rows (n, p) called new at random."""
+    n, total = len(rows), rows.sum(axis=0)
+    called = np.zeros((A_TIME, n), np.float32)
+    called[:, :count] = 1.0
+    sums = _products((rng.permuted(called[: b - a], axis=1) for a, b in blocks(draws, A_TIME)), rows)
+    return np.asarray(sums / count - (total - sums) / (n - count))
+
+
+def resampled(rows: Array, count: int, draws: int, rng: np.random.Generator) -> Array:
+    """(draws, p) means of ``count`` of the rows (n, p), drawn with replacement, less the mean of all."""
+    n, centred = len(rows), rows - rows.mean(axis=0)
+    if count * FEW_OF <= n:
+        drawn = rng.integers(n, size=(draws, count))
+        return np.asarray([centred[each].mean(axis=0) for each in drawn])
+    return _products((_times(n, count, b - a, rng) for a, b in blocks(draws, A_TIME)), centred) / count
+
+
+def normal(factor: Array, draws: int, rng: np.random.Generator) -> Array:
+    """(draws, p) of N(0, A Aᵀ), A the factor (p, r)."""
+    with single_threaded_blas():
+        return np.asarray(rng.standard_normal((draws, factor.shape[1])) @ factor.T)
+
+
+def square_root(covariance: Array) -> Array:
+    """(p, p) a factor A with A Aᵀ the covariance."""
+    lengths, directions = eigh(covariance)
+    return np.asarray(directions * np.sqrt(np.maximum(lengths, 0.0)))
+
+
+def signed(parts: Array, draws: int, rng: np.random.Generator) -> Array:
+    """(draws, p) sums of the parts (n, p), each with a sign drawn at random."""
+    signs = (rng.integers(0, 2, (b - a, len(parts)), dtype=np.int8).astype(np.float32) * 2 - 1 for a, b in blocks(draws, A_TIME))
+    return _products(signs, parts)
+
+
+def _times(n: int, count: int, draws: int, rng: np.random.Generator) -> NDArray[np.float32]:
+    """(draws, n) how often each of n rows is drawn."""
+    drawn = rng.integers(n, size=(draws, count)) + n * np.arange(draws)[:, None]
+    return np.bincount(drawn.ravel(), minlength=n * draws).reshape(draws, n).astype(np.float32)
+
+
+def _products(factors: Iterable[NDArray[np.float32]], rows: Array) -> Array:
+    """The factors, each some draws (b, n) drawn in turn, times the rows (n, p), by several threads."""
+    kept = rows.astype(np.float32)
+    drawn = list(factors)
+    found: list[Array] = [np.empty(0)] * len(drawn)
+
+    def multiply(k: int) -> None:
+        found[k] = (drawn[k] @ kept).astype(np.float64)
+
+    run_all([partial(multiply, k) for k in range(len(drawn))], blas=True)
+    return np.concatenate(found)
+
+
+def joined(observed: Array, drawn: Array, counts: Array) -> tuple[float, Array]:
+    """The p-value of all statistics together, and of each.
+
+    Parameters
+    ----------
+    observed : (K,); drawn : (B, K) under chance alone
+    counts : (K,) how much each counts
+    """
+    every = np.concatenate([observed[None], drawn])
+    shares = _shares_above(every)
+    evidence = (counts / shares).sum(axis=1)
+    return float((evidence >= evidence[0] * (1 - 1e-12)).mean()), shares[0]
+
+
+def _shares_above(values: Array) -> Array:
+    """(B + 1, K) the share of the values of each column that are at least as large as each of them."""
+    found = np.empty_like(values)
+    for k, column in enumerate(values.T):
+        ordered = np.sort(column)
+        found[:, k] = (len(column) - np.searchsorted(ordered, column, side="left")) / len(column)
+    return found
+
+
+def beyond_draws(observed: Array, forms: Array, covariance: Array, counts: Array) -> float:
+    """A p-value where no draw came near: the least of those of normal law, each over how much it counts (weighted Bonferroni).
+
+    Parameters
+    ----------
+    observed : (K,); forms : (K, p); counts : (K,) that sum to 1
+    covariance : (p, p) of the difference under chance alone
+    """
+    least = 1.0
+    for value, form, count in zip(observed, forms, counts, strict=True):
+        used = form > 0
+        root = np.sqrt(form[used])
+        coefficients = np.linalg.eigvalsh(root[:, None] * covariance[np.ix_(used, used)] * root)
+        least = min(least, upper_tail(float(value), np.maximum(coefficients, 0.0)) / float(count))
+    return least

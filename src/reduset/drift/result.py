@@ -1,0 +1,138 @@
+"""What a test of drift found, in figures and in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from reduset import _validate
+from reduset._types import Array
+from reduset.drift import null_law
+from reduset.drift.columns import ColumnChange, changed_columns
+from reduset.drift.comparison import Comparison
+from reduset.drift.regions import Region, changed_regions
+
+POWER = 0.8
+STEPS = np.geomspace(1e-4, 1.0, 33)
+MOST_MOVED = 1024  # rows
+
+
+@dataclass(frozen=True)
+class DriftResult:
+    """What a test found.
+
+    Attributes
+    ----------
+    p_value : how often chance alone makes a difference as large as this
+    alpha : the level below which it is called drift
+    statistic : what the p-value is of: the harmonic mean of the p-values of all statistics, which is no p-value itself
+    distance : how far the two means are apart at the median scale, in units of a single row's bump (from 0 to √2), noise taken out
+    interval : where the distance lies, with confidence 95 %
+    chance : what chance alone keeps the distance below, 95 times in 100
+    effect_size : the distance over how far single rows are from their mean there
+    n_reference, n_samples : how many rows, effective ones where they have weights
+    exact : whether the p-value is that of permutations, which holds at any size
+    """
+
+    p_value: float
+    alpha: float
+    statistic: float
+    distance: float
+    interval: tuple[float, float]
+    chance: float
+    effect_size: float
+    n_reference: float
+    n_samples: float
+    exact: bool
+    comparison: Comparison
+    seed: int
+
+    @classmethod
+    def of(cls, comparison: Comparison, alpha: float, seed: int) -> DriftResult:
+        """From two samples side by side."""
+        features, difference = comparison.features, comparison.difference
+        forms, counts = features.forms
+        observed, drawn = features.statistics(difference), features.statistics(comparison.drawn)
+        p_value, each = null_law.joined(observed, drawn, counts)
+        if not comparison.exact and p_value <= 1 / (1 + len(drawn)):
+            p_value = min(p_value, null_law.beyond_draws(observed, forms, comparison.covariance, counts))
+        part = features.parts[min(1, len(features.parts) - 1)]
+        own = comparison.covariance[part, part]
+        square, noise = float(np.square(difference[part]).sum()), float(np.trace(own))
+        error = 2 * np.sqrt(float(difference[part] @ own @ difference[part])) + np.sqrt(2 * float(np.square(own).sum()))
+        ends = [float(np.sqrt(max(square - noise + sign * 1.96 * error, 0.0))) for sign in (-1, 1)]
+        n, count = comparison.rows
+        scatter = noise / (1 / n + 1 / count)
+        distance = float(np.sqrt(max(square - noise, 0.0)))
+        return cls(
+            p_value,
+            alpha,
+            float(1 / (counts / each).sum()),
+            distance,
+            (ends[0], ends[1]),
+            float(np.sqrt(np.quantile(np.square(comparison.drawn[:, part]).sum(axis=1), 0.95))),
+            distance / float(np.sqrt(max(scatter, 1e-300))),
+            n,
+            count,
+            comparison.exact,
+            comparison,
+            seed,
+        )
+
+    @property
+    def drift(self) -> bool:
+        """Whether the p-value is at most alpha."""
+        return self.p_value <= self.alpha
+
+    def where(self, alpha: float | None = None) -> list[Region]:
+        """Regions that gained or lost mass, the surest first; the level holds for all of them together."""
+        level = self.alpha if alpha is None else _validate.between(alpha, "alpha", 0, 1)
+        seen = self.comparison
+        return changed_regions(seen.features, *seen.cells, seen.names, level, np.random.default_rng([self.seed, 1]))
+
+    def columns(self) -> list[ColumnChange]:
+        """A test of every column, corrected for their number (Holm), those that changed most surely first."""
+        seen = self.comparison
+        return changed_columns(seen.bins, *seen.shares, seen.rows, seen.names, np.random.default_rng([self.seed, 2]))
+
+    @cached_property
+    def detectable_share(self) -> float:
+        """The least share of rows that would be found 8 times in 10, had they gone to places that the reference does not know."""
+        return self._detectable(lambda share: -share * self.comparison.before)
+
+    @cached_property
+    def detectable_shift(self) -> float | None:
+        """The least shift of all rows found 8 times in 10, in standard deviations along all columns together; None without rows."""
+        seen = self.comparison
+        if not len(seen.fair):
+            return None
+        rows = np.asarray(seen.fair[:MOST_MOVED], np.float64)
+        weights = np.full(len(rows), 1 / len(rows))
+        still = seen.features.mean(rows, weights)
+        step = rows.std(axis=0) / np.sqrt(rows.shape[1])
+        return self._detectable(lambda far: seen.features.mean(rows + far * step, weights) - still)
+
+    def _detectable(self, change: object) -> float:
+        """The least step at which the change is found with probability 0.8; infinite where none is."""
+        seen, counts = self.comparison, self.comparison.features.forms[1]
+        half = len(seen.drawn) // 2
+        drawn = seen.features.statistics(seen.drawn)
+        low, high = 0, len(STEPS)
+        while low < high:  # power rises with the step
+            middle = (low + high) // 2
+            moved = seen.features.statistics(seen.drawn[:half:4] + change(float(STEPS[middle])))  # type: ignore[operator]
+            found = np.mean([null_law.joined(each, drawn[half:], counts)[0] <= self.alpha for each in moved])
+            low, high = (low, middle) if found >= POWER else (middle + 1, high)
+        return float(STEPS[low]) if low < len(STEPS) else float("inf")
+
+    def __str__(self) -> str:
+        from reduset.drift.words import of_result
+
+        return "\n  ".join(of_result(self))
+
+
+def strongest(result: DriftResult) -> Array:
+    """(S,) the distance of the means at every scale."""
+    return result.comparison.features.distances(result.comparison.difference)

@@ -1,0 +1,97 @@
+"""A sample to be compared: rows, and weights that sum to 1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from reduset import _validate
+from reduset._engine import rows_by_weight
+from reduset._frames import framed, table_weights
+from reduset._messages import printable
+from reduset._types import Array, Floats, Indices
+
+FEWEST = 2
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows (n, d) and weights (n,) that sum to 1.
+
+    Attributes
+    ----------
+    names : of the columns, "x1", "x2", … where none are known
+    named : whether the names are the user's
+    """
+
+    rows: Floats
+    weights: Array
+    names: tuple[str, ...]
+    named: bool
+
+    @classmethod
+    def checked(cls, X: Any, sample_weight: Any = None, name: str = "X") -> Sample:
+        """From what a user gives: an array, a frame, or a table with weights; rows of weight 0 are left out."""
+        own = table_weights(X)
+        if own is not None:
+            X, sample_weight = X, own if sample_weight is None else sample_weight
+        X = framed(X)
+        told = [str(each) for each in X.columns] if hasattr(X, "columns") else None
+        rows = _validate.points(getattr(X, "values", X) if own is not None else X, name)
+        weights = np.full(len(rows), 1.0)
+        if sample_weight is not None:
+            weights = _validate.weights(sample_weight, len(rows))
+            weights = weights / weights.max()
+            present = weights > 0
+            if not present.all():
+                rows, weights = rows[present], weights[present]
+        if len(rows) < FEWEST:
+            raise ValueError(
+                f"{name} must hold at least {FEWEST} rows (of weight), got {len(rows)}; a change of a law cannot be told from one row"
+            )
+        if rows.dtype.kind != "f":
+            rows = rows.astype(np.float64)
+        names = tuple(told) if told is not None else tuple(f"x{k + 1}" for k in range(rows.shape[1]))
+        return cls(rows, weights / weights.sum(), names, told is not None)
+
+    @property
+    def size(self) -> int:
+        return len(self.rows)
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether all rows weigh the same."""
+        return bool((self.weights == self.weights[0]).all())
+
+    @property
+    def effective(self) -> float:
+        """How many rows of equal weight would have as much noise."""
+        return float(self.size) if self.is_uniform else 1.0 / float(self.weights @ self.weights)
+
+    def drawn(self, count: int, rng: np.random.Generator) -> Indices:
+        """So many rows, each as probable as its weight; without repetition where all weigh the same."""
+        if self.is_uniform:
+            return np.asarray(np.sort(rng.choice(self.size, min(count, self.size), replace=False)), np.int64)
+        return np.asarray(rows_by_weight(self.weights, rng.random(count)), np.int64)
+
+    def like(self, names: tuple[str, ...], named: bool, name: str = "X") -> Sample:
+        """The same with its columns in the order of the reference, found by name where both have names."""
+        if not (self.named and named):
+            if len(self.names) != len(names):
+                raise ValueError(f"{name} must have the {len(names)} columns of the reference, got {len(self.names)}")
+            return Sample(self.rows, self.weights, names, named)
+        if self.names == names:
+            return self
+        lacking, strange = [each for each in names if each not in self.names], [each for each in self.names if each not in names]
+        if lacking or strange:
+            said = [f"lacks {_some(lacking)}"] if lacking else []
+            said += [f"has {_some(strange)}, which it does not"] if strange else []
+            raise ValueError(f"{name} must have the columns of the reference: it {' and '.join(said)}; select or rename them")
+        order = [self.names.index(each) for each in names]
+        return Sample(self.rows[:, order], self.weights, names, named)
+
+
+def _some(names: list[str], most: int = 8) -> str:
+    return printable(", ".join(map(repr, names[:most]))) + (" …" if len(names) > most else "")
