@@ -51,8 +51,8 @@ class DriftTest(BaseEstimator):
     alpha : float
         The p-value from which on down a difference is called drift.
     keep_rows : bool
-        False keeps no row of the reference, only sums over many of them and centres of clusters: for files that leave the house. The
-        p-values of less than some 200 new rows are then less exact.
+        False keeps no row of the reference, only sums over many of them and centres of clusters: for files that leave the house.
+        The p-values of less than some 200 new rows are then less exact.
     random_state : int, RandomState, Generator or None
 
     Attributes
@@ -131,11 +131,10 @@ class DriftTest(BaseEstimator):
         size, draws, alpha = self.checked()
         kept = self.reference_
         new = Sample.checked(X, sample_weight).like(kept.names, kept.named)
-        rng = np.random.default_rng(self._seed)
         if isinstance(kept, Sample):
-            found = pooled(kept, new, size, self.scales, draws, rng)
+            found = pooled(kept, new, size, self.scales, draws, np.random.default_rng(self._seed))
         else:
-            found = stored(kept, new, draws, rng)
+            found = stored(kept, new, draws, self._seed)
         return DriftResult.of(found, alpha, self._seed)
 
     def stored(self) -> StoredReference:
