@@ -24,6 +24,8 @@ balance_lists        which of each pair stays in kernel halving; `balance_produc
                      a Gram matrix
 Components           sums and moments of products of Gaussian components; `sums_at` and   (m,) … (m, d, d) n·m·d, n·m·d²,
                      `logs_at` at points                                                                   n·m·d³
+WindowSums           quadratic statistics of the last rows of a stream, at several        (n,)             n·p
+                     lengths of window
 place_whitened       components from variables about a start; back by `whitened_slopes`   (m, d), (m, d²)  m·d³
 ==================== ==================================================================== ================ ======================
 
@@ -65,12 +67,14 @@ if TYPE_CHECKING:
     from reduset._engine.threads import blocks, get_threads, row_blocks, run_all, set_threads, threads_here
     from reduset._engine.waves import wave_sums
     from reduset._engine.whitened import place_whitened, whitened_slopes
+    from reduset._engine.windows import WindowSums
 
 __all__ = ["gradient_sums", "gram", "gram_blocks", "gram_by_rows", "kernel_sums", "log_sums", "wave_sums"]
 __all__ += ["gap_histograms", "gap_nodes"]
 __all__ += ["FarthestFirst", "balance_lists", "balance_products", "draw_seeds", "each_nearest", "grow", "nearest", "shadow_centres"]
 __all__ += ["cells", "rows_apart"]
 __all__ += ["Components", "logs_at", "place_whitened", "sums_at", "whitened_slopes"]
+__all__ += ["WindowSums"]
 __all__ += ["CITYBLOCK", "LOGARITHM", "ROOT", "SOFT_CITYBLOCK", "SQUARED", "TABLE", "Frame", "Profile"]
 __all__ += ["Cover", "Leaves", "Moments", "UseGram", "leaves_for"]
 __all__ += ["LOG_2PI", "as_diagonal", "as_full", "from_lower_rows", "is_shared", "log_determinants", "log_peaks"]
@@ -99,6 +103,7 @@ _HOMES = {
     "threads": "blocks get_threads row_blocks run_all set_threads threads_here",
     "waves": "wave_sums",
     "whitened": "place_whitened whitened_slopes",
+    "windows": "WindowSums",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 

@@ -59,6 +59,14 @@ class DriftTest(BaseEstimator):
             found = stored(kept, new, draws, rng)
         return DriftResult.of(found, alpha, self._seed)
 
+    def stored(self) -> StoredReference:
+        """The reference in the form that needs no rows of it at hand; a small one is made so."""
+        check_is_fitted(self, "reference_")
+        kept = self.reference_
+        if isinstance(kept, StoredReference):
+            return kept
+        return StoredReference.of(kept, self._settings()[0], self.scales, self.keep_rows, np.random.default_rng(self._seed))
+
     def _settings(self) -> tuple[int, int, float]:
         if self.scales is not None:
             _validate.one_of(self.scales, "scales", SCALES)

@@ -34,7 +34,7 @@ STATISTICS = (
     (3, 0.01, 0.5),
     (4, 0.01, 0.5),
 )
-MOST_AXES = int(__import__("os").environ.get("AX","128"))  # of one scale
+MOST_AXES = 96  # of one scale
 DEPENDENT = 1e-6  # of the largest eigenvalue: directions of the span, and axes of the rows, below it are rounding
 NEIGHBOURS = 2.0  # rows that an atom sees, itself perhaps among them: a scale at which it sees fewer tells nothing
 ROWS_A_BLOCK = 4096

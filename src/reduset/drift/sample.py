@@ -32,7 +32,7 @@ class Sample:
     named: bool
 
     @classmethod
-    def checked(cls, X: Any, sample_weight: Any = None, name: str = "X") -> Sample:
+    def checked(cls, X: Any, sample_weight: Any = None, name: str = "X", fewest: int = FEWEST) -> Sample:
         """From what a user gives: an array, a frame, or a table with weights; rows of weight 0 are left out."""
         own = table_weights(X)
         if own is not None:
@@ -47,9 +47,9 @@ class Sample:
             present = weights > 0
             if not present.all():
                 rows, weights = rows[present], weights[present]
-        if len(rows) < FEWEST:
+        if len(rows) < fewest:
             raise ValueError(
-                f"{name} must hold at least {FEWEST} rows (of weight), got {len(rows)}; a change of a law cannot be told from one row"
+                f"{name} must hold at least {fewest} rows (of weight), got {len(rows)}; a change of a law cannot be told from one row"
             )
         if rows.dtype.kind != "f":
             rows = rows.astype(np.float64)

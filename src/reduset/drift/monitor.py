@@ -1,0 +1,270 @@
+"""DriftMonitor: watch rows as they come, and raise an alarm when their law has changed.
+
+The mean of the last w rows is compared with the reference's at every scale, for windows from 8 rows (a jump) to some thousand (a slow
+slide), by one quadratic form that all statistics of the test are part of, each over its standard deviation. The alarm is set so that
+without drift the first one comes after ``ert`` rows on average (`run_length`). A row costs one look at the atoms and O(p), whatever was
+before, and the memory is that of the longest window.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from reduset import _validate
+from reduset._engine import WindowSums
+from reduset._messages import warn
+from reduset._progress import Progress
+from reduset._types import Array, Indices, PointsLike, ProgressLike, SeedLike
+from reduset.drift.change_point import ChangePoints
+from reduset.drift.dependence import Dependence
+from reduset.drift.estimator import DriftTest
+from reduset.drift.null_law import normal, square_root
+from reduset.drift.reference import StoredReference
+from reduset.drift.run_length import calibrated
+from reduset.drift.sample import Sample
+
+ERT = 10_000
+SHORTEST, LONGEST = 8, 2048
+OF_ERT, OF_ROWS = 2, 10  # a window is at most that part of the run length, and of the rows of the reference
+MOST_COORDINATES = 256
+ENOUGH = 0.995  # of the statistic, in the coordinates that are kept
+DEPENDENCE_ROWS = 512  # by which rows are seen to depend on each other
+DEPENDENT = 1e-4
+BACK = 2  # times the longest window: rows among which the beginning of a change is sought
+HISTORY = 2048  # points of the plot
+DRAWN_ROWS = 8192
+ROWS_A_TIME = 4096
+
+
+@dataclass(frozen=True)
+class MonitorState:
+    """Where a monitor stands.
+
+    Attributes
+    ----------
+    n_seen : rows so far
+    statistic : the largest of all windows after the last row; 1 is the threshold
+    window : its length in rows
+    alarm : whether there was one
+    since : (row, low, high) where the change began and between which rows it did, or None
+    """
+
+    n_seen: int
+    statistic: float
+    window: int
+    alarm: bool
+    since: tuple[int, int, int] | None
+
+    def __str__(self) -> str:
+        if not self.alarm:
+            return f"{self.n_seen:,} rows, no drift: {self.statistic:.2f} of 1"
+        told = "" if self.since is None else f", since row {self.since[0]:,} (between {self.since[1]:,} and {self.since[2]:,})"
+        return f"{self.n_seen:,} rows, DRIFT{told}"
+
+
+class DriftMonitor:
+    """Watch rows as they come against a reference.
+
+    Parameters
+    ----------
+    reference : DriftTest that was fitted, or whatever its ``fit`` takes
+    ert : float
+        The expected run time: how many rows go by without drift until the first false alarm, on average.
+    windows : sequence of int, optional
+        How many of the last rows are looked at together, each in turn; by default 8, 16, 32, … up to half of ``ert``, a tenth
+        of the rows of the reference, or 2,048. Short ones see a jump soon, long ones a slow slide.
+    thin : int
+        Take in every so many-th row alone, where rows depend on those before them; ``ert`` counts all rows.
+    random_state : int, RandomState, Generator or None
+    progress : bool, or a function of (stage, done, total); setting the threshold takes seconds
+
+    Attributes
+    ----------
+    alarm_ : bool
+    since_ : (row, low, high) or None
+        The row where the change began, as far as can be told, and an interval that holds the true one 95 times in 100.
+    alarmed_at_ : the row of the alarm, or None
+    n_seen_ : rows so far
+    history_ : dict of arrays "row" and "statistic" (1 is the threshold), at most 2,048 of each
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset.drift import DriftMonitor
+    >>> rng = np.random.default_rng(0)
+    >>> monitor = DriftMonitor(rng.normal(size=(5000, 2)), ert=1000, random_state=0)
+    >>> monitor.update(rng.normal(size=(100, 2))).alarm
+    False
+    >>> state = monitor.update(rng.normal(loc=2.0, size=(100, 2)))
+    >>> state.alarm, bool(95 <= monitor.since_[0] <= 105)
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        reference: Any,
+        ert: float = ERT,
+        windows: Any = None,
+        *,
+        thin: int = 1,
+        random_state: SeedLike = None,
+        progress: ProgressLike = False,
+    ) -> None:
+        self.ert = _validate.at_least(ert, "ert", 2 * SHORTEST)
+        self.thin = _validate.whole(thin, "thin", 1)
+        rng = _validate.generator(random_state, "random_state")
+        test = reference if isinstance(reference, DriftTest) else DriftTest(random_state=rng).fit(reference)
+        self.reference_: StoredReference = test.stored()
+        self._form, self._kept = _form(self.reference_)
+        lengths = _windows(windows, self.ert / self.thin, self.reference_.rows)
+        shown = Progress(progress)
+        try:
+            self._changes = self._set(lengths, rng, shown)
+        finally:
+            shown.close()
+        self._begin(WindowSums.empty(lengths, len(self._form), BACK * int(lengths[-1])))
+
+    def _begin(self, sums: WindowSums) -> None:
+        self._sums = sums
+        self.alarm_, self.since_, self.alarmed_at_ = False, None, None
+        self.n_seen_ = 0
+        self._last, self._window = 0.0, 0
+        self._early: Array | None = np.empty((0, len(self._form)))
+        self._history = _History()
+
+    def _set(self, windows: Indices, rng: np.random.Generator, shown: Progress) -> ChangePoints:
+        """What is called an alarm, and where the change then began."""
+        known = self.reference_
+        rows = known.coordinates[:, self._kept] if len(known.sample) else normal(known.root, DRAWN_ROWS, rng)[:, self._kept]
+        covariance = known.covariance[np.ix_(self._kept, self._kept)]
+        centred, root = rows - rows.mean(axis=0), square_root(covariance / known.rows)
+        found = calibrated(centred, root, self._form, windows, self.ert / self.thin, rng, shown.stage("run length"))
+        return ChangePoints(centred, covariance, self._form, windows, found)
+
+    @property
+    def windows(self) -> tuple[int, ...]:
+        """The lengths of the windows, in rows."""
+        return tuple(int(each) * self.thin for each in self._sums.windows)
+
+    @property
+    def history_(self) -> dict[str, Array]:
+        """The largest statistic over time, 1 being the threshold."""
+        return self._history.arrays()
+
+    def update(self, rows: PointsLike) -> MonitorState:
+        """Take in rows in the order in which they came; a single one may be a vector."""
+        known = self.reference_
+        if isinstance(rows, np.ndarray) and rows.ndim == 1 and len(rows) == len(known.names):
+            rows = rows[None]
+        new = Sample.checked(rows, name="rows", fewest=1).like(known.names, known.named, "rows")
+        first = -self.n_seen_ % self.thin
+        taken = np.arange(first, new.size, self.thin)
+        for a in range(0, len(taken), ROWS_A_TIME):
+            some = taken[a : a + ROWS_A_TIME]
+            self._take(known.features.rows(new.rows[some])[:, self._kept] - known.mean[self._kept], self.n_seen_ + some)
+        self.n_seen_ += new.size
+        return self.state_
+
+    @property
+    def state_(self) -> MonitorState:
+        """Where it stands."""
+        return MonitorState(self.n_seen_, self._last, self._window, self.alarm_, self.since_)
+
+    def reset(self) -> None:
+        """Begin anew, as after an alarm that was dealt with; the threshold stays."""
+        self._begin(WindowSums.empty(self._sums.windows, len(self._form), len(self._sums.ring) - 1))
+
+    def _take(self, rows: Array, numbers: Indices) -> None:
+        """Go on by coordinates (n, p) of rows of these numbers, and look at them."""
+        self._watch_dependence(rows)
+        values, begun = rows.astype(np.float32), 0
+        still, set_to = np.zeros(len(self._form)), self._changes.thresholds
+        while begun < len(rows):
+            order = np.arange(begun, len(rows))
+            largest, which = np.empty(len(order)), np.empty(len(order), np.int64)
+            level = np.inf if self.alarm_ else set_to.level
+            taken = self._sums.advance(
+                values, order, still, self._form, set_to.centres, set_to.factors, level, largest, which
+            )
+            looked = np.flatnonzero(which[:taken] >= 0)
+            if len(looked):
+                self._last = float(largest[looked[-1]]) / set_to.level
+                self._window = int(self._sums.windows[which[looked[-1]]]) * self.thin
+                self._history.add(numbers[begun + looked], largest[looked] / set_to.level)
+            begun += taken
+            if not self.alarm_ and taken and largest[taken - 1] >= set_to.level:
+                self._alarm(int(numbers[begun - 1]), int(self._sums.windows[which[taken - 1]]))
+
+    def _alarm(self, row: int, window: int) -> None:
+        self.alarm_, self.alarmed_at_ = True, row
+        best, least, most = self._changes.locate(self._sums.kept(), window, np.random.default_rng(self._sums.position))
+        self.since_ = tuple(max(row + self.thin * (1 - back), 0) for back in (best, most, least))
+
+    def _watch_dependence(self, rows: Array) -> None:
+        """Once, when there are enough rows: warn where they depend on those before them."""
+        if self._early is None:
+            return
+        self._early = np.concatenate([self._early, rows[: DEPENDENCE_ROWS - len(self._early)]])
+        if len(self._early) < DEPENDENCE_ROWS:
+            return
+        found, self._early = Dependence.of(self._early), None
+        if found.p_value < DEPENDENT and not self.alarm_:
+            warn(
+                f"rows depend on those before them: about {found.rows} in a row count as one, so that alarms without drift come sooner "
+                f"than after ert={self.ert:g} rows; take in fewer of them, thin={found.rows * self.thin}"
+            )
+
+
+class _History:
+    """The largest statistic over time, in a bounded number of points: of neighbours the larger is kept when there are too many."""
+
+    def __init__(self, rows: Array | None = None, statistics: Array | None = None) -> None:
+        self.rows = np.empty(0) if rows is None else rows
+        self.statistics = np.empty(0) if statistics is None else statistics
+
+    def add(self, rows: Indices, statistics: Array) -> None:
+        """Statistics after these rows."""
+        self.rows = np.concatenate([self.rows, rows])
+        self.statistics = np.concatenate([self.statistics, statistics])
+        while len(self.rows) > HISTORY:
+            even = len(self.rows) // 2 * 2
+            pairs = self.statistics[:even].reshape(-1, 2)
+            larger = 2 * np.arange(len(pairs)) + pairs.argmax(axis=1)
+            kept = np.concatenate([larger, np.arange(even, len(self.rows))])
+            self.rows, self.statistics = self.rows[kept], self.statistics[kept]
+
+    def arrays(self) -> dict[str, Array]:
+        return {"row": self.rows.copy(), "statistic": self.statistics.copy()}
+
+
+def _form(reference: StoredReference) -> tuple[Array, Indices]:
+    """(p,) one quadratic form of all statistics, each over its standard deviation; in the coordinates that make up most of it."""
+    forms, counts = reference.features.forms
+    total = np.zeros(reference.features.size)
+    for form, count in zip(forms, counts, strict=True):
+        root = np.sqrt(form)
+        deviation = np.sqrt(2 * float(np.square(root[:, None] * reference.covariance * root).sum()))
+        total += count * form / max(deviation, 1e-300)
+    parts = total * np.maximum(np.diag(reference.covariance), 0.0)
+    order = np.argsort(-parts)
+    enough = int(np.searchsorted(np.cumsum(parts[order]), ENOUGH * parts.sum())) + 1
+    kept = np.sort(order[: min(enough, MOST_COORDINATES)])
+    return total[kept], kept
+
+
+def _windows(given: Any, ert: float, rows: float) -> Indices:
+    """Lengths of windows, checked, or those by default."""
+    if given is None:
+        most = min(LONGEST, max(ert / OF_ERT, SHORTEST), max(rows / OF_ROWS, SHORTEST))
+        return np.asarray([length for length in SHORTEST * 2 ** np.arange(10) if length <= most], np.int64)
+    lengths = sorted({_validate.whole(each, "windows", 2) for each in np.atleast_1d(given).tolist()})
+    if not lengths:
+        raise ValueError("windows must be one length or more, got none; leave it out for 8, 16, 32, …")
+    if lengths[-1] > rows:
+        raise ValueError(
+            f"windows must be at most as long as the reference, {rows:,.0f} rows, got {lengths[-1]:,}; give shorter windows or more rows"
+        )
+    return np.asarray(lengths, np.int64)
