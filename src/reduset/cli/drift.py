@@ -63,7 +63,7 @@ class DriftCommand(o.Reading, o.Seeded, o.Telling):
         written = targets.check_all((self.output, targets.MODEL, inputs), (self.report, targets.HTML, inputs))
         with messages.progress(self.silent) as shown:
             _stage(shown, "reference")
-            known = reference_of(self)
+            known = reference_of(self, self.alpha, self.no_rows)
             if known.kept and self.output is not None:
                 raise ValueError(f"{self.reference} is a reference that was kept already; leave out -o {self.output}")
             _stage(shown, "reading")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from reduset.drift import DriftTest
     from reduset.io import Table
 
-KEPT = "reduset.DriftTest"
+KEPT = "reduset.DriftTest"  # what the kinds of its files begin with
 KNOWN = ("columns", "transform", "encode")  # options that a reference of the command answers
 ARRAYS = (".npy", ".npz")
 WAY_OUT = "give rows, a model of `reduset compress`, or a reference that `reduset drift … -o reference.npz` kept"
@@ -30,9 +30,7 @@ class Asking(Protocol):
 
     reference: Path
     scales: str | None
-    alpha: float | None
     seed: int
-    no_rows: bool
     columns: list[str] | None
     transform: list[str] | None
     encode: list[str] | None
@@ -70,28 +68,28 @@ class Reference:
         return self.reading if by_place else self.reading | {"columns": list(known.names)}
 
 
-def reference_of(asked: Asking) -> Reference:
+def reference_of(asked: Asking, alpha: float | None = None, no_rows: bool = False) -> Reference:
     """The reference that was asked for: loaded, or made of a model or of rows."""
     from reduset import _archive
 
-    if asked.alpha is not None and not 0 < asked.alpha < 1:
-        raise ValueError(f"--alpha must lie between 0 and 1, got {asked.alpha:g}; 0.05 calls 1 of 20 samples drift by chance")
+    if alpha is not None and not 0 < alpha < 1:
+        raise ValueError(f"--alpha must lie between 0 and 1, got {alpha:g}; 0.05 calls 1 of 20 samples drift by chance")
     path = asked.reference
     if path.suffix.lower() != ".npz" or not _archive.has_header(path):
-        return _of_rows(asked)
+        return _of_rows(asked, alpha, no_rows)
     kind = _archive.kind_of(path)
-    if kind == KEPT:
-        return _loaded(asked)
+    if kind is not None and kind.startswith(KEPT):
+        return _loaded(asked, alpha, no_rows)
     if kind in (_archive.MODEL, _archive.COMPONENT_MODEL):
-        return _of_model(asked)
+        return _of_model(asked, alpha, no_rows)
     raise ValueError(f"{path} holds {kind or 'something that cannot be read'}, which new rows cannot be compared with; {WAY_OUT}")
 
 
-def _of_rows(asked: Asking) -> Reference:
+def _of_rows(asked: Asking, alpha: float | None, no_rows: bool) -> Reference:
     from reduset import io
 
     table = io.read(asked.reference, **asked.reading())
-    test = _test(asked, o.scales_of(asked.scales, False, are_pictures(table.sources)))
+    test = _test(asked, o.scales_of(asked.scales, False, are_pictures(table.sources)), alpha, no_rows)
     test.fit(table.values if _nameless(table) else table, sample_weight=table.weights)
     reading = asked.reading()
     reading |= {"encode": table.encoding or None, "transform": applied(reading["transform"], table.columns, table.scales)}
@@ -99,7 +97,7 @@ def _of_rows(asked: Asking) -> Reference:
     return Reference(test, reading, about, False)
 
 
-def _of_model(asked: Asking) -> Reference:
+def _of_model(asked: Asking, alpha: float | None, no_rows: bool) -> Reference:
     from reduset.cli.request import reading_of
     from reduset.model import Model
 
@@ -107,30 +105,29 @@ def _of_model(asked: Asking) -> Reference:
     _refuse_known(asked, ("scales",) if asked.scales else ())
     reading = asked.reading() | reading_of(model)
     about = origin([str(asked.reference)], []) | _settled(reading)
-    return Reference(_test(asked, "robust").fit(model), reading, about, False)
+    return Reference(_test(asked, "robust", alpha, no_rows).fit(model), reading, about, False)
 
 
-def _loaded(asked: Asking) -> Reference:
+def _loaded(asked: Asking, alpha: float | None, no_rows: bool) -> Reference:
     from reduset.drift import DriftTest
 
     test = DriftTest.load(asked.reference)
-    if asked.alpha is not None:
-        test.set_params(alpha=asked.alpha)
+    if alpha is not None:
+        test.set_params(alpha=alpha)
     about = dict(test.about_)
-    made = {"scales": asked.scales is not None, "no-rows": asked.no_rows}
+    made = {"scales": asked.scales is not None, "no-rows": no_rows}
     _refuse_known(asked, [name for name, given in made.items() if given], bool(about))
     reading = asked.reading()
     reading |= {name: about[name] for name in _settled(reading) if name in about}
     return Reference(test, reading, about, True)
 
 
-def _test(asked: Asking, scales: Any) -> DriftTest:
+def _test(asked: Asking, scales: Any, alpha: float | None, no_rows: bool) -> DriftTest:
     from reduset.drift import DriftTest
 
     if isinstance(scales, list):
         raise ValueError(f"--scales must be robust, standard or none, got {asked.scales}; divide the columns before")
-    level = o.given(alpha=asked.alpha)
-    return DriftTest(scales=scales, keep_rows=not asked.no_rows, random_state=asked.seed, **level)
+    return DriftTest(scales=scales, keep_rows=not no_rows, random_state=asked.seed, **o.given(alpha=alpha))
 
 
 def _refuse_known(asked: Asking, made: Sequence[str] = (), known: bool = True) -> None:

@@ -25,7 +25,7 @@ function chanceFigure() {
       customdata: starts.map((start) => [start, start + width]), hovertemplate: "%{customdata[0]:.3~g} to %{customdata[1]:.3~g}<br>%{y:.3p} of the samples<extra></extra>", showlegend: false,
     }],
     shapes: [line(usual, "dash", "quiet"), line(seen, "solid", data.drift ? "accent" : "ink")],
-    annotations: [note(gap(usual), 0.86, "95 of 100 by chance", side(usual), "quiet"), note(gap(seen), 1, `<b>seen: ${digits(seen, 2)}</b>`, side(seen), data.drift ? "accent" : "ink")],
+    annotations: [note(usual + 0.008 * end, 0.86, "95 of 100 by chance", "left", "quiet"), note(gap(seen), 1, `<b>seen: ${digits(seen, 2)}</b>`, side(seen), data.drift ? "accent" : "ink")],
     xaxis: axis("distance", { range: [0, end], showgrid: false }),
     yaxis: axis("", { showticklabels: false, showgrid: false }),
     bargap: 0,

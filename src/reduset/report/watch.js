@@ -1,7 +1,7 @@
 // The report of a watch: the statistic over the rows, where files begin, and since when there is drift.
 
 const phone = matchMedia("(max-width: 640px)");
-const { rows, statistics, files, since, alarmed } = data;
+const { rows, statistics, files, alarms } = data;
 const FEW_FILES = 24; // whose names fit over the picture
 
 /** The file that a row belongs to. */
@@ -18,19 +18,21 @@ function timeFigure() {
     { type: "line", x0: 0, x1: 1, xref: "paper", y0: 1, y1: 1, line: { color: colour("quiet"), width: 1.5, dash: "dash" } },
     ...(files.length <= FEW_FILES ? files.slice(1).map(({ first }) => line(first, "line", "solid")) : []),
   ];
-  if (since) {
+  const began = alarms.filter(({ since }) => since !== null);
+  for (const { since } of began) {
     shapes.unshift({ type: "rect", x0: since[1], x1: Math.max(since[2], since[1] + 1), y0: 0, y1: 1, yref: "paper", fillcolor: colour("accent-pale"), line: { width: 0 }, layer: "below" });
     shapes.push(line(since[0], "accent", "dot"));
   }
   const traces = [{ x: rows, y: statistics, mode: "lines", line: { color: colour("ink"), width: 1.5 }, customdata: told, hovertemplate: "row %{x:,}%{customdata}<br>%{y:.3~f} of 1<extra></extra>", showlegend: false }];
-  if (alarmed !== null) {
-    const at = rows.findIndex((row) => row >= alarmed);
-    traces.push({ x: [alarmed], y: [Math.max(1, at < 0 ? 1 : statistics[at])], mode: "markers+text", text: ["<b>alarm</b>"], textposition: "top left", textfont: { color: colour("accent"), size: 13 }, marker: { size: 11, color: colour("accent") }, hoverinfo: "skip", showlegend: false, cliponaxis: false });
-  }
+  const heights = alarms.map(({ row }) => Math.max(1, statistics[rows.findIndex((each) => each >= row)] ?? 1));
+  traces.push({
+    x: alarms.map(({ row }) => row), y: heights, mode: "markers+text", text: alarms.map((_, k) => (k ? "" : "<b>alarm</b>")), textposition: "top left", textfont: { color: colour("accent"), size: 13 },
+    marker: { size: 11, color: colour("accent") }, hovertext: alarms.map(({ row }) => `<b>alarm</b> at row ${row.toLocaleString("en")}`), hoverinfo: "text", showlegend: false, cliponaxis: false,
+  });
   return {
     traces,
     shapes,
-    annotations: since ? [{ x: since[0], y: 0.02, yref: "paper", text: "began here", showarrow: false, xanchor: "right", yanchor: "bottom", font: { color: colour("accent"), size: 12 } }] : [],
+    annotations: began.slice(0, 1).map(({ since }) => ({ x: since[0], y: 1, yref: "paper", text: "began here ", showarrow: false, xanchor: "right", yanchor: "top", font: { color: colour("accent"), size: 12 } })),
     xaxis: axis("row", { showgrid: false, tickformat: phone.matches ? "~s" : ",~r" }),
     yaxis: axis("1 is an alarm", { range: [0, top] }),
     hovermode: "closest",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
 from reduset import _archive
 from reduset.report.page import Markup, cards, file, markup, origin, table, write
@@ -13,8 +14,17 @@ LISTED = 400  # files in the table
 NAMED = 60  # letters of a file's name
 
 
-class WatchedFile(Protocol):
-    """A file whose rows a monitor has seen: how many, the number of the first among all, and the statistic after the last."""
+@dataclass(frozen=True)
+class Alarm:
+    """An alarm: the row that it was raised at, and (row, low, high) where the change began, or None."""
+
+    row: int
+    since: tuple[int, int, int] | None
+
+
+@dataclass(frozen=True)
+class WatchedFile:
+    """A file whose rows a monitor has seen: the number of the first among all rows, how many, and the statistic after the last."""
 
     name: str
     first: int
@@ -23,7 +33,13 @@ class WatchedFile(Protocol):
 
 
 def write_watch(
-    path: _archive.Path_, monitor: Any, files: Sequence[WatchedFile] = (), *, about: Mapping[str, Any] | None = None
+    path: _archive.Path_,
+    monitor: Any,
+    files: Sequence[WatchedFile] = (),
+    *,
+    alarms: Sequence[Alarm] | None = None,
+    history: Mapping[str, Sequence[float]] | None = None,
+    about: Mapping[str, Any] | None = None,
 ) -> None:
     """Write the report of a watch: one HTML file that opens offline.
 
@@ -31,58 +47,66 @@ def write_watch(
     ----------
     path : where to, usually with the ending .html
     monitor : DriftMonitor
-    files : what it has seen, in order: objects with ``name``, ``first`` (the number of the first row, from 0), ``rows`` and
-        ``statistic``; may be left out
+    files : what it has seen, in order; may be left out
+    alarms : all of them, where the monitor was reset after some; its own if not given
+    history : "row" and "statistic" over all rows, where the monitor was reset; its own if not given
     about : plain values to show beside it: "command", "sources", "notes", "versions", and any others
     """
-    title = f"{'Drift' if monitor.alarm_ else 'No drift'} in {count(monitor.n_seen_, 'row')}"
-    write(path, title, _body(monitor, files, about), contents(monitor, files), ["common.js", "watch.js"])
+    own = [] if monitor.alarmed_at_ is None else [Alarm(int(monitor.alarmed_at_), monitor.since_)]
+    raised = own if alarms is None else list(alarms)
+    seen = monitor.history_ if history is None else history
+    rows = files[-1].first + files[-1].rows if files else monitor.n_seen_
+    title = f"{'Drift' if raised else 'No drift'} in {count(rows, 'row')}"
+    body = _body(monitor, rows, files, raised, max(seen["statistic"], default=0.0), about)
+    write(path, title, body, contents(files, raised, seen), ["common.js", "watch.js"])
 
 
-def contents(monitor: Any, files: Sequence[WatchedFile]) -> dict[str, Any]:
+def contents(files: Sequence[WatchedFile], alarms: Sequence[Alarm], history: Mapping[str, Sequence[float]]) -> dict[str, Any]:
     """What the scripts of the page read."""
-    history = monitor.history_
     return {
         "rows": [int(row) for row in history["row"]],
         "statistics": [float(each) for each in history["statistic"]],
         "files": [{"name": each.name, "first": int(each.first)} for each in files],
-        "since": None if monitor.since_ is None else [int(row) for row in monitor.since_],
-        "alarmed": None if monitor.alarmed_at_ is None else int(monitor.alarmed_at_),
+        "alarms": [
+            {"row": int(each.row), "since": None if each.since is None else [int(row) for row in each.since]} for each in alarms
+        ],
     }
 
 
-def _body(monitor: Any, files: Sequence[WatchedFile], about: Mapping[str, Any] | None) -> Markup:
-    held = f"{count(len(files), 'file')}" if files else ""
+def _body(
+    monitor: Any, rows: int, files: Sequence[WatchedFile], alarms: list[Alarm], highest: float, about: Mapping[str, Any] | None
+) -> Markup:
     windows = monitor.windows
+    settings = {"Windows": f"{windows[0]:,} to {windows[-1]:,} rows", "Run length without drift": f"{count(monitor.ert)} rows"}
     return markup(
         file("watch.html"),
-        verdict=markup('<span class="accent">Drift</span>') if monitor.alarm_ else "No drift",
-        rows=f"in {count(monitor.n_seen_, 'row')}",
-        sources=held,
-        cards=cards(_cards(monitor, files)),
+        verdict=markup('<span class="accent">Drift</span>') if alarms else "No drift",
+        rows=f"in {count(rows, 'row')}",
+        sources=f"{count(len(files), 'file')}" if files else "",
+        cards=cards(_cards(monitor, rows, files, alarms, highest)),
         ert=count(monitor.ert),
         files=_files(files),
-        origin=origin(
-            about, {"Windows": f"{windows[0]:,} to {windows[-1]:,} rows", "Run length without drift": count(monitor.ert)}
-        ),
+        origin=origin(about, settings),
     )
 
 
-def _cards(monitor: Any, files: Sequence[WatchedFile]) -> list[Card]:
-    highest = max(monitor.history_["statistic"], default=0.0)
-    seen = Card("Watched", count(monitor.n_seen_), "Rows, in the order in which they came.")
+def _cards(monitor: Any, rows: int, files: Sequence[WatchedFile], alarms: list[Alarm], highest: float) -> list[Card]:
+    seen = Card("Watched", count(rows), "Rows, in the order in which they came.")
     level = Card("Highest", f"{highest:.2f}", "At 1 there is an alarm.")
-    if monitor.since_ is None:
+    if not alarms:
         return [seen, level, Card("False alarms", f"1 in {count(monitor.ert)}", "Rows, on average, as long as nothing changes.")]
-    row, low, high = monitor.since_
+    first = alarms[0]
+    many = Card("Alarms", count(len(alarms)), "The first one is told here.") if len(alarms) > 1 else level
+    if first.since is None:
+        return [seen, Card("At row", f"{first.row:,}", "When it began cannot be told."), many]
+    row, low, high = first.since
     inside = [each for each in files if each.first <= row]
     place = f"Row {row - inside[-1].first:,} of {shortened(inside[-1].name, NAMED)}. " if inside else ""
-    late = int(monitor.alarmed_at_) - int(row)
     return [
         seen,
         Card("Since row", f"{row:,}", f"{place}Between {low:,} and {high:,} with 95 % confidence."),
-        Card("Noticed after", count(max(late, 0)), "Rows that had changed, before the alarm."),
-        level,
+        Card("Noticed after", count(max(first.row - row + 1, 0)), "Rows that had changed, the one of the alarm included."),
+        many,
     ]
 
 
