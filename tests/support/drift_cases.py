@@ -1,10 +1,12 @@
 """Results of tests of drift that are small and awkward, for words, reports and displays."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 
 from reduset.drift import DriftTest
+from reduset.report.watch import WatchedFile
 from report_cases import HOSTILE
 
 NAMES = ("height", HOSTILE, "few", "c3")
@@ -46,3 +48,14 @@ def result(new=None, d=4, names=NAMES, **settings):
 def as_told(found, **figures):
     """A result with other figures."""
     return replace(found, **figures)
+
+
+def monitor(alarm=True):
+    """What a report asks a monitor for, with an alarm at row 160 or none: setting one up takes seconds."""
+    row = np.arange(7, 200)
+    told = {"alarm_": alarm, "since_": (150, 140, 155) if alarm else None, "alarmed_at_": 160 if alarm else None, "n_seen_": 200}
+    statistic = np.where(row >= 160, 1.5, 0.4) if alarm else np.full(len(row), 0.4)
+    return SimpleNamespace(history_={"row": row, "statistic": statistic}, windows=(8, 16, 32), ert=1000.0, **told)
+
+
+WATCHED = (WatchedFile("a/day-1.csv", 0, 120, 0.4), WatchedFile(f"a/{HOSTILE}.csv", 120, 80, 1.5))

@@ -3,8 +3,8 @@
 const phone = matchMedia("(max-width: 640px)");
 const { cells, regions } = data;
 const count = cells.before.length;
-const places = unpacked(cells.places); // by columns, from the middle of each
-const placeOf = (k, a) => places[k * count + a] + cells.middles[k];
+const places = unpacked(cells.places); // by columns
+const placeOf = (k, a) => places[k * count + a];
 const state = { x: data.pair[0], y: data.pair.length > 1 ? data.pair[1] : null };
 const TOLD_COLUMNS = 10; // in the label of a cell
 const REACH = 2; // standard deviations that the outline of a region shows

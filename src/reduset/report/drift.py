@@ -15,7 +15,7 @@ from reduset.report.drift_figure import ColumnFigure, DriftFigure, drift_figure
 from reduset.report.page import Markup, cards, file, joined, markup, origin, packed, table, write
 from reduset.report.words import SPACE, Card, count, percent, plain, shortened
 
-MOST_VALUES = 200_000  # of the cells' places in the file
+MOST_VALUES = 100_000  # of the cells' places in the file
 PICTURED, UNFOLDED = 60, 12  # columns that have a picture, and that are drawn at once
 LISTED = 400  # columns in the table
 NAMED = 18  # letters of a name in a box of columns
@@ -39,7 +39,6 @@ def write_drift(path: _archive.Path_, result: DriftResult, *, about: Mapping[str
 def contents(shown: DriftFigure) -> dict[str, Any]:
     """What the scripts of the page read."""
     kept = _embedded(shown)
-    middles = shown.places[:, :kept].mean(axis=0)
     return {
         "drift": shown.result.drift,
         "names": list(shown.names[:kept]),
@@ -47,8 +46,7 @@ def contents(shown: DriftFigure) -> dict[str, Any]:
         "chance": _chance(shown),
         "looks": [vars(each) for each in shown.looks],
         "cells": {
-            "middles": middles.tolist(),
-            "places": packed((shown.places[:, :kept] - middles).T),  # by columns
+            "places": packed(shown.places[:, :kept].T, "f8"),  # by columns
             "before": shown.before.tolist(),
             "after": shown.after.tolist(),
             "most": shown.most,

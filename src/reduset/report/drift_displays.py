@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from reduset._drawing import axes, ellipses
+from reduset._drawing import axes
 from reduset._messages import printable
 from reduset.drift.result import DriftResult
 from reduset.report.displays import ACCENT, QUIET, SHADE, MatplotlibDisplay, positions
@@ -17,6 +17,7 @@ from reduset.report.words import shortened
 KINDS = ("map", "column", "columns", "chance")
 LARGEST = 260.0  # area of the largest cell's marker, in points²
 REACH = 2.0  # standard deviations that the outline of a region shows
+TURNS = 65  # points of an outline
 RANKED = 20  # columns in a picture of all
 LEAST = 1e-16  # p-value that is told apart from smaller ones
 
@@ -69,7 +70,6 @@ class DriftDisplay(MatplotlibDisplay):
         return self._on(ax)
 
     def _map(self, ax: Any, kw: dict[str, Any]) -> None:
-        EllipseCollection, _ = ellipses()
         shown, pair = self.figure, self.columns
         larger = np.maximum(shown.before, shown.after)
         order = np.argsort(-larger, kind="stable")
@@ -85,28 +85,13 @@ class DriftDisplay(MatplotlibDisplay):
         }
         cells = ax.scatter(shown.places[order, pair[0]], y, **looks | kw)
         ax.figure.colorbar(cells, ax=ax, label="share of all rows gained or lost")
+        turns = np.linspace(0.0, 2 * np.pi, TURNS)
         for number, region in enumerate(shown.regions, 1):
-            centre, reach = region.centre[pair], REACH * region.extent[pair]
-            style = "-" if region.change > 0 else ":"
-            if len(pair) > 1:
-                drawn = EllipseCollection(
-                    *([2 * each] for each in reach),
-                    [0.0],
-                    units="xy",
-                    offsets=[centre],
-                    offset_transform=ax.transData,
-                    facecolors="none",
-                    edgecolors="black",
-                    linestyles=style,
-                )
-                ax.add_collection(drawn)
-                ax.update_datalim([centre - reach, centre + reach])
-            else:
-                centre = np.append(centre, 0.0)
-                ax.plot([centre[0] - reach[0], centre[0] + reach[0]], [0.0, 0.0], color="black", linestyle=style)
-            ax.plot(*([each] for each in centre), "+", color="black")
-            ax.annotate(str(number), centre, xytext=(4, 4), textcoords="offset points", fontweight="bold")
-        ax.autoscale_view()
+            centre, reach = np.append(region.centre[pair], 0.0), np.append(REACH * region.extent[pair], 0.0)
+            outline = [centre[0] + reach[0] * np.cos(turns), centre[1] + reach[1] * np.sin(turns)]
+            ax.plot(*outline, color="black", linewidth=1.2, linestyle="-" if region.change > 0 else ":")
+            ax.plot(*([each] for each in centre[:2]), "+", color="black")
+            ax.annotate(str(number), centre[:2], xytext=(4, 4), textcoords="offset points", fontweight="bold")
         names = [_plain(shown.names[k]) for k in pair]
         ax.set(xlabel=names[0], ylabel=names[1] if len(names) > 1 else "share gained or lost")
 

@@ -85,6 +85,7 @@ def _body(
         sources=f"{count(len(files), 'file')}" if files else "",
         cards=cards(_cards(monitor, rows, files, alarms, highest)),
         ert=count(monitor.ert),
+        alarms=_alarms(alarms),
         files=_files(files),
         origin=origin(about, settings),
     )
@@ -110,9 +111,17 @@ def _cards(monitor: Any, rows: int, files: Sequence[WatchedFile], alarms: list[A
     ]
 
 
+def _alarms(alarms: Sequence[Alarm]) -> Markup:
+    if not alarms:
+        return Markup("<p>There was none.</p>")
+    rows = [
+        [f"{each.row:,}", *(["—"] * 3 if each.since is None else [f"{row:,}" for row in each.since])] for each in alarms[:LISTED]
+    ]
+    return table(["at row", "since row", "not before", "not after"], rows, "Alarms, and since when; the ends with 95 % confidence")
+
+
 def _files(files: Sequence[WatchedFile]) -> Markup:
     if not files:
-        return Markup("")
+        return Markup("<p>The rows came from no files.</p>")
     rows = [[shortened(each.name, NAMED), f"{each.first:,}", f"{each.rows:,}", f"{each.statistic:.2f}"] for each in files[:LISTED]]
-    told = table(["file", "first row", "rows", "after it"], rows, "Files in the order in which they were watched")
-    return markup("<details><summary>File by file</summary>$told</details>", told=told)
+    return table(["file", "first row", "rows", "after it"], rows, "Files in the order in which they were watched")
