@@ -121,3 +121,56 @@ def test_a_report_is_written_beside_the_answer(folder, tmp_path, capsys):
     text = page.read_text(encoding="utf-8")
     assert "today.parquet" in text
     assert HOSTILE not in text
+
+
+def test_a_reference_is_kept_and_gives_the_answer_of_its_rows(folder, tmp_path, capsys):
+    kept = tmp_path / "reference.npz"
+    words = ["--columns", "height,few", "--transform", "height=asinh:2", "--alpha", "0.02"]
+    first = found(capsys, folder / "before.csv", folder / "today.parquet", "-o", kept, *words)
+    assert first["written"] == [str(kept)]
+    again = found(capsys, kept, folder / "today.parquet")  # read by the columns and the transform that it was made with
+    assert again | {"written": first["written"]} == first
+    assert found(capsys, kept, folder / "today.parquet", "--alpha", "0.3")["alpha"] == 0.3
+    for words, message in (
+        (["--columns", "height"], "--columns goes with rows"),
+        (["--transform", "log"], "--transform goes with rows"),
+        (["--scales", "none"], "--scales goes with rows"),
+        (["--no-rows"], "--no-rows goes with rows"),
+        (["-o", str(tmp_path / "again.npz")], "is a reference that was kept already"),
+    ):
+        assert run(["drift", str(kept), str(folder / "today.parquet"), *words]) == 2
+        assert message in capsys.readouterr().err
+    assert run(["drift", str(kept), str(folder / "other.csv")]) == 2
+    assert "has no column 'few'" in capsys.readouterr().err
+
+
+def test_a_reference_without_rows_holds_none(folder, tmp_path, capsys):
+    kept = tmp_path / "reference.npz"
+    told = found(capsys, folder / "before.csv", folder / "today.parquet", "-o", kept, "--no-rows")
+    assert told["drift"]
+    with np.load(kept) as arrays:
+        held = {each for name in arrays for each in np.asarray(arrays[name], np.float64).ravel().tolist()}
+    assert not held & set(rows()[:, 3].tolist())
+
+
+def test_a_reference_that_was_kept_in_python_is_read_as_asked(folder, tmp_path, capsys):
+    from reduset.drift import DriftTest
+
+    kept = tmp_path / "python.npz"
+    DriftTest(random_state=0).fit(np.arcsinh(rows()[:, [0, 2]])).save(kept)
+    told = found(capsys, kept, folder / "same.csv", "--columns", "height,few", "--transform", "asinh:1")
+    assert not told["drift"]
+    assert [each["name"] for each in told["columns"]] == ["x1", "x2"] or {each["name"] for each in told["columns"]} == {"x1", "x2"}
+
+
+@pytest.mark.parametrize("pieces", ["atoms", "components"])
+def test_a_model_is_a_reference(pieces, folder, tmp_path, capsys):
+    model = tmp_path / "small.npz"
+    words = ["--pieces", pieces, "--columns", "height,c3", "--weights", "simplex", "-q"]
+    size = ["--size", "40" if pieces == "components" else "150"]
+    assert run(["compress", str(folder / "before.csv"), *words, *size, "-o", str(model)]) == 0
+    told = found(capsys, model, folder / "today.parquet")
+    assert {each["name"] for each in told["columns"]} == {"height", "c3"}
+    assert not found(capsys, model, folder / "same.csv")["drift"]
+    assert run(["drift", str(model), str(folder / "same.csv"), "--scales", "none"]) == 2
+    assert "--scales goes with rows" in capsys.readouterr().err

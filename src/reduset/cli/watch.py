@@ -77,7 +77,7 @@ class WatchCommand(o.Reading, o.Seeded, o.Telling):
 
 def _line(seen: WatchedFile, alarm: Alarm | None, width: int) -> str:
     """One line a file."""
-    text = f"{_short(seen.name):<{width}}  {seen.rows:>9,} rows  {seen.statistic:6.2f} of 1"
+    text = f"{_short(seen.name):<{width}}  {seen.rows:>9,} rows  up to {max(seen.highest, 0.0):5.2f} of 1"
     return text if alarm is None else f"{text}  ALARM at row {alarm.row - seen.first:,}"
 
 

@@ -104,7 +104,9 @@ class Watch:
         finally:
             batches.close()
         self.notes += [f"{name}: {text}" for text in batches.notes(dropped)]
-        self.seen.append(WatchedFile(name, first, self.rows - first, float(self.monitor.state_.statistic)))
+        history = self.history()
+        within = [each for row, each in zip(history["row"], history["statistic"], strict=True) if row >= first]
+        self.seen.append(WatchedFile(name, first, self.rows - first, max(within, default=0.0)))
         self._told[told[0]] = told
 
     def _raise(self) -> None:

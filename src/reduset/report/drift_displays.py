@@ -113,7 +113,7 @@ class DriftDisplay(MatplotlibDisplay):
             if each.change.p_value <= alpha:
                 ax.annotate(each.change.direction, (length, place), xytext=(4, 0), textcoords="offset points", va="center")
         ax.invert_yaxis()
-        ax.margins(x=0.3)
+        ax.margins(x=0.45)
         ax.set_xlim(left=0)
         ax.set_xlabel("how sure: −log₁₀ of the p-value")
 

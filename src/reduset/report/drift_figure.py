@@ -12,7 +12,7 @@ import numpy as np
 
 from reduset._types import Array
 from reduset.drift.columns import ColumnBins, ColumnChange
-from reduset.drift.feature_map import STATISTICS, FeatureMap
+from reduset.drift.feature_map import FeatureMap
 from reduset.drift.regions import CellSums, Region
 from reduset.drift.result import DriftResult
 from reduset.drift.words import distance_seen, distances_by_chance
@@ -142,12 +142,13 @@ def _places(atoms: Array, before: CellSums, after: CellSums) -> Array:
 
 
 def _looks(features: FeatureMap, difference: Array, drawn: Array) -> tuple[Look, ...]:
-    observed = features.statistics(difference)
     usual = np.quantile(features.statistics(drawn), USUAL, axis=0)
-    kept = [(octave, ridge) for octave, ridge, _ in STATISTICS if octave in features.octaves]
-    widths = dict(zip(features.octaves, features.bandwidths.tolist(), strict=True))
-    ratios = np.sqrt(observed / np.maximum(usual, np.finfo(float).tiny))
-    return tuple(Look(widths[octave], ridge is not None, float(ratio)) for (octave, ridge), ratio in zip(kept, ratios, strict=True))
+    ratios = np.sqrt(features.statistics(difference) / np.maximum(usual, np.finfo(float).tiny))
+    found = []
+    for form, ratio in zip(features.forms[0], ratios.tolist(), strict=True):
+        scale = next(k for k, part in enumerate(features.parts) if form[part].any())
+        found.append(Look(float(features.bandwidths[scale]), bool((form[features.parts[scale]] != 1.0).any()), ratio))
+    return tuple(found)
 
 
 def column_figure(change: ColumnChange, k: int, bins: ColumnBins, before: Array, after: Array) -> ColumnFigure:

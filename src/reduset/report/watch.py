@@ -24,12 +24,12 @@ class Alarm:
 
 @dataclass(frozen=True)
 class WatchedFile:
-    """A file whose rows a monitor has seen: the number of the first among all rows, how many, and the statistic after the last."""
+    """A file whose rows a monitor has seen: the number of the first among all rows, how many, and the highest statistic."""
 
     name: str
     first: int
     rows: int
-    statistic: float
+    highest: float
 
 
 def write_watch(
@@ -123,5 +123,8 @@ def _alarms(alarms: Sequence[Alarm]) -> Markup:
 def _files(files: Sequence[WatchedFile]) -> Markup:
     if not files:
         return Markup("<p>The rows came from no files.</p>")
-    rows = [[shortened(each.name, NAMED), f"{each.first:,}", f"{each.rows:,}", f"{each.statistic:.2f}"] for each in files[:LISTED]]
-    return table(["file", "first row", "rows", "after it"], rows, "Files in the order in which they were watched")
+    rows = [
+        [shortened(each.name, NAMED), f"{each.first:,}", f"{each.rows:,}", f"{max(each.highest, 0.0):.2f}"]
+        for each in files[:LISTED]
+    ]
+    return table(["file", "first row", "rows", "highest"], rows, "Files in the order in which they were watched")
