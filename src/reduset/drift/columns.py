@@ -98,6 +98,7 @@ def changed_columns(
     rows: tuple[float, float],
     names: tuple[str, ...],
     rng: np.random.Generator,
+    shift_alone: bool = False,
 ) -> list[ColumnChange]:
     """A test of every column, those that changed most surely first.
 
@@ -105,8 +106,9 @@ def changed_columns(
     ----------
     before, after : shares of the bins, of each column
     rows : how many rows the shares are of, effective ones where they have weights
+    shift_alone : of a reference that atoms stand for, whose spread is not that of its rows
     """
-    tests = [_tested(b, a, rows, rng) for b, a in zip(before, after, strict=True)]
+    tests = [_tested(b, a, rows, rng, shift_alone) for b, a in zip(before, after, strict=True)]
     alone = np.asarray([p for p, _, _ in tests])
     adjusted = _holm(alone)
     found = []
@@ -117,10 +119,14 @@ def changed_columns(
     return sorted(found, key=lambda each: (each.p_value, each.p_alone))
 
 
-def _tested(before: Array, after: Array, rows: tuple[float, float], rng: np.random.Generator) -> tuple[float, str, str]:
+def _tested(
+    before: Array, after: Array, rows: tuple[float, float], rng: np.random.Generator, shift_alone: bool
+) -> tuple[float, str, str]:
     n, new = rows
     both = (n * before + new * after) / (n + new)
     scores, kinds = _scores(both, min(n, new))
+    if shift_alone:
+        scores, kinds = scores[:1], kinds[:1]
     if not len(scores):
         return 1.0, "none", "has one value"
     noise = np.sqrt(1 / n + 1 / new)

@@ -40,6 +40,7 @@ class Comparison:
     rows : how many rows each side has, effective ones where they have weights
     cells, bins, shares : by place and by column, before and after
     fair : (s, d) some rows of both
+    errors : (S,) what the reference may be off by at each scale, by which the difference is taken shorter
     """
 
     features: FeatureMap
@@ -54,11 +55,12 @@ class Comparison:
     shares: tuple[tuple[Array, ...], tuple[Array, ...]]
     fair: Floats
     names: tuple[str, ...]
+    errors: Array
 
     @property
     def difference(self) -> Array:
-        """(p,) after less before."""
-        return self.after - self.before
+        """(p,) after less before, and less what the reference may be off by."""
+        return self.features.less(self.after - self.before, self.errors)
 
 
 def pooled(old: Sample, new: Sample, size: int, scales: str | None, draws: int, rng: np.random.Generator) -> Comparison:
@@ -102,6 +104,7 @@ def pooled(old: Sample, new: Sample, size: int, scales: str | None, draws: int, 
         (bins.shares(old.rows, old.weights), bins.shares(new.rows, new.weights)),
         fair,
         old.names,
+        np.zeros(len(features.octaves)),
     )
 
 
@@ -124,10 +127,11 @@ def stored(reference: StoredReference, new: Sample, draws: int, rng: np.random.G
         False,
         (n, count),
         (reference.cells, CellSums.of(features, new.rows, new.weights)),
-        reference.bins,
-        (reference.shares, reference.bins.shares(new.rows, new.weights)),
+        reference.shape.bins,
+        (reference.shares, reference.shape.bins.shares(new.rows, new.weights)),
         reference.sample,
         reference.names,
+        reference.errors,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,23 +10,69 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from reduset import _validate
+from reduset import _archive, _validate
 from reduset._types import PointsLike, SeedLike, WeightsLike
 from reduset.bandwidth import SCALES
+from reduset.drift import reference_file
 from reduset.drift.comparison import pooled, stored
+from reduset.drift.compressed import is_compression, of_compression
+from reduset.drift.partitions import is_partitioned, of_partitions
 from reduset.drift.reference import StoredReference
 from reduset.drift.result import DriftResult
 from reduset.drift.sample import Sample
+from reduset.stream import StreamCompressor
 
 SIZE = 256
 DRAWS = 999
 ALPHA = 0.05
 WHOLE_ROWS, WHOLE_BYTES = 8192, 2_500_000  # of a reference whose rows are all kept
 LARGEST_SEED = 2**63
+KIND = "reduset.DriftTest"
+FORMAT = _archive.Kind(1, (*reference_file.WHOLE, *reference_file.STORED))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DriftTest(BaseEstimator):
+    """Has the law of the rows changed since a reference, where, in which columns, and how sure is that?
+
+    The reference is looked at once and kept small; a test then costs one pass over the new rows. Where all its rows are kept (up to
+    8,192, or 2.5 MB of them), new rows are told apart from them by permutations, which is exact at any size. Of more rows, what is
+    needed of them is kept in less than 5 MB.
+
+    Parameters
+    ----------
+    scales : "robust", "standard" or None
+        Units of the columns, by which each is divided: its interquartile range (its standard deviation where that is 0), the
+        standard deviation, or none, for columns of one unit such as embeddings.
+    size : int
+        The number of places at which the samples are compared.
+    n_resamples : int
+        How often chance is drawn.
+    alpha : float
+        The p-value from which on down a difference is called drift.
+    keep_rows : bool
+        False keeps no row of the reference, only sums over many of them and centres of clusters: for files that leave the house. The
+        p-values of less than some 200 new rows are then less exact.
+    random_state : int, RandomState, Generator or None
+
+    Attributes
+    ----------
+    reference_ : what is kept of the reference
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset.drift import DriftTest
+    >>> rng = np.random.default_rng(0)
+    >>> test = DriftTest(random_state=0).fit(rng.normal(size=(5000, 3)))
+    >>> test.test(rng.normal(size=(500, 3))).drift
+    False
+    >>> found = test.test(rng.normal(loc=(0.0, 0.5, 0.0), size=(500, 3)))
+    >>> found.drift, found.columns()[0].name, found.columns()[0].direction
+    (True, 'x2', 'higher')
+    """
+
     scales: str | None = "robust"
     size: int = SIZE
     n_resamples: int = DRAWS
@@ -34,22 +81,54 @@ class DriftTest(BaseEstimator):
     random_state: SeedLike = None
 
     def fit(self, X: Any, y: Any = None, sample_weight: WeightsLike = None) -> DriftTest:
-        settings = self._settings()
+        """Look at the reference.
+
+        Parameters
+        ----------
+        X : (n, d) array or frame; or a `Compression` or `Model`, a `StreamCompressor`, a Dask collection
+            Of a stream its fair sample is the reference. A compression knows its own error, by which differences are taken shorter.
+        y : ignored
+        sample_weight : (n,) array, optional; only with rows
+        """
+        settings = self.checked()
         rng = _validate.generator(self.random_state, "random_state")
-        sample = Sample.checked(X, sample_weight)
-        whole = min(WHOLE_ROWS, WHOLE_BYTES // (sample.rows.itemsize * sample.rows.shape[1]))
-        self.reference_: Sample | StoredReference
-        if self.keep_rows and sample.size <= whole:
-            self.reference_ = Sample(np.array(sample.rows), sample.weights, sample.names, sample.named)
-        else:
-            self.reference_ = StoredReference.of(sample, settings[0], self.scales, self.keep_rows, rng)
-        self.n_features_in_ = len(sample.names)
+        self.reference_ = self._kept(X, sample_weight, settings[0], rng)
+        self.n_features_in_ = len(self.reference_.names)
         self._seed = int(rng.integers(LARGEST_SEED))
         return self
 
+    def _kept(self, X: Any, sample_weight: Any, size: int, rng: np.random.Generator) -> Sample | StoredReference:
+        """What is kept of a reference of any kind."""
+        if is_compression(X):
+            _require_none(sample_weight)
+            return of_compression(X, size, rng)
+        if isinstance(X, StreamCompressor):
+            _require_none(sample_weight)
+            names, fair = getattr(X, "feature_names_in_", None), X.sample()
+            shown = tuple(names) if names is not None else tuple(f"x{k + 1}" for k in range(fair.dimension))
+            sample = Sample(np.array(fair.atoms), fair.weights / fair.weights.sum(), shown, names is not None)
+        elif is_partitioned(X):
+            found = of_partitions(X, sample_weight, size, self.scales, self.keep_rows, rng)
+            if isinstance(found, StoredReference):
+                return found
+            sample = found
+        else:
+            sample = Sample.checked(X, sample_weight)
+        whole = min(WHOLE_ROWS, WHOLE_BYTES // (sample.rows.itemsize * sample.rows.shape[1]))
+        if self.keep_rows and sample.size <= whole:
+            return Sample(np.array(sample.rows), sample.weights, sample.names, sample.named)
+        return StoredReference.of(sample, size, self.scales, self.keep_rows, rng)
+
     def test(self, X: PointsLike, sample_weight: WeightsLike = None) -> DriftResult:
+        """Compare new rows with the reference.
+
+        Parameters
+        ----------
+        X : (n', d) array or frame, its columns found by name where both have names
+        sample_weight : (n',) array, optional
+        """
         check_is_fitted(self, "reference_")
-        size, draws, alpha = self._settings()
+        size, draws, alpha = self.checked()
         kept = self.reference_
         new = Sample.checked(X, sample_weight).like(kept.names, kept.named)
         rng = np.random.default_rng(self._seed)
@@ -65,9 +144,33 @@ class DriftTest(BaseEstimator):
         kept = self.reference_
         if isinstance(kept, StoredReference):
             return kept
-        return StoredReference.of(kept, self._settings()[0], self.scales, self.keep_rows, np.random.default_rng(self._seed))
+        return StoredReference.of(kept, self.checked()[0], self.scales, self.keep_rows, np.random.default_rng(self._seed))
 
-    def _settings(self) -> tuple[int, int, float]:
+    def save(self, path: _archive.Path_) -> None:
+        """Write one .npz with a JSON header, atomically. Nothing in it is ever executed."""
+        check_is_fitted(self, "reference_")
+        told, arrays = reference_file.arrays_of(self.reference_)
+        settings = {"scales": self.scales, "size": self.size, "n_resamples": self.n_resamples, "alpha": self.alpha}
+        header = {"kind": KIND, "version": FORMAT.version, **told, "settings": settings | {"keep_rows": self.keep_rows}}
+        _archive.write(path, header | {"seed": self._seed}, reference_file.padded(arrays, FORMAT.names))
+
+    @classmethod
+    def load(cls, path: _archive.Path_) -> DriftTest:
+        """Read what `save` wrote; a damaged, edited, newer or foreign file is a ValueError."""
+        header, arrays = _archive.read(path, {KIND: FORMAT})
+        try:
+            told = header["settings"]
+            test = cls(**{name: told[name] for name in ("scales", "size", "n_resamples", "alpha", "keep_rows")})
+            test.checked()
+            test.reference_ = reference_file.from_arrays(header, arrays)
+            test._seed = _validate.whole(header["seed"], "seed", 0, LARGEST_SEED)
+        except (LookupError, TypeError, ValueError, OverflowError) as error:
+            raise ValueError(f"{os.fspath(path)} describes no reference: {error}") from error
+        test.n_features_in_ = len(test.reference_.names)
+        return test
+
+    def checked(self) -> tuple[int, int, float]:
+        """The size, the number of draws and the level."""
         if self.scales is not None:
             _validate.one_of(self.scales, "scales", SCALES)
         return (
@@ -77,10 +180,43 @@ class DriftTest(BaseEstimator):
         )
 
 
-def two_sample(X: Any, Y: Any, *, scales: str | None = "robust", size: int = SIZE, n_resamples: int = DRAWS, alpha: float = ALPHA,
-               sample_weight: tuple[Any, Any] = (None, None), rng: SeedLike = None) -> DriftResult:
-    rng = _validate.generator(rng)
-    old = Sample.checked(X, sample_weight[0], "X")
-    new = Sample.checked(Y, sample_weight[1], "Y").like(old.names, old.named, "Y")
-    seed = int(rng.integers(LARGEST_SEED))
-    return DriftResult.of(pooled(old, new, size, scales, n_resamples, np.random.default_rng(seed)), alpha, seed)
+def two_sample(
+    X: PointsLike,
+    Y: PointsLike,
+    *,
+    sample_weight: tuple[WeightsLike, WeightsLike] = (None, None),
+    scales: str | None = "robust",
+    size: int = SIZE,
+    n_resamples: int = DRAWS,
+    alpha: float = ALPHA,
+    rng: SeedLike = None,
+) -> DriftResult:
+    """Are two samples of one law? Both at hand, and treated alike.
+
+    Parameters
+    ----------
+    X, Y : (n, d) and (n', d) arrays or frames; what is said of the result is of Y compared with X
+    sample_weight : pair of (n,) and (n',) arrays, or None
+    scales, size, n_resamples, alpha : as in `DriftTest`
+    rng : None, seed or Generator
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset.drift import two_sample
+    >>> rng = np.random.default_rng(0)
+    >>> two_sample(rng.normal(size=(300, 2)), rng.normal(size=(200, 2)), rng=0).p_value > 0.05
+    True
+    """
+    settings = DriftTest(scales=scales, size=size, n_resamples=n_resamples, alpha=alpha)
+    count, draws, level = settings.checked()
+    first, second = sample_weight
+    old = Sample.checked(X, first, "X")
+    new = Sample.checked(Y, second, "Y").like(old.names, old.named, "Y")
+    seed = int(_validate.generator(rng).integers(LARGEST_SEED))
+    return DriftResult.of(pooled(old, new, count, scales, draws, np.random.default_rng(seed)), level, seed)
+
+
+def _require_none(sample_weight: Any) -> None:
+    if sample_weight is not None:
+        raise ValueError("sample_weight goes with rows; a compression or a stream has its own weights, leave it out")

@@ -51,6 +51,7 @@ class FeatureMap:
     octaves, bandwidths : (S,) the scales that rows can be told apart at, and how wide they are
     projections : S matrices (m, p_s)
     variances : (p,) of the coordinates, all scales one after the other
+    is_plain : whether statistics are plain alone, one a scale
     """
 
     scales: Array
@@ -59,6 +60,7 @@ class FeatureMap:
     bandwidths: Array
     projections: tuple[Array, ...]
     variances: Array
+    is_plain: bool = False
 
     @classmethod
     def shaped(cls, rows: Floats, atoms: Array, scales: Array, width: float) -> FeatureMap:
@@ -91,6 +93,18 @@ class FeatureMap:
         """With projections as a file keeps them, so that a reference gives the same answers before and after it is saved."""
         return replace(self, projections=tuple(each.astype(np.float32).astype(np.float64) for each in self.projections))
 
+    def plain(self) -> FeatureMap:
+        """The same with plain statistics alone."""
+        return replace(self, is_plain=True)
+
+    def down_to(self, width: float) -> FeatureMap:
+        """The same without scales finer than this, but for the coarsest."""
+        count = max(int((self.bandwidths >= width * (1 - 1e-9)).sum()), 1)
+        ends = self.parts[count - 1].stop
+        return FeatureMap(
+            self.scales, self.atoms, self.octaves[:count], self.bandwidths[:count], self.projections[:count], self.variances[:ends]
+        )
+
     @property
     def size(self) -> int:
         """The number p of coordinates, of all scales together."""
@@ -111,7 +125,8 @@ class FeatureMap:
     def forms(self) -> tuple[Array, Array]:
         """(K, p) the weights ω of each statistic, and (K,) how much each counts among them."""
         rows, counts = [], []
-        for octave, ridge, count in STATISTICS:
+        asked = tuple((octave, None, 1.0) for octave in OCTAVES) if self.is_plain else STATISTICS
+        for octave, ridge, count in asked:
             if octave not in self.octaves:
                 continue
             part = self.parts[self.octaves.index(octave)]
@@ -144,6 +159,16 @@ class FeatureMap:
         """The coordinates of rows, block by block."""
         for a, b in blocks(len(rows), ROWS_A_BLOCK):
             yield a, b, self.rows(rows[a:b])
+
+    def less(self, differences: Array, errors: Array) -> Array:
+        """Differences (…, p) shortened at every scale by what (S,) they may be off by."""
+        if not errors.any():
+            return differences
+        found = np.array(differences)
+        for part, error in zip(self.parts, errors, strict=True):
+            length = np.sqrt(np.square(differences[..., part]).sum(axis=-1, keepdims=True))
+            found[..., part] *= np.maximum(1 - error / np.maximum(length, 1e-300), 0.0)
+        return found
 
     def distances(self, difference: Array) -> Array:
         """(S,) the distance of the means at each scale, as far as the span sees it."""

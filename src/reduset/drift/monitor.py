@@ -8,22 +8,24 @@ before, and the memory is that of the longest window.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from reduset import _validate
+from reduset import _archive, _validate
 from reduset._engine import WindowSums
 from reduset._messages import warn
 from reduset._progress import Progress
 from reduset._types import Array, Indices, PointsLike, ProgressLike, SeedLike
+from reduset.drift import reference_file
 from reduset.drift.change_point import ChangePoints
 from reduset.drift.dependence import Dependence
 from reduset.drift.estimator import DriftTest
 from reduset.drift.null_law import normal, square_root
 from reduset.drift.reference import StoredReference
-from reduset.drift.run_length import calibrated
+from reduset.drift.run_length import Thresholds, calibrated
 from reduset.drift.sample import Sample
 
 ERT = 10_000
@@ -37,6 +39,9 @@ BACK = 2  # times the longest window: rows among which the beginning of a change
 HISTORY = 2048  # points of the plot
 DRAWN_ROWS = 8192
 ROWS_A_TIME = 4096
+KIND = "reduset.DriftMonitor"
+OWN = ("form", "kept", "windows", "thresholds", "ring", "early", "history")
+FORMAT = _archive.Kind(1, (*reference_file.STORED, *OWN))
 
 
 @dataclass(frozen=True)
@@ -129,7 +134,9 @@ class DriftMonitor:
 
     def _begin(self, sums: WindowSums) -> None:
         self._sums = sums
-        self.alarm_, self.since_, self.alarmed_at_ = False, None, None
+        self.alarm_ = False
+        self.since_: tuple[int, int, int] | None = None
+        self.alarmed_at_: int | None = None
         self.n_seen_ = 0
         self._last, self._window = 0.0, 0
         self._early: Array | None = np.empty((0, len(self._form)))
@@ -138,11 +145,87 @@ class DriftMonitor:
     def _set(self, windows: Indices, rng: np.random.Generator, shown: Progress) -> ChangePoints:
         """What is called an alarm, and where the change then began."""
         known = self.reference_
-        rows = known.coordinates[:, self._kept] if len(known.sample) else normal(known.root, DRAWN_ROWS, rng)[:, self._kept]
-        covariance = known.covariance[np.ix_(self._kept, self._kept)]
-        centred, root = rows - rows.mean(axis=0), square_root(covariance / known.rows)
+        centred, covariance = _law(known, self._kept)
+        root = square_root(covariance / known.rows)
         found = calibrated(centred, root, self._form, windows, self.ert / self.thin, rng, shown.stage("run length"))
         return ChangePoints(centred, covariance, self._form, windows, found)
+
+    # -- files --------------------------------------------------------------------------------------------------------------
+
+    def checkpoint(self, path: _archive.Path_) -> None:
+        """Write all that is needed to go on, the reference included, atomically."""
+        told, arrays = reference_file.arrays_of(self.reference_)
+        set_to, history = self._changes.thresholds, self._history
+        own = {
+            "form": self._form,
+            "kept": self._kept.astype(np.float64),
+            "windows": self._sums.windows.astype(np.float64),
+            "thresholds": np.stack([set_to.centres, set_to.factors]),
+            "ring": self._sums.ring,
+            "early": np.empty((0, len(self._form))) if self._early is None else self._early,
+            "history": np.stack([history.rows, history.statistics]),
+        }
+        header = {
+            **{"kind": KIND, "version": FORMAT.version, **told, "ert": self.ert, "thin": self.thin, "level": set_to.level},
+            **{"position": self._sums.position, "n_seen": self.n_seen_, "last": self._last, "window": self._window},
+            **{"watched": self._early is None, "alarmed_at": self.alarmed_at_, "since": self.since_},
+        }
+        _archive.write(path, header, reference_file.padded(arrays | own, FORMAT.names))
+
+    @classmethod
+    def resume(cls, path: _archive.Path_) -> DriftMonitor:
+        """Go on from what `checkpoint` wrote; a damaged, edited, newer or foreign file is a ValueError, and stays as it is."""
+        header, arrays = _archive.read(path, {KIND: FORMAT})
+        monitor = cls.__new__(cls)
+        try:
+            monitor._restore(header, arrays)
+        except (LookupError, TypeError, ValueError, OverflowError) as error:
+            raise ValueError(f"{os.fspath(path)} describes no monitor: {error}") from error
+        return monitor
+
+    def _restore(self, told: dict[str, Any], arrays: reference_file.Arrays) -> None:
+        own = {name: arrays.pop(name) for name in OWN}
+        arrays = {name: array for name, array in arrays.items() if name in reference_file.STORED}
+        known = reference_file.from_arrays(told, arrays)
+        if isinstance(known, Sample):
+            raise ValueError("its reference is none that can be watched against")
+        self.reference_, self.ert = known, _validate.at_least(told["ert"], "ert", 1)
+        self.thin = _validate.whole(told["thin"], "thin", 1)
+        self._form, self._kept = own["form"], own["kept"].astype(np.int64)
+        windows = own["windows"].astype(np.int64)
+        p, k = len(self._form), len(windows)
+        fits = (
+            self._kept.shape == (p,)
+            and p > 0
+            and ((self._kept >= 0) & (self._kept < known.features.size)).all()
+            and k > 0
+            and (windows >= 2).all()
+            and (np.diff(windows) > 0).all()
+            and own["thresholds"].shape == (2, k)
+            and own["ring"].ndim == 2
+            and own["ring"].shape[1] == p
+            and len(own["ring"]) > windows[-1]
+            and own["early"].ndim == 2
+            and own["early"].shape[1] == p
+            and len(own["early"]) <= DEPENDENCE_ROWS
+            and own["history"].ndim == 2
+            and len(own["history"]) == 2
+            and own["history"].shape[1] <= HISTORY
+            and all(np.isfinite(each).all() for each in own.values())
+        )
+        if not fits:
+            raise ValueError("its parts do not belong together")
+        set_to = Thresholds(*own["thresholds"], _validate.positive(told["level"], "level"))
+        self._changes = ChangePoints(*_law(known, self._kept), self._form, windows, set_to)
+        self._begin(WindowSums(windows, own["ring"], _validate.whole(told["position"], "position", 0)))
+        self.n_seen_ = _validate.whole(told["n_seen"], "n_seen", 0)
+        self._last, self._window = _validate.finite(told["last"], "last"), _validate.whole(told["window"], "window", 0)
+        self._early = None if _validate.flag(told["watched"], "watched") else own["early"]
+        self._history = _History(*own["history"])
+        if told["alarmed_at"] is not None:
+            self.alarm_, self.alarmed_at_ = True, _validate.whole(told["alarmed_at"], "alarmed_at", 0)
+            first, low, high = (_validate.whole(each, "since", 0) for each in told["since"])
+            self.since_ = (first, low, high)
 
     @property
     def windows(self) -> tuple[int, ...]:
@@ -201,7 +284,8 @@ class DriftMonitor:
     def _alarm(self, row: int, window: int) -> None:
         self.alarm_, self.alarmed_at_ = True, row
         best, least, most = self._changes.locate(self._sums.kept(), window, np.random.default_rng(self._sums.position))
-        self.since_ = tuple(max(row + self.thin * (1 - back), 0) for back in (best, most, least))
+        first, low, high = (max(row + self.thin * (1 - back), 0) for back in (best, most, least))
+        self.since_ = (first, low, high)
 
     def _watch_dependence(self, rows: Array) -> None:
         """Once, when there are enough rows: warn where they depend on those before them."""
@@ -238,6 +322,13 @@ class _History:
 
     def arrays(self) -> dict[str, Array]:
         return {"row": self.rows.copy(), "statistic": self.statistics.copy()}
+
+
+def _law(reference: StoredReference, kept: Indices) -> tuple[Array, Array]:
+    """(s, p) coordinates of rows of the reference's law, their mean 0, and their covariance; normal ones where no row is kept."""
+    rows = reference.coordinates if len(reference.sample) else normal(reference.root, DRAWN_ROWS, np.random.default_rng(0))
+    rows = rows[:, kept]
+    return rows - rows.mean(axis=0), reference.covariance[np.ix_(kept, kept)]
 
 
 def _form(reference: StoredReference) -> tuple[Array, Indices]:

@@ -18,7 +18,7 @@ from reduset._types import Array, Floats
 from reduset.drift.columns import ColumnBins
 from reduset.drift.feature_map import FeatureMap, median_distance
 from reduset.drift.null_law import square_root
-from reduset.drift.regions import CellSums, without_rows
+from reduset.drift.regions import CellSums
 from reduset.drift.sample import Sample
 from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
@@ -30,65 +30,131 @@ COVARIANCE_ROWS = 16_384
 
 
 @dataclass(frozen=True)
+class Shape:
+    """Where rows are looked at: coordinates, and bins of the columns."""
+
+    features: FeatureMap
+    bins: ColumnBins
+
+    @classmethod
+    def of(cls, rows: Floats, size: int, scales: str | None, rng: np.random.Generator) -> Shape:
+        """By these rows (N, d), with ``size`` atoms."""
+        shaping = np.asarray(rows, np.float64)
+        units = np.ones(shaping.shape[1]) if scales is None else bandwidth.column_scales(shaping, rule=scales)
+        width = median_distance(shaping, units)
+        seen = KernelMean.from_samples(shaping, kernel=Gaussian(width, scales=units))
+        atoms = KMeans().select(seen, min(size, len(shaping)), rng).atoms
+        return cls(FeatureMap.shaped(shaping, atoms, units, width).stored(), ColumnBins.of(shaping))
+
+
+@dataclass(frozen=True)
+class ReferenceSums:
+    """Sums over rows, which add up: Σw, Σw², Σ wφ, and those of cells and columns.
+
+    Attributes
+    ----------
+    mass, squares : of the weights
+    features : (p,); cells : (m, 1 + 2d) Σw, Σwx, Σwx² by cell; columns : Σw by bin, of each column
+    """
+
+    mass: float
+    squares: float
+    features: Array
+    cells: Array
+    columns: tuple[Array, ...]
+
+    @classmethod
+    def of(cls, shape: Shape, rows: Floats, weights: Array) -> ReferenceSums:
+        """Of rows (n, d) with weights (n,)."""
+        found = CellSums.of(shape.features, rows, weights)
+        cells = np.concatenate([found.shares[:, None], found.sums, found.squares], axis=1)
+        means = shape.features.mean(rows, weights)
+        return cls(float(weights.sum()), float(weights @ weights), means, cells, shape.bins.shares(rows, weights))
+
+    def __add__(self, other: ReferenceSums) -> ReferenceSums:
+        columns = tuple(one + two for one, two in zip(self.columns, other.columns, strict=True))
+        features, cells = self.features + other.features, self.cells + other.cells
+        return ReferenceSums(self.mass + other.mass, self.squares + other.squares, features, cells, columns)
+
+    @property
+    def effective(self) -> float:
+        """How many rows of equal weight would have as much noise."""
+        return self.mass**2 / self.squares
+
+
+@dataclass(frozen=True)
 class StoredReference:
     """What is kept.
 
     Attributes
     ----------
-    features : the coordinates
+    shape : where rows are looked at
     mean : (p,); covariance : (p, p) of a single row
     rows : how many rows the mean is of, effective ones where they have weights
-    cells, bins, shares : by place and by column
+    known_rows : how many rows the shares by cell and column are as good as
+    cells, shares : by place and by column
     sample : (s, d) rows, each as probable as any other; (0, d) where none is kept
     names, named : of the columns, and whether they are the user's
     n_samples : how many rows the reference had
+    errors : (S,) what the mean may be off by at each scale, where it is that of a compression; else 0
     """
 
-    features: FeatureMap
+    shape: Shape
     mean: Array
     covariance: Array
     rows: float
     cells: CellSums
-    bins: ColumnBins
     shares: tuple[Array, ...]
     sample: Floats
     names: tuple[str, ...]
     named: bool
     n_samples: int
+    errors: Array
 
     @classmethod
     def of(cls, sample: Sample, size: int, scales: str | None, keep_rows: bool, rng: np.random.Generator) -> StoredReference:
         """Of rows at hand."""
-        order = sample.drawn(min(int(SHAPING_SHARE * sample.size), SHAPING_ROWS), rng)
-        shaping = np.asarray(sample.rows[order], np.float64)
-        units = np.ones(len(sample.names)) if scales is None else bandwidth.column_scales(shaping, rule=scales)
-        width = median_distance(shaping, units)
-        seen = KernelMean.from_samples(shaping, kernel=Gaussian(width, scales=units))
-        atoms = KMeans().select(seen, min(size, len(shaping)), rng).atoms
-        features = FeatureMap.shaped(shaping, atoms, units, width).stored()
-        weights = np.array(sample.weights)
-        weights[order] = 0.0
-        if not weights.any():
-            raise ValueError("sample_weight leaves no rows but those that the places are chosen by; give more rows of weight")
-        left = weights > 0
-        rest = Sample(sample.rows[left], weights[left] / weights[left].sum(), sample.names, sample.named)
-        chosen = rest.rows[rest.drawn(COVARIANCE_ROWS, rng)]
-        coordinates = features.rows(chosen)
-        kept = min(KEPT_ROWS, KEPT_BYTES // (chosen.itemsize * chosen.shape[1])) if keep_rows else 0
-        bins = ColumnBins.of(shaping)
+        order = sample.drawn(max(min(int(SHAPING_SHARE * sample.size), SHAPING_ROWS), 1), rng)
+        shape = Shape.of(sample.rows[order], size, scales, rng)
+        left = np.ones(sample.size, np.bool_)
+        left[order] = False
+        if not left.any():
+            raise ValueError(
+                "sample_weight must leave weight to more rows than those that say where to look; its weight lies on "
+                f"{len(np.unique(order)):,} rows, use these alone"
+            )
+        rest = Sample(sample.rows[left], sample.weights[left] / sample.weights[left].sum(), sample.names, sample.named)
+        sums = ReferenceSums.of(shape, rest.rows, rest.weights)
+        fair = rng.permutation(rest.rows[rest.drawn(COVARIANCE_ROWS, rng)])
+        return cls.put_together(shape, sums, fair, keep_rows, sample.names, sample.named, sample.size)
+
+    @classmethod
+    def put_together(
+        cls, shape: Shape, sums: ReferenceSums, fair: Floats, keep_rows: bool, names: tuple[str, ...], named: bool, n_samples: int
+    ) -> StoredReference:
+        """From sums over all rows but those of the shape, and a fair sample in random order."""
+        features, d = shape.features, len(names)
+        kept = min(KEPT_ROWS, KEPT_BYTES // (fair.itemsize * d)) if keep_rows else 0
+        covariance = np.cov(features.rows(fair), rowvar=False, bias=True).reshape(features.size, features.size)
+        shares, first, second = np.split(sums.cells / sums.mass, [1, 1 + d], axis=1)
         return cls(
-            features,
-            features.mean(rest.rows, rest.weights),
-            np.cov(coordinates, rowvar=False, bias=True).reshape(features.size, features.size).astype(np.float32).astype(np.float64),
-            rest.effective,
-            without_rows(CellSums.of(features, rest.rows, rest.weights)),
-            bins,
-            bins.shares(rest.rows, rest.weights),
-            np.array(rng.permutation(chosen)[:kept]),
-            sample.names,
-            sample.named,
-            sample.size,
+            shape,
+            sums.features / sums.mass,
+            covariance.astype(np.float32).astype(np.float64),  # as a file keeps it
+            sums.effective,
+            CellSums.without_rows(sums.effective, shares[:, 0], first, second),
+            tuple(each / sums.mass for each in sums.columns),
+            np.array(fair[:kept]),
+            names,
+            named,
+            n_samples,
+            np.zeros(len(features.octaves)),
         )
+
+    @property
+    def features(self) -> FeatureMap:
+        """The coordinates."""
+        return self.shape.features
 
     @cached_property
     def coordinates(self) -> Array:

@@ -9,7 +9,7 @@ crowd far outside is found where it is, though it lies in the cell of an atom at
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.cluster.hierarchy import linkage
@@ -62,7 +62,12 @@ class CellSums:
             there = index[order[at]] == np.arange(m)
             there &= first + k < len(order)
             examples[there, k] = order[at[there]]
-        return cls(1.0 / float(weights @ weights), shares, sums, squares, examples)
+        return cls(float(weights.sum()) ** 2 / float(weights @ weights), shares, sums, squares, examples)
+
+    @classmethod
+    def without_rows(cls, rows: float, shares: Array, sums: Array, squares: Array) -> CellSums:
+        """Of rows that are not at hand."""
+        return cls(rows, shares, sums, squares, np.full((len(shares), EXAMPLES), -1, np.int64))
 
     def merged(self, other: CellSums) -> CellSums:
         """Of the rows of both, each weighed by how many rows it has."""
@@ -203,8 +208,3 @@ def _described(
     order = np.argsort(-(after.shares - before.shares)[cells])
     rows = tuple(int(each) for each in after.examples[cells][order].ravel() if each >= 0)[:EXAMPLES]
     return Region(centre, extent, share[0], share[1], p_value, told, rows)
-
-
-def without_rows(cells: CellSums) -> CellSums:
-    """The same without the numbers of rows, which mean nothing to whoever has not these rows."""
-    return replace(cells, examples=np.full_like(cells.examples, -1))

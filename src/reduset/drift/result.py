@@ -95,7 +95,8 @@ class DriftResult:
     def columns(self) -> list[ColumnChange]:
         """A test of every column, corrected for their number (Holm), those that changed most surely first."""
         seen = self.comparison
-        return changed_columns(seen.bins, *seen.shares, seen.rows, seen.names, np.random.default_rng([self.seed, 2]))
+        known, rng = (seen.cells[0].rows, seen.cells[1].rows), np.random.default_rng([self.seed, 2])
+        return changed_columns(seen.bins, *seen.shares, known, seen.names, rng, shift_alone=bool(seen.errors.any()))
 
     @cached_property
     def detectable_share(self) -> float:

@@ -1,0 +1,130 @@
+"""A reference as a file: plain arrays and a header, read as if a stranger had written it (`reduset._archive`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reduset import _validate
+from reduset._types import Array
+from reduset.drift.columns import ColumnBins
+from reduset.drift.feature_map import OCTAVES, FeatureMap
+from reduset.drift.reference import Shape, StoredReference
+from reduset.drift.regions import CellSums
+from reduset.drift.sample import Sample
+
+WHOLE = ("rows", "weights")
+STORED = (
+    *("scales", "atoms", "bandwidths", "projections", "variances", "mean", "covariance", "errors"),
+    *("cell_shares", "cell_sums", "cell_squares", "edges", "shares", "sample"),
+)
+Arrays = dict[str, NDArray[Any]]
+
+
+def arrays_of(reference: Sample | StoredReference) -> tuple[dict[str, Any], Arrays]:
+    """The part of a header and the arrays that a reference is."""
+    told: dict[str, Any] = {"columns": list(reference.names), "named": reference.named}
+    if isinstance(reference, Sample):
+        return told | {"whole": True}, {"rows": reference.rows, "weights": reference.weights}
+    features, bins = reference.features, reference.shape.bins
+    told |= {
+        "whole": False,
+        "octaves": list(features.octaves),
+        "axes": [projection.shape[1] for projection in features.projections],
+        "plain": features.is_plain,
+        "counts": [len(each) for each in bins.edges],
+        "listed": list(bins.listed),
+        "reference_rows": reference.rows,
+        "known_rows": reference.cells.rows,
+        "n_samples": reference.n_samples,
+    }
+    return told, {
+        "scales": features.scales,
+        "atoms": features.atoms,
+        "bandwidths": features.bandwidths,
+        "projections": np.concatenate(features.projections, axis=1).astype(np.float32),
+        "variances": features.variances,
+        "mean": reference.mean,
+        "covariance": reference.covariance.astype(np.float32),
+        "errors": reference.errors,
+        "cell_shares": reference.cells.shares,
+        "cell_sums": reference.cells.sums,
+        "cell_squares": reference.cells.squares,
+        "edges": np.concatenate(bins.edges),
+        "shares": np.concatenate(reference.shares),
+        "sample": reference.sample,
+    }
+
+
+def from_arrays(told: dict[str, Any], arrays: Arrays) -> Sample | StoredReference:
+    """What `arrays_of` gave; parts that do not belong together are a ValueError."""
+    names = told["columns"]
+    if not (isinstance(names, list) and names and all(isinstance(each, str) for each in names)):
+        raise ValueError("columns must be names")
+    named, d = _validate.flag(told["named"], "named"), len(names)
+    for name, array in arrays.items():
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name} must hold finite numbers")
+    if _validate.flag(told["whole"], "whole"):
+        _require("rows", arrays["rows"].ndim == 2 and arrays["rows"].shape[1] == d and len(arrays["rows"]) >= 2)
+        weights = _validate.weights(arrays["weights"], len(arrays["rows"]), "weights")
+        return Sample(_validate.points(arrays["rows"], "rows"), weights / weights.sum(), tuple(names), named)
+    features = _features(told, arrays, d)
+    bins, shares = _columns(told, arrays, d)
+    m, p = len(features.atoms), features.size
+    cells = tuple(arrays[name] for name in ("cell_shares", "cell_sums", "cell_squares"))
+    _require("cells", [each.shape for each in cells] == [(m,), (m, d), (m, d)] and (cells[0] >= 0).all() and cells[0].any())
+    _require("mean", arrays["mean"].shape == (p,) and arrays["covariance"].shape == (p, p))
+    _require("errors", arrays["errors"].shape == (len(features.octaves),) and (arrays["errors"] >= 0).all())
+    _require("sample", arrays["sample"].ndim == 2 and arrays["sample"].shape[1] == d)
+    known = _validate.at_least(told["known_rows"], "known_rows", 1)
+    return StoredReference(
+        Shape(features, bins),
+        arrays["mean"],
+        arrays["covariance"].astype(np.float64),
+        _validate.at_least(told["reference_rows"], "reference_rows", 1),
+        CellSums.without_rows(known, *cells),
+        shares,
+        arrays["sample"],
+        tuple(names),
+        named,
+        _validate.whole(told["n_samples"], "n_samples", 1),
+        arrays["errors"],
+    )
+
+
+def _features(told: dict[str, Any], arrays: Arrays, d: int) -> FeatureMap:
+    octaves = tuple(_validate.whole(each, "octaves", OCTAVES[0], OCTAVES[-1]) for each in told["octaves"])
+    axes = [_validate.whole(each, "axes", 1) for each in told["axes"]]
+    scales, atoms, projections = arrays["scales"], arrays["atoms"], arrays["projections"].astype(np.float64)
+    _require("octaves", len(octaves) > 0 and all(np.diff(octaves) > 0) and len(axes) == len(octaves))
+    _require("scales", scales.shape == (d,) and (scales > 0).all() and atoms.ndim == 2 and atoms.shape[1] == d and len(atoms) > 0)
+    _require("bandwidths", arrays["bandwidths"].shape == (len(octaves),) and (arrays["bandwidths"] > 0).all())
+    _require("projections", projections.shape == (len(atoms), sum(axes)) and arrays["variances"].shape == (sum(axes),))
+    _require("variances", (arrays["variances"] > 0).all())
+    parts = tuple(np.ascontiguousarray(each) for each in np.split(projections, np.cumsum(axes)[:-1], axis=1))
+    plain = _validate.flag(told["plain"], "plain")
+    return FeatureMap(scales, atoms, octaves, arrays["bandwidths"], parts, arrays["variances"], plain)
+
+
+def _columns(told: dict[str, Any], arrays: Arrays, d: int) -> tuple[ColumnBins, tuple[Array, ...]]:
+    counts = [_validate.whole(each, "counts", 1) for each in told["counts"]]
+    listed = tuple(_validate.flag(each, "listed") for each in told["listed"])
+    _require("counts", len(counts) == len(listed) == d and arrays["edges"].shape == (sum(counts),))
+    _require("shares", arrays["shares"].shape == (2 * sum(counts) + d,) and (arrays["shares"] >= 0).all())
+    edges = tuple(np.split(arrays["edges"], np.cumsum(counts)[:-1]))
+    _require("edges", all((np.diff(each) > 0).all() for each in edges))
+    shares = tuple(np.split(arrays["shares"], np.cumsum([2 * count + 1 for count in counts])[:-1]))
+    return ColumnBins(edges, listed), shares
+
+
+def _require(part: str, holds: Any) -> None:
+    if not holds:
+        raise ValueError(f"its {part} do not fit the rest")
+
+
+def padded(arrays: Arrays, names: tuple[str, ...]) -> Arrays:
+    """All the arrays that a kind of file has, those that are not needed empty."""
+    return {name: np.ascontiguousarray(arrays.get(name, np.empty(0))) for name in names}
