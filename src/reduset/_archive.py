@@ -189,6 +189,16 @@ def has_header(path: Path_) -> bool:
         return False
 
 
+def kind_of(path: Path_) -> str | None:
+    """What a file of ours says that it holds; None of any other, and of one whose header cannot be read."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            kind = _read_header(archive).get("kind")
+    except Exception:  # for its reader to say what is wrong
+        return None
+    return kind if isinstance(kind, str) else None
+
+
 def _read_header(archive: zipfile.ZipFile) -> dict[str, Any]:
     if archive.getinfo(f"{HEADER}.npy").file_size > HEADER_MOST:
         raise ValueError("its header is too large")

@@ -8,51 +8,28 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.spatial.distance import squareform
 
+import drift_cases
 from reduset import FunctionKernel, Gaussian, KernelMean, Laplacian, compress, report
 from reduset._messages import printable
 from reduset.certificate import Certificate
 from reduset.cohort import CohortMap
 from reduset.model import Model
 from reduset.report import words as told
-from reduset.report import write_cohort, write_compression, write_segmentation
+from reduset.report import write_cohort, write_compression, write_drift, write_segmentation, write_watch
 from reduset.report.cohort_figure import alike_beside
 from reduset.report.figures import path_figure, profile_figure, wide_columns
 from reduset.report.page import as_json, as_script, plotly_script
 from reduset.report.png import encoded
 from reduset.report.segmentation import as_bytes, borders, coded, shrunk
-from report_cases import BREAKERS, GROUPS, HOSTILE, cohort, embedded, image, laws, model, resolved, segmentation, unpacked
+from report_cases import BREAKERS, GROUPS, HOSTILE, Page, cohort, embedded, image, laws, model, resolved, segmentation, unpacked
 
-
-class Page(HTMLParser):
-    """What a browser would see: elements with their attributes, and the texts outside of scripts and styles."""
-
-    def __init__(self, path):
-        super().__init__()
-        self.elements, self.texts, self.scripts, self.inside = [], [], [], None
-        self.feed(path.read_text(encoding="utf-8"))
-
-    def handle_starttag(self, tag, attrs):
-        self.elements.append((tag, dict(attrs)))
-        self.inside = tag
-
-    def handle_endtag(self, tag):
-        self.inside = None
-
-    def handle_data(self, data):
-        if self.inside == "script":
-            self.scripts.append(data)
-        elif self.inside != "style":
-            self.texts.append(data)
-
-    def text(self):
-        return " ".join(self.texts).replace("\N{NO-BREAK SPACE}", " ")
+KINDS = ["compression", "cohort", "drift", "segmentation", "watch"]
 
 
 def written(kind, folder):
@@ -61,6 +38,10 @@ def written(kind, folder):
         write_compression(path, model())
     elif kind == "cohort":
         write_cohort(path, cohort(), groups=GROUPS, about={"command": HOSTILE})
+    elif kind == "drift":
+        write_drift(path, drift_cases.result(), about={"sources": ["today.csv"]})
+    elif kind == "watch":
+        write_watch(path, drift_cases.monitor(), drift_cases.WATCHED)
     else:
         write_segmentation(path, image(), segmentation(image()), about={HOSTILE: HOSTILE})
     return path
@@ -69,10 +50,7 @@ def written(kind, folder):
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reports")
-    return {kind: written(kind, folder) for kind in ("compression", "cohort", "segmentation")}
-
-
-KINDS = ["compression", "cohort", "segmentation"]
+    return {kind: written(kind, folder) for kind in KINDS}
 
 
 def test_the_numbers_in_a_report_are_those_of_its_model(tmp_path):

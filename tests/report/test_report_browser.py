@@ -10,12 +10,14 @@ import shutil
 import numpy as np
 import pytest
 
+import drift_cases
 from reduset import Gaussian, KernelMean, Laplacian, compress
 from reduset.compression import Path
 from reduset.model import Model
-from reduset.report import write_cohort, write_compression, write_segmentation
+from reduset.report import write_cohort, write_compression, write_drift, write_segmentation, write_watch
 from reduset.report.cohort_figure import alike_beside
 from reduset.report.compression import NAMED
+from reduset.report.drift_figure import drift_figure
 from reduset.report.figures import ROUNDING, profile_figure
 from reduset.report.words import fine, percent, shortened
 from report_cases import GROUPS, HOSTILE, cohort, image, laws, model, resolved, segmentation
@@ -23,7 +25,7 @@ from report_cases import GROUPS, HOSTILE, cohort, image, laws, model, resolved, 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 SIZES = {"phone": (390, 844), "desktop": (1280, 900)}
 WIDTHS = {"phone": (360, 390), "desktop": (700, 1280)}  # and turned to these: nothing moves sideways at any
-KINDS = ["compression", "one column", "components", "cohort", "segmentation"]
+KINDS = ["compression", "one column", "components", "cohort", "drift", "segmentation", "watch"]
 MANY = 14  # columns, of which a dozen are drawn at once
 
 
@@ -71,8 +73,11 @@ def reports(tmp_path_factory):
     write_compression(folder / "many.html", model(d=MANY, n=400, size=9, kernel=Laplacian(9.0)))
     write_compression(folder / "resolved.html", resolved())
     write_cohort(paths["cohort"], cohort(), groups=GROUPS)
+    write_drift(paths["drift"], drift_cases.result())
+    write_drift(folder / "drift of one.html", drift_cases.result(d=1, names=[HOSTILE]))
+    write_watch(paths["watch"], drift_cases.monitor(), drift_cases.WATCHED)
     write_segmentation(paths["segmentation"], image(), segmentation(image()), about={"command": HOSTILE})
-    return paths | {name: folder / f"{name}.html" for name in ("many", "resolved")}
+    return paths | {name: folder / f"{name}.html" for name in ("many", "resolved", "drift of one")}
 
 
 class Visit:
@@ -403,4 +408,56 @@ def test_the_handle_and_the_segments_of_an_image_follow_the_pointer(visit):
     seen.settle()
     assert seen.page.inner_text("#pointed").replace("\N{NO-BREAK SPACE}", " ") == "Segment 2: 1,200 pixels, 50 % of all."
     assert seen.page.evaluate(LIT) == 1200
+    assert seen.complaints == []
+
+
+def test_the_map_of_drift_shows_the_two_columns_that_are_chosen(visit):
+    shown = drift_figure(drift_cases.result())
+    seen = visit("drift")
+    for across, up in (("0", "1"), ("3", "2")):
+        seen.page.select_option("#across", across)
+        seen.page.select_option("#up", up)
+        pair = [int(across), int(up)]
+        order = seen.trace("map", 0, "customdata").astype(int)
+        for axis, k in zip("xy", pair, strict=True):
+            np.testing.assert_array_equal(seen.trace("map", 0, axis), shown.places[order, k])
+        colours = seen.page.evaluate("document.getElementById('map').data[0].marker.color")
+        np.testing.assert_allclose(colours, shown.change[order], atol=1e-12)
+        for number, region in enumerate(shown.regions):
+            line = np.array([seen.trace("map", 1 + 2 * number, axis) for axis in "xy"])
+            middle = (line.max(axis=1) + line.min(axis=1)) / 2
+            np.testing.assert_allclose(middle, region.centre[pair], rtol=1e-6)
+            np.testing.assert_allclose((line.max(axis=1) - line.min(axis=1)) / 4, region.extent[pair], rtol=1e-3, atol=1e-6)
+    seen.page.select_option("#across", "2")  # that of the other box: they change places
+    assert seen.page.input_value("#up") == "3"
+    assert seen.complaints == []
+
+
+def test_the_columns_of_drift_are_drawn_before_and_now(visit):
+    shown = drift_figure(drift_cases.result())
+    seen = visit("drift")
+    for place, each in enumerate(shown.columns):
+        for trace, shares in enumerate((each.before, each.after)):
+            drawn = seen.trace(f"column-{place}", trace, "y")
+            np.testing.assert_allclose(drawn if each.edges is None else drawn[::2], shares[: len(drawn)])
+    bars = seen.trace("chance", 0, "y")
+    assert bars.sum() == pytest.approx(1.0)
+    assert "seen: 0.13" in seen.page.text_content("#chance")
+
+
+def test_drift_along_one_column_is_drawn_by_how_much_cells_gained(visit):
+    shown = drift_figure(drift_cases.result(d=1, names=[HOSTILE]))
+    seen = visit("drift of one")
+    order = seen.trace("map", 0, "customdata").astype(int)
+    np.testing.assert_allclose(seen.trace("map", 0, "y"), shown.change[order], atol=1e-12)
+    assert seen.page.locator("#across").count() == 0
+    assert seen.complaints == []
+
+
+def test_a_watch_marks_its_alarm_and_where_it_began(visit):
+    seen = visit("watch")
+    np.testing.assert_array_equal(seen.trace("time", 0, "x"), drift_cases.monitor().history_["row"])
+    np.testing.assert_array_equal(seen.trace("time", 1, "x"), [160])
+    began = "document.getElementById('time').layout.shapes.filter(({ type }) => type === 'rect').map(({ x0, x1 }) => [x0, x1])"
+    assert seen.page.evaluate(began) == [[140, 155]]
     assert seen.complaints == []

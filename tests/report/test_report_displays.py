@@ -5,16 +5,19 @@ import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
+from drift_cases import result
 from reduset import FunctionKernel, Gaussian, KernelMean, Student, compress
 from reduset.report import (
     AtomsDisplay,
     CohortDisplay,
     DensityDisplay,
+    DriftDisplay,
     EmbeddingDisplay,
     PathDisplay,
     ProfileDisplay,
     write_cohort,
     write_compression,
+    write_drift,
 )
 from report_cases import GROUPS, cohort, embedded, laws, model, resolved, unpacked
 
@@ -224,3 +227,56 @@ def test_displays_name_what_is_wrong():
     wide = model(d=8)
     with pytest.raises(ValueError, match="two different ones among the first 6, of which the portrait has pairs"):
         DensityDisplay.from_model(wide, [0, 7])
+
+
+def test_drift_is_drawn_with_the_numbers_of_the_report(tmp_path):
+    found = result()
+    write_drift(tmp_path / "r.html", found)
+    data = embedded(tmp_path / "r.html")
+    display = DriftDisplay.from_result(found).plot()
+    assert display.columns == data["pair"]
+    cells = display.ax_.collections[0]
+    np.testing.assert_allclose(np.sort(cells.get_array()), np.sort(np.subtract(data["cells"]["after"], data["cells"]["before"])))
+    places = unpacked(data["cells"]["places"])[data["pair"]].T
+    np.testing.assert_array_equal(np.sort(cells.get_offsets(), axis=0), np.sort(places, axis=0))
+    assert cells.get_clim() == (-data["cells"]["most"], data["cells"]["most"])
+    centres = [line.get_xydata()[0].tolist() for line in display.ax_.lines[1::2]]
+    assert centres == [[region["centre"][k] for k in data["pair"]] for region in data["regions"]]
+    assert [text.get_text() for text in display.ax_.texts] == [str(k + 1) for k in range(len(data["regions"]))]
+
+
+def test_the_outline_of_a_region_is_two_standard_deviations_wide():
+    found = result()
+    display = DriftDisplay.from_result(found, ["c3", "few"]).plot(alpha=0.5)
+    outlines = display.ax_.lines[::2]
+    for region, outline in zip(found.where(), outlines, strict=True):
+        np.testing.assert_allclose(np.ptp(outline.get_xydata(), axis=0) / 4, region.extent[[3, 2]], rtol=1e-3)
+        assert outline.get_linestyle() == ("-" if region.change > 0 else ":")
+    assert display.ax_.get_xlabel() == "c3"
+
+
+def test_columns_and_chance_are_drawn_too():
+    found = result()
+    bars = DriftDisplay.from_result(found).plot(kind="columns").ax_
+    names = [label.get_text() for label in bars.get_yticklabels()]
+    assert names == [each.name for each in found.columns()]
+    assert sum(bool(text.get_text()) for text in bars.texts) == sum(each.p_value <= found.alpha for each in found.columns())
+    steps = DriftDisplay.from_result(found, "height").plot(kind="column").ax_
+    assert sum(patch.get_data().values.sum() for patch in steps.patches) == pytest.approx(2.0)
+    values = DriftDisplay.from_result(found, "few").plot(kind="column").ax_
+    assert sum(patch.get_height() for patch in values.patches) == pytest.approx(2.0)
+    chance = DriftDisplay.from_result(found).plot(kind="chance").ax_
+    assert {line.get_label(): line.get_xdata()[0] for line in chance.lines}["95 of 100 by chance"] == found.chance
+    alone = DriftDisplay.from_result(result(d=1)).plot()
+    assert alone.ax_.get_ylabel() == "share gained or lost"
+
+
+def test_names_of_columns_are_no_formulas_and_kinds_are_checked():
+    found = result(names=("a$b$", "$\\frac", "few", "c3"))
+    display = DriftDisplay.from_result(found, [0, 1]).plot()
+    display.figure_.canvas.draw()
+    assert display.ax_.get_xlabel() == "a\\$b\\$"
+    with pytest.raises(ValueError, match="kind must be one of 'map', 'column', 'columns', 'chance'; got 'pie'"):
+        display.plot(kind="pie")
+    with pytest.raises(ValueError, match="columns must be among"):
+        DriftDisplay.from_result(found, "nowhere")

@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+from html.parser import HTMLParser
 
 import numpy as np
 
@@ -78,3 +79,28 @@ def embedded(path):
 
 def unpacked(packed):
     return np.frombuffer(base64.b64decode(packed["base64"]), "<" + packed["kind"]).reshape(packed["shape"])
+
+
+class Page(HTMLParser):
+    """What a browser would see: elements with their attributes, and the texts outside of scripts and styles."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.elements, self.texts, self.scripts, self.inside = [], [], [], None
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        self.inside = tag
+
+    def handle_endtag(self, tag):
+        self.inside = None
+
+    def handle_data(self, data):
+        if self.inside == "script":
+            self.scripts.append(data)
+        elif self.inside != "style":
+            self.texts.append(data)
+
+    def text(self):
+        return " ".join(self.texts).replace("\N{NO-BREAK SPACE}", " ")

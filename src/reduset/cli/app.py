@@ -15,7 +15,7 @@ from reduset.cli.options import FORMATS, use_threads
 Request = TypeVar("Request")
 
 Usage: Any = typer.BadParameter.__bases__[0]  # what all complaints about options are; click's own, or the copy typer carries
-DONE, REFUSED, NOT_REACHED, INTERRUPTED = 0, 2, 3, 130  # 1 is that of an uncaught exception, a fault of ours
+DONE, REFUSED, NOT_REACHED, DRIFT, INTERRUPTED = 0, 2, 3, 4, 130  # 1 is that of an uncaught exception, a fault of ours
 
 app = typer.Typer(
     name="reduset",

@@ -7,6 +7,8 @@ from reduset.cli import (  # noqa: F401, I001 (the order is that of the help)
     info,
     evaluate,
     distance,
+    drift,
+    watch,
     report,
     demo,
 )

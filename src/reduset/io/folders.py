@@ -60,7 +60,7 @@ def _entries(folder: str) -> tuple[dict[str, Format], list[str]]:
     try:
         with os.scandir(folder) as entries:
             seen = sorted(
-                (entry for entry in entries if not entry.name.startswith((".", "_"))), key=lambda entry: _order(entry.name)
+                (entry for entry in entries if not entry.name.startswith((".", "_"))), key=lambda entry: counted_order(entry.name)
             )
             files = {entry.path: said_format(entry.name) for entry in seen if entry.is_file()}
             folders = [entry.path for entry in seen if entry.is_dir(follow_symlinks=False)]
@@ -69,7 +69,7 @@ def _entries(folder: str) -> tuple[dict[str, Format], list[str]]:
     return {name: kind for name, kind in files.items() if kind is not None}, folders
 
 
-def _order(name: str) -> tuple[list[tuple[int, int, str]], str]:
+def counted_order(name: str) -> tuple[list[tuple[int, int, str]], str]:
     """Numbers in names by their value; the name itself where that is all that differs (a01, a1)."""
     parts = re.findall(r"[0-9]+|[^0-9]+", name)
     return [(0, int(part), "") if part[0] in "0123456789" else (1, 0, part) for part in parts], name

@@ -12,31 +12,40 @@ if TYPE_CHECKING:
     from reduset.report.cohort import write_cohort
     from reduset.report.compression import write_compression
     from reduset.report.displays import AtomsDisplay, DensityDisplay, PathDisplay, ProfileDisplay
+    from reduset.report.drift import write_drift
+    from reduset.report.drift_displays import DriftDisplay
     from reduset.report.map_displays import CohortDisplay, EmbeddingDisplay
     from reduset.report.segmentation import write_segmentation
+    from reduset.report.watch import write_watch
 
 __all__ = [
     "AtomsDisplay",
     "CohortDisplay",
     "DensityDisplay",
+    "DriftDisplay",
     "EmbeddingDisplay",
     "PathDisplay",
     "ProfileDisplay",
     "write_cohort",
     "write_compression",
+    "write_drift",
     "write_segmentation",
+    "write_watch",
 ]
 
 _HOMES = {
     "AtomsDisplay": "displays",
     "CohortDisplay": "map_displays",
     "DensityDisplay": "displays",
+    "DriftDisplay": "drift_displays",
     "EmbeddingDisplay": "map_displays",
     "PathDisplay": "displays",
     "ProfileDisplay": "displays",
     "write_cohort": "cohort",
     "write_compression": "compression",
+    "write_drift": "drift",
     "write_segmentation": "segmentation",
+    "write_watch": "watch",
 }
 
 
