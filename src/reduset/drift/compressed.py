@@ -39,7 +39,7 @@ def of_compression(small: Any, size: int, rng: np.random.Generator) -> StoredRef
         )
     if float(mean.weights.min()) < 0:
         raise ValueError(
-            "a reference that is compressed must have no negative weights: these are no shares; compress with weights='simplex', or "
+            "a reference that is compressed must have no negative weights, they are no shares; compress with weights='simplex', or "
             + MAKE_ONE
         )
     try:

@@ -59,6 +59,7 @@ class DriftTest(BaseEstimator):
     ----------
     reference_ : what is kept of the reference
     n_features_in_ : int
+    about_ : plain values that were kept beside it in a file
 
     Examples
     --------
@@ -94,6 +95,7 @@ class DriftTest(BaseEstimator):
         rng = _validate.generator(self.random_state, "random_state")
         self.reference_ = self._kept(X, sample_weight, settings[0], rng)
         self.n_features_in_ = len(self.reference_.names)
+        self.about_: dict[str, Any] = {}
         self._seed = int(rng.integers(LARGEST_SEED))
         return self
 
@@ -145,13 +147,23 @@ class DriftTest(BaseEstimator):
             return kept
         return StoredReference.of(kept, self.checked()[0], self.scales, self.keep_rows, np.random.default_rng(self._seed))
 
-    def save(self, path: _archive.Path_) -> None:
-        """Write one .npz with a JSON header, atomically. Nothing in it is ever executed."""
+    def save(self, path: _archive.Path_, about: dict[str, Any] | None = None) -> None:
+        """Write one .npz with a JSON header, atomically. Nothing in it is ever executed.
+
+        Parameters
+        ----------
+        path : file
+        about : plain values to keep beside it, ``about_`` once loaded
+        """
         check_is_fitted(self, "reference_")
         told, arrays = reference_file.arrays_of(self.reference_)
         settings = {"scales": self.scales, "size": self.size, "n_resamples": self.n_resamples, "alpha": self.alpha}
         header = {"kind": KIND, "version": FORMAT.version, **told, "settings": settings | {"keep_rows": self.keep_rows}}
-        _archive.write(path, header | {"seed": self._seed}, reference_file.padded(arrays, FORMAT.names))
+        _archive.write(
+            path,
+            header | {"seed": self._seed, "about": self.about_ if about is None else about},
+            reference_file.padded(arrays, FORMAT.names),
+        )
 
     @classmethod
     def load(cls, path: _archive.Path_) -> DriftTest:
@@ -162,6 +174,7 @@ class DriftTest(BaseEstimator):
             test = cls(**{name: told[name] for name in ("scales", "size", "n_resamples", "alpha", "keep_rows")})
             test.checked()
             test.reference_ = reference_file.from_arrays(header, arrays)
+            test.about_ = reference_file.about_from(header)
             test._seed = _validate.whole(header["seed"], "seed", 0, LARGEST_SEED)
         except (LookupError, TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"{os.fspath(path)} describes no reference: {error}") from error

@@ -93,6 +93,7 @@ class DriftMonitor:
         The row where the change began, as far as can be told, and an interval that holds the true one 95 times in 100.
     alarmed_at_ : the row of the alarm, or None
     n_seen_ : rows so far
+    about_ : plain values that were kept beside it in a checkpoint
     history_ : dict of arrays "row" and "statistic" (1 is the threshold), at most 2,048 of each
 
     Examples
@@ -118,6 +119,7 @@ class DriftMonitor:
         random_state: SeedLike = None,
         progress: ProgressLike = False,
     ) -> None:
+        self.about_: dict[str, Any] = {}
         self.ert = _validate.at_least(ert, "ert", 2 * SHORTEST)
         self.thin = _validate.whole(thin, "thin", 1)
         rng = _validate.generator(random_state, "random_state")
@@ -152,8 +154,14 @@ class DriftMonitor:
 
     # -- files --------------------------------------------------------------------------------------------------------------
 
-    def checkpoint(self, path: _archive.Path_) -> None:
-        """Write all that is needed to go on, the reference included, atomically."""
+    def checkpoint(self, path: _archive.Path_, about: dict[str, Any] | None = None) -> None:
+        """Write all that is needed to go on, the reference included, atomically.
+
+        Parameters
+        ----------
+        path : file
+        about : plain values to keep beside it, ``about_`` once resumed
+        """
         told, arrays = reference_file.arrays_of(self.reference_)
         set_to, history = self._changes.thresholds, self._history
         own = {
@@ -179,6 +187,7 @@ class DriftMonitor:
             "watched": self._early is None,
             "alarmed_at": self.alarmed_at_,
             "since": self.since_,
+            "about": self.about_ if about is None else about,
         }
         _archive.write(path, header, reference_file.padded(arrays | own, FORMAT.names))
 
@@ -232,7 +241,7 @@ class DriftMonitor:
         self.n_seen_ = _validate.whole(told["n_seen"], "n_seen", 0)
         self._last, self._window = _validate.finite(told["last"], "last"), _validate.whole(told["window"], "window", 0)
         self._early = None if _validate.flag(told["watched"], "watched") else own["early"]
-        self._history = History(*own["history"])
+        self._history, self.about_ = History(*own["history"]), reference_file.about_from(told)
         if told["alarmed_at"] is not None:
             self.alarm_, self.alarmed_at_ = True, _validate.whole(told["alarmed_at"], "alarmed_at", 0)
             first, low, high = (_validate.whole(each, "since", 0) for each in told["since"])

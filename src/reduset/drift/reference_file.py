@@ -128,3 +128,11 @@ def _require(part: str, holds: Any) -> None:
 def padded(arrays: Arrays, names: tuple[str, ...]) -> Arrays:
     """All the arrays that a kind of file has, those that are not needed empty."""
     return {name: np.ascontiguousarray(arrays.get(name, np.empty(0))) for name in names}
+
+
+def about_from(told: dict[str, Any]) -> dict[str, Any]:
+    """The plain values beside a reference."""
+    about = told["about"]
+    if not isinstance(about, dict):
+        raise ValueError(f"about must be an object, got {str(about)[:60]}")
+    return about
