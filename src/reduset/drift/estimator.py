@@ -59,6 +59,7 @@ class DriftTest(BaseEstimator):
     ----------
     reference_ : what is kept of the reference
     n_features_in_ : int
+    about_ : dict, what was written beside the reference that it was loaded from; empty elsewhere
 
     Examples
     --------
@@ -94,6 +95,7 @@ class DriftTest(BaseEstimator):
         rng = _validate.generator(self.random_state, "random_state")
         self.reference_ = self._kept(X, sample_weight, settings[0], rng)
         self.n_features_in_ = len(self.reference_.names)
+        self.about_: dict[str, Any] = {}
         self._seed = int(rng.integers(LARGEST_SEED))
         return self
 
@@ -146,13 +148,20 @@ class DriftTest(BaseEstimator):
             return kept
         return StoredReference.of(kept, self.checked()[0], self.scales, self.keep_rows, np.random.default_rng(self._seed))
 
-    def save(self, path: _archive.Path_) -> None:
-        """Write one .npz with a JSON header, atomically. Nothing in it is ever executed."""
+    def save(self, path: _archive.Path_, about: dict[str, Any] | None = None) -> None:
+        """Write one .npz with a JSON header, atomically. Nothing in it is ever executed.
+
+        Parameters
+        ----------
+        path : where to, usually with the ending .npz
+        about : plain values to keep beside it, ``about_`` once loaded
+        """
         check_is_fitted(self, "reference_")
         told, arrays = reference_file.arrays_of(self.reference_)
         settings = {"scales": self.scales, "size": self.size, "n_resamples": self.n_resamples, "alpha": self.alpha}
         header = {"kind": KIND, "version": FORMAT.version, **told, "settings": settings | {"keep_rows": self.keep_rows}}
-        _archive.write(path, header | {"seed": self._seed}, reference_file.padded(arrays, FORMAT.names))
+        header |= {"seed": self._seed, "about": self.about_ if about is None else about}
+        _archive.write(path, header, reference_file.padded(arrays, FORMAT.names))
 
     @classmethod
     def load(cls, path: _archive.Path_) -> DriftTest:
@@ -164,6 +173,7 @@ class DriftTest(BaseEstimator):
             test.checked()
             test.reference_ = reference_file.from_arrays(header, arrays)
             test._seed = _validate.whole(header["seed"], "seed", 0, LARGEST_SEED)
+            test.about_ = reference_file.about_of(header)
         except (LookupError, TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"{os.fspath(path)} describes no reference: {error}") from error
         test.n_features_in_ = len(test.reference_.names)

@@ -94,6 +94,7 @@ class DriftMonitor:
     alarmed_at_ : the row of the alarm, or None
     n_seen_ : rows so far
     history_ : dict of arrays "row" and "statistic" (1 is the threshold), at most 2,048 of each
+    about_ : dict, what was written beside the checkpoint that it was resumed from; empty elsewhere
 
     Examples
     --------
@@ -120,6 +121,7 @@ class DriftMonitor:
     ) -> None:
         self.ert = _validate.at_least(ert, "ert", 2 * SHORTEST)
         self.thin = _validate.whole(thin, "thin", 1)
+        self.about_: dict[str, Any] = {}
         rng = _validate.generator(random_state, "random_state")
         test = reference if isinstance(reference, DriftTest) else DriftTest(random_state=rng).fit(reference)
         self.reference_: StoredReference = test.stored()
@@ -152,8 +154,14 @@ class DriftMonitor:
 
     # -- files --------------------------------------------------------------------------------------------------------------
 
-    def checkpoint(self, path: _archive.Path_) -> None:
-        """Write all that is needed to go on, the reference included, atomically."""
+    def checkpoint(self, path: _archive.Path_, about: dict[str, Any] | None = None) -> None:
+        """Write all that is needed to go on, the reference included, atomically.
+
+        Parameters
+        ----------
+        path : where to, usually with the ending .npz
+        about : plain values to keep beside it, ``about_`` once resumed
+        """
         told, arrays = reference_file.arrays_of(self.reference_)
         set_to, history = self._changes.thresholds, self._history
         own = {
@@ -169,6 +177,7 @@ class DriftMonitor:
             **{"kind": KIND, "version": FORMAT.version, **told, "ert": self.ert, "thin": self.thin, "level": set_to.level},
             **{"position": self._sums.position, "n_seen": self.n_seen_, "last": self._last, "window": self._window},
             **{"watched": self._early is None, "alarmed_at": self.alarmed_at_, "since": self.since_},
+            "about": self.about_ if about is None else about,
         }
         _archive.write(path, header, reference_file.padded(arrays | own, FORMAT.names))
 
@@ -189,6 +198,7 @@ class DriftMonitor:
         known = reference_file.from_arrays(told, arrays)
         if isinstance(known, Sample):
             raise ValueError("its reference is none that can be watched against")
+        self.about_ = reference_file.about_of(told)
         self.reference_, self.ert = known, _validate.at_least(told["ert"], "ert", 1)
         self.thin = _validate.whole(told["thin"], "thin", 1)
         self._form, self._kept = own["form"], own["kept"].astype(np.int64)

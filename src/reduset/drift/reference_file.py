@@ -95,6 +95,14 @@ def from_arrays(told: dict[str, Any], arrays: Arrays) -> Sample | StoredReferenc
     )
 
 
+def about_of(header: dict[str, Any]) -> dict[str, Any]:
+    """What was written beside it."""
+    about = header.get("about", {})
+    if not isinstance(about, dict):
+        raise ValueError(f"about must be an object, got {str(about)[:60]}")
+    return about
+
+
 def _features(told: dict[str, Any], arrays: Arrays, d: int) -> FeatureMap:
     octaves = tuple(_validate.whole(each, "octaves", OCTAVES[0], OCTAVES[-1]) for each in told["octaves"])
     axes = [_validate.whole(each, "axes", 1) for each in told["axes"]]
