@@ -2,8 +2,8 @@
 
     z_w = (w·Σⱼ aⱼ (mean of the last w rows)ⱼ² − cᵤ)·sᵤ
 
-Running sums of the rows are kept in a ring, so that the sum of a window is a difference of two of them; a window of w rows is looked
-at every w/8 rows, and all windows together cost little more than the shortest. O(p) a row, whatever was before.
+Running sums of the rows are kept in a ring, so that the sum of a window is a difference of two of them; a window of w rows is
+looked at every w/8 rows, and all windows together cost little more than the shortest. O(p) a row, whatever was before.
 """
 
 from __future__ import annotations

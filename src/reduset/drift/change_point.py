@@ -1,10 +1,11 @@
 """Since when: the row at which a stream began to differ, with an interval.
 
-Along the direction u in which the last rows of the alarming window differ, each row's score z is compared with a shift of its mean,
-the log-likelihood ratio of a change before row s being ℓ(s) = Σ_{i>s} (a·zᵢ − a²/2)/σ². The scores of rows that u was made of are
-taken less their own part in it. The best s is where ℓ is largest; the interval is of all s whose ℓ is within c of that. An alarm comes
-when chance helps, and u is known from few rows, so c is found by streams with a change like the one that was seen, watched until they
-alarm: the fall of ℓ to their true s that 95 in 100 stay within. O(rows·p) and as much for each of those streams.
+Along the direction u in which the last rows of the alarming window differ, each row's score z is compared with a shift of its
+mean, the log-likelihood ratio of a change before row s being ℓ(s) = Σ_{i>s} (a·zᵢ − a²/2)/σ². The scores of rows that u was made
+of are taken less their own part in it. The best s is where ℓ is largest; the interval is of all s whose ℓ is within c of that. An
+alarm comes when chance helps, and u is known from few rows, so c is found by streams with a change like the one that was seen,
+watched until they alarm: the fall of ℓ to their true s that 95 in 100 stay within. O(rows·p) and as much for each of those
+streams.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from reduset.drift.run_length import Thresholds
 CONFIDENCE = 0.95
 STREAMS = 200
 ROUNDS = 3  # of direction, size and place in turn
-HELPED = 0.6  # a change looks larger than it is when it is found: with this part of it intervals hold the truth as often as they say
+HELPED = (
+    0.6  # a change looks larger than it is when it is found: with this part of it intervals hold the truth as often as they say
+)
 LONGEST = 20  # times the rows since the change that was seen: where a stream has not alarmed by then it tells nothing
 
 

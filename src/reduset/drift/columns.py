@@ -1,9 +1,10 @@
 """Columns one by one: which of them changed, and how: shift, spread, tails.
 
-The reference cuts each column into bins: its quantiles, closer together in the tails, or its values where these are few, so that ties
-are no trouble. Every statistic is a mean of scores of bins: of ranks (shift), of their squares about the middle (spread), and the
-shares beyond eleven points from the lowest 1 % to the highest 1 %. Each is put on a normal scale, shares by the arcsine, which stays
-normal for few rows; the largest of them is compared with draws of their joint normal law. Over all columns Holm's correction.
+The reference cuts each column into bins: its quantiles, closer together in the tails, or its values where these are few, so that
+ties are no trouble. Every statistic is a mean of scores of bins: of ranks (shift), of their squares about the middle (spread), and
+the shares beyond eleven points from the lowest 1 % to the highest 1 %. Each is put on a normal scale, shares by the arcsine, which
+stays normal for few rows; the largest of them is compared with draws of their joint normal law. Over all columns Holm's
+correction.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class ColumnBins:
             below = np.searchsorted(edges, column, side="left")
             at = below < len(edges)
             at[at] = edges[below[at]] == column[at]
-            found.append(np.bincount(2 * below + at, weights, 2 * len(edges) + 1))
+            found.append(np.asarray(np.bincount(2 * below + at, weights, 2 * len(edges) + 1), np.float64))
         return tuple(found)
 
     def quantile(self, k: int, shares: Array, q: float) -> float:

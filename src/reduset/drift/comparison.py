@@ -83,12 +83,13 @@ def pooled(old: Sample, new: Sample, size: int, scales: str | None, draws: int, 
     if exact:
         drawn = permuted(coordinates, new.size, draws, rng)
     elif old.is_uniform and new.is_uniform:
-        drawn = _limit(coordinates, covariance / noise, min(n, count), max(n, count), draws, rng)
+        single = normal(square_root(covariance / noise), draws, rng)
+        drawn = _limit(coordinates, single, min(n, count), max(n, count), rng)
     elif len(rows) <= PERMUTED_ROWS:
         parts = weights[:, None] * (coordinates - centre)
         drawn, covariance = signed(parts, draws, rng), parts.T @ parts
     else:
-        covariance = sum(weighted_covariance(features, each) for each in (old, new))
+        covariance = weighted_covariance(features, old) + weighted_covariance(features, new)
         drawn = normal(square_root(covariance), draws, rng)
     bins = ColumnBins.of(rows)
     return Comparison(
@@ -108,16 +109,17 @@ def pooled(old: Sample, new: Sample, size: int, scales: str | None, draws: int, 
     )
 
 
-def stored(reference: StoredReference, new: Sample, draws: int, rng: np.random.Generator) -> Comparison:
+def stored(reference: StoredReference, new: Sample, draws: int, seed: int) -> Comparison:
     """Against a reference whose rows are gone but for a fair sample, or all gone."""
     features, n, count = reference.features, reference.rows, new.effective
     after = features.mean(new.rows, new.weights)
     covariance = reference.covariance * (1 / n + 1 / count)
     if not new.is_uniform:
         covariance = reference.covariance / n + weighted_covariance(features, new)
-        drawn = normal(square_root(covariance), draws, rng)
+        drawn = normal(square_root(covariance), draws, np.random.default_rng(seed))
     else:
-        drawn = _limit(reference.coordinates, reference.covariance, count, n, draws, rng, reference.root)
+        few = reference.coordinates if count <= FEW_ROWS else np.empty((0, features.size))
+        drawn = _limit(few, reference.unit_noise(draws, seed), count, n, np.random.default_rng([seed, 1]))
     return Comparison(
         features,
         reference.mean,
@@ -135,14 +137,14 @@ def stored(reference: StoredReference, new: Sample, draws: int, rng: np.random.G
     )
 
 
-def _limit(
-    coordinates: Array, covariance: Array, few: float, many: float, draws: int, rng: np.random.Generator, root: Array | None = None
-) -> Array:
-    """Differences of a mean of few rows and one of many: the first by drawing rows where they are few, all else normal."""
-    root = square_root(covariance) if root is None else root
+def _limit(coordinates: Array, noise: Array, few: float, many: float, rng: np.random.Generator) -> Array:
+    """Differences of a mean of few rows and one of many: the first by drawing rows where there are coordinates of some.
+
+    ``noise`` (draws, p) is that of a single row, taken for normal.
+    """
     if few > FEW_ROWS or not len(coordinates):
-        return normal(root, draws, rng) * np.sqrt(1 / few + 1 / many)
-    return resampled(coordinates, round(few), draws, rng) + normal(root, draws, rng) / np.sqrt(many)
+        return noise * np.sqrt(1 / few + 1 / many)
+    return resampled(coordinates, round(few), len(noise), rng) + noise / np.sqrt(many)
 
 
 def weighted_covariance(features: FeatureMap, sample: Sample) -> Array:

@@ -1,9 +1,9 @@
 """A compression as a reference: its rows are gone, but how far its mean is from theirs is certified at every scale.
 
-The difference to new rows is taken less what the compression may have lost at that scale, ‖δ‖ − e, so that no loss is taken for drift;
-statistics are the plain ones alone, since whitened ones could not be freed of it. The law of single rows is that of the atoms, drawn by
-weight, or of the components; scales finer than the bandwidth that was compressed at are left out. By cell and by column, the reference
-counts as so many rows as it has atoms.
+The difference to new rows is taken less what the compression may have lost at that scale, ‖δ‖ − e, so that no loss is taken for
+drift; statistics are the plain ones alone, since whitened ones could not be freed of it. The law of single rows is that of the
+atoms, drawn by weight, or of the components; scales finer than the bandwidth that was compressed at are left out. By cell and by
+column, the reference counts as so many rows as it has atoms.
 """
 
 from __future__ import annotations
@@ -34,15 +34,20 @@ def of_compression(small: Any, size: int, rng: np.random.Generator) -> StoredRef
     """The reference that a `Compression` or a `Model` is."""
     mean, kernel = small.mean, small.mean.kernel
     if not isinstance(kernel, Gaussian) or kernel.covariance is not None:
-        raise ValueError(f"a reference that is compressed must have a Gaussian kernel without a covariance, got {kernel!r}; {MAKE_ONE}")
+        raise ValueError(
+            f"a reference that is compressed must have a Gaussian kernel without a covariance, got {kernel!r}; {MAKE_ONE}"
+        )
     if float(mean.weights.min()) < 0:
         raise ValueError(
-            f"a reference that is compressed must have no negative weights, which are no shares; compress with weights='simplex', or {MAKE_ONE}"
+            "a reference that is compressed must have no negative weights, they are no shares; compress with weights='simplex', or "
+            + MAKE_ONE
         )
     try:
         profile: ErrorProfile = small.profile()
     except ValueError as error:
-        raise ValueError(f"a reference that is compressed must know its error at every scale, and this one does not; {MAKE_ONE}") from error
+        raise ValueError(
+            f"a reference that is compressed must know its error at every scale, and this one does not; {MAKE_ONE}"
+        ) from error
     names = tuple(getattr(small, "columns", ())) or tuple(f"x{k + 1}" for k in range(mean.dimension))
     points, weights = (mean.means if isinstance(mean, ComponentMean) else mean.atoms), mean.weights / mean.weights.sum()
     drawn = _rows(mean, COVARIANCE_ROWS, rng)

@@ -1,7 +1,7 @@
 """Whether rows depend on those before them: a video, a sensor, a queue. Then so many rows tell less than they seem to.
 
-The autocorrelations of the leading coordinates at lags 1 to 5 give the statistic of Ljung and Box (1978), n(n + 2) Σ ρ²/(n − lag), χ² for
-independent rows; the integrated time 1 + 2Σρ, summed as long as ρ is above its noise, says how many rows count as one.
+The autocorrelations of the leading coordinates at lags 1 to 5 give the statistic of Ljung and Box (1978), n(n + 2) Σ ρ²/(n − lag),
+χ² for independent rows; the integrated time 1 + 2Σρ, summed as long as ρ is above its noise, says how many rows count as one.
 """
 
 from __future__ import annotations

@@ -51,15 +51,15 @@ class DriftTest(BaseEstimator):
     alpha : float
         The p-value from which on down a difference is called drift.
     keep_rows : bool
-        False keeps no row of the reference, only sums over many of them and centres of clusters: for files that leave the house. The
-        p-values of less than some 200 new rows are then less exact.
+        False keeps no row of the reference, only sums over many of them and centres of clusters: for files that leave the house.
+        The p-values of less than some 200 new rows are then less exact.
     random_state : int, RandomState, Generator or None
 
     Attributes
     ----------
     reference_ : what is kept of the reference
     n_features_in_ : int
-    about_ : dict, what was written beside the reference that it was loaded from; empty elsewhere
+    about_ : plain values that were kept beside it in a file
 
     Examples
     --------
@@ -133,11 +133,10 @@ class DriftTest(BaseEstimator):
         size, draws, alpha = self.checked()
         kept = self.reference_
         new = Sample.checked(X, sample_weight).like(kept.names, kept.named)
-        rng = np.random.default_rng(self._seed)
         if isinstance(kept, Sample):
-            found = pooled(kept, new, size, self.scales, draws, rng)
+            found = pooled(kept, new, size, self.scales, draws, np.random.default_rng(self._seed))
         else:
-            found = stored(kept, new, draws, rng)
+            found = stored(kept, new, draws, self._seed)
         return DriftResult.of(found, alpha, self._seed)
 
     def stored(self) -> StoredReference:
@@ -153,15 +152,18 @@ class DriftTest(BaseEstimator):
 
         Parameters
         ----------
-        path : where to, usually with the ending .npz
+        path : file
         about : plain values to keep beside it, ``about_`` once loaded
         """
         check_is_fitted(self, "reference_")
         told, arrays = reference_file.arrays_of(self.reference_)
         settings = {"scales": self.scales, "size": self.size, "n_resamples": self.n_resamples, "alpha": self.alpha}
         header = {"kind": KIND, "version": FORMAT.version, **told, "settings": settings | {"keep_rows": self.keep_rows}}
-        header |= {"seed": self._seed, "about": self.about_ if about is None else about}
-        _archive.write(path, header, reference_file.padded(arrays, FORMAT.names))
+        _archive.write(
+            path,
+            header | {"seed": self._seed, "about": self.about_ if about is None else about},
+            reference_file.padded(arrays, FORMAT.names),
+        )
 
     @classmethod
     def load(cls, path: _archive.Path_) -> DriftTest:
@@ -172,8 +174,8 @@ class DriftTest(BaseEstimator):
             test = cls(**{name: told[name] for name in ("scales", "size", "n_resamples", "alpha", "keep_rows")})
             test.checked()
             test.reference_ = reference_file.from_arrays(header, arrays)
+            test.about_ = reference_file.about_from(header)
             test._seed = _validate.whole(header["seed"], "seed", 0, LARGEST_SEED)
-            test.about_ = reference_file.about_of(header)
         except (LookupError, TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"{os.fspath(path)} describes no reference: {error}") from error
         test.n_features_in_ = len(test.reference_.names)

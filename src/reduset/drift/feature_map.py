@@ -3,9 +3,10 @@
     φ_s(x) = P_sᵀ k_s(C, x),    T_k = Σⱼ ω_kj δⱼ²,    δ = mean φ of the new rows − mean φ of the reference
 
 P_s makes the coordinates of scale s orthonormal in the span and turns them to the principal axes of the rows it was shaped by
-(variances σⱼ²), so that every statistic is a weighted sum of squares: plain (ω = 1, the MMD² within the span) or whitened,
-ω = 1/(σⱼ² + λσ₁²), the regularised Mahalanobis distance (Harchaoui, Bach & Moulines 2007; Hagrass, Sriperumbudur & Li 2024). Plain
-sees what moves much of the mass, whitened what hardly moves any of it. O(n·m) for the means of n rows, O(n·m·p) for rows one by one.
+(variances σⱼ²), so that every statistic is a weighted sum of squares: plain (ω = 1, the MMD² within the span) or whitened, ω =
+1/(σⱼ² + λσ₁²), the regularised Mahalanobis distance (Harchaoui, Bach & Moulines 2007; Hagrass, Sriperumbudur & Li 2024). Plain
+sees what moves much of the mass, whitened what hardly moves any of it. O(n·m) for the means of n rows, O(n·m·p) for rows one by
+one.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from scipy.linalg import eigh
@@ -71,7 +73,8 @@ class FeatureMap:
         rows : (N, d); atoms : (m, d); scales : (d,)
         width : the median distance of rows, in units of the scales
         """
-        kept, widths, projections, variances = [], [], [], []
+        kept: list[int] = []
+        widths, projections, variances = [], [], []
         with single_threaded_blas():
             for octave in OCTAVES:
                 kernel = Gaussian(width * 2.0**-octave, scales=scales)
@@ -86,7 +89,9 @@ class FeatureMap:
                 projections.append(projection)
                 variances.append(spread)
         if not kept:
-            raise ValueError("rows must differ for a change to be seen, got rows that are all alike; compare what is constant by eye")
+            raise ValueError(
+                "rows must differ for a change to be seen, got rows that are all alike; compare what is constant by eye"
+            )
         return cls(scales, atoms, tuple(kept), np.asarray(widths), tuple(projections), np.concatenate(variances))
 
     def stored(self) -> FeatureMap:
@@ -119,7 +124,7 @@ class FeatureMap:
     def parts(self) -> tuple[slice, ...]:
         """The coordinates of each scale."""
         ends = np.cumsum([0, *(projection.shape[1] for projection in self.projections)])
-        return tuple(slice(int(a), int(b)) for a, b in zip(ends[:-1], ends[1:], strict=True))
+        return tuple(slice(int(a), int(b)) for a, b in pairwise(ends))
 
     @cached_property
     def forms(self) -> tuple[Array, Array]:

@@ -1,9 +1,9 @@
 """DriftMonitor: watch rows as they come, and raise an alarm when their law has changed.
 
-The mean of the last w rows is compared with the reference's at every scale, for windows from 8 rows (a jump) to some thousand (a slow
-slide), by one quadratic form that all statistics of the test are part of, each over its standard deviation. The alarm is set so that
-without drift the first one comes after ``ert`` rows on average (`run_length`). A row costs one look at the atoms and O(p), whatever was
-before, and the memory is that of the longest window.
+The mean of the last w rows is compared with the reference's at every scale, for windows from 8 rows (a jump) to some thousand (a
+slow slide), by one quadratic form that all statistics of the test are part of, each over its standard deviation. The alarm is set
+so that without drift the first one comes after ``ert`` rows on average (`run_length`). A row costs one look at the atoms and O(p),
+whatever was before, and the memory is that of the longest window.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from reduset.drift import reference_file
 from reduset.drift.change_point import ChangePoints
 from reduset.drift.dependence import Dependence
 from reduset.drift.estimator import DriftTest
+from reduset.drift.history import MOST_POINTS, History
 from reduset.drift.null_law import normal, square_root
 from reduset.drift.reference import StoredReference
 from reduset.drift.run_length import Thresholds, calibrated
@@ -36,7 +37,6 @@ ENOUGH = 0.995  # of the statistic, in the coordinates that are kept
 DEPENDENCE_ROWS = 512  # by which rows are seen to depend on each other
 DEPENDENT = 1e-4
 BACK = 2  # times the longest window: rows among which the beginning of a change is sought
-HISTORY = 2048  # points of the plot
 DRAWN_ROWS = 8192
 ROWS_A_TIME = 4096
 KIND = "reduset.DriftMonitor"
@@ -93,8 +93,8 @@ class DriftMonitor:
         The row where the change began, as far as can be told, and an interval that holds the true one 95 times in 100.
     alarmed_at_ : the row of the alarm, or None
     n_seen_ : rows so far
+    about_ : plain values that were kept beside it in a checkpoint
     history_ : dict of arrays "row" and "statistic" (1 is the threshold), at most 2,048 of each
-    about_ : dict, what was written beside the checkpoint that it was resumed from; empty elsewhere
 
     Examples
     --------
@@ -119,9 +119,9 @@ class DriftMonitor:
         random_state: SeedLike = None,
         progress: ProgressLike = False,
     ) -> None:
+        self.about_: dict[str, Any] = {}
         self.ert = _validate.at_least(ert, "ert", 2 * SHORTEST)
         self.thin = _validate.whole(thin, "thin", 1)
-        self.about_: dict[str, Any] = {}
         rng = _validate.generator(random_state, "random_state")
         test = reference if isinstance(reference, DriftTest) else DriftTest(random_state=rng).fit(reference)
         self.reference_: StoredReference = test.stored()
@@ -142,7 +142,7 @@ class DriftMonitor:
         self.n_seen_ = 0
         self._last, self._window = 0.0, 0
         self._early: Array | None = np.empty((0, len(self._form)))
-        self._history = _History()
+        self._history = History()
 
     def _set(self, windows: Indices, rng: np.random.Generator, shown: Progress) -> ChangePoints:
         """What is called an alarm, and where the change then began."""
@@ -159,7 +159,7 @@ class DriftMonitor:
 
         Parameters
         ----------
-        path : where to, usually with the ending .npz
+        path : file
         about : plain values to keep beside it, ``about_`` once resumed
         """
         told, arrays = reference_file.arrays_of(self.reference_)
@@ -174,9 +174,19 @@ class DriftMonitor:
             "history": np.stack([history.rows, history.statistics]),
         }
         header = {
-            **{"kind": KIND, "version": FORMAT.version, **told, "ert": self.ert, "thin": self.thin, "level": set_to.level},
-            **{"position": self._sums.position, "n_seen": self.n_seen_, "last": self._last, "window": self._window},
-            **{"watched": self._early is None, "alarmed_at": self.alarmed_at_, "since": self.since_},
+            "kind": KIND,
+            "version": FORMAT.version,
+            **told,
+            "ert": self.ert,
+            "thin": self.thin,
+            "level": set_to.level,
+            "position": self._sums.position,
+            "n_seen": self.n_seen_,
+            "last": self._last,
+            "window": self._window,
+            "watched": self._early is None,
+            "alarmed_at": self.alarmed_at_,
+            "since": self.since_,
             "about": self.about_ if about is None else about,
         }
         _archive.write(path, header, reference_file.padded(arrays | own, FORMAT.names))
@@ -198,7 +208,6 @@ class DriftMonitor:
         known = reference_file.from_arrays(told, arrays)
         if isinstance(known, Sample):
             raise ValueError("its reference is none that can be watched against")
-        self.about_ = reference_file.about_of(told)
         self.reference_, self.ert = known, _validate.at_least(told["ert"], "ert", 1)
         self.thin = _validate.whole(told["thin"], "thin", 1)
         self._form, self._kept = own["form"], own["kept"].astype(np.int64)
@@ -220,18 +229,19 @@ class DriftMonitor:
             and len(own["early"]) <= DEPENDENCE_ROWS
             and own["history"].ndim == 2
             and len(own["history"]) == 2
-            and own["history"].shape[1] <= HISTORY
+            and own["history"].shape[1] <= MOST_POINTS
             and all(np.isfinite(each).all() for each in own.values())
         )
         if not fits:
             raise ValueError("its parts do not belong together")
-        set_to = Thresholds(*own["thresholds"], _validate.positive(told["level"], "level"))
+        centres, factors = own["thresholds"]
+        set_to = Thresholds(centres, factors, _validate.positive(told["level"], "level"))
         self._changes = ChangePoints(*_law(known, self._kept), self._form, windows, set_to)
         self._begin(WindowSums(windows, own["ring"], _validate.whole(told["position"], "position", 0)))
         self.n_seen_ = _validate.whole(told["n_seen"], "n_seen", 0)
         self._last, self._window = _validate.finite(told["last"], "last"), _validate.whole(told["window"], "window", 0)
         self._early = None if _validate.flag(told["watched"], "watched") else own["early"]
-        self._history = _History(*own["history"])
+        self._history, self.about_ = History(*own["history"]), reference_file.about_from(told)
         if told["alarmed_at"] is not None:
             self.alarm_, self.alarmed_at_ = True, _validate.whole(told["alarmed_at"], "alarmed_at", 0)
             first, low, high = (_validate.whole(each, "since", 0) for each in told["since"])
@@ -279,9 +289,7 @@ class DriftMonitor:
             order = np.arange(begun, len(rows))
             largest, which = np.empty(len(order)), np.empty(len(order), np.int64)
             level = np.inf if self.alarm_ else set_to.level
-            taken = self._sums.advance(
-                values, order, still, self._form, set_to.centres, set_to.factors, level, largest, which
-            )
+            taken = self._sums.advance(values, order, still, self._form, set_to.centres, set_to.factors, level, largest, which)
             looked = np.flatnonzero(which[:taken] >= 0)
             if len(looked):
                 self._last = float(largest[looked[-1]]) / set_to.level
@@ -307,31 +315,9 @@ class DriftMonitor:
         found, self._early = Dependence.of(self._early), None
         if found.p_value < DEPENDENT and not self.alarm_:
             warn(
-                f"rows depend on those before them: about {found.rows} in a row count as one, so that alarms without drift come sooner "
-                f"than after ert={self.ert:g} rows; take in fewer of them, thin={found.rows * self.thin}"
+                f"rows depend on those before them: {found.rows} in a row count as one, so that false alarms come sooner than "
+                f"after ert={self.ert:g} rows; take in fewer of them, thin={found.rows * self.thin}"
             )
-
-
-class _History:
-    """The largest statistic over time, in a bounded number of points: of neighbours the larger is kept when there are too many."""
-
-    def __init__(self, rows: Array | None = None, statistics: Array | None = None) -> None:
-        self.rows = np.empty(0) if rows is None else rows
-        self.statistics = np.empty(0) if statistics is None else statistics
-
-    def add(self, rows: Indices, statistics: Array) -> None:
-        """Statistics after these rows."""
-        self.rows = np.concatenate([self.rows, rows])
-        self.statistics = np.concatenate([self.statistics, statistics])
-        while len(self.rows) > HISTORY:
-            even = len(self.rows) // 2 * 2
-            pairs = self.statistics[:even].reshape(-1, 2)
-            larger = 2 * np.arange(len(pairs)) + pairs.argmax(axis=1)
-            kept = np.concatenate([larger, np.arange(even, len(self.rows))])
-            self.rows, self.statistics = self.rows[kept], self.statistics[kept]
-
-    def arrays(self) -> dict[str, Array]:
-        return {"row": self.rows.copy(), "statistic": self.statistics.copy()}
 
 
 def _law(reference: StoredReference, kept: Indices) -> tuple[Array, Array]:
@@ -366,6 +352,6 @@ def _windows(given: Any, ert: float, rows: float) -> Indices:
         raise ValueError("windows must be one length or more, got none; leave it out for 8, 16, 32, …")
     if lengths[-1] > rows:
         raise ValueError(
-            f"windows must be at most as long as the reference, {rows:,.0f} rows, got {lengths[-1]:,}; give shorter windows or more rows"
+            f"windows must be at most as long as the reference, {rows:,.0f} rows, got {lengths[-1]:,}; give shorter ones"
         )
     return np.asarray(lengths, np.int64)

@@ -5,8 +5,8 @@
     normal      N(0, Σ): the limit for many rows, and all that is needed where no row is kept
     signed      each row's part with a random sign, rows of unequal weight included (the wild bootstrap)
 
-All statistics are looked at together. Their p-values among the draws are joined by a weighted harmonic mean (Wilson 2019), whose own
-law is that of the same draws: no correction for their number is needed, and alike statistics cost nothing.
+All statistics are looked at together. Their p-values among the draws are joined by a weighted harmonic mean (Wilson 2019), whose
+own law is that of the same draws: no correction for their number is needed, and alike statistics cost nothing.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """A reference made small once, for tests that cost one pass over the new rows: what is kept of it takes some megabytes at most.
 
-Some rows shape the coordinates (atoms, scales, axes) and are then left aside, since a mean looks nearer than it is from places that
-were chosen by its own rows. Of all others the mean is kept, the covariance (of a fair sample), the shares of cells and columns, and a
-fair sample itself, from which small samples are drawn to see what chance does; without it (``keep_rows=False``) there is no row in
-the reference, and chance is taken for normal. O(n·m) time.
+Some rows shape the coordinates (atoms, scales, axes) and are then left aside, since a mean looks nearer than it is from places
+that were chosen by its own rows. Of all others the mean is kept, the covariance (of a fair sample), the shares of cells and
+columns, and a fair sample itself, from which small samples are drawn to see what chance does; without it (``keep_rows=False``)
+there is no row in the reference, and chance is taken for normal. O(n·m) time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from reduset import bandwidth
 from reduset._types import Array, Floats
 from reduset.drift.columns import ColumnBins
 from reduset.drift.feature_map import FeatureMap, median_distance
-from reduset.drift.null_law import square_root
+from reduset.drift.null_law import normal, square_root
 from reduset.drift.regions import CellSums
 from reduset.drift.sample import Sample
 from reduset.kernels import Gaussian
@@ -160,6 +160,14 @@ class StoredReference:
     def coordinates(self) -> Array:
         """(s, p) of the fair sample."""
         return self.features.rows(self.sample) if len(self.sample) else np.empty((0, self.features.size))
+
+    def unit_noise(self, draws: int, seed: int) -> Array:
+        """(draws, p) of N(0, covariance), the same for the same seed and kept for the next test: they do not depend on new rows."""
+        known: dict[tuple[int, int], Array] = self.__dict__.setdefault("_noise", {})
+        if (draws, seed) not in known:
+            known.clear()
+            known[draws, seed] = normal(self.root, draws, np.random.default_rng(seed))
+        return known[draws, seed]
 
     @cached_property
     def root(self) -> Array:

@@ -95,14 +95,6 @@ def from_arrays(told: dict[str, Any], arrays: Arrays) -> Sample | StoredReferenc
     )
 
 
-def about_of(header: dict[str, Any]) -> dict[str, Any]:
-    """What was written beside it."""
-    about = header.get("about", {})
-    if not isinstance(about, dict):
-        raise ValueError(f"about must be an object, got {str(about)[:60]}")
-    return about
-
-
 def _features(told: dict[str, Any], arrays: Arrays, d: int) -> FeatureMap:
     octaves = tuple(_validate.whole(each, "octaves", OCTAVES[0], OCTAVES[-1]) for each in told["octaves"])
     axes = [_validate.whole(each, "axes", 1) for each in told["axes"]]
@@ -136,3 +128,11 @@ def _require(part: str, holds: Any) -> None:
 def padded(arrays: Arrays, names: tuple[str, ...]) -> Arrays:
     """All the arrays that a kind of file has, those that are not needed empty."""
     return {name: np.ascontiguousarray(arrays.get(name, np.empty(0))) for name in names}
+
+
+def about_from(told: dict[str, Any]) -> dict[str, Any]:
+    """The plain values beside a reference."""
+    about = told["about"]
+    if not isinstance(about, dict):
+        raise ValueError(f"about must be an object, got {str(about)[:60]}")
+    return about

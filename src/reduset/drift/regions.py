@@ -1,10 +1,11 @@
 """Where mass was gained or lost: the cells of the atoms, and unions of them, in which the share of rows changed.
 
 Rows belong to their nearest atom. The cells are merged by Ward's method to a tree of 2m − 1 regions of every size; in each the
-shares before and after are compared by the signed root of the binomial deviance, and the largest of all under chance alone (draws of
-the counts) says which are sure. They are told in the order of how sure they are, each given those told before: where one place gains,
-all others lose in proportion, and that is not told again. What was added (or taken) is located by the difference of the sums, so a
-crowd far outside is found where it is, though it lies in the cell of an atom at the rim. O(n·m) for the cells, O(m²) for the tree.
+shares before and after are compared by the signed root of the binomial deviance, and the largest of all under chance alone (draws
+of the counts) says which are sure. They are told in the order of how sure they are, each given those told before: where one place
+gains, all others lose in proportion, and that is not told again. What was added (or taken) is located by the difference of the
+sums, so a crowd far outside is found where it is, though it lies in the cell of an atom at the rim. O(n·m) for the cells, O(m²)
+for the tree.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.cluster.hierarchy import linkage
 from scipy.special import xlogy
 
@@ -48,7 +50,7 @@ class CellSums:
         """Of rows (n, d) with weights (n,) that sum to 1."""
         index, distance = nearest_cells(features, rows)
         m, d = features.atoms.shape
-        shares = np.bincount(index, weights, m)
+        shares = np.asarray(np.bincount(index, weights, m), np.float64)
         sums, squares = np.empty((m, d)), np.empty((m, d))
         for k in range(d):
             column = rows[:, k].astype(np.float64)
@@ -72,8 +74,8 @@ class CellSums:
     def merged(self, other: CellSums) -> CellSums:
         """Of the rows of both, each weighed by how many rows it has."""
         mine = self.rows / (self.rows + other.rows)
-        blend = (mine * one + (1 - mine) * two for one, two in zip(self._means, other._means, strict=True))
-        return CellSums(self.rows + other.rows, *blend, self.examples)
+        shares, sums, squares = (mine * one + (1 - mine) * two for one, two in zip(self._means, other._means, strict=True))
+        return CellSums(self.rows + other.rows, shares, sums, squares, self.examples)
 
     @property
     def _means(self) -> tuple[Array, Array, Array]:
@@ -118,7 +120,7 @@ def nearest_cells(features: FeatureMap, rows: Floats) -> tuple[Indices, Array]:
     kernel = features.kernels[0]
     index, distance = np.empty(len(rows), np.int64), np.empty(len(rows))
 
-    def note(_: int, there: Indices, nearest: Indices, far: Array) -> None:
+    def note(_: int, there: NDArray[np.integer], nearest: NDArray[np.int32], far: Array) -> None:
         index[there], distance[there] = nearest, far
 
     each_nearest(rows, features.atoms, kernel.plain_frame(rows), 0, None, note)
@@ -131,11 +133,11 @@ def changed_regions(
     """The regions whose change is sure at level ``alpha`` for all of them together, the surest first."""
     members = _tree(features)
     both = before.merged(after)
-    left, found = np.ones(len(before.shares), np.bool_), []
+    found: list[Region] = []
+    left = np.ones(len(before.shares), np.bool_)
     while left.any() and len(found) < MOST_REGIONS:
         inside = members[:, left].astype(np.float64)
         usable = (inside.sum(axis=1) > 0) & (inside.sum(axis=1) < left.sum())
-        usable[: len(before.shares)] |= False
         total = (float(before.shares[left].sum()), float(after.shares[left].sum()))
         if not usable.any() or min(total) * min(before.rows, after.rows) < 1:
             break
@@ -155,7 +157,7 @@ def changed_regions(
     return found
 
 
-def _tree(features: FeatureMap) -> Array:
+def _tree(features: FeatureMap) -> NDArray[np.bool_]:
     """(2m − 1, m) which cells belong to each region."""
     atoms = features.atoms / features.scales
     m = len(atoms)
@@ -188,7 +190,7 @@ def _largest_by_chance(inside: Array, shares: Array, rows: tuple[float, float], 
 
 
 def _described(
-    cells: Array, before: CellSums, after: CellSums, both: CellSums, names: tuple[str, ...], p_value: float
+    cells: NDArray[np.bool_], before: CellSums, after: CellSums, both: CellSums, names: tuple[str, ...], p_value: float
 ) -> Region:
     share = (float(before.shares[cells].sum()), float(after.shares[cells].sum()))
     change = share[1] - share[0]

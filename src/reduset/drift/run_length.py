@@ -1,8 +1,8 @@
-"""How large a statistic may become before it is called an alarm: so that without drift the first one comes after ``ert`` rows on average.
+"""How large a statistic may become before it is an alarm: without drift the first one comes after ``ert`` rows on average.
 
 Streams without drift are made of rows of the reference's fair sample, drawn with replacement, and watched as real ones are. Each
-begins with an error of the reference's mean, as large as so many rows leave it. Windows are put on one scale (the mean to 0, the level
-that one look in ``ert`` is above to 1), and of the largest statistic the level is sought at which
+begins with an error of the reference's mean, as large as so many rows leave it. Windows are put on one scale (the mean to 0, the
+level that one look in ``ert`` is above to 1), and of the largest statistic the level is sought at which
 
     rows watched until the first crossing, or until the end    ÷    streams that crossed
 
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reduset._engine import WindowSums, run_all
 from reduset._types import Array, Indices, Report
@@ -22,6 +23,8 @@ from reduset._types import Array, Indices, Report
 CROSSINGS = 500  # of simulated streams: the run length is then known to 4.5 %
 MOST_ROWS = 20_000_000
 FIRST_ROWS = 100_000  # by which windows are put on one scale
+
+Values = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ def calibrated(
     return Thresholds(centres, factors, _level(records, length, ert))
 
 
-def _one_scale(values: Array, form: Array, windows: Indices, ert: float, rng: np.random.Generator) -> tuple[Array, Array]:
+def _one_scale(values: Values, form: Array, windows: Indices, ert: float, rng: np.random.Generator) -> tuple[Array, Array]:
     """The centre and the factor of every window, from one long stream."""
     centres, factors = np.zeros(len(windows)), np.ones(len(windows))
     still = np.zeros(len(form))
@@ -84,7 +87,14 @@ def _one_scale(values: Array, form: Array, windows: Indices, ert: float, rng: np
 
 
 def _statistics(
-    values: Array, offset: Array, form: Array, windows: Indices, centres: Array, factors: Array, count: int, rng: np.random.Generator
+    values: Values,
+    offset: Array,
+    form: Array,
+    windows: Indices,
+    centres: Array,
+    factors: Array,
+    count: int,
+    rng: np.random.Generator,
 ) -> Array:
     """(count,) the largest statistic after every row of a stream without drift."""
     sums = WindowSums.empty(windows, len(form))

@@ -49,7 +49,7 @@ class Sample:
                 rows, weights = rows[present], weights[present]
         if len(rows) < fewest:
             raise ValueError(
-                f"{name} must hold at least {fewest} rows (of weight), got {len(rows)}; a change of a law cannot be told from one row"
+                f"{name} must hold at least {fewest} rows (of weight), got {len(rows)}; one row tells no change of a law"
             )
         if rows.dtype.kind != "f":
             rows = rows.astype(np.float64)
