@@ -144,7 +144,7 @@ def test_a_reference_is_kept_and_gives_the_answer_of_its_rows(folder, tmp_path, 
     assert "no column 'few'; it has height, width" in capsys.readouterr().err
 
 
-def test_a_reference_without_rows_holds_none(folder, tmp_path, capsys):
+def test_a_reference_without_rows_has_no_sample_of_them(folder, tmp_path, capsys):
     kept = tmp_path / "reference.npz"
     told = found(capsys, folder / "before.csv", folder / "today.parquet", "-o", kept, "--no-rows")
     assert told["drift"]
