@@ -42,9 +42,9 @@ def test_stored_references_hold_the_level(law, count):
     rng, found = np.random.default_rng(1), []
     for k in range(12):
         reference = StoredReference.of(Sample.checked(LAWS[law](rng, 9000)), 48, "robust", True, rng)
-        for j in range(10):
+        for j in range(8):
             new = Sample.checked(LAWS[law](rng, count))
-            found.append(DriftResult.of(stored(reference, new, 99, 10 * k + j), 0.05, 0).p_value)
+            found.append(DriftResult.of(stored(reference, new, 99, 8 * k + j), 0.05, 0).p_value)
     assert holds(found, 0.05)
     assert holds(found, 0.3)
 

@@ -71,8 +71,8 @@ def test_the_distance_is_compared_with_chance_as_it_was_seen():
     found = result()
     drawn = words.distances_by_chance(found)
     assert np.quantile(np.square(drawn), 0.95) == pytest.approx(found.chance**2)
-    assert words.distance_seen(found) >= found.distance
-    assert f"{words.distance_seen(found):.2g}, from 0 (alike)" in words.apart(found)
+    assert found.distance >= found.without_noise
+    assert f"{found.distance:.2g}, from 0 (alike)" in words.apart(found)
     assert "without noise" in words.apart(found)
     assert words.apart(as_told(found, chance=2.0)).endswith("it is not the bulk of the rows that moved")
 

@@ -17,7 +17,19 @@ from reduset.cli.request import origin
 if TYPE_CHECKING:
     from reduset.drift.result import DriftResult
 
-FIGURES = ("p_value", "alpha", "drift", "distance", "interval", "chance", "effect_size", "statistic", "n_reference", "n_samples")
+FIGURES = (
+    "p_value",
+    "alpha",
+    "drift",
+    "distance",
+    "chance",
+    "without_noise",
+    "interval",
+    "effect_size",
+    "statistic",
+    "n_reference",
+    "n_samples",
+)
 
 ReferenceFile = Annotated[
     Path, typer.Argument(help="A file of rows, a model of `reduset compress`, or a reference that was kept with -o.")

@@ -33,14 +33,14 @@ class ColumnBins:
     listed: tuple[bool, ...]
 
     @classmethod
-    def of(cls, rows: Floats) -> ColumnBins:
-        """By the quantiles of these rows, or by their values."""
+    def of(cls, rows: Floats, fewest: int = 1) -> ColumnBins:
+        """By the quantiles of these rows, or by their values; each stands for ``fewest`` rows at least."""
         edges, listed = [], []
         for k in range(rows.shape[1]):
-            column = rows[:, k].astype(np.float64)
-            values = np.unique(column)
-            listed.append(len(values) <= FEW_VALUES)
-            edges.append(values if listed[-1] else np.unique(np.quantile(column, CUTS, method="inverted_cdf")))
+            column = np.sort(rows[:, k].astype(np.float64))
+            values, counts = np.unique(column, return_counts=True)
+            listed.append(len(values) <= FEW_VALUES and bool((counts >= fewest).any()))
+            edges.append(values[counts >= fewest] if listed[-1] else _cuts(column, fewest))
         return cls(tuple(edges), tuple(listed))
 
     def shares(self, rows: Floats, weights: Array) -> tuple[Array, ...]:
@@ -71,7 +71,7 @@ class ColumnChange:
 
     Attributes
     ----------
-    name : of the column
+    name, position : of the column
     p_value : adjusted for the number of columns (Holm); `p_alone` is that of this column
     kind : "shift", "spread" or "tails", whichever is plainest
     direction : in words
@@ -79,6 +79,7 @@ class ColumnChange:
     """
 
     name: str
+    position: int
     p_value: float
     p_alone: float
     kind: str
@@ -116,8 +117,16 @@ def changed_columns(
     for k, (p, kind, direction) in enumerate(tests):
         medians = tuple(bins.quantile(k, shares[k], 0.5) for shares in (before, after))
         middles = tuple(bins.quantile(k, shares[k], 0.75) - bins.quantile(k, shares[k], 0.25) for shares in (before, after))
-        found.append(ColumnChange(names[k], float(adjusted[k]), p, kind, direction, medians, middles))  # type: ignore[arg-type]
+        found.append(ColumnChange(names[k], k, float(adjusted[k]), p, kind, direction, medians, middles))  # type: ignore[arg-type]
     return sorted(found, key=lambda each: (each.p_value, each.p_alone))
+
+
+def _cuts(column: Array, fewest: int) -> Array:
+    """Quantiles of a sorted column, each the mean of so many values around it."""
+    n, wide = len(column), min(fewest, len(column))
+    first = np.clip((CUTS * n).astype(np.int64) - wide // 2, 0, n - wide)
+    sums = np.concatenate([[0.0], np.cumsum(column - column[0])])
+    return np.unique((sums[first + wide] - sums[first]) / wide + column[0] if wide > 1 else column[first])
 
 
 def _tested(

@@ -27,7 +27,7 @@ FEW_ROWS = 2000  # of the smaller sample, up to which its means are not taken fo
 
 
 @dataclass(frozen=True)
-class Comparison:
+class SideBySide:
     """What a test is made of.
 
     Attributes
@@ -38,6 +38,7 @@ class Comparison:
     covariance : (p, p) of the difference under chance alone
     exact : whether the draws are permutations, so that no p-value is below 1 / (B + 1)
     rows : how many rows each side has, effective ones where they have weights
+    n_reference : how many rows the reference has, those among them that chose where to look
     cells, bins, shares : by place and by column, before and after
     fair : (s, d) some rows of both
     errors : (S,) what the reference may be off by at each scale, by which the difference is taken shorter
@@ -56,6 +57,7 @@ class Comparison:
     fair: Floats
     names: tuple[str, ...]
     errors: Array
+    n_reference: float
 
     @property
     def difference(self) -> Array:
@@ -63,7 +65,7 @@ class Comparison:
         return self.features.less(self.after - self.before, self.errors)
 
 
-def pooled(old: Sample, new: Sample, size: int, scales: str | None, draws: int, rng: np.random.Generator) -> Comparison:
+def pooled(old: Sample, new: Sample, size: int, scales: str | None, draws: int, rng: np.random.Generator) -> SideBySide:
     """Both samples at hand."""
     rows = np.concatenate([old.rows, new.rows])
     shuffled = rng.permutation(len(rows))[:SHAPING_ROWS]  # so that their order tells nothing
@@ -92,7 +94,7 @@ def pooled(old: Sample, new: Sample, size: int, scales: str | None, draws: int, 
         covariance = weighted_covariance(features, old) + weighted_covariance(features, new)
         drawn = normal(square_root(covariance), draws, rng)
     bins = ColumnBins.of(rows)
-    return Comparison(
+    return SideBySide(
         features,
         before,
         after,
@@ -106,10 +108,11 @@ def pooled(old: Sample, new: Sample, size: int, scales: str | None, draws: int, 
         fair,
         old.names,
         np.zeros(len(features.octaves)),
+        n,
     )
 
 
-def stored(reference: StoredReference, new: Sample, draws: int, seed: int) -> Comparison:
+def stored(reference: StoredReference, new: Sample, draws: int, seed: int) -> SideBySide:
     """Against a reference whose rows are gone but for a fair sample, or all gone."""
     features, n, count = reference.features, reference.rows, new.effective
     after = features.mean(new.rows, new.weights)
@@ -120,7 +123,7 @@ def stored(reference: StoredReference, new: Sample, draws: int, seed: int) -> Co
     else:
         few = reference.coordinates if count <= FEW_ROWS else np.empty((0, features.size))
         drawn = _limit(few, reference.unit_noise(draws, seed), count, n, np.random.default_rng([seed, 1]))
-    return Comparison(
+    return SideBySide(
         features,
         reference.mean,
         after,
@@ -129,11 +132,12 @@ def stored(reference: StoredReference, new: Sample, draws: int, seed: int) -> Co
         False,
         (n, count),
         (reference.cells, CellSums.of(features, new.rows, new.weights)),
-        reference.shape.bins,
-        (reference.shares, reference.shape.bins.shares(new.rows, new.weights)),
+        reference.places.bins,
+        (reference.shares, reference.places.bins.shares(new.rows, new.weights)),
         reference.sample,
         reference.names,
         reference.errors,
+        float(reference.n_samples),
     )
 
 

@@ -18,7 +18,7 @@ from reduset._types import Array
 from reduset.certificate.by_scale import ErrorProfile
 from reduset.drift.columns import ColumnBins
 from reduset.drift.feature_map import FeatureMap, median_distance
-from reduset.drift.reference import COVARIANCE_ROWS, KEPT_ROWS, ReferenceSums, Shape, StoredReference
+from reduset.drift.reference import COVARIANCE_ROWS, KEPT_ROWS, Places, ReferenceSums, StoredReference
 from reduset.kernels import Gaussian
 from reduset.mixture import ComponentMean
 
@@ -57,11 +57,11 @@ def of_compression(small: Any, size: int, rng: np.random.Generator) -> StoredRef
     wider = np.sqrt(2) if kernel.space == "l2" else 1.0  # bumps of width h have products of width √2·h there
     features = FeatureMap.shaped(drawn[:KEPT_ROWS], np.unique(points[order], axis=0), units, width)
     features = features.down_to(wider * kernel.width).plain().stored()
-    shape = Shape(features, ColumnBins.of(drawn))
+    places = Places(features, ColumnBins.of(drawn))
     # a component is looked at by its draws; atoms as they are
     rows, masses = (drawn, np.full(len(drawn), 1 / len(drawn))) if isinstance(mean, ComponentMean) else (points, weights)
     found = StoredReference.put_together(
-        shape, ReferenceSums.of(shape, rows, masses), drawn, True, names, hasattr(small, "columns"), small.n_samples
+        places, ReferenceSums.of(places, rows, masses), drawn, True, names, hasattr(small, "columns"), small.n_samples
     )
     drawn_noise = 1 / len(drawn) if isinstance(mean, ComponentMean) else 0.0  # of a mean that is known by draws
     known = 1.0 / float(weights @ weights)

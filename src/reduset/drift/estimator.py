@@ -51,8 +51,8 @@ class DriftTest(BaseEstimator):
     alpha : float
         The p-value from which on down a difference is called drift.
     keep_rows : bool
-        False keeps no row of the reference, only sums over many of them and centres of clusters: for files that leave the house.
-        The p-values of less than some 200 new rows are then less exact.
+        False keeps no row of the reference, only numbers that stand for ten rows or more each: centres of clusters, sums, edges of
+        bins. That is not anonymous, but tells no row. The p-values of less than some 200 new rows are then less exact.
     random_state : int, RandomState, Generator or None
 
     Attributes

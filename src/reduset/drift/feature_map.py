@@ -126,6 +126,11 @@ class FeatureMap:
         ends = np.cumsum([0, *(projection.shape[1] for projection in self.projections)])
         return tuple(slice(int(a), int(b)) for a, b in pairwise(ends))
 
+    @property
+    def median_part(self) -> slice:
+        """The coordinates of the scale of the median distance; of the only one, where there is no other."""
+        return self.parts[min(1, len(self.parts) - 1)]
+
     @cached_property
     def forms(self) -> tuple[Array, Array]:
         """(K, p) the weights ω of each statistic, and (K,) how much each counts among them."""

@@ -1,4 +1,4 @@
-"""A statistic over time in a bounded number of points: of neighbours the larger is kept when there are too many."""
+"""A statistic over time in a bounded number of points: of so many rows in a row, the largest."""
 
 from __future__ import annotations
 
@@ -10,22 +10,27 @@ MOST_POINTS = 2048
 
 
 class History:
-    """Rows, and the largest statistic after each."""
+    """The largest statistic of every ``every`` rows, which doubles when there are too many of them."""
 
-    def __init__(self, rows: Array | None = None, statistics: Array | None = None) -> None:
+    def __init__(self, rows: Array | None = None, statistics: Array | None = None, every: int = 1) -> None:
         self.rows = np.empty(0) if rows is None else rows
         self.statistics = np.empty(0) if statistics is None else statistics
+        self.every = every
 
     def add(self, rows: Indices, statistics: Array) -> None:
-        """Statistics after these rows."""
+        """Statistics after these rows, which rise and come after all others."""
         self.rows = np.concatenate([self.rows, rows])
         self.statistics = np.concatenate([self.statistics, statistics])
+        self._thin()
         while len(self.rows) > MOST_POINTS:
-            even = len(self.rows) // 2 * 2
-            pairs = self.statistics[:even].reshape(-1, 2)
-            larger = 2 * np.arange(len(pairs)) + pairs.argmax(axis=1)
-            kept = np.concatenate([larger, np.arange(even, len(self.rows))])
-            self.rows, self.statistics = self.rows[kept], self.statistics[kept]
+            self.every *= 2
+            self._thin()
+
+    def _thin(self) -> None:
+        bucket = self.rows // self.every
+        order = np.lexsort((-self.statistics, bucket))
+        first = np.flatnonzero(np.diff(bucket[order], prepend=-1.0))
+        self.rows, self.statistics = self.rows[order[first]], self.statistics[order[first]]
 
     def arrays(self) -> dict[str, Array]:
         """Rows and statistics."""

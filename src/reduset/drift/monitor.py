@@ -51,8 +51,8 @@ class MonitorState:
     Attributes
     ----------
     n_seen : rows so far
-    statistic : the largest of all windows after the last row; 1 is the threshold
-    window : its length in rows
+    statistic : the largest of all windows while the last rows were taken in; 1 is the threshold
+    window : the length of that window in rows
     alarm : whether there was one
     since : (row, low, high) where the change began and between which rows it did, or None
     """
@@ -187,6 +187,7 @@ class DriftMonitor:
             "watched": self._early is None,
             "alarmed_at": self.alarmed_at_,
             "since": self.since_,
+            "every": history.every,
             "about": self.about_ if about is None else about,
         }
         _archive.write(path, header, reference_file.padded(arrays | own, FORMAT.names))
@@ -241,7 +242,8 @@ class DriftMonitor:
         self.n_seen_ = _validate.whole(told["n_seen"], "n_seen", 0)
         self._last, self._window = _validate.finite(told["last"], "last"), _validate.whole(told["window"], "window", 0)
         self._early = None if _validate.flag(told["watched"], "watched") else own["early"]
-        self._history, self.about_ = History(*own["history"]), reference_file.about_from(told)
+        self.about_ = reference_file.about_from(told)
+        self._history = History(own["history"][0], own["history"][1], _validate.whole(told["every"], "every", 1))
         if told["alarmed_at"] is not None:
             self.alarm_, self.alarmed_at_ = True, _validate.whole(told["alarmed_at"], "alarmed_at", 0)
             first, low, high = (_validate.whole(each, "since", 0) for each in told["since"])
@@ -263,7 +265,7 @@ class DriftMonitor:
         if isinstance(rows, np.ndarray) and rows.ndim == 1 and len(rows) == len(known.names):
             rows = rows[None]
         new = Sample.checked(rows, name="rows", fewest=1).like(known.names, known.named, "rows")
-        first = -self.n_seen_ % self.thin
+        first, self._last, self._window = -self.n_seen_ % self.thin, 0.0, 0
         taken = np.arange(first, new.size, self.thin)
         for a in range(0, len(taken), ROWS_A_TIME):
             some = taken[a : a + ROWS_A_TIME]
@@ -292,8 +294,10 @@ class DriftMonitor:
             taken = self._sums.advance(values, order, still, self._form, set_to.centres, set_to.factors, level, largest, which)
             looked = np.flatnonzero(which[:taken] >= 0)
             if len(looked):
-                self._last = float(largest[looked[-1]]) / set_to.level
-                self._window = int(self._sums.windows[which[looked[-1]]]) * self.thin
+                highest = looked[largest[looked].argmax()]
+                if largest[highest] / set_to.level > self._last:
+                    self._last = float(largest[highest]) / set_to.level
+                    self._window = int(self._sums.windows[which[highest]]) * self.thin
                 self._history.add(numbers[begun + looked], largest[looked] / set_to.level)
             begun += taken
             if not self.alarm_ and taken and largest[taken - 1] >= set_to.level:

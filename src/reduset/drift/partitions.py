@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reduset._types import Array
-from reduset.drift.reference import ReferenceSums, Shape, StoredReference
+from reduset.drift.reference import TOGETHER, Places, ReferenceSums, StoredReference
 from reduset.drift.sample import Sample
 from reduset.kernels import Gaussian
 
@@ -56,9 +56,9 @@ def of_partitions(
         if count <= GATHERED_ROWS:
             points, weights = passed("gather", _rows_and_weights, _together)
             return Sample(points, weights / weights.sum(), names, columns is not None)
-        shape = Shape.of(shaping, size, scales, rng)
-        total = passed("sum", _sums, _added, shape)
-    return StoredReference.put_together(shape, total, fair, keep_rows, names, columns is not None, count)
+        places = Places.of(shaping, size, scales, rng, 1 if keep_rows else TOGETHER)
+        total = passed("sum", _sums, _added, places)
+    return StoredReference.put_together(places, total, fair, keep_rows, names, columns is not None, count)
 
 
 def _equal_rows(sketch: PartitionSketch, rng: np.random.Generator) -> Array:
@@ -89,8 +89,8 @@ def _joined(pairs: Sequence[tuple[PartitionSketch, PartitionSketch]]) -> tuple[P
     return join_sketches(one), join_sketches(two)
 
 
-def _sums(rows: PartitionRows, shape: Shape) -> ReferenceSums | None:
-    return ReferenceSums.of(shape, rows.points, rows.weights) if len(rows.points) else None
+def _sums(rows: PartitionRows, places: Places) -> ReferenceSums | None:
+    return ReferenceSums.of(places, rows.points, rows.weights) if len(rows.points) else None
 
 
 def _added(sums: Sequence[ReferenceSums | None]) -> ReferenceSums | None:

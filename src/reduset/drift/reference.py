@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from reduset import bandwidth
+from reduset._engine import Frame, nearest
 from reduset._types import Array, Floats
 from reduset.drift.columns import ColumnBins
 from reduset.drift.feature_map import FeatureMap, median_distance
@@ -27,24 +28,37 @@ from reduset.select import KMeans
 SHAPING_SHARE, SHAPING_ROWS = 0.25, 8192
 KEPT_ROWS, KEPT_BYTES = 8192, 2_000_000
 COVARIANCE_ROWS = 16_384
+TOGETHER = 10  # rows at least that any number stands for where no row is kept
 
 
 @dataclass(frozen=True)
-class Shape:
+class Places:
     """Where rows are looked at: coordinates, and bins of the columns."""
 
     features: FeatureMap
     bins: ColumnBins
 
     @classmethod
-    def of(cls, rows: Floats, size: int, scales: str | None, rng: np.random.Generator) -> Shape:
-        """By these rows (N, d), with ``size`` atoms."""
+    def of(cls, rows: Floats, size: int, scales: str | None, rng: np.random.Generator, fewest: int = 1) -> Places:
+        """By these rows (N, d), with ``size`` atoms; each atom and each edge of a bin stands for ``fewest`` of them at least."""
         shaping = np.asarray(rows, np.float64)
         units = np.ones(shaping.shape[1]) if scales is None else bandwidth.column_scales(shaping, rule=scales)
         width = median_distance(shaping, units)
         seen = KernelMean.from_samples(shaping, kernel=Gaussian(width, scales=units))
-        atoms = KMeans().select(seen, min(size, len(shaping)), rng).atoms
-        return cls(FeatureMap.shaped(shaping, atoms, units, width).stored(), ColumnBins.of(shaping))
+        atoms = KMeans().select(seen, max(min(size, len(shaping) // (2 * fewest - 1)), 1), rng).atoms
+        if fewest > 1:
+            atoms = _centres_of_many(shaping, atoms, seen.kernel.plain_frame(shaping), fewest)  # type: ignore[attr-defined]
+        return cls(FeatureMap.shaped(shaping, atoms, units, width).stored(), ColumnBins.of(shaping, fewest))
+
+
+def _centres_of_many(rows: Array, atoms: Array, frame: Frame, fewest: int) -> Array:
+    """Means of the rows nearest to each atom, without the atoms of fewer rows than that."""
+    while True:
+        owner, _ = nearest(rows, atoms, frame)
+        counts = np.bincount(owner, minlength=len(atoms))
+        if counts.min() >= fewest or len(atoms) == 1:
+            return np.stack([np.bincount(owner, column, len(atoms)) for column in rows.T], axis=1) / counts[:, None]
+        atoms = atoms[counts > max(counts.min(), fewest // 2 - 1)]
 
 
 @dataclass(frozen=True)
@@ -64,12 +78,12 @@ class ReferenceSums:
     columns: tuple[Array, ...]
 
     @classmethod
-    def of(cls, shape: Shape, rows: Floats, weights: Array) -> ReferenceSums:
+    def of(cls, places: Places, rows: Floats, weights: Array) -> ReferenceSums:
         """Of rows (n, d) with weights (n,)."""
-        found = CellSums.of(shape.features, rows, weights)
+        found = CellSums.of(places.features, rows, weights)
         cells = np.concatenate([found.shares[:, None], found.sums, found.squares], axis=1)
-        means = shape.features.mean(rows, weights)
-        return cls(float(weights.sum()), float(weights @ weights), means, cells, shape.bins.shares(rows, weights))
+        means = places.features.mean(rows, weights)
+        return cls(float(weights.sum()), float(weights @ weights), means, cells, places.bins.shares(rows, weights))
 
     def __add__(self, other: ReferenceSums) -> ReferenceSums:
         columns = tuple(one + two for one, two in zip(self.columns, other.columns, strict=True))
@@ -88,7 +102,7 @@ class StoredReference:
 
     Attributes
     ----------
-    shape : where rows are looked at
+    places : where rows are looked at
     mean : (p,); covariance : (p, p) of a single row
     rows : how many rows the mean is of, effective ones where they have weights
     known_rows : how many rows the shares by cell and column are as good as
@@ -99,7 +113,7 @@ class StoredReference:
     errors : (S,) what the mean may be off by at each scale, where it is that of a compression; else 0
     """
 
-    shape: Shape
+    places: Places
     mean: Array
     covariance: Array
     rows: float
@@ -115,7 +129,7 @@ class StoredReference:
     def of(cls, sample: Sample, size: int, scales: str | None, keep_rows: bool, rng: np.random.Generator) -> StoredReference:
         """Of rows at hand."""
         order = sample.drawn(max(min(int(SHAPING_SHARE * sample.size), SHAPING_ROWS), 1), rng)
-        shape = Shape.of(sample.rows[order], size, scales, rng)
+        places = Places.of(sample.rows[order], size, scales, rng, 1 if keep_rows else TOGETHER)
         left = np.ones(sample.size, np.bool_)
         left[order] = False
         if not left.any():
@@ -124,21 +138,24 @@ class StoredReference:
                 f"{len(np.unique(order)):,} rows, use these alone"
             )
         rest = Sample(sample.rows[left], sample.weights[left] / sample.weights[left].sum(), sample.names, sample.named)
-        sums = ReferenceSums.of(shape, rest.rows, rest.weights)
+        sums = ReferenceSums.of(places, rest.rows, rest.weights)
         fair = rng.permutation(rest.rows[rest.drawn(COVARIANCE_ROWS, rng)])
-        return cls.put_together(shape, sums, fair, keep_rows, sample.names, sample.named, sample.size)
+        return cls.put_together(places, sums, fair, keep_rows, sample.names, sample.named, sample.size)
 
     @classmethod
     def put_together(
-        cls, shape: Shape, sums: ReferenceSums, fair: Floats, keep_rows: bool, names: tuple[str, ...], named: bool, n_samples: int
+        cls, places: Places, sums: ReferenceSums, fair: Floats, keep_rows: bool, names: tuple[str, ...], named: bool, n_samples: int
     ) -> StoredReference:
         """From sums over all rows but those of the shape, and a fair sample in random order."""
-        features, d = shape.features, len(names)
+        features, d = places.features, len(names)
         kept = min(KEPT_ROWS, KEPT_BYTES // (fair.itemsize * d)) if keep_rows else 0
         covariance = np.cov(features.rows(fair), rowvar=False, bias=True).reshape(features.size, features.size)
         shares, first, second = np.split(sums.cells / sums.mass, [1, 1 + d], axis=1)
+        if not keep_rows:  # the sums of few rows would tell what they are
+            lone = shares[:, 0] * sums.effective < TOGETHER
+            first[lone], second[lone] = shares[lone] * features.atoms[lone], shares[lone] * np.square(features.atoms[lone])
         return cls(
-            shape,
+            places,
             sums.features / sums.mass,
             covariance.astype(np.float32).astype(np.float64),  # as a file keeps it
             sums.effective,
@@ -154,7 +171,7 @@ class StoredReference:
     @property
     def features(self) -> FeatureMap:
         """The coordinates."""
-        return self.shape.features
+        return self.places.features
 
     @cached_property
     def coordinates(self) -> Array:

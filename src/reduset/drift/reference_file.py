@@ -11,7 +11,7 @@ from reduset import _validate
 from reduset._types import Array
 from reduset.drift.columns import ColumnBins
 from reduset.drift.feature_map import OCTAVES, FeatureMap
-from reduset.drift.reference import Shape, StoredReference
+from reduset.drift.reference import Places, StoredReference
 from reduset.drift.regions import CellSums
 from reduset.drift.sample import Sample
 
@@ -28,7 +28,7 @@ def arrays_of(reference: Sample | StoredReference) -> tuple[dict[str, Any], Arra
     told: dict[str, Any] = {"columns": list(reference.names), "named": reference.named}
     if isinstance(reference, Sample):
         return told | {"whole": True}, {"rows": reference.rows, "weights": reference.weights}
-    features, bins = reference.features, reference.shape.bins
+    features, bins = reference.features, reference.places.bins
     told |= {
         "whole": False,
         "octaves": list(features.octaves),
@@ -81,7 +81,7 @@ def from_arrays(told: dict[str, Any], arrays: Arrays) -> Sample | StoredReferenc
     _require("sample", arrays["sample"].ndim == 2 and arrays["sample"].shape[1] == d)
     known = _validate.at_least(told["known_rows"], "known_rows", 1)
     return StoredReference(
-        Shape(features, bins),
+        Places(features, bins),
         arrays["mean"],
         arrays["covariance"].astype(np.float64),
         _validate.at_least(told["reference_rows"], "reference_rows", 1),

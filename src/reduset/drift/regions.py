@@ -10,6 +10,7 @@ for the tree.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -134,7 +135,7 @@ def changed_regions(
     """The regions whose change is sure at level ``alpha`` for all of them together, the surest first."""
     members = _tree(features)
     both = before.merged(after)
-    found: list[Region] = []
+    found: list[tuple[NDArray[np.bool_], Region]] = []
     left = np.ones(len(before.shares), np.bool_)
     while left.any() and len(found) < MOST_REGIONS:
         inside = members[:, left].astype(np.float64)
@@ -157,9 +158,28 @@ def changed_regions(
             break
         cells = np.zeros(len(left), np.bool_)
         cells[np.flatnonzero(left)[inside[best] > 0]] = True
-        found.append(_described(cells, before, after, both, names, p_value))
+        found.append((cells, _described(cells, before, after, both, names, p_value)))
         left &= ~cells
-    return found
+    return _joined(found, features.scales, lambda cells, p_value: _described(cells, before, after, both, names, p_value))
+
+
+def _joined(
+    found: list[tuple[NDArray[np.bool_], Region]], scales: Array, described: Callable[[NDArray[np.bool_], float], Region]
+) -> list[Region]:
+    """Those that gained, or lost, at one place as one: where each reaches the other."""
+    whole: list[tuple[NDArray[np.bool_], Region]] = []
+    for cells, region in found:
+        for k, (others, other) in enumerate(whole):
+            reach = (region.extent + other.extent) / scales
+            if (
+                region.change * other.change > 0
+                and np.square((region.centre - other.centre) / scales).sum() <= np.square(reach).sum()
+            ):
+                whole[k] = (others | cells, described(others | cells, min(region.p_value, other.p_value)))
+                break
+        else:
+            whole.append((cells, region))
+    return [region for _, region in whole]
 
 
 def _tree(features: FeatureMap) -> NDArray[np.bool_]:

@@ -8,10 +8,9 @@ from functools import cached_property
 import numpy as np
 
 from reduset import _validate
-from reduset._types import Array
 from reduset.drift import null_law
 from reduset.drift.columns import ColumnChange, changed_columns
-from reduset.drift.comparison import Comparison
+from reduset.drift.comparison import SideBySide
 from reduset.drift.regions import Region, changed_regions
 
 POWER = 0.8
@@ -29,10 +28,11 @@ class DriftResult:
     p_value : how often chance alone makes a difference as large as this
     alpha : the level below which it is called drift
     statistic : what the p-value is of: the harmonic mean of the p-values of all statistics, which is no p-value itself
-    distance : how far the two means are apart at the median scale, in units of a single row's bump (from 0 to √2), noise taken out
-    interval : where the distance lies, with confidence 95 %
+    distance : how far the two means are apart at the median scale, in units of a single row's bump (from 0 to √2)
     chance : what chance alone keeps the distance below, 95 times in 100
-    effect_size : the distance over how far single rows are from their mean there
+    without_noise : the distance, what chance adds to it taken out
+    interval : where the distance of the two laws lies, with confidence 95 %
+    effect_size : the distance without noise over how far single rows are from their mean there
     n_reference, n_samples : how many rows, effective ones where they have weights
     exact : whether the p-value is that of permutations, which holds at any size
     """
@@ -41,17 +41,18 @@ class DriftResult:
     alpha: float
     statistic: float
     distance: float
-    interval: tuple[float, float]
     chance: float
+    without_noise: float
+    interval: tuple[float, float]
     effect_size: float
     n_reference: float
     n_samples: float
     exact: bool
-    comparison: Comparison
+    comparison: SideBySide
     seed: int
 
     @classmethod
-    def of(cls, comparison: Comparison, alpha: float, seed: int) -> DriftResult:
+    def of(cls, comparison: SideBySide, alpha: float, seed: int) -> DriftResult:
         """From two samples side by side."""
         features, difference = comparison.features, comparison.difference
         forms, counts = features.forms
@@ -59,23 +60,24 @@ class DriftResult:
         p_value, each = null_law.joined(observed, drawn, counts)
         if not comparison.exact and p_value <= 1 / (1 + len(drawn)):
             p_value = min(p_value, max(null_law.beyond_draws(observed, forms, comparison.covariance, counts), LEAST))
-        part = features.parts[min(1, len(features.parts) - 1)]
+        part = features.median_part
         own = comparison.covariance[part, part]
         square, noise = float(np.square(difference[part]).sum()), float(np.trace(own))
         error = 2 * np.sqrt(float(difference[part] @ own @ difference[part])) + np.sqrt(2 * float(np.square(own).sum()))
         ends = [float(np.sqrt(max(square - noise + sign * 1.96 * error, 0.0))) for sign in (-1, 1)]
         n, count = comparison.rows
         scatter = noise / (1 / n + 1 / count)
-        distance = float(np.sqrt(max(square - noise, 0.0)))
+        without_noise = float(np.sqrt(max(square - noise, 0.0)))
         return cls(
             p_value,
             alpha,
             float(1 / (counts / each).sum()),
-            distance,
-            (ends[0], ends[1]),
+            float(np.sqrt(square)),
             float(np.sqrt(np.quantile(np.square(comparison.drawn[:, part]).sum(axis=1), 0.95))),
-            distance / float(np.sqrt(max(scatter, 1e-300))),
-            n,
+            without_noise,
+            (ends[0], ends[1]),
+            without_noise / float(np.sqrt(max(scatter, 1e-300))),
+            comparison.n_reference,
             count,
             comparison.exact,
             comparison,
@@ -90,11 +92,18 @@ class DriftResult:
     def where(self, alpha: float | None = None) -> list[Region]:
         """Regions that gained or lost mass, the surest first; the level holds for all of them together."""
         level = self.alpha if alpha is None else _validate.between(alpha, "alpha", 0, 1)
-        seen = self.comparison
-        return changed_regions(seen.features, *seen.cells, seen.names, level, np.random.default_rng([self.seed, 1]))
+        known: dict[float, list[Region]] = self.__dict__.setdefault("_regions", {})
+        if level not in known:
+            seen, rng = self.comparison, np.random.default_rng([self.seed, 1])
+            known[level] = changed_regions(seen.features, *seen.cells, seen.names, level, rng)
+        return list(known[level])
 
     def columns(self) -> list[ColumnChange]:
         """A test of every column, corrected for their number (Holm), those that changed most surely first."""
+        return list(self._columns)
+
+    @cached_property
+    def _columns(self) -> list[ColumnChange]:
         seen = self.comparison
         known, rng = (seen.cells[0].rows, seen.cells[1].rows), np.random.default_rng([self.seed, 2])
         return changed_columns(seen.bins, *seen.shares, known, seen.names, rng, shift_alone=bool(seen.errors.any()))
@@ -133,8 +142,3 @@ class DriftResult:
         from reduset.drift.words import of_result
 
         return "\n  ".join(of_result(self))
-
-
-def strongest(result: DriftResult) -> Array:
-    """(S,) the distance of the means at every scale."""
-    return result.comparison.features.distances(result.comparison.difference)

@@ -67,12 +67,12 @@ def often(p_value: float) -> str:
 
 def apart(result: DriftResult) -> str:
     """The distance as it was seen, beside what chance alone does, and what is left of it without the noise."""
-    far, (low, high) = distance_seen(result), result.interval
+    far, (low, high) = result.distance, result.interval
     text = f"{far:.2g}, from 0 (alike) to {FARTHEST:.2f} (nothing in common); chance alone stays below {result.chance:.2g}"
     text += " in 95 of 100 cases"
     if result.drift and far <= result.chance:
         return f"{text}: it is not the bulk of the rows that moved"
-    return f"{text}; without noise {result.distance:.2g}, with 95 % confidence between {low:.2g} and {high:.2g}"
+    return f"{text}; without noise {result.without_noise:.2g}, with 95 % confidence between {low:.2g} and {high:.2g}"
 
 
 def columns_told(columns: Sequence[ColumnChange], alpha: float, drift: bool) -> str:
@@ -144,16 +144,6 @@ def named(name: str) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1 - last]}…{text[-last:]}"
 
 
-def distance_seen(result: DriftResult) -> float:
-    """How far the means are apart at the median scale, noise and all: what `chance` is to be compared with."""
-    return float(np.linalg.norm(result.comparison.difference[_median_scale(result)]))
-
-
 def distances_by_chance(result: DriftResult) -> Array:
-    """(B,) the same under chance alone."""
-    return np.asarray(np.linalg.norm(result.comparison.drawn[:, _median_scale(result)], axis=1))
-
-
-def _median_scale(result: DriftResult) -> slice:
-    parts = result.comparison.features.parts
-    return parts[min(1, len(parts) - 1)]
+    """(B,) the distance under chance alone."""
+    return np.asarray(np.linalg.norm(result.comparison.drawn[:, result.comparison.features.median_part], axis=1))

@@ -15,7 +15,7 @@ from reduset.drift.columns import ColumnBins, ColumnChange
 from reduset.drift.feature_map import FeatureMap
 from reduset.drift.regions import CellSums, Region
 from reduset.drift.result import DriftResult
-from reduset.drift.words import distance_seen, distances_by_chance
+from reduset.drift.words import distances_by_chance
 
 BARS = 32
 ENDS = (0.005, 0.995)  # quantiles of both samples, between which a column is shown
@@ -97,7 +97,7 @@ class DriftFigure:
     def most(self) -> float:
         """The change of the strongest colour: the largest, or one that chance does not make."""
         both = (self.before + self.after) / 2
-        noise = 1 / self.result.n_reference + 1 / self.result.n_samples
+        noise = sum(1 / each for each in self.result.comparison.rows)
         return float(max(np.abs(self.change).max(), FULL_COLOUR * np.sqrt((both * (1 - both)).max() * noise)))
 
     @property
@@ -114,15 +114,14 @@ def drift_figure(result: DriftResult) -> DriftFigure:
         raise TypeError(f"result must be a DriftResult, got {type(result).__name__}; it is what DriftTest.test returns")
     seen = result.comparison
     names = tuple(map(str, seen.names))
-    columns, left = [], list(range(len(names)))
+    columns = []
     for each in result.columns():
-        k = next(k for k in left if names[k] == each.name)  # names need not differ
-        left.remove(k)
+        k = each.position
         columns.append(column_figure(each, k, seen.bins, seen.shares[0][k], seen.shares[1][k]))
     return DriftFigure(
         result,
         names,
-        distance_seen(result),
+        result.distance,
         distances_by_chance(result),
         _looks(seen.features, seen.difference, seen.drawn),
         _places(seen.features.atoms, *seen.cells),
