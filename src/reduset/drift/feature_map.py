@@ -17,7 +17,7 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import cholesky, eigh, solve_triangular
 
 from reduset import bandwidth
 from reduset._engine import blocks, single_threaded_blas
@@ -37,7 +37,7 @@ STATISTICS = (
     (4, 0.01, 0.5),
 )
 MOST_AXES = 96  # of one scale
-DEPENDENT = 1e-6  # of the largest eigenvalue: directions of the span, and axes of the rows, below it are rounding
+DEPENDENT = 1e-6  # of the largest eigenvalue: what is added to those of the span, and below which axes of the rows are rounding
 NEIGHBOURS = 2.0  # rows that an atom sees, itself perhaps among them: a scale at which it sees fewer tells nothing
 ROWS_A_BLOCK = 4096
 
@@ -192,12 +192,12 @@ def median_distance(rows: Floats, scales: Array) -> float:
 
 def _axes(gram: Array, values: Array) -> tuple[Array, Array]:
     """The projection of kernel values at the atoms to the principal axes of the rows in the span, and the variances along them."""
-    lengths, directions = eigh(gram)
-    kept = lengths > DEPENDENT * lengths[-1]
-    basis = directions[:, kept] / np.sqrt(lengths[kept])
-    coordinates = values @ basis
-    coordinates -= coordinates.mean(axis=0)
-    spread, turned = eigh(coordinates.T @ coordinates / len(values))
-    spread, turned = spread[::-1][:MOST_AXES], turned[:, ::-1][:, :MOST_AXES]
-    told = spread > DEPENDENT * max(spread[0], 1e-300)
-    return np.ascontiguousarray(basis @ turned[:, told]), np.asarray(spread[told])
+    m = len(gram)
+    ridge = DEPENDENT * float(gram.sum(axis=0).max())
+    factor = cholesky(gram + ridge * np.eye(m), lower=True)
+    coordinates = solve_triangular(factor, values.T, lower=True)
+    coordinates -= coordinates.mean(axis=1, keepdims=True)
+    spread, turned = eigh(coordinates @ coordinates.T / len(values), subset_by_index=[max(m - MOST_AXES, 0), m - 1])
+    told = spread > DEPENDENT * max(float(spread[-1]), 1e-300)
+    spread, turned = spread[told][::-1], turned[:, told][:, ::-1]
+    return np.ascontiguousarray(solve_triangular(factor, turned, lower=True, trans="T")), np.ascontiguousarray(spread)
