@@ -2,8 +2,9 @@
 Drift: what changed, where, and since when
 ==========================================
 
-Orders of a shop, and those of another day: some orders are of a new kind, and one of the usual kinds has become rarer. A test against a
-reference says so, and where. A monitor that sees the orders one by one raises the alarm soon after the change, and says since when.
+Orders of a shop, and those of another day: some are of a new kind, and one of the usual kinds has become rarer. A test against a
+reference says so, and where. A monitor that sees the orders one by one raises the alarm soon after the change, and says since
+when.
 
 The page is :doc:`/docs/drift`.
 """
