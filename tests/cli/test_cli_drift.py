@@ -141,16 +141,15 @@ def test_a_reference_is_kept_and_gives_the_answer_of_its_rows(folder, tmp_path, 
         assert run(["drift", str(kept), str(folder / "today.parquet"), *words]) == 2
         assert message in capsys.readouterr().err
     assert run(["drift", str(kept), str(folder / "other.csv")]) == 2
-    assert "has no column 'few'" in capsys.readouterr().err
+    assert "no column 'few'; it has height, width" in capsys.readouterr().err
 
 
-def test_a_reference_without_rows_holds_none(folder, tmp_path, capsys):
+def test_a_reference_without_rows_has_no_sample_of_them(folder, tmp_path, capsys):
     kept = tmp_path / "reference.npz"
     told = found(capsys, folder / "before.csv", folder / "today.parquet", "-o", kept, "--no-rows")
     assert told["drift"]
     with np.load(kept) as arrays:
-        held = {each for name in arrays for each in np.asarray(arrays[name], np.float64).ravel().tolist()}
-    assert not held & set(rows()[:, 3].tolist())
+        assert len(arrays["rows"]) == len(arrays["sample"]) == 0
 
 
 def test_a_reference_that_was_kept_in_python_is_read_as_asked(folder, tmp_path, capsys):
@@ -160,7 +159,7 @@ def test_a_reference_that_was_kept_in_python_is_read_as_asked(folder, tmp_path, 
     DriftTest(random_state=0).fit(np.arcsinh(rows()[:, [0, 2]])).save(kept)
     told = found(capsys, kept, folder / "same.csv", "--columns", "height,few", "--transform", "asinh:1")
     assert not told["drift"]
-    assert [each["name"] for each in told["columns"]] == ["x1", "x2"] or {each["name"] for each in told["columns"]} == {"x1", "x2"}
+    assert {each["name"] for each in told["columns"]} == {"x1", "x2"}
 
 
 @pytest.mark.parametrize("pieces", ["atoms", "components"])

@@ -1,7 +1,7 @@
 """The upper tail of Σⱼ λⱼ χ²₁, the law of a weighted sum of squares: the saddlepoint approximation (Kuonen 1999).
 
 With K(ζ) = −½ Σ log(1 − 2λⱼζ), K'(ζ) = q, w = sign(ζ)√(2(ζq − K)) and v = ζ√K'':  P(Q > q) ≈ 1 − Φ(w + log(v/w)/w).
-Its relative error stays within a few per cent far into the tail, where simulation has nothing to say.
+Its relative error stays within a tenth far into the tail, where simulation has nothing to say.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Where mass was gained or lost: the cells of the atoms, and unions of them, in which the share of rows changed.
 
 Rows belong to their nearest atom. The cells are merged by Ward's method to a tree of 2m − 1 regions of every size; in each the
-shares before and after are compared by the signed root of the binomial deviance, and the largest of all under chance alone (draws
+shares before and after are compared on the scale of the arcsine, and the largest of all under chance alone (draws
 of the counts) says which are sure. They are told in the order of how sure they are, each given those told before: where one place
 gains, all others lose in proportion, and that is not told again. What was added (or taken) is located by the difference of the
 sums, so a crowd far outside is found where it is, though it lies in the cell of an atom at the rim. O(n·m) for the cells, O(m²)
@@ -15,15 +15,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import linkage
-from scipy.special import xlogy
+from scipy.special import ndtr
 
 from reduset._engine import each_nearest
 from reduset._types import Array, Floats, Indices
 from reduset.drift.feature_map import FeatureMap
 
-DRAWS = 999
+DRAWS = 499
 EXAMPLES = 3  # rows of each cell
 MOST_REGIONS = 10
+EXPECTED = 5.0  # rows of the smaller sample in a region, below which it is looked at as a part of larger ones alone
 APART = 1.0  # standard deviations from the mean of all rows, beyond which a column says where a region is
 
 
@@ -137,17 +138,21 @@ def changed_regions(
     left = np.ones(len(before.shares), np.bool_)
     while left.any() and len(found) < MOST_REGIONS:
         inside = members[:, left].astype(np.float64)
-        usable = (inside.sum(axis=1) > 0) & (inside.sum(axis=1) < left.sum())
+        expected = inside @ both.shares[left] * min(before.rows, after.rows)
+        usable = (expected >= EXPECTED) & (inside.sum(axis=1) < left.sum())
         total = (float(before.shares[left].sum()), float(after.shares[left].sum()))
         if not usable.any() or min(total) * min(before.rows, after.rows) < 1:
             break
         inside = inside[usable]
         rows = (before.rows * total[0], after.rows * total[1])
-        seen = _signed_roots(inside @ before.shares[left] / total[0], inside @ after.shares[left] / total[1], *rows)
+        seen = _on_normal_scale(inside @ before.shares[left] / total[0], inside @ after.shares[left] / total[1], *rows)
         chance = np.maximum(both.shares[left], 0.0)
         largest = _largest_by_chance(inside, chance / chance.sum(), rows, rng)
         best = int(np.abs(seen).argmax())
-        p_value = float((1 + (largest >= abs(seen[best])).sum()) / (1 + DRAWS))
+        above = int((largest >= abs(seen[best])).sum())
+        p_value = (1 + above) / (1 + DRAWS)
+        if not above:  # beyond the draws: a bound for as many regions as there are
+            p_value = min(p_value, 2 * len(seen) * float(ndtr(-abs(seen[best]))))
         if p_value > alpha:
             break
         cells = np.zeros(len(left), np.bool_)
@@ -169,24 +174,17 @@ def _tree(features: FeatureMap) -> NDArray[np.bool_]:
     return members
 
 
-def _signed_roots(before: Array, after: Array, n: float, new: float) -> Array:
-    """±√(twice the log-likelihood ratio) of one share against two, by sign of the change."""
-    before, after = np.clip(before, 0.0, 1.0), np.clip(after, 0.0, 1.0)
-    both = (n * before + new * after) / (n + new)
-    deviance = n * (_entropy_gain(before, both)) + new * (_entropy_gain(after, both))
-    return np.asarray(np.sign(after - before) * np.sqrt(2 * np.maximum(deviance, 0.0)))
-
-
-def _entropy_gain(share: Array, both: Array) -> Array:
-    """The Kullback–Leibler divergence of two coins."""
-    safe, other = np.maximum(both, 1e-300), np.maximum(1 - both, 1e-300)
-    return np.asarray(xlogy(share, share / safe) + xlogy(1 - share, (1 - share) / other))
+def _on_normal_scale(before: Array, after: Array, n: float, new: float) -> Array:
+    """The change of shares in standard deviations, by the arcsine, which makes these the same for every share."""
+    angles = (np.arcsin(np.sqrt(np.clip(each, 0.0, 1.0))) for each in (before, after))
+    first, second = angles
+    return np.asarray(2 * (second - first) / np.sqrt(1 / n + 1 / new))
 
 
 def _largest_by_chance(inside: Array, shares: Array, rows: tuple[float, float], rng: np.random.Generator) -> Array:
     """(DRAWS,) the largest change of any region where both samples have the same shares."""
     counts = [rng.multinomial(max(round(each), 1), shares, size=DRAWS) / max(round(each), 1) for each in rows]
-    return np.abs(_signed_roots(counts[0] @ inside.T, counts[1] @ inside.T, *rows)).max(axis=1)
+    return np.abs(_on_normal_scale(counts[0] @ inside.T, counts[1] @ inside.T, *rows)).max(axis=1)
 
 
 def _described(

@@ -15,6 +15,7 @@ from reduset.drift.comparison import Comparison
 from reduset.drift.regions import Region, changed_regions
 
 POWER = 0.8
+LEAST = 1e-300  # of a p-value: no difference is impossible
 STEPS = np.geomspace(1e-4, 1.0, 33)
 MOST_MOVED = 1024  # rows
 
@@ -57,7 +58,7 @@ class DriftResult:
         observed, drawn = features.statistics(difference), features.statistics(comparison.drawn)
         p_value, each = null_law.joined(observed, drawn, counts)
         if not comparison.exact and p_value <= 1 / (1 + len(drawn)):
-            p_value = min(p_value, null_law.beyond_draws(observed, forms, comparison.covariance, counts))
+            p_value = min(p_value, max(null_law.beyond_draws(observed, forms, comparison.covariance, counts), LEAST))
         part = features.parts[min(1, len(features.parts) - 1)]
         own = comparison.covariance[part, part]
         square, noise = float(np.square(difference[part]).sum()), float(np.trace(own))
