@@ -40,7 +40,10 @@ STYLE = {
 }
 
 
-ORDER = ["compress", "resolution", "select", "density", "modes", "mixtures", "svm", "spectral", "features", "proportions", "cohort"]
+ORDER = [
+    *("compress", "resolution", "select", "density", "modes", "mixtures", "svm", "spectral", "features", "proportions", "cohort"),
+    *("drift",),
+]
 
 
 def place(script: str) -> tuple[int, str]:

@@ -55,6 +55,7 @@ _ROOMS = [
     "compression",
     "density",
     "distributed",
+    "drift",
     "features",
     "io",
     "kernels",
