@@ -130,7 +130,7 @@ def test_a_watch_is_told_file_by_file(tmp_path):
     text = " ".join(Page(tmp_path / "r.html").text().split())
     assert "Drift in 200 rows" in text
     assert "Row 30 of a/<script>" in text  # row 150, of a file that begins at row 120
-    assert "Between 140 and 155" in text
+    assert "between 140 and 155" in text
     data = embedded(tmp_path / "r.html")
     assert data["alarms"] == [{"row": 160, "since": [150, 140, 155]}]
     assert data["rows"] == monitor().history_["row"].tolist()

@@ -46,8 +46,8 @@ NoRows = Annotated[
     bool,
     typer.Option(
         "--no-rows",
-        help="Keep no sample of the reference's rows in what -o writes. It still holds values of single columns, and places where "
-        "few rows are may be these rows: this does not make it anonymous.",
+        help="Keep no row of the reference in what -o writes: every number stands for ten rows or more. That does not make it "
+        "anonymous.",
     ),
 ]
 Fail = Annotated[bool, typer.Option("--fail", help="End with code 4 where there is drift, for scripts.")]

@@ -94,7 +94,7 @@ def _began(alarm: Alarm, watch: Watch) -> str:
     row, low, high = alarm.since
     place = watch.place(row)
     where = f": row {place['row']:,} of {printable(place['file'])}"
-    return f"DRIFT since row {row:,}, between {low:,} and {high:,} with 95 % confidence{where}"
+    return f"DRIFT since row {row:,}, most likely between {low:,} and {high:,}{where}"
 
 
 def _facts(watch: Watch, written: list[Path]) -> dict[str, Any]:

@@ -30,7 +30,7 @@ def is_compression(value: Any) -> bool:
     return all(hasattr(value, part) for part in ("mean", "n_samples", "certificate", "profile"))
 
 
-def of_compression(small: Any, size: int, rng: np.random.Generator) -> StoredReference:
+def of_compression(small: Any, size: int, keep_rows: bool, rng: np.random.Generator) -> StoredReference:
     """The reference that a `Compression` or a `Model` is."""
     mean, kernel = small.mean, small.mean.kernel
     if not isinstance(kernel, Gaussian) or kernel.covariance is not None:
@@ -61,7 +61,7 @@ def of_compression(small: Any, size: int, rng: np.random.Generator) -> StoredRef
     # a component is looked at by its draws; atoms as they are
     rows, masses = (drawn, np.full(len(drawn), 1 / len(drawn))) if isinstance(mean, ComponentMean) else (points, weights)
     found = StoredReference.put_together(
-        places, ReferenceSums.of(places, rows, masses), drawn, True, names, hasattr(small, "columns"), small.n_samples
+        places, ReferenceSums.of(places, rows, masses), drawn, keep_rows, names, hasattr(small, "columns"), small.n_samples
     )
     drawn_noise = 1 / len(drawn) if isinstance(mean, ComponentMean) else 0.0  # of a mean that is known by draws
     known = 1.0 / float(weights @ weights)

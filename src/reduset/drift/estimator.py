@@ -37,7 +37,7 @@ class DriftTest(BaseEstimator):
 
     The reference is looked at once and kept small; a test then costs one pass over the new rows. Where all its rows are kept (up to
     8,192, or 2.5 MB of them), new rows are told apart from them by permutations, which is exact at any size. Of more rows, what is
-    needed of them is kept in less than 5 MB.
+    needed of them is kept in less than 5 MB (of up to 200 columns).
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class DriftTest(BaseEstimator):
         X : (n, d) array or frame; or a `Compression` or `Model`, a `StreamCompressor`, a Dask collection
             Of a stream its fair sample is the reference. A compression knows its own error, by which differences are taken shorter.
         y : ignored
-        sample_weight : (n,) array, optional; only with rows
+        sample_weight : (n,) array, optional; as the collection is with Dask, none with a compression or a stream
         """
         settings = self.checked()
         rng = _validate.generator(self.random_state, "random_state")
@@ -103,7 +103,7 @@ class DriftTest(BaseEstimator):
         """What is kept of a reference of any kind."""
         if is_compression(X):
             _require_none(sample_weight)
-            return of_compression(X, size, rng)
+            return of_compression(X, size, self.keep_rows, rng)
         if isinstance(X, StreamCompressor):
             _require_none(sample_weight)
             names, fair = getattr(X, "feature_names_in_", None), X.sample()

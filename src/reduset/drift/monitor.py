@@ -32,7 +32,7 @@ from reduset.drift.sample import Sample
 ERT = 10_000
 SHORTEST, LONGEST = 8, 2048
 OF_ERT, OF_ROWS = 2, 10  # a window is at most that part of the run length, and of the rows of the reference
-MOST_COORDINATES = 256
+MOST_COORDINATES = 128
 ENOUGH = 0.995  # of the statistic, in the coordinates that are kept
 DEPENDENCE_ROWS = 512  # by which rows are seen to depend on each other
 DEPENDENT = 1e-4
@@ -90,7 +90,8 @@ class DriftMonitor:
     ----------
     alarm_ : bool
     since_ : (row, low, high) or None
-        The row where the change began, as far as can be told, and an interval that holds the true one 95 times in 100.
+        The row where the change began, as far as can be told, and an interval for it, made to hold the true one 95 times in 100;
+        where only a part of the rows changed, it begins too late more often.
     alarmed_at_ : the row of the alarm, or None
     n_seen_ : rows so far
     about_ : plain values that were kept beside it in a checkpoint

@@ -146,7 +146,7 @@ class StoredReference:
     def put_together(
         cls, places: Places, sums: ReferenceSums, fair: Floats, keep_rows: bool, names: tuple[str, ...], named: bool, n_samples: int
     ) -> StoredReference:
-        """From sums over all rows but those of the shape, and a fair sample in random order."""
+        """From sums over all rows, but those that chose the places where that can be, and a fair sample in random order."""
         features, d = places.features, len(names)
         kept = min(KEPT_ROWS, KEPT_BYTES // (fair.itemsize * d)) if keep_rows else 0
         covariance = np.cov(features.rows(fair), rowvar=False, bias=True).reshape(features.size, features.size)

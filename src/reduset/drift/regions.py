@@ -25,7 +25,7 @@ from reduset.drift.feature_map import FeatureMap
 DRAWS = 499
 EXAMPLES = 3  # rows of each cell
 MOST_REGIONS = 10
-EXPECTED = 5.0  # rows of the smaller sample in a region, below which it is looked at as a part of larger ones alone
+FEWEST = 5.0  # rows of both samples in a region, below which it is looked at as a part of larger ones alone
 APART = 1.0  # standard deviations from the mean of all rows, beyond which a column says where a region is
 
 
@@ -139,8 +139,8 @@ def changed_regions(
     left = np.ones(len(before.shares), np.bool_)
     while left.any() and len(found) < MOST_REGIONS:
         inside = members[:, left].astype(np.float64)
-        expected = inside @ both.shares[left] * min(before.rows, after.rows)
-        usable = (expected >= EXPECTED) & (inside.sum(axis=1) < left.sum())
+        counted = inside @ both.shares[left] * both.rows
+        usable = (counted >= FEWEST) & (inside.sum(axis=1) < left.sum())
         total = (float(before.shares[left].sum()), float(after.shares[left].sum()))
         if not usable.any() or min(total) * min(before.rows, after.rows) < 1:
             break

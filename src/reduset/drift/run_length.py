@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from reduset._engine import WindowSums, run_all
 from reduset._types import Array, Indices, Report
 
-CROSSINGS = 500  # of simulated streams: the run length is then known to 4.5 %
+CROSSINGS = 400  # of simulated streams: the run length is then known to 5 %
 MOST_ROWS = 20_000_000
 FIRST_ROWS = 100_000  # by which windows are put on one scale
 

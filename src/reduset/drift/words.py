@@ -95,7 +95,8 @@ def direction(column: ColumnChange) -> str:
 def regions_told(result: DriftResult) -> list[str]:
     """The places that gained or lost, a line each; a few of them."""
     regions, names = result.where(), result.comparison.names
-    lines = [f"{change(each)} {place(each, names)}" for each in regions[:MOST_TOLD]]
+    alone = "" if result.drift else "taken alone, "
+    lines = [f"{alone}{change(each)} {place(each, names)}" for each in regions[:MOST_TOLD]]
     if len(regions) > MOST_TOLD:
         lines.append(f"and {len(regions) - MOST_TOLD} more places")
     return lines or (["no single place gained or lost for sure"] if result.drift else [])

@@ -105,7 +105,7 @@ def _cards(monitor: Any, rows: int, files: Sequence[WatchedFile], alarms: list[A
     place = f"Row {row - inside[-1].first:,} of {shortened(inside[-1].name, NAMED)}. " if inside else ""
     return [
         seen,
-        Card("Since row", f"{row:,}", f"{place}Between {low:,} and {high:,} with 95 % confidence."),
+        Card("Since row", f"{row:,}", f"{place}Most likely between {low:,} and {high:,}."),
         Card("Noticed after", count(max(first.row - row + 1, 0)), "Rows that had changed, the one of the alarm included."),
         many,
     ]
@@ -117,7 +117,7 @@ def _alarms(alarms: Sequence[Alarm]) -> Markup:
     rows = [
         [f"{each.row:,}", *(["—"] * 3 if each.since is None else [f"{row:,}" for row in each.since])] for each in alarms[:LISTED]
     ]
-    return table(["at row", "since row", "not before", "not after"], rows, "Alarms, and since when; the ends with 95 % confidence")
+    return table(["at row", "since row", "not before", "not after"], rows, "Alarms, and since when; most likely within these ends")
 
 
 def _files(files: Sequence[WatchedFile]) -> Markup:
