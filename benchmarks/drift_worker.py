@@ -1,0 +1,101 @@
+"""Runs in the environment of the peers for drift: goodpoints' ctt, and alibi-detect's MMDDrift and MMDDriftOnline.
+
+`drift_worker.py METHOD given.npz found.npz OPTIONS`, the options as JSON; see `drift_peers.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+import warnings
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+
+def peak() -> float:
+    """The most memory that this process held so far, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def ctt(X: np.ndarray, Y: np.ndarray, widths: np.ndarray, bins: int, oversampling: int, permutations: int) -> dict[str, Any]:
+    """p-values of Compress Then Test for each pair and each of its widths (Gaussians exp(−d² / 2 width²))."""
+    from goodpoints.ctt import ctt as test
+
+    p = np.empty(widths.shape)
+    for r in range(len(X)):
+        for k, width in enumerate(widths[r]):
+            found = test(X[r], Y[r], oversampling, B=permutations, s=bins, lam=np.sqrt(2) * width, null_seed=r, statistic_seed=r)
+            p[r, k] = np.mean(found.estimator_values >= found.statistic_values)
+    return {"p": p, "version": version("goodpoints")}
+
+
+def mmd_drift(n: int, columns: int, permutations: int, repeats: int) -> dict[str, Any]:
+    """Seconds to prepare and to test, and the peak of memory, with n rows a side."""
+    from alibi_detect.cd import MMDDrift
+
+    X, Y = np.random.default_rng(0).normal(size=(2, n, columns)).astype(np.float32)
+    idle = peak()
+    begun = time.perf_counter()
+    detector = MMDDrift(X, backend="pytorch", n_permutations=permutations, device="cpu")
+    prepared = time.perf_counter() - begun
+    seconds = []
+    for _ in range(repeats):
+        begun = time.perf_counter()
+        detector.predict(Y)
+        seconds.append(time.perf_counter() - begun)
+    return {
+        "prepare": prepared,
+        "test": float(np.median(seconds)),
+        "idle": idle,
+        "peak": peak(),
+        "version": version("alibi-detect"),
+    }
+
+
+def mmd_online(
+    reference: np.ndarray, streams: np.ndarray, ert: float, window: int, bootstraps: int, detectors: int
+) -> dict[str, Any]:
+    """How many rows each stream went on until the alarm, or −1 where none came; and seconds to prepare and for a row.
+
+    A threshold is drawn from bootstraps, so the streams are shared among several detectors of other draws.
+    """
+    import torch
+    from alibi_detect.cd import MMDDriftOnline
+
+    torch.manual_seed(0)
+    ran, prepared, rows, spent = np.full(len(streams), -1), [], 0, 0.0
+    for part in np.array_split(np.arange(len(streams)), detectors):
+        begun = time.perf_counter()
+        detector = MMDDriftOnline(
+            reference.astype(np.float32), ert=ert, window_size=window, backend="pytorch", n_bootstraps=bootstraps,
+            device="cpu", verbose=False,
+        )  # fmt: skip
+        prepared.append(time.perf_counter() - begun)
+        begun = time.perf_counter()
+        for k in part:
+            detector.reset_state()
+            for t, row in enumerate(streams[k].astype(np.float32)):
+                rows += 1
+                if detector.predict(row, return_test_stat=False)["data"]["is_drift"]:
+                    ran[k] = t + 1
+                    break
+        spent += time.perf_counter() - begun
+    return {"ran": ran, "prepare": float(np.mean(prepared)), "row": spent / max(rows, 1), "version": version("alibi-detect")}
+
+
+METHODS = {"ctt": ctt, "mmd_drift": mmd_drift, "mmd_online": mmd_online}
+
+
+def main(method: str, source: str, target: str, options: str) -> None:
+    warnings.simplefilter("ignore")
+    with np.load(source) as file:
+        arrays = {key: file[key] for key in file.files}
+    np.savez(target, **METHODS[method](**arrays, **json.loads(options)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
