@@ -1,4 +1,4 @@
-"""Drift found, of pairs of samples that differ: ours beside the full permutation test, MMDAgg, MMD-FUSE, ctt and Kolmogorov-Smirnov.
+"""Drift found in pairs of samples that differ: ours, the full permutation test, MMDAgg, MMD-FUSE, ctt and Kolmogorov-Smirnov.
 
 What the rivals find is kept in `drift_rivals.csv`, and measured where it is missing; `python benchmarks/drift_power.py --rivals`
 measures that alone. All tests see the same pairs.
