@@ -182,8 +182,8 @@ def run() -> str:
         f"change otherwise. The change comes after {QUIET} rows; *early* alarms came before it and are left out, *never* are "
         f"streams without one in {LONGEST:,} rows after it, which count as that ({TIMES} ert where nothing changes). {REFERENCES} "
         f"references of {REFERENCE:,} rows (MMDDriftOnline: {PEER_REFERENCES}) share the streams; ours is given {BLOCK} rows at "
-        "once. In the normal law the mean of a column moves by one deviation, in the clusters a new group gets 30 % of the rows; at "
-        "once, or over 2,000 rows. As asked: the run length within 10 % of ert, the delay not above the better of "
+        "once. In the normal law the mean of a column moves by one deviation, in the clusters a new group gets 30 % of the rows; "
+        "at once, or over 2,000 rows. As asked: the run length within 10 % of ert, the delay not above the better of "
         "MMDDriftOnline's, either up to two standard errors.\n\n"
     )
     return text + table([*head, "as asked"], rows)
