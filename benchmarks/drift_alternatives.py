@@ -51,7 +51,7 @@ def digits(name: str) -> tuple[np.ndarray, np.ndarray]:
     file = table(name)
     X, y = (np.concatenate([file[f"{key}_train"], file[f"{key}_test"]]) for key in "Xy")
     if name == "pendigits":
-        return X / 100.0, y
+        return X.astype(np.float64) / 100, y
     return X.reshape(-1, 7, 4, 7, 4).mean(axis=(2, 4)).reshape(-1, 49) / 255, y
 
 

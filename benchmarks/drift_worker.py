@@ -28,7 +28,16 @@ def ctt(X: np.ndarray, Y: np.ndarray, widths: np.ndarray, bins: int, oversamplin
     p = np.empty(widths.shape)
     for r in range(len(X)):
         for k, width in enumerate(widths[r]):
-            found = test(X[r], Y[r], oversampling, B=permutations, s=bins, lam=np.sqrt(2) * width, null_seed=r, statistic_seed=r)
+            found = test(
+                np.float64(X[r]),
+                np.float64(Y[r]),
+                oversampling,
+                B=permutations,
+                s=bins,
+                lam=np.sqrt(2) * width,
+                null_seed=r,
+                statistic_seed=r,
+            )
             p[r, k] = np.mean(found.estimator_values >= found.statistic_values)
     return {"p": p, "version": version("goodpoints")}
 
