@@ -77,7 +77,7 @@ def mmdagg(X: np.ndarray, Y: np.ndarray, seed: int) -> float:
     chosen = labellings(m, len(Y), WITHIN + PERMUTATIONS, np.random.default_rng(seed))
     for metric, power in (("cityblock", 1), ("euclidean", 2)):
         apart = distances(X, Y, metric)
-        between = np.sort(apart[:500, m : m + 500], axis=None)
+        between = np.sort(apart[: min(m, 500), m : m + 500], axis=None)
         least = between[0] if between[0] >= 0.1 else max(between[int(0.05 * between.size)], 0.1)
         for width in np.geomspace(least / 2, max(between[-1], 0.3) * 2, WIDTHS):
             rows.append(squares(np.exp(-((apart / width) ** power)), chosen, m))
