@@ -153,7 +153,8 @@ def run() -> str:
         "within 3.5 points: one standard deviation); all tests see the same pairs. *Full* is the permutation test of MMD² by a "
         f"Gaussian at the best of {len(LADDER)} widths, chosen afterwards, which nobody can; *ctt* is goodpoints' at the median "
         "distance, as its paper has it, and at the best width. *As asked*: `two_sample` within 2 points of the full test's best, "
-        "not below MMDAgg and MMD-FUSE with either λ, above ctt at the median and Kolmogorov-Smirnov. In the row *none* nothing differs.\n\n"
+        "not below MMDAgg and MMD-FUSE with either λ, above ctt at the median and Kolmogorov-Smirnov. In the row "
+        "*none* nothing differs.\n\n"
     )
     return text + summary(rivals(), by_us())
 
