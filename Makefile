@@ -1,11 +1,12 @@
-# Each target sets up its own .venv (the peers of the comparisons live in .venv-peers, .venv-quapy and .venv-stonesoup); nothing else on the machine
-# is touched, but for Chromium, which `make test` installs where it is missing and root allows it (scripts/browser.sh).
+# Each target sets up its own .venv (the peers of the comparisons live in .venv-peers, .venv-quapy, .venv-stonesoup and .venv-drift); nothing else on
+# the machine is touched, but for Chromium, which `make test` installs where it is missing and root allows it (scripts/browser.sh).
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PEERS := .venv-peers
 QUAPY := .venv-quapy
 STONESOUP := .venv-stonesoup
+DRIFT := .venv-drift
 
 SECONDS ?= 60
 
@@ -43,6 +44,13 @@ $(QUAPY)/quapy.stamp: benchmarks/quapy-requirements.txt
 $(STONESOUP)/stonesoup.stamp: benchmarks/stonesoup-requirements.txt
 	$(PYTHON) -m venv $(STONESOUP)
 	$(STONESOUP)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	touch $@
+
+# torch first and alone, so that no other build of it is pulled by what needs it
+$(DRIFT)/drift.stamp: benchmarks/drift-requirements.txt
+	$(PYTHON) -m venv $(DRIFT)
+	$(DRIFT)/bin/pip install --quiet --disable-pip-version-check $$(grep '^torch==' $<)
+	$(DRIFT)/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	touch $@
 
 demo: $(VENV)/demo.stamp
@@ -86,7 +94,7 @@ pictures: $(VENV)/docs.stamp
 screenshots: $(VENV)/dev.stamp browser
 	$(BIN)/python scripts/report_pictures.py
 
-bench: $(VENV)/bench.stamp $(PEERS)/peers.stamp $(QUAPY)/quapy.stamp $(STONESOUP)/stonesoup.stamp
+bench: $(VENV)/bench.stamp $(PEERS)/peers.stamp $(QUAPY)/quapy.stamp $(STONESOUP)/stonesoup.stamp $(DRIFT)/drift.stamp
 	$(BIN)/python benchmarks/run.py
 
 peers: $(VENV)/bench.stamp $(PEERS)/peers.stamp
@@ -94,5 +102,5 @@ peers: $(VENV)/bench.stamp $(PEERS)/peers.stamp
 	$(BIN)/python benchmarks/peers.py --summary
 
 clean:
-	rm -rf $(VENV) $(PEERS) $(QUAPY) $(STONESOUP) build dist docs/gallery docs/reference .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) $(QUAPY) $(STONESOUP) $(DRIFT) build dist docs/gallery docs/reference .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

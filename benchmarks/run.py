@@ -57,6 +57,11 @@ SECTIONS = (
     "features_speed",
     "features_components",
     "features_images",
+    "drift_level",
+    "drift_power",
+    "drift_speed",
+    "drift_run_length",
+    "drift_corner",
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
 HEAD = """# Results
