@@ -36,7 +36,7 @@ def located(found: Any) -> bool:
 
 def named(found: Any) -> set[int]:
     """The columns that changed, by Holm's procedure at 5 %: their corrected p-values are at most that."""
-    return {index for index, column in enumerate(found.columns()) if column.p_value <= 0.05}
+    return {column.position for column in found.columns() if column.p_value <= 0.05}
 
 
 def measure(others: int) -> list[Any]:

@@ -135,7 +135,7 @@ def ran_for(monitor: object, X: np.ndarray) -> int:
     for begin in range(0, len(X), BLOCK):
         monitor.update(X[begin : begin + BLOCK])
         if monitor.alarm_:
-            return int(monitor.run_length)
+            return int(monitor.alarmed_at_) + 1
     return -1
 
 

@@ -197,7 +197,8 @@ def _axes(gram: Array, values: Array) -> tuple[Array, Array]:
     factor = cholesky(gram + ridge * np.eye(m), lower=True)
     coordinates = solve_triangular(factor, values.T, lower=True)
     coordinates -= coordinates.mean(axis=1, keepdims=True)
-    spread, turned = eigh(coordinates @ coordinates.T / len(values), subset_by_index=[max(m - MOST_AXES, 0), m - 1])
-    told = spread > DEPENDENT * max(float(spread[-1]), 1e-300)
-    spread, turned = spread[told][::-1], turned[:, told][:, ::-1]
+    spread, turned = eigh(coordinates @ coordinates.T / len(values))  # all of them: for a part LAPACK can fail
+    spread, turned = spread[::-1][:MOST_AXES], turned[:, ::-1][:, :MOST_AXES]
+    told = spread > DEPENDENT * max(float(spread[0]), 1e-300)
+    spread, turned = spread[told], turned[:, told]
     return np.ascontiguousarray(solve_triangular(factor, turned, lower=True, trans="T")), np.ascontiguousarray(spread)
