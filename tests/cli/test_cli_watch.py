@@ -35,8 +35,8 @@ def folder(tmp_path_factory):
     return folder
 
 
-def watch(*words):
-    return run(["watch", *map(str, words), "--ert", "20000"])
+def watch(*words, ert=4000):
+    return run(["watch", *map(str, words), "--ert", str(ert)])
 
 
 def told(capsys):
@@ -69,9 +69,16 @@ def test_a_watch_may_go_on_and_goes_through_names_as_people_count(folder, capsys
     assert found["rows"] == 4 * ROWS
 
 
+def test_rows_may_be_thinned(folder, capsys):
+    assert watch(folder / "before.csv", folder / "in", "--json", "--thin", "5") == 0
+    found = told(capsys)
+    assert found["alarms"][0]["row"] % 5 == 0
+    assert BEGAN < found["alarms"][0]["row"] < BEGAN + 150
+
+
 def test_no_drift_is_no_alarm(folder, tmp_path, capsys):
     page = tmp_path / "watch.html"
-    assert watch(folder / "before.csv", folder / "quiet", "--fail", "--report", page) == 0
+    assert watch(folder / "before.csv", folder / "quiet", "--fail", "--report", page, ert=20_000) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 6
     assert lines[4] == "no drift in 2,400 rows; as long as there is none an alarm comes once in 20,000 rows"

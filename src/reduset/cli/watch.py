@@ -36,6 +36,9 @@ class WatchCommand(o.Reading, o.Seeded, o.Telling):
     reference: ReferenceFile
     data: o.Data
     ert: Annotated[float, typer.Option("--ert", help="Rows until a false alarm, on average, as long as nothing changes.")] = 10_000
+    thin: Annotated[
+        int, typer.Option("--thin", help="Take in every so many-th row alone, where rows depend on those before them.")
+    ] = 1
     go_on: Annotated[
         bool, typer.Option("--go-on", help="Go on after an alarm, anew with the next file; without it the first one is the end.")
     ] = False

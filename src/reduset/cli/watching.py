@@ -51,7 +51,8 @@ class Watch:
         """A new one, or that of the checkpoint."""
         path = request.checkpoint
         if path is None or not path.exists():
-            return cls(request, known, DriftMonitor(known.test, ert=request.ert, random_state=request.seed, progress=shown))
+            settings = {"ert": request.ert, "thin": request.thin, "random_state": request.seed, "progress": shown}
+            return cls(request, known, DriftMonitor(known.test, **settings))
         watch = cls(request, known, DriftMonitor.resume(path))
         watch._take_up(path, names)
         messages.note(f"going on after {watch.rows:,} rows, as {path} says", request.silent)
@@ -164,4 +165,5 @@ def _asked(request: WatchCommand) -> dict[str, Any]:
     """All that an alarm depends on, in plain values, by the names of the options."""
     reading = {f"--{name.replace('_', '-')}": value for name, value in request.reading().items()}
     reference = files_told([str(request.reference)])[0]
-    return {"REFERENCE": reference, "--ert": request.ert, "--seed": request.seed, "--scales": request.scales, **reading}
+    watched = {"--ert": request.ert, "--thin": request.thin, "--seed": request.seed, "--scales": request.scales}
+    return {"REFERENCE": reference, **watched, **reading}
