@@ -61,6 +61,7 @@ SECTIONS = (
     "drift_power",
     "drift_speed",
     "drift_run_length",
+    "drift_e_detector",
     "drift_corner",
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
