@@ -31,7 +31,7 @@ from reduset.drift.sample import Sample
 
 ERT = 10_000
 SHORTEST, LONGEST = 8, 2048
-OF_ERT, OF_ROWS = 2, 10  # a window is at most that part of the run length, and of the rows of the reference
+OF_ERT, OF_ROWS = 2, 4  # a window is at most that part of the run length, and of the rows of the reference
 MOST_COORDINATES = 128
 ENOUGH = 0.995  # of the statistic, in the coordinates that are kept
 DEPENDENCE_ROWS = 512  # by which rows are seen to depend on each other
@@ -79,7 +79,7 @@ class DriftMonitor:
     ert : float
         The expected run time: how many rows go by without drift until the first false alarm, on average.
     windows : sequence of int, optional
-        How many of the last rows are looked at together, each in turn; by default 8, 16, 32, … up to half of ``ert``, a tenth
+        How many of the last rows are looked at together, each in turn; by default 8, 16, 32, … up to half of ``ert``, a quarter
         of the rows of the reference, or 2,048. Short ones see a jump soon, long ones a slow slide.
     thin : int
         Take in every so many-th row alone, where rows depend on those before them; ``ert`` counts all rows.
