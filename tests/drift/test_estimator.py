@@ -184,6 +184,9 @@ def test_a_distance_has_an_interval_and_what_chance_allows():
         (lambda: DriftTest().fit(X).test(Y[:1]), "at least 2 rows"),
         (lambda: DriftTest().fit(np.full((50, 2), 3.0)).test(np.full((50, 2), 3.0)), "coincide|alike"),
         (lambda: DriftTest().fit(np.where(np.eye(9, 2) > 0, np.nan, 1.0)), "finite"),
+        (lambda: DriftTest(keep_rows=False).fit(X[:300]), "keep_rows=False needs a reference of at least 500 rows"),
+        (lambda: two_sample(X, Y, sample_weight=np.ones(9000)), "sample_weight must be a pair"),
+        (lambda: DriftTest().fit(StreamCompressor(Gaussian(1.0), 5, 0).partial_fit(X[:1])), "at least 2 rows"),
         (lambda: DriftTest(alpha=0.0).fit(X), "alpha must lie between 0 and 1"),
         (lambda: DriftTest(size=1).fit(X), "size must be at least 2"),
         (lambda: DriftTest(n_resamples=9).fit(X), "n_resamples must be at least 99"),
@@ -199,7 +202,32 @@ def test_bad_input_is_refused_with_a_way_out(call, message):
         call()
 
 
+@pytest.mark.parametrize("sizes", [(2, 2), (3, 2), (3, 3)])
+def test_few_rows_have_no_p_value_that_permutations_cannot_give(sizes):
+    rng = np.random.default_rng(0)
+    fewest = {(2, 2): 1 / 6, (3, 2): 1 / 10, (3, 3): 1 / 20}[sizes]
+    for k in range(20):
+        found = two_sample(*(rng.normal(size=(count, 2)) for count in sizes), rng=k, n_resamples=999)
+        assert found.p_value > fewest * 0.6
+
+
+@pytest.mark.parametrize("weights", [np.r_[30_000.0, np.ones(299)], 0.5 ** (np.arange(300) / 5)])
+def test_one_heavy_row_is_no_drift(weights):
+    test, rng = DriftTest(random_state=0, n_resamples=199).fit(X), np.random.default_rng(3)
+    assert sum(test.test(rng.normal(size=(300, 3)), sample_weight=weights).drift for _ in range(40)) <= 7
+
+
+def test_columns_of_one_name_are_not_told_apart_by_it():
+    old, new = (pd.DataFrame(X[:300], columns=names) for names in (["a", "a", "b"], ["a", "b", "a"]))
+    test = DriftTest(random_state=0).fit(old)
+    assert not test.test(old[:150]).drift
+    with pytest.raises(ValueError, match=r"name a column once.*'a' twice"):
+        test.test(new)
+
+
 def test_text_is_refused():
+    with pytest.raises(TypeError, match="keep_rows must be True or False"):
+        DriftTest(keep_rows="no").fit(X)
     with pytest.raises(TypeError, match="numbers"):
         DriftTest().fit(pd.DataFrame({"a": ["x", "y", "z"]}))
 

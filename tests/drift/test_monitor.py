@@ -177,11 +177,17 @@ def test_a_single_row_may_be_a_vector(monitor):
         ({"windows": []}, "windows must be one length or more"),
         ({"windows": [1]}, "windows must be at least 2"),
         ({"thin": 0}, "thin must be at least 1"),
+        ({"ert": 100, "thin": 50}, "ert must be longer than the shortest window"),
     ],
 )
 def test_bad_settings_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         DriftMonitor(X[:2000], random_state=0, **options)
+
+
+def test_a_reference_of_few_rows_sets_no_threshold():
+    with pytest.raises(ValueError, match="reference must have at least 50 rows"):
+        DriftMonitor(X[:40])
 
 
 def test_rows_of_other_columns_are_refused_and_nothing_is_lost(monitor):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2, expon, kstest
 
-from reduset.drift.null_law import beyond_draws, joined, normal, permuted, resampled, signed, square_root
+from reduset.drift.null_law import beyond_draws, joined, normal, permuted, resampled, reweighed, signed, square_root
 from reduset.drift.quadratic_forms import upper_tail
 
 
@@ -27,6 +27,14 @@ def test_resampled_means_have_the_moments_of_a_sample(count):
     drawn = resampled(rows, count, 4000, np.random.default_rng(1))
     np.testing.assert_allclose(drawn.mean(axis=0), 0.0, atol=5 * np.sqrt(2 / count / 4000))
     np.testing.assert_allclose(np.cov(drawn.T) * count, np.cov(rows.T, bias=True), rtol=0.15, atol=0.05)
+
+
+def test_reweighed_sums_have_the_moments_of_a_weighted_sample():
+    rows = np.random.default_rng(0).gamma(1.0, size=(200, 2))
+    weights = np.array([0.7, 0.2, 0.05, 0.05])
+    drawn = reweighed(rows, weights, 4000, np.random.default_rng(1))
+    np.testing.assert_allclose(drawn.mean(axis=0), 0.0, atol=0.06)
+    np.testing.assert_allclose(np.cov(drawn.T) / (weights @ weights), np.cov(rows.T, bias=True), rtol=0.15, atol=0.1)
 
 
 def test_normal_and_signed_draws_have_the_covariance_they_are_told():

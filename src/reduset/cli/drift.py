@@ -91,7 +91,7 @@ class DriftCommand(o.Reading, o.Seeded, o.Telling):
             found = known.test.test(known.rows(table), sample_weight=table.weights)
             facts = facts_of(found)
             lines = [str(found)]
-        notes = list(table.notes)
+        notes = [*(f"{self.reference}: {text}" for text in known.notes if text not in table.notes), *table.notes]
         with _archive.together():
             if self.output is not None:
                 known.test.save(self.output, known.about)

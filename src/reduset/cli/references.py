@@ -50,12 +50,14 @@ class Reference:
     reading : as `reduset.io` takes it
     about : where it came from
     kept : whether it was made before
+    notes : what was done in reading its rows
     """
 
     test: DriftTest
     reading: dict[str, Any]
     about: dict[str, Any]
     kept: bool
+    notes: tuple[str, ...] = ()
 
     def rows(self, table: Table) -> Any:
         """New rows as the test takes them: by name where both sides have names, else by their places."""
@@ -94,7 +96,7 @@ def _of_rows(asked: Asking, alpha: float | None, no_rows: bool) -> Reference:
     reading = asked.reading()
     reading |= {"encode": table.encoding or None, "transform": applied(reading["transform"], table.columns, table.scales)}
     about = origin(table.sources, table.notes) | _settled(reading)
-    return Reference(test, reading, about, False)
+    return Reference(test, reading, about, False, tuple(table.notes))
 
 
 def _of_model(asked: Asking, alpha: float | None, no_rows: bool) -> Reference:

@@ -41,7 +41,7 @@ class Watch:
         self.monitor, self._request, self._known = monitor, request, known
         self.seen: list[WatchedFile] = []
         self.alarms: list[Alarm] = []
-        self.notes: list[str] = []
+        self.notes: list[str] = [f"{request.reference}: {text}" for text in known.notes]
         self._told: dict[str, list[Any]] = {}  # files by their full names
         self._before = 0  # rows that were seen before the monitor began anew
         self._past: dict[str, list[float]] = {"row": [], "statistic": []}

@@ -15,7 +15,7 @@ from reduset import bandwidth
 from reduset._types import Array, Floats
 from reduset.drift.columns import ColumnBins
 from reduset.drift.feature_map import FeatureMap, median_distance
-from reduset.drift.null_law import normal, permuted, resampled, signed, square_root
+from reduset.drift.null_law import normal, permuted, resampled, reweighed, signed, square_root
 from reduset.drift.reference import StoredReference
 from reduset.drift.regions import CellSums
 from reduset.drift.sample import Sample
@@ -23,6 +23,7 @@ from reduset.drift.sample import Sample
 PERMUTED_ROWS = 12_288  # of both samples, up to which all rows are permuted
 SHAPING_ROWS = 4096
 FAIR_ROWS = 8192  # that stand for all where there are more
+WEIGHTED_ROWS = 200  # effective ones
 FEW_ROWS = 2000  # of the smaller sample, up to which its means are not taken for normal
 
 
@@ -91,7 +92,8 @@ def pooled(old: Sample, new: Sample, size: int, scales: str | None, draws: int, 
         parts = weights[:, None] * (coordinates - centre)
         drawn, covariance = signed(parts, draws, rng), parts.T @ parts
     else:
-        covariance = weighted_covariance(features, old) + weighted_covariance(features, new)
+        centre = (n * before + count * after) / (n + count)
+        covariance = weighted_covariance(features, old, centre) + weighted_covariance(features, new, centre)
         drawn = normal(square_root(covariance), draws, rng)
     bins = ColumnBins.of(rows)
     return SideBySide(
@@ -118,8 +120,12 @@ def stored(reference: StoredReference, new: Sample, draws: int, seed: int) -> Si
     after = features.mean(new.rows, new.weights)
     covariance = reference.covariance * (1 / n + 1 / count)
     if not new.is_uniform:
-        covariance = reference.covariance / n + weighted_covariance(features, new)
+        if count >= WEIGHTED_ROWS:  # enough to tell their own noise, which weights may have to do with
+            covariance = reference.covariance / n + weighted_covariance(features, new, reference.mean)
         drawn = normal(square_root(covariance), draws, np.random.default_rng(seed))
+        if count < WEIGHTED_ROWS and len(reference.sample) and new.size <= PERMUTED_ROWS:
+            noise = reference.unit_noise(draws, seed) / np.sqrt(n)
+            drawn = reweighed(reference.coordinates, new.weights, draws, np.random.default_rng([seed, 1])) + noise
     else:
         few = reference.coordinates if count <= FEW_ROWS else np.empty((0, features.size))
         drawn = _limit(few, reference.unit_noise(draws, seed), count, n, np.random.default_rng([seed, 1]))
@@ -151,9 +157,8 @@ def _limit(coordinates: Array, noise: Array, few: float, many: float, rng: np.ra
     return resampled(coordinates, round(few), len(noise), rng) + noise / np.sqrt(many)
 
 
-def weighted_covariance(features: FeatureMap, sample: Sample) -> Array:
-    """(p, p) of the mean of rows of unequal weight: Σ w² (φ − mean)(φ − mean)ᵀ."""
-    centre = features.mean(sample.rows, sample.weights)
+def weighted_covariance(features: FeatureMap, sample: Sample, centre: Array) -> Array:
+    """(p, p) of the mean of rows of unequal weight: Σ w² (φ − centre)(φ − centre)ᵀ, about the mean of both samples."""
     total = np.zeros((features.size, features.size))
     for a, b, block in features.by_block(sample.rows):
         part = sample.weights[a:b, None] * (block - centre)

@@ -116,6 +116,7 @@ class DriftTest(BaseEstimator):
             sample = found
         else:
             sample = Sample.checked(X, sample_weight)
+        sample.require_rows("X")
         whole = min(WHOLE_ROWS, WHOLE_BYTES // (sample.rows.itemsize * sample.rows.shape[1]))
         if self.keep_rows and sample.size <= whole:
             return Sample(np.array(sample.rows), sample.weights, sample.names, sample.named)
@@ -185,6 +186,7 @@ class DriftTest(BaseEstimator):
         """The size, the number of draws and the level."""
         if self.scales is not None:
             _validate.one_of(self.scales, "scales", SCALES)
+        _validate.flag(self.keep_rows, "keep_rows")
         return (
             _validate.whole(self.size, "size", 2),
             _validate.whole(self.n_resamples, "n_resamples", 99),
@@ -222,6 +224,10 @@ def two_sample(
     """
     settings = DriftTest(scales=scales, size=size, n_resamples=n_resamples, alpha=alpha)
     count, draws, level = settings.checked()
+    if not isinstance(sample_weight, tuple | list) or len(sample_weight) != 2:
+        raise ValueError(
+            f"sample_weight must be a pair, the weights of X and those of Y or None, got {type(sample_weight).__name__}"
+        )
     first, second = sample_weight
     old = Sample.checked(X, first, "X")
     new = Sample.checked(Y, second, "Y").like(old.names, old.named, "Y")

@@ -187,7 +187,13 @@ class FeatureMap:
 
 def median_distance(rows: Floats, scales: Array) -> float:
     """The median distance of different rows in units of the scales."""
-    return bandwidth.median(rows, scales=scales)
+    try:
+        return bandwidth.median(rows, scales=scales)
+    except ValueError as error:
+        raise ValueError(
+            "the rows that are compared must differ, and by no more than numbers can tell: these are all alike, or nearly so; look "
+            "at what is constant itself, or rescale the columns"
+        ) from error
 
 
 def _axes(gram: Array, values: Array) -> tuple[Array, Array]:

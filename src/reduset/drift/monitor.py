@@ -30,6 +30,7 @@ from reduset.drift.run_length import Thresholds, calibrated
 from reduset.drift.sample import Sample
 
 ERT = 10_000
+FEWEST_ROWS = 50
 SHORTEST, LONGEST = 8, 2048
 OF_ERT, OF_ROWS = 2, 4  # a window is at most that part of the run length, and of the rows of the reference
 MOST_COORDINATES = 128
@@ -39,6 +40,7 @@ DEPENDENT = 1e-4
 BACK = 2  # times the longest window: rows among which the beginning of a change is sought
 DRAWN_ROWS = 8192
 ROWS_A_TIME = 4096
+MOST, LARGEST = reference_file.MOST, 1e100  # of a file: counts, and numbers
 KIND = "reduset.DriftMonitor"
 OWN = ("form", "kept", "windows", "thresholds", "ring", "early", "history")
 FORMAT = _archive.Kind(1, (*reference_file.STORED, *OWN))
@@ -126,8 +128,18 @@ class DriftMonitor:
         rng = _validate.generator(random_state, "random_state")
         test = reference if isinstance(reference, DriftTest) else DriftTest(random_state=rng).fit(reference)
         self.reference_: StoredReference = test.stored()
+        if self.reference_.rows < FEWEST_ROWS:
+            raise ValueError(
+                f"reference must have at least {FEWEST_ROWS} rows beside those that say where to look, got "
+                f"{self.reference_.rows:,.0f}; give more rows"
+            )
         self._form, self._kept = _form(self.reference_)
         lengths = _windows(windows, self.ert / self.thin, self.reference_.rows)
+        if int(lengths[0]) * self.thin > self.ert:
+            raise ValueError(
+                f"ert must be longer than the shortest window, {int(lengths[0])} rows times thin={self.thin}; got {self.ert:g}, "
+                "thin less or give shorter windows"
+            )
         shown = Progress(progress)
         try:
             self._changes = self._set(lengths, rng, shown)
@@ -205,13 +217,13 @@ class DriftMonitor:
         return monitor
 
     def _restore(self, told: dict[str, Any], arrays: reference_file.Arrays) -> None:
-        own = {name: arrays.pop(name) for name in OWN}
+        own = {name: np.asarray(arrays.pop(name), np.float64) for name in OWN}
         arrays = {name: array for name, array in arrays.items() if name in reference_file.STORED}
         known = reference_file.from_arrays(told, arrays)
         if isinstance(known, Sample):
             raise ValueError("its reference is none that can be watched against")
         self.reference_, self.ert = known, _validate.at_least(told["ert"], "ert", 1)
-        self.thin = _validate.whole(told["thin"], "thin", 1)
+        self.thin = _validate.whole(told["thin"], "thin", 1, MOST)
         self._form, self._kept = own["form"], own["kept"].astype(np.int64)
         windows = own["windows"].astype(np.int64)
         p, k = len(self._form), len(windows)
@@ -232,22 +244,23 @@ class DriftMonitor:
             and own["history"].ndim == 2
             and len(own["history"]) == 2
             and own["history"].shape[1] <= MOST_POINTS
-            and all(np.isfinite(each).all() for each in own.values())
+            and all(np.isfinite(each).all() and np.abs(each).max(initial=0.0) < LARGEST for each in own.values())
+            and (own["form"] >= 0).all()
         )
         if not fits:
             raise ValueError("its parts do not belong together")
         centres, factors = own["thresholds"]
         set_to = Thresholds(centres, factors, _validate.positive(told["level"], "level"))
         self._changes = ChangePoints(*_law(known, self._kept), self._form, windows, set_to)
-        self._begin(WindowSums(windows, own["ring"], _validate.whole(told["position"], "position", 0)))
-        self.n_seen_ = _validate.whole(told["n_seen"], "n_seen", 0)
-        self._last, self._window = _validate.finite(told["last"], "last"), _validate.whole(told["window"], "window", 0)
+        self._begin(WindowSums(windows, own["ring"], _validate.whole(told["position"], "position", 0, MOST)))
+        self.n_seen_ = _validate.whole(told["n_seen"], "n_seen", 0, MOST)
+        self._last, self._window = _validate.finite(told["last"], "last"), _validate.whole(told["window"], "window", 0, MOST)
         self._early = None if _validate.flag(told["watched"], "watched") else own["early"]
         self.about_ = reference_file.about_from(told)
-        self._history = History(own["history"][0], own["history"][1], _validate.whole(told["every"], "every", 1))
+        self._history = History(own["history"][0], own["history"][1], _validate.whole(told["every"], "every", 1, MOST))
         if told["alarmed_at"] is not None:
-            self.alarm_, self.alarmed_at_ = True, _validate.whole(told["alarmed_at"], "alarmed_at", 0)
-            first, low, high = (_validate.whole(each, "since", 0) for each in told["since"])
+            self.alarm_, self.alarmed_at_ = True, _validate.whole(told["alarmed_at"], "alarmed_at", 0, MOST)
+            first, low, high = (_validate.whole(each, "since", 0, MOST) for each in told["since"])
             self.since_ = (first, low, high)
 
     @property

@@ -23,6 +23,7 @@ from reduset._types import Array
 from reduset.drift.quadratic_forms import upper_tail
 
 A_TIME = 64  # draws
+TIED = 1e-4  # of a statistic: what differs by no more is the same but for rounding, and counts as being as large
 FEW_OF = 32  # where fewer than one in so many rows is drawn, they are looked up one by one
 
 
@@ -42,6 +43,17 @@ def resampled(rows: Array, count: int, draws: int, rng: np.random.Generator) -> 
         drawn = rng.integers(n, size=(draws, count))
         return np.asarray([centred[each].mean(axis=0) for each in drawn])
     return _products((_times(n, count, b - a, rng) for a, b in blocks(draws, A_TIME)), centred) / count
+
+
+def reweighed(rows: Array, weights: Array, draws: int, rng: np.random.Generator) -> Array:
+    """(draws, p) sums of rows (n, p) drawn with replacement, one for each weight (which sum to 1) and times it, less the mean."""
+    n, heavy = len(rows), np.tile(weights, A_TIME)
+
+    def factors(a: int, b: int) -> NDArray[np.float32]:
+        drawn = rng.integers(n, size=(b - a, len(weights))) + n * np.arange(b - a)[:, None]
+        return np.bincount(drawn.ravel(), heavy[: drawn.size], n * (b - a)).reshape(b - a, n).astype(np.float32)
+
+    return _products((factors(a, b) for a, b in blocks(draws, A_TIME)), rows - rows.mean(axis=0))
 
 
 def normal(factor: Array, draws: int, rng: np.random.Generator) -> Array:
@@ -100,7 +112,7 @@ def _shares_above(values: Array) -> Array:
     found = np.empty_like(values)
     for k, column in enumerate(values.T):
         ordered = np.sort(column)
-        found[:, k] = (len(column) - np.searchsorted(ordered, column, side="left")) / len(column)
+        found[:, k] = (len(column) - np.searchsorted(ordered, column * (1 - TIED), side="left")) / len(column)
     return found
 
 

@@ -28,6 +28,8 @@ from reduset.select import KMeans
 SHAPING_SHARE, SHAPING_ROWS = 0.25, 8192
 KEPT_ROWS, KEPT_BYTES = 8192, 2_000_000
 COVARIANCE_ROWS = 16_384
+COPIED_ROWS = 100_000
+FEWEST_PRIVATE = 500
 TOGETHER = 10  # rows at least that any number stands for where no row is kept
 
 
@@ -132,12 +134,22 @@ class StoredReference:
         places = Places.of(sample.rows[order], size, scales, rng, 1 if keep_rows else TOGETHER)
         left = np.ones(sample.size, np.bool_)
         left[order] = False
+        if not keep_rows and sample.size < FEWEST_PRIVATE:
+            raise ValueError(
+                f"keep_rows=False needs a reference of at least {FEWEST_PRIVATE:,} rows, as every number stands for ten of them; "
+                f"got {sample.size:,}, keep them or give more"
+            )
         if not left.any():
             raise ValueError(
                 "sample_weight must leave weight to more rows than those that say where to look; its weight lies on "
                 f"{len(np.unique(order)):,} rows, use these alone"
             )
-        rest = Sample(sample.rows[left], sample.weights[left] / sample.weights[left].sum(), sample.names, sample.named)
+        if sample.size > COPIED_ROWS:  # a copy would take as much room again: the others weigh nothing
+            weights = np.where(left, sample.weights, 0.0)
+            rest = Sample(sample.rows, weights / weights.sum(), sample.names, sample.named)
+        else:
+            weights = sample.weights[left]
+            rest = Sample(sample.rows[left], weights / weights.sum(), sample.names, sample.named)
         sums = ReferenceSums.of(places, rest.rows, rest.weights)
         fair = rng.permutation(rest.rows[rest.drawn(COVARIANCE_ROWS, rng)])
         return cls.put_together(places, sums, fair, keep_rows, sample.names, sample.named, sample.size)

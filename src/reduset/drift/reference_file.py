@@ -20,6 +20,11 @@ STORED = (
     *("scales", "atoms", "bandwidths", "projections", "variances", "mean", "covariance", "errors"),
     *("cell_shares", "cell_sums", "cell_squares", "edges", "shares", "sample"),
 )
+MOST, LARGEST, FEATURE = (
+    2**53,
+    1e300,
+    1e9,
+)  # counts, numbers of rows and their squares, coordinates
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -64,9 +69,11 @@ def from_arrays(told: dict[str, Any], arrays: Arrays) -> Sample | StoredReferenc
     if not (isinstance(names, list) and names and all(isinstance(each, str) for each in names)):
         raise ValueError("columns must be names")
     named, d = _validate.flag(told["named"], "named"), len(names)
+    arrays = {name: array if name in ("rows", "sample") else array.astype(np.float64) for name, array in arrays.items()}
     for name, array in arrays.items():
-        if not np.isfinite(array).all():
-            raise ValueError(f"{name} must hold finite numbers")
+        largest = LARGEST if name in ("rows", "sample", "atoms", "edges", "scales", "cell_sums", "cell_squares") else FEATURE
+        if not np.isfinite(array).all() or np.abs(array).max(initial=0.0) > largest:
+            raise ValueError(f"{name} must hold finite numbers of a size that a reference has")
     if _validate.flag(told["whole"], "whole"):
         _require("rows", arrays["rows"].ndim == 2 and arrays["rows"].shape[1] == d and len(arrays["rows"]) >= 2)
         weights = _validate.weights(arrays["weights"], len(arrays["rows"]), "weights")
@@ -75,22 +82,24 @@ def from_arrays(told: dict[str, Any], arrays: Arrays) -> Sample | StoredReferenc
     bins, shares = _columns(told, arrays, d)
     m, p = len(features.atoms), features.size
     cells = tuple(arrays[name] for name in ("cell_shares", "cell_sums", "cell_squares"))
-    _require("cells", [each.shape for each in cells] == [(m,), (m, d), (m, d)] and (cells[0] >= 0).all() and cells[0].any())
+    _require("cells", [each.shape for each in cells] == [(m,), (m, d), (m, d)] and (cells[0] >= 0).all())
+    _require("cell_shares", abs(float(cells[0].sum()) - 1) < 1e-6)
     _require("mean", arrays["mean"].shape == (p,) and arrays["covariance"].shape == (p, p))
     _require("errors", arrays["errors"].shape == (len(features.octaves),) and (arrays["errors"] >= 0).all())
     _require("sample", arrays["sample"].ndim == 2 and arrays["sample"].shape[1] == d)
-    known = _validate.at_least(told["known_rows"], "known_rows", 1)
+    known, compared = (_validate.at_least(told[name], name, 1) for name in ("known_rows", "reference_rows"))
+    _require("counts", max(known, compared) <= MOST)
     return StoredReference(
         Places(features, bins),
         arrays["mean"],
         arrays["covariance"].astype(np.float64),
-        _validate.at_least(told["reference_rows"], "reference_rows", 1),
+        compared,
         CellSums.without_rows(known, *cells),
         shares,
         arrays["sample"],
         tuple(names),
         named,
-        _validate.whole(told["n_samples"], "n_samples", 1),
+        _validate.whole(told["n_samples"], "n_samples", 1, MOST),
         arrays["errors"],
     )
 
@@ -100,7 +109,9 @@ def _features(told: dict[str, Any], arrays: Arrays, d: int) -> FeatureMap:
     axes = [_validate.whole(each, "axes", 1) for each in told["axes"]]
     scales, atoms, projections = arrays["scales"], arrays["atoms"], arrays["projections"].astype(np.float64)
     _require("octaves", len(octaves) > 0 and all(np.diff(octaves) > 0) and len(axes) == len(octaves))
-    _require("scales", scales.shape == (d,) and (scales > 0).all() and atoms.ndim == 2 and atoms.shape[1] == d and len(atoms) > 0)
+    _require(
+        "scales", scales.shape == (d,) and (scales > 1e-150).all() and atoms.ndim == 2 and atoms.shape[1] == d and len(atoms) > 0
+    )
     _require("bandwidths", arrays["bandwidths"].shape == (len(octaves),) and (arrays["bandwidths"] > 0).all())
     _require("projections", projections.shape == (len(atoms), sum(axes)) and arrays["variances"].shape == (sum(axes),))
     _require("variances", (arrays["variances"] > 0).all())
@@ -116,6 +127,7 @@ def _columns(told: dict[str, Any], arrays: Arrays, d: int) -> tuple[ColumnBins, 
     _require("shares", arrays["shares"].shape == (2 * sum(counts) + d,) and (arrays["shares"] >= 0).all())
     edges = tuple(np.split(arrays["edges"], np.cumsum(counts)[:-1]))
     _require("edges", all((np.diff(each) > 0).all() for each in edges))
+    _require("shares", abs(float(arrays["shares"].sum()) - d) < 1e-6 * d)
     shares = tuple(np.split(arrays["shares"], np.cumsum([2 * count + 1 for count in counts])[:-1]))
     return ColumnBins(edges, listed), shares
 

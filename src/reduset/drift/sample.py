@@ -47,14 +47,19 @@ class Sample:
             present = weights > 0
             if not present.all():
                 rows, weights = rows[present], weights[present]
-        if len(rows) < fewest:
-            raise ValueError(
-                f"{name} must hold at least {fewest} rows (of weight), got {len(rows)}; one row tells no change of a law"
-            )
         if rows.dtype.kind != "f":
             rows = rows.astype(np.float64)
         names = tuple(told) if told is not None else tuple(f"x{k + 1}" for k in range(rows.shape[1]))
-        return cls(rows, weights / weights.sum(), names, told is not None)
+        found = cls(rows, weights / weights.sum(), names, told is not None)
+        found.require_rows(name, fewest)
+        return found
+
+    def require_rows(self, name: str, fewest: int = FEWEST) -> None:
+        """Refuse too few."""
+        if self.size < fewest:
+            raise ValueError(
+                f"{name} must hold at least {fewest} rows (of weight), got {self.size}; one row tells no change of a law"
+            )
 
     @property
     def size(self) -> int:
@@ -84,6 +89,11 @@ class Sample:
             return Sample(self.rows, self.weights, names, named)
         if self.names == names:
             return self
+        twice = sorted({each for each in (*self.names, *names) if max(self.names.count(each), names.count(each)) > 1})
+        if twice:
+            raise ValueError(
+                f"{name} and the reference must name a column once to be compared by name, got {_some(twice)} twice; rename them"
+            )
         lacking, strange = [each for each in names if each not in self.names], [each for each in self.names if each not in names]
         if lacking or strange:
             said = [f"lacks {_some(lacking)}"] if lacking else []
