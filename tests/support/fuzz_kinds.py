@@ -10,6 +10,7 @@ from file_kinds import SUFFIXES, write_any
 from fuzz_mutations import mutated_bytes, mutated_gzip, mutated_model, mutated_zip
 from reduset import ComponentMean, FunctionKernel, Gaussian, KernelMean, Laplacian, compress, io
 from reduset.cli.messages import as_json
+from reduset.drift import DriftMonitor, DriftTest
 from reduset.mixture import Mixture
 from reduset.model import Model
 from reduset.stream import StreamCompressor
@@ -123,6 +124,30 @@ def _use_checkpoint(path, _):
     str(stream.result())
 
 
+def _drift_test(path):
+    whole = int(path.stem[-1]) % 2
+    rows = np.random.default_rng(0).normal(size=(600, 2))
+    DriftTest(size=8, keep_rows=bool(whole), random_state=0).fit(rows[:50] if whole else rows).save(path, {"notes": ["one"]})
+
+
+def _use_drift_test(path, _):
+    test = DriftTest.load(path)
+    found = test.set_params(n_resamples=99).test(np.arange(3.0 * test.n_features_in_).reshape(3, -1))
+    str(found)
+
+
+def _drift_monitor(path):
+    rows = np.random.default_rng(0).normal(size=(300, 2))
+    monitor = DriftMonitor(DriftTest(size=8, random_state=0).fit(rows), ert=100, windows=[4, 8], random_state=0)
+    monitor.update(rows[:5])
+    monitor.checkpoint(path)
+
+
+def _use_drift_monitor(path, _):
+    monitor = DriftMonitor.resume(path)
+    str(monitor.update(np.zeros((3, len(monitor.reference_.names)))))
+
+
 MUTATIONS = {"csv.gz": mutated_gzip, "npz": mutated_zip}
 KINDS = {  # by name: the file's suffix, what makes it, what makes it wrong, what is done with it
     **{each: (each, write_any, MUTATIONS.get(each, mutated_bytes), read_table) for each in SUFFIXES},
@@ -133,4 +158,6 @@ KINDS = {  # by name: the file's suffix, what makes it, what makes it wrong, wha
     "mixture": ("npz", _mixture, mutated_model, _use_mixture),
     "svm": ("npz", _svm, mutated_model, _use_svm),
     "checkpoint": ("npz", _checkpoint, mutated_model, _use_checkpoint),
+    "drift test": ("npz", _drift_test, mutated_model, _use_drift_test),
+    "drift monitor": ("npz", _drift_monitor, mutated_model, _use_drift_monitor),
 }

@@ -152,6 +152,7 @@ def _change_header(header, rng):
         return
 
 
+@np.errstate(over="ignore")  # of numbers of 32 bits, some become infinite
 def _changed_array(array, rng):
     way = int(rng.integers(5))
     if way == 0:
