@@ -11,13 +11,13 @@ from reduset.drift.dependence import Dependence
 from reduset.drift.history import History
 
 RNG = np.random.default_rng(0)
-X = RNG.normal(size=(9000, 2))
+X = RNG.normal(size=(4000, 2))
 
 
 @pytest.fixture(scope="module")
 def fresh():
     known = DriftTest(random_state=0).fit(X)
-    return DriftMonitor(known, ert=400, random_state=0)
+    return DriftMonitor(known, ert=300, random_state=0)
 
 
 @pytest.fixture
@@ -28,13 +28,13 @@ def monitor(fresh):
 
 def test_without_drift_the_first_alarm_comes_after_ert_rows_on_average(monitor):
     rng, found = np.random.default_rng(1), []
-    for _ in range(150):
+    for _ in range(80):
         monitor.reset()
         while not monitor.alarm_:
-            monitor.update(rng.normal(size=(200, 2)))
+            monitor.update(rng.normal(size=(150, 2)))
         found.append(monitor.alarmed_at_ + 1)
-    mean, error = np.mean(found), np.std(found) / np.sqrt(150)
-    assert abs(mean - 400) < 3 * error + 40
+    mean, error = np.mean(found), np.std(found) / np.sqrt(80)
+    assert abs(mean - 300) < 3 * error + 30
 
 
 def test_a_jump_is_found_soon_and_told_since_when(monitor):
