@@ -65,7 +65,7 @@ class DriftTest(BaseEstimator):
     --------
     >>> import numpy as np
     >>> from reduset.drift import DriftTest
-    >>> rng = np.random.default_rng(0)
+    >>> rng = np.random.default_rng(1)
     >>> test = DriftTest(random_state=0).fit(rng.normal(size=(5000, 3)))
     >>> test.test(rng.normal(size=(500, 3))).drift
     False
