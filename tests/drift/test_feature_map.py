@@ -83,3 +83,9 @@ def test_kernels_are_gaussians_of_these_widths():
     assert all(isinstance(kernel, Gaussian) for kernel in features.kernels)
     assert [kernel.width for kernel in features.kernels] == features.bandwidths.tolist()
     np.testing.assert_allclose(np.diff(np.log2(features.bandwidths)), -1.0)
+
+
+def test_the_covariance_is_that_of_the_rows_in_any_blocks(monkeypatch):
+    rows, features = shaped()
+    monkeypatch.setattr("reduset.drift.feature_map.ROWS_A_BLOCK", 7)
+    np.testing.assert_allclose(features.covariance(rows), np.cov(features.rows(rows), rowvar=False, bias=True), atol=1e-12)

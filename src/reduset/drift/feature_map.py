@@ -170,6 +170,18 @@ class FeatureMap:
         for a, b in blocks(len(rows), ROWS_A_BLOCK):
             yield a, b, self.rows(rows[a:b])
 
+    def covariance(self, rows: Floats) -> Array:
+        """(p, p) of the coordinates of rows, block by block."""
+        origin = self.rows(rows[:1])[0]  # near the mean, so that few digits cancel
+        total, square = np.zeros(self.size), np.zeros((self.size, self.size))
+        for _, _, block in self.by_block(rows):
+            block -= origin
+            total += block.sum(axis=0)
+            with single_threaded_blas():
+                square += block.T @ block
+        mean = total / len(rows)
+        return np.asarray(square / len(rows) - np.outer(mean, mean))
+
     def less(self, differences: Array, errors: Array) -> Array:
         """Differences (…, p) shortened at every scale by what (S,) they may be off by."""
         if not errors.any():

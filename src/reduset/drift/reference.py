@@ -161,7 +161,7 @@ class StoredReference:
         """From sums over all rows, but those that chose the places where that can be, and a fair sample in random order."""
         features, d = places.features, len(names)
         kept = min(KEPT_ROWS, KEPT_BYTES // (fair.itemsize * d)) if keep_rows else 0
-        covariance = np.cov(features.rows(fair), rowvar=False, bias=True).reshape(features.size, features.size)
+        covariance = features.covariance(fair)
         shares, first, second = np.split(sums.cells / sums.mass, [1, 1 + d], axis=1)
         if not keep_rows:  # the sums of few rows would tell what they are
             lone = shares[:, 0] * sums.effective < TOGETHER
