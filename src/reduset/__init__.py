@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from reduset.mixture import ComponentMean, Mixture
     from reduset.model import Model
     from reduset.simplification import Simplification, simplify
+    from reduset.sketching import Sketch, sketch
 
 __version__ = "0.1.0"
 
@@ -29,10 +30,12 @@ __all__ = [
     "Model",
     "NotReachedWarning",
     "Simplification",
+    "Sketch",
     "compress",
     "get_threads",
     "set_threads",
     "simplify",
+    "sketch",
 ]
 
 _HOMES = {
@@ -44,6 +47,7 @@ _HOMES = {
     "mixture": ("ComponentMean", "Mixture"),
     "model": ("Model",),
     "simplification": ("Simplification", "simplify"),
+    "sketching": ("Sketch", "sketch"),
 }
 __all__ += _HOMES["kernels"]
 __all__.sort()
@@ -67,6 +71,7 @@ _ROOMS = [
     "report",
     "select",
     "simplification",
+    "sketching",
     "spectral",
     "stream",
     "svm",

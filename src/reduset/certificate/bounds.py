@@ -32,15 +32,23 @@ class Bounds:
     quantised: float | None
     incoherence: float | None
     signed: bool = False  # some weight is negative: moving points to their atoms then leaves the simplex
+    radius: float | None = None  # the largest distance of a point to its nearest atom, in the coordinates of the product
 
     @classmethod
     def from_sums(
-        cls, summed: float, quantised: float, total: float, least: float, chosen: float = 0.0, signed: bool = False
+        cls,
+        summed: float,
+        quantised: float,
+        total: float,
+        least: float,
+        chosen: float = 0.0,
+        signed: bool = False,
+        radius: float | None = None,
     ) -> Bounds:
         """From `bound_terms` added over all points, the least of the last; ``chosen`` is the Σ|w| of the points that are atoms."""
         incoherence = max(least, 0.0)
         theorem = theorem_one(max(total - chosen, 0.0), incoherence)
-        return cls(min(summed, theorem), theorem, quantised, incoherence, signed)
+        return cls(min(summed, theorem), theorem, quantised, incoherence, signed, radius)
 
     def best(self, excess: float, kind: str) -> tuple[float | None, float | None]:
         """(bound, Theorem 1's) for weights of a kind that lose ``excess`` beyond the best free ones."""
@@ -53,16 +61,17 @@ class Bounds:
 
 def bounds_of(mean: KernelMean, atoms: Array, chosen: float, cover: Cover | None) -> Bounds:
     """The bounds from each point's nearest atom, ``chosen`` the Σ|w| of the points that are atoms. One pass over the data."""
-    parts: dict[int, tuple[float, float, float, float]] = {}
+    parts: dict[int, tuple[float, float, float, float, float]] = {}
 
-    def add(block: int, rows: Any, _: Any, g: Array) -> None:
-        parts[block] = bound_terms(g, np.abs(mean.weights[rows]))
+    def add(block: int, rows: Any, _: Any, g: Array, distance: Array) -> None:
+        weights = np.abs(mean.weights[rows])
+        parts[block] = *bound_terms(g, weights), float(distance[weights > 0].max(initial=0.0))
 
     with_nearest_atoms(mean, atoms, cover, add)
     # added in the order of the blocks, whichever thread was first
     summed, quantised, total = np.sum([parts[k][:3] for k in sorted(parts)], axis=0).tolist()
-    least = min(part[3] for part in parts.values())
-    return Bounds.from_sums(summed, quantised, total, least, chosen, bool(mean.weights.min() < 0))
+    least, radius = min(part[3] for part in parts.values()), max(part[4] for part in parts.values())
+    return Bounds.from_sums(summed, quantised, total, least, chosen, bool(mean.weights.min() < 0), radius)
 
 
 def bound_terms(g: Array, weights: Array) -> tuple[float, float, float, float]:

@@ -42,6 +42,8 @@ class Certificate:
     log_density_change : the largest |log f_m − log f| seen on a sample of the data, for densities; else None
     negative_mass : the share of the small mean's Σ|w| that is negative
         Where it is not 0, the weights of the atoms in some region do not add up to the share of the data that lies there.
+    radius : the covering radius, the largest distance of a point to its nearest atom, in units of the data (of the kernel's scales
+        or covariance, where it has any): no point, however rare, is farther from all atoms; None where it is not known
     """
 
     relative_error: float
@@ -56,12 +58,13 @@ class Certificate:
     incoherence: float | None
     log_density_change: float | None = None
     negative_mass: float = 0.0
+    radius: float | None = None
 
     @classmethod
     def of_nothing_lost(cls, mean: KernelMean) -> Certificate:
         """For a mean that stands for itself; ‖f‖ is not computed, which would cost n²."""
         energy = exponential(mean.kernel.log_energy(mean.dimension))
-        return cls(0.0, (0.0, 0.0), 1.0, "exact", float("nan"), energy, 0.0, 0.0, 0.0, energy, None)
+        return cls(0.0, (0.0, 0.0), 1.0, "exact", float("nan"), energy, 0.0, 0.0, 0.0, energy, None, radius=0.0)
 
     def __str__(self) -> str:
         low, high = self.interval
@@ -81,6 +84,8 @@ class Certificate:
                 text += f"\nbound      says nothing here: {percent(self.bound / self.norm)} of ‖f‖"
             if self.incoherence is not None and 0 < self.energy < np.inf:
                 text += f" (incoherence ν/C {self.incoherence / self.energy:.3g})"
+        if self.radius is not None:
+            text += f"\ncovering   every point is within {self.radius:.3g} of an atom"
         if self.log_density_change is not None:
             change = self.log_density_change
             amount = percent(np.expm1(change)) if change < 1 else f"a factor of {exponential(change):.3g}"

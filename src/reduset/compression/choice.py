@@ -104,7 +104,7 @@ def _missed(full: KernelMean, places: Array) -> list[int]:
     """A row amid each group that none of the places is near: always the one with most mass about it."""
     nearest = np.empty(full.size)
 
-    def note(_: int, rows: Any, __: Any, product: Array) -> None:
+    def note(_: int, rows: Any, __: Any, product: Array, ___: Array) -> None:
         nearest[rows] = product
 
     with_nearest_atoms(full, places, None, note)

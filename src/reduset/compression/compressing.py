@@ -20,7 +20,7 @@ from reduset.compression import resolution, summary
 from reduset.compression.builder import Builder
 from reduset.compression.clock import Clock
 from reduset.compression.component_search import FITTED, ComponentSearch
-from reduset.compression.grouped import compress_groups
+from reduset.compression.grouped import SQUARE_ROOT, compress_groups
 from reduset.compression.noise_scale import at_noise, noise_bandwidth
 from reduset.compression.prefixes import Prefixes
 from reduset.compression.request import COMPONENTS, GIVEN, NOISE, RESOLUTION, Request, checked, is_left_open
@@ -47,6 +47,7 @@ def compress(
     weights: str | None = None,
     sample_weight: WeightsLike = None,
     groups: Any = None,
+    quotas: str = SQUARE_ROOT,
     confidence: float = 0.95,
     rng: SeedLike = None,
     progress: ProgressLike = False,
@@ -87,6 +88,9 @@ def compress(
     sample_weight : (n,) array, optional; only with points
     groups : (n,) array of labels, optional
         Each group gets atoms of its own, whose weights add up to exactly its share; ``tol`` holds for each.
+    quotas : "square root", "proportional" or "equal"
+        How ``size`` is shared out among groups: by the square roots of their weights, by these, or alike. None gets more atoms than
+        it has points.
     confidence : float, of the certificate's interval
     rng : None, seed or Generator; the same seed gives the same result
     progress : bool, or a function of (stage, done, total)
@@ -125,7 +129,7 @@ def compress(
                 result, outlook = CompressionRun(request, rng, shown).run()
             else:
                 limits, options = {"size": request.size, "max_size": max_size}, {"tol": tol, "plateau": plateau, "refine": refine}
-                result, outlook = _by_groups(request, groups, limits, options, rng, shown), ""
+                result, outlook = _by_groups(request, groups, quotas, limits, options, rng, shown), ""
     finally:
         shown.close()
     if not result.reached and not is_quiet():
@@ -211,7 +215,13 @@ class CompressionRun:
 
 
 def _by_groups(
-    request: Request, groups: Any, limits: dict[str, int | None], options: dict[str, Any], rng: np.random.Generator, shown: Progress
+    request: Request,
+    groups: Any,
+    quotas: str,
+    limits: dict[str, int | None],
+    options: dict[str, Any],
+    rng: np.random.Generator,
+    shown: Progress,
 ) -> Compression:
     """Each group apart, at one bandwidth: where none is given, at that of all rows together."""
     full = request.full
@@ -220,7 +230,7 @@ def _by_groups(
     elif request.scale == NOISE:
         full = resolution.with_bandwidth(full, noise_bandwidth(full, request.tol or 0.0, rng))
     chosen = (request.selector, request.kind, request.confidence, rng, shown)
-    return compress_groups(full, groups, compress_quietly, *chosen, limits, options)
+    return compress_groups(full, groups, compress_quietly, *chosen, limits, options, quotas)
 
 
 def _as_mean(data: KernelMean | PointsLike, kernel: KernelLike, sample_weight: WeightsLike) -> KernelMean:

@@ -1,8 +1,8 @@
 """Groups compressed apart: each by atoms of its own, whose weights add up to exactly what the group weighs.
 
 One fit for all rows would give the groups whatever weight makes the sum of all best, and take it from their neighbours. Apart, the
-shares of classes, samples or batches are those of the data to the last digit, and a rare group has atoms: as many as the square
-root of its weight says, between shares in proportion, which leave it a few, and equal ones, which leave the others too few.
+shares of classes, samples or batches are those of the data to the last digit, and a rare group has atoms: by default as many as the
+square root of its weight says, between shares in proportion, which leave it a few, and equal ones, which leave the others too few.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reduset import _validate
 from reduset._progress import Progress
 from reduset._types import Array, Indices
 from reduset.compression.builder import Builder
@@ -21,6 +22,9 @@ from reduset.compression.result import Compression, assemble_built
 from reduset.mean import KernelMean
 from reduset.select import Auto, Selector
 from reduset.weights.kinds import OWN
+
+SQUARE_ROOT = "square root"
+QUOTAS: dict[str, Callable[[Array], Array]] = {"equal": np.ones_like, "proportional": np.asarray, SQUARE_ROOT: np.sqrt}
 
 
 def labels_of(groups: Any, size: int) -> tuple[NDArray[Any], Indices]:
@@ -36,17 +40,17 @@ def labels_of(groups: Any, size: int) -> tuple[NDArray[Any], Indices]:
     return names, of
 
 
-def quotas(size: int, masses: Array, counts: Indices) -> Indices:
-    """How many of ``size`` atoms each group gets: in proportion to the root of its weight, at least 1, at most its points."""
+def quotas(size: int, masses: Array, counts: Indices, rule: str = SQUARE_ROOT) -> Indices:
+    """How many of ``size`` atoms each group gets by a rule of `QUOTAS`: at least 1, and no more than it has points."""
+    claims = QUOTAS[_validate.one_of(rule, "quotas", QUOTAS)](np.maximum(masses, 0.0))
     if size < len(masses):
         raise ValueError(
             f"size must be at least the number of groups, {len(masses)}, since each needs an atom; got {size}. "
             "Ask for more atoms, or leave groups out"
         )
     found = np.ones(len(masses), np.int64)
-    roots = np.sqrt(np.maximum(masses, 0.0))
     for _ in range(min(size, int(counts.sum())) - len(found)):  # the highest average next (D'Hondt), which fills exactly
-        found[np.argmax(np.where(found < counts, roots / (found + 1), -1.0))] += 1
+        found[np.argmax(np.where(found < counts, claims / (found + 1), -1.0))] += 1
     return found
 
 
@@ -61,17 +65,18 @@ def compress_groups(
     progress: Progress,
     limits: dict[str, int | None],
     goals: dict[str, Any],
+    shared: str = SQUARE_ROOT,
 ) -> Compression:
     """Compress each group by ``compress`` and put the results together, certified as one.
 
-    Of the ``limits`` the "size" is shared out among the groups; "max_size" and the ``goals`` hold for each. Free weights are taken
-    with the mass of their group.
+    Of the ``limits`` the "size" is shared out among the groups by the rule ``shared``; "max_size" and the ``goals`` hold for each.
+    Free weights are taken with the mass of their group.
     """
     size, max_size = limits["size"], limits["max_size"]
     names, of = labels_of(groups, full.size)
     counts = np.bincount(of)
     masses = np.bincount(of, full.weights).astype(np.float64)
-    shares = None if size is None else quotas(size, masses, counts)
+    shares = None if size is None else quotas(size, masses, counts, shared)
     if isinstance(selector, Auto):
         selector = replace(selector, budget=selector.budget / len(names))
     report = progress.stage("groups")

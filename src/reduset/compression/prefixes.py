@@ -203,5 +203,6 @@ class Prefixes:
             sup_bound=times(bound, energy) if kernel.space == "rkhs" else None,
             incoherence=times(bounds.incoherence, energy),
             negative_mass=negative_share(error.weights),
+            radius=None if bounds.radius is None else kernel.length(bounds.radius, d),
         )
         return mean_of(self.atoms[:size], error.weights, kernel), certificate

@@ -83,6 +83,10 @@ class Kernel(ABC):
     def product_at(self, distances: Array, dimension: int) -> Array:
         """The least g / g(0) of two points at a given distance in the coordinates of the inner product."""
 
+    def length(self, distance: float, dimension: int) -> float:
+        """A distance in the coordinates of the inner product in units of the data, or of their scales or covariance."""
+        return distance
+
     def gradient_sums(self, points: Floats, weights: Floats, queries: Floats) -> Array:
         """Σᵢ wᵢ ∇_q φ(xᵢ, q) / φ(0), (m, d)."""
         raise TypeError(f"{self!r} has no gradient here; use {ANY_FAMILY}")
@@ -292,6 +296,9 @@ class RadialKernel(Kernel):
         """g for the loops."""
         profile, stretch = (self._bump if self.space == "rkhs" else self._product)(dimension)
         return Shape(profile, stretch, self.log_energy(dimension))
+
+    def length(self, distance: float, dimension: int) -> float:
+        return distance * self.width / self.product(dimension).stretch
 
     def frame(self, points: Floats, shape: Shape) -> Frame:
         """Coordinates for the loops, centred on the points."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from reduset._types import SelectorLike
 from reduset.select.auto import Auto
+from reduset.select.balanced import Balanced
 from reduset.select.cholesky import Cholesky
 from reduset.select.columnnorm import ColumnNorm
 from reduset.select.contract import Selection, Selector
@@ -22,6 +23,7 @@ from reduset.select.thinning import Thinning
 
 __all__ = [
     "Auto",
+    "Balanced",
     "Cholesky",
     "ColumnNorm",
     "Greedy",

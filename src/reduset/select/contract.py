@@ -31,6 +31,8 @@ class Selection:
         After each atom, the largest distance of any point to the atoms so far, in the kernel's coordinates.
     weights : (m,) array or None
         The weights that the selector itself would give them: counts, equal shares, a line search. Not the best ones.
+    radius : float or None
+        The covering radius of all of them, in the kernel's coordinates, where it is known: no point is farther from all atoms.
     owners : (n,) array or None
         Which atom stands for each of the mean's (-1 where that has no weight), where the selector's own weights are such masses.
     """
@@ -41,6 +43,7 @@ class Selection:
     weights: Array | None = None
     cover: Cover | None = field(default=None, repr=False, compare=False)
     owners: Indices | None = field(default=None, repr=False, compare=False)
+    radius: float | None = None
 
 
 class Traversal(ABC):
@@ -77,6 +80,11 @@ class Traversal(ABC):
     def radii(self) -> Array | None:
         """The covering radius after each atom so far, where the traversal knows it."""
         return None
+
+    def radius(self) -> float | None:
+        """The covering radius of all atoms so far, or an upper bound of it, where the traversal knows it."""
+        radii = self.radii()
+        return float(radii[-1]) if radii is not None and len(radii) else None
 
     def weights(self) -> Array | None:
         """The selector's own weights for the atoms so far, where it has any."""
@@ -129,7 +137,8 @@ class Selector(ABC):
         traversal.extend(size, progress)
         rows = traversal.indices
         atoms = traversal.points if rows is None else np.asarray(mean.atoms[rows], np.float64)
-        return Selection(atoms, rows, traversal.radii(), traversal.weights(), traversal.cover, traversal.owners())
+        own = traversal.weights(), traversal.cover, traversal.owners(), traversal.radius()
+        return Selection(atoms, rows, traversal.radii(), *own)
 
 
 def support(mean: KernelMean) -> tuple[Floats, Indices | None]:

@@ -72,7 +72,7 @@ class _Clusters(Traversal):
         self._mean, self._most, self._rng = mean, most, rng
         self._points, rows = support(mean)
         self._weights = mean.weights if rows is None else mean.weights[rows]
-        self._frame, self._unit = _frame(mean)
+        self._frame, self._unit = coordinates_of(mean)
         self._centres: Array = np.empty((0, mean.dimension))
 
     @property
@@ -87,9 +87,9 @@ class _Clusters(Traversal):
         total = SWEEPS * (len(batches) - 1) + LAST_SWEEPS
         done = 0
         for k, (points, weights) in enumerate(batches):
-            leaves = _leaves(points, self._frame)
+            leaves = leaves_of(points, self._frame)
             for _ in range(LAST_SWEEPS if k == len(batches) - 1 else SWEEPS):
-                moved = self._sweep(points, weights, centres, leaves)
+                moved = sweep(points, weights, centres, self._frame, leaves)
                 done += 1
                 if report is not None:
                     report(done, total)
@@ -154,21 +154,22 @@ class _Clusters(Traversal):
         found = draw_seeds(self._frame.apply(points), np.ascontiguousarray(weights), self._rng.random(len(seeds)), seeds)
         return np.asarray(points[seeds[:found]], np.float64)
 
-    def _sweep(self, points: Floats, weights: Array, centres: Array, leaves: Leaves | None) -> Array:
-        """Each centre to the mean of the points nearest to it; one without points stays."""
-        owner, _ = nearest(points, centres, self._frame, SQUARED, leaves)
-        order = np.argsort(owner, kind="stable")
-        occupied, starts = np.unique(owner[order], return_index=True)
-        masses = np.add.reduceat(weights[order], starts)
-        # differences to the centre: a shift of the data costs no digits, and a cluster of one place stays exactly there
-        pulled = np.add.reduceat((points[order] - centres[owner[order]]) * weights[order, None], starts)
-        moved = centres.copy()
-        moved[occupied] += pulled / masses[:, None]
-        return moved
-
     def weights(self) -> Array:
-        owner, _ = nearest(self._points, self._centres, self._frame, SQUARED, _leaves(self._points, self._frame))
+        owner, _ = nearest(self._points, self._centres, self._frame, SQUARED, leaves_of(self._points, self._frame))
         return np.bincount(owner, self._weights, len(self._centres)).astype(np.float64)
+
+
+def sweep(points: Floats, weights: Array, centres: Array, frame: Frame, leaves: Leaves | None) -> Array:
+    """Each centre to the mean of the points nearest to it; one without points stays."""
+    owner, _ = nearest(points, centres, frame, SQUARED, leaves)
+    order = np.argsort(owner, kind="stable")
+    occupied, starts = np.unique(owner[order], return_index=True)
+    masses = np.add.reduceat(weights[order], starts)
+    # differences to the centre: a shift of the data costs no digits, and a cluster of one place stays exactly there
+    pulled = np.add.reduceat((points[order] - centres[owner[order]]) * weights[order, None], starts)
+    moved = centres.copy()
+    moved[occupied] += pulled / masses[:, None]
+    return moved
 
 
 def rows_looked_at(n: int, size: int, dimension: int, most: int | None) -> int:
@@ -176,7 +177,7 @@ def rows_looked_at(n: int, size: int, dimension: int, most: int | None) -> int:
     return n if most is None else min(n, max(16 * size, min(most, MOST_ENTRIES // dimension)))
 
 
-def _frame(mean: KernelMean) -> tuple[Frame, float]:
+def coordinates_of(mean: KernelMean) -> tuple[Frame, float]:
     """Coordinates in which the kernel is round, and the factor from their distances to the kernel's."""
     kernel = mean.kernel
     if isinstance(kernel, RadialKernel):
@@ -186,5 +187,6 @@ def _frame(mean: KernelMean) -> tuple[Frame, float]:
     return frame.sized(mean.atoms)
 
 
-def _leaves(points: Floats, frame: Frame) -> Leaves | None:
+def leaves_of(points: Floats, frame: Frame) -> Leaves | None:
+    """The points in leaves; None in so many dimensions that matrix products are quicker."""
     return grow(points, frame) if points.shape[1] < 40 else None

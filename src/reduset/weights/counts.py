@@ -23,11 +23,12 @@ from reduset.mean import KernelMean
 
 PAIRS = 1 << 20
 
-UseNearest = Callable[[int, Any, NDArray[np.integer], Array], None]  # (block, rows, their nearest atoms, g/C of these products)
+# (block, rows, their nearest atoms, g/C of these products, distances to them in the coordinates of the product)
+UseNearest = Callable[[int, Any, NDArray[np.integer], Array, Array], None]
 
 
 def with_nearest_atoms(mean: KernelMean, atoms: Array, cover: Cover | None, use: UseNearest) -> None:
-    """Call ``use(block, rows, index, g/C with that atom)`` for all blocks of a mean's points, from several threads."""
+    """Call ``use(block, rows, index, g/C with that atom, its distance)`` for all blocks of points, from several threads."""
     kernel, d = mean.kernel, mean.dimension
     if isinstance(kernel, RadialKernel):
         shape = kernel.product(d)
@@ -39,21 +40,22 @@ def with_nearest_atoms(mean: KernelMean, atoms: Array, cover: Cover | None, use:
             frame, leaves, scale, metric = cover.leaves.frame, cover.leaves, cover.scale, cover.metric
 
         def found(block: int, rows: Any, index: NDArray[np.int32], distance: Array) -> None:
-            use(block, rows, index, kernel.product_at(scale * distance, d))
+            use(block, rows, index, kernel.product_at(scale * distance, d), scale * distance)
 
         each_nearest(mean.atoms, atoms, frame, metric, leaves, found)
         return
     for k, (a, b) in enumerate(blocks(mean.size, max(1, PAIRS // len(atoms)))):
         products = kernel.product_gram(mean.atoms[a:b], atoms)
         index = products.argmax(axis=1)
-        use(k, slice(a, b), index, np.clip(products[np.arange(b - a), index], -1.0, 1.0))
+        largest = np.clip(products[np.arange(b - a), index], -1.0, 1.0)
+        use(k, slice(a, b), index, largest, np.sqrt(2 - 2 * largest))
 
 
 def owners(mean: KernelMean, atoms: Array, cover: Cover | None = None) -> NDArray[np.int64]:
     """(n,) the nearest atom of each point."""
     found = np.empty(mean.size, np.int64)
 
-    def note(_: int, rows: Any, index: NDArray[np.integer], __: Array) -> None:
+    def note(_: int, rows: Any, index: NDArray[np.integer], *__: Array) -> None:
         found[rows] = index
 
     with_nearest_atoms(mean, atoms, cover, note)
