@@ -82,7 +82,7 @@ class Coordinates:
             kept = np.arange(features.size)[features.median_part]
             factors = np.ones(len(kept))
         else:
-            kept, factors = monitor._kept, np.sqrt(monitor._form)
+            kept, factors = monitor._rule.kept, np.sqrt(monitor._rule.form)
         rows = LAWS[law](np.random.default_rng(3), KNOWN, "none")
         mean = known.mean if own_mean else features.mean(rows, np.full(KNOWN, 1 / KNOWN))
         mean = mean[kept] * factors

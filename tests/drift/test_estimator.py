@@ -1,5 +1,7 @@
 """DriftTest at the door: references of every kind, files, columns by name, weights, bad input, the same answer every time."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -215,6 +217,25 @@ def test_few_rows_have_no_p_value_that_permutations_cannot_give(sizes):
 def test_one_heavy_row_is_no_drift(weights):
     test, rng = DriftTest(random_state=0, n_resamples=199).fit(X), np.random.default_rng(3)
     assert sum(test.test(rng.normal(size=(300, 3)), sample_weight=weights).drift for _ in range(40)) <= 7
+
+
+@pytest.mark.parametrize("reference", [X, X[:900]])
+def test_rows_that_are_copies_are_warned_of(reference):
+    test = DriftTest(random_state=0, n_resamples=99).fit(reference)
+    with pytest.warns(UserWarning, match=r"200 of the 400 rows of X repeat others exactly.*drop_duplicates"):
+        test.test(np.repeat(Y[:200], 2, axis=0))
+    with pytest.warns(UserWarning, match=r"200 of the 400 rows of X repeat"):
+        two_sample(np.repeat(Y[:200], 2, axis=0), X[:300], rng=0, n_resamples=99)
+
+
+def test_rows_that_are_equal_by_chance_are_not_warned_of():
+    rng = np.random.default_rng(4)
+    counts = [rng.poisson(1.0, size=(n, 2)).astype(float) for n in (9000, 900, 5000)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        DriftTest(random_state=0, n_resamples=99).fit(counts[0]).test(counts[1])
+        DriftTest(random_state=0, n_resamples=99).fit(compress(X, size=50, rng=0)).test(Y)
+        two_sample(counts[1], counts[2], rng=0, n_resamples=99)
 
 
 def test_columns_of_one_name_are_not_told_apart_by_it():

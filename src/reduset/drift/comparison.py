@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reduset import bandwidth
 from reduset._types import Array, Floats
 from reduset.drift.columns import ColumnBins
-from reduset.drift.feature_map import FeatureMap, median_distance
+from reduset.drift.feature_map import FeatureMap, column_units, median_distance
 from reduset.drift.null_law import normal, permuted, resampled, reweighed, signed, square_root
 from reduset.drift.reference import StoredReference
 from reduset.drift.regions import CellSums
@@ -71,7 +70,7 @@ def pooled(old: Sample, new: Sample, size: int, scales: str | None, draws: int, 
     rows = np.concatenate([old.rows, new.rows])
     shuffled = rng.permutation(len(rows))[:SHAPING_ROWS]  # so that their order tells nothing
     shaping = np.asarray(rows[shuffled], np.float64)
-    units = np.ones(rows.shape[1]) if scales is None else bandwidth.column_scales(rows, rule=scales)
+    units = column_units(rows, scales)
     atoms = np.unique(shaping[:size], axis=0)
     features = FeatureMap.shaped(shaping, atoms, units, median_distance(rows, units))
     weights = np.concatenate([old.weights, new.weights])

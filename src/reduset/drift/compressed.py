@@ -19,6 +19,7 @@ from reduset.certificate.by_scale import ErrorProfile
 from reduset.drift.columns import ColumnBins
 from reduset.drift.feature_map import FeatureMap, median_distance
 from reduset.drift.reference import COVARIANCE_ROWS, KEPT_ROWS, Places, ReferenceSums, StoredReference
+from reduset.drift.sample import names_of
 from reduset.kernels import Gaussian
 from reduset.mixture import ComponentMean
 
@@ -48,7 +49,7 @@ def of_compression(small: Any, size: int, keep_rows: bool, rng: np.random.Genera
         raise ValueError(
             f"a reference that is compressed must know its error at every scale, and this one does not; {MAKE_ONE}"
         ) from error
-    names = tuple(getattr(small, "columns", ())) or tuple(f"x{k + 1}" for k in range(mean.dimension))
+    names = names_of(getattr(small, "columns", None), mean.dimension)
     points, weights = (mean.means if isinstance(mean, ComponentMean) else mean.atoms), mean.weights / mean.weights.sum()
     drawn = _rows(mean, COVARIANCE_ROWS, rng)
     units = np.ones(mean.dimension) if kernel.units is None else np.asarray(kernel.units)

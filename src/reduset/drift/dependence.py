@@ -15,6 +15,7 @@ from scipy.stats import chi2
 
 from reduset._types import Array
 
+ROWS = 512  # by which it is seen
 LAGS, LEADING = 5, 4
 PARTS = 4
 LONGEST = 1000

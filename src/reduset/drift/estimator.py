@@ -16,6 +16,7 @@ from reduset.bandwidth import SCALES
 from reduset.drift import reference_file
 from reduset.drift.comparison import pooled, stored
 from reduset.drift.compressed import is_compression, of_compression
+from reduset.drift.copies import warn_of_copies
 from reduset.drift.partitions import is_partitioned, of_partitions
 from reduset.drift.reference import StoredReference
 from reduset.drift.result import DriftResult
@@ -106,9 +107,8 @@ class DriftTest(BaseEstimator):
             return of_compression(X, size, self.keep_rows, rng)
         if isinstance(X, StreamCompressor):
             _require_none(sample_weight)
-            names, fair = getattr(X, "feature_names_in_", None), X.sample()
-            shown = tuple(names) if names is not None else tuple(f"x{k + 1}" for k in range(fair.dimension))
-            sample = Sample(np.array(fair.atoms), fair.weights / fair.weights.sum(), shown, names is not None)
+            fair = X.sample()
+            sample = Sample.of(np.array(fair.atoms), fair.weights, getattr(X, "feature_names_in_", None))
         elif is_partitioned(X):
             found = of_partitions(X, sample_weight, size, self.scales, self.keep_rows, rng)
             if isinstance(found, StoredReference):
@@ -134,6 +134,9 @@ class DriftTest(BaseEstimator):
         size, draws, alpha = self.checked()
         kept = self.reference_
         new = Sample.checked(X, sample_weight).like(kept.names, kept.named)
+        others = kept.rows if isinstance(kept, Sample) else kept.own_rows
+        if len(others):
+            warn_of_copies("X", new.rows, others)
         if isinstance(kept, Sample):
             found = pooled(kept, new, size, self.scales, draws, np.random.default_rng(self._seed))
         else:
@@ -231,6 +234,8 @@ def two_sample(
     first, second = sample_weight
     old = Sample.checked(X, first, "X")
     new = Sample.checked(Y, second, "Y").like(old.names, old.named, "Y")
+    for name, mine, others in (("X", old, new), ("Y", new, old)):
+        warn_of_copies(name, mine.rows, others.rows)
     seed = int(_validate.generator(rng).integers(LARGEST_SEED))
     return DriftResult.of(pooled(old, new, count, scales, draws, np.random.default_rng(seed)), level, seed)
 

@@ -197,6 +197,11 @@ class FeatureMap:
         return np.asarray([np.sqrt(np.square(difference[part]).sum()) for part in self.parts])
 
 
+def column_units(rows: Floats, scales: str | None) -> Array:
+    """(d,) what columns are divided by: 1 where nothing was asked for."""
+    return np.ones(rows.shape[1]) if scales is None else bandwidth.column_scales(rows, rule=scales)
+
+
 def median_distance(rows: Floats, scales: Array) -> float:
     """The median distance of different rows in units of the scales."""
     try:

@@ -8,42 +8,29 @@ whatever was before, and the memory is that of the longest window.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from reduset import _archive, _validate
-from reduset._engine import WindowSums
 from reduset._messages import warn
 from reduset._progress import Progress
 from reduset._types import Array, Indices, PointsLike, ProgressLike, SeedLike
-from reduset.drift import reference_file
-from reduset.drift.change_point import ChangePoints
+from reduset.drift import monitor_file
+from reduset.drift.dependence import ROWS as DEPENDENCE_ROWS
 from reduset.drift.dependence import Dependence
 from reduset.drift.estimator import DriftTest
-from reduset.drift.history import MOST_POINTS, History
-from reduset.drift.null_law import normal, square_root
 from reduset.drift.reference import StoredReference
-from reduset.drift.run_length import Thresholds, calibrated
 from reduset.drift.sample import Sample
+from reduset.drift.watch_rule import WatchRule
 
 ERT = 10_000
 FEWEST_ROWS = 50
 SHORTEST, LONGEST = 8, 2048
 OF_ERT, OF_ROWS = 2, 4  # a window is at most that part of the run length, and of the rows of the reference
-MOST_COORDINATES = 128
-ENOUGH = 0.995  # of the statistic, in the coordinates that are kept
-DEPENDENCE_ROWS = 512  # by which rows are seen to depend on each other
 DEPENDENT = 1e-4
-BACK = 2  # times the longest window: rows among which the beginning of a change is sought
-DRAWN_ROWS = 8192
 ROWS_A_TIME = 4096
-MOST, LARGEST = reference_file.MOST, 1e100  # of a file: counts, and numbers
-KIND = "reduset.DriftMonitor"
-OWN = ("form", "kept", "windows", "thresholds", "ring", "early", "history")
-FORMAT = _archive.Kind(1, (*reference_file.STORED, *OWN))
 
 
 @dataclass(frozen=True)
@@ -123,47 +110,27 @@ class DriftMonitor:
         progress: ProgressLike = False,
     ) -> None:
         self.about_: dict[str, Any] = {}
-        self.ert = _validate.at_least(ert, "ert", 2 * SHORTEST)
-        self.thin = _validate.whole(thin, "thin", 1)
+        ert, thin = _validate.at_least(ert, "ert", 2 * SHORTEST), _validate.whole(thin, "thin", 1)
         rng = _validate.generator(random_state, "random_state")
         test = reference if isinstance(reference, DriftTest) else DriftTest(random_state=rng).fit(reference)
-        self.reference_: StoredReference = test.stored()
-        if self.reference_.rows < FEWEST_ROWS:
+        known = test.stored()
+        if known.rows < FEWEST_ROWS:
             raise ValueError(
                 f"reference must have at least {FEWEST_ROWS} rows beside those that say where to look, got "
-                f"{self.reference_.rows:,.0f}; give more rows"
+                f"{known.rows:,.0f}; give more rows"
             )
-        self._form, self._kept = _form(self.reference_)
-        lengths = _windows(windows, self.ert / self.thin, self.reference_.rows)
-        if int(lengths[0]) * self.thin > self.ert:
+        lengths = _windows(windows, ert / thin, known.rows)
+        if int(lengths[0]) * thin > ert:
             raise ValueError(
-                f"ert must be longer than the shortest window, {int(lengths[0])} rows times thin={self.thin}; got {self.ert:g}, "
+                f"ert must be longer than the shortest window, {int(lengths[0])} rows times thin={thin}; got {ert:g}, "
                 "thin less or give shorter windows"
             )
         shown = Progress(progress)
         try:
-            self._changes = self._set(lengths, rng, shown)
+            self._rule = WatchRule.calibrated(known, ert, thin, lengths, rng, shown.stage("run length"))
         finally:
             shown.close()
-        self._begin(WindowSums.empty(lengths, len(self._form), BACK * int(lengths[-1])))
-
-    def _begin(self, sums: WindowSums) -> None:
-        self._sums = sums
-        self.alarm_ = False
-        self.since_: tuple[int, int, int] | None = None
-        self.alarmed_at_: int | None = None
-        self.n_seen_ = 0
-        self._last, self._window = 0.0, 0
-        self._early: Array | None = np.empty((0, len(self._form)))
-        self._history = History()
-
-    def _set(self, windows: Indices, rng: np.random.Generator, shown: Progress) -> ChangePoints:
-        """What is called an alarm, and where the change then began."""
-        known = self.reference_
-        centred, covariance = _law(known, self._kept)
-        root = square_root(covariance / known.rows)
-        found = calibrated(centred, root, self._form, windows, self.ert / self.thin, rng, shown.stage("run length"))
-        return ChangePoints(centred, covariance, self._form, windows, found)
+        self._state = self._rule.begun()
 
     # -- files --------------------------------------------------------------------------------------------------------------
 
@@ -175,189 +142,101 @@ class DriftMonitor:
         path : file
         about : plain values to keep beside it, ``about_`` once resumed
         """
-        told, arrays = reference_file.arrays_of(self.reference_)
-        set_to, history = self._changes.thresholds, self._history
-        own = {
-            "form": self._form,
-            "kept": self._kept.astype(np.float64),
-            "windows": self._sums.windows.astype(np.float64),
-            "thresholds": np.stack([set_to.centres, set_to.factors]),
-            "ring": self._sums.ring,
-            "early": np.empty((0, len(self._form))) if self._early is None else self._early,
-            "history": np.stack([history.rows, history.statistics]),
-        }
-        header = {
-            "kind": KIND,
-            "version": FORMAT.version,
-            **told,
-            "ert": self.ert,
-            "thin": self.thin,
-            "level": set_to.level,
-            "position": self._sums.position,
-            "n_seen": self.n_seen_,
-            "last": self._last,
-            "window": self._window,
-            "watched": self._early is None,
-            "alarmed_at": self.alarmed_at_,
-            "since": self.since_,
-            "every": history.every,
-            "about": self.about_ if about is None else about,
-        }
-        _archive.write(path, header, reference_file.padded(arrays | own, FORMAT.names))
+        monitor_file.write(path, self._rule, self._state, self.about_ if about is None else about)
 
     @classmethod
     def resume(cls, path: _archive.Path_) -> DriftMonitor:
         """Go on from what `checkpoint` wrote; a damaged, edited, newer or foreign file is a ValueError, and stays as it is."""
-        header, arrays = _archive.read(path, {KIND: FORMAT})
         monitor = cls.__new__(cls)
-        try:
-            monitor._restore(header, arrays)
-        except (LookupError, TypeError, ValueError, OverflowError) as error:
-            raise ValueError(f"{os.fspath(path)} describes no monitor: {error}") from error
+        monitor._rule, monitor._state, monitor.about_ = monitor_file.read(path)
         return monitor
 
-    def _restore(self, told: dict[str, Any], arrays: reference_file.Arrays) -> None:
-        own = {name: np.asarray(arrays.pop(name), np.float64) for name in OWN}
-        arrays = {name: array for name, array in arrays.items() if name in reference_file.STORED}
-        known = reference_file.from_arrays(told, arrays)
-        if isinstance(known, Sample):
-            raise ValueError("its reference is none that can be watched against")
-        self.reference_, self.ert = known, _validate.at_least(told["ert"], "ert", 1)
-        self.thin = _validate.whole(told["thin"], "thin", 1, MOST)
-        self._form, self._kept = own["form"], own["kept"].astype(np.int64)
-        windows = own["windows"].astype(np.int64)
-        p, k = len(self._form), len(windows)
-        fits = (
-            self._kept.shape == (p,)
-            and p > 0
-            and ((self._kept >= 0) & (self._kept < known.features.size)).all()
-            and k > 0
-            and (windows >= 2).all()
-            and (np.diff(windows) > 0).all()
-            and own["thresholds"].shape == (2, k)
-            and own["ring"].ndim == 2
-            and own["ring"].shape[1] == p
-            and len(own["ring"]) > windows[-1]
-            and own["early"].ndim == 2
-            and own["early"].shape[1] == p
-            and len(own["early"]) <= DEPENDENCE_ROWS
-            and own["history"].ndim == 2
-            and len(own["history"]) == 2
-            and own["history"].shape[1] <= MOST_POINTS
-            and all(np.isfinite(each).all() and np.abs(each).max(initial=0.0) < LARGEST for each in own.values())
-            and (own["form"] >= 0).all()
-        )
-        if not fits:
-            raise ValueError("its parts do not belong together")
-        centres, factors = own["thresholds"]
-        set_to = Thresholds(centres, factors, _validate.positive(told["level"], "level"))
-        self._changes = ChangePoints(*_law(known, self._kept), self._form, windows, set_to)
-        self._begin(WindowSums(windows, own["ring"], _validate.whole(told["position"], "position", 0, MOST)))
-        self.n_seen_ = _validate.whole(told["n_seen"], "n_seen", 0, MOST)
-        self._last, self._window = _validate.finite(told["last"], "last"), _validate.whole(told["window"], "window", 0, MOST)
-        self._early = None if _validate.flag(told["watched"], "watched") else own["early"]
-        self.about_ = reference_file.about_from(told)
-        self._history = History(own["history"][0], own["history"][1], _validate.whole(told["every"], "every", 1, MOST))
-        if told["alarmed_at"] is not None:
-            self.alarm_, self.alarmed_at_ = True, _validate.whole(told["alarmed_at"], "alarmed_at", 0, MOST)
-            first, low, high = (_validate.whole(each, "since", 0, MOST) for each in told["since"])
-            self.since_ = (first, low, high)
+    # -- what it knows ------------------------------------------------------------------------------------------------------
+
+    @property
+    def reference_(self) -> StoredReference:
+        """What rows are compared with."""
+        return self._rule.reference
+
+    @property
+    def ert(self) -> float:
+        """The expected run time."""
+        return self._rule.ert
+
+    @property
+    def thin(self) -> int:
+        """One of so many rows is taken in."""
+        return self._rule.thin
+
+    @property
+    def alarm_(self) -> bool:
+        """Whether there was an alarm."""
+        return self._state.alarmed_at is not None
+
+    @property
+    def alarmed_at_(self) -> int | None:
+        """The row of the alarm."""
+        return self._state.alarmed_at
+
+    @property
+    def since_(self) -> tuple[int, int, int] | None:
+        """Where the change began, and an interval for it."""
+        return self._state.since
+
+    @property
+    def n_seen_(self) -> int:
+        """Rows so far."""
+        return self._state.n_seen
 
     @property
     def windows(self) -> tuple[int, ...]:
         """The lengths of the windows, in rows."""
-        return tuple(int(each) * self.thin for each in self._sums.windows)
+        return tuple(int(each) * self.thin for each in self._rule.windows)
 
     @property
     def history_(self) -> dict[str, Array]:
         """The largest statistic over time, 1 being the threshold."""
-        return self._history.arrays()
+        return self._state.history.arrays()
 
     def update(self, rows: PointsLike) -> MonitorState:
         """Take in rows in the order in which they came; a single one may be a vector."""
-        known = self.reference_
+        known, state = self.reference_, self._state
         if isinstance(rows, np.ndarray) and rows.ndim == 1 and len(rows) == len(known.names):
             rows = rows[None]
         new = Sample.checked(rows, name="rows", fewest=1).like(known.names, known.named, "rows")
-        first, self._last, self._window = -self.n_seen_ % self.thin, 0.0, 0
-        taken = np.arange(first, new.size, self.thin)
+        state.last, state.window = 0.0, 0
+        taken = np.arange(-state.n_seen % self.thin, new.size, self.thin)
         for a in range(0, len(taken), ROWS_A_TIME):
             some = taken[a : a + ROWS_A_TIME]
-            self._take(known.features.rows(new.rows[some])[:, self._kept] - known.mean[self._kept], self.n_seen_ + some)
-        self.n_seen_ += new.size
+            coordinates = self._rule.coordinates(new.rows[some])
+            self._watch_dependence(coordinates)
+            self._rule.take(state, coordinates, state.n_seen + some)
+        state.n_seen += new.size
         return self.state_
 
     @property
     def state_(self) -> MonitorState:
         """Where it stands."""
-        return MonitorState(self.n_seen_, self._last, self._window, self.alarm_, self.since_)
+        return MonitorState(self.n_seen_, self._state.last, self._state.window, self.alarm_, self.since_)
 
     def reset(self) -> None:
         """Begin anew, as after an alarm that was dealt with; the threshold stays."""
-        self._begin(WindowSums.empty(self._sums.windows, len(self._form), len(self._sums.ring) - 1))
-
-    def _take(self, rows: Array, numbers: Indices) -> None:
-        """Go on by coordinates (n, p) of rows of these numbers, and look at them."""
-        self._watch_dependence(rows)
-        values, begun = rows.astype(np.float32), 0
-        still, set_to = np.zeros(len(self._form)), self._changes.thresholds
-        while begun < len(rows):
-            order = np.arange(begun, len(rows))
-            largest, which = np.empty(len(order)), np.empty(len(order), np.int64)
-            level = np.inf if self.alarm_ else set_to.level
-            taken = self._sums.advance(values, order, still, self._form, set_to.centres, set_to.factors, level, largest, which)
-            looked = np.flatnonzero(which[:taken] >= 0)
-            if len(looked):
-                highest = looked[largest[looked].argmax()]
-                if largest[highest] / set_to.level > self._last:
-                    self._last = float(largest[highest]) / set_to.level
-                    self._window = int(self._sums.windows[which[highest]]) * self.thin
-                self._history.add(numbers[begun + looked], largest[looked] / set_to.level)
-            begun += taken
-            if not self.alarm_ and taken and largest[taken - 1] >= set_to.level:
-                self._alarm(int(numbers[begun - 1]), int(self._sums.windows[which[taken - 1]]))
-
-    def _alarm(self, row: int, window: int) -> None:
-        self.alarm_, self.alarmed_at_ = True, row
-        best, least, most = self._changes.locate(self._sums.kept(), window, np.random.default_rng(self._sums.position))
-        first, low, high = (max(row + self.thin * (1 - back), 0) for back in (best, most, least))
-        self.since_ = (first, low, high)
+        self._state = self._rule.begun()
 
     def _watch_dependence(self, rows: Array) -> None:
         """Once, when there are enough rows: warn where they depend on those before them."""
-        if self._early is None:
+        state = self._state
+        if state.early is None:
             return
-        self._early = np.concatenate([self._early, rows[: DEPENDENCE_ROWS - len(self._early)]])
-        if len(self._early) < DEPENDENCE_ROWS:
+        state.early = np.concatenate([state.early, rows[: DEPENDENCE_ROWS - len(state.early)]])
+        if len(state.early) < DEPENDENCE_ROWS:
             return
-        found, self._early = Dependence.of(self._early), None
+        found, state.early = Dependence.of(state.early), None
         if found.p_value < DEPENDENT and not self.alarm_:
             warn(
                 f"rows depend on those before them: {found.rows} in a row count as one, so that false alarms come sooner than "
                 f"after ert={self.ert:g} rows; take in fewer of them, thin={found.rows * self.thin}"
             )
-
-
-def _law(reference: StoredReference, kept: Indices) -> tuple[Array, Array]:
-    """(s, p) coordinates of rows of the reference's law, their mean 0, and their covariance; normal ones where no row is kept."""
-    rows = reference.coordinates if len(reference.sample) else normal(reference.root, DRAWN_ROWS, np.random.default_rng(0))
-    rows = rows[:, kept]
-    return rows - rows.mean(axis=0), reference.covariance[np.ix_(kept, kept)]
-
-
-def _form(reference: StoredReference) -> tuple[Array, Indices]:
-    """(p,) one quadratic form of all statistics, each over its standard deviation; in the coordinates that make up most of it."""
-    forms, counts = reference.features.forms
-    total = np.zeros(reference.features.size)
-    for form, count in zip(forms, counts, strict=True):
-        root = np.sqrt(form)
-        deviation = np.sqrt(2 * float(np.square(root[:, None] * reference.covariance * root).sum()))
-        total += count * form / max(deviation, 1e-300)
-    parts = total * np.maximum(np.diag(reference.covariance), 0.0)
-    order = np.argsort(-parts)
-    enough = int(np.searchsorted(np.cumsum(parts[order]), ENOUGH * parts.sum())) + 1
-    kept = np.sort(order[: min(enough, MOST_COORDINATES)])
-    return total[kept], kept
 
 
 def _windows(given: Any, ert: float, rows: float) -> Indices:

@@ -15,7 +15,7 @@ import numpy as np
 
 from reduset._types import Array
 from reduset.drift.reference import TOGETHER, Places, ReferenceSums, StoredReference
-from reduset.drift.sample import Sample
+from reduset.drift.sample import Sample, names_of
 from reduset.kernels import Gaussian
 
 if TYPE_CHECKING:
@@ -52,13 +52,14 @@ def of_partitions(
         fair.require_rows()
         columns, count = fair.columns, fair.count
         shaping, fair = (_equal_rows(each, rng) for each in (shaping, fair))
-        names = tuple(map(str, columns)) if columns is not None else tuple(f"x{k + 1}" for k in range(fair.shape[1]))
         if count <= GATHERED_ROWS:
             points, weights = passed("gather", _rows_and_weights, _together)
-            return Sample(points, weights / weights.sum(), names, columns is not None)
+            return Sample.of(points, weights, columns)
         places = Places.of(shaping, size, scales, rng, 1 if keep_rows else TOGETHER)
         total = passed("sum", _sums, _added, places)
-    return StoredReference.put_together(places, total, fair, keep_rows, names, columns is not None, count)
+    return StoredReference.put_together(
+        places, total, fair, keep_rows, names_of(columns, fair.shape[1]), columns is not None, count
+    )
 
 
 def _equal_rows(sketch: PartitionSketch, rng: np.random.Generator) -> Array:

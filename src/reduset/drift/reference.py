@@ -13,11 +13,10 @@ from functools import cached_property
 
 import numpy as np
 
-from reduset import bandwidth
 from reduset._engine import Frame, nearest
 from reduset._types import Array, Floats
 from reduset.drift.columns import ColumnBins
-from reduset.drift.feature_map import FeatureMap, median_distance
+from reduset.drift.feature_map import FeatureMap, column_units, median_distance
 from reduset.drift.null_law import normal, square_root
 from reduset.drift.regions import CellSums
 from reduset.drift.sample import Sample
@@ -28,7 +27,6 @@ from reduset.select import KMeans
 SHAPING_SHARE, SHAPING_ROWS = 0.25, 8192
 KEPT_ROWS, KEPT_BYTES = 8192, 2_000_000
 COVARIANCE_ROWS = 16_384
-COPIED_ROWS = 100_000
 FEWEST_PRIVATE = 500
 TOGETHER = 10  # rows at least that any number stands for where no row is kept
 
@@ -44,7 +42,7 @@ class Places:
     def of(cls, rows: Floats, size: int, scales: str | None, rng: np.random.Generator, fewest: int = 1) -> Places:
         """By these rows (N, d), with ``size`` atoms; each atom and each edge of a bin stands for ``fewest`` of them at least."""
         shaping = np.asarray(rows, np.float64)
-        units = np.ones(shaping.shape[1]) if scales is None else bandwidth.column_scales(shaping, rule=scales)
+        units = column_units(shaping, scales)
         width = median_distance(shaping, units)
         seen = KernelMean.from_samples(shaping, kernel=Gaussian(width, scales=units))
         atoms = KMeans().select(seen, max(min(size, len(shaping) // (2 * fewest - 1)), 1), rng).atoms
@@ -132,26 +130,23 @@ class StoredReference:
         """Of rows at hand."""
         order = sample.drawn(max(min(int(SHAPING_SHARE * sample.size), SHAPING_ROWS), 1), rng)
         places = Places.of(sample.rows[order], size, scales, rng, 1 if keep_rows else TOGETHER)
-        left = np.ones(sample.size, np.bool_)
-        left[order] = False
         if not keep_rows and sample.size < FEWEST_PRIVATE:
             raise ValueError(
                 f"keep_rows=False needs a reference of at least {FEWEST_PRIVATE:,} rows, as every number stands for ten of them; "
                 f"got {sample.size:,}, keep them or give more"
             )
-        if not left.any():
+        left = np.setdiff1d(np.arange(sample.size), order)
+        if not len(left):
             raise ValueError(
                 "sample_weight must leave weight to more rows than those that say where to look; its weight lies on "
                 f"{len(np.unique(order)):,} rows, use these alone"
             )
-        if sample.size > COPIED_ROWS:  # a copy would take as much room again: the others weigh nothing
-            weights = np.where(left, sample.weights, 0.0)
-            rest = Sample(sample.rows, weights / weights.sum(), sample.names, sample.named)
-        else:
-            weights = sample.weights[left]
-            rest = Sample(sample.rows[left], weights / weights.sum(), sample.names, sample.named)
-        sums = ReferenceSums.of(places, rest.rows, rest.weights)
-        fair = rng.permutation(rest.rows[rest.drawn(COVARIANCE_ROWS, rng)])
+        weights = np.zeros(
+            sample.size
+        )  # those that say where to look weigh nothing: a copy of the others would take as much room again
+        weights[left] = sample.weights[left]
+        sums = ReferenceSums.of(places, sample.rows, weights)
+        fair = sample.rows[rng.permutation(sample.drawn(COVARIANCE_ROWS, rng, left))]
         return cls.put_together(places, sums, fair, keep_rows, sample.names, sample.named, sample.size)
 
     @classmethod
@@ -184,6 +179,11 @@ class StoredReference:
     def features(self) -> FeatureMap:
         """The coordinates."""
         return self.places.features
+
+    @property
+    def own_rows(self) -> Floats:
+        """The rows of the sample, where they are rows of the reference and not draws of a compression."""
+        return self.sample[:0] if self.errors.any() else self.sample
 
     @cached_property
     def coordinates(self) -> Array:

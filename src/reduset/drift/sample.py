@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,10 +50,15 @@ class Sample:
                 rows, weights = rows[present], weights[present]
         if rows.dtype.kind != "f":
             rows = rows.astype(np.float64)
-        names = tuple(told) if told is not None else tuple(f"x{k + 1}" for k in range(rows.shape[1]))
-        found = cls(rows, weights / weights.sum(), names, told is not None)
+        found = cls.of(rows, weights, told)
         found.require_rows(name, fewest)
         return found
+
+    @classmethod
+    def of(cls, rows: Floats, weights: Array, names: Iterable[Any] | None) -> Sample:
+        """Rows with weights of any sum and the names of their columns, where they have some."""
+        told = names_of(names, rows.shape[1])
+        return cls(rows, weights / weights.sum(), told, names is not None)
 
     def require_rows(self, name: str, fewest: int = FEWEST) -> None:
         """Refuse too few."""
@@ -75,11 +81,12 @@ class Sample:
         """How many rows of equal weight would have as much noise."""
         return float(self.size) if self.is_uniform else 1.0 / float(self.weights @ self.weights)
 
-    def drawn(self, count: int, rng: np.random.Generator) -> Indices:
-        """So many rows, each as probable as its weight; without repetition where all weigh the same."""
+    def drawn(self, count: int, rng: np.random.Generator, among: Indices | None = None) -> Indices:
+        """So many rows, each as probable as its weight, of all or of some; without repetition where all weigh the same."""
+        among = np.arange(self.size) if among is None else among
         if self.is_uniform:
-            return np.asarray(np.sort(rng.choice(self.size, min(count, self.size), replace=False)), np.int64)
-        return np.asarray(rows_by_weight(self.weights, rng.random(count)), np.int64)
+            return np.asarray(np.sort(rng.choice(among, min(count, len(among)), replace=False)), np.int64)
+        return np.asarray(among[rows_by_weight(self.weights[among], rng.random(count))], np.int64)
 
     def like(self, names: tuple[str, ...], named: bool, name: str = "X") -> Sample:
         """The same with its columns in the order of the reference, found by name where both have names."""
@@ -101,6 +108,11 @@ class Sample:
             raise ValueError(f"{name} must have the columns of the reference: it {' and '.join(said)}; select or rename them")
         order = [self.names.index(each) for each in names]
         return Sample(self.rows[:, order], self.weights, names, named)
+
+
+def names_of(names: Iterable[Any] | None, count: int) -> tuple[str, ...]:
+    """The names of columns as texts; "x1", "x2", … where there are none."""
+    return tuple(f"x{k + 1}" for k in range(count)) if names is None else tuple(map(str, names))
 
 
 def _some(names: list[str], most: int = 8) -> str:
