@@ -1,5 +1,6 @@
 # Each target sets up its own .venv (the peers of the comparisons live in .venv-peers, .venv-quapy, .venv-stonesoup, .venv-drift and
-# .venv-sketch); nothing else on the machine is touched, but for Chromium, which `make test` installs where it is missing and root allows it (scripts/browser.sh).
+# .venv-sketch); nothing else on the machine is touched, but for Chromium, which `make test` installs where it is missing and root
+# allows it (scripts/browser.sh).
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
