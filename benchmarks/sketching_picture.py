@@ -19,7 +19,7 @@ MEASURES = {  # the column of peers, that of ours, what it is called, and the sc
     "proportions": ("mae_plain", "mae_weighted", "error of proportions", "log"),
     "cover": ("hausdorff", "hausdorff", "partial Hausdorff", "linear"),
     "rare": ("recall_01", "recall_01", "recall of 0.1 % types", "linear"),
-    "clusters": ("ari_kmeans", "ari_kmeans", "adjusted Rand, k-means", "linear"),
+    "clusters": ("ari_kmeans_plain", "ari_kmeans_weighted", "adjusted Rand, k-means", "linear"),
     "time": ("seconds", "seconds", "seconds", "log"),
 }
 LOOKS = {
@@ -53,7 +53,7 @@ def draw(results: Any, path: Path) -> None:
     for axis in axes[-1]:
         axis.set_xlabel("rows of the sketch", fontsize=8)
     handles = [Line2D([], [], label=_label(method), **_style(method)) for method in reversed(LOOKS) if method in results.methods]
-    below = 0.8 / figure.get_figheight()
+    below = (0.6 if len(names) > 2 else 0.95) / figure.get_figheight()
     figure.legend(handles=handles, loc="lower center", ncols=5 if len(names) > 2 else 3, fontsize=8.5, frameon=False)
     figure.tight_layout(rect=(0, below, 1, 1), h_pad=0.6, w_pad=0.6)
     figure.savefig(path, dpi=110)
