@@ -1,5 +1,6 @@
-# Each target sets up its own .venv (the peers of the comparisons live in .venv-peers, .venv-quapy, .venv-stonesoup and .venv-drift); nothing else on
-# the machine is touched, but for Chromium, which `make test` installs where it is missing and root allows it (scripts/browser.sh).
+# Each target sets up its own .venv (the peers of the comparisons live in .venv-peers, .venv-quapy, .venv-stonesoup, .venv-drift and
+# .venv-sketch); nothing else on the machine is touched, but for Chromium, which `make test` installs where it is missing and root
+# allows it (scripts/browser.sh).
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -7,10 +8,11 @@ PEERS := .venv-peers
 QUAPY := .venv-quapy
 STONESOUP := .venv-stonesoup
 DRIFT := .venv-drift
+SKETCH := .venv-sketch
 
 SECONDS ?= 60
 
-.PHONY: demo browser test lint style types suite fuzz tree docs pictures screenshots bench peers clean
+.PHONY: demo browser test lint style types suite fuzz tree docs pictures screenshots bench peers sketching clean
 
 $(VENV)/dev.stamp: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -51,6 +53,11 @@ $(DRIFT)/drift.stamp: benchmarks/drift-requirements.txt
 	$(PYTHON) -m venv $(DRIFT)
 	$(DRIFT)/bin/pip install --quiet --disable-pip-version-check $$(grep '^torch==' $<)
 	$(DRIFT)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	touch $@
+
+$(SKETCH)/sketch.stamp: benchmarks/sketching-requirements.txt
+	$(PYTHON) -m venv $(SKETCH)
+	$(SKETCH)/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	touch $@
 
 demo: $(VENV)/demo.stamp
@@ -94,13 +101,18 @@ pictures: $(VENV)/docs.stamp
 screenshots: $(VENV)/dev.stamp browser
 	$(BIN)/python scripts/report_pictures.py
 
-bench: $(VENV)/bench.stamp $(PEERS)/peers.stamp $(QUAPY)/quapy.stamp $(STONESOUP)/stonesoup.stamp $(DRIFT)/drift.stamp
+bench: $(VENV)/bench.stamp $(PEERS)/peers.stamp $(QUAPY)/quapy.stamp $(STONESOUP)/stonesoup.stamp $(DRIFT)/drift.stamp \
+	$(SKETCH)/sketch.stamp
 	$(BIN)/python benchmarks/run.py
 
 peers: $(VENV)/bench.stamp $(PEERS)/peers.stamp
 	$(BIN)/python benchmarks/peers.py
 	$(BIN)/python benchmarks/peers.py --summary
 
+sketching: $(VENV)/bench.stamp $(SKETCH)/sketch.stamp
+	$(BIN)/python benchmarks/sketching.py --measure
+	$(BIN)/python benchmarks/run.py sketching
+
 clean:
-	rm -rf $(VENV) $(PEERS) $(QUAPY) $(STONESOUP) $(DRIFT) build dist docs/gallery docs/reference .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) $(QUAPY) $(STONESOUP) $(DRIFT) $(SKETCH) build dist docs/gallery docs/reference .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
