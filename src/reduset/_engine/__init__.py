@@ -20,6 +20,7 @@ FarthestFirst        the farthest-first traversal (k-centre), continued as wante
 shadow_centres       a greedy cover by balls, in the order of the rows                    rows, (n,)       n·m·d at worst
 rows_apart           the rows that equal none of a few places                             rows             n·(d + log m)
 draw_seeds           the seeds of k-means++                                               (m,) rows        n·m·d
+exchange             which of a few rows of each of k cells, so that waves add up best    (k,)             k·s·(d + rungs)
 balance_lists        which of each pair stays in kernel halving; `balance_products` of    (lists, pairs)   pairs²·d
                      a Gram matrix
 Components           sums and moments of products of Gaussian components; `sums_at` and   (m,) … (m, d, d) n·m·d, n·m·d²,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from reduset._engine.components import Components, Moments, logs_at, sums_at
     from reduset._engine.covariances import LOG_2PI, as_diagonal, as_full, from_lower_rows, is_shared, log_determinants, log_peaks
     from reduset._engine.draws import rows_by_weight
+    from reduset._engine.exchange import exchange
     from reduset._engine.factor import cholesky_dropping, pivot_floor
     from reduset._engine.farthest import FarthestFirst
     from reduset._engine.leaves import Leaves, cells, grow
@@ -72,7 +74,7 @@ if TYPE_CHECKING:
 __all__ = ["gradient_sums", "gram", "gram_blocks", "gram_by_rows", "kernel_sums", "log_sums", "wave_sums"]
 __all__ += ["gap_histograms", "gap_nodes"]
 __all__ += ["FarthestFirst", "balance_lists", "balance_products", "draw_seeds", "each_nearest", "grow", "nearest", "shadow_centres"]
-__all__ += ["cells", "rows_apart"]
+__all__ += ["cells", "exchange", "rows_apart"]
 __all__ += ["Components", "logs_at", "place_whitened", "sums_at", "whitened_slopes"]
 __all__ += ["WindowSums"]
 __all__ += ["CITYBLOCK", "LOGARITHM", "ROOT", "SOFT_CITYBLOCK", "SQUARED", "TABLE", "Frame", "Profile"]
@@ -88,6 +90,7 @@ _HOMES = {
     "components": "Components Moments logs_at sums_at",
     "covariances": "LOG_2PI as_diagonal as_full from_lower_rows is_shared log_determinants log_peaks",
     "draws": "rows_by_weight",
+    "exchange": "exchange",
     "factor": "cholesky_dropping pivot_floor",
     "farthest": "FarthestFirst",
     "leaves": "Leaves cells grow",

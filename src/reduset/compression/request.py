@@ -7,7 +7,7 @@ own noise is so large (`noise_scale`), and the size there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from reduset.compression.sizing import SizeGoal
 from reduset.kernels import ANY_FAMILY, Gaussian, RadialKernel
 from reduset.mean import KernelMean
 from reduset.mixture.component_mean import as_density
-from reduset.select import Auto, KMeans, Selector, Thinning, as_selector, with_own_weights
+from reduset.select import Auto, Balanced, KMeans, Selector, Thinning, as_selector, with_own_weights
 from reduset.weights import KINDS
 from reduset.weights.kinds import COUNTS, OWN
 from reduset.weights.simplex import require_mass
@@ -127,6 +127,8 @@ def _chosen(selector: Selector, pieces: str, kind: str) -> Selector:
     if isinstance(selector, Auto) and (kind == COUNTS or pieces == ROWS):
         # what explains most of the norm may lie between the rows or at their rim, where no population is
         return Thinning()
+    if isinstance(selector, Balanced) and pieces == ROWS:
+        return replace(selector, rows=True)
     return selector
 
 

@@ -298,7 +298,7 @@ class RadialKernel(Kernel):
         return Shape(profile, stretch, self.log_energy(dimension))
 
     def length(self, distance: float, dimension: int) -> float:
-        return distance * self.width / self.product(dimension).stretch
+        return float(distance * self.width / self.product(dimension).stretch)
 
     def frame(self, points: Floats, shape: Shape) -> Frame:
         """Coordinates for the loops, centred on the points."""

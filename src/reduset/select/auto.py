@@ -8,7 +8,7 @@ large sizes; randomly pivoted Cholesky. What was tried, what each explained and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +26,7 @@ from reduset.select.kmeans import KMeans, rows_looked_at
 from reduset.weights.span import span_of
 
 Cost = Callable[[int, int, int], float]  # seconds, from n, m and d
+Tried = Sequence[tuple[Selector, Cost]]
 
 BUDGET = 1.5
 KMEANS_ROWS = 1 << 17
@@ -36,12 +37,14 @@ def _kcenter(n: int, m: int, d: int) -> float:
     return n * d * 2e-8 + 0.1 * costs.of_sums(n, m, d) if d < costs.MANY else n * d * (5e-9 + 1.3e-10 * m)
 
 
-def _kmeans(n: int, m: int, d: int) -> float:
+def of_kmeans(n: int, m: int, d: int) -> float:
+    """Seconds that k-means takes."""
     rows = rows_looked_at(n, m, d, KMEANS_ROWS)
     return rows * (1.6e-6 + 8e-8 * d) + (1.3 if d < costs.MANY else 12) * costs.of_sums(rows, m, d)
 
 
-def _greedy(n: int, m: int, d: int) -> float:
+def of_greedy(n: int, m: int, d: int) -> float:
+    """Seconds that the greedy choice takes."""
     q = n if n <= EVERY_UP_TO else SOME
     return costs.of_sums(n, q, d) + 2.5e-10 * q * m * m / 2 + m * costs.of_sums(1, q, d)
 
@@ -50,9 +53,9 @@ def _cholesky(n: int, m: int, d: int) -> float:
     return costs.of_sums(n, m, d) + costs.FLOP * n * m * m
 
 
-TRIED: tuple[tuple[Selector, Cost], ...] = (
-    (KMeans(rows=KMEANS_ROWS), _kmeans),
-    (Greedy(), _greedy),
+TRIED: Tried = (
+    (KMeans(rows=KMEANS_ROWS), of_kmeans),
+    (Greedy(), of_greedy),
     (KCenter(), _kcenter),
     (Cholesky(), _cholesky),
 )
@@ -83,7 +86,7 @@ class Auto(Selector):
         object.__setattr__(self, "budget", _validate.positive(self.budget, "budget", "it is a number of seconds"))
 
     def begin(self, mean: KernelMean, rng: np.random.Generator) -> Traversal:
-        return _Best(mean, self.budget, rng)
+        return Contest(mean, TRIED, self.budget, rng.spawn(len(TRIED)))
 
 
 class _Contestant:
@@ -125,13 +128,14 @@ class _Contestant:
         return None if self._traversal is None else self._traversal.weights()
 
 
-class _Best(Traversal):
+class Contest(Traversal):
+    """The atoms of the selector that explains most, of several with what each costs, within a budget."""
+
     nested = False
 
-    def __init__(self, mean: KernelMean, budget: float, rng: np.random.Generator) -> None:
-        streams = rng.spawn(len(TRIED))
+    def __init__(self, mean: KernelMean, tried: Tried, budget: float, streams: Sequence[np.random.Generator]) -> None:
         self._contestants = [
-            _Contestant(mean, selector, cost, stream) for (selector, cost), stream in zip(TRIED, streams, strict=True)
+            _Contestant(mean, selector, cost, stream) for (selector, cost), stream in zip(tried, streams, strict=True)
         ]
         self._budget = budget
         self._chosen = self._contestants[0]

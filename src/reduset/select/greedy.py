@@ -8,10 +8,11 @@ memory O(q·m).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from reduset import _validate
 from reduset._engine import Pursuit, single_threaded_blas
 from reduset._types import Indices, Report
 from reduset.mean import KernelMean
@@ -25,6 +26,10 @@ RENEWALS = 3  # of candidates that add nothing, before the data count as exhaust
 class Greedy(Selector):
     """Each atom the one that lowers the error most, all weights refitted.
 
+    Parameters
+    ----------
+    after : rows that are atoms already, in this order; the others are chosen given these
+
     Examples
     --------
     >>> import numpy as np
@@ -35,14 +40,18 @@ class Greedy(Selector):
     array([1, 3])
     """
 
+    after: tuple[int, ...] = field(default=(), repr=False)
+
     def begin(self, mean: KernelMean, rng: np.random.Generator) -> Traversal:
-        return _Pursuit(mean, rng)
+        rows = np.array(
+            [_validate.whole(row, "after", 0, mean.size - 1, "they are rows of the data") for row in self.after], np.int64
+        )
+        return _Pursuit(mean, rng, rows)
 
 
 class _Pursuit(Traversal):
-    def __init__(self, mean: KernelMean, rng: np.random.Generator) -> None:
-        self._mean, self._rng = mean, rng
-        self._rows: Indices = np.empty(0, np.int64)
+    def __init__(self, mean: KernelMean, rng: np.random.Generator, rows: Indices) -> None:
+        self._mean, self._rng, self._rows = mean, rng, rows
         self._found: Candidates | None = None
         self._pursuit: Pursuit | None = None
 

@@ -1,6 +1,6 @@
 """sketch: n rows in, m of them out, which cover all, with the weight of the rows that each stands for.
 
-The rows are those of `Balanced`: each row belongs to a cell, each cell to one row of its own, and its weight is that of the cell.
+The rows are those of `Stratified`: each row belongs to a cell, each cell to one row of its own, and its weight is that of the cell.
 Such weights know no kernel, so their error at every scale comes from waves of one pass over the rows (`certificate.by_scale`), and
 no inner product of any row with an atom is needed:
 
@@ -32,7 +32,7 @@ from reduset.compression.resolution import TOL, with_bandwidth
 from reduset.kernels import Gaussian, RadialKernel
 from reduset.kernels.base import exponential
 from reduset.mean import KernelMean
-from reduset.select import Balanced
+from reduset.select import Stratified
 from reduset.sketching.result import Sketch
 from reduset.weights.kinds import OWN
 
@@ -89,7 +89,7 @@ def sketch(
     full = KernelMean.from_samples(data, Gaussian() if kernel is None else kernel, sample_weight)
     size = _validate.whole(size, "size", 1, full.size, "it is a number of the data's rows")
     tol = _validate.positive(tol, "tol", "it is a share, 0.01 for one percent")
-    confidence, selector = _validate.confidence(confidence), Balanced(coverage)
+    confidence, selector = _validate.confidence(confidence), Stratified(coverage)
     _validate.one_of(quotas, "quotas", QUOTAS)
     rng = _validate.generator(rng)
     clock, shown = Clock(), Progress(progress)
@@ -133,7 +133,7 @@ class _Cells:
     labels: NDArray[Any] | None = None
 
     @classmethod
-    def of(cls, mean: KernelMean, selector: Balanced, size: int, rng: np.random.Generator, report: Report) -> _Cells:
+    def of(cls, mean: KernelMean, selector: Stratified, size: int, rng: np.random.Generator, report: Report) -> _Cells:
         traversal = selector.begin(mean, rng)
         traversal.extend(size, report)
         found, weights, owners = traversal.indices, traversal.weights(), traversal.owners()
@@ -146,7 +146,7 @@ class _Cells:
 
 
 def _by_groups(
-    full: KernelMean, selector: Balanced, size: int, groups: Any, rule: str, rng: np.random.Generator, shown: Progress
+    full: KernelMean, selector: Stratified, size: int, groups: Any, rule: str, rng: np.random.Generator, shown: Progress
 ) -> _Cells:
     """Each group apart, by its quota, under the numbers of all rows."""
     names, of = labels_of(groups, full.size)

@@ -1,0 +1,145 @@
+"""A row of each stratum: rows that cover all others, and one drawn from every cell of the rest, which it then stands for.
+
+Farthest-first rows come near every row, however rare, and say nothing of how many there are (`covering`). The others are drawn from
+the cells of k-means with those kept in their places, one row from each: a stratified sample, whose sums with the cells' masses for
+weights are right on average whatever is summed, also what the kernel does not see. The row nearest to the centre would not do: it
+is never one of those at the rim of its cell, and where rows pile up on an edge (a detection limit, a zero) all of these go to
+others. Of eight rows drawn from each cell the one is taken with which the sketch as a whole has the waves of all rows, at three
+scales (`_engine.exchange`): a quarter of the error at the coarse ones.
+
+O(n·m·d) at worst for the covering and once more for the cells; the sweeps of k-means look at some of the rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from reduset import bandwidth
+from reduset._engine import exchange, wave_sums
+from reduset._types import Array, Indices, Report
+from reduset.kernels import RadialKernel
+from reduset.mean import KernelMean
+from reduset.select.contract import Selector, Traversal, support
+from reduset.select.covering import Covering, centres_beside, checked_coverage
+from reduset.select.kmeans import coordinates_of
+from reduset.weights.counts import owners
+
+DRAWN, EXCHANGES = 8, 2  # rows of each cell, of which one is chosen, in so many sweeps
+LADDERS, RUNGS = 256, 3  # frequencies, from the median distance to a quarter of it
+SOME = 2000  # rows by which that distance is told
+
+
+@dataclass(frozen=True)
+class Stratified(Selector):
+    """Rows that cover all rows, and rows drawn from cells of the others; their own weights are what the rows of each weigh.
+
+    Parameters
+    ----------
+    coverage : float or None
+        The share of the rows that cover, in [0, 1]; None for what it takes, see `Balanced`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset import Gaussian, KernelMean
+    >>> from reduset.select import Stratified
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(size=(5000, 2)), rng.normal(size=(5, 2)) + 12])  # five rows in a thousandth of the data
+    >>> chosen = Stratified().select(KernelMean.from_samples(X, kernel=Gaussian(1.0)), 50, rng=0)
+    >>> rare = chosen.indices >= 5000
+    >>> bool(rare.any()), float(chosen.weights[rare].sum().round(6)) == round(5 / 5005, 6)
+    (True, True)
+    """
+
+    coverage: float | None = None
+    weighs = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "coverage", checked_coverage(self.coverage))
+
+    def begin(self, mean: KernelMean, rng: np.random.Generator) -> Traversal:
+        return _Strata(mean, self.coverage, rng)
+
+
+class _Strata(Traversal):
+    nested = False
+
+    def __init__(self, mean: KernelMean, coverage: float | None, rng: np.random.Generator) -> None:
+        self._mean, self._rng = mean, rng
+        self._covering = Covering(mean, coverage, rng)
+        self._points, self._support = support(mean)
+        self._rows: Indices = np.empty(0, np.int64)
+        self._owner: Indices = np.empty(0, np.int64)  # of the points of the support
+        self._radius: float | None = None
+        self._remark = ""
+
+    def extend(self, size: int, report: Report | None = None) -> None:
+        cover = self._covering.rows(size, report)
+        centres = centres_beside(self._mean, cover, size - len(cover), self._rng)
+        # where there are fewer places than cells were asked for, the next that cover take their part
+        cover = self._covering.farthest(size - len(centres))
+        places = np.concatenate([np.asarray(self._mean.atoms[cover], np.float64), centres])
+        part = self._mean if self._support is None else KernelMean(self._points, self._weights, self._mean.kernel)
+        self._owner = owners(part, places, self._covering.leaves)
+        self._rows = self._drawn(cover, len(places))
+        self._radius = self._covering.radius(len(cover))
+        self._remark = f"{len(cover):,} atoms cover all rows, {len(self._rows) - len(cover):,} are drawn from cells"
+
+    @property
+    def _weights(self) -> Array:
+        return self._mean.weights if self._support is None else self._mean.weights[self._support]
+
+    def _drawn(self, cover: Indices, size: int) -> Indices:
+        """A row of each cell: the one that covers, or one of those drawn from it by weight; a cell without rows is given up."""
+        luck = self._rng.exponential(size=len(self._owner)) / np.abs(self._weights)
+        order = np.lexsort((luck, self._owner))
+        masses = np.bincount(self._owner, self._weights, size).astype(np.float64)
+        starts = np.searchsorted(self._owner[order], np.arange(size + 1))
+        drawn = starts[:-1, None] + np.arange(DRAWN)
+        candidates = np.where(drawn < starts[1:, None], order[np.minimum(drawn, len(order) - 1)], -1)
+        if self._support is not None:
+            candidates = np.where(candidates >= 0, self._support[candidates], -1)
+        free = candidates[len(cover) :]
+        rows = np.concatenate([cover, self._best(cover, free, masses)])
+        kept = rows >= 0
+        if not kept.all():
+            self._owner = (np.cumsum(kept) - 1)[self._owner]
+        return rows[kept]
+
+    def _best(self, cover: Indices, candidates: Indices, masses: Array) -> Indices:
+        """(k,) the candidates whose waves, with those of the rows that cover, add up to those of all rows, or nearly so."""
+        mean, first = self._mean, candidates[:, 0]
+        if not len(candidates) or not isinstance(mean.kernel, RadialKernel):
+            return first
+        frame, _ = coordinates_of(mean)
+        some = frame.apply(self._points[:: max(1, len(self._points) // SOME)])
+        frequencies = self._rng.standard_normal((LADDERS, mean.dimension)) / bandwidth.median(some)
+        able = first >= 0
+        rows, weights = np.concatenate([cover, first[able]]), masses[np.concatenate([np.full(len(cover), True), able])]
+        left = wave_sums(mean.atoms, mean.weights, frequencies, frame, RUNGS)
+        left -= wave_sums(mean.atoms[rows], weights, frequencies, frame, RUNGS)
+        chosen = exchange(mean.atoms, candidates, masses[len(cover) :], frequencies, frame, left, EXCHANGES)
+        return np.asarray(candidates[np.arange(len(candidates)), chosen])
+
+    @property
+    def indices(self) -> Indices:
+        return self._rows
+
+    def radius(self) -> float | None:
+        """That of the atoms that cover; the others can only lower it."""
+        return self._radius
+
+    def weights(self) -> Array:
+        return np.bincount(self._owner, self._weights, len(self._rows)).astype(np.float64)
+
+    def owners(self) -> Indices:
+        if self._support is None:
+            return self._owner
+        found = np.full(self._mean.size, -1)
+        found[self._support] = self._owner
+        return found
+
+    def remark(self) -> str:
+        return self._remark
