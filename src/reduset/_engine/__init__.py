@@ -16,6 +16,7 @@ gap_histograms       how much weight is how far from q (at `gap_nodes`)         
 grow                 points sorted into boxes, which the next four look into              `Leaves`         n·(d + log n)
 cells                the same boxes, of any length, as an order of the rows               rows, starts     n·(d + log n)
 nearest              each point's nearest atom and its distance; `each_nearest` by block  (n,), (n,)       n·m·d at worst
+likely_nearest       an atom near each point, most often the nearest                      (n,)             n·√m·d
 FarthestFirst        the farthest-first traversal (k-centre), continued as wanted         (m,) rows, radii n·m·d at worst
 shadow_centres       a greedy cover by balls, in the order of the rows                    rows, (n,)       n·m·d at worst
 rows_apart           the rows that equal none of a few places                             rows             n·(d + log m)
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from reduset._engine.factor import cholesky_dropping, pivot_floor
     from reduset._engine.farthest import FarthestFirst
     from reduset._engine.leaves import Leaves, cells, grow
+    from reduset._engine.likely import likely_nearest
     from reduset._engine.memory import physical_memory
     from reduset._engine.neighbours import Cover, each_nearest, leaves_for, nearest
     from reduset._engine.profile import CITYBLOCK, LOGARITHM, ROOT, SOFT_CITYBLOCK, SQUARED, TABLE, Frame, Profile
@@ -74,7 +76,7 @@ if TYPE_CHECKING:
 __all__ = ["gradient_sums", "gram", "gram_blocks", "gram_by_rows", "kernel_sums", "log_sums", "wave_sums"]
 __all__ += ["gap_histograms", "gap_nodes"]
 __all__ += ["FarthestFirst", "balance_lists", "balance_products", "draw_seeds", "each_nearest", "grow", "nearest", "shadow_centres"]
-__all__ += ["cells", "exchange", "rows_apart"]
+__all__ += ["cells", "exchange", "likely_nearest", "rows_apart"]
 __all__ += ["Components", "logs_at", "place_whitened", "sums_at", "whitened_slopes"]
 __all__ += ["WindowSums"]
 __all__ += ["CITYBLOCK", "LOGARITHM", "ROOT", "SOFT_CITYBLOCK", "SQUARED", "TABLE", "Frame", "Profile"]
@@ -94,6 +96,7 @@ _HOMES = {
     "factor": "cholesky_dropping pivot_floor",
     "farthest": "FarthestFirst",
     "leaves": "Leaves cells grow",
+    "likely": "likely_nearest",
     "memory": "physical_memory",
     "neighbours": "Cover each_nearest leaves_for nearest",
     "profile": "CITYBLOCK LOGARITHM ROOT SOFT_CITYBLOCK SQUARED TABLE Frame Profile",

@@ -87,6 +87,8 @@ class FarthestFirst:
         self._indices = [int(first)]
         self._radii: list[float] = []  # the distance at which each next atom was chosen, rounded up
         self._exhausted = False  # every point coincides with an atom
+        self._caught_up = 0  # atoms that there were when leaves were refreshed in parallel
+        self._places: NDArray[np.float64] = np.empty((0, points.shape[1]))  # the atoms so far, as the definition has them
         self._prepare(np.float32, None)
 
     def _prepare(self, dtype: type, rows: NDArray[np.int32] | None) -> None:
@@ -167,8 +169,9 @@ class FarthestFirst:
         They are those above where the radius will be if it falls once more as it fell in the last steps.
         """
         count, state = self._count, self._state
-        if count < 2 * STEPS_A_CALL or self.points.size < WORTH_SHARING:
+        if count < max(2 * STEPS_A_CALL, self._caught_up + STEPS_A_CALL) or self.points.size < WORTH_SHARING:
             return
+        self._caught_up = count
         now, before = self._radii[-1], self._radii[-STEPS_A_CALL]
         expected = now * now / before
         stale = np.flatnonzero((state.top >= (expected if self.metric == CITYBLOCK else expected**2)) & (state.seen < count))
@@ -180,7 +183,9 @@ class FarthestFirst:
             return 0.0, 0.0, 0.0
         d = self.leaves.dimension
         absolute = 2 * (d if self.metric == CITYBLOCK else float(np.sqrt(d))) * self.leaves.slack
-        return (d + 4) * float(np.finfo(dtype).eps), absolute, 0.0 if dtype is np.float64 else RESOLVED * absolute
+        # sums of d terms, or of d/4 sums of four squares (`gaps`), of which a distance is the root: with a factor 2 to be safe
+        terms = d + 4 if self.metric == CITYBLOCK else d / 8 + 3
+        return terms * float(np.finfo(dtype).eps), absolute, 0.0 if dtype is np.float64 else RESOLVED * absolute
 
     def _rounded_up(self, distance: float) -> float:
         return distance * (1 + self._state.relative) + self._state.absolute
@@ -188,7 +193,8 @@ class FarthestFirst:
     def _decide(self) -> int:
         """Choose among candidates that rounding cannot tell apart, by the definition in float64."""
         rows = np.sort(self.leaves.order[_candidates(self._state)])
-        atoms = self._defining(self._indices)
+        self._places = np.concatenate([self._places, self._defining(self._indices[len(self._places) :])])
+        atoms = self._places
         best, farthest = -1, 0.0
         for a, b in blocks(len(rows), 4096):
             value = _definition(self._defining(rows[a:b]), atoms, self.metric)

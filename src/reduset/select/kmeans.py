@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from reduset import _validate
-from reduset._engine import SQUARED, Frame, Leaves, draw_seeds, grow, nearest, rows_apart, rows_by_weight
-from reduset._types import Array, Floats, Report
+from reduset._engine import SQUARED, Frame, Leaves, blocks, draw_seeds, grow, nearest, rows_apart, rows_by_weight
+from reduset._types import Array, Floats, Indices, Report
 from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean
 from reduset.select.contract import Selector, Traversal, support
@@ -26,6 +26,7 @@ SEED_ROWS, SEED_ENTRIES = 4096, 1 << 20
 FIRST_ROWS = 8192
 ROWS, MOST_ENTRIES = 1 << 14, 1 << 23
 SWEEPS, LAST_SWEEPS = 2, 5
+COLUMNS_A_STEP = 16
 BLIND = 1e-3  # g/C of a centre with the nearest of its points, below which it is not worth its place
 
 
@@ -89,7 +90,7 @@ class _Clusters(Traversal):
         for k, (points, weights) in enumerate(batches):
             leaves = leaves_of(points, self._frame)
             for _ in range(LAST_SWEEPS if k == len(batches) - 1 else SWEEPS):
-                moved = sweep(points, weights, centres, self._frame, leaves)
+                moved, _ = sweep(points, weights, centres, self._frame, leaves)
                 done += 1
                 if report is not None:
                     report(done, total)
@@ -159,17 +160,18 @@ class _Clusters(Traversal):
         return np.bincount(owner, self._weights, len(self._centres)).astype(np.float64)
 
 
-def sweep(points: Floats, weights: Array, centres: Array, frame: Frame, leaves: Leaves | None) -> Array:
-    """Each centre to the mean of the points nearest to it; one without points stays."""
+def sweep(points: Floats, weights: Array, centres: Array, frame: Frame, leaves: Leaves | None) -> tuple[Array, Indices]:
+    """Each centre to the mean of the points nearest to it; one without points stays. And which of them have points."""
     owner, _ = nearest(points, centres, frame, SQUARED, leaves)
     order = np.argsort(owner, kind="stable")
     occupied, starts = np.unique(owner[order], return_index=True)
     masses = np.add.reduceat(weights[order], starts)
-    # differences to the centre: a shift of the data costs no digits, and a cluster of one place stays exactly there
-    pulled = np.add.reduceat((points[order] - centres[owner[order]]) * weights[order, None], starts)
-    moved = centres.copy()
-    moved[occupied] += pulled / masses[:, None]
-    return moved
+    moved, owner, share = centres.copy(), owner[order], weights[order, None]
+    for a, b in blocks(centres.shape[1], COLUMNS_A_STEP):
+        # differences to the centre: a shift of the data costs no digits, and a cluster of one place stays exactly there
+        pulled = np.add.reduceat((points[order, a:b] - centres[owner, a:b]) * share, starts)
+        moved[occupied, a:b] += pulled / masses[:, None]
+    return moved, occupied.astype(np.int64)
 
 
 def rows_looked_at(n: int, size: int, dimension: int, most: int | None) -> int:

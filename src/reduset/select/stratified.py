@@ -17,17 +17,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from reduset import bandwidth
-from reduset._engine import exchange, wave_sums
+from reduset._engine import SQUARED, exchange, likely_nearest, wave_sums
 from reduset._types import Array, Indices, Report
 from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean
 from reduset.select.contract import Selector, Traversal, support
-from reduset.select.covering import Covering, centres_beside, checked_coverage
+from reduset.select.covering import MANY_COLUMNS, Covering, centres_beside, checked_coverage
 from reduset.select.kmeans import coordinates_of
 from reduset.weights.counts import owners
 
 DRAWN, EXCHANGES = 8, 2  # rows of each cell, of which one is chosen, in so many sweeps
 LADDERS, RUNGS = 256, 3  # frequencies, from the median distance to a quarter of it
+MANY_CELLS = 1024  # of many columns: the nearest place of every point is not sought at any price
 SOME = 2000  # rows by which that distance is told
 
 
@@ -81,8 +82,7 @@ class _Strata(Traversal):
         # where there are fewer places than cells were asked for, the next that cover take their part
         cover = self._covering.farthest(size - len(centres))
         places = np.concatenate([np.asarray(self._mean.atoms[cover], np.float64), centres])
-        part = self._mean if self._support is None else KernelMean(self._points, self._weights, self._mean.kernel)
-        self._owner = owners(part, places, self._covering.leaves)
+        self._owner = self._cells(places)
         self._rows = self._drawn(cover, len(places))
         self._radius = self._covering.radius(len(cover))
         self._remark = f"{len(cover):,} atoms cover all rows, {len(self._rows) - len(cover):,} are drawn from cells"
@@ -90,6 +90,14 @@ class _Strata(Traversal):
     @property
     def _weights(self) -> Array:
         return self._mean.weights if self._support is None else self._mean.weights[self._support]
+
+    def _cells(self, places: Array) -> Indices:
+        """(n,) which place each point belongs to: the nearest, or in many columns one that is near and most often the nearest."""
+        part = self._mean if self._support is None else KernelMean(self._points, self._weights, self._mean.kernel)
+        shape = part.kernel.product(part.dimension) if isinstance(part.kernel, RadialKernel) else None
+        if shape is not None and shape.profile.ranking == SQUARED and part.dimension >= MANY_COLUMNS and len(places) >= MANY_CELLS:
+            return likely_nearest(part.atoms, places, coordinates_of(part)[0])
+        return owners(part, places, self._covering.leaves)
 
     def _drawn(self, cover: Indices, size: int) -> Indices:
         """A row of each cell: the one that covers, or one of those drawn from it by weight; a cell without rows is given up."""
@@ -101,12 +109,25 @@ class _Strata(Traversal):
         candidates = np.where(drawn < starts[1:, None], order[np.minimum(drawn, len(order) - 1)], -1)
         if self._support is not None:
             candidates = np.where(candidates >= 0, self._support[candidates], -1)
-        free = candidates[len(cover) :]
-        rows = np.concatenate([cover, self._best(cover, free, masses)])
+        rows = np.concatenate([cover, self._best(cover, candidates[len(cover) :], masses)])
+        self._fill(rows, candidates, masses)
         kept = rows >= 0
         if not kept.all():
             self._owner = (np.cumsum(kept) - 1)[self._owner]
         return rows[kept]
+
+    def _fill(self, rows: Indices, candidates: Indices, masses: Array) -> None:
+        """Give cells without rows a second one of the heaviest, which stands for itself alone, where these have other places."""
+        empty = np.flatnonzero(rows < 0)
+        if not len(empty):
+            return
+        atoms, full = self._mean.atoms, np.flatnonzero(rows >= 0)
+        for cell in full[np.argsort(-np.abs(masses[full]), kind="stable")]:
+            others = [row for row in candidates[cell].tolist() if row >= 0 and (atoms[row] != atoms[rows[cell]]).any()]
+            if others and len(empty):
+                rows[empty[0]] = others[0]
+                self._owner[others[0] if self._support is None else np.searchsorted(self._support, others[0])] = empty[0]
+                empty = empty[1:]
 
     def _best(self, cover: Indices, candidates: Indices, masses: Array) -> Indices:
         """(k,) the candidates whose waves, with those of the rows that cover, add up to those of all rows, or nearly so."""
