@@ -113,3 +113,17 @@ def test_a_model_that_learns_from_few_weighted_rows_is_nearly_that_of_all():
     few = LogisticRegression().fit(small.mean.atoms, small.groups, sample_weight=len(X) * small.mean.weights).predict_proba(test)
     assert few[:, 1].mean() == pytest.approx(whole.mean(), rel=0.1)
     assert roc_auc_score(truth, few[:, 1]) > roc_auc_score(truth, whole) - 0.01
+
+
+@pytest.mark.parametrize(("rule", "expected"), [("equal", [20, 20]), ("proportional", [36, 4]), ("square root", [30, 10])])
+def test_quotas_follow_their_rule(rule, expected):
+    assert quotas(40, np.array([0.9, 0.1]), np.array([900, 100]), rule).tolist() == expected
+    X = np.random.default_rng(0).normal(size=(1000, 2))
+    y = np.repeat([0, 1], [900, 100])
+    small = compress(X, size=40, groups=y, quotas=rule, select="random", weights="counts", rng=0)
+    assert np.bincount(small.groups).tolist() == expected
+
+
+def test_a_rule_for_quotas_that_is_none_is_refused():
+    with pytest.raises(ValueError, match="quotas must be one of 'equal', 'proportional', 'square root'; got 'fair'"):
+        compress(np.random.default_rng(0).normal(size=(50, 2)), size=10, groups=np.arange(50) % 2, quotas="fair")

@@ -7,6 +7,7 @@ import numpy as np
 from reduset import FunctionKernel, Gaussian, Laplacian, Matern, Student, compress
 from reduset.select import (
     Auto,
+    Balanced,
     Cholesky,
     ColumnNorm,
     Greedy,
@@ -17,6 +18,7 @@ from reduset.select import (
     Random,
     Selector,
     Shadow,
+    Stratified,
     Thinning,
 )
 from reduset.select.contract import Traversal
@@ -48,12 +50,16 @@ SELECTORS = {
     "greedy": Greedy(),
     "auto": Auto(),
     "paring": Paring(),
+    "balanced": Balanced(),
+    "stratified": Stratified(),
 }
 MOVED = {"moved kcenter": "kcenter", "moved kmeans": "kmeans"}  # selections whose atoms are then moved
 STEPS = 8
 WAYS = [*SELECTORS, *MOVED]
 
-NESTED = [name for name in SELECTORS if name not in ("kmeans", "thinning", "auto")]  # a longer selection begins with a shorter one
+NESTED = [
+    name for name in SELECTORS if name not in ("kmeans", "thinning", "auto", "balanced", "stratified")
+]  # a longer selection begins with a shorter one
 DRAWN = [
     "random",
     "columnnorm",
@@ -61,6 +67,8 @@ DRAWN = [
     "thinning",
     "auto",
     "paring",
+    "balanced",
+    "stratified",
 ]  # by a draw over rows, which repeated or absent rows change
 WITH_OWN_WEIGHTS = [name for name, selector in SELECTORS.items() if selector.weighs]
 

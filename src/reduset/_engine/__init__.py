@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from reduset._engine.components import Components, Moments, logs_at, sums_at
     from reduset._engine.covariances import LOG_2PI, as_diagonal, as_full, from_lower_rows, is_shared, log_determinants, log_peaks
     from reduset._engine.draws import rows_by_weight
-    from reduset._engine.exchange import exchange
+    from reduset._engine.exchanging import exchange
     from reduset._engine.factor import cholesky_dropping, pivot_floor
     from reduset._engine.farthest import FarthestFirst
     from reduset._engine.leaves import Leaves, cells, grow
@@ -92,7 +92,7 @@ _HOMES = {
     "components": "Components Moments logs_at sums_at",
     "covariances": "LOG_2PI as_diagonal as_full from_lower_rows is_shared log_determinants log_peaks",
     "draws": "rows_by_weight",
-    "exchange": "exchange",
+    "exchanging": "exchange",
     "factor": "cholesky_dropping pivot_floor",
     "farthest": "FarthestFirst",
     "leaves": "Leaves cells grow",

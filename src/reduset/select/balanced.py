@@ -2,24 +2,25 @@
 
 The first atoms are farthest-first, until the covering radius is at most 1.25 times that of as many farthest-first atoms
 (`covering`): no row, however rare, is farther from all atoms. The others are tried in ways that `auto` tries, each beside those:
-centres of k-means, and greedily by energy; of rows alone, strata (`stratified`) in place of centres. What explains most of ‖f‖² is
-kept, by one pass for κ and one factor each.
+centres of k-means (or the rows nearest to these), and greedily by energy. What explains most of ‖f‖² is kept, by one pass for κ and
+one factor each.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from reduset._types import Array, Indices, Report
 from reduset.mean import KernelMean
-from reduset.select.auto import BUDGET, KMEANS_ROWS, Contest, of_greedy, of_kmeans
+from reduset.select.auto import BUDGET, KMEANS_ROWS, Contest, Cost, of_greedy, of_kmeans
 from reduset.select.contract import Selector, Traversal
-from reduset.select.covering import Covering, centres_beside, checked_coverage
+from reduset.select.covering import SPARE, Covering, centres_beside, checked_coverage
 from reduset.select.greedy import Greedy
-from reduset.select.stratified import Stratified
-from reduset.weights.counts import owners
+from reduset.weights.counts import owners, with_nearest_atoms
 
 
 @dataclass(frozen=True)
@@ -60,40 +61,44 @@ class _Beside(Traversal):
 
     def __init__(self, mean: KernelMean, options: Balanced, rng: np.random.Generator) -> None:
         self._mean, self._options = mean, options
-        first, *self._rest = rng.spawn(3)
+        first, *self._rest = rng.spawn(4)
         self._covering = Covering(mean, options.coverage, first)
-        self._contest: Contest | None = None
+        self._rows: Indices | None = None
+        self._places: Array = np.empty((0, mean.dimension))
         self._radius: float | None = None
         self._remark = ""
 
     def extend(self, size: int, report: Report | None = None) -> None:
-        cover = self._covering.rows(size, report)
-        self._radius = self._covering.radius(len(cover))
-        others: Selector = _Centres(cover)
-        if self._options.rows:
-            others = Stratified(len(cover) / size)
-        tried = ((others, of_kmeans), (Greedy(after=tuple(cover.tolist())), of_greedy))
-        self._contest = Contest(self._mean, tried, BUDGET, self._rest)
-        self._contest.extend(size, report)
-        self._remark = f"{len(cover):,} atoms cover all rows, the others: {self._contest.remark()}"
+        mean, covering = self._mean, self._covering
+        cover = covering.rows(size, report)
+        self._radius = covering.reach(len(cover))
+        fewer = covering.fewer(len(cover), centres_beside(mean, cover, size - len(cover), self._rest[2]), size)
+        if fewer is not None:
+            self._choose(fewer, size - math.ceil(SPARE * size), report)
+            left = covering.beyond(self._places, self._radius, size - len(self._places))
+            if left is not None:
+                self._places = np.concatenate([self._places, np.asarray(mean.atoms[left], np.float64)])
+                self._rows = None if self._rows is None else np.concatenate([self._rows, left])
+                return
+        self._choose(cover, size, report)
 
-    @property
-    def _found(self) -> Contest:
-        if self._contest is None:
-            raise RuntimeError("nothing has been chosen yet")
-        return self._contest
+    def _choose(self, cover: Indices, size: int, report: Report | None) -> None:
+        """The best of the ways to go on from those that cover."""
+        tried: list[tuple[Selector, Cost]] = [(Greedy(after=tuple(cover.tolist())), of_greedy)]
+        if len(cover) < size:
+            tried.insert(0, (_Centres(cover, self._options.rows), of_kmeans))
+        contest = Contest(self._mean, tried, BUDGET, self._rest[: len(tried)])
+        contest.extend(size, report)
+        self._rows, self._places = contest.indices, contest.points
+        self._remark = f"{len(cover):,} atoms cover all rows, the others: {contest.remark()}"
 
     @property
     def indices(self) -> Indices | None:
-        return self._found.indices
+        return self._rows
 
     @property
     def points(self) -> Array:
-        return self._found.points
-
-    @property
-    def kappa(self) -> Array:
-        return self._found.kappa
+        return self._places
 
     def radius(self) -> float | None:
         return self._radius
@@ -111,12 +116,13 @@ class _Beside(Traversal):
 
 @dataclass(frozen=True)
 class _Centres(Selector):
-    """Rows that cover, and centres of k-means beside them."""
+    """Rows that cover, and centres of k-means beside them, or the rows nearest to these."""
 
     cover: Indices
+    rows: bool
 
     def begin(self, mean: KernelMean, rng: np.random.Generator) -> Traversal:
-        return _CoverAndCentres(mean, self.cover, rng)
+        return _CoverAndCentres(mean, self, rng)
 
     def __str__(self) -> str:
         return "KMeans"
@@ -124,15 +130,41 @@ class _Centres(Selector):
 
 class _CoverAndCentres(Traversal):
     nested = False
-    indices = None
 
-    def __init__(self, mean: KernelMean, cover: Indices, rng: np.random.Generator) -> None:
-        self._mean, self._cover, self._rng = mean, cover, rng
-        self._centres: Array = np.empty((0, mean.dimension))
+    def __init__(self, mean: KernelMean, options: _Centres, rng: np.random.Generator) -> None:
+        self._mean, self._options, self._rng = mean, options, rng
+        self._places: Array = np.empty((0, mean.dimension))
+        self._rows: Indices | None = None
 
     def extend(self, size: int, report: Report | None = None) -> None:
-        self._centres = centres_beside(self._mean, self._cover, size - len(self._cover), self._rng, KMEANS_ROWS)
+        mean, cover = self._mean, self._options.cover
+        centres = centres_beside(mean, cover, size - len(cover), self._rng, KMEANS_ROWS)
+        self._places = np.concatenate([np.asarray(mean.atoms[cover], np.float64), centres])
+        if self._options.rows:
+            near = _nearest_rows(mean, self._places)[len(cover) :]
+            self._rows = np.concatenate([cover, near[near >= 0]])
+            self._places = np.asarray(mean.atoms[self._rows], np.float64)
+
+    @property
+    def indices(self) -> Indices | None:
+        return self._rows
 
     @property
     def points(self) -> Array:
-        return np.concatenate([np.asarray(self._mean.atoms[self._cover], np.float64), self._centres])
+        return self._places
+
+
+def _nearest_rows(mean: KernelMean, places: Array) -> Indices:
+    """(m,) of the rows of some weight that are nearest to each place, the one that is nearest to it; −1 where there are none."""
+    owner, gap = np.empty(mean.size, np.int64), np.full(mean.size, np.inf)
+
+    def note(_: int, rows: Any, index: Any, __: Array, distance: Array) -> None:
+        owner[rows], gap[rows] = index, distance
+
+    with_nearest_atoms(mean, places, None, note)
+    gap[mean.weights == 0] = np.inf
+    order = np.lexsort((gap, owner))
+    occupied, first = np.unique(owner[order], return_index=True)
+    found = np.full(len(places), -1)
+    found[occupied] = np.where(np.isfinite(gap[order[first]]), order[first], -1)
+    return found

@@ -5,6 +5,9 @@
 In d dimensions radii fall as m^(−1/d), so that it takes some 60 % of m atoms in two columns, 40 % in seven, less in more. The rest
 is free to go where rows are many: to the centres of k-means, with those that cover kept in their places (`centres_beside`).
 
+Those free ones are near most rows, too, and fewer can cover what they leave: both are chosen once more with these (`fewer`), and
+some atoms kept back for what the second choice leaves beyond the radius.
+
 Of very many rows of many columns a sample is covered first, and then, in one pass, the rows that it leaves farther away: every row
 is then as near as is said, by some more atoms, in a third of the time and without a copy of all rows.
 """
@@ -29,12 +32,19 @@ REACH = 1.25  # times the covering radius of as many farthest-first atoms
 ROWS = 1 << 15  # that centres are fitted to, at most: sixteen for each, at least
 SWEEPS = 2
 MANY_COLUMNS = 40  # from which on boxes rule nothing out
+WORTH, SAVED = 8, 0.1  # atoms that cover, from which on fewer are tried, and the share of them that must be saved
+SPARE = 0.05  # of all atoms, kept back meanwhile
 SAMPLED, LEAST_SAMPLED = 32, 1 << 17  # rows of a sample for each atom, and in all
 
 
 def checked_coverage(coverage: float | None) -> float | None:
     """A share of the atoms, or None."""
-    return None if coverage is None else _validate.between(coverage, "coverage", 0.0, 1.0)
+    if coverage is None:
+        return None
+    share = _validate.positive(coverage, "coverage", "it is a share of the atoms, 0.5 for half of them")
+    if share > 1:
+        raise ValueError(f"coverage must be at most 1, it is a share of the atoms; got {coverage!r}")
+    return share
 
 
 class Covering:
@@ -48,13 +58,51 @@ class Covering:
 
     def rows(self, size: int, report: Report | None = None) -> Indices:
         """The rows that cover, for ``size`` atoms in all; all places, where there are fewer."""
-        if self._is_dear(size):
-            self._rows, self._radii = self._by_sample(size, report)
+        found = self._by_sample(size, report) if self._is_dear(size) else None
+        if found is not None:
+            self._rows, self._radii = found
             return self._rows
         if self._traversal is None:
             self._traversal = KCenter().begin(self._mean, self._rng)
         self._rows, self._radii = _farthest(self._traversal, size, report)
-        return self._rows if len(self._rows) < size else self._rows[: self._count(self._radii, size)]
+        return self._rows[: self._count(self._radii, size)]
+
+    def _count(self, radii: Array, size: int) -> int:
+        """How many of ``size`` farthest-first rows cover."""
+        if len(radii) < size:
+            return len(radii)
+        if self._coverage is not None:
+            return max(1, round(self._coverage * size))
+        return int(np.argmax(radii <= REACH * radii[-1])) + 1
+
+    def reach(self, count: int) -> float:
+        """How far any row is from the nearest of the first so many, at most, in the kernel's coordinates."""
+        return float(self._radii[count - 1])
+
+    def farthest(self, count: int) -> Indices:
+        """The first so many farthest-first rows, of those that were chosen."""
+        return self._rows[:count]
+
+    def fewer(self, count: int, places: Array, size: int) -> Indices | None:
+        """Rows that cover what other places leave beyond the reach of the first ``count``; None where they are hardly fewer."""
+        if self._coverage is not None or self._traversal is None or not WORTH < count < size:
+            return None
+        found = self.beyond(places, self.reach(count), int((1 - SAVED) * count))
+        return found if found is not None and len(found) else None
+
+    def beyond(self, places: Array, radius: float, most: int) -> Indices | None:
+        """Farthest-first rows of those farther than a radius from all places, until none is; None where it takes more than that."""
+        left = _farther(self._mean, places, radius)
+        if not len(left) or not most:
+            return None if len(left) else left
+        found, radii = _farthest(KCenter("mean").begin(_part(self._mean, left), self._rng), min(most, len(left)), None)
+        near = np.flatnonzero(radii <= radius)
+        return left[found[: near[0] + 1]] if len(near) else None
+
+    @property
+    def leaves(self) -> Cover | None:
+        """The points in leaves, where the traversal has them."""
+        return None if self._traversal is None else self._traversal.cover
 
     def _is_dear(self, size: int) -> bool:
         """Whether farthest-first rows of all rows would take most of the time, and as much memory as these."""
@@ -62,45 +110,18 @@ class Covering:
         by_products = isinstance(mean.kernel, RadialKernel) and mean.kernel.product(mean.dimension).profile.ranking == SQUARED
         return by_products and mean.dimension >= MANY_COLUMNS and mean.size > 2 * max(SAMPLED * size, LEAST_SAMPLED)
 
-    def _count(self, radii: Array, size: int) -> int:
-        if self._coverage is not None:
-            return max(1, round(self._coverage * size))
-        return int(np.argmax(radii[:size] <= REACH * radii[size - 1])) + 1
-
-    def _by_sample(self, size: int, report: Report | None) -> tuple[Indices, Array]:
-        """Farthest-first rows of a sample, and of the rows that these leave farther away than each other; and the radii."""
+    def _by_sample(self, size: int, report: Report | None) -> tuple[Indices, Array] | None:
+        """Farthest-first rows of a sample, and of the rows that these leave beyond their reach, and the radii; None if too many."""
         mean = self._mean
         able = np.flatnonzero(mean.weights)
         drawn = np.sort(self._rng.choice(able, min(len(able), max(SAMPLED * size, LEAST_SAMPLED)), replace=False))
         found, radii = _farthest(KCenter().begin(_part(mean, drawn), self._rng), size, report)
-        count = len(found) if len(found) < size else self._count(radii, size)
-        rows, radii = drawn[found[:count]], radii[:count]
-        left = _farther(mean, rows, float(radii[-1]))
-        if len(left) and count < size:
-            more, others = _farthest(KCenter("mean").begin(_part(mean, left), self._rng), size - count, report)
-            near = np.flatnonzero(others <= radii[-1])
-            enough = int(near[0]) + 1 if len(near) else len(more)
-            rows, radii = (
-                np.concatenate([rows, left[more[:enough]]]),
-                np.concatenate([radii, np.maximum(others, radii[-1])[:enough]]),
-            )
-        elif len(left):
-            radii = np.append(radii[:-1], np.inf)
-        return rows, radii
-
-    def farthest(self, count: int) -> Indices:
-        """The first so many farthest-first rows, of those that were chosen."""
-        return self._rows[:count]
-
-    def radius(self, count: int) -> float | None:
-        """How far any row is from the nearest of the first so many, at most, in the kernel's coordinates; None if unknown."""
-        found = float(self._radii[count - 1])
-        return found if np.isfinite(found) else None
-
-    @property
-    def leaves(self) -> Cover | None:
-        """The points in leaves, where the traversal has them."""
-        return None if self._traversal is None else self._traversal.cover
+        count = self._count(radii, size)
+        rows = drawn[found[:count]]
+        more = self.beyond(np.asarray(mean.atoms[rows], np.float64), float(radii[count - 1]), size - count)
+        if more is None:
+            return None
+        return np.concatenate([rows, more]), np.concatenate([radii[:count], np.full(len(more), radii[count - 1])])
 
 
 def _farthest(traversal: Traversal, size: int, report: Report | None) -> tuple[Indices, Array]:
@@ -116,14 +137,14 @@ def _part(mean: KernelMean, rows: Indices) -> KernelMean:
     return KernelMean(mean.atoms[rows], mean.weights[rows], mean.kernel)
 
 
-def _farther(mean: KernelMean, rows: Indices, radius: float) -> Indices:
-    """The rows of some weight that are farther than a radius from all of these."""
+def _farther(mean: KernelMean, places: Array, radius: float) -> Indices:
+    """The rows of some weight that are farther than a radius from all places."""
     gaps = np.empty(mean.size, np.float32)
 
     def note(_: int, which: Any, __: Any, ___: Array, distance: Array) -> None:
         gaps[which] = distance
 
-    with_nearest_atoms(mean, np.asarray(mean.atoms[rows], np.float64), None, note)
+    with_nearest_atoms(mean, places, None, note)
     return np.flatnonzero((gaps > radius) & (mean.weights != 0))
 
 

@@ -5,7 +5,7 @@ the cells of k-means with those kept in their places, one row from each: a strat
 weights are right on average whatever is summed, also what the kernel does not see. The row nearest to the centre would not do: it
 is never one of those at the rim of its cell, and where rows pile up on an edge (a detection limit, a zero) all of these go to
 others. Of eight rows drawn from each cell the one is taken with which the sketch as a whole has the waves of all rows, at three
-scales (`_engine.exchange`): a quarter of the error at the coarse ones.
+scales (`_engine.exchanging`): a quarter of the error at the coarse ones.
 
 O(n·m·d) at worst for the covering and once more for the cells; the sweeps of k-means look at some of the rows.
 """
@@ -13,6 +13,7 @@ O(n·m·d) at worst for the covering and once more for the cells; the sweeps of 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -74,18 +75,22 @@ class _Strata(Traversal):
         self._rows: Indices = np.empty(0, np.int64)
         self._owner: Indices = np.empty(0, np.int64)  # of the points of the support
         self._radius: float | None = None
-        self._remark = ""
+        self._covers = 0
 
     def extend(self, size: int, report: Report | None = None) -> None:
         cover = self._covering.rows(size, report)
+        self._radius = self._covering.reach(len(cover))
         centres = centres_beside(self._mean, cover, size - len(cover), self._rng)
         # where there are fewer places than cells were asked for, the next that cover take their part
         cover = self._covering.farthest(size - len(centres))
         places = np.concatenate([np.asarray(self._mean.atoms[cover], np.float64), centres])
         self._owner = self._cells(places)
-        self._rows = self._drawn(cover, len(places))
-        self._radius = self._covering.radius(len(cover))
-        self._remark = f"{len(cover):,} atoms cover all rows, {len(self._rows) - len(cover):,} are drawn from cells"
+        self._owner[self._places_of(cover)] = np.arange(len(cover))  # each stands for itself, whatever a near place may say
+        self._rows, self._covers = self._drawn(cover, len(places), size), len(cover)
+
+    def _places_of(self, rows: Any) -> Any:
+        """Where the points of the support have rows of the mean."""
+        return rows if self._support is None else np.searchsorted(self._support, rows)
 
     @property
     def _weights(self) -> Array:
@@ -99,35 +104,34 @@ class _Strata(Traversal):
             return likely_nearest(part.atoms, places, coordinates_of(part)[0])
         return owners(part, places, self._covering.leaves)
 
-    def _drawn(self, cover: Indices, size: int) -> Indices:
-        """A row of each cell: the one that covers, or one of those drawn from it by weight; a cell without rows is given up."""
-        luck = self._rng.exponential(size=len(self._owner)) / np.abs(self._weights)
-        order = np.lexsort((luck, self._owner))
-        masses = np.bincount(self._owner, self._weights, size).astype(np.float64)
-        starts = np.searchsorted(self._owner[order], np.arange(size + 1))
-        drawn = starts[:-1, None] + np.arange(DRAWN)
-        candidates = np.where(drawn < starts[1:, None], order[np.minimum(drawn, len(order) - 1)], -1)
-        if self._support is not None:
-            candidates = np.where(candidates >= 0, self._support[candidates], -1)
-        rows = np.concatenate([cover, self._best(cover, candidates[len(cover) :], masses)])
+    def _drawn(self, cover: Indices, cells: int, size: int) -> Indices:
+        """A row of each cell: the one that covers, or one of those drawn from it; a cell without rows is given up."""
+        candidates, masses = self._candidates(cells), np.bincount(self._owner, self._weights, cells).astype(np.float64)
+        rows = np.concatenate([cover, self._best(cover, candidates[len(cover) :], masses), np.full(size - cells, -1)])
         self._fill(rows, candidates, masses)
         kept = rows >= 0
         if not kept.all():
             self._owner = (np.cumsum(kept) - 1)[self._owner]
         return rows[kept]
 
+    def _candidates(self, cells: int) -> Indices:
+        """(cells, DRAWN) rows drawn from each cell by weight, in the order of the draw; −1 after the last."""
+        luck = self._rng.exponential(size=len(self._owner)) / np.abs(self._weights)
+        order = np.lexsort((luck, self._owner))
+        starts = np.searchsorted(self._owner[order], np.arange(cells + 1))
+        drawn = starts[:-1, None] + np.arange(DRAWN)
+        found = np.where(drawn < starts[1:, None], order[np.minimum(drawn, len(order) - 1)], -1)
+        return found if self._support is None else np.where(found >= 0, self._support[found], -1)
+
     def _fill(self, rows: Indices, candidates: Indices, masses: Array) -> None:
         """Give cells without rows a second one of the heaviest, which stands for itself alone, where these have other places."""
-        empty = np.flatnonzero(rows < 0)
-        if not len(empty):
-            return
+        empty = np.flatnonzero(rows < 0).tolist()
         atoms, full = self._mean.atoms, np.flatnonzero(rows >= 0)
-        for cell in full[np.argsort(-np.abs(masses[full]), kind="stable")]:
+        for cell in full[np.argsort(-np.abs(masses[full]), kind="stable")] if empty else ():
             others = [row for row in candidates[cell].tolist() if row >= 0 and (atoms[row] != atoms[rows[cell]]).any()]
-            if others and len(empty):
+            if others and empty:
                 rows[empty[0]] = others[0]
-                self._owner[others[0] if self._support is None else np.searchsorted(self._support, others[0])] = empty[0]
-                empty = empty[1:]
+                self._owner[self._places_of(others[0])] = empty.pop(0)
 
     def _best(self, cover: Indices, candidates: Indices, masses: Array) -> Indices:
         """(k,) the candidates whose waves, with those of the rows that cover, add up to those of all rows, or nearly so."""
@@ -135,10 +139,12 @@ class _Strata(Traversal):
         if not len(candidates) or not isinstance(mean.kernel, RadialKernel):
             return first
         frame, _ = coordinates_of(mean)
-        some = frame.apply(self._points[:: max(1, len(self._points) // SOME)])
-        frequencies = self._rng.standard_normal((LADDERS, mean.dimension)) / bandwidth.median(some)
         able = first >= 0
         rows, weights = np.concatenate([cover, first[able]]), masses[np.concatenate([np.full(len(cover), True), able])]
+        some = self._points[:: max(1, len(self._points) // SOME)]
+        if (some == some[0]).all():  # nearly all rows are one place: then by those that are not
+            some = mean.atoms[rows]
+        frequencies = self._rng.standard_normal((LADDERS, mean.dimension)) / bandwidth.median(frame.apply(some))
         left = wave_sums(mean.atoms, mean.weights, frequencies, frame, RUNGS)
         left -= wave_sums(mean.atoms[rows], weights, frequencies, frame, RUNGS)
         chosen = exchange(mean.atoms, candidates, masses[len(cover) :], frequencies, frame, left, EXCHANGES)
@@ -163,4 +169,4 @@ class _Strata(Traversal):
         return found
 
     def remark(self) -> str:
-        return self._remark
+        return f"{self._covers:,} atoms cover all rows, {len(self._rows) - self._covers:,} are drawn from cells"

@@ -1,0 +1,207 @@
+"""Sketches of rows: which, what each stands for, and what is said of the loss."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reduset import Gaussian, KernelMean, Sketch, Student, sketch
+
+
+def cells(n=6000, seed=0):
+    """Three types, one of them of 0.5 %, in four columns, and their labels."""
+    rng = np.random.default_rng(seed)
+    y = rng.choice(3, n, p=[0.7, 0.295, 0.005])
+    return 4 * np.eye(4)[y] + 0.5 * rng.normal(size=(n, 4)), np.array(["T", "B", "rare"])[y]
+
+
+def test_rows_ascend_weights_add_up_and_owners_point_to_them():
+    X, y = cells()
+    small = sketch(X, 150, rng=0)
+    assert isinstance(small, Sketch)
+    assert small.size == 150
+    assert (np.diff(small.indices) > 0).all()
+    assert small.weights.sum() == pytest.approx(1.0)
+    assert np.array_equal(small.owners[small.indices], np.arange(150))
+    assert np.allclose(small.weights, np.bincount(small.owners, minlength=150) / len(X))
+    assert np.array_equal(small.mean.atoms, X[small.indices])
+    assert small.weights[y[small.indices] == "rare"].sum() == pytest.approx(np.mean(y == "rare"), abs=1e-12)
+
+
+def test_the_certificate_tells_both_error_and_radius():
+    X, _ = cells(3000)  # few enough for the exact error
+    small = sketch(X, 100, rng=0)
+    full = KernelMean.from_samples(X, small.mean.kernel)
+    assert small.certificate.relative_error == pytest.approx(full.distance(small.mean) / full.norm(), rel=1e-5)
+    assert small.certificate.interval[1] <= 0.05
+    assert small.resolution == small.mean.kernel.width
+    gaps = np.linalg.norm(X[:, None] - X[small.indices], axis=2).min(axis=1)
+    assert gaps.max() <= small.certificate.radius * (1 + 1e-6)
+    coarser = small.profile.bandwidths >= small.resolution
+    assert (small.profile.intervals[coarser, 1] <= 0.05).all()
+
+
+def test_intervals_cover_the_true_error():
+    X, _ = cells(9000)  # too many for the exact error: by waves
+    inside = 0
+    for seed in range(10):
+        small = sketch(X, 80, rng=seed)
+        full = KernelMean.from_samples(X, small.mean.kernel)
+        low, high = small.certificate.interval
+        inside += low <= full.distance(small.mean) / full.norm() <= high
+    assert inside >= 9
+
+
+def test_a_bandwidth_that_is_given_is_the_one_spoken_of():
+    X, _ = cells()
+    small = sketch(X, 100, kernel=Gaussian(0.3), rng=0)
+    assert small.mean.kernel.width == 0.3
+    assert small.resolution is None
+    heavy = sketch(X, 100, kernel=Student(1.0, exponent=3.0), rng=0)
+    assert 0 < heavy.certificate.relative_error < 1
+
+
+def test_scales_make_units_irrelevant():
+    X, _ = cells()
+    stretched = X * np.array([1.0, 1000.0, 1e-3, 1.0])
+    plain = sketch(X, 80, kernel=Gaussian(scales="robust"), rng=0)
+    other = sketch(stretched, 80, kernel=Gaussian(scales="robust"), rng=0)
+    assert other.certificate.radius == pytest.approx(plain.certificate.radius, rel=0.1)
+    assert other.resolution == pytest.approx(plain.resolution, rel=0.5)
+    assert "spreads of the columns" in str(other)
+
+
+@pytest.mark.parametrize("rule", ["equal", "proportional", "square root"])
+def test_groups_have_rows_and_shares_of_their_own(rule):
+    X, y = cells()
+    small = sketch(X, 120, groups=y, quotas=rule, rng=0)
+    shares = {name: small.weights[small.groups == name].sum() for name in ("T", "B", "rare")}
+    assert all(shares[name] == pytest.approx(np.mean(y == name), abs=1e-12) for name in shares)
+    assert np.array_equal(y[small.indices], small.groups)
+    assert np.array_equal(y[small.indices][small.owners], y)  # nobody stands for another group
+    counts = {name: int((small.groups == name).sum()) for name in shares}
+    assert sum(counts.values()) == 120
+    if rule == "equal":
+        assert counts["rare"] == min(40, int((y == "rare").sum()))
+        assert abs(counts["T"] - counts["B"]) <= 1
+    if rule == "proportional":
+        assert counts["T"] == pytest.approx(120 * np.mean(y == "T"), abs=1.5)
+    if rule == "square root":
+        assert counts["T"] / counts["B"] == pytest.approx(np.sqrt(np.mean(y == "T") / np.mean(y == "B")), rel=0.1)
+
+
+def test_a_group_of_fewer_rows_than_its_quota_is_kept_whole():
+    X, y = cells()
+    small = sketch(X, 600, groups=y, quotas="equal", rng=0)
+    rare = np.flatnonzero(y == "rare")
+    assert np.array_equal(small.indices[small.groups == "rare"], rare)
+    assert small.size == 600
+    assert "rare" in small.remark
+
+
+def test_values_are_carried_to_the_rows_they_stand_for():
+    X, y = cells()
+    small = sketch(X, 200, rng=0)
+    assert np.mean(small.carried(y[small.indices]) == y) > 0.99
+    assert small.carried(X[small.indices]).shape == X.shape
+    with pytest.raises(ValueError, match="values must have 200 rows"):
+        small.carried(np.zeros(199))
+
+
+def test_duplicates_are_one_place():
+    X = np.repeat(np.random.default_rng(0).normal(size=(30, 3)), 40, axis=0)
+    small = sketch(X, 100, rng=0)
+    assert small.size == 30
+    assert np.allclose(small.weights, 1 / 30)
+    assert small.certificate.radius == pytest.approx(0.0, abs=1e-6)
+    assert small.certificate.relative_error == pytest.approx(0.0, abs=1e-6)
+
+
+def test_rows_that_are_nearly_all_one_place():
+    X = np.zeros((9000, 3))
+    X[-40:] = np.random.default_rng(0).normal(size=(40, 3))
+    small = sketch(X, 30, kernel=Gaussian(1.0), rng=0)
+    assert small.size == 30
+    assert small.weights.max() > 0.99
+
+
+def test_many_rows_of_many_columns_are_covered_by_way_of_a_sample(monkeypatch):
+    from reduset.select import covering, stratified
+
+    monkeypatch.setattr(covering, "LEAST_SAMPLED", 500)
+    monkeypatch.setattr(covering, "SAMPLED", 4)
+    monkeypatch.setattr(stratified, "MANY_CELLS", 50)
+    X = np.concatenate([np.random.default_rng(0).normal(size=(4000, 45)), 30 + np.random.default_rng(1).normal(size=(3, 45))])
+    small = sketch(X, 120, rng=0)
+    assert small.size == 120
+    assert np.array_equal(small.owners[small.indices], np.arange(120))
+    assert small.weights[small.indices >= 4000].sum() == pytest.approx(3 / 4003)
+    gaps = np.linalg.norm(X[:, None] - X[small.indices], axis=2).min(axis=1)
+    assert gaps.max() <= small.certificate.radius * (1 + 1e-6)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(1, 40), st.integers(1, 4), st.integers(0, 2**32 - 1), st.booleans())
+def test_any_rows_are_parted_whole(n, d, seed, weighted):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 3, size=(n, d)).astype(float)
+    if len(np.unique(X, axis=0)) < 2:
+        X = np.arange(n * d, dtype=float).reshape(n, d)
+    if n == 1:
+        X = np.concatenate([X, X + 1])
+    w = rng.exponential(size=len(X)) if weighted else None
+    size = int(rng.integers(1, len(X) + 1))
+    small = sketch(X, size, kernel=Gaussian(1.0), sample_weight=w, rng=0)
+    assert small.size == min(size, len(np.unique(X, axis=0)))
+    share = np.full(len(X), 1 / len(X)) if w is None else w / w.sum()
+    assert np.allclose(small.weights, np.bincount(small.owners, share, small.size))
+
+
+def test_the_same_seed_gives_the_same_rows():
+    X, _ = cells()
+    first, second = (sketch(X, 90, rng=5) for _ in range(2))
+    assert np.array_equal(first.indices, second.indices)
+    assert np.array_equal(first.owners, second.owners)
+    assert first.certificate == second.certificate or np.isnan(first.certificate.norm)
+    assert not np.array_equal(first.indices, sketch(X, 90, rng=6).indices)
+
+
+def test_it_says_what_it_is():
+    X, y = cells()
+    text = str(sketch(X, 150, groups=y, rng=0))
+    for words in (
+        "150 rows that stand for 6,000 of 4 columns, 1 in 40",
+        "every row is within",
+        "each stands for",
+        "lost",
+        "3 apart",
+    ):
+        assert words in text
+    seen = []
+    sketch(X, 50, rng=0, progress=lambda stage, done, total: seen.append(stage))
+    assert {"selecting", "certifying"} <= set(seen)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"size": 7000}, "size must be.*6000"),
+        ({"size": 0}, "size must be"),
+        ({"tol": -1}, "tol must be"),
+        ({"coverage": 2}, "coverage must be at most 1"),
+        ({"quotas": "fair"}, "quotas must be one of"),
+        ({"groups": np.zeros(3)}, "groups must have shape"),
+        ({"groups": np.where(np.arange(6000) == 7, np.nan, 1.0)}, "groups must be labels, got missing"),
+        ({"groups": np.arange(6000) % 200}, "size must be at least the number of groups, 200"),
+        ({"confidence": 1.5}, "confidence"),
+    ],
+)
+def test_what_cannot_be_done_is_said(options, message):
+    X, _ = cells()
+    with pytest.raises(ValueError, match=message):
+        sketch(X, **({"size": 100, "rng": 0} | options))
+
+
+def test_rows_that_are_no_numbers_are_refused():
+    with pytest.raises(ValueError, match=r"NaN|finite|missing"):
+        sketch(np.array([[1.0, np.nan], [0.0, 1.0], [2.0, 2.0]]), 2)
