@@ -26,6 +26,7 @@ SECTIONS = (
     "resolution",
     "resolution_peers",
     "rare_groups",
+    "balanced",
     "sketching",
     "pieces",
     "columns",

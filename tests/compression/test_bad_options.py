@@ -102,7 +102,7 @@ def test_every_selector_has_its_name(name):
 @pytest.mark.parametrize("name", ["KMeans", "k-means", "kernel thinning", "", "shadows"])
 def test_other_names_are_refused(name):
     with pytest.raises(
-        ValueError, match=f"select must be one of 'auto', 'cholesky', .*, 'thinning', or a selector .*; got '{name}'"
+        ValueError, match=f"select must be one of 'auto', 'balanced', .*, 'thinning', or a selector .*; got '{name}'"
     ):
         compress(cloud(), GAUSSIAN, size=5, select=name)
 
@@ -163,7 +163,7 @@ def test_selections_tell_their_progress(select):
     assert len(chosen.atoms) == 30
     assert seen
     assert all(0 <= done <= total for done, total in seen)
-    if select != "auto":  # which begins anew with every selector that it tries
+    if select not in ("auto", "balanced"):  # which begin anew with every selector that they try
         assert [done for done, _ in seen] == sorted(done for done, _ in seen)
 
 

@@ -106,3 +106,11 @@ def test_a_sample_that_is_covered_first_leaves_no_row_behind(monkeypatch):
     assert reach(X, found.atoms) <= f.kernel.length(found.radius, 41) * (1 + 1e-6)
     full = KCenter(first=0).select(f, 60)
     assert reach(X, found.atoms) <= 1.45 * reach(X, full.atoms)
+
+
+def test_the_result_says_that_no_row_is_far():
+    small = compress(clusters(), Gaussian(0.7), size=40, select="balanced", rng=0)
+    assert f"every row is within {small.certificate.radius:.3g} of one of them" in str(small)
+    assert f"every point is within {small.certificate.radius:.3g} of an atom" in small.details()
+    scaled = compress(clusters(), Gaussian(0.7, scales="robust"), size=40, select="stratified", weights="own", rng=0)
+    assert "spreads of the columns of one of them" in str(scaled)

@@ -25,6 +25,7 @@ BLAS_FROM = 40
 BLAS_ROWS = 512
 LEAVES_A_TASK = 128
 TILE = 512
+WITHIN_SINGLE = 1e18  # squares of coordinates, so that float32 holds their sums
 SINGLE, SURE = 2.0**-22, 1e-3  # the rounding of a product, and the share of a squared distance that it may be
 FEW = 1024  # atoms, up to which looking at each takes less time than growing leaves
 
@@ -105,7 +106,8 @@ class _Ranks:
     @classmethod
     def of(cls, A: NDArray[np.float64], unit: float) -> _Ranks:
         squares = np.einsum("ij,ij->i", A, A)
-        single = (A.astype(np.float32), (0.5 * squares).astype(np.float32)) if unit == 1.0 else None
+        fits = unit == 1.0 and float(squares.max()) < WITHIN_SINGLE
+        single = (A.astype(np.float32), (0.5 * squares).astype(np.float32)) if fits else None
         return cls(A, 0.5 * squares, single, float(np.sqrt(squares.max())))
 
     def nearest(self, Z: NDArray[np.float64]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:

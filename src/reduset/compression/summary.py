@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from reduset.compression.resolution import Resolution
     from reduset.compression.result import Compression
 
+COVERING = ("Balanced", "Stratified")  # selections that promise to be near every row
 NEXT_TO_NOTHING = 1e-5  # as a share, below which digits are of no use to anybody
 WEIGHTS = {
     "free": "the best of either sign",
@@ -37,9 +38,17 @@ def of_result(result: Compression) -> list[str]:
         f"how fine   {fineness(result.mean.kernel) if result.resolved is None else resolved(result.resolved, m)}",
         f"weights    {_weights(result)}",
     ]
+    if result.selection in COVERING and result.certificate.radius is not None:
+        lines.insert(2, f"rare       {covering(result.certificate.radius, result.mean.kernel)}")
     if not result.reached:
         lines.append(f"NOT REACHED: what was asked for takes more {piece}s than allowed; see max_size")
     return lines
+
+
+def covering(radius: float, kernel: Kernel) -> str:
+    """How far any row is from the nearest piece."""
+    units = "" if getattr(kernel, "unit_covariance", None) is None else " spreads of the columns"
+    return f"every row is within {radius:.3g}{units} of one of them"
 
 
 def noun(mean: SmallMean) -> str:

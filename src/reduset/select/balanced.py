@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from reduset._engine import rows_apart
 from reduset._types import Array, Indices, Report
 from reduset.mean import KernelMean
 from reduset.select.auto import BUDGET, KMEANS_ROWS, Contest, Cost, of_greedy, of_kmeans
@@ -77,10 +78,16 @@ class _Beside(Traversal):
             self._choose(fewer, size - math.ceil(SPARE * size), report)
             left = covering.beyond(self._places, self._radius, size - len(self._places))
             if left is not None:
-                self._places = np.concatenate([self._places, np.asarray(mean.atoms[left], np.float64)])
-                self._rows = None if self._rows is None else np.concatenate([self._rows, left])
+                self._add(left)
+                next_ones = covering.farthest(size)
+                others = next_ones[rows_apart(mean.atoms[next_ones], self._places)]
+                self._add(others[: size - len(self._places)])
                 return
         self._choose(cover, size, report)
+
+    def _add(self, rows: Indices) -> None:
+        self._places = np.concatenate([self._places, np.asarray(self._mean.atoms[rows], np.float64)])
+        self._rows = None if self._rows is None else np.concatenate([self._rows, rows])
 
     def _choose(self, cover: Indices, size: int, report: Report | None) -> None:
         """The best of the ways to go on from those that cover."""

@@ -139,7 +139,7 @@ def _part(mean: KernelMean, rows: Indices) -> KernelMean:
 
 def _farther(mean: KernelMean, places: Array, radius: float) -> Indices:
     """The rows of some weight that are farther than a radius from all places."""
-    gaps = np.empty(mean.size, np.float32)
+    gaps = np.empty(mean.size)
 
     def note(_: int, which: Any, __: Any, ___: Array, distance: Array) -> None:
         gaps[which] = distance

@@ -141,10 +141,11 @@ class _Strata(Traversal):
         frame, _ = coordinates_of(mean)
         able = first >= 0
         rows, weights = np.concatenate([cover, first[able]]), masses[np.concatenate([np.full(len(cover), True), able])]
-        some = self._points[:: max(1, len(self._points) // SOME)]
+        some = frame.apply(self._points[:: max(1, len(self._points) // SOME)])
         if (some == some[0]).all():  # nearly all rows are one place: then by those that are not
-            some = mean.atoms[rows]
-        frequencies = self._rng.standard_normal((LADDERS, mean.dimension)) / bandwidth.median(frame.apply(some))
+            some = frame.apply(mean.atoms[rows])
+        frequencies, moves = np.zeros((LADDERS, mean.dimension)), (some != some[0]).any(axis=0)
+        frequencies[:, moves] = self._rng.standard_normal((LADDERS, moves.sum())) / bandwidth.median(some)
         left = wave_sums(mean.atoms, mean.weights, frequencies, frame, RUNGS)
         left -= wave_sums(mean.atoms[rows], weights, frequencies, frame, RUNGS)
         chosen = exchange(mean.atoms, candidates, masses[len(cover) :], frequencies, frame, left, EXCHANGES)

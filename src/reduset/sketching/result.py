@@ -12,6 +12,7 @@ from reduset._types import Array, Indices
 from reduset.certificate import Certificate
 from reduset.certificate.by_scale import ErrorProfile
 from reduset.certificate.certificate import percent
+from reduset.compression import summary
 from reduset.mean import KernelMean
 
 
@@ -81,8 +82,7 @@ class Sketch:
         share = f", 1 in {n / m:,.0f}" if n >= 2 * m else ""
         lines = [f"{m:,} row{'s' * (m != 1)} that stand for {n:,} of {d} column{'s' * (d != 1)}{share}"]
         if self.certificate.radius is not None:
-            units = "" if getattr(self.mean.kernel, "unit_covariance", None) is None else " spreads of the columns"
-            lines.append(f"rare       every row is within {self.certificate.radius:.3g}{units} of one of them")
+            lines.append(f"rare       {summary.covering(self.certificate.radius, self.mean.kernel)}")
         lines.append(f"right      each stands for {counts.min():,} to {counts.max():,} rows: its weight")
         lines.append(f"lost       {self._lost()}")
         if self.groups is not None:
