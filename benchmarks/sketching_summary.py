@@ -18,7 +18,11 @@ from sketching_remote import pins
 
 OURS, EXACT = "reduset", "hopper"
 NOISE = 0.005  # of an adjusted Rand index; less than this is no difference
-RAND = {"k-means": ("ari_kmeans_weighted", "ari_kmeans_plain"), "Leiden": ("ari_leiden", "ari_leiden")}  # ours, and peers'
+RAND = {
+    "k-means": ("ari_kmeans_weighted", "ari_kmeans_plain"),
+    "k-means, against k-means of all rows": ("ari_same_weighted", "ari_same_plain"),
+    "Leiden": ("ari_leiden", "ari_leiden"),
+}  # ours, and peers'
 LARGE = ("simulated", 5_000)
 RARE_AT = 2_000
 
@@ -227,7 +231,7 @@ def losses(results: Results) -> str:
 
 def _methods(results: Results, name: str) -> str:
     head = ["size", "method", "error of proportions, plain", "weighted", "partial Hausdorff", "largest"]
-    head += ["Rand, k-means, plain", "weighted", "Leiden"]
+    head += ["Rand, k-means, plain", "weighted", "against k-means of all rows, plain", "weighted", "Leiden"]
     head += ["relative MMD, median distance", "its eighth", "KL of marginals"]
     planted = name.startswith("rare")
     head += ["recall of 1 %", "0.5 %", "0.1 %"] if planted else []
@@ -247,10 +251,16 @@ def _all_rows(results: Results, name: str) -> str:
 
 def _measures(results: Results, cell: Cell, method: str, planted: bool) -> Sequence[str]:
     if not len(results.values(cell, method, "seconds")):
-        return [results.status(cell, method) or "not measured", *[""] * (11 + 3 * planted)]
+        return [results.status(cell, method) or "not measured", *[""] * (13 + 3 * planted)]
     kind = "weighted" if method == OURS else "plain"
     columns = {"mae_plain": ".2e", "mae_weighted": ".2e", "hausdorff": ".3g", "hausdorff_max": ".3g"}
-    columns |= {"ari_kmeans_plain": ".3f", "ari_kmeans_weighted": ".3f", "ari_leiden": ".3f"}
+    columns |= {
+        "ari_kmeans_plain": ".3f",
+        "ari_kmeans_weighted": ".3f",
+        "ari_same_plain": ".3f",
+        "ari_same_weighted": ".3f",
+        "ari_leiden": ".3f",
+    }
     columns |= {f"mmd1_{kind}": ".3g", f"mmd8_{kind}": ".3g", f"kl_{kind}": ".2e"}
     columns |= {"recall_1": ".0%", "recall_05": ".0%", "recall_01": ".0%"} if planted else {}
     found = [(results.mean(cell, method, column), style) for column, style in columns.items()]
