@@ -23,6 +23,8 @@ from reduset.select.covering import SPARE, Covering, centres_beside, checked_cov
 from reduset.select.greedy import Greedy
 from reduset.weights.counts import owners, with_nearest_atoms
 
+SWEEPS = 8  # of k-means, whose centres stay atoms
+
 
 @dataclass(frozen=True)
 class Balanced(Selector):
@@ -145,7 +147,7 @@ class _CoverAndCentres(Traversal):
 
     def extend(self, size: int, report: Report | None = None) -> None:
         mean, cover = self._mean, self._options.cover
-        centres = centres_beside(mean, cover, size - len(cover), self._rng, KMEANS_ROWS)
+        centres = centres_beside(mean, cover, size - len(cover), self._rng, KMEANS_ROWS, SWEEPS)
         self._places = np.concatenate([np.asarray(mean.atoms[cover], np.float64), centres])
         if self._options.rows:
             near = _nearest_rows(mean, self._places)[len(cover) :]

@@ -148,12 +148,15 @@ def _farther(mean: KernelMean, places: Array, radius: float) -> Indices:
     return np.flatnonzero((gaps > radius) & (mean.weights != 0))
 
 
-def centres_beside(mean: KernelMean, cover: Indices, count: int, rng: np.random.Generator, rows: int = ROWS) -> Array:
+def centres_beside(
+    mean: KernelMean, cover: Indices, count: int, rng: np.random.Generator, rows: int = ROWS, sweeps: int = SWEEPS
+) -> Array:
     """(count, d) centres of k-means beside rows that keep their places; fewer where there are fewer places.
 
     Parameters
     ----------
     rows : that they are fitted to, at most (16 for each, at least)
+    sweeps : of Lloyd's algorithm; two do for cells
     """
     fixed = np.asarray(mean.atoms[cover], np.float64)
     if count == 0:
@@ -164,7 +167,7 @@ def centres_beside(mean: KernelMean, cover: Indices, count: int, rng: np.random.
     _, apart = nearest(points, fixed, frame, SQUARED, leaves)
     seeds = _drawn(weights * apart**2, count, rng)
     centres = np.concatenate([fixed, np.asarray(points[seeds], np.float64)])
-    for _ in range(SWEEPS):
+    for _ in range(sweeps):
         moved, occupied = sweep(points, weights, centres, frame, leaves)
         centres[len(fixed) :] = moved[len(fixed) :]
     return np.asarray(centres[occupied[occupied >= len(fixed)]])
