@@ -1,4 +1,4 @@
-"""AnnData in, AnnData out: sketches, labels and scores carried back to all cells, and densities of embeddings, as scanpy keeps them.
+"""AnnData in, AnnData out: sketches, labels and scores carried back to all cells, densities of embeddings; as scanpy keeps them.
 
 May import: io, sketching, compression and what these may. The library anndata itself is imported where an object is at hand.
 """

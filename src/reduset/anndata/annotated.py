@@ -1,7 +1,7 @@
 """What every function here asks of an AnnData: that it is one, columns and arrays by name, and a place for what is written.
 
-An assignment to a view makes a copy of it, as anndata has it, which is what whoever asked for a result there wants; so its warning is
-not passed on. A view of a file cannot be copied, and is refused before any work is done.
+An assignment to a view makes a copy of it, as anndata has it, which is what whoever asked for a result there wants; so its warning
+is not passed on. A view of a file cannot be copied, and is refused before any work is done.
 """
 
 from __future__ import annotations

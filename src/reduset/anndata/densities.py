@@ -1,6 +1,6 @@
 """density: how densely cells lie in an embedding, as scanpy's embedding_density tells it, for any number of cells, with its error.
 
-    f(x) = (1/n) Σᵢ exp(−½ (x − xᵢ)ᵀ(h²C)⁻¹(x − xᵢ)),    C the covariance of the cells, h = n^(−1/6) (Scott's factor in two columns),
+    f(x) = (1/n) Σᵢ exp(−½ (x − xᵢ)ᵀ(h²C)⁻¹(x − xᵢ)),    C the covariance of the cells, h = n^(−1/6) (Scott's factor),
 
 at each cell, scaled to [0, 1]. Up to `EXACT` cells by the sum itself. Beyond, f is compressed to few atoms, whose error is measured
 against all cells:
@@ -16,13 +16,14 @@ Where the embedding is so far spread that a lattice would be large, steps 1 and 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import map_coordinates, spline_filter
 
 from reduset import _validate
+from reduset._messages import warn
 from reduset._progress import Progress
 from reduset._types import Array, Floats
 from reduset.anndata.annotated import MADE_BY, check_annotated, check_free, labels_of, missing_from, put, record_of
@@ -39,6 +40,7 @@ COARSEST = 0.25  # bandwidths, of bins at a tolerance of 0.01 or more
 SPACING = 1 / 6  # bandwidths, of the lattice
 MARGIN = 4  # lattice points around all cells, which splines look at
 MOST_POINTS = 1 << 23  # of a lattice
+MOST_PAIRS = 3e10  # of its points and bins, which are summed themselves where no few atoms do: half a minute
 FINEST_TOL = 1e-3  # below, splines and bins are not near enough
 ROWS = 1 << 20  # at a time
 CONFIDENCE = 0.95
@@ -163,13 +165,18 @@ class _Density:
             return cls._told(mean, mean(places), 0.0, (0.0, 0.0))
         lattice = _Lattice.of(mean, tol)
         binned = mean if lattice is None else lattice.binned(mean)
-        small = compress_quietly(binned, tol=WITHIN * tol, select="kcenter", weights="free", rng=0).mean
+        found = compress_quietly(binned, tol=WITHIN * tol, select="kcenter", weights="free", rng=0)
+        small = cast(KernelMean, found.mean)
+        if not found.reached and lattice is not None and lattice.size * binned.size <= MOST_PAIRS:
+            small = binned
         scales = Builder(mean, np.random.default_rng(0), CONFIDENCE, Progress(False)).scales(small.size)
         if scales is None:
             raise RuntimeError("a Gaussian has waves, which tell the error at its bandwidth")
-        look = scales.profile(small, np.array([mean.kernel.width]), CONFIDENCE, small.size)
+        look = scales.profile(small, np.array([cast(Gaussian, mean.kernel).width]), CONFIDENCE, small.size)
         values = small(places) if lattice is None else lattice.read(small, places)
         low, high = look.intervals[0].tolist()
+        if look.relative_errors[0] > tol:
+            warn(f"tol={tol:g} was not reached: the density of {name} is off by {look.relative_errors[0]:.2g} of its norm")
         return cls._told(small, np.maximum(values, 0.0), float(look.relative_errors[0]), (low, high))
 
     @classmethod
@@ -220,15 +227,21 @@ class _Lattice:
     @classmethod
     def of(cls, mean: KernelMean, tol: float) -> _Lattice | None:
         """None where it would be large, or not fine enough."""
-        factor = np.linalg.cholesky(mean.kernel.covariance) * mean.kernel.width
-        turn, centre = np.linalg.inv(factor).T, np.asarray(mean.atoms[0], np.float64)
+        kernel = cast(Gaussian, mean.kernel)
+        factor = np.linalg.cholesky(kernel.covariance) * kernel.width
+        turn, centre = np.asarray(np.linalg.inv(factor).T, np.float64), np.asarray(mean.atoms[0], np.float64)
         least, most = np.full(2, np.inf), np.full(2, -np.inf)
         for a in range(0, mean.size, ROWS):
             block = (mean.atoms[a : a + ROWS] - centre) @ turn
             least, most = np.minimum(least, block.min(axis=0)), np.maximum(most, block.max(axis=0))
         found = cls(centre, turn, least, most, COARSEST * min(1.0, float(np.sqrt(tol / 0.01))))
-        points = max(np.prod(found._sides(min(found.bin, SPACING))), 1.0)
+        points = float(np.prod(found._sides(min(found.bin, SPACING))))
         return found if tol >= FINEST_TOL and points <= MOST_POINTS else None
+
+    @property
+    def size(self) -> int:
+        """How many points it has."""
+        return int(self._sides(SPACING).prod())
 
     def _sides(self, spacing: float) -> Array:
         return np.floor((self.most - self.least) / spacing) + 1 + 2 * MARGIN

@@ -1,11 +1,11 @@
 """project: what is known of a sketch's cells, carried to all cells, with how sure that is.
 
-A cell asks the sketch cell that stands for it and the sketch cells nearest to that one, k in all. At distances d₁ … d_k, the largest D,
+A cell asks the sketch cell that stands for it and the sketch cells nearest to that one: k, at distances d₁ … d_k, the largest D.
 
     label = the one with the largest share of Σ aⱼ,    score = Σ aⱼ sⱼ / Σ aⱼ,    aⱼ = (1 − (dⱼ / 1.05 D)³)³,
 
-which falls off smoothly (Cleveland's tricube weights, 1979). Votes are by closeness alone and not by mass: a rare cell near its own kind is
-not outvoted by a common kind that is far. O(n·k·d), cells of one owner at a time, and O(m²·d) at worst for the neighbours of sketch cells.
+which falls off smoothly (Cleveland's tricube weights, 1979). Votes are by closeness alone and not by mass: a rare cell near its own
+kind is not outvoted by a common kind that is far. O(n·k·d), an owner at a time, and O(m²·d) for the neighbours of its cells.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def project(
     obs[key_added], or obsm[key_added]
         Of the kind that it was: categories stay categories. Cells of the sketch keep what they have.
     obs[key_added + "_sure"] : float, from 0 to 1
-        Of labels the share of the vote for the one that won. Of scores and embeddings 1 − the spread (variance) among the cells that
-        were asked over that among all: 1 where neighbours agree, 0 where they differ as much as any two cells.
+        Of labels the share of the vote for the one that won. Of scores and embeddings 1 − the spread (variance) among the cells
+        that were asked over that among all: 1 where neighbours agree, 0 where they differ as much as any two cells.
 
     Examples
     --------
@@ -134,8 +134,8 @@ class _Seats:
         lost = np.flatnonzero(owners < 0)
         if len(lost):
             raise ValueError(
-                f"{_unfit(adata, record, key)}: of {len(lost):,} cells ({few_cells(adata, lost)}) the one that stands for them is not "
-                "there; project before taking a subset, or make the sketch anew"
+                f"{_unfit(adata, record, key)}: of {len(lost):,} cells ({few_cells(adata, lost)}) the one that stands for "
+                "them is not there; project before taking a subset, or make the sketch anew"
             )
         return cls(record, rows, owners, adata.obs_names[rows])
 

@@ -1,7 +1,7 @@
 """Where cells are: an array of obsm, X itself, or a truncated SVD of X, as one float32 array read by blocks of rows.
 
-Arrays may lie in memory, dense or sparse, in HDF5 or zarr files, or be dask's: each is asked for rows a to b and no more, so that of the
-genes only a block is ever held. The SVD is that of X minus its mean, never made dense, by subspace iteration on the covariance,
+Arrays may lie in memory, dense or sparse, in HDF5 or zarr files, or be dask's: each is asked for rows a to b and no more, so that
+of the genes only a block is ever held. The SVD is that of X minus its mean, never made dense, by subspace iteration,
 
     W ← orth(Σ_blocks Bᵀ(B W) − n·μ(μᵀW)),
 

@@ -1,7 +1,7 @@
 """sketch of an AnnData: cells that stand for all others, marked in obs, and what was lost in uns.
 
-The array-level `reduset.sketch` chooses; here its rows get the names that scanpy's users expect. O(n·m·d) at worst, and memory for the
-coordinates in float32 alone, whatever X is.
+The array-level `reduset.sketch` chooses; here its rows get the names that scanpy's users expect. O(n·m·d) at worst, and memory for
+the coordinates in float32 alone, whatever X is.
 """
 
 from __future__ import annotations
@@ -153,8 +153,8 @@ def _columns(adata: Any, small: Sketch, key: str) -> tuple[dict[str, Any], str]:
     else:
         repeated = np.flatnonzero(names.duplicated())
         warn(
-            f"{len(repeated):,} cells have names that others have too ({few_cells(adata, repeated)}), so owners are told by position, "
-            "which does not survive a subset of the cells; adata.obs_names_make_unique() first makes them names"
+            f"{len(repeated):,} cells have names that others have too ({few_cells(adata, repeated)}), so owners are told by "
+            "position, which does not survive a subset of the cells; adata.obs_names_make_unique() first makes them names"
         )
         how, owners = POSITION, small.indices[small.owners]
     return {key: chosen, key + WEIGHT: weights, key + OWNER: owners}, how
