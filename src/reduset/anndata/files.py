@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,7 +24,9 @@ def opened(path: str, use_rep: str | None = None) -> Iterator[Any]:
     head_of(path)
     check_readable(path, ReadOptions(key="X" if use_rep in (None, "X") else f"obsm/{use_rep}"))
     try:
-        adata = anndata.read_h5ad(path, backed="r")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of layouts that are old, and of names that repeat, which a sketch tells
+            adata = anndata.read_h5ad(path, backed="r")
     except Exception as error:  # whatever a damaged file provokes in the libraries that read it
         words = str(error).lower()
         if "lock" in words or "already open" in words:

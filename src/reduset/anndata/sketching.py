@@ -6,6 +6,7 @@ the coordinates in float32 alone, whatever X is.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -176,7 +177,7 @@ def facts(small: Sketch, asked: dict[str, Any], where: Representation, groups: A
         "radius": certificate.radius,
         "tol": small.tol,
         "use_rep": where.name,
-        "summary": str(small).replace("rows", "cells"),
+        "summary": re.sub(r"\brow(s?)\b", r"cell\1", str(small)),
         "note": "; ".join(notes),
     }
     if profile is not None:
