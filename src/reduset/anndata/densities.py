@@ -36,6 +36,7 @@ from reduset.mean import KernelMean
 OURS = "reduset.anndata.density"
 EXACT = 5000  # cells, whose n² bumps take a moment
 WITHIN = 0.7  # of the tolerance is what the atoms may lose, which leaves room for the bins
+MOST_ATOMS = 8000  # whose weights take some ten seconds; most densities take fewer
 COARSEST = 0.25  # bandwidths, of bins at a tolerance of 0.01 or more
 SPACING = 1 / 6  # bandwidths, of the lattice
 MARGIN = 4  # lattice points around all cells, which splines look at
@@ -165,14 +166,17 @@ class _Density:
             return cls._told(mean, mean(places), 0.0, (0.0, 0.0))
         lattice = _Lattice.of(mean, tol)
         binned = mean if lattice is None else lattice.binned(mean)
-        found = compress_quietly(binned, tol=WITHIN * tol, select="kcenter", weights="free", rng=0)
+        most = min(MOST_ATOMS, binned.size)
+        found = compress_quietly(binned, tol=WITHIN * tol, max_size=most, select="kcenter", weights="free", rng=0)
         small = cast(KernelMean, found.mean)
-        if not found.reached and lattice is not None and lattice.size * binned.size <= MOST_PAIRS:
-            small = binned
         scales = Builder(mean, np.random.default_rng(0), CONFIDENCE, Progress(False)).scales(small.size)
         if scales is None:
             raise RuntimeError("a Gaussian has waves, which tell the error at its bandwidth")
-        look = scales.profile(small, np.array([cast(Gaussian, mean.kernel).width]), CONFIDENCE, small.size)
+        width = np.array([cast(Gaussian, mean.kernel).width])
+        look = scales.profile(small, width, CONFIDENCE, small.size)
+        if look.relative_errors[0] > tol and lattice is not None and lattice.size * binned.size <= MOST_PAIRS:
+            small = binned
+            look = scales.profile(small, width, CONFIDENCE, small.size)
         values = small(places) if lattice is None else lattice.read(small, places)
         low, high = look.intervals[0].tolist()
         if look.relative_errors[0] > tol:
