@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import anndata
 import numpy as np
 import pandas as pd
@@ -44,6 +46,12 @@ def test_sketch_refuses(adata, options, words):
 def test_what_is_no_anndata(value, words):
     with pytest.raises(TypeError, match=words):
         sketch(value)
+
+
+def test_without_the_library_the_extra_is_named(adata, monkeypatch):
+    monkeypatch.setitem(sys.modules, "anndata", None)
+    with pytest.raises(ValueError, match=r"needs anndata, which is not installed: pip install 'reduset\[anndata\]'"):
+        sketch(adata)
 
 
 def test_no_cells_and_no_arrays(adata):

@@ -205,7 +205,7 @@ def low_rank(n=400, genes=120):
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "dask", "backed", "backed sparse"])
 def test_an_svd_is_made_once_where_there_is_no_representation(kind, tmp_path, monkeypatch):
-    monkeypatch.setattr("reduset.anndata.representation.PART", 8 * 120 * 37)  # several blocks
+    monkeypatch.setattr("reduset.anndata.representation.PART", 120 * 37)  # several blocks
     values = low_rank()
     adata = anndata.AnnData(sparse.csr_matrix(values) if "sparse" in kind else values)
     if kind == "dask":

@@ -16,6 +16,7 @@ import pyarrow.parquet
 import pytest
 
 from annotated_cases import N, cells
+from cli_files import TABLES, write_all
 from reduset import sketch as sketch_rows
 from reduset.anndata import sketch, sketching
 from reduset.cli import sketch as command
@@ -166,6 +167,19 @@ def test_never_over_the_input_and_no_cells_from_tables(stored, table, tmp_path, 
     assert "cells of one .h5ad" in refused(capsys, "sketch", table / "rows.csv", "-o", tmp_path / "small.h5ad")
     assert "--rep is for .h5ad" in refused(capsys, "sketch", table / "rows.csv", "--rep", "X", "-o", tmp_path / "few.csv")
     assert "no such file" in refused(capsys, "sketch", tmp_path / "none.h5ad", "-o", tmp_path / "small.h5ad")
+
+
+def test_rows_of_every_format(tmp_path, capsys):
+    for name, words in TABLES.items():
+        source = write_all(tmp_path) / name if not (tmp_path / name).exists() else tmp_path / name
+        found = told(capsys, "sketch", source, *words, "--size", "20", "-o", tmp_path / "few.csv")
+        few = pd.read_csv(tmp_path / "few.csv")
+        assert len(few) == found["size"] == 20, name
+        assert few[found["weight"]].sum() == pytest.approx(2000), name
+
+
+def test_cells_as_rows_need_an_array(stored, tmp_path, capsys):
+    assert "--rep X_pca" in refused(capsys, "sketch", stored, "-o", tmp_path / "few.csv")
 
 
 def test_a_file_that_is_being_written_and_one_that_is_none(stored, tmp_path, capsys):

@@ -35,8 +35,8 @@ from reduset.mean import KernelMean
 
 OURS = "reduset.anndata.density"
 EXACT = 5000  # cells, whose n² bumps take a moment
-WITHIN = 0.7  # of the tolerance is what the atoms may lose, which leaves room for the bins
-MOST_ATOMS = 8000  # whose weights take some ten seconds; most densities take fewer
+WITHIN = 0.9  # of the tolerance is what the atoms may lose, which leaves room for the bins
+MOST_ATOMS = 6000  # whose weights take some ten seconds; most densities take fewer
 COARSEST = 0.25  # bandwidths, of bins at a tolerance of 0.01 or more
 SPACING = 1 / 6  # bandwidths, of the lattice
 MARGIN = 4  # lattice points around all cells, which splines look at

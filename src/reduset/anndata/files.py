@@ -34,6 +34,8 @@ def opened(path: str, use_rep: str | None = None) -> Iterator[Any]:
         raise FileError(f"{path}: cannot be read as AnnData; it is damaged or cut short ({one_line(error)})") from error
     try:
         yield adata
+    except (OSError, KeyError, IndexError, RuntimeError) as error:  # what is wrong is found when it is read
+        raise FileError(f"{path}: cannot be read as AnnData; it is damaged or cut short ({one_line(error)})") from error
     finally:
         adata.file.close()
 

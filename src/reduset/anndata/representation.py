@@ -26,6 +26,7 @@ FEW_COLUMNS = 50
 COMPONENTS, BEYOND = 50, 10  # of the SVD, and directions beside them that make it converge
 PASSES = 5
 PART = 1 << 25  # bytes of dense rows held at a time
+TIMES = 8  # as many of genes, since each block of them adds to a matrix of genes by directions
 LOOKED_AT = 1000  # rows that tell whether X holds counts
 
 Rows = Callable[[int, int], Any]
@@ -88,8 +89,8 @@ def _opened(adata: Any, name: str) -> tuple[int, Rows]:
     return int(item.shape[1]), lambda a, b: item[a:b]
 
 
-def _spans(n: int, width: int) -> Iterator[tuple[int, int]]:
-    step = max(1, PART // (8 * width))
+def _spans(n: int, width: float) -> Iterator[tuple[int, int]]:
+    step = max(1, int(PART / (8 * width)))
     for a in range(0, n, step):
         yield a, min(a + step, n)
 
@@ -118,7 +119,7 @@ def _decomposed(adata: Any, rng: np.random.Generator) -> Representation:
     scores = np.empty((n, found), np.float32)
     for each in range(PASSES):
         sums, product, last = np.zeros(width), np.zeros((width, found)), each == PASSES - 1
-        for a, b in _spans(n, width):
+        for a, b in _spans(n, width / TIMES):
             block = _as_floats(rows(a, b))
             if each == 0:
                 _check_block(adata, block, a)

@@ -64,7 +64,7 @@ def sketch(
         What is written is called by it.
     rng : None, seed or Generator; the same seed gives the same result
     copy : bool
-        Whether to write into a copy, and return that.
+        Whether to write into a copy, and return that; that of a backed object is in memory, X too.
     tol, coverage :
         As in `reduset.sketch`.
     progress : bool, or a function of (stage, done, total)

@@ -90,6 +90,8 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
                 f"--rep and --key both say what is read of an .h5ad; leave one of them out, got {self.rep} and {self.key}"
             )
         if not self.writes_cells:
+            if any(annotated) and self.rep is None and self.key is None:
+                raise ValueError(f"{self.output} holds rows: say which array of the .h5ad they are of, --rep X_pca say, or --rep X")
             return
         if not (len(annotated) == 1 and annotated[0]):
             raise ValueError(
