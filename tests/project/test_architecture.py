@@ -163,7 +163,10 @@ OF_SCIKIT_LEARN = ["pandas", "pyarrow", "narwhals", "rich"]  # which it imports 
 
 @pytest.mark.parametrize(
     ("modules", "heavy"),
-    [("reduset, reduset.compression, reduset.io", HEAVY + OF_SCIKIT_LEARN), ("reduset.report, reduset.spectral, reduset.anndata", HEAVY)],
+    [
+        ("reduset, reduset.compression, reduset.io", HEAVY + OF_SCIKIT_LEARN),
+        ("reduset.report, reduset.spectral, reduset.anndata", HEAVY),
+    ],
 )
 def test_importing_the_package_imports_no_heavy_optional_one(modules, heavy):
     code = f"import sys, {modules}; print([m for m in sys.argv[1:] if m in sys.modules])"

@@ -8,7 +8,7 @@ against all cells:
 1. cells within a quarter of a bandwidth or less become one weighted point each, their mean: O(n);
 2. these are compressed within the tolerance: O(bins·m);
 3. the error of the m atoms is measured against all n cells, by waves, in one pass: O(n), so that the first step is in it too;
-4. the atoms are summed on a lattice and read off by cubic splines, 3e-5 of the peak off at a spacing of h/6: O(lattice·m + n).
+4. the atoms are summed on a lattice and read off by cubic splines, within 1e-4 of the peak at a spacing of h/6: O(lattice·m + n).
 
 Where the embedding is so far spread that a lattice would be large, steps 1 and 4 are left out, which costs O(n·m).
 """
@@ -39,7 +39,8 @@ WITHIN = 0.9  # of the tolerance is what the atoms may lose, which leaves room f
 MOST_ATOMS = 6000  # whose weights take some ten seconds; most densities take fewer
 COARSEST = 0.25  # bandwidths, of bins at a tolerance of 0.01 or more
 SPACING = 1 / 6  # bandwidths, of the lattice
-MARGIN = 4  # lattice points around all cells, which splines look at
+SPLINES = 1e-4  # of the peak is the most that they were seen to be off; it is added to the bound of every value
+MARGIN = 12  # lattice points around all cells, which splines look at
 MOST_POINTS = 1 << 23  # of a lattice
 MOST_PAIRS = 3e10  # of its points and bins, which are summed themselves where no few atoms do: half a minute
 FINEST_TOL = 1e-3  # below, splines and bins are not near enough
@@ -181,14 +182,16 @@ class _Density:
         low, high = look.intervals[0].tolist()
         if look.relative_errors[0] > tol:
             warn(f"tol={tol:g} was not reached: the density of {name} is off by {look.relative_errors[0]:.2g} of its norm")
-        return cls._told(small, np.maximum(values, 0.0), float(look.relative_errors[0]), (low, high))
+        return cls._told(
+            small, np.maximum(values, 0.0), float(look.relative_errors[0]), (low, high), SPLINES * (lattice is not None)
+        )
 
     @classmethod
-    def _told(cls, mean: KernelMean, values: Array, error: float, interval: tuple[float, float]) -> _Density:
+    def _told(cls, mean: KernelMean, values: Array, error: float, interval: tuple[float, float], more: float = 0.0) -> _Density:
         least, most = float(values.min()), float(values.max())
         norm = float(np.sqrt(values.mean()))  # of f in the kernel's space, since ‖f‖² = (1/n) Σ f(xᵢ)
         scaled = np.clip((values - least) / (most - least), 0, 1) if most > least else np.ones(len(values))
-        return cls(scaled, error, interval, interval[1] * norm / most, mean.size, len(values))
+        return cls(scaled, error, interval, interval[1] * norm / most + more, mean.size, len(values))
 
     def facts(self) -> dict[str, Any]:
         """In plain values."""
