@@ -53,6 +53,7 @@ __all__ += _HOMES["kernels"]
 __all__.sort()
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _ROOMS = [
+    "anndata",
     "bandwidth",
     "certificate",
     "cohort",

@@ -157,13 +157,16 @@ def test_users_never_meet_an_assertion():
     assert not faults(lambda module: [node.lineno for node in ast.walk(TREES[module]) if isinstance(node, ast.Assert)])
 
 
-HEAVY = ["matplotlib", "plotly", "polars", "PIL", "dask", "onnx", "flowio", "h5py", "typer"]
+HEAVY = ["anndata", "matplotlib", "plotly", "polars", "PIL", "dask", "onnx", "flowio", "h5py", "typer"]
 OF_SCIKIT_LEARN = ["pandas", "pyarrow", "narwhals", "rich"]  # which it imports by itself where they are installed
 
 
 @pytest.mark.parametrize(
     ("modules", "heavy"),
-    [("reduset, reduset.compression, reduset.io", HEAVY + OF_SCIKIT_LEARN), ("reduset.report, reduset.spectral", HEAVY)],
+    [
+        ("reduset, reduset.compression, reduset.io", HEAVY + OF_SCIKIT_LEARN),
+        ("reduset.report, reduset.spectral, reduset.anndata", HEAVY),
+    ],
 )
 def test_importing_the_package_imports_no_heavy_optional_one(modules, heavy):
     code = f"import sys, {modules}; print([m for m in sys.argv[1:] if m in sys.modules])"

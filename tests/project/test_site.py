@@ -19,7 +19,20 @@ import reduset
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(page.stem for page in DOCS.glob("*.md"))
-PUBLIC = ("", ".cohort", ".distributed", ".drift", ".features", ".io", ".report", ".select", ".spectral", ".stream", ".svm")
+PUBLIC = (
+    "",
+    ".anndata",
+    ".cohort",
+    ".distributed",
+    ".drift",
+    ".features",
+    ".io",
+    ".report",
+    ".select",
+    ".spectral",
+    ".stream",
+    ".svm",
+)
 LOADED = {"link": "href", "object": "data"} | dict.fromkeys(("script", "img", "iframe", "source", "video", "audio"), "src")
 ELSEWHERE = re.compile(r"(?:[a-z]+:)?//", re.IGNORECASE)
 

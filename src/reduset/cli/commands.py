@@ -2,6 +2,7 @@
 
 from reduset.cli import (  # noqa: F401, I001 (the order is that of the help)
     compress,
+    sketch,
     cohort,
     segment,
     info,

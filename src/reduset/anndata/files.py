@@ -1,0 +1,53 @@
+"""Cells of .h5ad files: opened where they are, so that X of all of them is never in memory, and some written whole."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from shutil import copyfileobj
+from typing import Any
+
+from reduset.anndata.annotated import library
+from reduset.io.h5ad_check import check_readable
+from reduset.io.paths import head_of, write_file
+from reduset.io.source import ReadOptions
+from reduset.io.table import FileError, one_line
+
+
+@contextmanager
+def opened(path: str, use_rep: str | None = None) -> Iterator[Any]:
+    """An AnnData that is backed by a file, read-only; closed in the end."""
+    anndata = library()
+    head_of(path)
+    check_readable(path, ReadOptions(key="X" if use_rep in (None, "X") else f"obsm/{use_rep}"))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of layouts that are old, and of names that repeat, which a sketch tells
+            adata = anndata.read_h5ad(path, backed="r")
+    except Exception as error:  # whatever a damaged file provokes in the libraries that read it
+        words = str(error).lower()
+        if "lock" in words or "already open" in words:
+            raise FileError(f"{path}: is open elsewhere, and being written; close it there first") from error
+        raise FileError(f"{path}: cannot be read as AnnData; it is damaged or cut short ({one_line(error)})") from error
+    try:
+        yield adata
+    except (OSError, KeyError, IndexError, RuntimeError) as error:  # what is wrong is found when it is read
+        raise FileError(f"{path}: cannot be read as AnnData; it is damaged or cut short ({one_line(error)})") from error
+    finally:
+        adata.file.close()
+
+
+def write_cells(path: str, adata: Any) -> None:
+    """Write an AnnData as .h5ad; it appears whole or not at all."""
+    with tempfile.TemporaryDirectory() as folder:
+        beside = Path(folder) / "cells.h5ad"
+        adata.write_h5ad(beside)
+
+        def fill(stream: Any) -> None:
+            with beside.open("rb") as written:
+                copyfileobj(written, stream)
+
+        write_file(path, fill)

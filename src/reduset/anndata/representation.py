@@ -1,0 +1,167 @@
+"""Where cells are: an array of obsm, X itself, or a truncated SVD of X, as one float32 array read by blocks of rows.
+
+Arrays may lie in memory, dense or sparse, in HDF5 or zarr files, or be dask's: each is asked for rows a to b and no more, so that
+of the genes only a block is ever held. The SVD is that of X minus its mean, never made dense, by subspace iteration,
+
+    W ← orth(Σ_blocks Bᵀ(B W) − n·μ(μᵀW)),
+
+one pass over the rows each time, and a last one for the scores: `PASSES` in all, whatever n is. It stores n × 60 numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reduset._messages import warn
+from reduset.anndata.annotated import few_cells, missing_from
+from reduset.io.guard import check_room
+
+PCA, SVD = "X_pca", "X_svd"
+FEW_COLUMNS = 50
+COMPONENTS, BEYOND = 50, 10  # of the SVD, and directions beside them that make it converge
+PASSES = 5
+PART = 1 << 25  # bytes of dense rows held at a time
+TIMES = 8  # as many of genes, since each block of them adds to a matrix of genes by directions
+LOOKED_AT = 1000  # rows that tell whether X holds counts
+
+Rows = Callable[[int, int], Any]
+
+
+@dataclass(frozen=True)
+class Representation:
+    """(n, d) float32 coordinates, the name they have, and what there is to say; ``made`` where they are new."""
+
+    values: NDArray[np.float32]
+    name: str
+    note: str = ""
+    made: bool = False
+
+
+def representation(adata: Any, use_rep: str | None, rng: np.random.Generator | None = None) -> Representation:
+    """The coordinates of cells; None takes X_pca, or an SVD that was made before, or X where it has few columns, or its SVD."""
+    name = use_rep
+    if name is None:
+        name = next((each for each in (PCA, SVD) if each in adata.obsm), "X")
+        if name == "X" and adata.X is not None and adata.n_vars > FEW_COLUMNS:
+            return _decomposed(adata, np.random.default_rng(0) if rng is None else rng)
+    there = [*adata.obsm, *(["X"] if adata.X is not None else [])]
+    if name not in there:
+        raise ValueError(
+            missing_from("use_rep", name, "the arrays in obsm, or X,", there) + "; None takes X_pca, or makes an SVD of X"
+        )
+    width, rows = _opened(adata, name)
+    check_room(f"obsm[{name!r}]" if name != "X" else "X", 4.0 * adata.n_obs * width, "all its columns", "choose use_rep with fewer")
+    values = np.empty((adata.n_obs, width), np.float32)
+    for a, b in _spans(adata.n_obs, width):
+        values[a:b] = _dense(rows(a, b))
+    check_finite(adata, values, "X" if name == "X" else f"obsm[{name!r}]")
+    return Representation(values, name)
+
+
+def check_finite(adata: Any, values: NDArray[Any], name: str) -> None:
+    """Refuse coordinates that are none, and say how many cells have such."""
+    bad = np.flatnonzero(~np.isfinite(values.sum(axis=1, dtype=np.float64)))
+    if len(bad):
+        raise ValueError(
+            f"{name} must be finite, and {len(bad):,} of {len(values):,} cells have NaN or infinite numbers there "
+            f"({few_cells(adata, bad)}); leave these cells out, or compute it anew"
+        )
+
+
+def _opened(adata: Any, name: str) -> tuple[int, Rows]:
+    """How many columns an array has, and its rows from a to b."""
+    if name == "X" and adata.isbacked and adata.is_view:  # whose X would be read at once
+        return adata.n_vars, lambda a, b: adata[a:b].X
+    item = adata.X if name == "X" else adata.obsm[name]
+    if hasattr(item, "iloc"):
+        frame = item
+        kinds = [str(kind) for kind in frame.dtypes if getattr(kind, "kind", "O") not in "fiub"]
+        if kinds:
+            raise ValueError(f"obsm[{name!r}] is a frame with columns that hold no numbers ({kinds[0]}); choose another use_rep")
+        return frame.shape[1], lambda a, b: frame.iloc[a:b].to_numpy()
+    if len(item.shape) != 2 or item.shape[1] == 0 or np.dtype(item.dtype).kind not in "fiub":
+        raise ValueError(f"use_rep must name an array of numbers with columns, got {name!r}, {item.dtype} of shape {item.shape}")
+    return int(item.shape[1]), lambda a, b: item[a:b]
+
+
+def _spans(n: int, width: float) -> Iterator[tuple[int, int]]:
+    step = max(1, int(PART / (8 * width)))
+    for a in range(0, n, step):
+        yield a, min(a + step, n)
+
+
+def _read(block: Any) -> Any:
+    """A block that is at hand: computed where it is dask's; sparse ones stay so."""
+    return block.compute() if hasattr(block, "compute") else block
+
+
+def _dense(block: Any) -> NDArray[Any]:
+    found = _read(block)
+    return np.asarray(found.toarray() if hasattr(found, "toarray") else found)
+
+
+# -- the SVD ------------------------------------------------------------------------------------------------------------------
+
+
+def _decomposed(adata: Any, rng: np.random.Generator) -> Representation:
+    """The first left singular vectors of X minus its mean, times their singular values: what PCA gives."""
+    n, width = adata.n_obs, adata.n_vars
+    kept = min(COMPONENTS, n, width)
+    found = min(kept + BEYOND, n, width)
+    check_room("X", 4.0 * n * found, "its SVD", "choose use_rep")
+    _, rows = _opened(adata, "X")
+    directions = np.linalg.qr(rng.standard_normal((width, found)))[0].astype(np.float32)
+    scores = np.empty((n, found), np.float32)
+    for each in range(PASSES):
+        sums, product, last = np.zeros(width), np.zeros((width, found)), each == PASSES - 1
+        for a, b in _spans(n, width / TIMES):
+            block = _as_floats(rows(a, b))
+            if each == 0:
+                _check_block(adata, block, a)
+            part = np.asarray(block @ directions)
+            sums += np.asarray(block.sum(axis=0), np.float64).ravel()
+            if last:
+                scores[a:b] = part
+            else:
+                product += np.asarray(block.T @ part)
+        mean = sums / n
+        if not last:
+            product -= np.outer(sums, mean @ directions)
+            directions = np.linalg.qr(product)[0].astype(np.float32)
+    scores -= (mean @ directions).astype(np.float32)
+    variances, turn = np.linalg.eigh(scores.T.astype(np.float64) @ scores)
+    order = np.argsort(variances)[::-1][:kept]
+    values = np.ascontiguousarray(scores @ turn[:, order].astype(np.float32))
+    note = f"a truncated SVD of X ({len(order)} components of {width:,} columns, centred) was made, and is kept as obsm['{SVD}']"
+    counts = _holds_counts(_dense(rows(0, min(n, LOOKED_AT))))
+    if counts:
+        note += "; X holds whole numbers, counts perhaps: normalise and take logarithms first, or depth is what cells differ by"
+    warn(f"there is no obsm['{PCA}'], so {note}")
+    return Representation(values, SVD, note, made=True)
+
+
+def _as_floats(block: Any) -> Any:
+    found = _read(block)
+    if hasattr(found, "toarray"):
+        return found.tocsr().astype(np.float32)
+    return np.asarray(found, np.float32)
+
+
+def _check_block(adata: Any, block: Any, first: int) -> None:
+    """Refuse numbers that are none, by the cells that have them."""
+    sums = np.asarray(block.sum(axis=1), np.float64).ravel()
+    bad = first + np.flatnonzero(~np.isfinite(sums))
+    if len(bad):
+        raise ValueError(
+            f"X must be finite, and {len(bad):,} of the cells {first:,} to {first + len(sums) - 1:,} have NaN or infinite numbers "
+            f"there ({few_cells(adata, bad)}); leave these cells out"
+        )
+
+
+def _holds_counts(values: NDArray[Any]) -> bool:
+    return bool((values >= 0).all() and (values == np.round(values)).all() and values.max() > 1)

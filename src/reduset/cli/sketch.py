@@ -1,0 +1,225 @@
+"""`reduset sketch`: files in, rows or cells that stand for all others out, with the number that each stands for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from reduset.cli import messages, targets
+from reduset.cli import options as o
+from reduset.cli.app import DONE, command
+from reduset.cli.request import are_pictures, kernel_of, units_by_name, units_told
+
+if TYPE_CHECKING:
+    from reduset.sketching import Sketch
+
+H5AD = frozenset({".h5ad"})
+WORK = 4, 32  # bytes that a sketch takes for its work, a number and a row
+# written out, since importing them would make help wait for the compiler; a test compares
+SIZE, TOL, KEY = 5000, 0.05, "sketch"
+QUOTAS = ("equal", "proportional", "square root")
+
+
+@command("cells.h5ad --rep X_pca --size 5000 --sample-key donor -o small.h5ad")
+class SketchCommand(o.Reading, o.Seeded, o.Telling):
+    """Keep rows or cells that stand for all others, rare ones among them, each with the number that it stands for."""
+
+    data: o.Data
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            help=".h5ad for cells of an .h5ad with all that belongs to them; .parquet, .feather, .csv or .tsv for rows with all "
+            "their columns as they are in the file, and their weights.",
+        ),
+    ]
+    size: Annotated[int | None, typer.Option("--size", "-m", help=f"That many rows or cells ({SIZE}).")] = None
+    fraction: Annotated[float | None, typer.Option("--fraction", help="The share of them, 0.01 say, in place of --size.")] = None
+    rep: Annotated[
+        str | None,
+        typer.Option(
+            "--rep",
+            help="Of an .h5ad, where cells are near each other: a key of obsm, or X. If not given X_pca, or X if it has few "
+            "columns, or a truncated SVD of X.",
+        ),
+    ] = None
+    sample_key: Annotated[
+        str | None,
+        typer.Option("--sample-key", help="A column of samples or batches: each gets rows of its own, and keeps its share."),
+    ] = None
+    quotas: Annotated[
+        str, typer.Option("--quotas", help="How --size is shared out among them: square root, proportional or equal.")
+    ] = QUOTAS[-1]
+    tol: Annotated[float, typer.Option("--tol", help="The error of the resolution, the finest detail that is kept so well.")] = TOL
+    owners: Annotated[
+        Path | None, typer.Option("--owners", help="Write which row or cell stands for each: .parquet, .feather, .csv or .tsv.")
+    ] = None
+    scales: o.Scales = None
+    columns: o.Columns = None
+    weight_column: o.Weight = None
+    transform: o.Transform = None
+    compensate: o.Compensate = True
+    missing: o.Missing = "refuse"
+    key: o.Key = None
+    encode: o.Encode = None
+
+    @property
+    def writes_cells(self) -> bool:
+        """Whether the output is an AnnData."""
+        return self.output.suffix.lower() in H5AD
+
+    def check(self) -> None:
+        """Refuse what cannot be done before any work is."""
+        o.check_tol(self.tol)
+        o.scales_of(self.scales, False, False)
+        if self.size is not None and self.fraction is not None:
+            raise ValueError(f"--size and --fraction both say how many; give one of the two, got {self.size} and {self.fraction:g}")
+        if self.fraction is not None and not 0 < self.fraction <= 1:
+            raise ValueError(f"--fraction must lie between 0 and 1, got {self.fraction:g}; for a number of rows there is --size")
+        if self.quotas not in QUOTAS:
+            raise ValueError(f"--quotas must be {', '.join(QUOTAS[:-1])} or {QUOTAS[-1]}, got {self.quotas}")
+        targets.check_all((self.output, H5AD | targets.rows(), self.data), (self.owners, targets.rows(), self.data))
+        annotated = [path.suffix.lower() in H5AD for path in self.data]
+        if self.rep is not None and not all(annotated):
+            raise ValueError("--rep is for .h5ad files; choose --columns of other tables")
+        if self.rep is not None and self.key is not None:
+            raise ValueError(
+                f"--rep and --key both say what is read of an .h5ad; leave one of them out, got {self.rep} and {self.key}"
+            )
+        if not self.writes_cells:
+            if any(annotated) and self.rep is None and self.key is None:
+                raise ValueError(f"{self.output} holds rows: say which array of the .h5ad they are of, --rep X_pca say, or --rep X")
+            return
+        if not (len(annotated) == 1 and annotated[0]):
+            raise ValueError(
+                f"{self.output} holds cells of one .h5ad file, got {', '.join(map(str, self.data))}; write rows, "
+                f"-o {self.output.stem}.parquet"
+            )
+        tables = {"--columns": self.columns, "--weight-column": self.weight_column, "--transform": self.transform}
+        for name, given in (tables | {"--key": self.key, "--encode": self.encode, "--scales": self.scales}).items():
+            if given:
+                raise ValueError(f"{name} is for rows, and {self.output} holds cells as they are; choose --rep, or write rows")
+
+    def run(self) -> int:
+        """Run it; the exit code."""
+        self.check()
+        return self._cells() if self.writes_cells else self._rows()
+
+    def _count(self, n: int) -> int:
+        """How many rows were asked for."""
+        if self.fraction is not None:
+            return max(1, round(self.fraction * n))
+        return min(SIZE, n) if self.size is None else self.size
+
+    def _cells(self) -> int:
+        """Cells of an .h5ad, with all that belongs to them."""
+        import numpy as np
+
+        from reduset import _archive
+        from reduset.anndata import sketch
+        from reduset.anndata.files import opened, write_cells
+
+        with opened(str(self.data[0]), self.rep) as adata, _archive.together():
+            with messages.progress(self.silent) as shown:
+                sketch(
+                    adata,
+                    self._count(adata.n_obs),
+                    use_rep=self.rep,
+                    sample_key=self.sample_key,
+                    quotas=self.quotas,
+                    rng=self.seed,
+                    tol=self.tol,
+                    progress=shown,
+                )
+            facts = dict(adata.uns[KEY])
+            small = adata[np.asarray(adata.obs[KEY])].to_memory()
+            write_cells(str(self.output), small)
+            if self.owners is not None:
+                named = {"cell": np.asarray(adata.obs_names, object), "owner": np.asarray(adata.obs[f"{KEY}_owner"])}
+                self._write_owners(named)
+        summary, note = facts.pop("summary"), facts.pop("note")
+        self._tell(facts | {"weight": f"{KEY}_weight"}, summary, [note] if note else [])
+        return DONE
+
+    def _rows(self) -> int:
+        """Rows of tables, with all their columns as they are."""
+        import numpy as np
+
+        from reduset import _archive
+        from reduset.io.guard import Work, need
+        from reduset.io.picking import pick_rows
+        from reduset.io.reading import read_for
+        from reduset.io.writing import write_table
+        from reduset.sketching import sketch
+
+        reading = self.reading()
+        if self.rep is not None:
+            reading["key"] = "X" if self.rep == "X" else f"obsm/{self.rep}"
+        work = Work(*WORK, "the rows, and the work on them,", "choose fewer --columns")
+        table = read_for(work, self.data, group_column=self.sample_key, **reading)
+        scales = (
+            None if self.rep is not None and self.scales is None else o.scales_of(self.scales, False, are_pictures(table.sources))
+        )
+        with messages.progress(self.silent) as shown:
+            small = sketch(
+                table.values,
+                self._count(len(table)),
+                kernel=kernel_of("gaussian", None, None, scales),
+                sample_weight=table.weights,
+                groups=table.groups,
+                quotas=self.quotas,
+                tol=self.tol,
+                rng=self.seed,
+                progress=shown,
+            )
+        notes = [*table.notes, *([small.remark] if small.remark else [])]
+        total = len(table) if table.weights is None else float(table.weights.sum())
+        if table.dropped:  # the numbers of rows are no longer those of the files
+            kept = dict(zip(table.columns, table.values[small.indices].T, strict=True))
+            notes.append("rows were left out, so only the columns that were used are written")
+        else:
+            kept = pick_rows(self.data, small.indices, reading["key"])
+        name = next(title for title in ("weight", "sketch_weight", "_weight") if title not in kept)
+        kept[name] = small.weights * total
+        arrow = need("writing rows", "pyarrow", "tables")
+        with _archive.together():
+            write_table(str(self.output), arrow.table({each: arrow.array(column) for each, column in kept.items()}))
+            if self.owners is not None:
+                owners = np.where(small.owners >= 0, small.indices[small.owners], -1)  # −1 for rows of weight 0
+                self._write_owners({"row": np.arange(len(owners)), "owner": owners})
+        self._tell(_facts(small, table.columns) | {"weight": name}, str(small), notes, units_told(small.mean.kernel, table.columns))
+        return DONE
+
+    def _write_owners(self, columns: dict[str, Any]) -> None:
+        from reduset.io.guard import need
+        from reduset.io.writing import write_table
+
+        arrow = need("writing rows", "pyarrow", "tables")
+        write_table(str(self.owners), arrow.table({name: arrow.array(each) for name, each in columns.items()}))
+
+    def _tell(self, facts: dict[str, Any], summary: str, notes: list[str], units: list[str] | None = None) -> None:
+        written = [self.output, *([] if self.owners is None else [self.owners])]
+        messages.answer(
+            self, facts | {"notes": notes, "written": written}, summary, *(units or []), *messages.ending(notes, written)
+        )
+
+
+def _facts(small: Sketch, columns: Any) -> dict[str, Any]:
+    """What a sketch says, for machines."""
+    certificate = small.certificate
+    return {
+        "n": small.n_samples,
+        "size": small.size,
+        "columns": columns,
+        "scales": units_by_name(small.mean.kernel, columns),
+        "relative_error": certificate.relative_error,
+        "interval": certificate.interval,
+        "confidence": certificate.confidence,
+        "resolution": small.resolution,
+        "radius": certificate.radius,
+        "tol": small.tol,
+        "seconds": small.timings,
+    }

@@ -1,0 +1,210 @@
+"""`reduset sketch`: cells of .h5ad files and rows of tables, whole, with their weights."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+
+import anndata
+import h5py
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from annotated_cases import N, cells
+from cli_files import TABLES, write_all
+from reduset import sketch as sketch_rows
+from reduset.anndata import sketch, sketching
+from reduset.cli import sketch as command
+from reduset.cli.entry import run
+from reduset.compression.grouped import QUOTAS
+from reduset.compression.resolution import TOL
+
+RNG = np.random.default_rng(0)
+
+
+def told(capsys, *words):
+    assert run([*map(str, words), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def refused(capsys, *words):
+    assert run(list(map(str, words))) == 2
+    text = capsys.readouterr().err
+    assert text.count("\n") == 1
+    return text
+
+
+@pytest.fixture
+def stored(tmp_path):
+    adata = cells()
+    adata.layers["more"] = adata.X * 2
+    adata.raw = adata[:, :30].copy()
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    return tmp_path / "cells.h5ad"
+
+
+@pytest.fixture
+def table(tmp_path):
+    frame = pd.DataFrame(
+        {
+            "name": [f"row {i}" for i in range(400)],
+            "x": RNG.normal(size=400),
+            "y": RNG.normal(size=400) * 100,
+            "count": np.arange(400),
+            "batch": np.where(np.arange(400) % 4, "p", "q"),
+        }
+    )
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    pa.parquet.write_table(pa.Table.from_pandas(frame), tmp_path / "rows.parquet")
+    return tmp_path
+
+
+def test_defaults_are_the_librarys():
+    assert (command.SIZE, command.TOL, sorted(command.QUOTAS)) == (sketching.SIZE, TOL, sorted(QUOTAS))
+
+
+def test_cells_come_with_all_that_belongs_to_them(stored, tmp_path, capsys):
+    words = ["sketch", stored, "--size", "50", "--sample-key", "donor", "--seed", "4", "-o", tmp_path / "small.h5ad"]
+    found = told(capsys, *words, "--owners", tmp_path / "owners.csv")
+    adata = cells()
+    sketch(adata, 50, sample_key="donor", rng=4)
+    small = anndata.read_h5ad(tmp_path / "small.h5ad")
+    assert found["size"] == small.n_obs == 50
+    assert small.obs_names.tolist() == adata.obs_names[adata.obs["sketch"]].tolist()
+    assert small.obs["sketch_weight"].sum() == N
+    whole = anndata.read_h5ad(stored)[small.obs_names]
+    assert (small.X != whole.X).nnz == (small.layers["more"] != whole.layers["more"]).nnz == 0
+    np.testing.assert_array_equal(small.obsm["X_umap"], whole.obsm["X_umap"])
+    assert small.raw.shape == (50, 30)
+    owners = pd.read_csv(tmp_path / "owners.csv")
+    assert owners["cell"].tolist() == adata.obs_names.tolist()
+    assert owners["owner"].tolist() == adata.obs["sketch_owner"].astype(str).tolist()
+
+
+def test_it_tells_people_too(stored, tmp_path, capsys):
+    assert run(["sketch", str(stored), "--fraction", "0.02", "-o", str(tmp_path / "small.h5ad")]) == 0
+    text = capsys.readouterr().out
+    assert "30 cells that stand for 1,500" in text
+    assert "small.h5ad" in text
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_rows_keep_their_other_columns(suffix, table, capsys):
+    words = ["sketch", table / f"rows.{suffix}", "-c", "x,y", "--transform", "x=asinh:2", "--size", "30"]
+    found = told(capsys, *words, "-o", table / "few.csv", "--owners", table / "owners.parquet")
+    few, rows = pd.read_csv(table / "few.csv"), pd.read_csv(table / "rows.csv")
+    assert found["size"] == len(few) == 30
+    assert few.columns.tolist() == [*rows.columns, "weight"]
+    at = few["count"].to_numpy()
+    pd.testing.assert_frame_equal(few.drop(columns="weight"), rows.iloc[at].reset_index(drop=True))
+    assert few["weight"].sum() == pytest.approx(400)
+    owners = pa.parquet.read_table(table / "owners.parquet")["owner"].to_numpy()
+    assert sorted(set(owners.tolist())) == sorted(at.tolist())
+
+
+def test_rows_are_those_of_the_library(table, capsys):
+    told(capsys, "sketch", table / "rows.csv", "-c", "x,y", "--scales", "none", "--size", "30", "-o", table / "few.csv")
+    rows = pd.read_csv(table / "rows.csv")
+    small = sketch_rows(rows[["x", "y"]].to_numpy(), 30, rng=0)
+    assert pd.read_csv(table / "few.csv")["count"].tolist() == small.indices.tolist()
+
+
+def test_batches_of_rows_and_two_files(table, capsys):
+    first, second = table / "rows.csv", table / "rows.parquet"
+    told(capsys, "sketch", first, second, "-c", "x,y", "--sample-key", "batch", "-m", "40", "-o", table / "few.parquet")
+    few = pa.parquet.read_table(table / "few.parquet").to_pandas()
+    assert len(few) == 40
+    assert few.groupby("batch")["weight"].sum().round(6).to_dict() == {"p": 600.0, "q": 200.0}
+
+
+def test_rows_with_missing_values_are_left_out(table, capsys):
+    rows = pd.read_csv(table / "rows.csv")
+    rows.loc[5, "x"] = np.nan
+    rows.to_csv(table / "holes.csv", index=False)
+    words = ["sketch", table / "holes.csv", "-c", "x,y", "--size", "30", "-o", table / "few.csv"]
+    assert "missing" in refused(capsys, *words)
+    found = told(capsys, *words, "--missing", "drop")
+    assert any("only the columns that were used" in note for note in found["notes"])
+    assert pd.read_csv(table / "few.csv").columns.tolist() == ["x", "y", "weight"]
+
+
+def test_cells_as_rows_come_with_obs(stored, tmp_path, capsys):
+    told(capsys, "sketch", stored, "--rep", "X_pca", "--size", "40", "-o", tmp_path / "few.csv")
+    few = pd.read_csv(tmp_path / "few.csv")
+    assert {"X_pca-0", "kind", "donor", "score", "weight"} <= set(few)
+    adata = cells()
+    sketch(adata, 40)
+    assert few["score"].to_numpy() == pytest.approx(adata.obs["score"][adata.obs["sketch"]].to_numpy())
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--rep", "X_pcaa"], "did you mean 'obsm/X_pca'|did you mean 'X_pca'"),
+        (["--size", "9999"], "size must be"),
+        (["--size", "9", "--fraction", "0.1"], "--size and --fraction both"),
+        (["--fraction", "2"], "--fraction must lie between 0 and 1"),
+        (["--quotas", "fair"], "--quotas must be"),
+        (["--sample-key", "doner"], "did you mean 'donor'"),
+        (["--columns", "gene1"], "--columns is for rows"),
+        (["--rep", "X_pca", "--key", "X"], "--rep and --key both"),
+        (["--tol", "2"], "--tol must lie"),
+    ],
+    ids=str,
+)
+def test_what_is_refused(words, text, stored, tmp_path, capsys):
+    assert re.search(text, refused(capsys, "sketch", stored, "-o", tmp_path / "small.h5ad", *words))
+    assert not (tmp_path / "small.h5ad").exists()
+
+
+def test_never_over_the_input_and_no_cells_from_tables(stored, table, tmp_path, capsys):
+    assert "would be lost" in refused(capsys, "sketch", stored, "-o", stored)
+    assert "cells of one .h5ad" in refused(capsys, "sketch", table / "rows.csv", "-o", tmp_path / "small.h5ad")
+    assert "--rep is for .h5ad" in refused(capsys, "sketch", table / "rows.csv", "--rep", "X", "-o", tmp_path / "few.csv")
+    assert "no such file" in refused(capsys, "sketch", tmp_path / "none.h5ad", "-o", tmp_path / "small.h5ad")
+
+
+def test_rows_of_every_format(tmp_path, capsys):
+    for name, words in TABLES.items():
+        source = write_all(tmp_path) / name if not (tmp_path / name).exists() else tmp_path / name
+        found = told(capsys, "sketch", source, *words, "--size", "20", "-o", tmp_path / "few.csv")
+        few = pd.read_csv(tmp_path / "few.csv")
+        assert len(few) == found["size"] == 20, name
+        assert few[found["weight"]].sum() == pytest.approx(2000), name
+
+
+def test_cells_as_rows_need_an_array(stored, tmp_path, capsys):
+    assert "--rep X_pca" in refused(capsys, "sketch", stored, "-o", tmp_path / "few.csv")
+
+
+def test_a_file_that_is_being_written_and_one_that_is_none(stored, tmp_path, capsys):
+    held = f"import h5py; file = h5py.File({str(stored)!r}, 'r+'); print('open', flush=True); input()"
+    other = subprocess.Popen([sys.executable, "-c", held], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert other.stdout is not None
+    assert other.stdout.readline() == b"open\n"
+    assert "open elsewhere" in refused(capsys, "sketch", stored, "-o", tmp_path / "small.h5ad", "--size", "20")
+    other.communicate(b"\n")
+    (tmp_path / "cut.h5ad").write_bytes(stored.read_bytes()[:3000])
+    assert "cut.h5ad" in refused(capsys, "sketch", tmp_path / "cut.h5ad", "-o", tmp_path / "small.h5ad")
+
+
+def test_files_of_anndata_before_0_7(tmp_path, capsys):
+    places = np.random.default_rng(1).normal(size=(120, 3))
+    with h5py.File(tmp_path / "old.h5ad", "w") as file:
+        file["X"] = np.zeros((120, 2), np.float32)
+        obs = np.zeros(120, [("index", "S8"), ("kind", "i1")])
+        obs["index"] = [f"c{i}".encode() for i in range(120)]
+        obs["kind"] = np.arange(120) % 2
+        file["obs"] = obs
+        file["var"] = np.array([(b"g0",), (b"g1",)], [("index", "S8")])
+        file["obsm"] = np.array([(row,) for row in places], [("X_pca", "f8", 3)])
+        file["uns/kind_categories"] = np.array([b"odd", b"even"])
+    assert run(["sketch", str(tmp_path / "old.h5ad"), "--size", "20", "-o", str(tmp_path / "small.h5ad"), "--json"]) == 0
+    small = anndata.read_h5ad(tmp_path / "small.h5ad")
+    assert small.n_obs == 20
+    assert set(small.obs["kind"]) <= {"odd", "even"}
