@@ -28,6 +28,7 @@ SECTIONS = (
     "rare_groups",
     "balanced",
     "sketching",
+    "embedding_density",
     "pieces",
     "columns",
     "command",
