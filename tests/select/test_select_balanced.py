@@ -113,4 +113,4 @@ def test_the_result_says_that_no_row_is_far():
     assert f"every row is within {small.certificate.radius:.3g} of one of them" in str(small)
     assert f"every point is within {small.certificate.radius:.3g} of an atom" in small.details()
     scaled = compress(clusters(), Gaussian(0.7, scales="robust"), size=40, select="stratified", weights="own", rng=0)
-    assert "spreads of the columns of one of them" in str(scaled)
+    assert "of one of them, in spreads of the columns" in str(scaled)

@@ -52,7 +52,7 @@ def representation(adata: Any, use_rep: str | None, rng: np.random.Generator | N
     there = [*adata.obsm, *(["X"] if adata.X is not None else [])]
     if name not in there:
         raise ValueError(
-            missing_from("use_rep", name, "the arrays in obsm, or X,", there) + "; None takes X_pca, or makes an SVD of X"
+            missing_from("use_rep", name, "X and the arrays in obsm", there) + "; None takes X_pca, or makes an SVD of X"
         )
     width, rows = _opened(adata, name)
     check_room(f"obsm[{name!r}]" if name != "X" else "X", 4.0 * adata.n_obs * width, "all its columns", "choose use_rep with fewer")

@@ -47,8 +47,8 @@ def of_result(result: Compression) -> list[str]:
 
 def covering(radius: float, kernel: Kernel) -> str:
     """How far any row is from the nearest piece."""
-    units = "" if getattr(kernel, "unit_covariance", None) is None else " spreads of the columns"
-    return f"every row is within {radius:.3g}{units} of one of them"
+    units = "" if getattr(kernel, "unit_covariance", None) is None else ", in spreads of the columns"
+    return f"every row is within {radius:.3g} of one of them{units}"
 
 
 def noun(mean: SmallMean) -> str:

@@ -170,4 +170,6 @@ class _Strata(Traversal):
         return found
 
     def remark(self) -> str:
-        return f"{self._covers:,} atoms cover all rows, {len(self._rows) - self._covers:,} are drawn from cells"
+        return (
+            f"{self._covers:,} are there to cover all others, {len(self._rows) - self._covers:,} are drawn from strata of the rest"
+        )
