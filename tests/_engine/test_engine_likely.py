@@ -58,3 +58,21 @@ def test_single_precision_never_decides_what_it_cannot_tell():
     )
     assert np.mean(single[:200:2] == np.arange(100)) < 0.2  # what float32 alone would make of it
     assert np.array_equal(nearest(X, atoms, frame)[0], index)
+
+
+def test_rows_far_from_the_origin_are_told_apart():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(3000, 45))
+    X[1500:, 0] += 1e5  # one column of two far modes
+    atoms, frame = X[::5].copy(), Frame.around(X, 1.0)
+    own = np.linalg.norm(X - atoms[likely_nearest(X, atoms, frame)], axis=1)
+    assert own.mean() < 1.1 * nearest(X, atoms, frame)[1].mean()
+
+
+def test_one_row_beyond_everything_does_not_blind_the_others():
+    """Its scale leaves the others coordinates whose squares are nothing in float32."""
+    X = np.random.default_rng(3).normal(size=(500, 45))
+    X[5, 0] = 1e24
+    frame, _ = Frame.around(X, 1.0).sized(X)
+    index, _ = nearest(X[10:], X[20:60], frame)
+    assert np.array_equal(index[10:50], np.arange(40))

@@ -1,6 +1,7 @@
 """Groups compressed apart: each has atoms of its own and exactly its share of the weight."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from reduset import Gaussian, KernelMean, compress
@@ -127,3 +128,16 @@ def test_quotas_follow_their_rule(rule, expected):
 def test_a_rule_for_quotas_that_is_none_is_refused():
     with pytest.raises(ValueError, match="quotas must be one of 'equal', 'proportional', 'square root'; got 'fair'"):
         compress(np.random.default_rng(0).normal(size=(50, 2)), size=10, groups=np.arange(50) % 2, quotas="fair")
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (np.array(["2020-01-01", "NaT"] * 25, dtype="datetime64[D]"), "got missing ones"),
+        (np.array([1, "1", 2, 2, 2] * 10, dtype=object), "differ and read the same"),
+        (pd.Series(["a", pd.NA] * 25, dtype="string"), "got missing ones"),
+    ],
+)
+def test_labels_that_are_none_or_not_of_one_kind_are_refused(labels, message):
+    with pytest.raises(ValueError, match=message):
+        compress(np.random.default_rng(0).normal(size=(50, 2)), size=10, groups=labels)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from reduset import Gaussian, KernelMean, Laplacian, compress
+from reduset import FunctionKernel, Gaussian, KernelMean, Laplacian, compress
 from reduset.select import Balanced, Greedy, KCenter, Stratified, covering
 
 
@@ -114,3 +114,42 @@ def test_the_result_says_that_no_row_is_far():
     assert f"every point is within {small.certificate.radius:.3g} of an atom" in small.details()
     scaled = compress(clusters(), Gaussian(0.7, scales="robust"), size=40, select="stratified", weights="own", rng=0)
     assert "of one of them, in spreads of the columns" in str(scaled)
+
+
+@pytest.mark.parametrize("select", ["balanced", "stratified"])
+def test_a_tolerance_is_met_by_atoms_that_cover(select):
+    X = clusters(2000, 2, seed=3)
+    small = compress(X, Gaussian(0.3), tol=0.05, select=select, rng=0)
+    assert small.reached
+    assert small.certificate.interval[1] <= 0.05
+    farthest = KCenter(first=0).select(KernelMean.from_samples(X, Gaussian(0.3)), small.size)
+    assert small.certificate.radius <= 1.6 * reach(X, farthest.atoms)
+
+
+@pytest.mark.parametrize("weights", ["simplex", "clipped", "simplex_projection"])
+@pytest.mark.parametrize("select", ["balanced", "kcenter"])
+def test_atoms_without_weight_cover_nothing(select, weights):
+    Y = np.random.default_rng(3).normal(size=(2000, 2))
+    small = compress(Y, Gaussian(0.3), size=200, select=select, weights=weights, rng=0)
+    assert small.certificate.radius == pytest.approx(reach(Y, small.mean.atoms), rel=1e-6)
+
+
+def test_distances_of_a_function_tell_nothing_far_away():
+    """They end at √2: half of the atoms cover, and no radius is told."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3))
+    X[:6] += 8
+    kernel = FunctionKernel(lambda A, B: np.exp(-np.linalg.norm(A[:, None] - B, axis=2)))
+    small = compress(X, kernel, size=40, select="balanced", rng=0)
+    assert small.certificate.radius is None
+    assert min(np.linalg.norm(small.mean.atoms - row, axis=1).min() for row in X[:6]) < 3
+    assert "every row" not in str(small)
+
+
+def test_rows_without_weight_belong_to_nobody():
+    X = clusters(500)
+    w = np.ones(len(X))
+    w[::4] = 0
+    found = Balanced().select(KernelMean(X, w, Gaussian(0.7)), 20, rng=0)
+    assert ((found.owners == -1) == (w == 0)).all()
+    assert found.weights.sum() == pytest.approx(w.sum())

@@ -106,7 +106,7 @@ class _Ranks:
     @classmethod
     def of(cls, A: NDArray[np.float64], unit: float) -> _Ranks:
         squares = np.einsum("ij,ij->i", A, A)
-        fits = unit == 1.0 and float(squares.max()) < WITHIN_SINGLE
+        fits = unit == 1.0 and 1 / WITHIN_SINGLE < float(squares.max()) < WITHIN_SINGLE
         single = (A.astype(np.float32), (0.5 * squares).astype(np.float32)) if fits else None
         return cls(A, 0.5 * squares, single, float(np.sqrt(squares.max())))
 
@@ -120,7 +120,8 @@ class _Ranks:
         index = np.argmax(scores, axis=1).astype(np.int32)
         distance = _lengths(Z - self.atoms[index], SQUARED)
         rounding = SINGLE * self.farthest * (self.farthest + np.sqrt(np.einsum("ij,ij->i", Z, Z)))
-        unsure = np.flatnonzero(rounding > SURE * distance**2)
+        square = distance**2
+        unsure = np.flatnonzero((rounding > SURE * square) | (square < 1 / WITHIN_SINGLE))  # the latter may be nothing in float32
         if len(unsure):
             index[unsure], distance[unsure] = self._in_double(Z[unsure])
         return index, distance

@@ -7,7 +7,7 @@ prefixes are good ones.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -259,5 +259,11 @@ class Builder:
         """The a-priori bounds for the first ``size`` atoms, from one more pass over the data."""
         if isinstance(prefixes.atoms, ComponentPieces):  # whose bumps are no rows' own: nothing is certain before measuring
             return Bounds(None, None, None, None)
+        with self.clock.stage("weigh"):
+            carrying = prefixes.error(size).weights != 0
         with self.clock.stage("certify"):
-            return bounds_of(self.full, prefixes.atoms[:size], float(prefixes.shares[:size].sum()), self._cover)
+            found = bounds_of(self.full, prefixes.atoms[:size], float(prefixes.shares[:size].sum()), self._cover)
+            if carrying.all() or not carrying.any():
+                return found
+            # atoms without a weight are left out of the result, and cover nothing there
+            return replace(found, radius=bounds_of(self.full, prefixes.atoms[:size][carrying], 0.0, self._cover).radius)

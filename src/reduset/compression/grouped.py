@@ -34,9 +34,16 @@ def labels_of(groups: Any, size: int) -> tuple[NDArray[Any], Indices]:
         raise ValueError(f"groups must have shape ({size},), one label a point; got {labels.shape}")
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise ValueError("groups must be labels, got missing or infinite ones; give these points a label, or leave them out")
-    if labels.dtype == object and any(label is None or label != label for label in labels.tolist()):
+    if (labels.dtype.kind in "mM" and np.isnat(labels).any()) or (
+        labels.dtype == object and any(_validate.missing(label) for label in labels.tolist())
+    ):
         raise ValueError("groups must be labels, got missing ones; give these points a label, or leave them out")
-    names, of = np.unique(labels.astype(str) if labels.dtype == object else labels, return_inverse=True)
+    texts = labels.astype(str) if labels.dtype == object else labels
+    names, of = np.unique(texts, return_inverse=True)
+    if labels.dtype == object and len(set(labels.tolist())) > len(names):
+        raise ValueError(
+            "groups must be labels of one kind, got some that differ and read the same, as 1 and '1' do; make all texts"
+        )
     return names, of
 
 

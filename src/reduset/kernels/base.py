@@ -83,9 +83,9 @@ class Kernel(ABC):
     def product_at(self, distances: Array, dimension: int) -> Array:
         """The least g / g(0) of two points at a given distance in the coordinates of the inner product."""
 
-    def length(self, distance: float, dimension: int) -> float:
-        """A distance in the coordinates of the inner product in units of the data, or of their scales or covariance."""
-        return distance
+    def length(self, distance: float, dimension: int) -> float | None:
+        """A distance in the coordinates of the inner product in units of the data, or of their scales; None where it has none."""
+        return None
 
     def gradient_sums(self, points: Floats, weights: Floats, queries: Floats) -> Array:
         """Σᵢ wᵢ ∇_q φ(xᵢ, q) / φ(0), (m, d)."""

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from reduset import _validate
 from reduset._engine import rows_apart
 from reduset._types import Array, Indices, Report
 from reduset.mean import KernelMean
@@ -33,7 +34,7 @@ class Balanced(Selector):
     Parameters
     ----------
     coverage : float or None
-        The share of the atoms that cover, in [0, 1]. None for as many as it takes for a covering radius of at most 1.25 times that
+        The share of the atoms that cover, above 0 and up to 1. None for as many as it takes for a covering radius of at most 1.25 times that
         of farthest-first atoms alone: some 60 % of them in two columns, fewer in more.
     rows : bool
         Whether all atoms are rows of the data; if not, the others may be centres of k-means, which lose less.
@@ -54,6 +55,7 @@ class Balanced(Selector):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "coverage", checked_coverage(self.coverage))
+        object.__setattr__(self, "rows", _validate.flag(self.rows, "rows"))
 
     def begin(self, mean: KernelMean, rng: np.random.Generator) -> Traversal:
         return _Beside(mean, self, rng)
@@ -61,6 +63,7 @@ class Balanced(Selector):
 
 class _Beside(Traversal):
     nested = False
+    cuttable = False  # the atoms that cover may be its last
 
     def __init__(self, mean: KernelMean, options: Balanced, rng: np.random.Generator) -> None:
         self._mean, self._options = mean, options
@@ -68,11 +71,13 @@ class _Beside(Traversal):
         self._covering = Covering(mean, options.coverage, first)
         self._rows: Indices | None = None
         self._places: Array = np.empty((0, mean.dimension))
+        self._owners: Indices | None = None
         self._radius: float | None = None
         self._remark = ""
 
     def extend(self, size: int, report: Report | None = None) -> None:
         mean, covering = self._mean, self._covering
+        self._owners = None
         cover = covering.rows(size, report)
         self._radius = covering.reach(len(cover))
         fewer = covering.fewer(len(cover), centres_beside(mean, cover, size - len(cover), self._rest[2]), size)
@@ -114,10 +119,13 @@ class _Beside(Traversal):
 
     def weights(self) -> Array:
         """What the rows nearest to each weigh."""
-        return np.bincount(self.owners(), self._mean.weights, len(self.points)).astype(np.float64)
+        of = self.owners()
+        return np.bincount(of[of >= 0], self._mean.weights[of >= 0], len(self.points)).astype(np.float64)
 
     def owners(self) -> Indices:
-        return owners(self._mean, self.points)
+        if self._owners is None:
+            self._owners = np.where(self._mean.weights != 0, owners(self._mean, self._places), -1)
+        return self._owners
 
     def remark(self) -> str:
         return self._remark

@@ -73,6 +73,8 @@ class Covering:
             return len(radii)
         if self._coverage is not None:
             return max(1, round(self._coverage * size))
+        if not isinstance(self._mean.kernel, RadialKernel):  # whose distances, those of bumps, end at √2 and tell nothing beyond
+            return -(-size // 2)
         return int(np.argmax(radii <= REACH * radii[-1])) + 1
 
     def reach(self, count: int) -> float:

@@ -40,7 +40,7 @@ class Stratified(Selector):
     Parameters
     ----------
     coverage : float or None
-        The share of the rows that cover, in [0, 1]; None for what it takes, see `Balanced`.
+        The share of the rows that cover, above 0 and up to 1; None for what it takes, see `Balanced`.
 
     Examples
     --------
@@ -67,6 +67,7 @@ class Stratified(Selector):
 
 class _Strata(Traversal):
     nested = False
+    cuttable = False  # the atoms that cover may be its last
 
     def __init__(self, mean: KernelMean, coverage: float | None, rng: np.random.Generator) -> None:
         self._mean, self._rng = mean, rng

@@ -139,10 +139,17 @@ class _Cells:
         found, weights, owners = traversal.indices, traversal.weights(), traversal.owners()
         if found is None or weights is None or owners is None:
             raise RuntimeError(f"{selector} chooses rows, each of which stands for some")
-        order = np.argsort(found)
+        return cls.ascending(found, weights, owners, traversal.radius(), traversal.remark())
+
+    @classmethod
+    def ascending(
+        cls, rows: Indices, weights: Array, owners: Indices, radius: float | None, remark: str, labels: Any = None
+    ) -> _Cells:
+        """The same with the rows in the order of the data."""
+        order = np.argsort(rows)
         place = np.empty(len(order) + 1, np.int64)
         place[order], place[-1] = np.arange(len(order)), -1  # rows of no weight, whose owner is −1, keep it
-        return cls(found[order], weights[order], place[owners], traversal.radius(), traversal.remark())
+        return cls(rows[order], weights[order], place[owners], radius, remark, None if labels is None else labels[order])
 
 
 def _by_groups(
@@ -170,14 +177,11 @@ def _by_groups(
         radii.append(cells.radius)
         owners[own] = np.where(cells.owners >= 0, cells.owners + begun, -1)
         begun += len(cells.rows)
-    found = np.concatenate(rows)
-    order = np.argsort(found)
-    place = np.empty(begun + 1, np.int64)
-    place[order], place[-1] = np.arange(begun), -1
     whole = [str(name) for name in names[given == counts]]
     remark = f"kept whole, since their quota is all they have: {', '.join(whole)}" if whole else ""
     radius = None if any(each is None for each in radii) else max(each for each in radii if each is not None)
-    return _Cells(found[order], np.concatenate(weights)[order], place[owners], radius, remark, names[np.concatenate(label)[order]])
+    labels = names[np.concatenate(label)]
+    return _Cells.ascending(np.concatenate(rows), np.concatenate(weights), owners, radius, remark, labels)
 
 
 @dataclass(frozen=True)
