@@ -34,8 +34,8 @@ class Balanced(Selector):
     Parameters
     ----------
     coverage : float or None
-        The share of the atoms that cover, above 0 and up to 1. None for as many as it takes for a covering radius of at most 1.25 times that
-        of farthest-first atoms alone: some 60 % of them in two columns, fewer in more.
+        The share of the atoms that cover, above 0 and up to 1. None for as many as it takes for a covering radius of at most 1.25
+        times that of farthest-first atoms alone: some 60 % of them in two columns, fewer in more.
     rows : bool
         Whether all atoms are rows of the data; if not, the others may be centres of k-means, which lose less.
 
