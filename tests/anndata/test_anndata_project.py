@@ -119,6 +119,19 @@ def test_repeated_names_are_carried_by_position():
     assert (adata.obs["found"].astype(str) == adata.obs["kind"].astype(str)).all()
 
 
+@pytest.mark.parametrize("size", [60, N], ids=["some", "all"])
+@pytest.mark.parametrize("moved", ["shuffled", "rolled"])
+def test_repeated_names_in_another_order_are_refused(size, moved):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        adata = cells(unique=False)
+        sketch(adata, size)
+        adata = adata[np.random.default_rng(1).permutation(N) if moved == "shuffled" else np.roll(np.arange(N), 1)].copy()
+        small = adata[adata.obs["sketch"]].copy()
+    with pytest.raises(ValueError, match=r"the order of the cells has changed .*; make the sketch anew"):
+        project(adata, "kind", small=small, key_added="found")
+
+
 def test_more_neighbours_than_cells_of_the_sketch_are_all_of_them(pair):
     adata, small = pair
     project(adata, "kind", small=small, key_added="found", n_neighbors=1000)

@@ -130,7 +130,7 @@ class _Seats:
                 raise ValueError(
                     _unfit(adata, record, key) + "; owners are positions, for names of cells were not unique; make it anew"
                 )
-            owners = np.searchsorted(rows, np.asarray(adata.obs[key + OWNER], np.int64))
+            owners = _seats_of(rows, np.asarray(adata.obs[key + OWNER], np.int64), key)
         lost = np.flatnonzero(owners < 0)
         if len(lost):
             raise ValueError(
@@ -162,6 +162,20 @@ class _Seats:
                 f"({self.names[found < 0][0]} for one); make it from adata[adata.obs[...]] and leave none out"
             )
         return np.asarray(found)
+
+
+def _seats_of(rows: Indices, positions: Indices, key: str) -> Indices:
+    """Which of the sketch's cells has each of these positions; refused where cells have moved since, and positions have not."""
+    owners = np.minimum(np.searchsorted(rows, positions), len(rows) - 1)
+    astray = int((rows[owners] != positions).sum())
+    standing = np.unique(owners)
+    if astray or 2 * int((owners[rows[standing]] == standing).sum()) < len(standing):  # cells that stand for any do for themselves
+        seen = f"of {astray:,} cells the one that stands for them is not where it was" if astray else "few stand for themselves"
+        raise ValueError(
+            f"the order of the cells has changed since the sketch {key!r} was made ({seen}), and owners are positions, for names "
+            "of cells were not unique; make the sketch anew, after adata.obs_names_make_unique() best"
+        )
+    return owners
 
 
 def _unfit(adata: Any, record: dict[str, Any], key: str) -> str:
