@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -150,7 +151,7 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
 
         from reduset import _archive
         from reduset.io.guard import Work, need
-        from reduset.io.picking import pick_rows
+        from reduset.io.picking import SEPARATORS, is_text, pick_rows, write_text
         from reduset.io.reading import read_for
         from reduset.io.writing import write_table
         from reduset.sketching import sketch
@@ -177,16 +178,19 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
             )
         notes = [*table.notes, *([small.remark] if small.remark else [])]
         total = len(table) if table.weights is None else float(table.weights.sum())
+        suffix = self.output.suffix.lower()
+        arrow = need("writing rows", "pyarrow", "tables")
         if table.dropped:  # the numbers of rows are no longer those of the files
-            kept = dict(zip(table.columns, table.values[small.indices].T, strict=True))
+            kept = arrow.table(dict(zip(table.columns, table.values[small.indices].T.copy(), strict=True)))
             notes.append("rows were left out, so only the columns that were used are written")
         else:
-            kept = pick_rows(self.data, small.indices, reading["key"])
-        name = next(title for title in ("weight", "sketch_weight", "_weight") if title not in kept)
-        kept[name] = small.weights * total
-        arrow = need("writing rows", "pyarrow", "tables")
+            kept, told = pick_rows(self.data, small.indices, reading["key"], suffix in SEPARATORS)
+            notes += told
+        write = partial(write_text, suffix=suffix) if suffix in SEPARATORS and is_text(kept) else write_table
+        name = next(title for title in ("weight", "sketch_weight", "_weight") if title not in kept.column_names)
+        kept = kept.append_column(name, arrow.array(small.counts if table.weights is None else small.weights * total))
         with _archive.together():
-            write_table(str(self.output), arrow.table({each: arrow.array(column) for each, column in kept.items()}))
+            write(str(self.output), kept)
             if self.owners is not None:
                 owners = np.where(small.owners >= 0, small.indices[small.owners], -1)  # −1 for rows of weight 0
                 self._write_owners({"row": np.arange(len(owners)), "owner": owners})
