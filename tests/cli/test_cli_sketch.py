@@ -247,6 +247,15 @@ def test_never_over_the_input_and_no_cells_from_tables(stored, table, tmp_path, 
     assert "no such file" in refused(capsys, "sketch", tmp_path / "none.h5ad", "-o", tmp_path / "small.h5ad")
 
 
+def test_two_outputs_are_two_files(stored, table, tmp_path, capsys):
+    words = ["sketch", table / "rows.csv", "-c", "x,y", "--size", "30", "-o", tmp_path / "few.csv", "--owners"]
+    (tmp_path / "link.csv").symlink_to(tmp_path / "few.csv")
+    for same in (tmp_path / "few.csv", tmp_path / "." / "few.csv", tmp_path / "link.csv"):
+        assert "outputs must be different files" in refused(capsys, *words, same)
+    assert not (tmp_path / "few.csv").exists()
+    told(capsys, *words, tmp_path / "owners.csv")
+
+
 def test_rows_of_every_format(tmp_path, capsys):
     for name, words in TABLES.items():
         source = write_all(tmp_path) / name if not (tmp_path / name).exists() else tmp_path / name
