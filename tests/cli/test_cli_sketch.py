@@ -256,6 +256,15 @@ def test_two_outputs_are_two_files(stored, table, tmp_path, capsys):
     told(capsys, *words, tmp_path / "owners.csv")
 
 
+def test_weights_find_a_name_that_is_free(table, capsys):
+    rows = pd.read_csv(table / "rows.csv")
+    taken = rows.assign(weight=1, sketch_weight=2, _weight=3, weight_2=4)
+    taken.to_csv(table / "taken.csv", index=False)
+    found = told(capsys, "sketch", table / "taken.csv", "-c", "x,y", "--size", "30", "-o", table / "few.csv")
+    assert found["weight"] == "weight_3"
+    assert pd.read_csv(table / "few.csv")["weight_3"].sum() == 400
+
+
 def test_rows_of_every_format(tmp_path, capsys):
     for name, words in TABLES.items():
         source = write_all(tmp_path) / name if not (tmp_path / name).exists() else tmp_path / name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -187,7 +188,8 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
             kept, told = pick_rows(self.data, small.indices, reading["key"], suffix in SEPARATORS)
             notes += told
         write = partial(write_text, suffix=suffix) if suffix in SEPARATORS and is_text(kept) else write_table
-        name = next(title for title in ("weight", "sketch_weight", "_weight") if title not in kept.column_names)
+        titles = chain(("weight", "sketch_weight", "_weight"), (f"weight_{number}" for number in count(2)))
+        name = next(title for title in titles if title not in kept.column_names)
         kept = kept.append_column(name, arrow.array(small.counts if table.weights is None else small.weights * total))
         with _archive.together():
             write(str(self.output), kept)
