@@ -18,6 +18,7 @@ import pytest
 
 from annotated_cases import N, cells
 from cli_files import TABLES, write_all
+from reduset import _archive
 from reduset import sketch as sketch_rows
 from reduset.anndata import sketch, sketching
 from reduset.cli import sketch as command
@@ -263,6 +264,35 @@ def test_weights_find_a_name_that_is_free(table, capsys):
     found = told(capsys, "sketch", table / "taken.csv", "-c", "x,y", "--size", "30", "-o", table / "few.csv")
     assert found["weight"] == "weight_3"
     assert pd.read_csv(table / "few.csv")["weight_3"].sum() == 400
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), RuntimeError("odd"), KeyError("odd"), TypeError("odd")])
+def test_what_cannot_be_written_is_told_of_the_output(error, stored, tmp_path, capsys, monkeypatch):
+    places = []
+
+    def full(adata, path):
+        places.append(path)
+        raise error
+
+    monkeypatch.setattr(anndata.AnnData, "write_h5ad", full)
+    (tmp_path / "to").mkdir()
+    text = refused(capsys, "sketch", stored, "--size", "20", "-o", tmp_path / "to" / "small.h5ad")
+    assert "small.h5ad: cannot be written" in text
+    assert "damaged" not in text
+    assert (tmp_path / "to") in places[0].parents
+    assert not list((tmp_path / "to").iterdir())
+
+
+def test_what_cannot_be_put_in_its_place_is_no_damage_of_the_input(stored, tmp_path, capsys, monkeypatch):
+    def refuse(temporary, target):
+        raise PermissionError(13, "Permission denied", str(target))
+
+    monkeypatch.setattr(_archive, "_move", refuse)
+    run(["sketch", str(stored), "--size", "20", "-o", str(tmp_path / "small.h5ad"), "--owners", str(tmp_path / "owners.csv")])
+    text = capsys.readouterr().err
+    assert "small.h5ad" in text
+    assert "damaged" not in text
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["cells.h5ad"]
 
 
 def test_rows_of_every_format(tmp_path, capsys):

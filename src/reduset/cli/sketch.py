@@ -124,7 +124,7 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
         from reduset.anndata import sketch
         from reduset.anndata.files import opened, write_cells
 
-        with opened(str(self.data[0]), self.rep) as adata, _archive.together():
+        with opened(str(self.data[0]), self.rep) as adata:
             with messages.progress(self.silent) as shown:
                 sketch(
                     adata,
@@ -138,9 +138,10 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
                 )
             facts = dict(adata.uns[KEY])
             small = adata[np.asarray(adata.obs[KEY])].to_memory()
+            named = {"cell": np.asarray(adata.obs_names, object), "owner": np.asarray(adata.obs[f"{KEY}_owner"])}
+        with _archive.together():  # when the file that was read is closed, so that it is not blamed for what is wrong here
             write_cells(str(self.output), small)
             if self.owners is not None:
-                named = {"cell": np.asarray(adata.obs_names, object), "owner": np.asarray(adata.obs[f"{KEY}_owner"])}
                 self._write_owners(named)
         summary, note = facts.pop("summary"), facts.pop("note")
         self._tell(facts | {"weight": f"{KEY}_weight"}, summary, [note] if note else [])
