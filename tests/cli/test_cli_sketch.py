@@ -210,6 +210,8 @@ def test_rows_with_missing_values_are_left_out(table, capsys):
     found = told(capsys, *words, "--missing", "drop")
     assert any("only the columns that were used" in note for note in found["notes"])
     assert pd.read_csv(table / "few.csv").columns.tolist() == ["x", "y", "weight"]
+    assert "--owners must number" in refused(capsys, *words, "--missing", "drop", "--owners", table / "owners.csv")
+    assert not (table / "owners.csv").exists()
 
 
 def test_cells_as_rows_come_with_obs(stored, tmp_path, capsys):

@@ -92,6 +92,11 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
                 f"--rep and --key both say what is read of an .h5ad; leave one of them out, got {self.rep} and {self.key}"
             )
         if not self.writes_cells:
+            if self.owners is not None and self.missing == "drop":
+                raise ValueError(
+                    f"--owners must number the rows of the files, and --missing drop leaves some out, so that numbers shift; got "
+                    f"{self.owners}; fill in or leave out these rows in the files first, or do without --owners"
+                )
             if any(annotated) and self.rep is None and self.key is None:
                 raise ValueError(f"{self.output} holds rows: say which array of the .h5ad they are of, --rep X_pca say, or --rep X")
             return
