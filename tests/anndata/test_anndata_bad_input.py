@@ -119,6 +119,22 @@ def test_project_of_a_column_that_is_not_there(adata):
     sketch(adata, 50)
     with pytest.raises(ValueError, match=r"column must be one of .* got 'kinds' \(did you mean 'kind'\?\)"):
         project(adata, "kinds")
+    with pytest.raises(ValueError, match=r"or the keys of adata\.obsm, got 'kinds'"):
+        project(adata, "kinds")
+
+
+def test_project_of_an_array_of_texts(adata):
+    sketch(adata, 50)
+    adata.obsm["words"] = pd.DataFrame({"a": ["x"] * N}, index=adata.obs_names)
+    with pytest.raises(ValueError, match=r"obsm\['words'\] must hold numbers"):
+        project(adata, "words")
+
+
+def test_project_does_not_write_into_what_holds_something_for_the_sketch(adata):
+    sketch(adata, 50)
+    adata.obs["mine"] = np.where(adata.obs["sketch"], 1.5, np.nan)
+    with pytest.raises(ValueError, match=r"obs\['mine'\] has values already, which would be lost; choose key_added"):
+        project(adata, "score", key_added="mine")
 
 
 def test_project_does_not_write_over_what_others_wrote(adata):

@@ -8,6 +8,7 @@ import anndata
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
 from annotated_cases import N, cells
 from reduset.anndata import project, sketch
@@ -147,3 +148,24 @@ def test_cells_in_one_place():
     small.obs["place"] = small.obsm["X_pca"][:, 0].astype(str)
     project(adata, "place", small=small)
     assert adata.obs["place"].astype(float).tolist() == adata.obsm["X_pca"][:, 0].tolist()
+
+
+@pytest.mark.parametrize("empty", [np.nan, None, pd.Categorical([None] * N, ["x"])], ids=["numbers", "texts", "categories"])
+def test_an_empty_column_may_be_filled_from_a_small_object(pair, empty):
+    adata, small = pair
+    adata.obs["label"] = adata.obs["more"] = empty
+    small.obs["label"] = small.obs["kind"].astype(str)
+    project(adata, "label", small=small)
+    project(adata, "label", small=small, key_added="more")
+    assert (
+        adata.obs["label"].astype(str).tolist() == adata.obs["more"].astype(str).tolist() == adata.obs["kind"].astype(str).tolist()
+    )
+
+
+def test_sparse_arrays_are_embeddings_too(pair):
+    adata, small = pair
+    small.obsm["X_map"] = small.obsm["X_pca"][:, :2] * 2.0
+    small.obsm["thin"] = sparse.csr_matrix(small.obsm["X_map"])
+    project(adata, "X_map", small=small)
+    project(adata, "thin", small=small)
+    np.testing.assert_array_equal(adata.obsm["thin"], adata.obsm["X_map"])

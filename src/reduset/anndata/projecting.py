@@ -90,7 +90,7 @@ def project(
     of_column = _found(adata if small is None else small, column, "adata" if small is None else "small")
     values = of_column[seats.rows] if small is None else of_column[seats.seats_in(small)]
     values.check(adata, seats.rows, column)
-    _check_target(adata, seats, target, column, key, values, small is None)
+    _check_target(adata, seats, target, column, values)
     where = representation(adata, seats.use_rep if use_rep is None else use_rep).values
     result, sure = values.empty(adata.n_obs), np.empty(adata.n_obs)
     for rows, asked, votes in _votes(where, seats, k):
@@ -194,12 +194,19 @@ class _Values:
     def embeds(self) -> bool:
         return self.kind == "embedding"
 
+    @property
+    def lacks(self) -> NDArray[np.bool_]:
+        """Which cells have no value."""
+        if self.kind == "labels":
+            return np.asarray(self.values < 0)
+        return ~np.isfinite(self.values.reshape(len(self.values), -1)).all(axis=1)
+
     def __getitem__(self, rows: Indices) -> _Values:
         return _Values(self.values[rows], self.kind, self.column)
 
     def check(self, adata: Any, rows: Indices, name: str) -> None:
         """Refuse cells of the sketch that have no value."""
-        lacks = self.values < 0 if self.kind == "labels" else ~np.isfinite(self.values.reshape(len(rows), -1)).all(axis=1)
+        lacks = self.lacks
         if lacks.any():
             raise ValueError(
                 f"{name!r} must have a value for every cell of the sketch, {int(lacks.sum()):,} of {len(rows):,} have none "
@@ -237,40 +244,52 @@ def _as_categories(column: Any) -> Any:
     return column if hasattr(column, "cat") else column.astype("category")
 
 
+def _of_obs(column: Any) -> _Values:
+    if getattr(column.dtype, "kind", "O") == "f":  # whole numbers are labels: the mean of two clusters' numbers is a third's
+        return _Values(column.to_numpy(np.float64, na_value=np.nan), "scores")
+    return _Values(np.asarray(_as_categories(column).cat.codes, np.int64), "labels", column)
+
+
+def _of_obsm(item: Any, name: str) -> _Values:
+    held = item.compute() if hasattr(item, "compute") else item
+    held = held.toarray() if hasattr(held, "toarray") else held
+    try:
+        array = np.asarray(held, np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"obsm[{name!r}] must hold numbers, got {type(item).__name__} with others; choose a column of obs"
+        ) from error
+    if array.ndim != 2:
+        raise ValueError(f"obsm[{name!r}] must have two dimensions (cells, columns), got shape {array.shape}")
+    return _Values(array, "embedding")
+
+
 def _found(holder: Any, name: Any, called: str) -> _Values:
     """A column of obs or an array of obsm, by name."""
     check_annotated(holder, called, written=False)
     if isinstance(name, str) and name in holder.obs:
-        column = holder.obs[name]
-        if getattr(column.dtype, "kind", "O") == "f":  # whole numbers are labels: the mean of two clusters' numbers is a third's
-            return _Values(column.to_numpy(np.float64, na_value=np.nan), "scores")
-        return _Values(np.asarray(_as_categories(column).cat.codes, np.int64), "labels", column)
+        return _of_obs(holder.obs[name])
     if isinstance(name, str) and name in holder.obsm:
-        array = np.asarray(holder.obsm[name], np.float64)
-        if array.ndim != 2:
-            raise ValueError(f"obsm[{name!r}] must have two dimensions (cells, columns), got shape {array.shape}")
-        return _Values(array, "embedding")
-    place = f"the columns of {called}.obs, or the keys of {called}.obsm,"
+        return _of_obsm(holder.obsm[name], name)
+    place = f"the columns of {called}.obs, or the keys of {called}.obsm"
     raise ValueError(missing_from("column", name, place, [*holder.obs.columns, *holder.obsm]))
 
 
-def _check_target(adata: Any, seats: _Seats, target: str, column: str, key: str, values: _Values, own: bool) -> None:
+def _check_target(adata: Any, seats: _Seats, target: str, column: str, values: _Values) -> None:
     """Refuse to write over what others wrote; what an earlier call wrote may go, and empty places may be filled."""
     if target in dict(seats.record.get("projected", {})):
         return
     outside = np.ones(adata.n_obs, bool)
     outside[seats.rows] = False
     for name in (target, target + SURE):
-        there = name in adata.obsm if values.embeds and name == target else name in adata.obs
-        if not there:
+        embeds = values.embeds and name == target
+        if name not in (adata.obsm if embeds else adata.obs):
             continue
-        if own and name == column:
-            given = _found(adata, column, "adata")[np.flatnonzero(outside)].values
-            lacks = given < 0 if values.kind == "labels" else ~np.isfinite(given.reshape(len(given), -1)).all(axis=1)
-            if lacks.all():
-                continue
-        place = "obsm" if values.embeds and name == target else "obs"
-        raise ValueError(f"{place}[{name!r}] has values for cells outside the sketch, which would be lost; choose key_added")
+        there = _of_obsm(adata.obsm[name], name) if embeds else _of_obs(adata.obs[name])
+        if there.lacks[outside if name == column else slice(None)].all():  # those of the sketch are told anew
+            continue
+        which = "for cells outside the sketch, which" if name == column else "already, which"
+        raise ValueError(f"{'obsm' if embeds else 'obs'}[{name!r}] has values {which} would be lost; choose key_added")
 
 
 def _votes(where: Floats, seats: _Seats, k: int) -> Iterator[tuple[Indices, Indices, Array]]:
