@@ -136,7 +136,8 @@ def test_repeated_names_in_another_order_are_refused(size, moved):
 def test_more_neighbours_than_cells_of_the_sketch_are_all_of_them(pair):
     adata, small = pair
     project(adata, "kind", small=small, key_added="found", n_neighbors=1000)
-    assert adata.uns["sketch"]["projected"]["found"]["n_neighbors"] == 80
+    projected = adata.uns["sketch"]["projected"]
+    assert (projected["name"].tolist(), projected["n_neighbors"].tolist()) == (["found"], [80])
 
 
 def test_cells_in_one_place():
@@ -169,3 +170,29 @@ def test_sparse_arrays_are_embeddings_too(pair):
     project(adata, "X_map", small=small)
     project(adata, "thin", small=small)
     np.testing.assert_array_equal(adata.obsm["thin"], adata.obsm["X_map"])
+
+
+@pytest.mark.filterwarnings("ignore:Forward slashes")
+def test_names_with_strokes_survive_a_file(pair, tmp_path):
+    adata, small = pair
+    project(adata, "kind", small=small, key_added="B/T")
+    project(adata, "score", small=small, key_added="name")
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    again = anndata.read_h5ad(tmp_path / "cells.h5ad")
+    projected = again.uns["sketch"]["projected"]
+    assert {fact: np.asarray(each).tolist() for fact, each in projected.items()} == {
+        "name": ["B/T", "name"],
+        "column": ["kind", "score"],
+        "kind": ["labels", "scores"],
+        "n_neighbors": [15, 15],
+    }
+    project(again, "kind", small=small, key_added="B/T", n_neighbors=3)  # what it wrote itself may be written again
+    assert again.uns["sketch"]["projected"]["n_neighbors"].tolist() == [3, 15]
+
+
+def test_records_of_the_first_version_are_known(pair):
+    adata, small = pair
+    project(adata, "kind", small=small, key_added="found")
+    adata.uns["sketch"]["projected"] = {"found": {"column": "kind", "n_neighbors": 15, "kind": "labels"}}
+    project(adata, "kind", small=small, key_added="found", n_neighbors=4)
+    assert adata.uns["sketch"]["projected"]["n_neighbors"].tolist() == [4]

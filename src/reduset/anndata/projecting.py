@@ -10,7 +10,7 @@ kind is not outvoted by a common kind that is far. O(n·k·d), an owner at a tim
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,7 +98,7 @@ def project(
     result[seats.rows] = values.values
     record = dict(seats.record)
     params = {"column": column, "n_neighbors": k, "kind": values.kind}
-    record["projected"] = dict(record.get("projected", {})) | {target: params}
+    record["projected"] = _as_arrays(_projected(record) | {target: params})
     obs = {target + SURE: sure} | ({} if values.embeds else {target: values.told(result)})
     put(adata, obs, {key: record}, {target: result} if values.embeds else None)
 
@@ -275,9 +275,26 @@ def _found(holder: Any, name: Any, called: str) -> _Values:
     raise ValueError(missing_from("column", name, place, [*holder.obs.columns, *holder.obsm]))
 
 
+def _projected(record: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """What was carried before, by the name that it was written under; the first version had one record a name."""
+    found = dict(record.get("projected", {}))
+    if isinstance(found.get("name"), Mapping) or "name" not in found:
+        return {name: dict(facts) for name, facts in found.items() if isinstance(facts, Mapping)}
+    names = [str(name) for name in found.pop("name")]
+    return {name: {fact: np.asarray(each)[j] for fact, each in found.items()} for j, name in enumerate(names)}
+
+
+def _as_arrays(projected: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Names and facts side by side, since a name with "/" in it would be a folder in a file."""
+    facts = {fact: [each.get(fact, "") for each in projected.values()] for fact in ("column", "n_neighbors", "kind")}
+    texts = {fact: np.array([str(each) for each in facts[fact]], object) for fact in ("column", "kind")}
+    numbers = np.array([int(each or 0) for each in facts["n_neighbors"]], np.int64)
+    return {"name": np.array(list(projected), object), **texts, "n_neighbors": numbers}
+
+
 def _check_target(adata: Any, seats: _Seats, target: str, column: str, values: _Values) -> None:
     """Refuse to write over what others wrote; what an earlier call wrote may go, and empty places may be filled."""
-    if target in dict(seats.record.get("projected", {})):
+    if target in _projected(seats.record):
         return
     outside = np.ones(adata.n_obs, bool)
     outside[seats.rows] = False
