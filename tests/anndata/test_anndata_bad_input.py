@@ -77,6 +77,19 @@ def test_coordinates_that_are_no_numbers_are_counted(adata, bad):
         density(adata)
 
 
+def test_coordinates_beyond_single_precision_are_told_so(adata):
+    adata.obsm["X_pca"] = adata.obsm["X_pca"].astype(float)
+    adata.obsm["X_pca"][[4, 9], 1] = 1e39
+    with pytest.raises(
+        ValueError, match=r"obsm\['X_pca'\] must fit in single precision .*larger numbers there \(the first are cell4, "
+    ):
+        sketch(adata, 50)
+    adata.obsm["X_umap"] = adata.obsm["X_umap"].astype(float)
+    adata.obsm["X_umap"][7, 0] = -1e39
+    with pytest.raises(ValueError, match=r"obsm\['X_umap'\] must fit in single precision .*\(cell7\); scale it"):
+        density(adata)
+
+
 def test_genes_that_are_no_numbers_are_found():
     values = np.random.default_rng(0).normal(size=(40, 60))
     values[8, 3] = np.nan

@@ -27,7 +27,7 @@ from reduset._messages import warn
 from reduset._progress import Progress
 from reduset._types import Array, Floats
 from reduset.anndata.annotated import MADE_BY, check_annotated, check_free, labels_of, missing_from, put, record_of
-from reduset.anndata.representation import check_finite
+from reduset.anndata.representation import check_finite, single
 from reduset.compression.builder import Builder
 from reduset.compression.compressing import compress_quietly
 from reduset.kernels import Gaussian
@@ -144,7 +144,8 @@ def _coordinates(adata: Any, basis: str, components: Any) -> tuple[NDArray[np.fl
     for a in range(0, adata.n_obs, ROWS):
         block = item.iloc[a : a + ROWS] if hasattr(item, "iloc") else item[a : a + ROWS]
         block = block.compute() if hasattr(block, "compute") else block
-        places[a : a + ROWS] = np.asarray(block)[:, [each - 1 + first for each in numbers]]
+        block = block.toarray() if hasattr(block, "toarray") else np.asarray(block)
+        places[a : a + ROWS] = single(adata, block[:, [each - 1 + first for each in numbers]], a, f"obsm[{key!r}]")
     check_finite(adata, places, f"obsm[{key!r}]")
     return places, numbers
 
