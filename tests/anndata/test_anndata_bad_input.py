@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from annotated_cases import N, cells
-from reduset.anndata import density, project, sketch
+from reduset.anndata import densities, density, project, sketch
 
 
 @pytest.fixture
@@ -211,10 +211,15 @@ def test_density_refuses(adata, options, words):
         density(adata, **options)
 
 
-def test_density_of_too_few_cells(adata):
+def test_density_of_too_few_cells(adata, monkeypatch):
+    def none(*_):
+        pytest.fail("groups must be looked at before the first density is computed")
+
+    monkeypatch.setattr(densities._Density, "of", none)
     adata.obs["lonely"] = pd.Categorical(["one", "one", *["many"] * (N - 2)])
     with pytest.raises(ValueError, match=r"of one must have at least 3 cells"):
         density(adata, groupby="lonely")
+    assert "umap_density_lonely" not in adata.obs
     adata.obsm["X_umap"][:, 1] = adata.obsm["X_umap"][:, 0]
     with pytest.raises(ValueError, match="do not lie on one line"):
         density(adata)
