@@ -196,3 +196,19 @@ def test_records_of_the_first_version_are_known(pair):
     adata.uns["sketch"]["projected"] = {"found": {"column": "kind", "n_neighbors": 15, "kind": "labels"}}
     project(adata, "kind", small=small, key_added="found", n_neighbors=4)
     assert adata.uns["sketch"]["projected"]["n_neighbors"].tolist() == [4]
+
+
+def test_whole_numbers_with_gaps_are_scores_and_it_is_told(pair):
+    adata, _ = pair
+    adata.obs["cluster"] = adata.obs["again"] = np.where(
+        adata.obs["sketch"], np.where(adata.obs["kind"] == "rare", 7.0, 3.0), np.nan
+    )
+    with pytest.warns(UserWarning, match=r"adata.obs\['cluster'\] holds whole numbers.*averaged as scores; if they are labels: "):
+        project(adata, "cluster")
+    adata.obs["again"] = adata.obs["again"].astype("Int64").astype("category")  # the way out that is told
+    adata.obs["half"] = np.where(adata.obs["sketch"], adata.obs["score"], np.nan)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        project(adata, "again")
+        project(adata, "half")
+    assert (adata.obs["again"].astype(int) == np.where(adata.obs["kind"] == "rare", 7, 3)).all()

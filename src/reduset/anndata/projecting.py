@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
 from reduset import _validate
+from reduset._messages import warn
 from reduset._types import Array, Floats, Indices
 from reduset.anndata.annotated import check_annotated, few_cells, missing_from, put, record_of
 from reduset.anndata.representation import representation
@@ -91,6 +92,12 @@ def project(
     values = of_column[seats.rows] if small is None else of_column[seats.seats_in(small)]
     values.check(adata, seats.rows, column)
     _check_target(adata, seats, target, column, values)
+    if values.kind == "scores" and bool(of_column.lacks.any()) and bool((values.values == np.round(values.values)).all()):
+        holder = "adata" if small is None else "small"
+        warn(
+            f"{holder}.obs[{column!r}] holds whole numbers, with a decimal point since some cells have none, so they are averaged "
+            f"as scores; if they are labels: {holder}.obs[{column!r}] = {holder}.obs[{column!r}].astype('Int64').astype('category')"
+        )
     where = representation(adata, seats.use_rep if use_rep is None else use_rep).values
     result, sure = values.empty(adata.n_obs), np.empty(adata.n_obs)
     for rows, asked, votes in _votes(where, seats, k):
