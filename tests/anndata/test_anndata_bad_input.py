@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from annotated_cases import N, cells
-from reduset.anndata import density, project, sketch
+from reduset.anndata import densities, density, project, sketch
 
 
 @pytest.fixture
@@ -77,6 +77,19 @@ def test_coordinates_that_are_no_numbers_are_counted(adata, bad):
         density(adata)
 
 
+def test_coordinates_beyond_single_precision_are_told_so(adata):
+    adata.obsm["X_pca"] = adata.obsm["X_pca"].astype(float)
+    adata.obsm["X_pca"][[4, 9], 1] = 1e39
+    with pytest.raises(
+        ValueError, match=r"obsm\['X_pca'\] must fit in single precision .*larger numbers there \(the first are cell4, "
+    ):
+        sketch(adata, 50)
+    adata.obsm["X_umap"] = adata.obsm["X_umap"].astype(float)
+    adata.obsm["X_umap"][7, 0] = -1e39
+    with pytest.raises(ValueError, match=r"obsm\['X_umap'\] must fit in single precision .*\(cell7\); scale it"):
+        density(adata)
+
+
 def test_genes_that_are_no_numbers_are_found():
     values = np.random.default_rng(0).normal(size=(40, 60))
     values[8, 3] = np.nan
@@ -119,6 +132,22 @@ def test_project_of_a_column_that_is_not_there(adata):
     sketch(adata, 50)
     with pytest.raises(ValueError, match=r"column must be one of .* got 'kinds' \(did you mean 'kind'\?\)"):
         project(adata, "kinds")
+    with pytest.raises(ValueError, match=r"or the keys of adata\.obsm, got 'kinds'"):
+        project(adata, "kinds")
+
+
+def test_project_of_an_array_of_texts(adata):
+    sketch(adata, 50)
+    adata.obsm["words"] = pd.DataFrame({"a": ["x"] * N}, index=adata.obs_names)
+    with pytest.raises(ValueError, match=r"obsm\['words'\] must hold numbers"):
+        project(adata, "words")
+
+
+def test_project_does_not_write_into_what_holds_something_for_the_sketch(adata):
+    sketch(adata, 50)
+    adata.obs["mine"] = np.where(adata.obs["sketch"], 1.5, np.nan)
+    with pytest.raises(ValueError, match=r"obs\['mine'\] has values already, which would be lost; choose key_added"):
+        project(adata, "score", key_added="mine")
 
 
 def test_project_does_not_write_over_what_others_wrote(adata):
@@ -182,10 +211,15 @@ def test_density_refuses(adata, options, words):
         density(adata, **options)
 
 
-def test_density_of_too_few_cells(adata):
+def test_density_of_too_few_cells(adata, monkeypatch):
+    def none(*_):
+        pytest.fail("groups must be looked at before the first density is computed")
+
+    monkeypatch.setattr(densities._Density, "of", none)
     adata.obs["lonely"] = pd.Categorical(["one", "one", *["many"] * (N - 2)])
     with pytest.raises(ValueError, match=r"of one must have at least 3 cells"):
         density(adata, groupby="lonely")
+    assert "umap_density_lonely" not in adata.obs
     adata.obsm["X_umap"][:, 1] = adata.obsm["X_umap"][:, 0]
     with pytest.raises(ValueError, match="do not lie on one line"):
         density(adata)

@@ -8,6 +8,7 @@ import anndata
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
 from annotated_cases import N, cells
 from reduset.anndata import project, sketch
@@ -119,10 +120,24 @@ def test_repeated_names_are_carried_by_position():
     assert (adata.obs["found"].astype(str) == adata.obs["kind"].astype(str)).all()
 
 
+@pytest.mark.parametrize("size", [60, N], ids=["some", "all"])
+@pytest.mark.parametrize("moved", ["shuffled", "rolled"])
+def test_repeated_names_in_another_order_are_refused(size, moved):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        adata = cells(unique=False)
+        sketch(adata, size)
+        adata = adata[np.random.default_rng(1).permutation(N) if moved == "shuffled" else np.roll(np.arange(N), 1)].copy()
+        small = adata[adata.obs["sketch"]].copy()
+    with pytest.raises(ValueError, match=r"the order of the cells has changed .*; make the sketch anew"):
+        project(adata, "kind", small=small, key_added="found")
+
+
 def test_more_neighbours_than_cells_of_the_sketch_are_all_of_them(pair):
     adata, small = pair
     project(adata, "kind", small=small, key_added="found", n_neighbors=1000)
-    assert adata.uns["sketch"]["projected"]["found"]["n_neighbors"] == 80
+    projected = adata.uns["sketch"]["projected"]
+    assert (projected["name"].tolist(), projected["n_neighbors"].tolist()) == (["found"], [80])
 
 
 def test_cells_in_one_place():
@@ -134,3 +149,66 @@ def test_cells_in_one_place():
     small.obs["place"] = small.obsm["X_pca"][:, 0].astype(str)
     project(adata, "place", small=small)
     assert adata.obs["place"].astype(float).tolist() == adata.obsm["X_pca"][:, 0].tolist()
+
+
+@pytest.mark.parametrize("empty", [np.nan, None, pd.Categorical([None] * N, ["x"])], ids=["numbers", "texts", "categories"])
+def test_an_empty_column_may_be_filled_from_a_small_object(pair, empty):
+    adata, small = pair
+    adata.obs["label"] = adata.obs["more"] = empty
+    small.obs["label"] = small.obs["kind"].astype(str)
+    project(adata, "label", small=small)
+    project(adata, "label", small=small, key_added="more")
+    assert (
+        adata.obs["label"].astype(str).tolist() == adata.obs["more"].astype(str).tolist() == adata.obs["kind"].astype(str).tolist()
+    )
+
+
+def test_sparse_arrays_are_embeddings_too(pair):
+    adata, small = pair
+    small.obsm["X_map"] = small.obsm["X_pca"][:, :2] * 2.0
+    small.obsm["thin"] = sparse.csr_matrix(small.obsm["X_map"])
+    project(adata, "X_map", small=small)
+    project(adata, "thin", small=small)
+    np.testing.assert_array_equal(adata.obsm["thin"], adata.obsm["X_map"])
+
+
+@pytest.mark.filterwarnings("ignore:Forward slashes")
+def test_names_with_strokes_survive_a_file(pair, tmp_path):
+    adata, small = pair
+    project(adata, "kind", small=small, key_added="B/T")
+    project(adata, "score", small=small, key_added="name")
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    again = anndata.read_h5ad(tmp_path / "cells.h5ad")
+    projected = again.uns["sketch"]["projected"]
+    assert {fact: np.asarray(each).tolist() for fact, each in projected.items()} == {
+        "name": ["B/T", "name"],
+        "column": ["kind", "score"],
+        "kind": ["labels", "scores"],
+        "n_neighbors": [15, 15],
+    }
+    project(again, "kind", small=small, key_added="B/T", n_neighbors=3)  # what it wrote itself may be written again
+    assert again.uns["sketch"]["projected"]["n_neighbors"].tolist() == [3, 15]
+
+
+def test_records_of_the_first_version_are_known(pair):
+    adata, small = pair
+    project(adata, "kind", small=small, key_added="found")
+    adata.uns["sketch"]["projected"] = {"found": {"column": "kind", "n_neighbors": 15, "kind": "labels"}}
+    project(adata, "kind", small=small, key_added="found", n_neighbors=4)
+    assert adata.uns["sketch"]["projected"]["n_neighbors"].tolist() == [4]
+
+
+def test_whole_numbers_with_gaps_are_scores_and_it_is_told(pair):
+    adata, _ = pair
+    adata.obs["cluster"] = adata.obs["again"] = np.where(
+        adata.obs["sketch"], np.where(adata.obs["kind"] == "rare", 7.0, 3.0), np.nan
+    )
+    with pytest.warns(UserWarning, match=r"adata.obs\['cluster'\] holds whole numbers.*averaged as scores; if they are labels: "):
+        project(adata, "cluster")
+    adata.obs["again"] = adata.obs["again"].astype("Int64").astype("category")  # the way out that is told
+    adata.obs["half"] = np.where(adata.obs["sketch"], adata.obs["score"], np.nan)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        project(adata, "again")
+        project(adata, "half")
+    assert (adata.obs["again"].astype(int) == np.where(adata.obs["kind"] == "rare", 7, 3)).all()

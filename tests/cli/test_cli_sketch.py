@@ -12,11 +12,13 @@ import h5py
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
 from annotated_cases import N, cells
 from cli_files import TABLES, write_all
+from reduset import _archive
 from reduset import sketch as sketch_rows
 from reduset.anndata import sketch, sketching
 from reduset.cli import sketch as command
@@ -122,6 +124,83 @@ def test_batches_of_rows_and_two_files(table, capsys):
     assert few.groupby("batch")["weight"].sum().round(6).to_dict() == {"p": 600.0, "q": 200.0}
 
 
+def odd_rows():
+    rng = np.random.default_rng(2)
+    return pd.DataFrame(
+        {
+            "id": 2**60 + np.arange(300),
+            "zip": [f"{i:05d}" for i in range(300)],
+            "flag": np.arange(300) % 3 == 0,
+            "note": np.where(np.arange(300) % 2, "NA", 'a, "b"'),
+            "x": rng.normal(size=300).round(3),
+            "y": rng.normal(size=300),
+            "gap": np.where(np.arange(300) % 2, np.nan, 1.50),
+            "day": pd.date_range("2020-01-01", periods=300, freq="h", unit="us"),
+        }
+    )
+
+
+def test_text_is_written_as_it_was(tmp_path, capsys):
+    odd_rows().to_csv(tmp_path / "rows.csv", index=False, float_format="%.17f")
+    told(capsys, "sketch", tmp_path / "rows.csv", "-c", "x,y", "--size", "40", "-o", tmp_path / "few.csv")
+    lines = (tmp_path / "rows.csv").read_text().splitlines()
+    few = [line.rpartition(",") for line in (tmp_path / "few.csv").read_text().splitlines()]
+    assert few[0] == (lines[0], ",", "weight")
+    assert len(few) == 41
+    assert {line for line, _, _ in few} <= set(lines)
+    assert sum(int(weight) for _, _, weight in few[1:]) == 300
+
+
+def test_text_becomes_numbers_where_nothing_is_lost_by_it(tmp_path, capsys):
+    odd_rows().to_csv(tmp_path / "rows.csv", index=False)
+    told(capsys, "sketch", tmp_path / "rows.csv", "-c", "x,y", "--size", "40", "-o", tmp_path / "few.parquet")
+    few = pa.parquet.read_table(tmp_path / "few.parquet")
+    kinds = {field.name: str(field.type) for field in few.schema}
+    assert kinds == {
+        "id": "int64",
+        "zip": "string",
+        "flag": "bool",
+        "note": "string",
+        "x": "double",
+        "y": "double",
+        "gap": "double",
+        "day": "string",
+        "weight": "int64",
+    }
+    few = few.to_pandas()
+    rows = odd_rows().iloc[few["zip"].astype(int)].reset_index(drop=True)
+    pd.testing.assert_frame_equal(few.drop(columns=["day", "weight"]), rows.drop(columns="day"), check_dtype=False)
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "feather"])
+def test_columns_keep_their_types(suffix, tmp_path, capsys):
+    frame = odd_rows().assign(kind=pd.Categorical(np.where(np.arange(300) % 5, "p", "q")), many=[[i, i] for i in range(300)])
+    whole = pa.Table.from_pandas(frame, preserve_index=False)
+    pa.parquet.write_table(whole, tmp_path / "rows.parquet", row_group_size=70)
+    told(capsys, "sketch", tmp_path / "rows.parquet", "-c", "x,y", "--size", "40", "-o", tmp_path / f"few.{suffix}")
+    few = (
+        pa.parquet.read_table(tmp_path / "few.parquet") if suffix == "parquet" else pa.feather.read_table(tmp_path / "few.feather")
+    )
+    at = few["zip"].cast(pa.int64())
+    assert few.drop_columns("weight").schema.types == whole.schema.types
+    assert few.drop_columns("weight").to_pylist() == whole.take(at).to_pylist()
+    told(capsys, "sketch", tmp_path / "rows.parquet", "-c", "x,y", "--size", "40", "-o", tmp_path / "few.csv")
+    text = pd.read_csv(tmp_path / "few.csv", dtype=str)
+    assert text["id"].tolist() == [str(2**60 + each) for each in at.to_pylist()]
+    assert set(text["flag"]) == {"true", "false"}
+    assert text["many"][0] == str([at[0].as_py()] * 2)
+
+
+def test_decimal_commas_and_given_weights(tmp_path, capsys):
+    frame = odd_rows()[["zip", "x", "y"]].assign(mass=0.5)
+    frame.to_csv(tmp_path / "rows.csv", index=False, sep=";", decimal=",")
+    words = ["sketch", tmp_path / "rows.csv", "-c", "x,y", "--weight-column", "mass", "--size", "40"]
+    told(capsys, *words, "-o", tmp_path / "few.csv")
+    few = pd.read_csv(tmp_path / "few.csv", dtype={"zip": str})
+    assert few["x"].tolist() == frame["x"][few["zip"].astype(int)].tolist()
+    assert few["weight"].sum() == pytest.approx(150)
+
+
 def test_rows_with_missing_values_are_left_out(table, capsys):
     rows = pd.read_csv(table / "rows.csv")
     rows.loc[5, "x"] = np.nan
@@ -131,6 +210,8 @@ def test_rows_with_missing_values_are_left_out(table, capsys):
     found = told(capsys, *words, "--missing", "drop")
     assert any("only the columns that were used" in note for note in found["notes"])
     assert pd.read_csv(table / "few.csv").columns.tolist() == ["x", "y", "weight"]
+    assert "--owners must number" in refused(capsys, *words, "--missing", "drop", "--owners", table / "owners.csv")
+    assert not (table / "owners.csv").exists()
 
 
 def test_cells_as_rows_come_with_obs(stored, tmp_path, capsys):
@@ -167,6 +248,53 @@ def test_never_over_the_input_and_no_cells_from_tables(stored, table, tmp_path, 
     assert "cells of one .h5ad" in refused(capsys, "sketch", table / "rows.csv", "-o", tmp_path / "small.h5ad")
     assert "--rep is for .h5ad" in refused(capsys, "sketch", table / "rows.csv", "--rep", "X", "-o", tmp_path / "few.csv")
     assert "no such file" in refused(capsys, "sketch", tmp_path / "none.h5ad", "-o", tmp_path / "small.h5ad")
+
+
+def test_two_outputs_are_two_files(stored, table, tmp_path, capsys):
+    words = ["sketch", table / "rows.csv", "-c", "x,y", "--size", "30", "-o", tmp_path / "few.csv", "--owners"]
+    (tmp_path / "link.csv").symlink_to(tmp_path / "few.csv")
+    for same in (tmp_path / "few.csv", tmp_path / "." / "few.csv", tmp_path / "link.csv"):
+        assert "outputs must be different files" in refused(capsys, *words, same)
+    assert not (tmp_path / "few.csv").exists()
+    told(capsys, *words, tmp_path / "owners.csv")
+
+
+def test_weights_find_a_name_that_is_free(table, capsys):
+    rows = pd.read_csv(table / "rows.csv")
+    taken = rows.assign(weight=1, sketch_weight=2, _weight=3, weight_2=4)
+    taken.to_csv(table / "taken.csv", index=False)
+    found = told(capsys, "sketch", table / "taken.csv", "-c", "x,y", "--size", "30", "-o", table / "few.csv")
+    assert found["weight"] == "weight_3"
+    assert pd.read_csv(table / "few.csv")["weight_3"].sum() == 400
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), RuntimeError("odd"), KeyError("odd"), TypeError("odd")])
+def test_what_cannot_be_written_is_told_of_the_output(error, stored, tmp_path, capsys, monkeypatch):
+    places = []
+
+    def full(adata, path):
+        places.append(path)
+        raise error
+
+    monkeypatch.setattr(anndata.AnnData, "write_h5ad", full)
+    (tmp_path / "to").mkdir()
+    text = refused(capsys, "sketch", stored, "--size", "20", "-o", tmp_path / "to" / "small.h5ad")
+    assert "small.h5ad: cannot be written" in text
+    assert "damaged" not in text
+    assert (tmp_path / "to") in places[0].parents
+    assert not list((tmp_path / "to").iterdir())
+
+
+def test_what_cannot_be_put_in_its_place_is_no_damage_of_the_input(stored, tmp_path, capsys, monkeypatch):
+    def refuse(temporary, target):
+        raise PermissionError(13, "Permission denied", str(target))
+
+    monkeypatch.setattr(_archive, "_move", refuse)
+    run(["sketch", str(stored), "--size", "20", "-o", str(tmp_path / "small.h5ad"), "--owners", str(tmp_path / "owners.csv")])
+    text = capsys.readouterr().err
+    assert "small.h5ad" in text
+    assert "damaged" not in text
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["cells.h5ad"]
 
 
 def test_rows_of_every_format(tmp_path, capsys):

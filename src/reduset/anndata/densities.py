@@ -27,7 +27,7 @@ from reduset._messages import warn
 from reduset._progress import Progress
 from reduset._types import Array, Floats
 from reduset.anndata.annotated import MADE_BY, check_annotated, check_free, labels_of, missing_from, put, record_of
-from reduset.anndata.representation import check_finite
+from reduset.anndata.representation import check_finite, single
 from reduset.compression.builder import Builder
 from reduset.compression.compressing import compress_quietly
 from reduset.kernels import Gaussian
@@ -100,11 +100,13 @@ def density(
     check_free(adata, [target], _is_density(adata, params), "choose another key_added")
     places, counted = _coordinates(adata, name, components)
     labels = np.zeros(adata.n_obs, np.int64) if groupby is None else labels_of(adata, groupby, "groupby")
-    values, found = np.empty(adata.n_obs), {}
-    for label in np.unique(labels):
+    values, found, means = np.empty(adata.n_obs), {}, {}
+    for label in np.unique(labels):  # all before the first density, for one that is too small would be found late
         own = slice(None) if groupby is None else np.flatnonzero(labels == label)
         title = f"obsm['X_{name}']" if groupby is None else f"obsm['X_{name}'] of {label}"
-        found[str(label)] = each = _Density.of(places[own], tol, title)
+        means[str(label)] = own, title, _mean_of(places[own], title)
+    for label, (own, title, mean) in means.items():
+        found[label] = each = _Density.of(mean, places[own], tol, title)
         values[own] = each.scaled
     told = {"covariate": groupby, "components": counted, MADE_BY: OURS, "tol": tol, "confidence": CONFIDENCE}
     worst = max(found.values(), key=lambda each: each.interval[1])
@@ -144,7 +146,8 @@ def _coordinates(adata: Any, basis: str, components: Any) -> tuple[NDArray[np.fl
     for a in range(0, adata.n_obs, ROWS):
         block = item.iloc[a : a + ROWS] if hasattr(item, "iloc") else item[a : a + ROWS]
         block = block.compute() if hasattr(block, "compute") else block
-        places[a : a + ROWS] = np.asarray(block)[:, [each - 1 + first for each in numbers]]
+        block = block.toarray() if hasattr(block, "toarray") else np.asarray(block)
+        places[a : a + ROWS] = single(adata, block[:, [each - 1 + first for each in numbers]], a, f"obsm[{key!r}]")
     check_finite(adata, places, f"obsm[{key!r}]")
     return places, numbers
 
@@ -161,8 +164,7 @@ class _Density:
     cells: int
 
     @classmethod
-    def of(cls, places: Floats, tol: float, name: str) -> _Density:
-        mean = _mean_of(places, name)
+    def of(cls, mean: KernelMean, places: Floats, tol: float, name: str) -> _Density:
         if mean.size <= EXACT:
             return cls._told(mean, mean(places), 0.0, (0.0, 0.0))
         lattice = _Lattice.of(mean, tol)

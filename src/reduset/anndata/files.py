@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -41,13 +42,19 @@ def opened(path: str, use_rep: str | None = None) -> Iterator[Any]:
 
 
 def write_cells(path: str, adata: Any) -> None:
-    """Write an AnnData as .h5ad; it appears whole or not at all."""
-    with tempfile.TemporaryDirectory() as folder:
-        beside = Path(folder) / "cells.h5ad"
-        adata.write_h5ad(beside)
+    """Write an AnnData as .h5ad; it appears whole or not at all. What is wrong there is told of this file, and not of one read."""
+    target = Path(os.path.realpath(path))
 
-        def fill(stream: Any) -> None:
-            with beside.open("rb") as written:
-                copyfileobj(written, stream)
+    def fill(stream: Any) -> None:
+        with beside.open("rb") as written:
+            copyfileobj(written, stream)
 
-        write_file(path, fill)
+    try:
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name[:40]}.", suffix=".part") as folder:
+            beside = Path(folder) / "cells.h5ad"
+            adata.write_h5ad(beside)
+            write_file(path, fill)
+    except FileError:
+        raise
+    except Exception as error:  # of the disk, and of values for which HDF5 has no way
+        raise FileError(f"{path}: cannot be written ({one_line(error)}); nothing was left behind") from error

@@ -10,7 +10,7 @@ kind is not outvoted by a common kind that is far. O(n·k·d), an owner at a tim
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
 from reduset import _validate
+from reduset._messages import warn
 from reduset._types import Array, Floats, Indices
 from reduset.anndata.annotated import check_annotated, few_cells, missing_from, put, record_of
 from reduset.anndata.representation import representation
@@ -90,7 +91,13 @@ def project(
     of_column = _found(adata if small is None else small, column, "adata" if small is None else "small")
     values = of_column[seats.rows] if small is None else of_column[seats.seats_in(small)]
     values.check(adata, seats.rows, column)
-    _check_target(adata, seats, target, column, key, values, small is None)
+    _check_target(adata, seats, target, column, values)
+    if values.kind == "scores" and bool(of_column.lacks.any()) and bool((values.values == np.round(values.values)).all()):
+        holder = "adata" if small is None else "small"
+        warn(
+            f"{holder}.obs[{column!r}] holds whole numbers, with a decimal point since some cells have none, so they are averaged "
+            f"as scores; if they are labels: {holder}.obs[{column!r}] = {holder}.obs[{column!r}].astype('Int64').astype('category')"
+        )
     where = representation(adata, seats.use_rep if use_rep is None else use_rep).values
     result, sure = values.empty(adata.n_obs), np.empty(adata.n_obs)
     for rows, asked, votes in _votes(where, seats, k):
@@ -98,7 +105,7 @@ def project(
     result[seats.rows] = values.values
     record = dict(seats.record)
     params = {"column": column, "n_neighbors": k, "kind": values.kind}
-    record["projected"] = dict(record.get("projected", {})) | {target: params}
+    record["projected"] = _as_arrays(_projected(record) | {target: params})
     obs = {target + SURE: sure} | ({} if values.embeds else {target: values.told(result)})
     put(adata, obs, {key: record}, {target: result} if values.embeds else None)
 
@@ -130,7 +137,7 @@ class _Seats:
                 raise ValueError(
                     _unfit(adata, record, key) + "; owners are positions, for names of cells were not unique; make it anew"
                 )
-            owners = np.searchsorted(rows, np.asarray(adata.obs[key + OWNER], np.int64))
+            owners = _seats_of(rows, np.asarray(adata.obs[key + OWNER], np.int64), key)
         lost = np.flatnonzero(owners < 0)
         if len(lost):
             raise ValueError(
@@ -164,6 +171,20 @@ class _Seats:
         return np.asarray(found)
 
 
+def _seats_of(rows: Indices, positions: Indices, key: str) -> Indices:
+    """Which of the sketch's cells has each of these positions; refused where cells have moved since, and positions have not."""
+    owners = np.minimum(np.searchsorted(rows, positions), len(rows) - 1)
+    astray = int((rows[owners] != positions).sum())
+    standing = np.unique(owners)
+    if astray or 2 * int((owners[rows[standing]] == standing).sum()) < len(standing):  # cells that stand for any do for themselves
+        seen = f"of {astray:,} cells the one that stands for them is not where it was" if astray else "few stand for themselves"
+        raise ValueError(
+            f"the order of the cells has changed since the sketch {key!r} was made ({seen}), and owners are positions, for names "
+            "of cells were not unique; make the sketch anew, after adata.obs_names_make_unique() best"
+        )
+    return owners
+
+
 def _unfit(adata: Any, record: dict[str, Any], key: str) -> str:
     return f"the sketch {key!r} was made for {int(record['n']):,} cells, and adata now has {adata.n_obs:,}"
 
@@ -180,12 +201,19 @@ class _Values:
     def embeds(self) -> bool:
         return self.kind == "embedding"
 
+    @property
+    def lacks(self) -> NDArray[np.bool_]:
+        """Which cells have no value."""
+        if self.kind == "labels":
+            return np.asarray(self.values < 0)
+        return ~np.isfinite(self.values.reshape(len(self.values), -1)).all(axis=1)
+
     def __getitem__(self, rows: Indices) -> _Values:
         return _Values(self.values[rows], self.kind, self.column)
 
     def check(self, adata: Any, rows: Indices, name: str) -> None:
         """Refuse cells of the sketch that have no value."""
-        lacks = self.values < 0 if self.kind == "labels" else ~np.isfinite(self.values.reshape(len(rows), -1)).all(axis=1)
+        lacks = self.lacks
         if lacks.any():
             raise ValueError(
                 f"{name!r} must have a value for every cell of the sketch, {int(lacks.sum()):,} of {len(rows):,} have none "
@@ -223,40 +251,69 @@ def _as_categories(column: Any) -> Any:
     return column if hasattr(column, "cat") else column.astype("category")
 
 
+def _of_obs(column: Any) -> _Values:
+    if getattr(column.dtype, "kind", "O") == "f":  # whole numbers are labels: the mean of two clusters' numbers is a third's
+        return _Values(column.to_numpy(np.float64, na_value=np.nan), "scores")
+    return _Values(np.asarray(_as_categories(column).cat.codes, np.int64), "labels", column)
+
+
+def _of_obsm(item: Any, name: str) -> _Values:
+    held = item.compute() if hasattr(item, "compute") else item
+    held = held.toarray() if hasattr(held, "toarray") else held
+    try:
+        array = np.asarray(held, np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"obsm[{name!r}] must hold numbers, got {type(item).__name__} with others; choose a column of obs"
+        ) from error
+    if array.ndim != 2:
+        raise ValueError(f"obsm[{name!r}] must have two dimensions (cells, columns), got shape {array.shape}")
+    return _Values(array, "embedding")
+
+
 def _found(holder: Any, name: Any, called: str) -> _Values:
     """A column of obs or an array of obsm, by name."""
     check_annotated(holder, called, written=False)
     if isinstance(name, str) and name in holder.obs:
-        column = holder.obs[name]
-        if getattr(column.dtype, "kind", "O") == "f":  # whole numbers are labels: the mean of two clusters' numbers is a third's
-            return _Values(column.to_numpy(np.float64, na_value=np.nan), "scores")
-        return _Values(np.asarray(_as_categories(column).cat.codes, np.int64), "labels", column)
+        return _of_obs(holder.obs[name])
     if isinstance(name, str) and name in holder.obsm:
-        array = np.asarray(holder.obsm[name], np.float64)
-        if array.ndim != 2:
-            raise ValueError(f"obsm[{name!r}] must have two dimensions (cells, columns), got shape {array.shape}")
-        return _Values(array, "embedding")
-    place = f"the columns of {called}.obs, or the keys of {called}.obsm,"
+        return _of_obsm(holder.obsm[name], name)
+    place = f"the columns of {called}.obs, or the keys of {called}.obsm"
     raise ValueError(missing_from("column", name, place, [*holder.obs.columns, *holder.obsm]))
 
 
-def _check_target(adata: Any, seats: _Seats, target: str, column: str, key: str, values: _Values, own: bool) -> None:
+def _projected(record: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """What was carried before, by the name that it was written under; the first version had one record a name."""
+    found = dict(record.get("projected", {}))
+    if isinstance(found.get("name"), Mapping) or "name" not in found:
+        return {name: dict(facts) for name, facts in found.items() if isinstance(facts, Mapping)}
+    names = [str(name) for name in found.pop("name")]
+    return {name: {fact: np.asarray(each)[j] for fact, each in found.items()} for j, name in enumerate(names)}
+
+
+def _as_arrays(projected: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Names and facts side by side, since a name with "/" in it would be a folder in a file."""
+    facts = {fact: [each.get(fact, "") for each in projected.values()] for fact in ("column", "n_neighbors", "kind")}
+    texts = {fact: np.array([str(each) for each in facts[fact]], object) for fact in ("column", "kind")}
+    numbers = np.array([int(each or 0) for each in facts["n_neighbors"]], np.int64)
+    return {"name": np.array(list(projected), object), **texts, "n_neighbors": numbers}
+
+
+def _check_target(adata: Any, seats: _Seats, target: str, column: str, values: _Values) -> None:
     """Refuse to write over what others wrote; what an earlier call wrote may go, and empty places may be filled."""
-    if target in dict(seats.record.get("projected", {})):
+    if target in _projected(seats.record):
         return
     outside = np.ones(adata.n_obs, bool)
     outside[seats.rows] = False
     for name in (target, target + SURE):
-        there = name in adata.obsm if values.embeds and name == target else name in adata.obs
-        if not there:
+        embeds = values.embeds and name == target
+        if name not in (adata.obsm if embeds else adata.obs):
             continue
-        if own and name == column:
-            given = _found(adata, column, "adata")[np.flatnonzero(outside)].values
-            lacks = given < 0 if values.kind == "labels" else ~np.isfinite(given.reshape(len(given), -1)).all(axis=1)
-            if lacks.all():
-                continue
-        place = "obsm" if values.embeds and name == target else "obs"
-        raise ValueError(f"{place}[{name!r}] has values for cells outside the sketch, which would be lost; choose key_added")
+        there = _of_obsm(adata.obsm[name], name) if embeds else _of_obs(adata.obs[name])
+        if there.lacks[outside if name == column else slice(None)].all():  # those of the sketch are told anew
+            continue
+        which = "for cells outside the sketch, which" if name == column else "already, which"
+        raise ValueError(f"{'obsm' if embeds else 'obs'}[{name!r}] has values {which} would be lost; choose key_added")
 
 
 def _votes(where: Floats, seats: _Seats, k: int) -> Iterator[tuple[Indices, Indices, Array]]:

@@ -56,11 +56,25 @@ def representation(adata: Any, use_rep: str | None, rng: np.random.Generator | N
         )
     width, rows = _opened(adata, name)
     check_room(f"obsm[{name!r}]" if name != "X" else "X", 4.0 * adata.n_obs * width, "all its columns", "choose use_rep with fewer")
-    values = np.empty((adata.n_obs, width), np.float32)
+    values, title = np.empty((adata.n_obs, width), np.float32), "X" if name == "X" else f"obsm[{name!r}]"
     for a, b in _spans(adata.n_obs, width):
-        values[a:b] = _dense(rows(a, b))
-    check_finite(adata, values, "X" if name == "X" else f"obsm[{name!r}]")
+        values[a:b] = single(adata, _dense(rows(a, b)), a, title)
+    check_finite(adata, values, title)
     return Representation(values, name)
+
+
+def single(adata: Any, block: NDArray[Any], first: int, name: str) -> NDArray[np.float32]:
+    """Rows in single precision; refused where it does not reach as far as they do."""
+    with np.errstate(over="ignore"):
+        found = block.astype(np.float32)
+    beyond = first + np.flatnonzero((np.isinf(found) & np.isfinite(block)).any(axis=1)) if np.isinf(found).any() else ()
+    if len(beyond):
+        raise ValueError(
+            f"{name} must fit in single precision (float32, up to {np.finfo(np.float32).max:.2g}), and {len(beyond):,} of cells "
+            f"{first:,} to {first + len(block) - 1:,} have larger numbers there ({few_cells(adata, beyond)}); scale it, or leave "
+            "these cells out"
+        )
+    return found
 
 
 def check_finite(adata: Any, values: NDArray[Any], name: str) -> None:
@@ -158,8 +172,8 @@ def _check_block(adata: Any, block: Any, first: int) -> None:
     bad = first + np.flatnonzero(~np.isfinite(sums))
     if len(bad):
         raise ValueError(
-            f"X must be finite, and {len(bad):,} of the cells {first:,} to {first + len(sums) - 1:,} have NaN or infinite numbers "
-            f"there ({few_cells(adata, bad)}); leave these cells out"
+            f"X must be finite, and {len(bad):,} of the cells {first:,} to {first + len(sums) - 1:,} have numbers there that are "
+            f"NaN, infinite or too large for single precision ({few_cells(adata, bad)}); leave these cells out"
         )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -90,6 +92,11 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
                 f"--rep and --key both say what is read of an .h5ad; leave one of them out, got {self.rep} and {self.key}"
             )
         if not self.writes_cells:
+            if self.owners is not None and self.missing == "drop":
+                raise ValueError(
+                    f"--owners must number the rows of the files, and --missing drop leaves some out, so that numbers shift; got "
+                    f"{self.owners}; fill in or leave out these rows in the files first, or do without --owners"
+                )
             if any(annotated) and self.rep is None and self.key is None:
                 raise ValueError(f"{self.output} holds rows: say which array of the .h5ad they are of, --rep X_pca say, or --rep X")
             return
@@ -122,7 +129,7 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
         from reduset.anndata import sketch
         from reduset.anndata.files import opened, write_cells
 
-        with opened(str(self.data[0]), self.rep) as adata, _archive.together():
+        with opened(str(self.data[0]), self.rep) as adata:
             with messages.progress(self.silent) as shown:
                 sketch(
                     adata,
@@ -136,9 +143,10 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
                 )
             facts = dict(adata.uns[KEY])
             small = adata[np.asarray(adata.obs[KEY])].to_memory()
+            named = {"cell": np.asarray(adata.obs_names, object), "owner": np.asarray(adata.obs[f"{KEY}_owner"])}
+        with _archive.together():  # when the file that was read is closed, so that it is not blamed for what is wrong here
             write_cells(str(self.output), small)
             if self.owners is not None:
-                named = {"cell": np.asarray(adata.obs_names, object), "owner": np.asarray(adata.obs[f"{KEY}_owner"])}
                 self._write_owners(named)
         summary, note = facts.pop("summary"), facts.pop("note")
         self._tell(facts | {"weight": f"{KEY}_weight"}, summary, [note] if note else [])
@@ -150,7 +158,7 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
 
         from reduset import _archive
         from reduset.io.guard import Work, need
-        from reduset.io.picking import pick_rows
+        from reduset.io.picking import SEPARATORS, is_text, pick_rows, write_text
         from reduset.io.reading import read_for
         from reduset.io.writing import write_table
         from reduset.sketching import sketch
@@ -177,16 +185,20 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
             )
         notes = [*table.notes, *([small.remark] if small.remark else [])]
         total = len(table) if table.weights is None else float(table.weights.sum())
+        suffix = self.output.suffix.lower()
+        arrow = need("writing rows", "pyarrow", "tables")
         if table.dropped:  # the numbers of rows are no longer those of the files
-            kept = dict(zip(table.columns, table.values[small.indices].T, strict=True))
+            kept = arrow.table(dict(zip(table.columns, table.values[small.indices].T.copy(), strict=True)))
             notes.append("rows were left out, so only the columns that were used are written")
         else:
-            kept = pick_rows(self.data, small.indices, reading["key"])
-        name = next(title for title in ("weight", "sketch_weight", "_weight") if title not in kept)
-        kept[name] = small.weights * total
-        arrow = need("writing rows", "pyarrow", "tables")
+            kept, told = pick_rows(self.data, small.indices, reading["key"], suffix in SEPARATORS)
+            notes += told
+        write = partial(write_text, suffix=suffix) if suffix in SEPARATORS and is_text(kept) else write_table
+        titles = chain(("weight", "sketch_weight", "_weight"), (f"weight_{number}" for number in count(2)))
+        name = next(title for title in titles if title not in kept.column_names)
+        kept = kept.append_column(name, arrow.array(small.counts if table.weights is None else small.weights * total))
         with _archive.together():
-            write_table(str(self.output), arrow.table({each: arrow.array(column) for each, column in kept.items()}))
+            write(str(self.output), kept)
             if self.owners is not None:
                 owners = np.where(small.owners >= 0, small.indices[small.owners], -1)  # −1 for rows of weight 0
                 self._write_owners({"row": np.arange(len(owners)), "owner": owners})

@@ -25,6 +25,14 @@ def check_all(*outputs: tuple[Path | None, frozenset[str], Sequence[Path]]) -> l
     asked = [(path, kinds, inputs) for path, kinds, inputs in outputs if path is not None]
     for path, kinds, inputs in asked:
         check(path, kinds, inputs)
+    places = [os.path.normcase(os.path.realpath(path)) for path, _, _ in asked]
+    for number, place in enumerate(places):
+        if place in places[:number]:
+            first = asked[places.index(place)][0]
+            raise ValueError(
+                f"outputs must be different files, got {asked[number][0]} for two of them, and {first} would be lost; "
+                "give one another name"
+            )
     return [path for path, _, _ in asked]
 
 
