@@ -153,3 +153,11 @@ def test_rows_without_weight_belong_to_nobody():
     found = Balanced().select(KernelMean(X, w, Gaussian(0.7)), 20, rng=0)
     assert ((found.owners == -1) == (w == 0)).all()
     assert found.weights.sum() == pytest.approx(w.sum())
+
+
+def test_rows_of_fewer_places_than_atoms():
+    X = np.repeat(np.random.default_rng(0).normal(size=(30, 2)), 3, axis=0)
+    X[:3] += 1e-9  # places that k-means does not tell apart
+    for rows in (False, True):
+        found = Balanced(rows=rows).select(KernelMean.from_samples(X, Gaussian(1.0)), 40, rng=0)
+        assert len(np.unique(found.atoms, axis=0)) == len(found.atoms) == len(np.unique(X, axis=0))

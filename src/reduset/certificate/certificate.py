@@ -84,7 +84,7 @@ class Certificate:
                 text += f"\nbound      says nothing here: {percent(self.bound / self.norm)} of ‖f‖"
             if self.incoherence is not None and 0 < self.energy < np.inf:
                 text += f" (incoherence ν/C {self.incoherence / self.energy:.3g})"
-        if self.radius is not None:
+        if self.radius:  # none where every row is an atom
             text += f"\ncovering   every point is within {self.radius:.3g} of an atom"
         if self.log_density_change is not None:
             change = self.log_density_change

@@ -87,7 +87,7 @@ class Covering:
 
     def fewer(self, count: int, places: Array, size: int) -> Indices | None:
         """Rows that cover what other places leave beyond the reach of the first ``count``; None where they are hardly fewer."""
-        if self._coverage is not None or self._traversal is None or not WORTH < count < size:
+        if self._coverage is not None or self._traversal is None or not len(places) or not WORTH < count < size:
             return None
         found = self.beyond(places, self.reach(count), int((1 - SAVED) * count))
         return found if found is not None and len(found) else None
