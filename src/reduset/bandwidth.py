@@ -197,6 +197,8 @@ RULES: dict[str, Callable[..., float]] = {
 
 
 SCALES = ("robust", "standard")
+FAR = 30.0  # how many times as wide a column may be before others hardly count
+LOOKED_AT = 100_000  # rows
 
 
 def column_scales(X: PointsLike, sample_weight: WeightsLike = None, rule: str = "robust") -> Array:
@@ -215,6 +217,20 @@ def column_scales(X: PointsLike, sample_weight: WeightsLike = None, rule: str = 
         deviations = np.sqrt(_variances(X, w)[0])
         found = np.where(found > 0, found, deviations)
     return np.where(found > 0, found, 1.0)
+
+
+def drowned_column(X: Floats) -> tuple[int, int, float] | None:
+    """The widest column, the narrowest that is not constant, and how many times as far the first spreads; None below `FAR` times.
+
+    Beside the one the other hardly counts in a distance, which is meant of principal components, and seldom of other columns.
+    """
+    some = np.asarray(X[:: max(1, len(X) // LOOKED_AT)], np.float64)
+    spread = some.std(axis=0)
+    there = np.flatnonzero(spread > 0)
+    if len(there) < 2 or spread[there].max() < FAR * spread[there].min():
+        return None
+    wide, narrow = (int(there[pick(spread[there])]) for pick in (np.argmax, np.argmin))
+    return wide, narrow, float(spread[wide] / spread[narrow])
 
 
 def _checked(X: PointsLike, sample_weight: WeightsLike, units: float | Array = 1.0) -> tuple[Floats, Array]:

@@ -71,6 +71,17 @@ def test_scales_make_units_irrelevant():
     assert "spreads of the columns" in str(other)
 
 
+def test_a_column_that_drowns_the_others_is_warned_of():
+    rng = np.random.default_rng(0)
+    people = np.column_stack([rng.lognormal(10.3, 0.6, 4000), rng.normal(45, 12, 4000), rng.poisson(3, 4000)])
+    people[:8, 1:] = 20, 25  # rare by the narrow columns
+    with pytest.warns(UserWarning, match=r"column 0 spreads .* times as far as column 2.*scales='robust'"):
+        sketch(people, 100, rng=0)
+    small = sketch(people, 100, kernel=Gaussian(scales="robust"), rng=0)
+    assert small.weights[small.indices < 8].sum() == pytest.approx(8 / 4000)
+    sketch(people, 100, kernel=Gaussian(), rng=0)  # meant as they are: nothing to say
+
+
 @pytest.mark.parametrize("rule", ["equal", "proportional", "square root"])
 def test_groups_have_rows_and_shares_of_their_own(rule):
     X, y = cells()

@@ -19,6 +19,7 @@ from reduset.anndata.representation import PCA, Representation, representation
 from reduset.compression.grouped import SQUARE_ROOT
 from reduset.compression.resolution import TOL
 from reduset.io.guard import need
+from reduset.kernels import Gaussian
 from reduset.sketching import Sketch
 from reduset.sketching import sketch as sketch_rows
 
@@ -102,7 +103,16 @@ def sketch(
     asked = {"sample_key": sample_key, "quotas": quotas, "tol": tol, "coverage": coverage}
     where = representation(adata, use_rep)
     asked |= {"use_rep": where.name, "rng": rng if isinstance(rng, int | np.integer) else None}
-    small = sketch_rows(where.values, count, groups=groups, quotas=quotas, coverage=coverage, tol=tol, rng=rng, progress=progress)
+    chosen: dict[str, Any] = {
+        "groups": groups,
+        "quotas": quotas,
+        "coverage": coverage,
+        "tol": tol,
+        "rng": rng,
+        "progress": progress,
+    }
+    # components of obsm are in one unit, however their spreads fall; columns of X need not be
+    small = sketch_rows(where.values, count, kernel=None if where.name == "X" else Gaussian(), **chosen)
     if copy:
         adata = adata.to_memory() if adata.isbacked else adata.copy()
     uns = facts(small, asked, where, groups) | {"projected": before.get("projected", {})}

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from reduset.kernels import RadialKernel
     from reduset.model import Model
 
-FAR = 30.0  # how many times as wide a column may be before the others hardly count
-LOOKED_AT = 100_000  # rows
 MOST_UNITS = 4  # columns that are told one by one
 
 
@@ -96,15 +94,12 @@ def covariance_of(values: Any, weights: Any = None) -> Any:
 
 def spread_note(values: Any, columns: Sequence[str]) -> list[str]:
     """What to say where some columns are so wide that the others do not count."""
-    import numpy as np
+    from reduset.bandwidth import drowned_column
 
-    some = values[:: max(1, len(values) // LOOKED_AT)]
-    spread = np.asarray(some, np.float64).std(axis=0)
-    there = np.flatnonzero(spread > 0)
-    if len(there) < 2 or spread[there].max() < FAR * spread[there].min():
+    found = drowned_column(values)
+    if found is None:
         return []
-    wide, narrow = (there[pick(spread[there])] for pick in (np.argmax, np.argmin))
-    times = spread[wide] / spread[narrow]
+    wide, narrow, times = found
     return [
         f"column {columns[wide]!r} spreads {times:,.0f} times as far as {columns[narrow]!r}, which hardly counts beside it; use "
         "--scales robust, --whiten, --transform, or choose --columns of one scale"

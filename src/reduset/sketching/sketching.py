@@ -17,8 +17,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset import _validate
+from reduset import _validate, bandwidth
 from reduset._engine import single_threaded_blas
+from reduset._messages import warn
 from reduset._progress import Progress
 from reduset._types import Array, Indices, KernelLike, PointsLike, ProgressLike, Report, SeedLike, WeightsLike
 from reduset.certificate import Certificate
@@ -59,8 +60,8 @@ def sketch(
     size : int
         That many rows (fewer where fewer are distinct).
     kernel : Kernel, default a Gaussian whose bandwidth is open
-        Its distance says what is near: `Gaussian(scales="robust")` for columns in different units. A bandwidth that is given is
-        the one at which the error is told.
+        Its distance says what is near: `Gaussian(scales="robust")` for columns in different units; a warning says where that looks
+        to be the case and no kernel is given. A bandwidth that is given is the one at which the error is told.
     coverage : the share of the rows that cover, None for what it takes; see `reduset.select.Balanced`
     sample_weight : (n,) array, optional
     groups : (n,) array of labels, optional
@@ -92,6 +93,8 @@ def sketch(
     confidence, selector = _validate.confidence(confidence), Stratified(coverage)
     _validate.one_of(quotas, "quotas", QUOTAS)
     rng = _validate.generator(rng)
+    if kernel is None:
+        _warn_of_units(full)
     clock, shown = Clock(), Progress(progress)
     try:
         with single_threaded_blas():
@@ -119,6 +122,18 @@ def sketch(
         timings=clock.timings(),
         remark=cells.remark,
     )
+
+
+def _warn_of_units(full: KernelMean) -> None:
+    """Where one column alone decides what is near, and nobody has said that it should."""
+    found = bandwidth.drowned_column(full.atoms)
+    if found is not None:
+        wide, narrow, times = found
+        warn(
+            f"column {wide} spreads {times:,.0f} times as far as column {narrow}, which hardly counts beside it: rows rare by it may "
+            "be lost. kernel=Gaussian(scales='robust') counts columns alike; kernel=Gaussian() says that they are in one "
+            "unit, as principal components are"
+        )
 
 
 @dataclass(frozen=True)
