@@ -31,14 +31,14 @@ sys.path.insert(0, {folder!r})
 import numpy as np, pandas as pd, anndata
 from embedding_density import cells
 from reduset.anndata import density
-from reduset.anndata.densities import _Density
+from reduset.anndata.densities import EmbeddingDensity
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 
 n, annotated = {n}, {annotated}
 places = cells(n)
-_Density.of(places[:6000], 0.01, "compiled")  # what is compiled is compiled
+EmbeddingDensity.of(places[:6000], 0.01, "compiled")  # what is compiled is compiled
 if annotated:
     adata = anndata.AnnData(obs=pd.DataFrame(index=pd.RangeIndex(n).astype(str)), obsm={{"X_umap": places}})
 before = peak()
@@ -47,7 +47,7 @@ if annotated:
     density(adata)
     facts = adata.uns["umap_density_params"]
 else:
-    facts = _Density.of(places, 0.01, "cells").facts()
+    facts = EmbeddingDensity.of(places, 0.01, "cells").facts()
 seconds = time.perf_counter() - begun
 found = [facts["relative_error"], facts["interval"][1], facts["sup_error"], facts["size"]]
 print(json.dumps([seconds, before, peak(), *map(float, found)]))
@@ -73,14 +73,14 @@ def ours(n: int, annotated: bool) -> list[float]:
 
 def small(n: int) -> tuple[float, float, float]:
     """Seconds of SciPy's and of ours, and the largest difference of scaled values."""
-    from reduset.anndata.densities import _Density
+    from reduset.anndata.densities import EmbeddingDensity
 
     places = cells(n)
     begun = time.perf_counter()
     theirs = gaussian_kde(places.T.astype(np.float64))(places.T)
     theirs = (theirs - theirs.min()) / (theirs.max() - theirs.min())
     between = time.perf_counter()
-    found = _Density.of(places, 0.01, "cells").scaled
+    found = EmbeddingDensity.of(places, 0.01, "cells").scaled
     return between - begun, time.perf_counter() - between, float(np.abs(found - theirs).max())
 
 

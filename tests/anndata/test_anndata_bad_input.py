@@ -215,7 +215,7 @@ def test_density_of_too_few_cells(adata, monkeypatch):
     def none(*_):
         pytest.fail("groups must be looked at before the first density is computed")
 
-    monkeypatch.setattr(densities._Density, "of", none)
+    monkeypatch.setattr(densities.EmbeddingDensity, "of", none)
     adata.obs["lonely"] = pd.Categorical(["one", "one", *["many"] * (N - 2)])
     with pytest.raises(ValueError, match=r"of one must have at least 3 cells"):
         density(adata, groupby="lonely")

@@ -106,7 +106,7 @@ def density(
         title = f"obsm['X_{name}']" if groupby is None else f"obsm['X_{name}'] of {label}"
         means[str(label)] = own, title, _mean_of(places[own], title)
     for label, (own, title, mean) in means.items():
-        found[label] = each = _Density.of(mean, places[own], tol, title)
+        found[label] = each = EmbeddingDensity.of(mean, places[own], tol, title)
         values[own] = each.scaled
     told = {"covariate": groupby, "components": counted, MADE_BY: OURS, "tol": tol, "confidence": CONFIDENCE}
     worst = max(found.values(), key=lambda each: each.interval[1])
@@ -119,7 +119,7 @@ def _is_density(adata: Any, params: str) -> bool:
     return record_of(adata, params, OURS) is not None or (hasattr(found, "keys") and {"covariate", "components"} <= set(found))
 
 
-def _by_group(found: dict[str, _Density], groupby: str | None) -> dict[str, Any]:
+def _by_group(found: dict[str, EmbeddingDensity], groupby: str | None) -> dict[str, Any]:
     if groupby is None:
         return {}
     facts = [each.facts() for each in found.values()]
@@ -153,7 +153,7 @@ def _coordinates(adata: Any, basis: str, components: Any) -> tuple[NDArray[np.fl
 
 
 @dataclass(frozen=True)
-class _Density:
+class EmbeddingDensity:
     """Values at the cells, scaled, and what they lack."""
 
     scaled: Array
@@ -164,7 +164,7 @@ class _Density:
     cells: int
 
     @classmethod
-    def of(cls, mean: KernelMean, places: Floats, tol: float, name: str) -> _Density:
+    def of(cls, mean: KernelMean, places: Floats, tol: float, name: str) -> EmbeddingDensity:
         if mean.size <= EXACT:
             return cls._told(mean, mean(places), 0.0, (0.0, 0.0))
         lattice = _Lattice.of(mean, tol)
@@ -189,7 +189,9 @@ class _Density:
         )
 
     @classmethod
-    def _told(cls, mean: KernelMean, values: Array, error: float, interval: tuple[float, float], more: float = 0.0) -> _Density:
+    def _told(
+        cls, mean: KernelMean, values: Array, error: float, interval: tuple[float, float], more: float = 0.0
+    ) -> EmbeddingDensity:
         least, most = float(values.min()), float(values.max())
         norm = float(np.sqrt(values.mean()))  # of f in the kernel's space, since ‖f‖² = (1/n) Σ f(xᵢ)
         scaled = np.clip((values - least) / (most - least), 0, 1) if most > least else np.ones(len(values))

@@ -12,7 +12,7 @@ import typer
 from reduset.cli import messages, targets
 from reduset.cli import options as o
 from reduset.cli.app import DONE, command
-from reduset.cli.request import are_pictures, kernel_of, units_by_name, units_told
+from reduset.cli.request import are_pictures, kernel_of, spread_note, units_by_name, units_told
 
 if TYPE_CHECKING:
     from reduset.sketching import Sketch
@@ -183,7 +183,8 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
                 rng=self.seed,
                 progress=shown,
             )
-        notes = [*table.notes, *([small.remark] if small.remark else [])]
+        drowned = [] if scales is not None or self.rep is not None else spread_note(table.values, table.columns)
+        notes = [*table.notes, *drowned, *([small.remark] if small.remark else [])]
         total = len(table) if table.weights is None else float(table.weights.sum())
         suffix = self.output.suffix.lower()
         arrow = need("writing rows", "pyarrow", "tables")

@@ -61,16 +61,30 @@ class Balanced(Selector):
         return _Beside(mean, self, rng)
 
 
-class _Beside(Traversal):
+class _Placed(Traversal):
+    """Atoms as places, and as rows where they are such."""
+
     nested = False
+    _places: Array
+    _rows: Indices | None = None
+
+    @property
+    def indices(self) -> Indices | None:
+        return self._rows
+
+    @property
+    def points(self) -> Array:
+        return self._places
+
+
+class _Beside(_Placed):
     cuttable = False  # the atoms that cover may be its last
 
     def __init__(self, mean: KernelMean, options: Balanced, rng: np.random.Generator) -> None:
         self._mean, self._options = mean, options
         first, *self._rest = rng.spawn(4)
         self._covering = Covering(mean, options.coverage, first)
-        self._rows: Indices | None = None
-        self._places: Array = np.empty((0, mean.dimension))
+        self._places = np.empty((0, mean.dimension))
         self._owners: Indices | None = None
         self._radius: float | None = None
         self._remark = ""
@@ -106,14 +120,6 @@ class _Beside(Traversal):
         self._rows, self._places = contest.indices, contest.points
         self._remark = f"{len(cover):,} atoms cover all rows, the others: {contest.remark()}"
 
-    @property
-    def indices(self) -> Indices | None:
-        return self._rows
-
-    @property
-    def points(self) -> Array:
-        return self._places
-
     def radius(self) -> float | None:
         return self._radius
 
@@ -145,13 +151,10 @@ class _Centres(Selector):
         return "KMeans"
 
 
-class _CoverAndCentres(Traversal):
-    nested = False
-
+class _CoverAndCentres(_Placed):
     def __init__(self, mean: KernelMean, options: _Centres, rng: np.random.Generator) -> None:
         self._mean, self._options, self._rng = mean, options, rng
-        self._places: Array = np.empty((0, mean.dimension))
-        self._rows: Indices | None = None
+        self._places = np.empty((0, mean.dimension))
 
     def extend(self, size: int, report: Report | None = None) -> None:
         mean, cover = self._mean, self._options.cover
@@ -161,14 +164,6 @@ class _CoverAndCentres(Traversal):
             near = _nearest_rows(mean, self._places)[len(cover) :]
             self._rows = np.concatenate([cover, near[near >= 0]])
             self._places = np.asarray(mean.atoms[self._rows], np.float64)
-
-    @property
-    def indices(self) -> Indices | None:
-        return self._rows
-
-    @property
-    def points(self) -> Array:
-        return self._places
 
 
 def _nearest_rows(mean: KernelMean, places: Array) -> Indices:

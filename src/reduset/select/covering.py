@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from reduset import _validate
-from reduset._engine import SQUARED, Cover, nearest, rows_by_weight
+from reduset._engine import SQUARED, Cover, costs, nearest, rows_by_weight
 from reduset._types import Array, Floats, Indices, Report
 from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean
@@ -31,7 +31,6 @@ from reduset.weights.counts import with_nearest_atoms
 REACH = 1.25  # times the covering radius of as many farthest-first atoms
 ROWS = 1 << 15  # that centres are fitted to, at most: sixteen for each, at least
 SWEEPS = 2
-MANY_COLUMNS = 40  # from which on boxes rule nothing out
 WORTH, SAVED = 8, 0.1  # atoms that cover, from which on fewer are tried, and the share of them that must be saved
 SPARE = 0.05  # of all atoms, kept back meanwhile
 SAMPLED, LEAST_SAMPLED = 32, 1 << 17  # rows of a sample for each atom, and in all
@@ -82,7 +81,7 @@ class Covering:
         return float(self._radii[count - 1])
 
     def farthest(self, count: int) -> Indices:
-        """The first so many farthest-first rows, of those that were chosen."""
+        """The first so many of the rows that were chosen last, those that cover before others."""
         return self._rows[:count]
 
     def fewer(self, count: int, places: Array, size: int) -> Indices | None:
@@ -110,7 +109,7 @@ class Covering:
         """Whether farthest-first rows of all rows would take most of the time, and as much memory as these."""
         mean = self._mean
         by_products = isinstance(mean.kernel, RadialKernel) and mean.kernel.product(mean.dimension).profile.ranking == SQUARED
-        return by_products and mean.dimension >= MANY_COLUMNS and mean.size > 2 * max(SAMPLED * size, LEAST_SAMPLED)
+        return by_products and mean.dimension >= costs.MANY and mean.size > 2 * max(SAMPLED * size, LEAST_SAMPLED)
 
     def _by_sample(self, size: int, report: Report | None) -> tuple[Indices, Array] | None:
         """Farthest-first rows of a sample, and of the rows that these leave beyond their reach, and the radii; None if too many."""

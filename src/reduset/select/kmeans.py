@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reduset import _validate
-from reduset._engine import SQUARED, Frame, Leaves, blocks, draw_seeds, grow, nearest, rows_apart, rows_by_weight
+from reduset._engine import SQUARED, Frame, Leaves, blocks, costs, draw_seeds, grow, nearest, rows_apart, rows_by_weight
 from reduset._types import Array, Floats, Indices, Report
 from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean
@@ -191,4 +191,4 @@ def coordinates_of(mean: KernelMean) -> tuple[Frame, float]:
 
 def leaves_of(points: Floats, frame: Frame) -> Leaves | None:
     """The points in leaves; None in so many dimensions that matrix products are quicker."""
-    return grow(points, frame) if points.shape[1] < 40 else None
+    return grow(points, frame) if points.shape[1] < costs.MANY else None

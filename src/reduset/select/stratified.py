@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 
 from reduset import bandwidth
-from reduset._engine import SQUARED, exchange, likely_nearest, wave_sums
+from reduset._engine import SQUARED, costs, exchange, likely_nearest, wave_sums
 from reduset._types import Array, Indices, Report
 from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean
 from reduset.select.contract import Selector, Traversal, support
-from reduset.select.covering import MANY_COLUMNS, Covering, centres_beside, checked_coverage
+from reduset.select.covering import Covering, centres_beside, checked_coverage
 from reduset.select.kmeans import coordinates_of
 from reduset.weights.counts import owners
 
@@ -101,7 +101,7 @@ class _Strata(Traversal):
         """(n,) which place each point belongs to: the nearest, or in many columns one that is near and most often the nearest."""
         part = self._mean if self._support is None else KernelMean(self._points, self._weights, self._mean.kernel)
         shape = part.kernel.product(part.dimension) if isinstance(part.kernel, RadialKernel) else None
-        if shape is not None and shape.profile.ranking == SQUARED and part.dimension >= MANY_COLUMNS and len(places) >= MANY_CELLS:
+        if shape is not None and shape.profile.ranking == SQUARED and part.dimension >= costs.MANY and len(places) >= MANY_CELLS:
             return likely_nearest(part.atoms, places, coordinates_of(part)[0])
         return owners(part, places, self._covering.leaves)
 

@@ -130,9 +130,9 @@ def _warn_of_units(full: KernelMean) -> None:
     if found is not None:
         wide, narrow, times = found
         warn(
-            f"column {wide} spreads {times:,.0f} times as far as column {narrow}, which hardly counts beside it: rows rare by it may "
-            "be lost. kernel=Gaussian(scales='robust') counts columns alike; kernel=Gaussian() says that they are in one "
-            "unit, as principal components are"
+            f"column {wide} spreads {times:,.0f} times as far as column {narrow}, which hardly counts beside it: rows that are "
+            "rare by it may be lost. kernel=Gaussian(scales='robust') counts columns alike; kernel=Gaussian() says that they are "
+            "in one unit, as principal components are"
         )
 
 
