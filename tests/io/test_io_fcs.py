@@ -141,6 +141,65 @@ def test_a_matrix_that_cannot_be_applied_is_refused_with_the_way_out(tmp_path, s
     np.testing.assert_array_equal(io.read(path, compensate=False).values, events())
 
 
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_channels_of_one_file_may_hold_numbers_of_different_kinds(tmp_path, order):
+    single, double, whole = events()[:, 0].astype(np.float32) / 7, events()[:, 1] / 7, events()[:, 2]
+    bits = np.column_stack([single.view(np.uint32).astype(object), double.view(np.uint64).astype(object), whole])
+    extra = {"$P1DATATYPE": "F", "$P2DATATYPE": "d", "$P3E": "4,1"}
+    sizes = {"bits": [32, 64, 16], "ranges": [1000, 1000, 1024], "order": order}
+    path = write_fcs(tmp_path / "t.fcs", bits, NAMES, kind="I", version="FCS3.2", extra=extra, **sizes)
+    table = io.read(path)
+    np.testing.assert_array_equal(table.values[:, :2], np.column_stack([single, double]))
+    np.testing.assert_allclose(table.values[:, 2], 10 ** (4 * whole / 1024))
+    assert io.read(path, columns=["FL0-A"]).values.dtype == np.float32
+    assert table.notes == ()
+
+
+@pytest.mark.parametrize("version", ["FCS3.1", "FCS3.2"])
+def test_list_mode_goes_without_saying_from_the_version_that_has_no_other(tmp_path, version):
+    path = write_fcs(tmp_path / "t.fcs", events(), NAMES, version=version)
+    path.write_bytes(path.read_bytes().replace(b"|$MODE|L|", b"|OTHER|L|", 1))
+    if version == "FCS3.2":
+        np.testing.assert_array_equal(io.read(path).values, events())
+    else:
+        with pytest.raises(io.FileError, match=r"t\.fcs: lacks the keyword \$MODE"):
+            io.read(path)
+
+
+@pytest.mark.parametrize(("channels", "how"), [("CD4,CD8", "labels"), ("2,3", "numbers")])
+def test_a_matrix_may_name_its_channels_by_labels_or_numbers(tmp_path, channels, how):
+    extra = {"$P2S": "CD4", "$P3S": "CD8", "$SPILLOVER": f"2,{channels}," + ",".join(map(str, SPILL.ravel()))}
+    table = io.read(write_fcs(tmp_path / "t.fcs", events(), NAMES, kind="D", extra=extra))
+    np.testing.assert_allclose(table.values[:, 1:] @ SPILL, events()[:, 1:], rtol=1e-12)
+    assert table.notes[-1] == f"compensated by its spillover matrix (2 channels, named by {how})"
+
+
+def test_a_matrix_that_names_labels_of_two_channels_is_not_applied(tmp_path):
+    extra = {"$P2S": "CD4", "$P3S": "CD4", "$SPILLOVER": "2,CD4,CD8,1,0.5,0,1"}
+    table = io.read(write_fcs(tmp_path / "t.fcs", events(), NAMES, extra=extra))
+    np.testing.assert_array_equal(table.values, events())
+    assert "none of the channels of its spillover matrix ($SPILLOVER) is there: not compensated" in table.notes
+
+
+@pytest.mark.parametrize("share", ["28.40", "0.00", "?"])
+def test_percentages_of_spillover_are_noted_and_not_applied(tmp_path, share):
+    table = io.read(write_fcs(tmp_path / "t.fcs", events(), NAMES, version="FCS2.0", extra={"$DFC1TO2": share}))
+    np.testing.assert_array_equal(table.values, events())
+    said = "its percentages of spillover ($DFCiTOj) may have been taken out by the instrument: not compensated"
+    assert table.notes == ((said,) if share == "28.40" else ())
+
+
+def test_scatter_and_counters_are_known_in_the_spelling_of_other_makers(tmp_path):
+    names = ["FS INT LIN", "SS INT LIN", "HDR-T", "HDR-CE", "Width", "FL1 INT LOG", "FSP27", "Widthless"]
+    path = write_fcs(tmp_path / "t.fcs", np.ones((5, 8)), names)
+    table = io.read(path)
+    assert table.columns == ("FL1 INT LOG", "FSP27", "Widthless")
+    assert table.notes == (
+        "left out unless named, for they are time or scatter: FS INT LIN, SS INT LIN, HDR-T",
+        "left out unless named, for they are counted by the instrument: HDR-CE, Width",
+    )
+
+
 def test_channels_are_found_by_their_labels(tmp_path):
     path = write_fcs(tmp_path / "t.fcs", events(), NAMES, extra={"$P2S": "CD4", "$P3S": "CD8"})
     table = io.read(path, columns=["CD8", "FL0-A"])

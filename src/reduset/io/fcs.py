@@ -1,4 +1,4 @@
-"""Flow cytometry: events of FCS 2.0, 3.0 and 3.1, list mode, as whole numbers of any width in bytes, single or double precision.
+"""Flow cytometry: events of FCS 2.0 to 3.2, list mode, as whole numbers of any width in bytes, single or double precision.
 
 Values are on a linear scale, as flowio's ``as_array`` gives them: x → 10^(decades · x / range) · least where $PnE says that whole
 numbers were amplified logarithmically, x → x / gain by $PnG, and steps of the clock become seconds by $TIMESTEP. Floating-point
@@ -18,9 +18,11 @@ from reduset.io.source import NUMBER, SINGLE, Block, Format, Numbers, ReadOption
 from reduset.io.spillover import spillover_of
 from reduset.io.table import FileError, listed
 
-NO_DYE = re.compile(
-    r"(fsc|ssc|time|hdr-t|event)", re.IGNORECASE
-)  # measured along no dye: left out unless named, and by a transform of all left alone
+# Measured along no dye: left out unless named, and by a transform of all left alone. FS and SS are what Coulter writes.
+NO_DYE = {
+    "time or scatter": re.compile(r"fsc|ssc|(fs|ss)\b|time|hdr-t\b|event", re.IGNORECASE),
+    "counted by the instrument": re.compile(r"hdr-\w+|(width|center|offset|residual)$", re.IGNORECASE),
+}
 
 
 class FcsSource(Source):
@@ -35,18 +37,19 @@ class FcsSource(Source):
         self._record = _EventBytes(path, head)
         self._stored = key[2] is not None
         names = [channel.name for channel in head.channels]
-        super().__init__(path, dict.fromkeys(names, SINGLE if self._record.single else NUMBER), self._record.rows)
+        kinds = {channel.name: SINGLE if channel.kind == "F" else NUMBER for channel in head.channels}
+        super().__init__(path, kinds, self._record.rows)
         self._channels, (self._step, unclear) = head.channels, _step(head)
         self._places = {name: place for place, name in enumerate(names)}
         self.aliases = _labels(head.channels)
-        self.upright = frozenset(name for name in names if NO_DYE.match(name))
-        self.unasked = dict.fromkeys(self.upright, "time or scatter")
+        self.unasked = {name: what for name in names if (what := _no_dye(name))}
+        self.upright = frozenset(self.unasked)
         self.notes += [*head.notes, *self._record.notes, *unclear]
         named = [f"{name} is {label}" for label, name in self.aliases.items()]
         self.notes += [f"labels: {listed(named, 40)}"] if named else []
         self._spillover = None
         if options.compensate and not self._stored:
-            self._spillover, note = spillover_of(path, head.text, names)
+            self._spillover, note = spillover_of(path, head.text, names, [channel.label for channel in head.channels])
             self.notes += [note] if note else []
 
     def _blocks(self, names: Sequence[str], labels: Sequence[str], rows: int, start: int) -> Iterator[Block]:
@@ -68,12 +71,17 @@ class FcsSource(Source):
 
     def _column(self, cells: Numbers, place: int) -> Numbers:
         stored = self._record.column(cells, place)
-        return stored if self._stored else _linear(stored, self._channels[place], self._step, self._record.whole)
+        return stored if self._stored else _linear(stored, self._channels[place], self._step)
 
 
-def _linear(stored: Numbers, channel: Channel, step: float, whole: bool) -> Numbers:
+def _no_dye(name: str) -> str | None:
+    """What a channel is that is measured along no dye; None for one that is."""
+    return next((what for what, names in NO_DYE.items() if names.match(name)), None)
+
+
+def _linear(stored: Numbers, channel: Channel, step: float) -> Numbers:
     scale = step if channel.is_time else 1.0 / channel.gain
-    if whole and channel.decades > 0 and channel.range > 0:
+    if channel.kind == "I" and channel.decades > 0 and channel.range > 0:
         return 10.0 ** (channel.decades * stored.astype(np.float64) / channel.range) * (channel.least * scale)
     return stored if scale == 1.0 else stored.astype(np.float64) * scale
 
@@ -106,18 +114,13 @@ class _EventBytes:
 
     def __init__(self, path: str, head: FcsHead) -> None:
         text, channels = head.text, head.channels
-        kind, mode = text["datatype"].strip().upper(), text["mode"].strip().upper()
+        mode = text.get("mode", "").strip().upper() or "L"
         if mode != "L":
             raise FileError(f"{path}: holds histograms ($MODE {mode}), not events; export it in list mode")
-        if kind not in ("I", "F", "D"):
-            raise FileError(f"{path}: holds events as text ($DATATYPE {kind}), which is not read; export it as numbers")
-        self.whole, self.single = kind == "I", kind == "F"
-        widths = [channel.bits // 8 if self.whole else 4 if self.single else 8 for channel in channels]
-        odd = next(
-            (k for k, channel in enumerate(channels) if self.whole and (channel.bits % 8 or not 8 <= channel.bits <= 64)), None
-        )
-        if odd is not None:
-            raise FileError(f"{path}: $P{odd + 1}B must be whole bytes, at most 8 of them; got {channels[odd].bits} bits")
+        for n, channel in enumerate(channels, 1):
+            _check_stored(path, n, channel)
+        self._kinds = [channel.kind for channel in channels]
+        widths = [channel.bits // 8 for channel in channels]
         self._ends = np.cumsum([0, *widths]).tolist()
         self._order = _byte_order(path, text["byteord"])
         self._masks = [_mask(channel) for channel in channels]
@@ -136,8 +139,8 @@ class _EventBytes:
             raise FileError(f"{path}: cut short: it should hold {said:,} events, and ends within number {self.rows + 1:,}")
         if said != self.rows:
             self.notes.append(f"it says it has {said:,} events ($TOT), and holds {self.rows:,}")
-        logged = [channel.name for channel in channels if channel.decades > 0]
-        if logged and not self.whole:
+        logged = [channel.name for channel in channels if channel.decades > 0 and channel.kind != "I"]
+        if logged:
             self.notes.append(f"$PnE of floating-point channels has no meaning and was not applied: {listed(logged)}")
 
     def cells(self, start: int, stop: int) -> Numbers:
@@ -148,7 +151,7 @@ class _EventBytes:
         """The numbers of one channel as they are stored."""
         cells = np.ascontiguousarray(cells[:, self._ends[place] : self._ends[place + 1]])
         width = cells.shape[1]
-        if not self.whole:
+        if self._kinds[place] != "I":
             return cells.view(f"{self._order}f{width}")[:, 0].astype(f"f{width}", copy=False)
         if width in (1, 2, 4, 8):
             numbers = cells.view(f"{self._order}u{width}")[:, 0].astype(np.uint64)
@@ -158,6 +161,13 @@ class _EventBytes:
                 numbers = (numbers << np.uint64(8)) | byte
         mask = self._masks[place]
         return numbers if mask is None else numbers & np.uint64(mask)
+
+
+def _check_stored(path: str, n: int, channel: Channel) -> None:
+    if channel.kind not in ("I", "F", "D"):
+        raise FileError(f"{path}: holds events as text ($DATATYPE {channel.kind}), which is not read; export it as numbers")
+    if channel.bits % 8 or not 8 <= channel.bits <= 64:
+        raise FileError(f"{path}: $P{n}B must be whole bytes, at most 8 of them; got {channel.bits} bits")
 
 
 def _byte_order(path: str, text: str) -> str:

@@ -1,4 +1,4 @@
-"""The head of an FCS file (2.0, 3.0, 3.1): its keywords, where its events lie, and its channels.
+"""The head of an FCS file (2.0 to 3.2): its keywords, where its events lie, and its channels.
 
 HEADER names the bytes of TEXT and of the events, in fields of eight letters that may be blank; TEXT is a separator, then keywords
 and values. A doubled separator is one inside a value, as the standard has it; where channels lack their names so, it is an empty
@@ -15,15 +15,20 @@ from reduset.io.source import unique_names
 from reduset.io.table import FileError
 
 MOST_CHANNELS = 100_000
-NEEDED = ("par", "mode", "datatype", "byteord")
+NEEDED = ("par", "datatype", "byteord")
+FLOATING = {"F": 32, "D": 64}  # bits
 
 
 @dataclass(frozen=True)
 class Channel:
-    """One $Pn: name $PnN, label $PnS, bits $PnB, range $PnR, decades and least value $PnE, gain $PnG."""
+    """One $Pn: name $PnN, label $PnS, kind of number, bits $PnB, range $PnR, decades and least value $PnE, gain $PnG.
+
+    The kind is $DATATYPE, or $PnDATATYPE where a file of 3.2 has one for the channel; floating-point numbers have the bits of it.
+    """
 
     name: str
     label: str
+    kind: str
     bits: int
     range: float
     decades: float
@@ -82,10 +87,11 @@ def _keywords(path: str, stream: BinaryIO, begin: int, size: int) -> tuple[dict[
         raise FileError(f"{path}: its header must say where its text is, got {head[10:26].decode('latin-1')!r}")
     if begin + last >= size:
         raise FileError(f"{path}: cut short: its text should end at byte {begin + last:,}, and the file has {size:,}")
+    needed = NEEDED if version >= "3.2" else (*NEEDED, "mode")  # 3.2 knows list mode alone, and need not say so
     text = _pairs(stream, begin + first, begin + last, r"(?<=[^{0}]){0}(?!{0})")
-    if any(key not in text for key in NEEDED):
+    if any(key not in text for key in needed):
         text |= _pairs(stream, begin + first, begin + last, "{0}")
-    for key in NEEDED:
+    for key in needed:
         if not text.get(key, "").strip():
             raise FileError(f"{path}: lacks the keyword ${key.upper()}, which an FCS file must have")
     count = _whole(text, "par")
@@ -140,10 +146,12 @@ def _channel(path: str, text: dict[str, str], n: int, name: str) -> Channel:
     bits = text.get(f"p{n}b", "0").strip()
     if not re.fullmatch(r"[0-9]{1,9}|\*", bits):
         raise FileError(f"{path}: $P{n}B must be a number of bits, got {bits!r}")
+    kind = (text.get(f"p{n}datatype", "").strip() or text["datatype"].strip()).upper()
     return Channel(
         name=name,
         label=text.get(f"p{n}s", "").strip(),
-        bits=0 if bits == "*" else int(bits),
+        kind=kind,
+        bits=FLOATING.get(kind, 0 if bits == "*" else int(bits)),
         range=number("r", 0.0),
         decades=decades,
         least=least or 1.0,  # the standard's word for a 0 that cannot be meant
@@ -153,8 +161,8 @@ def _channel(path: str, text: dict[str, str], n: int, name: str) -> Channel:
 
 def _expected(text: dict[str, str], channels: list[Channel]) -> int | None:
     """How many bytes the events should have, where that is said."""
-    total, wide = _whole(text, "tot"), {"F": 32, "D": 64}.get(text["datatype"].strip().upper())
-    return None if total is None else total * sum(wide or channel.bits for channel in channels) // 8
+    total = _whole(text, "tot")
+    return None if total is None else total * sum(channel.bits for channel in channels) // 8
 
 
 def _where(path: str, text: dict[str, str], header: Header, size: int, expected: int | None) -> tuple[int, int, list[str]]:
