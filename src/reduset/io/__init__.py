@@ -6,6 +6,7 @@ May import: `_types`, `_messages`, `_validate` and `_archive`; of the rooms befo
 """
 
 from reduset.io.batching import Batches, batches
+from reduset.io.fcs_writing import write_fcs
 from reduset.io.folders import files_of
 from reduset.io.images import read_image, write_image
 from reduset.io.reading import as_table, read, read_bags, read_labels
@@ -23,6 +24,7 @@ __all__ = [
     "read_bags",
     "read_image",
     "read_labels",
+    "write_fcs",
     "write_image",
     "write_rows",
 ]
