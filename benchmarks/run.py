@@ -31,6 +31,7 @@ SECTIONS = (
     "embedding_density",
     "pieces",
     "columns",
+    "fcs_files",
     "command",
     "stream",
     "stream_batch",
