@@ -148,7 +148,7 @@ def _summary(found: dict[Path, list[str]], lines: list[list[str]]) -> str:
     counts = ", ".join(f"{name} {sets.count(name)}" for name in dict.fromkeys(sets))
     return (
         f"{len(sets)} files ({counts}), {len(found)} of them different: {len(found) - refused} read, {noted} of these with a note "
-        f"beyond a compensation, {refused} refused. Of {same} the numbers are bit for bit those that flowio or FlowCal finds stored."
+        f"beyond a compensation, {refused} refused. Of {same} the numbers are bit for bit those that flowio or FlowCal finds."
     )
 
 
