@@ -1,0 +1,182 @@
+"""Which populations differ between groups: a test of each, with samples as the units, and how much they differ.
+
+The share of a population in a sample of n cells, c of them its own, enters as y = log((c + ½)/(n + 1)), whose variance is τ² + s²: what
+samples differ by, and what n cells leave to chance, s² = (1 − π)/(nπ + ½) at the mean share π. Weights are 1/(τ² + s²), so that a
+sample of fifty cells counts for what it knows beside one of a million. τ² comes from the scatter of all samples about what is held
+fixed, without a look at the groups. Effects are differences of y: logarithms of fold changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import f as f_law
+from scipy.stats import t as t_law
+
+from reduset import _validate
+from reduset._types import Array, SeedLike
+from reduset.differences.design import Design, DesignError
+from reduset.differences.discovery import found_at, largest_p_values, own_p_values, pooled_p_values, q_values
+from reduset.differences.moderated import Fits, fit
+from reduset.differences.relabelling import MOST, Relabellings, relabellings
+
+NULLS = ("auto", "permutation", "normal")
+ENOUGH = 100  # labellings from which chance is judged by them
+FINE = 20  # labellings for each p-value that may be called found
+
+
+@dataclass(frozen=True)
+class Differences:
+    """Which of k populations differ between G groups of samples.
+
+    Attributes
+    ----------
+    names : of the populations
+    design : what was compared
+    shares : (k, G) the mean share of each population in each group
+    effects : (G − 1, k) logarithms to base 2 of fold changes against the first group, adjusted for what is held fixed
+    intervals : (G − 1, k, 2) between which limits each effect lies
+    p_values, q_values : (k,) of the test whether any group differs; q is the false discovery rate at which it is found
+    any_p_values : (k,) the chance that any population is as far off as this one, if none differs
+    found : (k,) bool, at the false discovery rate ``fdr``
+    null : "permutation" or "normal", what chance was judged by
+    labellings : in how many ways the samples could be labelled
+    """
+
+    names: tuple[str, ...]
+    design: Design
+    shares: Array = field(repr=False)
+    effects: Array = field(repr=False)
+    intervals: Array = field(repr=False)
+    p_values: Array = field(repr=False)
+    q_values: Array = field(repr=False)
+    any_p_values: Array = field(repr=False)
+    found: NDArray[np.bool_] = field(repr=False)
+    fdr: float
+    confidence: float
+    null: str
+    labellings: int
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row a population, the surest first: names, shares, fold changes with their limits, p and q."""
+        told = []
+        for k in np.lexsort((-np.abs(self.effects).max(axis=0), self.p_values)):
+            row: dict[str, Any] = {"population": self.names[k]}
+            row |= {f"share {level}": float(share) for level, share in zip(self.design.levels, self.shares[k], strict=True)}
+            for g, level in enumerate(self.design.levels[1:]):
+                low, high = self.intervals[g, k]
+                row |= {
+                    f"log2 fold change {level}": float(self.effects[g, k]),
+                    f"low {level}": float(low),
+                    f"high {level}": float(high),
+                }
+            row |= {"p": float(self.p_values[k]), "q": float(self.q_values[k]), "found": bool(self.found[k])}
+            told.append(row)
+        return told
+
+    def __str__(self) -> str:
+        levels, counts = self.design.levels, self.design.counts
+        groups = " against ".join(f"{count} {level}" for level, count in zip(levels, counts, strict=True))
+        within = ", within blocks" if self.design.is_blocked else ""
+        lines = [f"{int(self.found.sum())} of {len(self.names)} populations differ, at a false discovery rate of {self.fdr:.0%}"]
+        lines.append(f"samples    {groups}{within}; chance by {self._chance()}")
+        for k in np.flatnonzero(self.found)[np.argsort(self.p_values[self.found], kind="stable")]:
+            lines.append(f"found      {self.names[k]}: {self.told(int(k))}")
+        return "\n  ".join(lines)
+
+    def told(self, k: int) -> str:
+        """What is known of one population, in words."""
+        first = self.design.levels[0]
+        parts = [f"{100 * self.shares[k, 0]:.3g} % in {first}"]
+        for g, level in enumerate(self.design.levels[1:]):
+            low, high = 2.0 ** self.intervals[g, k]
+            share = f"{100 * self.shares[k, g + 1]:.3g} % in {level}"
+            parts.append(f"{share}, {2.0 ** self.effects[g, k]:.2f}-fold ({low:.2f} to {high:.2f})")
+        return f"{', '.join(parts)}; p = {self.p_values[k]:.2g}, q = {self.q_values[k]:.2g}"
+
+    def _chance(self) -> str:
+        if self.null == "normal":
+            return f"the normal law, for there are only {self.labellings:,} ways to label the samples"
+        return f"{min(self.labellings, MOST + 1):,} of {self.labellings:,} ways to label the samples"
+
+
+def compare(
+    counts: NDArray[np.integer],
+    sizes: NDArray[np.integer],
+    design: Design,
+    names: Sequence[str] | None = None,
+    *,
+    fdr: float = 0.05,
+    confidence: float = 0.95,
+    null: str = "auto",
+    rng: SeedLike = None,
+) -> Differences:
+    """Test every population for a difference between the groups of a design.
+
+    Parameters
+    ----------
+    counts : (N, k) how many cells of each sample belong to each population
+    sizes : (N,) how many cells each sample has
+    design : of the N samples
+    names : of the populations
+    fdr : the false discovery rate
+    confidence : of the intervals
+    null : "permutation", "normal", or "auto": the normal law of moderated statistics where fewer than 100 labellings are possible
+    rng : None, seed or Generator
+    """
+    counts, sizes = np.asarray(counts)[design.rows], np.asarray(sizes)[design.rows]
+    if (sizes == 0).any():
+        raise DesignError(f"{int((sizes == 0).sum())} samples hold no cells; leave them out")
+    named = tuple(f"population {k + 1}" for k in range(counts.shape[1])) if names is None else tuple(names)
+    fdr, confidence = _validate.confidence(fdr, "fdr"), _validate.confidence(confidence)
+    _validate.one_of(null, "null", NULLS)
+    labelled = relabellings(design, _validate.generator(rng))
+    values, weights = log_shares(counts, sizes, design)
+    fits = fit(values, weights, design, labelled)
+    judged = null if null != "auto" else "permutation" if labelled.count >= ENOUGH else "normal"
+    p = chances(fits, labelled, judged, fdr, len(design.levels) - 1)
+    q = q_values(p)
+    reach = float(t_law.ppf((1 + confidence) / 2, fits.freedom)) * fits.errors
+    effects = fits.effects / np.log(2)
+    return Differences(
+        names=named,
+        design=design,
+        shares=np.stack([(counts / sizes[:, None])[design.codes == g].mean(axis=0) for g in range(len(design.levels))], axis=1),
+        effects=effects,
+        intervals=np.stack([effects - reach / np.log(2), effects + reach / np.log(2)], axis=-1),
+        p_values=p,
+        q_values=q,
+        any_p_values=largest_p_values(fits.statistics) if judged == "permutation" else np.minimum(p * len(p), 1.0),
+        found=found_at(q, fdr),
+        fdr=fdr,
+        confidence=confidence,
+        null=judged,
+        labellings=labelled.count,
+    )
+
+
+def log_shares(counts: NDArray[np.integer], sizes: NDArray[np.integer], design: Design) -> tuple[Array, Array]:
+    """(n, k) logarithms of shares, and their weights, 1 on average for each population."""
+    n = sizes[:, None].astype(np.float64)
+    values = np.log((counts + 0.5) / (n + 1))
+    usual = np.maximum((counts / n).mean(axis=0), 0.5 / n.sum())
+    chance = (1 - usual) / (n * usual + 0.5)
+    q, _ = np.linalg.qr(design.nuisance)
+    off = values - q @ (q.T @ values)
+    left = 1 - np.square(q).sum(axis=1)[:, None]
+    freedom = len(values) - q.shape[1]
+    between = np.maximum((np.square(off).sum(axis=0) - (left * chance).sum(axis=0)) / freedom, 0.0)
+    weights = 1 / (between + chance)
+    return values, weights / weights.mean(axis=0)
+
+
+def chances(fits: Fits, labelled: Relabellings, null: str, rate: float, p: int) -> Array:
+    """(k,) p-values: by the normal law, each by its own labellings where these are many enough for the rate, else pooled."""
+    if null == "normal":
+        return np.asarray(f_law.sf(fits.statistics[0], p, fits.freedom))
+    many = fits.statistics.shape[1] * FINE / rate
+    return own_p_values(fits.statistics) if min(labelled.count, MOST) >= many else pooled_p_values(fits.statistics)

@@ -1,0 +1,186 @@
+"""Populations of many samples: atoms that cover all cells, groups of atoms, and groups merged by mode.
+
+1. A sketch of the cells of all samples, every sample with the same mass: atoms near every cell, so that rare ones have their own, each
+   with the cells it stands for. These are the finest populations, and all counts are sums of theirs: no cell is left out.
+2. Groups of atoms, as a sketch of the atoms again.
+3. Groups merged where no valley lies between them (`merging`), down to the depth of valleys asked for, or to a number.
+
+Cost: that of the sketch, O(n·m·d) at worst; some thousand dips on a line; one pass for medians.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reduset import _validate
+from reduset._progress import Progress
+from reduset._types import Array, Floats, Indices, ProgressLike, SeedLike
+from reduset.kernels import Gaussian
+from reduset.populations.groups_of_cells import CellGroup
+from reduset.populations.merging import MergeTree, merge_by_mode
+from reduset.populations.naming import border, short_names, signs
+from reduset.populations.result import Populations
+from reduset.sketching import Sketch, sketch
+
+ATOMS, CELLS_AN_ATOM, FEWEST_ATOMS = 1000, 50, 20
+GROUPS = 150
+DIP = 0.5  # of the lower peak, below which a valley parts two populations
+MOST_CELLS = 200_000  # from which borders and medians are taken
+
+
+def find_populations(
+    cells: Sequence[Floats],
+    markers: Sequence[str] | None = None,
+    *,
+    defining: Sequence[int] | None = None,
+    n_atoms: int | None = None,
+    n_populations: int | None = None,
+    dip: float = DIP,
+    rng: SeedLike = None,
+    progress: ProgressLike = False,
+) -> Populations:
+    """Find the populations of the cells of many samples.
+
+    Parameters
+    ----------
+    cells : of each sample (n, d), in units in which the columns count alike
+    markers : (d,) names of the columns; "x0", "x1", … by default
+    defining : the columns by which populations are told apart, all by default; the others are only described
+    n_atoms : the finest populations; by default 1,000, or one for 50 cells where there are fewer
+    n_populations : how many there should be; by default as many as have valleys around them
+    dip : float between 0 and 1
+        A valley parts two populations where its floor is at most this share of the lower peak.
+    rng : None, seed or Generator
+    progress : bool, or a function of (stage, done, total)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset.populations import find_populations
+    >>> rng = np.random.default_rng(0)
+    >>> samples = [np.concatenate([rng.normal(0, 1, (900, 3)), rng.normal(6, 1, (100, 3))]) for _ in range(4)]
+    >>> found = find_populations(samples, ["CD3", "CD4", "CD8"], rng=0)
+    >>> found.counts.tolist()
+    [[900, 100], [900, 100], [900, 100], [900, 100]]
+    """
+    each = [np.asarray(sample) for sample in cells]
+    sizes = np.array([len(sample) for sample in each])
+    pooled = np.concatenate(each) if len(each) > 1 else each[0]
+    d = pooled.shape[1]
+    named = tuple(f"x{j}" for j in range(d)) if markers is None else tuple(map(str, markers))
+    columns = np.arange(d) if defining is None else np.asarray(defining, np.int64)
+    dip = _validate.positive(dip, "dip", "it is a share of the lower peak, 0.5 for a half")
+    many = min(len(pooled), ATOMS, max(FEWEST_ATOMS, len(pooled) // CELLS_AN_ATOM))
+    size = many if n_atoms is None else _validate.whole(n_atoms, "n_atoms", 1, len(pooled), "it is a number of cells")
+    if n_populations is not None:
+        _validate.whole(n_populations, "n_populations", 1, size, "a population has an atom at least")
+    atoms_rng, groups_rng, merges_rng, medians_rng = _validate.generator(rng).spawn(4)
+    shown = Progress(progress)
+    try:
+        by_sample = np.repeat(len(pooled) / (len(each) * sizes), sizes)  # one a cell on average
+        used = pooled if len(columns) == d else np.ascontiguousarray(pooled[:, columns])
+        small = sketch(used, size, kernel=Gaussian(), sample_weight=by_sample, rng=atoms_rng, progress=progress)
+        group_of_atom, tree = _merged(used, by_sample, small, groups_rng, merges_rng, shown)
+        shown.stage("describing populations")(0, 1)
+        return _described(pooled, sizes, named, columns, small, group_of_atom, tree, dip, n_populations, medians_rng)
+    finally:
+        shown.close()
+
+
+def _merged(
+    cells: Floats, weights: Array, small: Sketch, groups_rng: np.random.Generator, rng: np.random.Generator, shown: Progress
+) -> tuple[Indices, MergeTree]:
+    """Groups of atoms, and how they merge."""
+    places = np.asarray(cells[small.indices], np.float64)
+    few = min(GROUPS, len(places))
+    group_of_atom = sketch(places, few, kernel=Gaussian(), sample_weight=small.weights, rng=groups_rng).owners
+    group = group_of_atom[small.owners]
+    order = np.argsort(group, kind="stable")
+    parts = np.split(order, np.cumsum(np.bincount(group))[:-1])
+    groups = [CellGroup.of(cells, rows, weights, rng) for rows in parts]
+    return group_of_atom, merge_by_mode(groups, rng, shown.stage("merging"))
+
+
+def _described(
+    cells: Floats,
+    sizes: NDArray[np.int64],
+    markers: tuple[str, ...],
+    columns: Indices,
+    small: Sketch,
+    group_of_atom: Indices,
+    tree: MergeTree,
+    dip: float,
+    size: int | None,
+    rng: np.random.Generator,
+) -> Populations:
+    """The populations from the largest on, with counts, medians and names."""
+    m = small.size
+    sample = np.repeat(np.arange(len(sizes)), sizes)
+    atom_counts = np.bincount(sample * m + small.owners, minlength=len(sizes) * m).reshape(len(sizes), m)
+    raw = tree.cut(None if size is not None else dip, size)
+    of_atom = raw[group_of_atom]
+    masses = np.bincount(of_atom, (atom_counts / sizes[:, None]).mean(axis=0))
+    place = np.empty(len(masses), np.int64)
+    place[np.argsort(-masses, kind="stable")] = np.arange(len(masses))
+    of_atom = place[of_atom]
+    k, d = len(masses), len(markers)
+    some = np.arange(len(cells))
+    if len(cells) > MOST_CELLS:  # of each population, so that rare ones have their own
+        some = _some_of_each(of_atom[small.owners], MOST_CELLS // k, rng)
+    owner, rows = of_atom[small.owners[some]], np.asarray(cells[some], np.float64)
+    weight = masses[place.argsort()][owner] / np.bincount(owner, minlength=k)[owner]
+    medians, above, separations = np.empty((k, d)), np.empty((k, d)), np.empty((k, d))
+    for j in range(d):
+        column = rows[:, j]
+        edge = border(column, weight)
+        spread = float(np.sqrt(np.average((column - np.average(column, weights=weight)) ** 2, weights=weight)))
+        for own in range(k):
+            mine = owner == own
+            medians[own, j] = np.median(column[mine])
+            above[own, j] = np.mean(column[mine] > edge)
+            rest = _weighted_median(column[~mine], weight[~mine]) if k > 1 else medians[own, j]
+            separations[own, j] = (medians[own, j] - rest) / spread if spread > 0 else 0.0
+    codes = signs(above)
+    return Populations(
+        names=tuple(short_names(codes[:, columns], [markers[j] for j in columns])),
+        markers=markers,
+        atoms=np.asarray(cells[small.indices], np.float64),
+        of_atom=of_atom,
+        atom_counts=atom_counts,
+        medians=medians,
+        signs=codes,
+        separations=separations,
+        dips=_dips(tree, raw, place),
+        tree=tree,
+        group_of_atom=group_of_atom,
+        sketch=small,
+    )
+
+
+def _some_of_each(owner: Indices, most: int, rng: np.random.Generator) -> Indices:
+    """Not more than so many rows of each owner, ascending."""
+    order = rng.permutation(len(owner))
+    ranked = order[np.argsort(owner[order], kind="stable")]
+    counts = np.bincount(owner)
+    starts = np.cumsum(counts) - counts
+    within = np.arange(len(owner)) - np.repeat(starts, counts)
+    return np.sort(ranked[within < most])
+
+
+def _weighted_median(values: Array, weights: Array) -> float:
+    order = np.argsort(values)
+    mass = np.cumsum(weights[order])
+    return float(values[order[np.searchsorted(mass, mass[-1] / 2)]])
+
+
+def _dips(tree: MergeTree, raw: Indices, place: Indices) -> Array:
+    """(k,) the shallowest valley around each population: that across which it would be merged next."""
+    found = np.full(len(place), np.nan)
+    for each in tree.merges:
+        for side in (raw[each.into], raw[each.gone]):
+            if raw[each.into] != raw[each.gone] and np.isnan(found[place[side]]):
+                found[place[side]] = each.dip
+    return found
