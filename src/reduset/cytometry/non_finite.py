@@ -15,7 +15,7 @@ def non_finite(events: FileEvents, kept: Flags) -> Taken:
     finite = np.isfinite(events.values)
     if finite.all():
         return Taken(np.zeros(len(kept), bool), [])
-    empty = ~finite.any(axis=0)
+    empty: Flags = ~np.asarray(finite.any(axis=0))
     named = [name for name, nothing in zip(events.channels, empty, strict=True) if nothing]
     notes = [f"no numbers in {printable(listed(named))}, which was not looked at"] if named else []
     return Taken(kept & ~finite[:, ~empty].all(axis=1), notes)

@@ -4,15 +4,15 @@ Events in the order of time are cut into up to forty segments of equally many, a
 scales. A segment is taken out only if both hold:
 
 - it matters: in some channel its quantiles (5 % to 95 %) lie, on average, a quarter of the channel's spread or more from those of
-  the typical segment. That is a Wasserstein distance, cut at the ends: the shift where all values shift, and small where a few cells
-  more or less are positive, at which a median may jump;
+  the typical segment. That is a Wasserstein distance, cut at the ends: the shift where all values shift, and small where a few
+  cells more or less are positive, at which a median may jump;
 - it is no chance: the test of drift finds such a channel different from what it is in the segments in which nothing matters, at a
   level of 5 % for all segments and channels together (Bonferroni).
 
 With a million events trivial changes are no chance either, and stay. The first is looked at first, as it costs a sort, so that
 files without drift are not tested: O(n) to find the order, and what is compared is bounded (a thousand events a segment). Of the
-tests of drift it is that of columns, since what matters is a channel: of a shift of one dye among forty by half a spread, planted in
-a tenth of 60,000 events, it finds 93 %, the test of all columns together 66 %. Widths are left out: they take few values, and
+tests of drift it is that of columns, since what matters is a channel: of a shift of one dye among forty by half a spread, planted
+in a tenth of 60,000 events, it finds 93 %, the test of all columns together 66 %. Widths are left out: they take few values, and
 nobody looks at them.
 """
 
@@ -90,7 +90,7 @@ def _seen(events: FileEvents, segments: list[Indices]) -> _Seen | None:
     some = np.stack([rows[np.arange(count) * len(rows) // count] for rows in segments])
     places = [place for place in lights(events.channels) if not is_width(events.channels[place])]
     values = np.asarray(events.values[some.ravel()][:, places], np.float64)
-    fine = np.isfinite(values).all(axis=0)
+    fine: Flags = np.asarray(np.isfinite(values).all(axis=0))
     values, names = values[:, fine], [events.channels[place] for place, well in zip(places, fine, strict=True) if well]
     values = np.arcsinh(values / np.maximum(np.median(np.abs(values), axis=0), 1e-300))
     spreads = _spreads(values)
@@ -114,17 +114,17 @@ def _spreads(values: Array) -> Array:
 def _different(seen: _Seen) -> list[int]:
     """Segments in which some channel's change matters and is no chance."""
     matters = seen.moved > MATTERS
-    calm = ~matters.any(axis=1)
+    calm: Flags = ~np.asarray(matters.any(axis=1))
     level = LEVEL / matters.size
     return [int(k) for k in np.flatnonzero(~calm) if _least_p(seen.values, calm, int(k), np.flatnonzero(matters[k])) <= level]
 
 
 def _least_p(values: Array, calm: Flags, segment: int, columns: Indices) -> float:
     """The least p-value of some columns of a segment, against the calm segments, or all others where half of them are not."""
-    others = calm if 2 * int(calm.sum()) >= len(calm) else np.arange(len(calm)) != segment
+    others: Flags = calm if 2 * int(calm.sum()) >= len(calm) else np.arange(len(calm)) != segment
     before, after = values[others][:, :, columns].reshape(-1, len(columns)), values[segment][:, columns]
     bins = ColumnBins.of(before)
-    shares = [bins.shares(rows, np.full(len(rows), 1 / len(rows))) for rows in (before, after)]
+    old, new = (bins.shares(rows, np.full(len(rows), 1 / len(rows))) for rows in (before, after))
     names = tuple(map(str, columns))
-    changes = changed_columns(bins, *shares, (len(before), len(after)), names, np.random.default_rng(0))
+    changes = changed_columns(bins, old, new, (len(before), len(after)), names, np.random.default_rng(0))
     return min(change.p_alone for change in changes)
