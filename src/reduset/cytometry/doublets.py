@@ -90,7 +90,10 @@ def _outside(ratio: Array, height: Array, kept: Flags) -> Flags | None:
 
 
 def _medians(ratio: Array, height: Array) -> tuple[Array, Array]:
-    """The median of the ratio by bins of equally many events of like height, and the median height of each."""
-    order = np.argsort(height, kind="stable")
-    bins = np.array_split(order, max(min(BINS, len(order) // FEWEST), 1))
-    return np.asarray([np.median(height[rows]) for rows in bins]), np.asarray([np.median(ratio[rows]) for rows in bins])
+    """The median height of bins of about equally many events, equal heights in one, and the median ratio of each."""
+    count = max(min(BINS, len(height) // FEWEST), 1)
+    edges = np.unique(np.quantile(height, np.arange(1, count) / count))
+    bins = np.searchsorted(edges, height, side="left")
+    order = np.argsort(bins, kind="stable")
+    parts = [rows for rows in np.split(order, np.searchsorted(bins[order], np.arange(1, len(edges) + 1))) if len(rows)]
+    return np.asarray([np.median(height[rows]) for rows in parts]), np.asarray([np.median(ratio[rows]) for rows in parts])

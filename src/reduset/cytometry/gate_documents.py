@@ -21,7 +21,7 @@ from reduset.cytometry.gate_set import ROOT, Gates, check_count
 from reduset.cytometry.taken import Flags
 from reduset.io.guard import need
 from reduset.io.paths import head_of
-from reduset.io.table import FileError, listed, refusing
+from reduset.io.table import FileError, listed, one_line
 
 WORKSPACE = "a FlowJo workspace"
 GATING_ML = "GatingML 2.0"
@@ -122,10 +122,10 @@ def _inside(
     gates: Gates, flowkit: Any, strategy: Any, place: tuple[str, tuple[str, ...]], events: FileEvents, sample: str
 ) -> Flags:
     """The events of a file in one population."""
-    with _by_flowkit(events.path, "an FCS file by FlowKit"):
+    with _by_flowkit(events.path, "an FCS file"):
         measured = flowkit.Sample(events.path, sample_id=sample, use_flowjo_labels=isinstance(gates, WorkspaceGates))
     check_count(gates.path, events, measured.event_count, "gates")
-    with _by_flowkit(gates.path, f"gates of {os.path.basename(events.path)}"):
+    with _by_flowkit(gates.path, f"gates for {os.path.basename(events.path)}"):
         flags: Flags = strategy.gate_sample(measured).get_gate_membership(*place)
     return flags.astype(bool)
 
@@ -133,6 +133,11 @@ def _inside(
 @contextmanager
 def _by_flowkit(path: str, what: str) -> Iterator[None]:
     """Whatever FlowKit raises is refused in one line; what it warns of (deprecations, samples that are not at hand) is its own."""
-    with refusing(path, what), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except FileError:
+        raise
+    except Exception as error:
+        raise FileError(f"{path}: FlowKit does not take it as {what} ({one_line(error)})") from error
