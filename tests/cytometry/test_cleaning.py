@@ -54,7 +54,7 @@ def test_the_top_of_whole_numbers_is_one_below_their_range(tmp_path):
 def test_many_events_at_the_top_are_a_population_and_stay():
     columns = cells(1000, np.random.default_rng(0))
     columns["PE-A"][:60] = RANGE - 1
-    columns["APC-A"][500:520] = RANGE - 1
+    columns["APC-A"][50:60] = columns["APC-A"][500:520] = RANGE - 1
     found = clean(events_of(columns), ["margin"])
     assert found.counted["margin"] == 20
     assert found.keep[:60].all()

@@ -7,7 +7,7 @@ in the units of its values (floating-point files often repeat that of an older i
 Compensation moves the pile, so the values before it are looked at where they are known.
 
 Where many are at the top they are a population that was not resolved (bright cells, large ones), and taking it out would change
-what the sample is made of: it is kept, and told.
+what the sample is made of: it is kept, and told, whatever else of it is at a top (large cells scatter much to all sides).
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ NEAR = 2e-5  # of the top, by which values may miss it: of 65,536 or more, range
 
 def margins(events: FileEvents, kept: Flags) -> Taken:
     """Take events at the top of a channel of scatter or a dye."""
-    taken, crowded, beyond = np.zeros(len(kept), bool), [], []
+    taken, many = np.zeros(len(kept), bool), np.zeros(len(kept), bool)
+    crowded, beyond = list[str](), list[str]()
     total = max(int(kept.sum()), 1)
     measured = events.values if events.measured is None else events.measured
     for place in lights(events.channels):
@@ -44,6 +45,7 @@ def margins(events: FileEvents, kept: Flags) -> Taken:
             beyond += [events.channels[place]] if count > WORTH_TELLING * total else []
         elif count > POPULATION * total:
             crowded.append(f"{events.channels[place]} ({count / total:.1%})")
+            many |= high
         else:
             taken |= high
     notes = []
@@ -51,4 +53,4 @@ def margins(events: FileEvents, kept: Flags) -> Taken:
         notes.append(f"kept although at the top of the range, for they are many: {printable(listed(crowded))} of the events")
     if beyond:
         notes.append(f"values beyond the stated range, which therefore tells no margin: {printable(listed(beyond))}")
-    return Taken(taken, notes)
+    return Taken(taken & ~many, notes)
