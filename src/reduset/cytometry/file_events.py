@@ -18,6 +18,8 @@ class FileEvents:
     labels : their labels ($PnS), "" for none
     values : (n, C)
     tops : (C,) the largest value that a channel can hold, infinite where the file does not say
+    measured : (n, C) the values before spillover was taken out, which tell whether a detector was at its top; None where they are
+        those above
     """
 
     path: str
@@ -25,3 +27,4 @@ class FileEvents:
     labels: tuple[str, ...]
     values: Floats = field(repr=False)
     tops: Array = field(repr=False)
+    measured: Floats | None = field(default=None, repr=False)
