@@ -17,7 +17,7 @@ WIDTH, INDENT, LEAST = 128, 27, 40
 ROOMS = [
     *("_types", "_messages", "_engine", "_columns", "_frames", "_validate", "_progress", "_drawing", "_archive"),
     *("bandwidth", "kernels", "mean", "mixture", "weights", "certificate", "select", "simplification", "compression"),  # the core
-    *("stream", "sketching"),
+    *("stream", "sketching", "populations", "differences"),
     *("density", "modes", "proportions", "cohort", "distributed", "drift", "svm", "spectral", "features"),  # the uses
     *("io", "cytometry", "anndata", "model", "report", "cli", "__main__"),  # the doors
 ]

@@ -1,6 +1,6 @@
 """Which populations differ between groups: a test of each, with samples as the units, and how much they differ.
 
-The share of a population in a sample of n cells, c of them its own, enters as y = log((c + ½)/(n + 1)), whose variance is τ² + s²: what
+The share of a population in a sample of n cells, c of them its own, enters as y = log((c + ½)/(n + 1)), of variance τ² + s²: what
 samples differ by, and what n cells leave to chance, s² = (1 − π)/(nπ + ½) at the mean share π. Weights are 1/(τ² + s²), so that a
 sample of fifty cells counts for what it knows beside one of a million. τ² comes from the scatter of all samples about what is held
 fixed, without a look at the groups. Effects are differences of y: logarithms of fold changes.

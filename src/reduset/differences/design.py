@@ -138,7 +138,9 @@ def _blocks(block: Sequence[Any], codes: Indices, name: str) -> Indices:
         raise DesignError(f"blocks must be there for every sample that is compared, {missing} have none; fill them in")
     found = np.unique([str(each) for each in block], return_inverse=True)[1]
     if not any(len(set(codes[found == each].tolist())) > 1 for each in range(found.max() + 1)):
-        raise DesignError(f"no block has samples of two groups of {name}, so nothing can be compared within blocks; leave blocks out")
+        raise DesignError(
+            f"no block has samples of two groups of {name}, so nothing can be compared within blocks; leave blocks out"
+        )
     return np.asarray(found, np.int64)
 
 

@@ -56,9 +56,11 @@ def fit(values: Array, weights: Array | None, design: Design, labelled: Relabell
     """Fit the model to every column of values, (n, k), with weights of the same shape, or none."""
     groups = len(design.levels)
     X = labelled.indicators(groups)
-    parts = [_Part.of(values, np.ones(len(values)), design, X)] if weights is None else [
-        _Part.of(values[:, [j]], weights[:, j], design, X) for j in range(values.shape[1])
-    ]
+    parts = (
+        [_Part.of(values, np.ones(len(values)), design, X)]
+        if weights is None
+        else [_Part.of(values[:, [j]], weights[:, j], design, X) for j in range(values.shape[1])]
+    )
     explained = np.concatenate([each.explained for each in parts], axis=1)
     left = np.concatenate([each.energy for each in parts])
     d, p = design.freedom, groups - 1

@@ -4,8 +4,8 @@ With A = −½D², H the projection onto what the groups add to what is held fix
 
     F = (tr HA / p) / (tr RA / d),     share = tr HA / (tr HA + tr RA),
 
-what a variance would be if samples were points that far apart. Labels are exchanged within blocks. The distances are certified: D lies
-between D₀ and D₀ + e, and the share with it between two limits, taken from the two ends for each trace apart.
+what a variance would be if samples were points that far apart. Labels are exchanged within blocks. The distances are certified,
+D₀ ≤ D ≤ D₀ + e, and each trace with them: tr PA = −½ΣPᵢⱼDᵢⱼ² is least where the squares with Pᵢⱼ > 0 are largest.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ class WholeTest:
     def __str__(self) -> str:
         words = "differ" if self.p_value <= 0.05 else "are not shown to differ"
         return (
-            f"samples of different {self.name} {words} as a whole (p = {self.p_value:.2g}): {self.share:.1%} of the squared distances "
-            f"lie between groups, where groups that mean nothing would have {self.expected:.1%}"
+            f"whole      samples of different {self.name} {words} (p = {self.p_value:.2g}): {self.share:.1%} of the squared "
+            f"distances lie between groups, where groups that mean nothing would have {self.expected:.1%}"
         )
 
 
-def test_whole(distances: Array, errors: Array | None, design: Design, rng: SeedLike = None) -> WholeTest:
+def compare_whole(distances: Array, errors: Array | None, design: Design, rng: SeedLike = None) -> WholeTest:
     """Test whether groups of samples differ, from (N, N) distances and how far each can be too small."""
     rows = np.ix_(design.rows, design.rows)
     low = np.asarray(distances, np.float64)[rows]
     high = low if errors is None else low + np.asarray(errors, np.float64)[rows]
-    A, most = -0.5 * low**2, -0.5 * high**2
+    A = -0.5 * low**2
     labelled = relabellings(design, generator(rng))
     X = labelled.indicators(len(design.levels))
     q, _ = np.linalg.qr(design.nuisance)
@@ -64,23 +64,28 @@ def test_whole(distances: Array, errors: Array | None, design: Design, rng: Seed
     total = float(np.trace(inner))
     between = np.array([_between(X[:, k].T, off, inner) for k in range(X.shape[1])])
     p, d = len(X), design.freedom
-    with np.errstate(divide="ignore"):
-        statistics = between / p / (np.maximum(total - between, 0.0) / d)
+    statistics = between / p / (np.maximum(total - between, np.finfo(float).tiny) / d)
     share = between[0] / total if total > 0 else 0.0
     base = _basis(X[:, 0].T, off)
-    ends = [float(np.trace(base.T @ off @ each @ off @ base)) for each in (A, most)]
-    lefts = [float(np.trace(off @ each @ off)) for each in (A, most)]
-    reach = max(abs(ends[1] - ends[0]), 0.5 * float(np.abs(most - A).sum()) * 2 / len(A))
-    room = max(lefts[0], np.finfo(float).tiny)
-    interval = (max(0.0, (between[0] - reach) / (room + reach)), min(1.0, (between[0] + reach) / room))
+    slack = high**2 - low**2
+    least, most = _ends(between[0], base @ base.T, slack)
+    fewest, fullest = _ends(total, off, slack)
+    ends = (least / fullest if fullest > 0 else 0.0, most / fewest if fewest > 0 else 1.0)
     return WholeTest(
         name=design.name,
         share=float(share),
-        interval=interval,
+        interval=(float(np.clip(ends[0], 0.0, 1.0)), float(np.clip(ends[1], 0.0, 1.0))),
         expected=p / (p + d),
         statistic=float(statistics[0]),
         p_value=float(np.mean(statistics >= statistics[0] * (1 - 1e-9))),
         labellings=labelled.count,
+    )
+
+
+def _ends(trace: float, projection: Array, slack: Array) -> tuple[float, float]:
+    """Between what −½ΣPᵢⱼDᵢⱼ² lies if every squared distance may be larger by its slack."""
+    return trace - 0.5 * float((np.maximum(projection, 0.0) * slack).sum()), trace + 0.5 * float(
+        (np.maximum(-projection, 0.0) * slack).sum()
     )
 
 

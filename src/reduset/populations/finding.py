@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _validate
+from reduset._engine import single_threaded_blas
 from reduset._progress import Progress
 from reduset._types import Array, Floats, Indices, ProgressLike, SeedLike
 from reduset.kernels import Gaussian
@@ -27,7 +28,7 @@ from reduset.sketching import Sketch, sketch
 
 ATOMS, CELLS_AN_ATOM, FEWEST_ATOMS = 1000, 50, 20
 GROUPS = 150
-DIP = 0.5  # of the lower peak, below which a valley parts two populations
+DIP = 0.6  # of the lower peak, below which a valley parts two populations; from a half on, one merge too many bridges others
 MOST_CELLS = 200_000  # from which borders and medians are taken
 
 
@@ -72,7 +73,7 @@ def find_populations(
     d = pooled.shape[1]
     named = tuple(f"x{j}" for j in range(d)) if markers is None else tuple(map(str, markers))
     columns = np.arange(d) if defining is None else np.asarray(defining, np.int64)
-    dip = _validate.positive(dip, "dip", "it is a share of the lower peak, 0.5 for a half")
+    dip = _validate.positive(dip, "dip", "it is a share of the lower peak, 0.6 for three fifths")
     many = min(len(pooled), ATOMS, max(FEWEST_ATOMS, len(pooled) // CELLS_AN_ATOM))
     size = many if n_atoms is None else _validate.whole(n_atoms, "n_atoms", 1, len(pooled), "it is a number of cells")
     if n_populations is not None:
@@ -83,7 +84,8 @@ def find_populations(
         by_sample = np.repeat(len(pooled) / (len(each) * sizes), sizes)  # one a cell on average
         used = pooled if len(columns) == d else np.ascontiguousarray(pooled[:, columns])
         small = sketch(used, size, kernel=Gaussian(), sample_weight=by_sample, rng=atoms_rng, progress=progress)
-        group_of_atom, tree = _merged(used, by_sample, small, groups_rng, merges_rng, shown)
+        with single_threaded_blas():
+            group_of_atom, tree = _merged(used, by_sample, small, groups_rng, merges_rng, shown)
         shown.stage("describing populations")(0, 1)
         return _described(pooled, sizes, named, columns, small, group_of_atom, tree, dip, n_populations, medians_rng)
     finally:
@@ -145,7 +147,7 @@ def _described(
             separations[own, j] = (medians[own, j] - rest) / spread if spread > 0 else 0.0
     codes = signs(above)
     return Populations(
-        names=tuple(short_names(codes[:, columns], [markers[j] for j in columns])),
+        names=tuple(short_names(codes[:, columns], separations[:, columns], [markers[j] for j in columns])),
         markers=markers,
         atoms=np.asarray(cells[small.indices], np.float64),
         of_atom=of_atom,

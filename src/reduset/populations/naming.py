@@ -1,6 +1,6 @@
 """Names of populations: for each marker high, low or between; and the fewest of these that tell a population from all others.
 
-A marker's border is where two classes of its cells differ most (Otsu 1979). A population is high in it where three quarters of its
+Where these are few, markers in which it is high and stands out follow, up to three words in all. A marker's border is where two classes of its cells differ most (Otsu 1979). A population is high in it where three quarters of its
 cells lie above, low where three quarters lie below, and between otherwise: "CD3+ CD4+ CD8−".
 """
 
@@ -16,7 +16,7 @@ from reduset._types import Array, Floats
 BINS = 256
 SURE = 0.75  # of its cells
 SIGNS = {1: "+", -1: "−", 0: "±"}
-MOST_WORDS = 5
+USUAL_WORDS, MOST_WORDS = 3, 5
 
 
 def border(values: Floats, weights: Array) -> float:
@@ -40,9 +40,9 @@ def signs(above: Array) -> NDArray[np.int64]:
     return np.where(above >= SURE, 1, np.where(above <= 1 - SURE, -1, 0))
 
 
-def short_names(codes: NDArray[np.int64], markers: Sequence[str]) -> list[str]:
-    """A name of each of the populations, (k, d) signs; those that no sign tells apart are numbered."""
-    names = [_short_name(k, codes, markers) for k in range(len(codes))]
+def short_names(codes: NDArray[np.int64], separations: Array, markers: Sequence[str]) -> list[str]:
+    """A name of each of the populations, from (k, d) signs and how much each marker stands out; equal ones are numbered."""
+    names = [_short_name(k, codes, separations, markers) for k in range(len(codes))]
     seen: dict[str, int] = {}
     unique = []
     for name in names:
@@ -51,7 +51,7 @@ def short_names(codes: NDArray[np.int64], markers: Sequence[str]) -> list[str]:
     return unique
 
 
-def _short_name(k: int, codes: NDArray[np.int64], markers: Sequence[str]) -> str:
+def _short_name(k: int, codes: NDArray[np.int64], separations: Array, markers: Sequence[str]) -> str:
     """The signs that tell one population from the others: those first that exclude most of them, high ones before low ones."""
     others = [j for j in range(len(codes)) if j != k]
     chosen: list[int] = []
@@ -63,9 +63,7 @@ def _short_name(k: int, codes: NDArray[np.int64], markers: Sequence[str]) -> str
             break
         chosen.append(best)
         others = [j for j in others if codes[j, best] == codes[k, best]]
-    if not any(codes[k, m] == 1 for m in chosen):  # what it has says more than what it lacks
-        high = [m for m in range(len(markers)) if codes[k, m] == 1]
-        rare = sorted(high, key=lambda m: int(np.sum(codes[:, m] == 1)))
-        chosen += rare[:1]
+    high = [m for m in range(len(markers)) if codes[k, m] == 1 and m not in chosen]
+    chosen += sorted(high, key=lambda m: -separations[k, m])[: max(0, USUAL_WORDS - len(chosen))]
     ordered = sorted(chosen, key=lambda m: (-codes[k, m], m))
     return " ".join(f"{markers[m]}{SIGNS[int(codes[k, m])]}" for m in ordered) or "all cells"

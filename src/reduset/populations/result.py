@@ -84,7 +84,9 @@ class Populations:
     def marked(self, k: int, most: int = 4) -> list[str]:
         """The markers that tell a population from the other cells, with signs, those first that tell most."""
         order = np.argsort(-np.abs(self.separations[k]))[:most]
-        return [f"{self.markers[m]}{'+' if self.separations[k, m] > 0 else '−'}" for m in order if abs(self.separations[k, m]) >= 0.5]
+        return [
+            f"{self.markers[m]}{'+' if self.separations[k, m] > 0 else '−'}" for m in order if abs(self.separations[k, m]) >= 0.5
+        ]
 
     def __str__(self) -> str:
         m, n = len(self.atoms), int(self.sizes.sum())

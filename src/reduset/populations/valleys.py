@@ -23,7 +23,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from scipy.ndimage import gaussian_filter1d
 
 from reduset._types import Array, Floats
 from reduset.populations.groups_of_cells import CellGroup
@@ -54,21 +53,22 @@ class Valleys:
 
     def dip(self, a: CellGroup, b: CellGroup) -> float:
         """How deep the valley between two groups is: its floor as a share of the lower peak."""
-        return min((self._dip_on(u, a, b) for u in self._lines(a, b)), default=np.inf)
+        lines = self._lines(a, b)
+        if not lines.size:
+            return np.inf
+        finest = FINEST * np.sqrt(np.einsum("dl,dl->l", lines, self.total @ lines))
+        return float(dips_on_lines(a.cells @ lines, b.cells @ lines, a.cells_each, b.cells_each, finest).min())
 
-    def _lines(self, a: CellGroup, b: CellGroup) -> list[Array]:
+    def _lines(self, a: CellGroup, b: CellGroup) -> Array:
+        """(d, l) directions."""
         apart = b.centre - a.centre
         if not apart.any():
-            return []
+            return np.empty((len(apart), 0))
         d, few = len(apart), min(a.count, b.count)
         both = (a.count * a.covariance + b.count * b.covariance) / (a.count + b.count)
         fisher = [_solved(each, apart) for each in (_ridged(both, max(RIDGE, min(1.0, d / few))), self.within)]
         told = np.flatnonzero(np.abs(apart) > APART * np.sqrt(self.total.diagonal()))
-        return [*fisher, apart, *np.eye(d)[told]]
-
-    def _dip_on(self, u: Array, a: CellGroup, b: CellGroup) -> float:
-        finest = FINEST * float(np.sqrt(u @ self.total @ u))
-        return dip_on_line(a.cells @ u, b.cells @ u, a.cells_each, b.cells_each, finest)
+        return np.column_stack([*fisher, apart, np.eye(d)[:, told]])
 
 
 def _ridged(covariance: Array, share: float) -> Array:
@@ -79,24 +79,41 @@ def _solved(covariance: Array, vector: Array) -> Array:
     return np.asarray(cho_solve(cho_factor(covariance, check_finite=False), vector, check_finite=False))
 
 
-def dip_on_line(a: Floats, b: Floats, each_a: float = 1.0, each_b: float = 1.0, finest: float = 0.0) -> float:
-    """The dip of two groups of numbers, each of which stands for so many cells; nothing finer than so much is seen."""
-    width = max(1.06 * min(float(a.std()), float(b.std())) * min(len(a), len(b)) ** -0.2, finest)
+def dips_on_lines(a: Floats, b: Floats, each_a: float = 1.0, each_b: float = 1.0, finest: Array | float = 0.0) -> Array:
+    """(l,) the dips of two groups, (s, l) places on each line, each of which stands for so many cells.
+
+    Nothing finer than ``finest`` is seen, (l,).
+    """
     both = np.concatenate([a, b])
-    low, high = np.percentile(both, TAILS)
-    if not width > 1e-9 * (high - low):
-        return 1.0 if not high > low else _dip_of_place(a, b)
-    low, high = low - 3 * width, high + 3 * width
-    stands_for = np.concatenate([np.full(len(a), each_a), np.full(len(b), each_b)])
-    density, _ = np.histogram(both, BINS, (low, high), weights=stands_for)
-    step = (high - low) / BINS
-    smooth = gaussian_filter1d(density.astype(np.float64), max(width / step, 0.5), mode="constant")
-    window = max(2 * np.sqrt(np.pi) * width / step, 1.0)  # bins that the smoothing averages over
-    floor = smooth * window / min(each_a, each_b)
-    left, right = np.maximum.accumulate(floor), np.maximum.accumulate(floor[::-1])[::-1]
-    peak = np.minimum(left, right)
+    low, high = np.percentile(both, TAILS, axis=0)
+    widths = np.maximum(1.06 * np.minimum(a.std(axis=0), b.std(axis=0)) * min(len(a), len(b)) ** -0.2, finest)
+    narrow = ~(widths > 1e-9 * (high - low))  # a group without spread: all of it is one place
+    widths = np.where(narrow, 1.0, widths)
+    step = (high - low + 6 * widths) / BINS
+    density = _histograms(both, low - 3 * widths, step, np.repeat([each_a, each_b], [len(a), len(b)]))
+    floor = _smoothed(density, np.maximum(widths / step, 0.5))
+    floor *= (np.maximum(2 * np.sqrt(np.pi) * widths / step, 1.0) / min(each_a, each_b))[:, None]  # cells that smoothing looks at
+    peak = np.minimum(np.maximum.accumulate(floor, axis=1), np.maximum.accumulate(floor[:, ::-1], axis=1)[:, ::-1])
     raised, cut = floor + np.sqrt(floor) + 1, peak - np.sqrt(peak)
-    return float(np.min(np.where(cut > 0, raised / np.where(cut > 0, cut, 1.0), np.inf)))
+    dips = np.min(np.where(cut > 0, raised / np.where(cut > 0, cut, 1.0), np.inf), axis=1)
+    for k in np.flatnonzero(narrow):
+        dips[k] = _dip_of_place(a[:, k], b[:, k])
+    return np.asarray(dips)
+
+
+def _histograms(places: Floats, low: Array, step: Array, weights: Array) -> Array:
+    """(l, bins) what lies in each bin of each line; what lies beyond an end, in its last bin."""
+    lines = places.shape[1]
+    bins = np.clip(((places - low) / step).astype(np.int64), 0, BINS - 1) + BINS * np.arange(lines)
+    counted = np.bincount(bins.ravel(), np.repeat(weights, lines), BINS * lines)
+    return counted.reshape(lines, BINS)
+
+
+def _smoothed(density: Array, widths: Array) -> Array:
+    """Each row smoothed by a Gaussian of its own width in bins, nothing beyond its ends."""
+    waves = np.fft.rfftfreq(2 * BINS)
+    bell = np.exp(-2 * np.square(np.pi * waves * widths[:, None]))
+    return np.maximum(np.fft.irfft(np.fft.rfft(density, 2 * BINS, axis=1) * bell, axis=1)[:, :BINS], 0.0)
 
 
 def _dip_of_place(a: Floats, b: Floats) -> float:

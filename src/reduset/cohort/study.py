@@ -1,0 +1,228 @@
+"""CohortStudy: from the cells of many samples to a map of them, their populations, and which of these differ between groups.
+
+samples → map (`estimator`) → populations (`reduset.populations`) → differences (`reduset.differences`) → where (`witness`) → batches.
+Validates, calls, stores. What cannot be compared is refused before anything is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Self
+
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from reduset import _validate
+from reduset._messages import warn
+from reduset._types import KernelLike, ProgressLike, SeedLike
+from reduset.cohort.batches import BatchCheck, check_batches
+from reduset.cohort.estimator import CohortMap
+from reduset.cohort.sample_set import SampleSet
+from reduset.cohort.witness import Witness, witness_of
+from reduset.differences import Design, Differences, WholeTest, compare, compare_whole, design_of
+from reduset.differences.comparing import NULLS
+from reduset.populations import find_populations
+from reduset.populations.finding import DIP
+
+FEW_CELLS = 500
+YES = ("yes", "y", "true", "t", "1", "1.0", "control")
+
+
+@dataclass(eq=False, repr=False)
+class CohortStudy(BaseEstimator):
+    """Samples compared: a map of them, their populations, and which populations differ between groups of samples.
+
+    Samples are the units of every test, never cells.
+
+    Parameters
+    ----------
+    test : str, optional
+        The column of the sample table whose groups are compared; without it there is a map and there are populations.
+    block : str, optional
+        The column of patients, or of whatever gave several samples: groups are compared within it, as pairs are.
+    batch : str, optional
+        The column of runs. They are held fixed in all tests, where they can be told from what is compared, and looked at themselves.
+    covariates : names of further columns that are held fixed: numbers, or texts as categories
+    control : str, optional
+        The column that says which samples are controls: the same blood in every run. They are on the map, and not compared. Controls
+        of several kinds are told apart by ``block``.
+    reference : str, optional
+        The group that others are compared with; by default the first in the order of the alphabet.
+    n_atoms, n_populations, dip : as in `reduset.populations.find_populations`
+    fdr : float, the false discovery rate over populations
+    confidence : float, of intervals
+    null : "auto", "permutation" or "normal", as in `reduset.differences.compare`
+    kernel : Kernel, of the distances between samples; ``Gaussian("median")`` by default
+    layout : "mds" or "isomap", of the map
+    random_state : None, seed, Generator or RandomState
+    progress : bool, or a function of (stage, done, total)
+
+    Attributes
+    ----------
+    samples_ : SampleSet
+    map_ : CohortMap of the samples, with certified distances
+    populations_ : Populations
+    differences_ : Differences of the populations between groups; None without ``test``
+    whole_ : WholeTest of all at once; None without ``test``
+    witness_ : Witness, where among the markers groups differ; None without ``test``
+    batches_ : BatchCheck; None without ``batch``
+    notes_ : what there is to say
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset.cohort import CohortStudy
+    >>> rng = np.random.default_rng(0)
+    >>> def sample(share):
+    ...     return np.where(rng.random((1000, 1)) < share, rng.normal(5, 1, (1000, 3)), rng.normal(0, 1, (1000, 3)))
+    >>> bags = {f"p{k}": sample(0.05 if k < 6 else 0.15) for k in range(12)}
+    >>> table = {"sample_id": list(bags), "condition": ["healthy"] * 6 + ["ill"] * 6}
+    >>> study = CohortStudy(test="condition", random_state=0).fit(bags, table)
+    >>> study.differences_.found.tolist()
+    [True, True]
+    """
+
+    test: str | None = None
+    block: str | None = None
+    batch: str | None = None
+    covariates: Sequence[str] = ()
+    control: str | None = None
+    reference: str | None = None
+    _: KW_ONLY
+    n_atoms: int | None = None
+    n_populations: int | None = None
+    dip: float = DIP
+    fdr: float = 0.05
+    confidence: float = 0.95
+    null: str = "auto"
+    kernel: KernelLike = None
+    layout: str = "mds"
+    random_state: SeedLike = None
+    progress: ProgressLike = False
+
+    def fit(self, samples: Any, table: Any = None) -> Self:
+        """Compare the samples.
+
+        Parameters
+        ----------
+        samples : SampleSet, or what `SampleSet.of` takes: a list or mapping of (n, d) arrays or frames, one a sample
+        table : the table of samples, a dict of columns or a frame, with a column "sample_id"; for a `SampleSet` in place of its own
+        """
+        known = samples if isinstance(samples, SampleSet) and table is None else SampleSet.of(samples, table)
+        if len(known.names) < 2:
+            raise ValueError(f"a study needs at least 2 samples, got {', '.join(known.names) or 'none'}; name more of them")
+        _validate.one_of(self.null, "null", NULLS)
+        controls = self._controls(known)
+        design = self._design(known, controls)
+        map_rng, populations_rng, test_rng, whole_rng, witness_rng, batch_rng = _validate.generator(
+            self.random_state, "random_state"
+        ).spawn(6)
+        defining = [j for j, marker in enumerate(known.markers) if marker not in known.state]
+        if not defining:
+            raise ValueError("no marker defines populations: all are of class state; say which are of class type in the panel")
+        found = find_populations(
+            known.cells,
+            known.markers,
+            defining=defining,
+            n_atoms=self.n_atoms,
+            n_populations=self.n_populations,
+            dip=self.dip,
+            rng=populations_rng,
+            progress=self.progress,
+        )
+        every = len(defining) == len(known.markers)
+        bags = {name: each if every else each[:, defining] for name, each in zip(known.names, known.cells, strict=True)}
+        self.map_ = CohortMap(
+            layout=self.layout,
+            n_components=min(2, len(bags) - 1),
+            kernel=self.kernel,
+            random_state=map_rng,
+            progress=self.progress,
+        ).fit(bags)
+        self.samples_, self.populations_ = known, found
+        self.differences_: Differences | None = None
+        self.whole_: WholeTest | None = None
+        self.witness_: Witness | None = None
+        self.batches_: BatchCheck | None = None
+        distances, errors = self.map_.distances_, self.map_.errors_
+        if design is not None:
+            self.differences_ = compare(
+                found.counts,
+                found.sizes,
+                design,
+                found.names,
+                fdr=self.fdr,
+                confidence=self.confidence,
+                null=self.null,
+                rng=test_rng,
+            )
+            self.whole_ = compare_whole(distances, errors, design, whole_rng)
+            self.witness_ = witness_of(found, design, self.fdr, witness_rng)
+        if self.batch is not None:
+            runs = _column(known, self.batch, "batch")
+            self.batches_ = check_batches(distances, errors, known.names, runs, self.batch, design, controls, batch_rng)
+        self.notes_ = self._told(known, design)
+        return self
+
+    def _controls(self, samples: SampleSet) -> list[str | None]:
+        """The kind of control that each sample is."""
+        if self.control is None:
+            return [None] * len(samples.names)
+        told = _column(samples, self.control, "control")
+        kinds = told if self.block is None else _column(samples, self.block, "block")
+        return [
+            str(kind) if each is not None and str(each).strip().lower() in YES else None
+            for each, kind in zip(told, kinds, strict=True)
+        ]
+
+    def _design(self, samples: SampleSet, controls: list[str | None]) -> Design | None:
+        if self.test is None:
+            return None
+        labels = _column(samples, self.test, "test")
+        return design_of(
+            [None if control is not None else label for label, control in zip(labels, controls, strict=True)],
+            self.test,
+            block=None if self.block is None else _column(samples, self.block, "block"),
+            covariates={name: _column(samples, name, "covariates") for name in self.covariates},
+            batch=None if self.batch is None else _column(samples, self.batch, "batch"),
+            first=self.reference,
+        )
+
+    def _told(self, samples: SampleSet, design: Design | None) -> tuple[str, ...]:
+        notes = [*samples.notes, *(f"{name} is left out: {why}" for name, why in samples.left_out.items())]
+        notes += [] if design is None else design.notes
+        few = [name for name, size in zip(samples.names, samples.sizes, strict=True) if size < FEW_CELLS]
+        if few:
+            listed = ", ".join(few[:5]) + (", …" if len(few) > 5 else "")
+            notes.append(
+                f"samples of fewer than {FEW_CELLS} cells ({listed}) know their shares badly: tests weigh them by that, and on the map "
+                "chance alone moves them away from others"
+            )
+        if self.batches_ is not None and self.batches_.confounded:
+            warn(self.batches_.notes[0])
+        return tuple(notes)
+
+    def __str__(self) -> str:
+        if not hasattr(self, "populations_"):
+            return repr(self)
+        lines = [
+            f"{len(self.samples_.names)} samples, {int(self.samples_.sizes.sum()):,} cells, {len(self.samples_.markers)} markers"
+        ]
+        lines.append(f"{len(self.populations_)} populations on {len(self.populations_.atoms):,} atoms")
+        for part in (self.differences_, self.whole_, self.batches_):
+            lines += [] if part is None else str(part).splitlines()
+        return "\n  ".join(lines)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the map of the samples with their names, coloured by group, with matplotlib."""
+        check_is_fitted(self, "map_")
+        groups = None if self.test is None else list(self.samples_.table[self.test])
+        return self.map_.plot(ax, labels=True, groups=groups)
+
+
+def _column(samples: SampleSet, name: str, parameter: str) -> Sequence[Any]:
+    if name not in samples.table:
+        there = ", ".join(samples.table) or "no column at all"
+        raise ValueError(f"{parameter} must be a column of the sample table, got {name!r}; there is {there}")
+    return samples.table[name]
