@@ -1,0 +1,144 @@
+"""Scales of markers, the same in all samples: given, or estimated from what all samples have in a channel.
+
+By default asinh(x/5) for mass cytometry, logicle for fluorescence, and none for files that are no FCS files. The top T of a logicle
+scale is that of the channel ($PnR) or the largest value; its linear decades are, of M = 4.5 (Parks, Roederer & Moore 2006),
+
+    W = (M − log10(T/|r|))/2    within [0, M/2],
+
+where r is the 5th percentile of the values below zero: as far as noise alone reaches there, the scale is linear. Where nothing is
+below zero, noise was cut off: the values piled up at the floor stand for it, and r is as far up as so many events reach.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reduset._engine import run_all
+from reduset._types import Array, Floats
+from reduset.cytometry.lab_tables import loose
+from reduset.cytometry.panel import PLAIN
+from reduset.io.table import nearest
+from reduset.io.transforms import Transform, parse
+
+AUTO, NONE = "auto", PLAIN[0]
+MASS, FLUORESCENCE = "asinh:5", "logicle"
+
+DECADES = 4.5  # M
+TAIL = 0.05
+FEW = 0.01  # of the values below zero: outliers of compensation, which say nothing of noise around 0
+BELIEVED = 2.0**24  # tops above it are the width of a number, and no detector's
+NO_NOISE = 0.5  # W where nothing can be said of it
+
+POOLED = 4096  # events of a sample
+BLOCK = 32768  # events of a task
+
+
+def asked_scales(markers: Sequence[str], transform: Any, by_panel: Mapping[str, str]) -> dict[str, str]:
+    """What is asked for of each marker: a scale by name, "auto" or "none". A dict counts more than the panel, and that than text."""
+    wanted = dict.fromkeys(markers, AUTO if transform is None or isinstance(transform, Mapping) else _checked(transform))
+    wanted |= {marker: _checked(text) for marker, text in by_panel.items() if marker in wanted}
+    for name, text in transform.items() if isinstance(transform, Mapping) else ():
+        fitting = [marker for marker in markers if marker == name] or [each for each in markers if loose(each) == loose(str(name))]
+        if not fitting:
+            raise ValueError(
+                f"transform names {name!r}, which is no marker{nearest(str(name), markers)}; there are {', '.join(markers)}"
+            )
+        wanted[fitting[0]] = AUTO if text is None else _checked(text)
+    return wanted
+
+
+def _checked(text: Any) -> str:
+    name = text.strip() if isinstance(text, str) else text
+    if name in (AUTO, *PLAIN):
+        return AUTO if name == AUTO else NONE
+    return parse(name).name
+
+
+def scale_of(asked: str, automatic: str, values: Floats, top: float) -> Transform | None:
+    """The scale of a marker, from values of all samples and the top of its channels; None for none."""
+    name = automatic if asked == AUTO else asked
+    if name == NONE:
+        return None
+    return _logicle(name, values, top) if name.startswith("logicle") else parse(name)
+
+
+def _logicle(name: str, values: Floats, top: float) -> Transform:
+    """A logicle scale, in which what was not given is estimated; its name says what was used."""
+    parts = [part.partition("=") for part in name.partition(":")[2].split(",") if part]
+    given = {letter.strip(): float(value) for letter, _, value in parts}
+    largest = max(float(values.max(initial=0.0)), float(np.abs(values).max(initial=0.0)) * 1e-3) or 1.0
+    height = given.setdefault("T", largest if not top <= BELIEVED else max(top, largest))
+    decades, below = given.get("M", DECADES), given.get("A", 0.0)
+    if "W" not in given:
+        given["W"] = math.floor(100 * min(linear_decades(values, height, decades), (decades - max(below, 0.0)) / 2)) / 100
+    ordered = {letter: given[letter] for letter in "TWMA" if letter in given}
+    return parse("logicle:" + ",".join(f"{letter}={_short(value)}" for letter, value in ordered.items()))
+
+
+def _short(value: float) -> str:
+    return f"{value:.0f}" if value >= 1000 else f"{value:.6g}"
+
+
+def linear_decades(values: Floats, top: float, decades: float = DECADES) -> float:
+    """W, by how far noise around zero reaches."""
+    reach = noise_reach(values)
+    if reach is None:
+        return NO_NOISE
+    return float(np.clip((decades - np.log10(top / reach)) / 2, 0.0, decades / 2))
+
+
+def noise_reach(values: Floats) -> float | None:
+    """|r|: how far from zero noise reaches; None where no value says so."""
+    below = values[values < 0]
+    if len(below) > FEW * len(values):
+        return float(-np.quantile(below, TAIL))
+    cut = np.maximum(values, 0)
+    if not len(cut) or not cut.any():
+        return None
+    floor = cut.min()
+    above = cut[cut > floor]
+    piled = 1 - len(above) / len(cut)
+    if not len(above):
+        return float(floor)
+    # noise is as wide above the floor as what was cut off; where most are at the floor they are no noise, but zeros
+    share = (1 - TAIL) * min(piled / (1 - piled), (1 - piled) / piled) if piled > FEW else TAIL
+    return float(np.quantile(above, share))
+
+
+def pooled(cells: Iterable[Floats]) -> Floats:
+    """Some events of every sample, evenly spread, as many of each at most."""
+    return np.concatenate([each[:: max(1, -(-len(each) // POOLED))] for each in cells])
+
+
+def put_on_scales(
+    cells: NDArray[np.float32], scales: Sequence[Transform | None], path: str, markers: Sequence[str], rows: Any
+) -> None:
+    """Events of one file onto their scales, in place; ``rows`` are their numbers in the file, for messages."""
+
+    def put(start: int) -> None:
+        block = cells[start : start + BLOCK]
+        for place, scale in enumerate(scales):
+            if scale is not None:
+                block[:, place] = scale.apply(path, markers[place], block[:, place], rows[start : start + BLOCK])
+
+    run_all([partial(put, start) for start in range(0, len(cells), BLOCK)])
+
+
+def told_tops(markers: Sequence[str], tops: Array, paths: Sequence[str]) -> list[str]:
+    """A note on markers whose channels have other ranges in other files, (files, markers) of tops."""
+    low, high = tops.min(axis=0), tops.max(axis=0)
+    odd = [place for place in range(len(markers)) if np.isfinite(high[place]) and high[place] > 4 * low[place]]
+    if not odd:
+        return []
+    first = odd[0]
+    some = [paths[int(pick)] for pick in (tops[:, first].argmin(), tops[:, first].argmax())]
+    return [
+        f"{len(odd)} of {len(markers)} markers have other ranges in other files ({markers[first]} {low[first]:,.0f} in {some[0]}, "
+        f"{high[first]:,.0f} in {some[1]}): were they measured alike? Each has one scale in all"
+    ]
