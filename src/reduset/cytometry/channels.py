@@ -13,7 +13,7 @@ from reduset.cytometry.lab_tables import loose
 from reduset.cytometry.opening import FileChannels
 from reduset.io.table import FileError
 
-PULSE = re.compile(r"(.+?)[-_ ]?([AHW])$")  # area, height and width of one detector's pulse
+PULSES = ("-A", "-H", "-W")  # area, height and width of one detector's pulse
 
 
 def find_channel(file: FileChannels, name: str, among: Iterable[int] | None = None) -> int | None:
@@ -43,8 +43,7 @@ def _fits(file: FileChannels, place: int, name: str, spelled: Callable[[str], st
 
 def _pulseless(name: str) -> str:
     """`FITC-A` as `FITC`, loosely spelled."""
-    pulse = PULSE.fullmatch(name)
-    return loose(pulse[1]) if pulse is not None and name[len(pulse[1])] in "-_ " else loose(name)
+    return loose(name[:-2] if name[-2:].replace("_", "-").replace(" ", "-").upper() in PULSES else name)
 
 
 def _told(file: FileChannels, place: int) -> str:
@@ -59,10 +58,11 @@ def says_something(file: FileChannels, place: int) -> bool:
 
 
 def redundant(file: FileChannels) -> list[int]:
-    """The places of dyes that are the height or the width of a pulse whose area is there."""
-    areas = {_stem(file.names[place]) for place in file.dyes if file.names[place].endswith("-A")}
-    return [place for place in file.dyes if file.names[place].endswith(("-H", "-W")) and _stem(file.names[place]) in areas]
+    """The places of dyes that measure a pulse once more: by height or width where its area is there.
 
-
-def _stem(name: str) -> str:
-    return name[:-2]
+    Where more detectors have a height than an area, the height is what was meant, as on a FACSCalibur.
+    """
+    pulses = {place: (file.names[place][:-2], file.names[place][-1]) for place in file.dyes if file.names[place][-2:] in PULSES}
+    stems = {way: {stem for stem, each in pulses.values() if each == way} for way in "AHW"}
+    order = "AHW" if len(stems["A"]) >= len(stems["H"]) else "HAW"
+    return [place for place, (stem, way) in pulses.items() if any(stem in stems[other] for other in order[: order.index(way)])]

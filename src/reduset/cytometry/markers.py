@@ -136,7 +136,7 @@ def _by_file(files: Sequence[FileChannels], rule: str) -> tuple[dict[str, Places
     if clashes and rule == SAME:
         raise FileError(f"{files[0].path}: a marker must be the same in all files, and {clashes[0]}; say in a panel what it is")
     spare = list(dict.fromkeys(file.names[place] for file in files for place in redundant(file) if not is_mass(file)))
-    notes = [f"left out unless a panel names them, for the area of the same pulse is there: {listed(spare)}"] if spare else []
+    notes = [f"left out unless a panel names them, for the same pulse is measured by another: {listed(spare)}"] if spare else []
     return found, notes + [f"left out, for {clash}" for clash in clashes]
 
 

@@ -281,10 +281,9 @@ def _scales(
     automatic = MASS if all(map(is_mass, files)) else FLUORESCENCE if all(file.is_fcs for file in files) else NONE
     tops = np.array([file.tops[markers.places[file.path]] for file in files])
     some = pooled(cells.slices())
-    most = cells.values.max(axis=0)
     scales = []
     for place, name in enumerate(markers.names):
-        values = np.append(some[:, place], most[place]).astype(np.float64)
+        values = some[:, place].astype(np.float64)
         scales.append(scale_of(wanted[name], automatic, values, float(tops[:, place].max())))
     names = [Path(file.path).name for file in files]
     return scales, told_tops(markers.names, tops, names) if automatic == FLUORESCENCE else []

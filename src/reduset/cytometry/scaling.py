@@ -1,12 +1,13 @@
 """Scales of markers, the same in all samples: given, or estimated from what all samples have in a channel.
 
 By default asinh(x/5) for mass cytometry, logicle for fluorescence, and none for files that are no FCS files. The top T of a logicle
-scale is that of the channel ($PnR) or the largest value; its linear decades are, of M = 4.5 (Parks, Roederer & Moore 2006),
+scale is that of the channel ($PnR) or the largest value but for few; its linear decades are, of M = 4.5 (Parks, Roederer & Moore 2006),
 
     W = (M − log10(T/|r|))/2    within [0, M/2],
 
 where r is the 5th percentile of the values below zero: as far as noise alone reaches there, the scale is linear. Where nothing is
-below zero, noise was cut off: the values piled up at the floor stand for it, and r is as far up as so many events reach.
+below zero, noise was cut off: a normal law, of which as much lies below the floor as is piled up there. A top more than M decades
+above r, with no value there, is lowered to that.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -31,7 +33,9 @@ MASS, FLUORESCENCE = "asinh:5", "logicle"
 
 DECADES = 4.5  # M
 TAIL = 0.05
+NEAREST = 0.25  # of the values above the floor
 FEW = 0.01  # of the values below zero: outliers of compensation, which say nothing of noise around 0
+FAR_OUT = 0.001
 BELIEVED = 2.0**24  # tops above it are the width of a number, and no detector's
 NO_NOISE = 0.5  # W where nothing can be said of it
 
@@ -40,7 +44,7 @@ BLOCK = 32768  # events of a task
 
 
 def asked_scales(markers: Sequence[str], transform: Any, by_panel: Mapping[str, str]) -> dict[str, str]:
-    """What is asked for of each marker: a scale by name, "auto" or "none". A dict counts more than the panel, and that than text."""
+    """What is asked for of each marker: a scale by name, "auto" or "none". A dict counts most, then the panel, then text."""
     wanted = dict.fromkeys(markers, AUTO if transform is None or isinstance(transform, Mapping) else _checked(transform))
     wanted |= {marker: _checked(text) for marker, text in by_panel.items() if marker in wanted}
     for name, text in transform.items() if isinstance(transform, Mapping) else ():
@@ -72,11 +76,11 @@ def _logicle(name: str, values: Floats, top: float) -> Transform:
     """A logicle scale, in which what was not given is estimated; its name says what was used."""
     parts = [part.partition("=") for part in name.partition(":")[2].split(",") if part]
     given = {letter.strip(): float(value) for letter, _, value in parts}
-    largest = max(float(values.max(initial=0.0)), float(np.abs(values).max(initial=0.0)) * 1e-3) or 1.0
-    height = given.setdefault("T", largest if not top <= BELIEVED else max(top, largest))
     decades, below = given.get("M", DECADES), given.get("A", 0.0)
+    reach = noise_reach(values)
+    height = given.setdefault("T", _top(values, top, reach, decades))
     if "W" not in given:
-        given["W"] = math.floor(100 * min(linear_decades(values, height, decades), (decades - max(below, 0.0)) / 2)) / 100
+        given["W"] = math.floor(100 * min(linear_decades(reach, height, decades), (decades - max(below, 0.0)) / 2)) / 100
     ordered = {letter: given[letter] for letter in "TWMA" if letter in given}
     return parse("logicle:" + ",".join(f"{letter}={_short(value)}" for letter, value in ordered.items()))
 
@@ -85,9 +89,17 @@ def _short(value: float) -> str:
     return f"{value:.0f}" if value >= 1000 else f"{value:.6g}"
 
 
-def linear_decades(values: Floats, top: float, decades: float = DECADES) -> float:
+def _top(values: Floats, top: float, reach: float | None, decades: float) -> float:
+    """T: the top of the channel, or the largest value but for a few that compensation or damage has thrown far out."""
+    largest = float(np.quantile(values, 1 - FAR_OUT)) if len(values) else 0.0
+    largest = largest if largest > 0 else float(np.abs(values).max(initial=0.0)) or 1.0
+    if not top <= BELIEVED:
+        return largest
+    return max(largest, top if reach is None else min(top, reach * 10.0**decades))
+
+
+def linear_decades(reach: float | None, top: float, decades: float = DECADES) -> float:
     """W, by how far noise around zero reaches."""
-    reach = noise_reach(values)
     if reach is None:
         return NO_NOISE
     return float(np.clip((decades - np.log10(top / reach)) / 2, 0.0, decades / 2))
@@ -101,14 +113,24 @@ def noise_reach(values: Floats) -> float | None:
     cut = np.maximum(values, 0)
     if not len(cut) or not cut.any():
         return None
-    floor = cut.min()
+    floor = float(cut.min())
     above = cut[cut > floor]
-    piled = 1 - len(above) / len(cut)
     if not len(above):
-        return float(floor)
-    # noise is as wide above the floor as what was cut off; where most are at the floor they are no noise, but zeros
-    share = (1 - TAIL) * min(piled / (1 - piled), (1 - piled) / piled) if piled > FEW else TAIL
-    return float(np.quantile(above, share))
+        return floor
+    piled = 1 - len(above) / len(cut)
+    if piled <= FEW:
+        return float(np.quantile(above, TAIL))
+    return floor + _cut_off(min(piled, 0.5), float(np.quantile(above, NEAREST)) - floor)
+
+
+def _cut_off(share: float, rise: float) -> float:
+    """How far below the floor the 5th percentile lies of what was cut off there, ``share`` of a normal law.
+
+    Of the events above the floor a quarter lies within ``rise`` of it.
+    """
+    normal = NormalDist().inv_cdf
+    floor, quarter = normal(share), normal(share + NEAREST * (1 - share))
+    return rise * (floor - normal(TAIL * share)) / (quarter - floor)
 
 
 def pooled(cells: Iterable[Floats]) -> Floats:
