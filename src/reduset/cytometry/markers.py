@@ -6,6 +6,7 @@ is called by the label of its channel where that says something, and files witho
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -125,13 +126,12 @@ def _mixed_up(files: Sequence[FileChannels], panel: Panel) -> list[str]:
 
 def _by_file(files: Sequence[FileChannels], rule: str) -> tuple[dict[str, Places], list[str]]:
     """The markers of files without a panel."""
-    chosen = [_dyes(file) for file in files]
+    titles = [_titles(file, _dyes(file)) for file in files]
     found: dict[str, Places] = {}
-    for file, dyes in zip(files, chosen, strict=True):
-        for place in dyes:
-            title = _title(file, place, dyes)
+    for file, mine in zip(files, titles, strict=True):
+        for place, title in mine.items():
             if title not in found:
-                found[title] = [_same(other, among, title, file.names[place]) for other, among in zip(files, chosen, strict=True)]
+                found[title] = [_same(other, theirs, title, file.names[place]) for other, theirs in zip(files, titles, strict=True)]
     found, clashes = _without_clashes(files, _once(found, files))
     if clashes and rule == SAME:
         raise FileError(f"{files[0].path}: a marker must be the same in all files, and {clashes[0]}; say in a panel what it is")
@@ -149,19 +149,24 @@ def _dyes(file: FileChannels) -> list[int]:
     return dyes
 
 
-def _title(file: FileChannels, place: int, dyes: Sequence[int]) -> str:
-    """What a marker is called: the label of its channel, if that says something and is not said of another."""
-    label = file.labels[place]
-    others = [loose(text) for other in dyes if other != place for text in (file.names[other], file.labels[other])]
-    return label if says_something(file, place) and loose(label) not in others else file.names[place]
+def _titles(file: FileChannels, dyes: Sequence[int]) -> dict[int, str]:
+    """What markers are called, by place: the label of the channel if it says something and of no other, else its name."""
+    texts = Counter(loose(text) for place in dyes for text in {file.names[place], file.labels[place]})
+    alone = {place: says_something(file, place) and texts[loose(file.labels[place])] == 1 for place in dyes}
+    return {place: file.labels[place] if alone[place] else file.names[place] for place in dyes}
 
 
-def _same(file: FileChannels, among: Sequence[int], title: str, channel: str) -> int | None:
-    """The channel of a marker in another file; by the name of the channel where this file has no label for it."""
-    place = find_channel(file, title, among)
-    if place is None:
-        place = next((k for k in among if file.names[k] == channel and not says_something(file, k)), None)
-    return place
+def _same(file: FileChannels, titles: dict[int, str], title: str, channel: str) -> int | None:
+    """The channel of a marker in another file: of the same title, or of the same name where one of both files has no label."""
+    for fits in (
+        lambda place: titles[place] == title,
+        lambda place: loose(titles[place]) == loose(title),
+        lambda place: loose(file.names[place]) == loose(channel) and (title == channel or titles[place] == file.names[place]),
+    ):
+        fitting = [place for place in titles if fits(place)]
+        if len(fitting) == 1:
+            return fitting[0]
+    return None
 
 
 def _once(found: dict[str, Places], files: Sequence[FileChannels]) -> dict[str, Places]:

@@ -250,7 +250,7 @@ def _taken(events: FileEvents, asked: _Asked) -> tuple[NDArray[np.float32], Indi
         counts["gate"] = int((keep & ~inside).sum())
         keep = keep & inside
     kept = np.flatnonzero(keep)
-    columns = np.asarray(events.values[kept][:, asked.markers.places[events.path]], np.float32)
+    columns = np.asarray(events.values[np.ix_(kept, asked.markers.places[events.path])], np.float32)
     lacking = ~np.isfinite(columns).all(axis=1)
     if lacking.any() and asked.missing == REFUSE:
         column = int(np.flatnonzero(~np.isfinite(columns[lacking][0]))[0])

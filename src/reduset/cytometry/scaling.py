@@ -1,13 +1,13 @@
 """Scales of markers, the same in all samples: given, or estimated from what all samples have in a channel.
 
 By default asinh(x/5) for mass cytometry, logicle for fluorescence, and none for files that are no FCS files. The top T of a logicle
-scale is that of the channel ($PnR) or the largest value but for few; its linear decades are, of M = 4.5 (Parks, Roederer & Moore 2006),
+scale is that of the channel ($PnR) or the largest value but for few; its linear decades, of M = 4.5, are by Parks et al. (2006)
 
     W = (M − log10(T/|r|))/2    within [0, M/2],
 
 where r is the 5th percentile of the values below zero: as far as noise alone reaches there, the scale is linear. Where nothing is
 below zero, noise was cut off: a normal law, of which as much lies below the floor as is piled up there. A top more than M decades
-above r, with no value there, is lowered to that.
+above r, with no value there, is lowered to that; one less than M/3 above it is raised, for W beyond M/3 makes two peaks of noise.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ DECADES = 4.5  # M
 TAIL = 0.05
 NEAREST = 0.25  # of the values above the floor
 FEW = 0.01  # of the values below zero: outliers of compensation, which say nothing of noise around 0
+MOST_LINEAR = 1 / 3  # of M: of a larger W, T being as low, noise around 0 would have two peaks
 FAR_OUT = 0.001
 BELIEVED = 2.0**24  # tops above it are the width of a number, and no detector's
 NO_NOISE = 0.5  # W where nothing can be said of it
@@ -93,9 +94,10 @@ def _top(values: Floats, top: float, reach: float | None, decades: float) -> flo
     """T: the top of the channel, or the largest value but for a few that compensation or damage has thrown far out."""
     largest = float(np.quantile(values, 1 - FAR_OUT)) if len(values) else 0.0
     largest = largest if largest > 0 else float(np.abs(values).max(initial=0.0)) or 1.0
-    if not top <= BELIEVED:
-        return largest
-    return max(largest, top if reach is None else min(top, reach * 10.0**decades))
+    said = top if top <= BELIEVED else largest
+    if reach is None:
+        return max(largest, said)
+    return max(largest, min(said, reach * 10.0**decades), reach * 10.0 ** (decades * (1 - 2 * MOST_LINEAR)))
 
 
 def linear_decades(reach: float | None, top: float, decades: float = DECADES) -> float:
