@@ -83,6 +83,18 @@ def test_amplified_whole_numbers_gains_and_clocks_are_put_on_a_linear_scale_as_f
     np.testing.assert_array_equal(stored(path), values)
 
 
+def test_tops_are_the_largest_values_that_channels_can_hold_on_the_scale_of_what_is_read(tmp_path):
+    extra = {"$P2E": "4,1", "$P3G": "2", "$P1S": "CD3"}
+    path = write_fcs(tmp_path / "t.fcs", np.full((2, 3), 1023), NAMES, kind="I", ranges=[1024] * 3, extra=extra)
+    source = open_source(str(path), ReadOptions())
+    np.testing.assert_allclose(source.tops, every(path).values[0])
+    np.testing.assert_allclose(open_source(str(path), ReadOptions(key="events")).tops, 1023)
+    assert source.labels == ("CD3", "", "")
+    assert not source.compensated
+    path = write_fcs(tmp_path / "t.fcs", events(), NAMES, ranges=[262144, 0, "1e39"])
+    np.testing.assert_array_equal(open_source(str(path), ReadOptions()).tops, [262144, np.inf, 1e39])
+
+
 def test_floating_point_events_are_linear_whatever_is_said_of_their_amplification(tmp_path):
     path = write_fcs(tmp_path / "t.fcs", events(), NAMES, extra={"$P2E": "4,0"})
     table = io.read(path)

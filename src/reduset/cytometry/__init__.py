@@ -5,4 +5,7 @@
 May import: `io`, the uses, and what is below them.
 """
 
-__all__: list[str] = []
+from reduset.cytometry.panel import Panel, PanelMarker, read_panel
+from reduset.cytometry.reading import read_cohort
+
+__all__ = ["Panel", "PanelMarker", "read_cohort", "read_panel"]

@@ -47,7 +47,7 @@ class DelimitedSource(Source):
         if not lines:
             raise FileError(f"{path}: holds blank lines alone")
         self._separator = separator or max(",;\t|", key=lambda mark: (_outside_quotes(lines[0]).count(mark), mark == ","))
-        self._decimal = "," if self._separator in ";\t|" and _has_decimal_commas(lines[1:200], self._separator) else "."
+        self.decimal = "," if self._separator in ";\t|" and _has_decimal_commas(lines[1:200], self._separator) else "."
         first, self._skip = _first_row(path, text, self._separator)
         headless = all(_is_number(cell) for cell in first)
         names, renamed = unique_names([f"column {k + 1}" for k in range(len(first))] if headless else first)
@@ -60,7 +60,7 @@ class DelimitedSource(Source):
             self.notes.append("its first line holds numbers, not names: columns are called by their place")
         if self._encoding == "latin-1":
             self.notes.append("it is no UTF-8 and was read as Latin-1")
-        if self._decimal == ",":
+        if self.decimal == ",":
             self.notes.append("decimal commas")
 
     def _open(self, path: str, types: dict[str, Any] | None, names: list[str] | None) -> Any:
@@ -74,7 +74,7 @@ class DelimitedSource(Source):
             convert_options=reader.ConvertOptions(
                 column_types=types,
                 include_columns=names,
-                decimal_point=self._decimal,
+                decimal_point=self.decimal,
                 null_values=MISSING,
                 strings_can_be_null=True,
                 check_utf8=self._encoding == "utf8",
@@ -116,6 +116,23 @@ class DelimitedSource(Source):
         except self._arrow.ArrowInvalid as error:
             raise FileError(f"{self.path}: {self._plainly(error)}") from error
 
+    def text_batches(self) -> Iterator[Any]:
+        """Record batches of all cells as text, as they are written, cut into rows as for numbers."""
+        arrow, reader = self._arrow, self._csv
+        with reader.open_csv(
+            arrow.input_stream(opened(self.path), compression="gzip" if self._packed else None),
+            read_options=reader.ReadOptions(
+                use_threads=False, block_size=BLOCK, column_names=self._names, skip_rows=self._skip, encoding=self._encoding
+            ),
+            parse_options=reader.ParseOptions(delimiter=self._separator, newlines_in_values=True),
+            convert_options=reader.ConvertOptions(
+                column_types=dict.fromkeys(self._names, arrow.string()),
+                strings_can_be_null=False,
+                check_utf8=self._encoding == "utf8",
+            ),
+        ) as batches:
+            yield from batches
+
     def _type(self, kind: str) -> Any:
         """The Arrow type that a column of some kind is read as."""
         arrow = self._arrow
@@ -145,7 +162,7 @@ class DelimitedSource(Source):
         return TOO_LONG if "straddling" in text else f"cannot be read as {self.title} ({text})"
 
     def _is_number(self, cell: str) -> bool:
-        return _is_number(cell.replace(",", ".") if self._decimal == "," else cell)
+        return _is_number(cell.replace(",", ".") if self.decimal == "," else cell)
 
 
 WHOLE = re.compile(r"\s*(?:0|-?[1-9]\d{0,17})\s*")

@@ -24,6 +24,8 @@ NO_DYE = {
     "counted by the instrument": re.compile(r"hdr-\w+|(width|center|offset|residual)$", re.IGNORECASE),
 }
 
+LABELS = "labels"  # how the note on them begins
+
 
 class FcsSource(Source):
     """An FCS file."""
@@ -46,11 +48,33 @@ class FcsSource(Source):
         self.upright = frozenset(self.unasked)
         self.notes += [*head.notes, *self._record.notes, *unclear]
         named = [f"{name} is {label}" for label, name in self.aliases.items()]
-        self.notes += [f"labels: {listed(named, 40)}"] if named else []
+        self.notes += [f"{LABELS}: {listed(named, 40)}"] if named else []
         self._spillover = None
         if options.compensate and not self._stored:
             self._spillover, note = spillover_of(path, head.text, names, [channel.label for channel in head.channels])
             self.notes += [note] if note else []
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of all channels ($PnS) in their order, "" for none."""
+        return tuple(channel.label for channel in self._channels)
+
+    @property
+    def tops(self) -> Numbers:
+        """(C,) the largest value that each channel can hold, on the scale of what is read; infinite where the file does not say."""
+        return np.array([self._top(channel) for channel in self._channels])
+
+    @property
+    def compensated(self) -> bool:
+        """Whether spillover is taken out."""
+        return self._spillover is not None
+
+    def _top(self, channel: Channel) -> float:
+        whole = self._record.whole
+        if not 1 < channel.range < np.inf:
+            return np.inf
+        stored = np.array([channel.range - 1 if whole else channel.range])
+        return float(stored[0] if self._stored else _linear(stored, channel, self._step, whole)[0])
 
     def _blocks(self, names: Sequence[str], labels: Sequence[str], rows: int, start: int) -> Iterator[Block]:
         wanted = {self._places[name] for name in (*names, *labels)}

@@ -23,7 +23,7 @@ def need(what: str, module: str, extra: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         home = module.split(".")[0]
-        package = {"PIL": "pillow"}.get(home, home)
+        package = {"PIL": "pillow", "python_calamine": "python-calamine"}.get(home, home)
         raise FileError(f"{what} needs {package}, which is not installed: pip install 'reduset[{extra}]'") from error
 
 

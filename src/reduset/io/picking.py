@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset._types import Indices
-from reduset.io.arrow import ArrowSource, opened, pyarrow
-from reduset.io.delimited import BLOCK as BYTES
+from reduset.io.arrow import ArrowSource, pyarrow
 from reduset.io.delimited import MISSING, DelimitedSource
 from reduset.io.folders import files_of
 from reduset.io.paths import write_file
@@ -81,9 +80,9 @@ def _stored(source: Source, rows: Indices, plain: bool) -> tuple[Any, int]:
     """Those of one file, by their numbers in it, and how many rows it has."""
     arrow = pyarrow()
     if isinstance(source, DelimitedSource):
-        batches, count = _chosen(_text_batches(source), rows)
+        batches, count = _chosen(source.text_batches(), rows)
         texts = arrow.Table.from_batches(batches)
-        decimal = source._decimal
+        decimal = source.decimal
         columns = {name: _typed(texts.column(name), source.kinds[name], decimal, plain) for name in texts.column_names}
         return arrow.table(columns), count
     if isinstance(source, ArrowSource):
@@ -101,24 +100,6 @@ def _chosen(batches: Iterator[Any], rows: Indices) -> tuple[list[Any], int]:
         found.append(batch.take(pyarrow().array(here)))
         first += batch.num_rows
     return found, first
-
-
-def _text_batches(source: DelimitedSource) -> Iterator[Any]:
-    """Record batches of all cells as text, cut into rows as the reader does."""
-    reader, arrow = source._csv, pyarrow()
-    with reader.open_csv(
-        arrow.input_stream(opened(source.path), compression="gzip" if source._packed else None),
-        read_options=reader.ReadOptions(
-            use_threads=False, block_size=BYTES, column_names=source._names, skip_rows=source._skip, encoding=source._encoding
-        ),
-        parse_options=reader.ParseOptions(delimiter=source._separator, newlines_in_values=True),
-        convert_options=reader.ConvertOptions(
-            column_types=dict.fromkeys(source._names, arrow.string()),
-            strings_can_be_null=False,
-            check_utf8=source._encoding == "utf8",
-        ),
-    ) as batches:
-        yield from batches
 
 
 def _typed(column: Any, kind: str, decimal: str, plain: bool) -> Any:

@@ -110,20 +110,26 @@ def plan_of(paths: Any, options: ReadOptions) -> ReadPlan:
     return ReadPlan(files, options)
 
 
+def gathered_notes(said: Sequence[tuple[str, Sequence[str]]], what: str) -> list[str]:
+    """What is said of each of many by name: once where it is the same of all, else with the names of those it is said of."""
+    told: dict[str, list[str]] = {}
+    for name, notes in said:
+        for note in dict.fromkeys(notes):
+            told.setdefault(note, []).append(name)
+    gathered = []
+    for note, names in told.items():
+        if len(names) == len(said):
+            gathered.append(note)
+        elif len(names) <= FEW:
+            gathered += [f"{name}: {note}" for name in names]
+        else:
+            gathered.append(f"{names[0]} and {len(names) - 1:,} other {what}: {note}")
+    return gathered
+
+
 def notes_of(files: Sequence[FilePlan], dropped: int) -> tuple[str, ...]:
     """What there is to say of files: once where it is the same of all, else with the names of those it is said of."""
-    told: dict[str, list[str]] = {}
-    for file in files:
-        for note in dict.fromkeys(file.notes):
-            told.setdefault(note, []).append(file.path)
-    notes = []
-    for note, paths in told.items():
-        if len(paths) == len(files):
-            notes.append(note)
-        elif len(paths) <= FEW:
-            notes += [f"{path}: {note}" for path in paths]
-        else:
-            notes.append(f"{paths[0]} and {len(paths) - 1:,} other files: {note}")
+    notes = gathered_notes([(file.path, file.notes) for file in files], "files")
     if dropped:
         notes.append(f"{dropped:,} row{'s' if dropped > 1 else ''} with missing values left out")
     return tuple(notes)

@@ -90,7 +90,7 @@ def read_bags(paths: Any, *, group_column: str | None = None, **same: Any) -> di
         return _by_label(read(paths, group_column=group_column, **same))
     options = options_of(**same)
     files = plan_of(paths, options).files
-    return dict(zip(_stems([file.path for file in files]), (_gathered(ReadPlan([file], options)) for file in files), strict=True))
+    return dict(zip(stems_of([file.path for file in files]), (_gathered(ReadPlan([file], options)) for file in files), strict=True))
 
 
 def _by_label(table: Table) -> dict[str, Table]:
@@ -103,7 +103,7 @@ def _by_label(table: Table) -> dict[str, Table]:
     return bags
 
 
-def _stems(paths: list[str]) -> list[str]:
+def stems_of(paths: list[str]) -> list[str]:
     """Names of files without suffixes that are formats; with their folders where two are the same."""
     stems = [Path(Path(path).name.removesuffix(".gz")).stem or Path(path).name for path in paths]
     if len(set(stems)) < len(stems):

@@ -1,0 +1,107 @@
+"""One file of a sample: first what channels it has, then its events with all of them.
+
+Of FCS files the events are compensated and linear; of other files every column of numbers is a channel, as it is. Events are kept
+in single precision, O(n·C) of them at a time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reduset._types import Array
+from reduset.cytometry.file_events import FileEvents
+from reduset.io.fcs import LABELS, FcsSource
+from reduset.io.guard import check_room
+from reduset.io.registry import open_source
+from reduset.io.source import NUMERIC, ReadOptions, Source
+from reduset.io.table import FileError, listed
+
+ROWS = 65536
+
+
+@dataclass(frozen=True)
+class FileChannels:
+    """What a file says before its events.
+
+    Attributes
+    ----------
+    path : of the file
+    names : of its channels ($PnN)
+    labels : of its channels ($PnS), "" for none
+    tops : (C,) the largest value that each can hold
+    dyes : the places of channels that measure a marker as far as the file tells
+    rows : how many events it holds; None where that is not known before reading
+    is_fcs : whether it is an FCS file
+    compensated : whether spillover is taken out
+    notes : what there is to say of it
+    """
+
+    path: str
+    names: tuple[str, ...]
+    labels: tuple[str, ...]
+    tops: Array = field(repr=False)
+    dyes: tuple[int, ...]
+    rows: int | None
+    is_fcs: bool
+    compensated: bool
+    notes: tuple[str, ...] = ()
+
+
+def look_at(path: str, compensate: bool) -> FileChannels:
+    """The channels of a file."""
+    source = open_source(path, ReadOptions(compensate=compensate))
+    names = _numeric(source)
+    if not names:
+        raise FileError(f"{path}: holds no column of numbers; it has {listed(source.kinds) or 'none'}")
+    labels, tops = _labels_and_tops(source, names)
+    is_fcs = isinstance(source, FcsSource)
+    others = [name for name in source.kinds if name not in names]
+    notes = [note for note in source.notes if not (is_fcs and note.startswith(LABELS))]
+    notes += [f"left out, for they hold no numbers: {listed(others)}"] if others else []
+    dyes = tuple(place for place, name in enumerate(names) if name not in source.unasked)
+    compensated = isinstance(source, FcsSource) and source.compensated
+    return FileChannels(path, names, labels, tops, dyes, source.rows, is_fcs, compensated, tuple(notes))
+
+
+def read_events(path: str, compensate: bool) -> FileEvents:
+    """All events of a file."""
+    source = open_source(path, ReadOptions(compensate=compensate))
+    names = _numeric(source)
+    labels, tops = _labels_and_tops(source, names)
+    return FileEvents(path, names, labels, _values(source, names), tops)
+
+
+def _numeric(source: Source) -> tuple[str, ...]:
+    return tuple(name for name, kind in source.kinds.items() if kind in NUMERIC)
+
+
+def _labels_and_tops(source: Source, names: tuple[str, ...]) -> tuple[tuple[str, ...], Array]:
+    if isinstance(source, FcsSource):
+        return source.labels, source.tops
+    return ("",) * len(names), np.full(len(names), np.inf)
+
+
+def _values(source: Source, names: tuple[str, ...]) -> NDArray[np.float32]:
+    """(n, C) in one array that is allocated once where the number of rows is known."""
+    rows, parts, filled = source.rows, [], 0
+    whole = None
+    if rows is not None:
+        check_room(source.path, 4.0 * rows * len(names), "its events", "leave the file out, or give it fewer channels")
+        whole = np.empty((rows, len(names)), np.float32)
+    with np.errstate(over="ignore"):  # what single precision cannot hold is infinite, and left out as such
+        for block in source.blocks(names, [], ROWS):
+            count = block.end - block.first
+            part = np.empty((count, len(names)), np.float32) if whole is None else whole[filled : filled + count]
+            if len(part) < count:
+                raise FileError(f"{source.path}: holds more rows than it says; it is damaged")
+            for place, column in enumerate(block.columns):
+                part[:, place] = column
+            filled += count
+            if whole is None:
+                parts.append(part)
+    if not filled:
+        raise FileError(f"{source.path}: holds no events")
+    return np.concatenate(parts) if whole is None else whole[:filled]

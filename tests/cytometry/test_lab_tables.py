@@ -1,0 +1,149 @@
+"""Small tables of text: the same cells from every format, blank ones None, and the column that a spelling means."""
+
+import sys
+import zipfile
+
+import numpy as np
+import openpyxl
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+
+from reduset.cytometry.lab_tables import lab_table
+from reduset.io import FileError
+
+CELLS = {"file_name": ("a.fcs", "b.fcs", "c.fcs"), "dose": ("3", "2.5", None), "condition": ("none", None, "007")}
+LINES = ["file_name,dose,condition", " a.fcs ,3,none", ",,", "b.fcs,2.5,NA", "c.fcs,,007"]
+
+
+def write_sheets(path, sheets):
+    book = openpyxl.Workbook()
+    book.remove(book.active)
+    for title, rows in sheets.items():
+        sheet = book.create_sheet(title)
+        for row in rows:
+            sheet.append(row)
+    book.save(path)
+    return path
+
+
+ROWS = [["file_name", "dose", "condition"], [" a.fcs ", 3.0, "none"], [None] * 3, ["b.fcs", 2.5, "NA"], ["c.fcs", None, "007"]]
+
+
+def write_kind(kind, folder):
+    path = folder / f"t.{kind.split('#')[0]}"
+    columns = {name: list(cells) for name, cells in CELLS.items()}
+    writers = {
+        "csv": lambda: path.write_text("\n".join(LINES)),
+        "tsv": lambda: path.write_text("\n".join(LINES).replace(",", "\t")),
+        "txt": lambda: path.write_bytes(("\ufeff" + "\r\n".join(LINES).replace(",", ";")).encode()),
+        "parquet": lambda: pq.write_table(pa.table(columns), path),
+        "feather": lambda: pa.feather.write_feather(pa.table(columns), str(path)),
+        "xlsx": lambda: write_sheets(path, {"first": ROWS, "other": [["x"], ["y"]]}),
+        "xlsx#the second": lambda: write_sheets(path, {"first": [["x"], ["y"]], "the second": ROWS}),
+    }
+    writers[kind]()
+    return f"{path}#{kind.split('#')[1]}" if "#" in kind else path
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "txt", "parquet", "feather", "xlsx", "xlsx#the second"])
+def test_every_format_gives_the_same_cells(tmp_path, kind):
+    assert lab_table(write_kind(kind, tmp_path), "samples").columns == CELLS
+
+
+@pytest.mark.parametrize("make", [dict, pd.DataFrame, pl.DataFrame, pa.table], ids=["dict", "pandas", "polars", "arrow"])
+def test_dicts_and_frames_give_the_same_cells(make):
+    columns = {"file_name": ["a.fcs", "b.fcs", "c.fcs"], "dose": [3.0, 2.5, None], "condition": ["none", None, "007"]}
+    assert lab_table(make(columns), "samples").columns == CELLS
+
+
+def test_decimal_commas_become_points_in_columns_of_numbers_alone(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("file;dose;word\na;2,5;x,y\nb;3,25;z\n")
+    assert lab_table(path, "samples").columns == {"file": ("a", "b"), "dose": ("2.5", "3.25"), "word": ("x,y", "z")}
+
+
+def test_columns_are_found_in_any_spelling_and_two_that_mean_the_same_are_a_clash():
+    table = lab_table({"File Name": ["a"], "x": ["1"]}, "samples")
+    assert table.find(("file_name", "file")) == "File Name"
+    assert table.find(("path",)) is None
+    with pytest.raises(FileError, match=r"samples: needs a column 'path' \(or folder\); it has File Name, x"):
+        table.need(("path", "folder"))
+    with pytest.raises(FileError, match="the columns 'file_name' and 'FileName' mean the same"):
+        lab_table({"file_name": ["a"], "FileName": ["b"]}, "samples").find(("file_name",))
+
+
+ODS = """<?xml version="1.0"?><office:document-content xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0"
+ xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0" xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0">
+<office:body><office:spreadsheet><table:table table:name="s">{}</table:table></office:spreadsheet></office:body>
+</office:document-content>"""
+
+
+def test_sheets_of_libreoffice_are_read_as_those_of_excel(tmp_path):
+    def cell(value):
+        kind = "float" if isinstance(value, float) else "string"
+        said = f' office:value="{value}"' if kind == "float" else ""
+        return f'<table:table-cell office:value-type="{kind}"{said}><text:p>{value}</text:p></table:table-cell>'
+
+    rows = [[cell or "" for cell in row] for row in ROWS]
+    lines = "".join(f"<table:table-row>{''.join(map(cell, row))}</table:table-row>" for row in rows)
+    path = tmp_path / "t.ods"
+    with zipfile.ZipFile(path, "w") as packed:
+        packed.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+        packed.writestr("META-INF/manifest.xml", "<manifest/>")
+        packed.writestr("content.xml", ODS.format(lines))
+    assert lab_table(path, "samples").columns == CELLS
+
+
+def test_dates_and_flags_of_a_sheet_are_told_as_text(tmp_path):
+    day = np.datetime64("2024-03-05").astype(object)
+    path = write_sheets(tmp_path / "t.xlsx", {"s": [["when", "ok", "n"], [day, True, 12345678.0]]})
+    assert lab_table(path, "samples").columns == {"when": ("2024-03-05",), "ok": ("True",), "n": ("12345678",)}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.csv", b"file_name,sample_id\n", "has a line of names and no rows"),
+        ("t.csv", b"file_name,sample_id\n,\n", "has no rows below the names of its columns"),
+        ("t.csv", b"", "is empty"),
+        ("t.xlsx", b"PK\x03\x04 and no more", "cannot be read as a workbook; it is damaged"),
+        ("t.xlsx", b"", "is empty"),
+        ("t.pkl", b"\x80\x04N.", "pickles can run code"),
+    ],
+)
+def test_tables_that_hold_nothing_are_refused_in_one_line(tmp_path, name, content, message):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(FileError, match=message) as refused:
+        lab_table(path, "samples")
+    assert str(refused.value).startswith(str(path))
+
+
+def test_a_sheet_that_is_not_there_is_named_with_those_that_are(tmp_path):
+    path = write_sheets(tmp_path / "t.xlsx", {"panel": ROWS, "empty": []})
+    with pytest.raises(FileError, match=r"has no sheet 'Panel' \(did you mean 'panel'\?\); it has panel, empty"):
+        lab_table(f"{path}#Panel", "panel")
+    with pytest.raises(FileError, match="holds nothing"):
+        lab_table(f"{path}#empty", "panel")
+    with pytest.raises(FileError, match="no such file"):
+        lab_table(tmp_path / "other.xlsx", "panel")
+
+
+def test_without_the_library_of_excel_the_error_says_how_to_install_it(tmp_path, monkeypatch):
+    path = write_sheets(tmp_path / "t.xlsx", {"s": ROWS})
+    monkeypatch.setitem(sys.modules, "python_calamine", None)
+    with pytest.raises(FileError, match=r"needs python-calamine, which is not installed: pip install 'reduset\[excel\]'"):
+        lab_table(path, "samples")
+
+
+def test_what_is_no_table_is_refused():
+    with pytest.raises(TypeError, match="samples must be a dict of columns, or a frame; got int"):
+        lab_table(3, "samples")
+    with pytest.raises(TypeError, match=r"panel\['a'\] must hold one entry a sample, got 'text'"):
+        lab_table({"a": "text"}, "panel")
+    with pytest.raises(ValueError, match="columns of one length"):
+        lab_table({"a": [1], "b": [1, 2]}, "panel")
