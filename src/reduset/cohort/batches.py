@@ -1,7 +1,7 @@
 """Batches: how much of what tells samples apart is the run they were measured in, and whether it can be told from what is compared.
 
-Two looks. The share of the squared distances that lies between runs, beside what chance would give (`differences.whole`). And control
-samples, the same blood in every run: how far they are apart, over how far different samples of one run are.
+Two looks. The share of the squared distances that lies between runs, beside what chance would give (`differences.whole`). And
+control samples, the same blood in every run: how far they are apart, over how far different samples of one run are.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class BatchCheck:
 
     @property
     def control_share(self) -> float | None:
-        """The squared distance of the same control in two runs, as a share of that of two samples of one run; None without controls."""
+        """The squared distance of a control in two runs over that of two samples of one run; None without controls."""
         if not self.controls or not self.usual > 0:
             return None
         return float(np.mean([pair.distance**2 for pair in self.controls])) / self.usual**2

@@ -1,6 +1,6 @@
 """CohortStudy: from the cells of many samples to a map of them, their populations, and which of these differ between groups.
 
-samples → map (`estimator`) → populations (`reduset.populations`) → differences (`reduset.differences`) → where (`witness`) → batches.
+samples → populations (`reduset.populations`) → map (`estimator`) → differences (`reduset.differences`), where (`witness`), batches.
 Validates, calls, stores. What cannot be compared is refused before anything is computed.
 """
 
@@ -42,11 +42,11 @@ class CohortStudy(BaseEstimator):
     block : str, optional
         The column of patients, or of whatever gave several samples: groups are compared within it, as pairs are.
     batch : str, optional
-        The column of runs. They are held fixed in all tests, where they can be told from what is compared, and looked at themselves.
+        The column of runs. They are looked at themselves, and held fixed in all tests where they can be told from what is compared.
     covariates : names of further columns that are held fixed: numbers, or texts as categories
     control : str, optional
-        The column that says which samples are controls: the same blood in every run. They are on the map, and not compared. Controls
-        of several kinds are told apart by ``block``.
+        The column that says (yes, true or 1) which samples are controls: the same blood in every run. They are on the map, and not
+        compared. Controls of several kinds are told apart by ``block``.
     reference : str, optional
         The group that others are compared with; by default the first in the order of the alphabet.
     n_atoms, n_populations, dip : as in `reduset.populations.find_populations`
@@ -196,8 +196,8 @@ class CohortStudy(BaseEstimator):
         if few:
             listed = ", ".join(few[:5]) + (", …" if len(few) > 5 else "")
             notes.append(
-                f"samples of fewer than {FEW_CELLS} cells ({listed}) know their shares badly: tests weigh them by that, and on the map "
-                "chance alone moves them away from others"
+                f"samples of fewer than {FEW_CELLS} cells ({listed}) know their shares badly: tests weigh them by that, and on the "
+                "map chance alone moves them away from others"
             )
         if self.batches_ is not None and self.batches_.confounded:
             warn(self.batches_.notes[0])

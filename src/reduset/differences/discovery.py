@@ -1,8 +1,8 @@
 """What can be called found: p-values from all labellings, and the false discovery rate over all populations.
 
 A population's own p-value is the share of labellings in which its statistic is at least as large as it is. Where there are few
-labellings that share cannot be small enough to survive many populations. Moderated statistics of all populations have nearly one law
-under chance, so that what they are in all labellings is pooled: p = the share of all of them that is at least as large.
+labellings that share cannot be small enough to survive many populations. Moderated statistics of all populations have nearly one
+law under chance, so that what they are in all labellings is pooled: p = the share of all of them that is at least as large.
 q-values are those of Benjamini & Hochberg (1995).
 """
 
@@ -29,7 +29,7 @@ def pooled_p_values(statistics: Array) -> Array:
 
 
 def largest_p_values(statistics: Array) -> Array:
-    """(k,) the share of labellings in which any statistic is at least as large: the chance of one false finding (Westfall & Young)."""
+    """(k,) the share of labellings in which any statistic is at least as large: the chance of one false finding (Westfall 1993)."""
     largest = np.sort(statistics.max(axis=1))
     below = np.searchsorted(largest, statistics[0] * (1 - ROUNDING), side="left")
     return np.asarray((len(largest) - below) / len(largest))

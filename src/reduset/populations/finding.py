@@ -1,7 +1,7 @@
 """Populations of many samples: atoms that cover all cells, groups of atoms, and groups merged by mode.
 
-1. A sketch of the cells of all samples, every sample with the same mass: atoms near every cell, so that rare ones have their own, each
-   with the cells it stands for. These are the finest populations, and all counts are sums of theirs: no cell is left out.
+1. A sketch of the cells of all samples, every sample with the same mass: atoms near every cell, so that rare ones have their own,
+   each with the cells it stands for. These are the finest populations, and all counts are sums of theirs: no cell is left out.
 2. Groups of atoms, as a sketch of the atoms again.
 3. Groups merged where no valley lies between them (`merging`), down to the depth of valleys asked for, or to a number.
 

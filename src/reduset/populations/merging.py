@@ -1,6 +1,6 @@
-"""Groups of cells merged by mode: always the two neighbours between which the valley is shallowest, until all that are left are deep.
+"""Groups of cells merged by mode: always the two neighbours between which the valley is shallowest.
 
-What is left are the modes of the cells' density, as far as lines show them (`valleys`). The order of the merges is a tree: cut where
+What is left in the end are the modes of the cells' density, as far as lines show them (`valleys`). The merges are a tree: cut where
 the dips fall below a share of the lower peak, or at a number of populations. Groups of too few cells to have a valley of their own
 are merged first, with what is nearest. O(k·NEIGHBOURS) dips for k groups, and as many again for each merge.
 """

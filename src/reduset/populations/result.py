@@ -13,6 +13,8 @@ from reduset._types import Array, Indices
 from reduset.populations.merging import MergeTree
 from reduset.sketching import Sketch
 
+STANDS_OUT = 0.5  # standard deviations from the other cells
+
 
 @dataclass(frozen=True)
 class Populations:
@@ -83,10 +85,9 @@ class Populations:
 
     def marked(self, k: int, most: int = 4) -> list[str]:
         """The markers that tell a population from the other cells, with signs, those first that tell most."""
-        order = np.argsort(-np.abs(self.separations[k]))[:most]
-        return [
-            f"{self.markers[m]}{'+' if self.separations[k, m] > 0 else '−'}" for m in order if abs(self.separations[k, m]) >= 0.5
-        ]
+        found = self.separations[k]
+        order = np.argsort(-np.abs(found))[:most]
+        return [f"{self.markers[m]}{'+' if found[m] > 0 else '−'}" for m in order if abs(found[m]) >= STANDS_OUT]
 
     def __str__(self) -> str:
         m, n = len(self.atoms), int(self.sizes.sum())
