@@ -250,7 +250,8 @@ def _taken(events: FileEvents, asked: _Asked) -> tuple[NDArray[np.float32], Indi
         counts["gate"] = int((keep & ~inside).sum())
         keep = keep & inside
     kept = np.flatnonzero(keep)
-    columns = np.asarray(events.values[np.ix_(kept, asked.markers.places[events.path])], np.float32)
+    places = np.array(asked.markers.places[events.path], np.int64)
+    columns = np.asarray(events.values[np.ix_(kept, places)], np.float32)
     lacking = np.asarray(~np.isfinite(columns).all(axis=1))
     if lacking.any() and asked.missing == REFUSE:
         raise FileError(f"{events.path}: {_first_lacking(columns, lacking, kept, asked)}")
