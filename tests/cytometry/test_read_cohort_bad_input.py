@@ -27,7 +27,9 @@ def damage(folder, kind):
     if kind == "spillover":
         write_sample(path, lab_events(50), extra={"$SPILLOVER": "2,FITC-A,GONE-A,1,0.5,0,1"})
         return "its spillover matrix"
-    write_sample(path, np.full((50, 6), np.nan))
+    events = lab_events(50)
+    events[::2, 3], events[1::2, 4] = np.nan, np.inf
+    write_sample(path, events)
     return "none of its 50 events are left: non-finite took 50"
 
 
@@ -125,6 +127,13 @@ def test_events_without_a_number_are_refused_where_nothing_leaves_them_out(tmp_p
     path = write_sample(tmp_path / "a.fcs", events)
     with pytest.raises(FileError, match=r"a\.fcs: 'CD4' has no number in row 4, got nan; leave such events out"):
         read_cohort([path], clean=())
+
+
+def test_a_marker_without_any_number_is_named(tmp_path):
+    events = lab_events(60)
+    events[:, 4] = np.nan
+    with pytest.raises(FileError, match="'CD4' has no number in any event; leave the marker out by a panel"):
+        read_cohort([write_sample(tmp_path / "a.fcs", events)], clean=())
 
 
 @pytest.mark.parametrize(

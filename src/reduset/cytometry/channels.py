@@ -13,6 +13,7 @@ from reduset.cytometry.lab_tables import loose
 from reduset.cytometry.opening import FileChannels
 from reduset.io.table import FileError
 
+WAY_OUT = "say in the panel which is meant, by its $PnN or its number ($P7)"
 PULSES = ("-A", "-H", "-W")  # area, height and width of one detector's pulse
 
 
@@ -30,9 +31,6 @@ def find_channel(file: FileChannels, name: str, among: Iterable[int] | None = No
         if fitting:
             return fitting[0]
     return None
-
-
-WAY_OUT = "say in the panel which is meant, by its $PnN or its number ($P7)"
 
 
 def _fits(file: FileChannels, place: int, name: str, spelled: Callable[[str], str]) -> bool:

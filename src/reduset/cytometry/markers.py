@@ -62,7 +62,7 @@ def study_markers(files: Sequence[FileChannels], panel: Panel | None, rule: str)
     if not common:
         fewest = min(files, key=lambda file: sum(places[files.index(file)] is not None for places in found.values()))
         raise FileError(
-            f"{fewest.path}: no marker is in all files, and it has the fewest of {listed(found)}; are they of one panel?"
+            f"{fewest.path}: no marker is in all files, and it has the fewest of {listed(found, 6)}; are they of one panel?"
         )
     lacking_some = [_lacking(name, files, places) for name, places in found.items() if None in places]
     notes += [f"left out, for not every file has them: {listed(lacking_some, 6)}"] if lacking_some else []

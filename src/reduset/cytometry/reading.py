@@ -180,7 +180,7 @@ class _Asked:
 
 
 @dataclass
-class _Cells:
+class _StudyCells:
     """The cells of all samples so far: one array, how many each has, and how they came about."""
 
     values: NDArray[np.float32]
@@ -211,12 +211,12 @@ class _Cells:
         return {step: np.array([counts[step] for counts in self.counts], np.int64) for step in self.counts[0]}
 
 
-def _read(heads: dict[str, FileChannels], asked: _Asked, told: _Going, report: Progress) -> _Cells:
+def _read(heads: dict[str, FileChannels], asked: _Asked, told: _Going, report: Progress) -> _StudyCells:
     """The cells of all files, linear."""
     known = sum(head.rows or 0 for head in heads.values())
     width = len(asked.markers.names)
     check_room(next(iter(heads.values())).path, 4.0 * known * width, "the cells of all files", "name fewer markers in a panel")
-    cells = _Cells(np.empty((known, width), np.float32))
+    cells = _StudyCells(np.empty((known, width), np.float32))
     done = report.stage("reading")
     for number, (name, events) in enumerate(ahead(_opened(heads, asked.compensate)), 1):
         try:
@@ -250,21 +250,28 @@ def _taken(events: FileEvents, asked: _Asked) -> tuple[NDArray[np.float32], Indi
         counts["gate"] = int((keep & ~inside).sum())
         keep = keep & inside
     kept = np.flatnonzero(keep)
-    columns = np.asarray(events.values[np.ix_(kept, asked.markers.places[events.path])], np.float32)
-    lacking = ~np.isfinite(columns).all(axis=1)
+    places = np.array(asked.markers.places[events.path], np.int64)
+    columns = np.asarray(events.values[np.ix_(kept, places)], np.float32)
+    lacking = np.asarray(~np.isfinite(columns).all(axis=1))
     if lacking.any() and asked.missing == REFUSE:
-        column = int(np.flatnonzero(~np.isfinite(columns[lacking][0]))[0])
-        value, row = columns[lacking][0, column], kept[lacking][0] + 1
-        raise FileError(
-            f"{events.path}: {asked.markers.names[column]!r} has no number in row {row}, got {value}; leave such events out "
-            "(clean='non-finite', or missing='drop')"
-        )
+        raise FileError(f"{events.path}: {_first_lacking(columns, lacking, kept, asked)}")
     if asked.missing == DROP:
         counts["missing"] = int(lacking.sum())
         columns, kept = columns[~lacking], kept[~lacking]
     if len(kept) < FEWEST:
         raise FileError(f"{events.path}: {_emptied(counts, len(kept))}")
     return columns, kept, counts, list(cleaned.notes)
+
+
+def _first_lacking(columns: NDArray[np.float32], lacking: NDArray[np.bool_], kept: Indices, asked: _Asked) -> str:
+    """What the first event lacks that has no number in some marker."""
+    row = columns[lacking][0]
+    place = int(np.flatnonzero(~np.isfinite(row))[0])
+    name = asked.markers.names[place]
+    if not np.isfinite(columns[:, place]).any():
+        return f"{name!r} has no number in any event; leave the marker out by a panel, or the file"
+    way_out = "leave such events out (clean='non-finite', or missing='drop')"
+    return f"{name!r} has no number in row {kept[lacking][0] + 1}, got {row[place]}; {way_out}"
 
 
 def _emptied(counts: dict[str, int], left: int) -> str:
@@ -274,7 +281,7 @@ def _emptied(counts: dict[str, int], left: int) -> str:
 
 
 def _scales(
-    wanted: dict[str, str], cells: _Cells, heads: dict[str, FileChannels], markers: StudyMarkers
+    wanted: dict[str, str], cells: _StudyCells, heads: dict[str, FileChannels], markers: StudyMarkers
 ) -> tuple[list[Transform | None], list[str]]:
     """The scale of each marker, and a note where the ranges of files differ."""
     files = list(heads.values())
@@ -297,7 +304,7 @@ def _of_table(named: NamedSamples) -> list[str]:
     return [f"{'files' if count > 1 else 'a file'} left out that the table of samples does not name: {which}"]
 
 
-def _of_files(cells: _Cells, heads: dict[str, FileChannels], compensate: bool) -> list[str]:
+def _of_files(cells: _StudyCells, heads: dict[str, FileChannels], compensate: bool) -> list[str]:
     """What there is to say of files, once where it is the same of all."""
     said = []
     for name, notes in zip(cells.names, cells.notes, strict=True):
