@@ -107,9 +107,11 @@ class CohortStudy(BaseEstimator):
         Parameters
         ----------
         samples : SampleSet, or what `SampleSet.of` takes: a list or mapping of (n, d) arrays or frames, one a sample
-        table : the table of samples, a dict of columns or a frame, with a column "sample_id"; for a `SampleSet` in place of its own
+        table : the table of samples, a dict of columns or a frame, with a column "sample_id"; a `SampleSet` has its own
         """
-        known = samples if isinstance(samples, SampleSet) and table is None else SampleSet.of(samples, table)
+        if isinstance(samples, SampleSet) and table is not None:
+            raise ValueError("a SampleSet has its own table of samples; leave table out")
+        known = samples if isinstance(samples, SampleSet) else SampleSet.of(samples, table)
         if len(known.names) < 2:
             raise ValueError(f"a study needs at least 2 samples, got {', '.join(known.names) or 'none'}; name more of them")
         _validate.one_of(self.null, "null", NULLS)
@@ -160,7 +162,7 @@ class CohortStudy(BaseEstimator):
             self.whole_ = compare_whole(distances, errors, design, whole_rng)
             self.witness_ = witness_of(found, design, self.fdr, witness_rng)
         if self.batch is not None:
-            runs = _column(known, self.batch, "batch")
+            runs = known.column(self.batch)
             self.batches_ = check_batches(distances, errors, known.names, runs, self.batch, design, controls, batch_rng)
         self.notes_ = self._told(known, design)
         return self
@@ -169,8 +171,8 @@ class CohortStudy(BaseEstimator):
         """The kind of control that each sample is."""
         if self.control is None:
             return [None] * len(samples.names)
-        told = _column(samples, self.control, "control")
-        kinds = told if self.block is None else _column(samples, self.block, "block")
+        told = samples.column(self.control)
+        kinds = told if self.block is None else samples.column(self.block)
         return [
             str(kind) if each is not None and str(each).strip().lower() in YES else None
             for each, kind in zip(told, kinds, strict=True)
@@ -179,13 +181,13 @@ class CohortStudy(BaseEstimator):
     def _design(self, samples: SampleSet, controls: list[str | None]) -> Design | None:
         if self.test is None:
             return None
-        labels = _column(samples, self.test, "test")
+        labels = samples.column(self.test)
         return design_of(
             [None if control is not None else label for label, control in zip(labels, controls, strict=True)],
             self.test,
-            block=None if self.block is None else _column(samples, self.block, "block"),
-            covariates={name: _column(samples, name, "covariates") for name in self.covariates},
-            batch=None if self.batch is None else _column(samples, self.batch, "batch"),
+            block=None if self.block is None else samples.column(self.block),
+            covariates={name: samples.column(name) for name in self.covariates},
+            batch=None if self.batch is None else samples.column(self.batch),
             first=self.reference,
         )
 
@@ -219,10 +221,3 @@ class CohortStudy(BaseEstimator):
         check_is_fitted(self, "map_")
         groups = None if self.test is None else list(self.samples_.table[self.test])
         return self.map_.plot(ax, labels=True, groups=groups)
-
-
-def _column(samples: SampleSet, name: str, parameter: str) -> Sequence[Any]:
-    if name not in samples.table:
-        there = ", ".join(samples.table) or "no column at all"
-        raise ValueError(f"{parameter} must be a column of the sample table, got {name!r}; there is {there}")
-    return samples.table[name]

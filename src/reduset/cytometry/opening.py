@@ -66,12 +66,15 @@ def look_at(path: str, compensate: bool) -> FileChannels:
     return FileChannels(path, names, labels, tops, dyes, source.rows, is_fcs, compensated, tuple(notes))
 
 
-def read_events(path: str, compensate: bool) -> FileEvents:
-    """All events of a file."""
+def read_events(path: str, compensate: bool, measured: bool = False) -> FileEvents:
+    """All events of a file; if ``measured`` also as they were before spillover was taken out, where it was."""
     source = open_source(path, ReadOptions(compensate=compensate))
     names = _numeric(source)
     labels, tops = _labels_and_tops(source, names)
-    return FileEvents(path, names, labels, _values(source, names), tops)
+    raw = None
+    if measured and isinstance(source, FcsSource) and source.compensated:
+        raw = _values(open_source(path, ReadOptions(compensate=False)), names)
+    return FileEvents(path, names, labels, _values(source, names), tops, raw)
 
 
 def _numeric(source: Source) -> tuple[str, ...]:

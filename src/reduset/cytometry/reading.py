@@ -218,7 +218,7 @@ def _read(heads: dict[str, FileChannels], asked: _Asked, told: _Going, report: P
     check_room(next(iter(heads.values())).path, 4.0 * known * width, "the cells of all files", "name fewer markers in a panel")
     cells = _StudyCells(np.empty((known, width), np.float32))
     done = report.stage("reading")
-    for number, (name, events) in enumerate(ahead(_opened(heads, asked.compensate)), 1):
+    for number, (name, events) in enumerate(ahead(_opened(heads, asked)), 1):
         try:
             if isinstance(events, FileError):
                 raise events
@@ -231,11 +231,11 @@ def _read(heads: dict[str, FileChannels], asked: _Asked, told: _Going, report: P
     return cells
 
 
-def _opened(heads: dict[str, FileChannels], compensate: bool) -> Iterator[tuple[str, FileEvents | FileError]]:
+def _opened(heads: dict[str, FileChannels], asked: _Asked) -> Iterator[tuple[str, FileEvents | FileError]]:
     """The events of each file, or what is wrong with it."""
     for name, head in heads.items():
         try:
-            events: FileEvents | FileError = read_events(head.path, compensate)
+            events: FileEvents | FileError = read_events(head.path, asked.compensate, "margin" in asked.steps)
         except FileError as error:
             events = error
         yield name, events

@@ -84,19 +84,20 @@ def design_of(
     batch : (N,) the run of each sample, held fixed like a covariate where groups and batches can be told apart
     first : the group that the others are compared with; the first in the order of the alphabet if not given
     """
-    rows = np.flatnonzero([each is not None for each in labels])
-    told = [str(labels[row]) for row in rows]
+    given = [k for k, each in enumerate(labels) if each is not None]
+    rows = np.array(given, np.int64)
+    told = [str(labels[row]) for row in given]
     notes = [] if len(rows) == len(labels) else [f"{len(labels) - len(rows)} samples without {name} are not compared"]
     levels = _levels(told, name, first)
     codes = np.array([levels.index(each) for each in told], np.int64)
-    blocks = np.zeros(len(rows), np.int64) if block is None else _blocks([block[row] for row in rows], codes, name)
+    blocks = np.zeros(len(rows), np.int64) if block is None else _blocks([block[row] for row in given], codes, name)
     parts, adjusted = [np.ones((len(rows), 1)), _indicators(blocks)], []
     for title, values in (covariates or {}).items():
-        parts.append(_covariate(title, [values[row] for row in rows]))
+        parts.append(_covariate(title, [values[row] for row in given]))
         adjusted.append(title)
     effect = _indicators(codes)
     if batch is not None:
-        runs = _indicators(np.unique([str(batch[row]) for row in rows], return_inverse=True)[1])
+        runs = _indicators(_classes([batch[row] for row in given]))
         if _told_apart(np.hstack([*parts, runs]), effect):
             parts.append(runs)
             adjusted.append("batch")
@@ -136,12 +137,12 @@ def _blocks(block: Sequence[Any], codes: Indices, name: str) -> Indices:
     missing = sum(each is None for each in block)
     if missing:
         raise DesignError(f"blocks must be there for every sample that is compared, {missing} have none; fill them in")
-    found = np.unique([str(each) for each in block], return_inverse=True)[1]
+    found = _classes(block)
     if not any(len(set(codes[found == each].tolist())) > 1 for each in range(found.max() + 1)):
         raise DesignError(
             f"no block has samples of two groups of {name}, so nothing can be compared within blocks; leave blocks out"
         )
-    return np.asarray(found, np.int64)
+    return found
 
 
 def _covariate(title: str, values: Sequence[Any]) -> Array:
@@ -150,11 +151,16 @@ def _covariate(title: str, values: Sequence[Any]) -> Array:
     try:
         numbers = np.array([float(each) for each in values])
     except (TypeError, ValueError):
-        return _indicators(np.unique([str(each) for each in values], return_inverse=True)[1])
+        return _indicators(_classes(values))
     if not np.isfinite(numbers).all():
         raise DesignError(f"covariate {title} must be finite for every sample, got {numbers[~np.isfinite(numbers)][0]}")
     spread = numbers.std()
     return ((numbers - numbers.mean()) / (spread if spread > 0 else 1.0))[:, None]
+
+
+def _classes(values: Sequence[Any]) -> Indices:
+    """Texts as numbers from 0 on."""
+    return np.asarray(np.unique(np.array([str(each) for each in values]), return_inverse=True)[1], np.int64)
 
 
 def _indicators(codes: Indices) -> Array:

@@ -26,6 +26,8 @@ NO_DYE = {
 
 LABELS = "labels"  # how the note on them begins
 
+FEW_BITS = 1 << 16
+
 
 class FcsSource(Source):
     """An FCS file."""
@@ -70,11 +72,11 @@ class FcsSource(Source):
         return self._spillover is not None
 
     def _top(self, channel: Channel) -> float:
-        whole = self._record.whole
         if not 1 < channel.range < np.inf:
             return np.inf
-        stored = np.array([channel.range - 1 if whole else channel.range])
-        return float(stored[0] if self._stored else _linear(stored, channel, self._step, whole)[0])
+        # numbers of a converter of few bits end at the range less one, also where they are written as floating point
+        stored = np.array([channel.range - 1 if channel.kind == "I" or channel.range < FEW_BITS else channel.range])
+        return float(stored[0] if self._stored else _linear(stored, channel, self._step)[0])
 
     def _blocks(self, names: Sequence[str], labels: Sequence[str], rows: int, start: int) -> Iterator[Block]:
         wanted = {self._places[name] for name in (*names, *labels)}

@@ -1,8 +1,8 @@
 """Names of populations: for each marker high, low or between; and the fewest of these that tell a population from all others.
 
 Where these are few, markers in which it is high and stands out follow, up to three words in all. A marker's border is where two
-classes of its cells differ most (Otsu 1979). A population is high in it where three quarters of its cells lie above, low where three
-quarters lie below, and between otherwise: "CD3+ CD4+ CD8−".
+classes of its cells differ most (Otsu 1979). A population is high in it where three quarters of its cells lie above, low where
+three quarters lie below, and between otherwise: "CD3+ CD4+ CD8−".
 """
 
 from __future__ import annotations

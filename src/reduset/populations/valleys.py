@@ -106,7 +106,7 @@ def _histograms(places: Floats, low: Array, step: Array, weights: Array) -> Arra
     lines = places.shape[1]
     bins = np.clip(((places - low) / step).astype(np.int64), 0, BINS - 1) + BINS * np.arange(lines)
     counted = np.bincount(bins.ravel(), np.repeat(weights, lines), BINS * lines)
-    return counted.reshape(lines, BINS)
+    return counted.astype(np.float64).reshape(lines, BINS)
 
 
 def _smoothed(density: Array, widths: Array) -> Array:
