@@ -8,7 +8,7 @@ the density of both together, smoothed by a bandwidth of Silverman's rule, and t
 
 1 and more where there is no valley, 0 where nothing lies between. The deepest dip counts. Numbers of cells are uncertain to their
 roots: the floor of the valley is raised and the lower peak cut by one standard error each, so that a dip that may be chance counts
-as shallow. A pile of cells at the floor of a detector beside the rest of a negative population is no valley: nothing finer than a
+as shallow (a cell that stands for six is six times as uncertain). A pile of cells at the floor of a detector beside the rest of a negative population is no valley: nothing finer than a
 tenth of the standard deviation of all cells is looked at.
 
 A density in d dimensions needs far more cells than there are where d is 10 or 30; one on a line does not. A piece of a unimodal
@@ -32,6 +32,8 @@ RIDGE = 0.05  # of the mean variance: Fisher's line of few cells is not to follo
 TAILS = (0.5, 99.5)  # percentiles between which a line is looked at
 FINEST = 0.1  # of the standard deviation of all cells on a line
 APART = 0.5  # standard deviations of all cells between two groups in a marker that is looked at alone
+
+ERRORS = 1.0  # standard errors by which peaks are cut and valleys raised
 
 
 @dataclass(frozen=True)
@@ -85,28 +87,32 @@ def dips_on_lines(a: Floats, b: Floats, each_a: float = 1.0, each_b: float = 1.0
     Nothing finer than ``finest`` is seen, (l,).
     """
     both = np.concatenate([a, b])
-    low, high = np.percentile(both, TAILS, axis=0)
+    ends = np.stack([np.percentile(each, TAILS, axis=0) for each in (a, b)])
+    low, high = ends[:, 0].min(axis=0), ends[:, 1].max(axis=0)
     widths = np.maximum(1.06 * np.minimum(a.std(axis=0), b.std(axis=0)) * min(len(a), len(b)) ** -0.2, finest)
     narrow = ~(widths > 1e-9 * (high - low))  # a group without spread: all of it is one place
     widths = np.where(narrow, 1.0, widths)
     step = (high - low + 6 * widths) / BINS
-    density = _histograms(both, low - 3 * widths, step, np.repeat([each_a, each_b], [len(a), len(b)]))
-    floor = _smoothed(density, np.maximum(widths / step, 0.5))
-    floor *= (np.maximum(2 * np.sqrt(np.pi) * widths / step, 1.0) / min(each_a, each_b))[:, None]  # cells that smoothing looks at
-    peak = np.minimum(np.maximum.accumulate(floor, axis=1), np.maximum.accumulate(floor[:, ::-1], axis=1)[:, ::-1])
-    raised, cut = floor + np.sqrt(floor) + 1, peak - np.sqrt(peak)
-    dips = np.min(np.where(cut > 0, raised / np.where(cut > 0, cut, 1.0), np.inf), axis=1)
+    stand = np.repeat([each_a, each_b], [len(a), len(b)])
+    cells, squares = (_histograms(both, low - 3 * widths, step, each) for each in (stand, stand**2))
+    seen = np.maximum(2 * np.sqrt(np.pi) * widths / step, 1.0)[:, None]  # bins that smoothing looks at
+    blurred = np.maximum(widths / step, 0.5)
+    floor, errors = seen * _smoothed(cells, blurred), ERRORS * np.sqrt(seen * _smoothed(squares, blurred))
+    sure = np.maximum(floor - errors, 0.0)
+    peak = np.minimum(np.maximum.accumulate(sure, axis=1), np.maximum.accumulate(sure[:, ::-1], axis=1)[:, ::-1])
+    raised = floor + errors + min(each_a, each_b)
+    dips = np.min(np.where(peak > 0, raised / np.where(peak > 0, peak, 1.0), np.inf), axis=1)
     for k in np.flatnonzero(narrow):
         dips[k] = _dip_of_place(a[:, k], b[:, k])
     return np.asarray(dips)
 
 
 def _histograms(places: Floats, low: Array, step: Array, weights: Array) -> Array:
-    """(l, bins) what lies in each bin of each line; what lies beyond an end, in its last bin."""
+    """(l, bins) what lies in each bin of each line; what lies beyond its ends is left out, for a pile there would be a peak."""
     lines = places.shape[1]
-    bins = np.clip(((places - low) / step).astype(np.int64), 0, BINS - 1) + BINS * np.arange(lines)
-    counted = np.bincount(bins.ravel(), np.repeat(weights, lines), BINS * lines)
-    return counted.astype(np.float64).reshape(lines, BINS)
+    bins = np.clip(np.floor((places - low) / step), -1, BINS).astype(np.int64) + 1 + (BINS + 2) * np.arange(lines)
+    counted = np.bincount(bins.ravel(), np.repeat(weights, lines), (BINS + 2) * lines)
+    return counted.astype(np.float64).reshape(lines, BINS + 2)[:, 1:-1]
 
 
 def _smoothed(density: Array, widths: Array) -> Array:
