@@ -37,6 +37,7 @@ def find_populations(
     markers: Sequence[str] | None = None,
     *,
     defining: Sequence[int] | None = None,
+    scales: Array | None = None,
     n_atoms: int | None = None,
     n_populations: int | None = None,
     dip: float = DIP,
@@ -47,9 +48,10 @@ def find_populations(
 
     Parameters
     ----------
-    cells : of each sample (n, d), in units in which the columns count alike
+    cells : of each sample (n, d)
     markers : (d,) names of the columns; "x0", "x1", … by default
     defining : the columns by which populations are told apart, all by default; the others are only described
+    scales : (d,) what columns are divided by, so that all count alike; they are in one unit by default
     n_atoms : the finest populations; by default 1,000, or one for 50 cells where there are fewer
     n_populations : how many there should be; by default as many as have valleys around them
     dip : float between 0 and 1
@@ -83,6 +85,8 @@ def find_populations(
     try:
         by_sample = np.repeat(len(pooled) / (len(each) * sizes), sizes)  # one a cell on average
         used = pooled if len(columns) == d else np.ascontiguousarray(pooled[:, columns])
+        if scales is not None:
+            used = used / np.asarray(scales, used.dtype)[columns]
         small = sketch(used, size, kernel=Gaussian(), sample_weight=by_sample, rng=atoms_rng, progress=progress)
         with single_threaded_blas():
             group_of_atom, tree = _merged(used, by_sample, small, groups_rng, merges_rng, shown)
