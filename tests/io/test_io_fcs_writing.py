@@ -67,7 +67,7 @@ def test_a_matrix_among_the_keywords_compensates_what_is_read(tmp_path):
 def test_ranges_are_those_that_are_given(tmp_path):
     io.write_fcs(tmp_path / "t.fcs", [[1.5, -2.0], [3.0, -1.0]], ["a", "b"], keywords={"$p1r": 262144, "GONE": "", "NOT": None})
     head = read_head(str(tmp_path / "t.fcs"))
-    assert [channel.range for channel in head.channels] == [262144, 1]
+    assert [channel.range for channel in head.channels] == [262144, 2]
     assert not {"gone", "not"} & head.text.keys()
     assert flowio.FlowData(str(tmp_path / "t.fcs")).pnr_values == [262144.0, 1.0]
 
