@@ -69,7 +69,7 @@ def test_ranges_are_those_that_are_given(tmp_path):
     head = read_head(str(tmp_path / "t.fcs"))
     assert [channel.range for channel in head.channels] == [262144, 2]
     assert not {"gone", "not"} & head.text.keys()
-    assert flowio.FlowData(str(tmp_path / "t.fcs")).pnr_values == [262144.0, 1.0]
+    assert flowio.FlowData(str(tmp_path / "t.fcs")).pnr_values == [262144.0, 2.0]
 
 
 def test_files_beyond_the_digits_of_the_header_are_right(tmp_path):
