@@ -25,7 +25,7 @@ def every(path, **options):
 @given(data=st.data(), count=st.integers(1, 20), columns=st.integers(1, 6), seed=st.integers(0, 99))
 def test_what_is_read_back_is_what_was_written(tmp_path_factory, data, count, columns, seed):
     path, values = tmp_path_factory.mktemp("fcs") / "t.fcs", events(count, columns, seed)
-    name = (TEXTS | ODD).map(lambda text: text.replace(",", ";").strip()).filter(bool)
+    name = (TEXTS | ODD).map(lambda text: text.replace(",", ";").strip()).filter(lambda text: text.strip("$ "))  # flowio drops "$"
     names = data.draw(st.lists(name, min_size=columns, max_size=columns, unique=True))
     labels = data.draw(st.lists(TEXTS | ODD, min_size=columns, max_size=columns))
     source = data.draw(TEXTS | ODD)
