@@ -107,7 +107,7 @@ def _merged(
     order = np.argsort(group, kind="stable")
     parts = np.split(order, np.cumsum(np.bincount(group))[:-1])
     groups = [CellGroup.of(cells, rows, weights, rng) for rows in parts]
-    return group_of_atom, merge_by_mode(groups, rng, shown.stage("merging"))
+    return group_of_atom, merge_by_mode(groups, shown.stage("merging"))
 
 
 def _described(

@@ -57,7 +57,7 @@ class Valleys:
         if not lines.size:
             return np.inf
         finest = FINEST * np.sqrt(np.einsum("dl,dl->l", lines, self.total @ lines))
-        return float(dips_on_lines(a.cells @ lines, b.cells @ lines, a.cells_each, b.cells_each, finest).min())
+        return float(dips_on_lines(a.cells @ lines, b.cells @ lines, a.stands_for, b.stands_for, finest).min())
 
     def _lines(self, a: CellGroup, b: CellGroup) -> Array:
         """(d, l) directions."""
@@ -79,23 +79,25 @@ def _solved(covariance: Array, vector: Array) -> Array:
     return np.asarray(cho_solve(cho_factor(covariance, check_finite=False), vector, check_finite=False))
 
 
-def dips_on_lines(a: Floats, b: Floats, each_a: float = 1.0, each_b: float = 1.0, finest: Array | float = 0.0) -> Array:
-    """(l,) the dips of two groups, (s, l) places on each line, each of which stands for so many cells.
+def dips_on_lines(a: Floats, b: Floats, stands_a: Array, stands_b: Array, finest: Array | float = 0.0) -> Array:
+    """(l,) the dips of two groups, from their places on each line, (s, l), and how many cells each of these stands for, (s,).
 
     Nothing finer than ``finest`` is seen, (l,).
     """
-    both = np.concatenate([a, b])
+    both, weights = np.concatenate([a, b]), np.concatenate([stands_a, stands_b])
     low, high = np.percentile(both, TAILS, axis=0)
     widths = np.maximum(1.06 * np.minimum(a.std(axis=0), b.std(axis=0)) * min(len(a), len(b)) ** -0.2, finest)
     narrow = ~(widths > 1e-9 * (high - low))  # a group without spread: all of it is one place
     widths = np.where(narrow, 1.0, widths)
     step = (high - low + 6 * widths) / BINS
-    density = _histograms(both, low - 3 * widths, step, np.repeat([each_a, each_b], [len(a), len(b)]))
-    floor = _smoothed(density, np.maximum(widths / step, 0.5))
-    floor *= (np.maximum(2 * np.sqrt(np.pi) * widths / step, 1.0) / min(each_a, each_b))[:, None]  # cells that smoothing looks at
-    peak = np.minimum(np.maximum.accumulate(floor, axis=1), np.maximum.accumulate(floor[:, ::-1], axis=1)[:, ::-1])
-    raised, cut = floor + np.sqrt(floor) + 1, peak - np.sqrt(peak)
-    dips = np.min(np.where(cut > 0, raised / np.where(cut > 0, cut, 1.0), np.inf), axis=1)
+    window = np.maximum(2 * np.sqrt(np.pi) * widths / step, 1.0)[:, None]  # bins that the smoothing looks at
+    begin, smoothing = low - 3 * widths, np.maximum(widths / step, 0.5)
+    floor = window * _smoothed(_histograms(both, begin, step, weights), smoothing)  # cells in a window
+    error = np.sqrt(window * _smoothed(_histograms(both, begin, step, np.square(weights)), smoothing))
+    sure = floor - error
+    peak = np.minimum(np.maximum.accumulate(sure, axis=1), np.maximum.accumulate(sure[:, ::-1], axis=1)[:, ::-1])
+    raised = floor + error + min(stands_a.mean(), stands_b.mean())  # where none is seen, one may have been missed
+    dips = np.min(np.where(peak > 0, raised / np.where(peak > 0, peak, 1.0), np.inf), axis=1)
     for k in np.flatnonzero(narrow):
         dips[k] = _dip_of_place(a[:, k], b[:, k])
     return np.asarray(dips)
