@@ -52,5 +52,5 @@ class CellGroup:
         count = self.count + other.count
         mine, apart = self.count / count, other.centre - self.centre
         covariance = mine * self.covariance + (1 - mine) * other.covariance + mine * (1 - mine) * np.outer(apart, apart)
-        cells, stands_for = (np.concatenate(both) for both in ((self.cells, other.cells), (self.stands_for, other.stands_for)))
-        return CellGroup(count, self.centre + (1 - mine) * apart, covariance, cells, stands_for)
+        stands_for = np.concatenate([self.stands_for, other.stands_for])
+        return CellGroup(count, self.centre + (1 - mine) * apart, covariance, np.concatenate([self.cells, other.cells]), stands_for)
