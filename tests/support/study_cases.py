@@ -1,4 +1,4 @@
-"""A small cohort study: twelve samples of 400 cells, half of which have twice as many of a rare population, from memory or files."""
+"""A small cohort study: twelve samples of 400 cells, half with twice as many of a rare population, from memory or files."""
 
 from __future__ import annotations
 

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from reduset._types import Array
 from reduset.cohort import CohortStudy
 from reduset.cohort.sample_columns import SAMPLE_ID, as_text
-from reduset.cytometry.results_folder import check_study, refuse_sources, results_folder
+from reduset.cohort.study import check_study
+from reduset.cytometry.results_folder import refuse_sources, results_folder
 from reduset.io.paths import named, write_file
 from reduset.io.source import unique_names
 from reduset.populations.naming import SIGNS
@@ -53,7 +54,7 @@ def write_tables(folder: Any, study: CohortStudy) -> list[Path]:
     the files written:
 
     populations.csv : a row a population: its mean share, the markers that tell it, and of each marker median and sign
-    shares.csv, counts.csv : a row a sample: the table of samples, how many cells it has, and the share (the cells) of each population
+    shares.csv, counts.csv : a row a sample: the table of samples, its number of cells, and the share (the cells) of each population
     intervals.csv : a row for each sample and population: cells, share, and the limits between which it lies
     map.csv, distances.csv, errors.csv : places on the map, distances, and by how much each can be too small
     differences.csv, whole.csv : where groups were compared, the populations, the surest first, and the test of all at once
@@ -120,7 +121,7 @@ def _populations(study: CohortStudy) -> StudyTable:
     return StudyTable(columns, rows)
 
 
-def _by_sample(study: CohortStudy, values: Array) -> StudyTable:
+def _by_sample(study: CohortStudy, values: NDArray[Any]) -> StudyTable:
     """The table of samples, its names first, and a column a population."""
     samples = study.samples_
     table = {name: column for name, column in samples.table.items() if name.lower() != SAMPLE_ID}
@@ -166,15 +167,8 @@ def _batches(study: CohortStudy) -> StudyTable | None:
         return None
     whole = found.whole
     between = [None] * 5 if whole is None else [whole.share, *whole.interval, whole.expected, whole.p_value]
-    row = [
-        found.name,
-        len({*found.runs} - {""}),
-        *between,
-        found.confounded,
-        found.usual,
-        found.control_share,
-        "; ".join(found.notes),
-    ]
+    runs, notes = len({*found.runs} - {""}), "; ".join(found.notes)
+    row = [found.name, runs, *between, found.confounded, found.usual, found.control_share, notes]
     columns = ["batch", "runs", "share", "low", "high", "expected", "p", "confounded", "usual", "control_share", "notes"]
     return StudyTable(columns, [row])
 
