@@ -23,36 +23,35 @@ CELLS, POPULATION, MASS, Q, FOUND, FOLD = "n_cells", "population", "mass", "q", 
 def from_study(study: CohortStudy) -> Any:
     """A cohort study as AnnData: a row a sample, a column an atom.
 
-        Parameters
-        ----------
-        study : CohortStudy, fitted
+    Parameters
+    ----------
+    study : CohortStudy, fitted
 
-        Returns
-        -------
-        AnnData with
+    Returns
+    -------
+    AnnData with
 
-        X : (N, m) the share of each atom in each sample, each row summing to 1; ``layers["counts"]`` how many cells that are
-        obs : the table of samples (texts as categories), and ``n_cells``
-        var : the ``population`` of each atom, its place on every marker, ``n_cells`` that it stands for, its ``mass`` (the mean of its
-            shares), and where groups were compared ``log2_fold_change_[group]``, ``q`` and ``found`` of the witness
-        obsm : ``X_map``, which ``scanpy.pl.embedding(adata, basis="map", color="condition")`` draws; ``population_share``, a frame with
-            a column a population; ``cleaning``, how many events each step took, where samples came from files
-        obsp : ``distances`` and ``errors``, by how much each can be too small
-        uns : ``populations``, ``differences``, ``batches``, and ``reduset`` with version, parameters and notes, all plain arrays
+    X : (N, m) the share of each atom in each sample, each row summing to 1; ``layers["counts"]`` how many cells that are
+    obs : the table of samples (texts as categories), and ``n_cells``
+    var : the ``population`` of each atom, its place on every marker, ``n_cells`` that it stands for, its ``mass`` (the mean of its
+        shares), and where groups were compared ``log2_fold_change_[group]``, ``q`` and ``found`` of the witness
+    obsm : ``X_map``, which ``scanpy.pl.embedding(adata, basis="map", color="condition")`` draws; ``population_share``, a frame with
+        a column a population; ``cleaning``, how many events each step took, where samples came from files
+    obsp : ``distances`` and ``errors``, by how much each can be too small
+    uns : ``populations``, ``differences``, ``batches``, and ``reduset`` with version, parameters and notes, all plain arrays
 
-        Names with "/", which no file of AnnData can have as keys, have "_" in its place; ``uns["reduset"]["renamed"]`` tells which.
+    Names with "/", which no file of AnnData can have as keys, have "_" in its place; ``uns["reduset"]["renamed"]`` tells which.
 
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from reduset.anndata import from_study
-        >>> from reduset.cohort import CohortStudy
-    from reduset.cohort.study import check_study
-        >>> rng = np.random.default_rng(0)
-        >>> bags = {name: rng.normal(size=(300, 2)) for name in ("p1", "p2", "p3")}
-        >>> adata = from_study(CohortStudy(n_atoms=20, random_state=0).fit(bags))
-        >>> adata.shape, adata.obs["n_cells"].tolist()
-        ((3, 20), [300, 300, 300])
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset.anndata import from_study
+    >>> from reduset.cohort import CohortStudy
+    >>> rng = np.random.default_rng(0)
+    >>> bags = {name: rng.normal(size=(300, 2)) for name in ("p1", "p2", "p3")}
+    >>> adata = from_study(CohortStudy(n_atoms=20, random_state=0).fit(bags))
+    >>> adata.shape, adata.obs["n_cells"].tolist()
+    ((3, 20), [300, 300, 300])
     """
     check_study(study)
     samples, found = study.samples_, study.populations_

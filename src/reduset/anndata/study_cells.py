@@ -30,33 +30,32 @@ TYPE, STATE = "type", "state"
 def cells_of_study(study: CohortStudy, *, every_cell: bool = False) -> Any:
     """The sketched cells of a cohort study as AnnData: a row a cell, a column a marker.
 
-        Parameters
-        ----------
-        study : CohortStudy, fitted
-        every_cell : whether to take all cells of all samples, each with the cell that stands for it
+    Parameters
+    ----------
+    study : CohortStudy, fitted
+    every_cell : whether to take all cells of all samples, each with the cell that stands for it
 
-        Returns
-        -------
-        AnnData with
+    Returns
+    -------
+    AnnData with
 
-        X : (n, d) float32, on the scales of the study
-        obs : ``sample``, ``population``, ``event`` (its number in its file, from 0 on, or in its sample) and ``source`` (that file);
-            ``sketch``, ``sketch_weight`` (how many cells it stands for, 0 outside the sketch) and ``sketch_owner`` (the name of the
-            cell that stands for it); and the table of samples, texts as categories. A cell is called by its number among all cells
-        var : ``marker_class`` ("type" or "state") and ``scale`` of each marker
-        uns : ``sketch`` as `reduset.anndata.sketch` has it, and what `from_study` has
+    X : (n, d) float32, on the scales of the study
+    obs : ``sample``, ``population``, ``event`` (its number in its file, from 0 on, or in its sample) and ``source`` (that file);
+        ``sketch``, ``sketch_weight`` (how many cells it stands for, 0 outside the sketch) and ``sketch_owner`` (the name of the
+        cell that stands for it); and the table of samples, texts as categories. A cell is called by its number among all cells
+    var : ``marker_class`` ("type" or "state") and ``scale`` of each marker
+    uns : ``sketch`` as `reduset.anndata.sketch` has it, and what `from_study` has
 
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from reduset.anndata import cells_of_study
-        >>> from reduset.cohort import CohortStudy
-    from reduset.cohort.study import check_study
-        >>> rng = np.random.default_rng(0)
-        >>> bags = {name: rng.normal(size=(300, 2)) for name in ("p1", "p2", "p3")}
-        >>> adata = cells_of_study(CohortStudy(n_atoms=20, random_state=0).fit(bags))
-        >>> adata.shape, float(adata.obs["sketch_weight"].sum())
-        ((20, 2), 900.0)
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset.anndata import cells_of_study
+    >>> from reduset.cohort import CohortStudy
+    >>> rng = np.random.default_rng(0)
+    >>> bags = {name: rng.normal(size=(300, 2)) for name in ("p1", "p2", "p3")}
+    >>> adata = cells_of_study(CohortStudy(n_atoms=20, random_state=0).fit(bags))
+    >>> adata.shape, float(adata.obs["sketch_weight"].sum())
+    ((20, 2), 900.0)
     """
     check_study(study)
     flag(every_cell, "every_cell")
