@@ -9,11 +9,12 @@ import pytest
 from io_cases import write_fcs
 from reduset import io
 from reduset.cohort import CohortStudy
-from reduset.cytometry import write_sketch_fcs
+from reduset.cytometry import read_cohort, write_sketch_fcs
 from reduset.io import FileError
 from study_cases import CELLS, CHANNELS, MARKERS, SAMPLES, linear_events, sample_cells, study_in_memory, study_of_files, write_lab
 
 NUMBERS = ["weight", "population", "sample"]
+FEW = 4  # samples
 
 
 @pytest.fixture(scope="module")
@@ -71,15 +72,15 @@ def test_a_study_from_memory_has_its_markers_as_they_are(tmp_path):
 
 def test_a_marker_is_found_in_whichever_channel_it_lies(tmp_path):
     swapped = ("Time", "FSC-A", "PE-A", "FITC-A", "APC-A")
-    study = study_of_files(write_lab(tmp_path / "lab", {3: swapped}))
+    study = study_of_files(write_lab(tmp_path / "lab", FEW, {3: swapped}))
     write_sketch_fcs(tmp_path / "all.fcs", study)
-    every = np.concatenate([linear_events(k) for k in range(SAMPLES)])
+    every = np.concatenate([linear_events(k) for k in range(FEW)])
     names = ("Time", "FSC-A", "CD3", "HLA/DR", "APC-A")  # no channel means one thing here and another there
     np.testing.assert_array_equal(columns(tmp_path / "all.fcs", names), every[study.populations_.sketch.indices])
 
 
 def test_channels_that_not_all_files_have_are_left_out(tmp_path):
-    study = study_of_files(write_lab(tmp_path / "lab", {5: ("Time", "SSC-A", *CHANNELS[2:])}))
+    study = study_of_files(write_lab(tmp_path / "lab", FEW, {2: ("Time", "SSC-A", *CHANNELS[2:])}))
     write_sketch_fcs(tmp_path / "all.fcs", study)
     assert flowio.FlowData(tmp_path / "all.fcs").pnn_labels == ["Time", *CHANNELS[2:], *NUMBERS]
 
@@ -90,16 +91,34 @@ def test_values_are_compensated_where_the_study_was(tmp_path, compensate):
     folder.mkdir()
     spill = np.array([[1, 0.2, 0], [0.1, 1, 0], [0, 0, 1]])
     spillover = {"$SPILLOVER": "3,FITC-A,PE-A,APC-A," + ",".join(map(str, spill.ravel()))}
-    mixed = [linear_events(k).astype(float) for k in range(SAMPLES)]
+    mixed = [linear_events(k).astype(float) for k in range(FEW)]
     for k, events in enumerate(mixed):
         events[:, 2:] = events[:, 2:] @ spill
         write_fcs(folder / f"s{k}.fcs", events, CHANNELS, ranges=[262144] * 5, extra=spillover)
     study = study_of_files(folder, compensate=compensate)
     assert study.samples_.compensated is compensate
     write_sketch_fcs(tmp_path / "all.fcs", study)
-    expected = np.concatenate([linear_events(k) if compensate else mixed[k] for k in range(SAMPLES)])
+    expected = np.concatenate([linear_events(k) if compensate else mixed[k] for k in range(FEW)])
     found = columns(tmp_path / "all.fcs", CHANNELS)
     np.testing.assert_allclose(found, expected[study.populations_.sketch.indices], rtol=1e-4, atol=0.1)
+
+
+@pytest.mark.parametrize("transform", ["logicle", "none", "asinh:5"])
+def test_values_are_linear_whatever_the_scales_of_the_study(tmp_path, transform):
+    study = study_of_files(write_lab(tmp_path / "lab", FEW), transform=transform)
+    write_sketch_fcs(tmp_path / "all.fcs", study)
+    every = np.concatenate([linear_events(k) for k in range(FEW)])
+    np.testing.assert_array_equal(columns(tmp_path / "all.fcs", CHANNELS), every[study.populations_.sketch.indices])
+
+
+def test_files_of_other_formats_are_read_once_more_too(tmp_path):
+    (tmp_path / "lab").mkdir()
+    for k in range(4):
+        lines = [",".join(map(str, row)) for row in sample_cells(k).tolist()]
+        (tmp_path / "lab" / f"s{k}.csv").write_text("\n".join([",".join(MARKERS), *lines]))
+    study = CohortStudy(n_atoms=40, random_state=0).fit(read_cohort(tmp_path / "lab"))
+    write_sketch_fcs(tmp_path / "all.fcs", study)
+    np.testing.assert_array_equal(columns(tmp_path / "all.fcs", MARKERS), study.populations_.atoms)
 
 
 def test_names_that_no_file_can_have_are_changed(tmp_path):
@@ -115,7 +134,7 @@ def test_names_that_no_file_can_have_are_changed(tmp_path):
 
 
 def test_files_of_the_study_are_never_written_over(tmp_path):
-    folder = write_lab(tmp_path / "lab")
+    folder = write_lab(tmp_path / "lab", FEW)
     study = study_of_files(folder)
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     for target in (folder, folder / "s3.fcs"):
@@ -125,7 +144,7 @@ def test_files_of_the_study_are_never_written_over(tmp_path):
 
 
 def test_files_that_changed_since_are_refused_and_nothing_is_left(tmp_path):
-    folder = write_lab(tmp_path / "lab")
+    folder = write_lab(tmp_path / "lab", FEW)
     study = study_of_files(folder)
 
     def refused(why):
@@ -146,7 +165,7 @@ def test_files_that_changed_since_are_refused_and_nothing_is_left(tmp_path):
 def test_an_event_without_a_number_is_named(tmp_path):
     folder = tmp_path / "lab"
     folder.mkdir()
-    for k in range(SAMPLES):
+    for k in range(FEW):
         events = linear_events(k)
         events[:, 1] = np.nan if k == 2 else events[:, 1]
         labels = {f"$P{n}S": marker for n, marker in enumerate(MARKERS, 3)}

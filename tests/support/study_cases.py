@@ -62,7 +62,7 @@ def linear_events(k, cells=CELLS):
     return np.column_stack([np.arange(cells), rng.uniform(2e4, 1e5, cells), markers]).astype(np.float32)
 
 
-def write_lab(folder, channels=None, samples=SAMPLES):
+def write_lab(folder, samples=SAMPLES, channels=None):
     """The files of a lab, s0.fcs and so on, with labels of markers; ``channels`` are those of a file, by its number."""
     folder.mkdir(exist_ok=True)
     for k in range(samples):
@@ -73,9 +73,10 @@ def write_lab(folder, channels=None, samples=SAMPLES):
 
 
 def study_of_files(folder, **read):
-    """A study of such a folder."""
-    names = [f"s{k}" for k in range(SAMPLES)]
-    table = sample_table(names) | {"file_name": [f"{name}.fcs" for name in names]}
-    table = {name: ["" if entry is None else str(entry) for entry in column] for name, column in table.items() if name != "ward"}
+    """A study of such a folder, of groups where all samples are there."""
+    count = len(list(folder.iterdir()))
+    names = [f"s{k}" for k in range(count)]
+    table = sample_table([*names, *[""] * (SAMPLES - count)]) | {"file_name": [f"{name}.fcs" for name in names]}
+    table = {name: ["" if entry is None else str(entry) for entry in column[:count]] for name, column in table.items()}
     samples = read_cohort(folder, samples=table, **({"transform": "asinh:150", "clean": ("margin",)} | read))
-    return CohortStudy(test="condition", n_atoms=60, random_state=0).fit(samples)
+    return CohortStudy(test="condition" if count == SAMPLES else None, n_atoms=30, random_state=0).fit(samples)

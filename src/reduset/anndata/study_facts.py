@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from importlib import metadata
 from typing import Any
 
@@ -19,7 +19,8 @@ from reduset.cohort import CohortStudy
 
 LARGEST = 1 << 62
 UNTOLD = ("progress",)
-NOT_ARRAYS = ("design", "tree", "sketch", "atoms", "of_atom", "atom_counts", "group_of_atom")
+IN_VAR = ("atoms", "of_atom", "atom_counts", "group_of_atom")
+PLAIN = (bool, int, float, str, np.number, np.bool_)
 
 
 def study_facts(study: CohortStudy, made_by: str) -> dict[str, Any]:
@@ -61,7 +62,7 @@ def _made(study: CohortStudy, made_by: str) -> dict[str, Any]:
 
 def _told(value: Any) -> Any:
     """A parameter as files can hold it: what is an object is told by its name."""
-    if isinstance(value, np.ndarray) or value is None or isinstance(value, bool | int | float | str | np.number):
+    if value is None or isinstance(value, (np.ndarray, *PLAIN)):
         return value
     if isinstance(value, list | tuple):
         return texts(map(str, value)) if any(isinstance(each, str) for each in value) else np.asarray(value)
@@ -70,14 +71,14 @@ def _told(value: Any) -> Any:
 
 def _fields(found: Any) -> dict[str, Any]:
     """The fields of a result that are numbers, texts, or arrays of these."""
-    values = {each.name: getattr(found, each.name) for each in fields(found) if each.name not in NOT_ARRAYS}
-    return {name: _array(value) for name, value in values.items() if not is_dataclass(value) and name != "controls"}
+    values = {each.name: getattr(found, each.name) for each in fields(found) if each.name not in IN_VAR}
+    return {name: _told(value) for name, value in values.items() if _is_plain(value)}
 
 
-def _array(value: Any) -> Any:
+def _is_plain(value: Any) -> bool:
     if isinstance(value, tuple):
-        return texts(value) if all(isinstance(each, str) for each in value) else np.asarray(value)
-    return value
+        return all(isinstance(each, PLAIN) for each in value)
+    return isinstance(value, (np.ndarray, *PLAIN))
 
 
 def _controls(study: CohortStudy) -> dict[str, Any]:

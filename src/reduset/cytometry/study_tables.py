@@ -10,6 +10,7 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,11 @@ class StudyTable:
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(unique_names(self.columns)[0])
         writer.writerows([_cell(value) for value in row] for row in self.rows)
-        return text.getvalue().encode()
+        try:
+            return text.getvalue().encode()
+        except UnicodeEncodeError as error:
+            part = text.getvalue()[max(0, error.start - 20) : error.end]
+            raise ValueError(f"names must be text that can be written as UTF-8, got {part!r}; rename the file or column") from None
 
 
 def write_tables(folder: Any, study: CohortStudy) -> list[Path]:
@@ -68,8 +73,7 @@ def write_tables(folder: Any, study: CohortStudy) -> list[Path]:
         written = [place / name for name in tables]
         refuse_sources(written, study.samples_.sources)
         for path, table in zip(written, tables.values(), strict=True):
-            lines = table.csv()
-            write_file(str(path), lambda stream, lines=lines: stream.write(lines))  # type: ignore[misc]
+            write_file(str(path), methodcaller("write", table.csv()))
     return written
 
 
