@@ -280,3 +280,10 @@ class CohortStudy(BaseEstimator):
         check_is_fitted(self, "map_")
         groups = None if self.test is None else list(self.samples_.table[self.test])
         return self.map_.plot(ax, labels=True, groups=groups)
+
+
+def check_study(study: Any) -> None:
+    """Refuse what is no study, or one that was not fitted."""
+    if not isinstance(study, CohortStudy):
+        raise TypeError(f"study must be a fitted CohortStudy, got {type(study).__name__}")
+    check_is_fitted(study, "map_")
