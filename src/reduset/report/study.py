@@ -156,9 +156,8 @@ def _parameters(study: CohortStudy) -> dict[str, Any]:
 def _grey(shown: StudyFigure) -> str:
     if not shown.samples.levels or None not in shown.samples.columns[str(shown.study.test)]:
         return ""
-    return (
-        f" Grey rings are {'controls' if shown.samples.rest == 'controls' else f'samples with {shown.samples.rest}'}: not compared."
-    )
+    things = "controls" if shown.samples.rest == "controls" else f"samples with {shown.samples.rest}"
+    return f" Grey rings are {things}: not compared."
 
 
 def _colours(shown: StudyFigure) -> Markup:
@@ -188,9 +187,7 @@ def _differences_section(shown: StudyFigure) -> Markup:
 
 def _marks(shown: DifferencesFigure) -> str:
     told = shown.differences
-    text = (
-        f"{FOUND} and filled signs are what differs at a false discovery rate of {percent(told.fdr)}; hollow ones are not shown to."
-    )
+    text = f"{FOUND} and filled signs: differs, at a false discovery rate of {percent(told.fdr)}; hollow ones are not shown to."
     text += " Click one of them to see its samples. Bars on the right are the mean share of a group."
     if told.design.is_blocked:
         text += " Lines join samples that belong together."
@@ -214,9 +211,9 @@ def _witness_section(shown: StudyFigure) -> Markup:
         where = f"Cells are more or fewer in {count(found)} of {count(len(shown.witness.masses))} small groups of them, {rate}"
     return markup(
         file("study-witness.html"),
-        told=f"{where}. Red is where there are more than in {levels[0]}, blue where there are fewer: populations need not be cut right for that.",
+        told=f"{where}. Red is where there are more than in {levels[0]}, blue where there are fewer, whatever the populations.",
         choice=controls(boxes, "What is shown") if boxes else "",
-        title=f"{levels[1]} against {levels[0]}" if len(levels) == 2 else f"Against {levels[0]}",
+        title=against(shown.differences.differences),
         atoms=count(len(shown.witness.masses)),
         rings="Thick rings are those that were found." if found else "",
     )

@@ -13,9 +13,9 @@ from reduset.cohort import CohortStudy
 from reduset.cohort.scatter import SHAPES
 from reduset.report.displays import QUIET, MatplotlibDisplay
 from reduset.report.study_figure import DifferencesFigure, PopulationFigure, checked, differences_figure, population_figure
+from reduset.report.study_words import FOUND
 from reduset.report.words import percent, shortened
 
-FOUND = "$\\blacklozenge$ "
 RANKED = 40  # populations in a picture of fold changes
 
 
@@ -92,4 +92,4 @@ class DifferencesDisplay(MatplotlibDisplay):
 
 def _plain(name: str, found: bool = False) -> str:
     """A name as matplotlib shows it: dollars are no formulas."""
-    return (FOUND if found else "") + shortened(printable(name)).replace("$", r"\$")
+    return (f"{FOUND} " if found else "") + shortened(printable(name)).replace("$", r"\$")

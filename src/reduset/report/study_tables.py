@@ -33,7 +33,8 @@ def differing(populations: Populations, shown: DifferencesFigure) -> Markup:
         shares = [percent(float(share)) for share in told.shares[k]]
         sure = [p_told(float(told.p_values[k]), ""), p_told(float(told.q_values[k]), "")]
         rows.append([name, "yes" if told.found[k] else "not shown", marked, *shares, *folds, *sure])
-    caption = f"Every population, the surest first; shares are means of the samples, fold changes with {percent(told.confidence)} intervals"
+    sure_to = percent(told.confidence)
+    caption = f"Every population, the surest first; shares are means of the samples, fold changes with {sure_to} intervals"
     return table([*head, "p", "q"], rows, caption, high=len(rows) > 2 * HIGH)
 
 
@@ -75,14 +76,14 @@ def _runs(found: BatchCheck) -> str:
     text = f"{count(len(runs), 'sample')} of {count(len(set(runs)), 'run')}, by {found.name}. "
     if found.whole is not None:
         text += (
-            f"{percent(found.whole.share)} of the squared distances of samples lie between runs, where runs that mean nothing would "
-            f"have {percent(found.whole.expected)} ({p_told(found.whole.p_value)}). "
+            f"{percent(found.whole.share)} of the squared distances of samples lie between runs, where runs that mean nothing "
+            f"would have {percent(found.whole.expected)} ({p_told(found.whole.p_value)}). "
         )
     share = found.control_share
     if share is not None:
         text += (
-            f"The same control in two runs is {np.sqrt(share):.2g} times as far apart as two different samples of one run: the less, "
-            "the better."
+            f"The same control in two runs is {np.sqrt(share):.2g} times as far apart as two different samples of one run: the "
+            "less, the better."
         )
     elif not found.controls:
         text += "There are no controls: the same blood in every run would tell what the runs do by themselves."
@@ -115,11 +116,11 @@ def cleaning_section(study: CohortStudy) -> Markup:
     samples = study.samples_
     if not (samples.counted or samples.left_out or study.notes_ or samples.scales):
         return Markup("")
-    told = "What each step took, of the events that the steps before it had left." if samples.counted else "Nothing was counted."
+    title, told = "Notes", "Cells were taken as they came."
+    if samples.counted:
+        title, told = "Cleaning", "What each step took, of the events that the steps before it had left."
     left = [[name, why] for name, why in samples.left_out.items()]
-    said = [
-        note for note in study.notes_ if not any(note == f"{name} is left out: {why}" for name, why in samples.left_out.items())
-    ]
+    known = {f"{name} is left out: {why}" for name, why in samples.left_out.items()}
     scales = [
         [name, "state" if name in samples.state else "type", samples.scales.get(name, "as it is")] for name in samples.markers
     ]
@@ -129,10 +130,11 @@ def cleaning_section(study: CohortStudy) -> Markup:
     )
     return markup(
         file("study-cleaning.html"),
+        title=title,
         told=told,
-        left=table(["sample", "left out, because it"], left, f"{count(len(left), 'sample')} left out") if left else "",
+        left=table(["sample", "reason"], left, f"{count(len(left), 'sample')} left out") if left else "",
         counts=_counts(study) if samples.counted else "",
-        notes=listed(said),
+        notes=listed([note for note in study.notes_ if note not in known]),
         scales=folded if samples.scales else "",
     )
 
@@ -141,19 +143,16 @@ def _counts(study: CohortStudy) -> Markup:
     samples = study.samples_
     steps = [step for step in samples.counted if step != "events"]
     events = samples.counted.get("events", samples.sizes + sum(samples.counted[step] for step in steps))
-    rows = [
-        _counted("all samples", events.sum(), [samples.counted[step].sum() for step in steps], samples.sizes.sum(), strong=True)
-    ]
+    sums = [samples.counted[step].sum() for step in steps]
+    rows = [_counted(markup("<strong>all samples</strong>"), events.sum(), sums, samples.sizes.sum())]
     for i, name in enumerate(samples.names):
         rows.append(_counted(name, events[i], [samples.counted[step][i] for step in steps], samples.sizes[i]))
-    return table(
-        ["sample", "events", *steps, "kept"], rows, "Events of every sample, and what each step took", high=len(rows) > HIGH
-    )
+    head = ["sample", "events", *steps, "kept"]
+    return table(head, rows, "Events of every sample, and what each step took", high=len(rows) > HIGH)
 
 
-def _counted(name: str, events: Any, taken: list[Any], kept: Any, strong: bool = False) -> list[Any]:
-    shown = markup("<strong>$name</strong>", name=name) if strong else name
-    return [shown, count(events), *(_of(number, events) for number in taken), _of(kept, events)]
+def _counted(name: str, events: Any, taken: list[Any], kept: Any) -> list[Any]:
+    return [name, count(events), *(_of(number, events) for number in taken), _of(kept, events)]
 
 
 def _of(number: Any, events: Any) -> str:

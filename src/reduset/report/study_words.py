@@ -52,8 +52,8 @@ def _differing(found: Differences) -> Card:
 def _whole(found: WholeTest, things: str) -> str:
     verdict = "differ" if found.p_value <= SURE else "are not shown to differ"
     return (
-        f"of the squared distances of samples lie between {things} (column {found.name}), {percent(found.expected)} by chance: they "
-        f"{verdict}, {p_told(found.p_value)}."
+        f"of the squared distances of samples lie between {things} (column {found.name}), {percent(found.expected)} by chance: "
+        f"they {verdict}, {p_told(found.p_value)}."
     )
 
 
