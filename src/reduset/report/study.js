@@ -82,12 +82,13 @@ function forestFigure() {
   };
 }
 
-/** Ticks of an axis of shares: 1, 2 and 5 of every ten. */
+/** Ticks of an axis of shares: 1, 2 and 5 of every ten; fewer where there is much to show, more where there is little. */
 function shareTicks(low, high) {
-  const wide = Math.log10(high / low) > 2.2;
+  const ratio = high / low;
+  const firsts = ratio > 160 ? [1] : ratio > 5 ? [1, 2, 5] : [1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9];
   const values = [];
   for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power += 1) {
-    for (const first of wide ? [1] : [1, 2, 5]) values.push(Number(`${first}e${power}`));
+    for (const first of firsts) values.push(Number(`${first}e${power}`));
   }
   return { tickvals: values, ticktext: values.map((value) => percent(value)) };
 }

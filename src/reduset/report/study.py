@@ -29,7 +29,7 @@ PARAMETERS = {
     "batch": "Batches",
     "control": "Controls",
     "covariates": "Held fixed",
-    "n_atoms": "Atoms",
+    "n_atoms": "Small groups of cells",
     "n_populations": "Populations",
     "dip": "Valleys down to (dip)",
     "fdr": "False discovery rate",

@@ -218,9 +218,9 @@ def witness_figure(study: CohortStudy) -> WitnessFigure:
 
 
 def _pair(places: Array, masses: Array, folds: Array, found: NDArray[np.bool_]) -> tuple[int, ...]:
-    """The marker that tells most of what gained or lost from the other atoms, and the best for the other of the two.
+    """The two markers that tell most of what was found to gain, or to lose, from other atoms.
 
-    Where nothing was found, the markers in which atoms are the farthest apart.
+    Where nothing was found, those in which atoms are the farthest apart.
     """
     d = places.shape[1]
     if d < 2:
@@ -235,7 +235,5 @@ def _pair(places: Array, masses: Array, folds: Array, found: NDArray[np.bool_]) 
             scores.append(np.abs(away) / spread)
     if not scores:
         return tuple(sorted(np.argsort(-np.where(np.isfinite(spread), spread, -1.0), kind="stable")[:2].tolist()))
-    first_class, first = np.unravel_index(np.argmax(scores), (len(scores), d))
-    rest = scores[1 - first_class] if len(scores) > 1 else scores[0]
-    second = max((j for j in range(d) if j != first), key=lambda j: rest[j])
-    return tuple(sorted((int(first), second)))
+    best = np.max(scores, axis=0)
+    return tuple(sorted(np.argsort(-best, kind="stable")[:2].tolist()))

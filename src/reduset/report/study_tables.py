@@ -51,9 +51,7 @@ def _times(effect: float) -> str:
 def warning(found: BatchCheck | None) -> Markup:
     """A loud word where groups and runs cannot be told apart."""
     told = "" if found is None else found.notes[0]
-    return markup(
-        '<p class="notice warning" role="alert"><strong>Groups and batches cannot be told apart.</strong> $told.</p>', told=told
-    )
+    return markup('<p class="notice warning" role="alert"><strong>Take care:</strong> $told.</p>', told=told)
 
 
 def batches_section(shown: StudyFigure) -> Markup:

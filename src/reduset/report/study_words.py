@@ -75,8 +75,7 @@ def compared(study: CohortStudy, found: Differences) -> str:
     if found.null == "normal":
         text += f"There are only {count(found.labellings, 'way')} to label the samples, so chance is judged by the normal law."
     else:
-        drawn = min(found.labellings, MOST + 1)
-        ways = f"all {count(drawn)}" if drawn == found.labellings else f"{count(drawn)} of the {count(found.labellings)}"
-        text += f"Chance is judged by {ways} ways to label them. "
-        text = text.strip() + " q is the false discovery rate at which a population is found."
-    return text
+        every = found.labellings <= MOST + 1
+        ways = f"all {count(found.labellings)} ways to label them" if every else f"{count(MOST + 1)} random ways to label them"
+        text += f"Chance is judged by {ways}."
+    return text + " q is the false discovery rate at which a population is found."
