@@ -149,8 +149,8 @@ def _lead(shown: StudyFigure) -> str:
 
 def _parameters(study: CohortStudy) -> dict[str, Any]:
     given = {label: getattr(study, name) for name, label in PARAMETERS.items()}
-    told = {label: plain(value) for label, value in given.items() if value is not None and value != ()}
-    return told | {"Kernel": repr(study.map_.kernel_)}
+    told = {label: plain(value) for label, value in given.items() if value is not None}
+    return {label: text for label, text in told.items() if text} | {"Kernel": repr(study.map_.kernel_)}
 
 
 def _grey(shown: StudyFigure) -> str:
