@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import warnings
 
 import numpy as np
 import pytest
@@ -151,7 +152,9 @@ def test_condition_that_is_batch_is_warned_of(lab, capsys):
     lines = (lab / "samples.csv").read_text().splitlines()[1:]
     rows = [",".join([*line.split(",")[:4], "first" if ",ill," in line else "second"]) for line in lines]
     (lab / "samples.csv").write_text("\n".join(["file_name,sample_id,condition,patient_id,run", *rows]))
-    assert run(study(lab, "--test", "condition", "--batch", "run", "--json")) == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        assert run(study(lab, "--test", "condition", "--batch", "run", "--json")) == 0
     out = capsys.readouterr()
     assert "condition and run cannot be told apart" in out.err
     assert json.loads(out.out)["batches"]["confounded"] is True

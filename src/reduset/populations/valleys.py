@@ -1,8 +1,8 @@
 """Is there a valley between two groups? Their density on lines that tell them apart, and how deep it dips between them.
 
 For groups A and B whose means are Δ apart the lines are u = S̄⁻¹Δ, with S̄ the covariance within the two (Fisher's), and within all
-groups as they were before any merging; Δ itself; and each marker in which they are half a standard deviation apart. On a line f is
-the density of both together, smoothed by a bandwidth of Silverman's rule, and the dip is
+groups as they were before any merging; Δ itself; and the four markers that tell them apart best, if by half a standard deviation.
+On a line f is the density of both together, smoothed by a bandwidth of Silverman's rule, and the dip is
 
     min_t f(t) / min(max_{s ≤ t} f(s), max_{s ≥ t} f(s)),
 
@@ -32,6 +32,7 @@ RIDGE = 0.05  # of the mean variance: Fisher's line of few cells is not to follo
 TAILS = (0.5, 99.5)  # percentiles between which a line is looked at
 FINEST = 0.1  # of the standard deviation of all cells on a line
 APART = 0.5  # standard deviations of all cells between two groups in a marker that is looked at alone
+ALONE = 4  # markers at most
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,9 @@ class Valleys:
         d, few = len(apart), min(a.count, b.count)
         both = (a.count * a.covariance + b.count * b.covariance) / (a.count + b.count)
         fisher = [_solved(each, apart) for each in (_ridged(both, max(RIDGE, min(1.0, d / few))), self.within)]
-        told = np.flatnonzero(np.abs(apart) > APART * np.sqrt(self.total.diagonal()))
+        spreads = np.sqrt(np.maximum(self.total.diagonal(), np.finfo(float).tiny))
+        gaps = np.abs(apart) / spreads
+        told = [j for j in np.argsort(-gaps, kind="stable")[:ALONE] if gaps[j] > APART]
         return np.column_stack([*fisher, apart, np.eye(d)[:, told]])
 
 
