@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,7 @@ PARAMETERS = {
     "layout": "Layout of the map",
     "random_state": "Random state",
 }
+FEW_FILES = 4
 NAMED = 24  # letters of a name in a box of choices
 SCRIPTS = ["common.js", "two_columns.js", "samples.js", "study.js"]
 
@@ -123,7 +124,7 @@ def _body(shown: StudyFigure, about: Mapping[str, Any] | None) -> Markup:
         file("study.html"),
         samples=count(len(shown.samples.sizes)),
         populations=count(len(shown.populations.names)),
-        sources=plain((about or {}).get("sources") or ""),
+        sources=_sources((about or {}).get("sources") or ()),
         lead=_lead(shown),
         warning=warning(study.batches_) if confounded else "",
         cards=cards(study_cards(shown)),
@@ -139,6 +140,13 @@ def _body(shown: StudyFigure, about: Mapping[str, Any] | None) -> Markup:
         table=samples_table(study),
         origin=origin(about, _parameters(study)),
     )
+
+
+def _sources(files: Sequence[str] | str) -> str:
+    """The files, or some of them where they are many: all are named where it is told how to make the report again."""
+    if isinstance(files, str) or len(files) <= FEW_FILES:
+        return plain(files)
+    return f"{plain(files[: FEW_FILES - 1])} and {count(len(files) - FEW_FILES + 1, 'file')} more"
 
 
 def _lead(shown: StudyFigure) -> str:
