@@ -27,8 +27,8 @@ from reduset.populations.result import Populations
 from reduset.sketching import Sketch, sketch
 
 ATOMS, CELLS_AN_ATOM, FEWEST_ATOMS = 1000, 50, 20
-GROUPS = 150
-DIP = 0.6  # of the lower peak, below which a valley parts two populations; from a half on, one merge too many bridges others
+GROUPS = 300
+DIP = 0.5  # of the lower peak, below which a valley parts two populations
 MOST_CELLS = 200_000  # from which borders and medians are taken
 
 
@@ -75,7 +75,7 @@ def find_populations(
     d = pooled.shape[1]
     named = tuple(f"x{j}" for j in range(d)) if markers is None else tuple(map(str, markers))
     columns = np.arange(d) if defining is None else np.asarray(defining, np.int64)
-    dip = _validate.positive(dip, "dip", "it is a share of the lower peak, 0.6 for three fifths")
+    dip = _validate.positive(dip, "dip", "it is a share of the lower peak, 0.5 for a half")
     many = min(len(pooled), ATOMS, max(FEWEST_ATOMS, len(pooled) // CELLS_AN_ATOM))
     size = many if n_atoms is None else _validate.whole(n_atoms, "n_atoms", 1, len(pooled), "it is a number of cells")
     if n_populations is not None:

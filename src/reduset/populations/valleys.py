@@ -88,7 +88,8 @@ def dips_on_lines(a: Floats, b: Floats, stands_a: Array, stands_b: Array, finest
     Nothing finer than ``finest`` is seen, (l,).
     """
     both, weights = np.concatenate([a, b]), np.concatenate([stands_a, stands_b])
-    low, high = np.percentile(both, TAILS, axis=0)
+    ends = np.stack([np.percentile(each, TAILS, axis=0) for each in (a, b)])
+    low, high = ends[:, 0].min(axis=0), ends[:, 1].max(axis=0)
     widths = np.maximum(1.06 * np.minimum(a.std(axis=0), b.std(axis=0)) * min(len(a), len(b)) ** -0.2, finest)
     narrow = ~(widths > 1e-9 * (high - low))  # a group without spread: all of it is one place
     widths = np.where(narrow, 1.0, widths)
@@ -107,11 +108,11 @@ def dips_on_lines(a: Floats, b: Floats, stands_a: Array, stands_b: Array, finest
 
 
 def _histograms(places: Floats, low: Array, step: Array, weights: Array) -> Array:
-    """(l, bins) what lies in each bin of each line; what lies beyond an end, in its last bin."""
+    """(l, bins) what lies in each bin of each line; what lies beyond its ends is left out, for a pile there would be a peak."""
     lines = places.shape[1]
-    bins = np.clip(((places - low) / step).astype(np.int64), 0, BINS - 1) + BINS * np.arange(lines)
-    counted = np.bincount(bins.ravel(), np.repeat(weights, lines), BINS * lines)
-    return counted.astype(np.float64).reshape(lines, BINS)
+    bins = np.clip(np.floor((places - low) / step), -1, BINS).astype(np.int64) + 1 + (BINS + 2) * np.arange(lines)
+    counted = np.bincount(bins.ravel(), np.repeat(weights, lines), (BINS + 2) * lines)
+    return counted.astype(np.float64).reshape(lines, BINS + 2)[:, 1:-1]
 
 
 def _smoothed(density: Array, widths: Array) -> Array:
