@@ -10,22 +10,25 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from reduset import _validate
+from reduset import _validate, bandwidth
 from reduset._messages import warn
-from reduset._types import KernelLike, ProgressLike, SeedLike
+from reduset._types import Array, KernelLike, ProgressLike, SeedLike
 from reduset.cohort.batches import BatchCheck, check_batches
 from reduset.cohort.estimator import CohortMap
 from reduset.cohort.sample_set import SampleSet
 from reduset.cohort.witness import Witness, witness_of
 from reduset.differences import Design, Differences, WholeTest, compare, compare_whole, design_of
 from reduset.differences.comparing import NULLS
+from reduset.kernels import Gaussian
 from reduset.populations import find_populations
 from reduset.populations.finding import DIP
 
 FEW_CELLS = 500
+LOOKED_AT = 100_000  # cells, for scales
 YES = ("yes", "y", "true", "t", "1", "1.0", "control")
 
 
@@ -53,7 +56,10 @@ class CohortStudy(BaseEstimator):
     fdr : float, the false discovery rate over populations
     confidence : float, of intervals
     null : "auto", "permutation" or "normal", as in `reduset.differences.compare`
-    kernel : Kernel, of the distances between samples; ``Gaussian("median")`` by default
+    scales : "robust", "standard" or (d,) numbers, optional
+        What markers are divided by, so that all count alike. By default they are in one unit, as after the transforms of
+        `reduset.cytometry.read_cohort`; a warning says where that looks wrong.
+    kernel : Kernel, of the distances between samples; by default ``Gaussian("median")`` with these scales
     layout : "mds" or "isomap", of the map
     random_state : None, seed, Generator or RandomState
     progress : bool, or a function of (stage, done, total)
@@ -61,6 +67,7 @@ class CohortStudy(BaseEstimator):
     Attributes
     ----------
     samples_ : SampleSet
+    controls_ : (N,) the kind of control that a sample is, None for others
     map_ : CohortMap of the samples, with certified distances
     populations_ : Populations
     differences_ : Differences of the populations between groups; None without ``test``
@@ -96,6 +103,7 @@ class CohortStudy(BaseEstimator):
     fdr: float = 0.05
     confidence: float = 0.95
     null: str = "auto"
+    scales: Any = None
     kernel: KernelLike = None
     layout: str = "mds"
     random_state: SeedLike = None
@@ -115,57 +123,81 @@ class CohortStudy(BaseEstimator):
         if len(known.names) < 2:
             raise ValueError(f"a study needs at least 2 samples, got {', '.join(known.names) or 'none'}; name more of them")
         _validate.one_of(self.null, "null", NULLS)
-        controls = self._controls(known)
-        design = self._design(known, controls)
-        map_rng, populations_rng, test_rng, whole_rng, witness_rng, batch_rng = _validate.generator(
-            self.random_state, "random_state"
-        ).spawn(6)
+        _validate.confidence(self.fdr, "fdr")
+        _validate.confidence(self.confidence)
         defining = [j for j, marker in enumerate(known.markers) if marker not in known.state]
         if not defining:
             raise ValueError("no marker defines populations: all are of class state; say which are of class type in the panel")
-        found = find_populations(
+        controls = self._controls(known)
+        design = self._design(known, controls)
+        runs = None if self.batch is None else known.column(self.batch)
+        units = self._units(known, defining)
+        map_rng, populations_rng, *rngs = _validate.generator(self.random_state, "random_state").spawn(6)
+        self.samples_, self.controls_ = known, controls
+        self.populations_ = find_populations(
             known.cells,
             known.markers,
             defining=defining,
+            scales=units,
             n_atoms=self.n_atoms,
             n_populations=self.n_populations,
             dip=self.dip,
             rng=populations_rng,
             progress=self.progress,
         )
-        every = len(defining) == len(known.markers)
-        bags = {name: each if every else each[:, defining] for name, each in zip(known.names, known.cells, strict=True)}
-        self.map_ = CohortMap(
+        self.map_ = self._map(known, defining, units, map_rng)
+        self._compare(design, runs, rngs)
+        self.notes_ = self._told(known, design)
+        return self
+
+    def _map(self, samples: SampleSet, defining: list[int], units: Array | None, rng: np.random.Generator) -> CohortMap:
+        """The samples on a map, by the markers that define populations."""
+        every = len(defining) == len(samples.markers)
+        usual = Gaussian("median", scales=None if units is None else units[defining])
+        return CohortMap(
             layout=self.layout,
-            n_components=min(2, len(bags) - 1),
-            kernel=self.kernel,
-            random_state=map_rng,
+            n_components=min(2, len(samples.names) - 1),
+            kernel=usual if self.kernel is None else self.kernel,
+            random_state=rng,
             progress=self.progress,
-        ).fit(bags)
-        self.samples_, self.populations_ = known, found
+        ).fit({name: each if every else each[:, defining] for name, each in zip(samples.names, samples.cells, strict=True)})
+
+    def _compare(self, design: Design | None, runs: Sequence[Any] | None, rngs: list[np.random.Generator]) -> None:
+        """Groups and runs, where they were asked for."""
+        found, distances, errors = self.populations_, self.map_.distances_, self.map_.errors_
+        test_rng, whole_rng, witness_rng, batch_rng = rngs
         self.differences_: Differences | None = None
         self.whole_: WholeTest | None = None
         self.witness_: Witness | None = None
         self.batches_: BatchCheck | None = None
-        distances, errors = self.map_.distances_, self.map_.errors_
         if design is not None:
-            self.differences_ = compare(
-                found.counts,
-                found.sizes,
-                design,
-                found.names,
-                fdr=self.fdr,
-                confidence=self.confidence,
-                null=self.null,
-                rng=test_rng,
-            )
+            options: dict[str, Any] = {"fdr": self.fdr, "confidence": self.confidence, "null": self.null}
+            self.differences_ = compare(found.counts, found.sizes, design, found.names, **options, rng=test_rng)
             self.whole_ = compare_whole(distances, errors, design, whole_rng)
             self.witness_ = witness_of(found, design, self.fdr, witness_rng)
-        if self.batch is not None:
-            runs = known.column(self.batch)
-            self.batches_ = check_batches(distances, errors, known.names, runs, self.batch, design, controls, batch_rng)
-        self.notes_ = self._told(known, design)
-        return self
+        if runs is not None and self.batch is not None:
+            names = self.samples_.names
+            self.batches_ = check_batches(distances, errors, names, runs, self.batch, design, self.controls_, batch_rng)
+
+    def _units(self, samples: SampleSet, defining: list[int]) -> Array | None:
+        """(d,) what markers are divided by; None for nothing."""
+        most = max(1, int(samples.sizes.sum()) // LOOKED_AT)
+        some = np.concatenate([each[:: min(most, len(each))] for each in samples.cells])
+        if self.scales is None:
+            drowned = bandwidth.drowned_column(some[:, defining]) if self.kernel is None else None
+            if drowned is not None:
+                wide, narrow = (samples.markers[defining[place]] for place in drowned[:2])
+                warn(
+                    f"marker {wide} spreads {drowned[2]:,.0f} times as far as {narrow}, "
+                    "which hardly counts beside it: populations may be missed. scales='robust' counts markers alike"
+                )
+            return None
+        if isinstance(self.scales, str):
+            return bandwidth.column_scales(some, rule=_validate.one_of(self.scales, "scales", bandwidth.SCALES))
+        units = np.asarray(self.scales, np.float64)
+        if units.shape != (len(samples.markers),) or not (np.isfinite(units) & (units > 0)).all():
+            raise ValueError(f"scales must be {len(samples.markers)} numbers above 0, one a marker, got {self.scales!r}")
+        return units
 
     def _controls(self, samples: SampleSet) -> list[str | None]:
         """The kind of control that each sample is."""
@@ -216,8 +248,45 @@ class CohortStudy(BaseEstimator):
             lines += [] if part is None else str(part).splitlines()
         return "\n  ".join(lines)
 
+    def facts(self) -> dict[str, Any]:
+        """What was found in plain values, for machines."""
+        check_is_fitted(self, "map_")
+        found: dict[str, Any] = {
+            "samples": list(self.samples_.names),
+            "cells": self.samples_.sizes,
+            "markers": list(self.samples_.markers),
+            "scales": dict(self.samples_.scales),
+            "cleaning": dict(self.samples_.counted),
+            "left_out": dict(self.samples_.left_out),
+            "distances": self.map_.distances_,
+            "errors": self.map_.errors_,
+            "map": self.map_.embedding_,
+            "populations": list(self.populations_.names),
+            "shares": self.populations_.shares,
+            "notes": list(self.notes_),
+        }
+        if self.differences_ is not None and self.whole_ is not None:
+            found["differences"] = self.differences_.rows()
+            found["whole"] = {"share": self.whole_.share, "interval": self.whole_.interval, "p": self.whole_.p_value}
+        if self.batches_ is not None:
+            whole = self.batches_.whole
+            found["batches"] = {
+                "share": None if whole is None else whole.share,
+                "p": None if whole is None else whole.p_value,
+                "confounded": self.batches_.confounded,
+                "control_share": self.batches_.control_share,
+            }
+        return found
+
     def plot(self, ax: Any = None) -> Any:
         """Draw the map of the samples with their names, coloured by group, with matplotlib."""
         check_is_fitted(self, "map_")
         groups = None if self.test is None else list(self.samples_.table[self.test])
         return self.map_.plot(ax, labels=True, groups=groups)
+
+
+def check_study(study: Any) -> None:
+    """Refuse what is no study, or one that was not fitted."""
+    if not isinstance(study, CohortStudy):
+        raise TypeError(f"study must be a fitted CohortStudy, got {type(study).__name__}")
+    check_is_fitted(study, "map_")
