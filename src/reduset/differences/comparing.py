@@ -182,8 +182,8 @@ class LogShares(NamedTuple):
     known: Array
 
 
-def log_shares(counts: NDArray[np.integer], sizes: NDArray[np.integer], design: Design) -> LogShares:
-    """What is compared of each population in each sample."""
+def log_shares(counts: NDArray[Any], sizes: NDArray[np.integer], design: Design) -> LogShares:
+    """What is compared of each population in each sample, from (n, k) numbers of cells, which need not be whole."""
     n = sizes[:, None].astype(np.float64)
     shares = counts / n
     q, _ = np.linalg.qr(design.nuisance)
