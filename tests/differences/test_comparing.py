@@ -132,16 +132,16 @@ def test_level_is_held_whatever_the_sizes_of_the_samples_and_the_law_of_chance()
 
 def test_level_is_held_beside_covariates_and_batches_that_go_with_the_groups():
     rng = np.random.default_rng(11)
-    repetitions, sizes = 200, np.full(12, 10_000)
+    repetitions, sizes = 150, np.full(10, 10_000)
     p = {"covariate": [], "batch": []}
     for _ in range(repetitions):
-        age = rng.normal(size=12)
-        older = np.argsort(np.argsort(age + 0.7 * rng.normal(size=12))) >= 6
+        age = rng.normal(size=10)
+        older = np.argsort(np.argsort(age + 0.7 * rng.normal(size=10))) >= 5
         counts = draw(rng, sizes, 0.8 * age[:, None])
         p["covariate"].append(compare(counts, sizes, design_of(older.tolist(), covariates={"age": age}), null="normal").p_values)
-        runs = np.array([0] * 4 + [1] * 2 + [0] * 2 + [1] * 4)
+        runs = np.array([0] * 3 + [1] * 2 + [0] * 2 + [1] * 3)
         counts = draw(rng, sizes, rng.normal(size=2)[runs][:, None])
-        p["batch"].append(compare(counts, sizes, design_of(["a"] * 6 + ["b"] * 6, batch=runs.tolist()), null="normal").p_values)
+        p["batch"].append(compare(counts, sizes, design_of(FIVE, batch=runs.tolist()), null="normal").p_values)
     for name, values in p.items():
         assert np.mean(np.array(values) <= 0.05) <= most_rejected(0.05, repetitions), name
 
