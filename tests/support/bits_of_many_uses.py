@@ -45,7 +45,8 @@ def digest() -> str:
     found.append(ReducedKernelPCA(n_components=3, reduce="kcenter", size=120, random_state=0).fit(wide).transform(wide[:40]))
     found.append(MeanMapFeatures(200, random_state=0).fit_transform(bags))
     found.append(CohortMap(random_state=0).fit(bags).distances_)
-    study = CohortStudy("group", batch="run", random_state=0).fit(bags, {"group": ["a", "b"] * 6, "run": ["x", "x", "y", "y"] * 3})
+    table = {"group": ["a", "b"] * 4, "run": ["x", "x", "y", "y"] * 2}
+    study = CohortStudy("group", batch="run", n_atoms=15, random_state=0).fit(bags[:8], table)
     differences, witness = study.differences_, study.witness_
     found += [study.populations_.counts, study.populations_.medians, differences.p_values, differences.intervals]
     found += [witness.values, witness.fold_changes, witness.q_values, np.array([study.whole_.statistic, study.whole_.p_value])]

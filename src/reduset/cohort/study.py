@@ -204,7 +204,7 @@ class CohortStudy(BaseEstimator):
         if self.control is None:
             return [None] * len(samples.names)
         told = samples.column(self.control)
-        kinds = told if self.block is None else samples.column(self.block)
+        kinds = ("control",) * len(told) if self.block is None else samples.column(self.block)
         return [
             str(kind) if each is not None and str(each).strip().lower() in YES else None
             for each, kind in zip(told, kinds, strict=True)
