@@ -248,7 +248,7 @@ def test_the_same_seed_gives_the_same_study():
 def run_check(distances, runs, design=None, controls=None):
     names = [f"p{k}" for k in range(len(runs))]
     kinds = [None] * len(runs) if controls is None else controls
-    return check_batches(distances, np.zeros_like(distances), names, runs, "run", design, kinds, np.random.default_rng(0))
+    return check_batches(distances, np.zeros_like(distances), names, runs, "run", design, kinds, None, np.random.default_rng(0))
 
 
 def test_the_share_between_runs_is_that_of_runs_with_several_samples_that_are_no_controls():
@@ -276,3 +276,17 @@ def test_one_run_alone_says_why_there_is_no_share():
         warnings.simplefilter("error")
         assert np.isfinite(found.usual)
         assert np.isnan(run_check(D, ["1", "2", "3", "4"]).usual)
+
+
+def test_samples_of_a_patient_in_one_run_count_once_between_runs():
+    rng = np.random.default_rng(3)
+    found = 0
+    for _ in range(60):
+        places = np.repeat(rng.normal(size=(12, 2)), 2, axis=0) + rng.normal(0, 0.1, (24, 2))  # two samples of each of 12 patients
+        runs, patients = np.repeat([f"r{k % 2}" for k in range(12)], 2).tolist(), np.repeat(np.arange(12), 2).tolist()
+        apart = np.linalg.norm(places[:, None] - places, axis=2)
+        names = [f"s{k}" for k in range(24)]
+        told = check_batches(apart, 0 * apart, names, runs, "run", None, [None] * 24, patients, rng)
+        assert told.whole is not None
+        found += told.whole.p_value <= 0.05
+    assert found <= 8  # of 60 where runs mean nothing: binomial, 5 %; counted one by one, samples are 15 and more
