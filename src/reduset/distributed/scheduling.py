@@ -125,7 +125,7 @@ class ClusterScheduler(Scheduler):
                     done += 1
                     report(done, len(keys))
             return list(self._client.gather(ends))
-        except CancelledError:
+        except (CancelledError, UnboundLocalError):  # the latter from distributed itself, where what it waits for is cancelled
             raise ConnectionError(f"the Dask cluster at {self._address} is gone, or has cancelled the work") from None
         finally:  # nobody waits for what is still to be done, so that it is not begun
             for future in running:
