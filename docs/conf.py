@@ -32,7 +32,20 @@ extensions = [
 # The chapters of the site, in the order of the sidebar. Pages that do not exist are left out; those in no chapter come last.
 chapters = {
     "Begin": ["start", "compress", "command", "files", "report", "gallery/index"],
-    "Uses": ["sketch", "anndata", "density", "modes", "mixtures", "svm", "spectral", "features", "proportions", "cohort", "drift"],
+    "Uses": [
+        "sketch",
+        "anndata",
+        "density",
+        "modes",
+        "mixtures",
+        "svm",
+        "spectral",
+        "features",
+        "proportions",
+        "cohort",
+        "study",
+        "drift",
+    ],
     "Scale": ["scaling", "stream", "distributed"],
     "Understand": ["choosing", "select", "from_scikit_learn", "certificate", "mathematics"],
     "Look up": ["contents", "api", "reference"],

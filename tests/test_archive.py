@@ -364,3 +364,12 @@ def test_resealed_arrays_are_checked_like_any_input(name, array, saved):
     _archive.write(saved, header, content)
     with pytest.raises(ValueError, match=r"atoms|weights"):
         KernelMean.load(saved)
+
+
+def test_files_written_together_inside_others_appear_with_those(tmp_path):
+    with _archive.together():
+        _archive.write_whole(tmp_path / "a", lambda stream: stream.write(b"a"))
+        with _archive.together():
+            _archive.write_whole(tmp_path / "b", lambda stream: stream.write(b"b"))
+        assert not (tmp_path / "b").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]

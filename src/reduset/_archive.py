@@ -97,7 +97,10 @@ _WAITING: ContextVar[list[tuple[str, Path]] | None] = ContextVar("_WAITING", def
 
 @contextmanager
 def together() -> Iterator[None]:
-    """Files written inside appear when all of them are written, or none does."""
+    """Files written inside appear when all of them are written, or none does; inside another of these, with all of that one."""
+    if _WAITING.get() is not None:
+        yield
+        return
     waiting: list[tuple[str, Path]] = []
     token = _WAITING.set(waiting)
     try:

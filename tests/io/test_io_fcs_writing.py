@@ -25,7 +25,7 @@ def every(path, **options):
 @given(data=st.data(), count=st.integers(1, 20), columns=st.integers(1, 6), seed=st.integers(0, 99))
 def test_what_is_read_back_is_what_was_written(tmp_path_factory, data, count, columns, seed):
     path, values = tmp_path_factory.mktemp("fcs") / "t.fcs", events(count, columns, seed)
-    name = (TEXTS | ODD).map(lambda text: text.replace(",", ";").strip()).filter(bool)
+    name = (TEXTS | ODD).map(lambda text: text.replace(",", ";").strip()).filter(lambda text: text.strip("$ "))  # flowio drops "$"
     names = data.draw(st.lists(name, min_size=columns, max_size=columns, unique=True))
     labels = data.draw(st.lists(TEXTS | ODD, min_size=columns, max_size=columns))
     source = data.draw(TEXTS | ODD)
@@ -67,9 +67,9 @@ def test_a_matrix_among_the_keywords_compensates_what_is_read(tmp_path):
 def test_ranges_are_those_that_are_given(tmp_path):
     io.write_fcs(tmp_path / "t.fcs", [[1.5, -2.0], [3.0, -1.0]], ["a", "b"], keywords={"$p1r": 262144, "GONE": "", "NOT": None})
     head = read_head(str(tmp_path / "t.fcs"))
-    assert [channel.range for channel in head.channels] == [262144, 1]
+    assert [channel.range for channel in head.channels] == [262144, 2]
     assert not {"gone", "not"} & head.text.keys()
-    assert flowio.FlowData(str(tmp_path / "t.fcs")).pnr_values == [262144.0, 1.0]
+    assert flowio.FlowData(str(tmp_path / "t.fcs")).pnr_values == [262144.0, 2.0]
 
 
 def test_files_beyond_the_digits_of_the_header_are_right(tmp_path):

@@ -365,9 +365,9 @@ def test_what_is_no_model_or_no_such_image_is_refused(tmp_path):
         write_compression(tmp_path / "r.html", small)
     with pytest.raises(ValueError, match="image must be the one that was segmented, of 40 × 60 pixels"):
         write_segmentation(tmp_path / "r.html", image(20, 20), segmentation(image()))
-    with pytest.raises(ValueError, match="groups must have one entry for each of the 6 bags, got 2"):
+    with pytest.raises(ValueError, match="groups must have one entry for each of the 6 samples, got 2"):
         write_cohort(tmp_path / "r.html", cohort(), groups=["a", "b"])
-    with pytest.raises(ValueError, match="groups must be by the names of the bags, got 'nobody'"):
+    with pytest.raises(ValueError, match="groups must be by the names of the samples, got 'nobody'"):
         write_cohort(tmp_path / "r.html", cohort(), groups={"nobody": "a"})
 
 

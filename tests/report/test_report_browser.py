@@ -1,11 +1,7 @@
 """Reports opened in a real browser: nothing fetched, nothing complained about, and the pictures are those of the model.
 
-Chromium is the system's own, driven by Playwright; REDUSET_BROWSER names another. Where there is none the tests are skipped, but
-never in CI.
+`report_visits` says how.
 """
-
-import os
-import shutil
 
 import numpy as np
 import pytest
@@ -14,24 +10,20 @@ import drift_cases
 from reduset import Gaussian, KernelMean, Laplacian, compress
 from reduset.compression import Path
 from reduset.model import Model
-from reduset.report import write_cohort, write_compression, write_drift, write_segmentation, write_watch
+from reduset.report import write_cohort, write_compression, write_drift, write_segmentation, write_study, write_watch
 from reduset.report.cohort_figure import alike_beside
 from reduset.report.compression import NAMED
 from reduset.report.drift_figure import drift_figure
 from reduset.report.figures import ROUNDING, profile_figure
 from reduset.report.words import fine, percent, shortened
-from report_cases import GROUPS, HOSTILE, cohort, image, laws, model, resolved, segmentation
+from report_cases import GROUPS, HOSTILE, cohort, image, laws, model, resolved, segmentation, study
+from report_visits import SIZES, WIDER, Visit, hovered
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-SIZES = {"phone": (390, 844), "desktop": (1280, 900)}
 WIDTHS = {"phone": (360, 390), "desktop": (700, 1280)}  # and turned to these: nothing moves sideways at any
-KINDS = ["compression", "one column", "components", "cohort", "drift", "segmentation", "watch"]
+KINDS = ["compression", "one column", "components", "cohort", "drift", "segmentation", "study", "watch"]
 MANY = 14  # columns, of which a dozen are drawn at once
 
 
-# elements that reach beyond the screen, but for those that move in a frame of their own
-WIDER = """() => [...document.querySelectorAll("main *:not(.wide *, svg *, option)")]
-    .filter((each) => each.getBoundingClientRect().right > innerWidth + 1).map((each) => each.outerHTML.slice(0, 80))"""
 # the toolbars of plots that can be seen, and the colour behind their buttons
 TOOLBARS = """() => [...document.querySelectorAll(".modebar-group")].map((each) => getComputedStyle(each))
     .filter((style) => style.display !== "none" && Number(style.opacity) > 0).map((style) => style.backgroundColor)"""
@@ -39,28 +31,6 @@ TOOLBARS = """() => [...document.querySelectorAll(".modebar-group")].map((each) 
 LIT = """() => { const canvas = document.getElementById("lit");
     const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
     return data.filter((value, i) => i % 4 === 3 && value > 0).length; }"""
-
-
-def installed():
-    given = os.environ.get("REDUSET_BROWSER")
-    return given or next(filter(None, map(shutil.which, BROWSERS)), None)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    path = installed()
-    if path is None:
-        if os.environ.get("CI"):
-            pytest.fail("no Chromium: in CI reports must be opened; run scripts/browser.sh as root, or set REDUSET_BROWSER")
-        pytest.skip("no Chromium: run scripts/browser.sh as root, or set REDUSET_BROWSER")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        # without a graphics card, or one made up in software, which takes longer than none
-        args = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
-        started = driver.chromium.launch(executable_path=path, args=args)
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")
@@ -76,49 +46,9 @@ def reports(tmp_path_factory):
     write_drift(paths["drift"], drift_cases.result())
     write_drift(folder / "drift of one.html", drift_cases.result(d=1, names=[HOSTILE]))
     write_watch(paths["watch"], drift_cases.monitor(), drift_cases.WATCHED)
+    write_study(paths["study"], study())
     write_segmentation(paths["segmentation"], image(), segmentation(image()), about={"command": HOSTILE})
     return paths | {name: folder / f"{name}.html" for name in ("many", "resolved", "drift of one")}
-
-
-class Visit:
-    """A page, what it asked for and what it complained about."""
-
-    def __init__(self, browser, path, size="desktop", scheme="light"):
-        width, height = SIZES[size]
-        self.context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme, has_touch=width < 500)
-        self.page = self.context.new_page()
-        self.requests, self.complaints, self.dialogs = [], [], []
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("dialog", lambda dialog: (self.dialogs.append(dialog.message), dialog.dismiss()))
-        self.page.goto(path.as_uri())
-        self.settle()
-
-    def settle(self):
-        """Wait for what was asked for to be on the screen: two frames, and what is drawn later."""
-        self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-        self.page.locator("main:not([aria-busy])").wait_for(timeout=9000)
-
-    def turn(self, width):
-        """Another width, and the pictures have followed: plotly takes its time."""
-        self.page.set_viewport_size({"width": width, "height": self.page.viewport_size["height"]})
-        for _ in range(100):
-            self.page.wait_for_timeout(30)
-            if not self.page.evaluate(WIDER):
-                return
-
-    def slide(self, step):
-        self.page.evaluate(
-            "(step) => { const s = document.getElementById('step'); s.value = step; s.dispatchEvent(new Event('input')); }", step
-        )
-        self.settle()
-
-    def trace(self, figure, number, name):
-        """Numbers of a trace, as plotly has them."""
-        read = """([id, k, name]) => Array.from(document.getElementById(id).data[k][name],
-            (each) => each.length ? Array.from(each) : each)"""
-        return np.array(self.page.evaluate(read, [figure, number, name]), dtype=float)
 
 
 @pytest.fixture(scope="module")
@@ -315,19 +245,6 @@ def test_columns_beyond_the_first_dozen_are_drawn_when_they_are_unfolded(visit):
     assert seen.complaints == []
 
 
-def hovered(seen, figure, number):
-    """Point at a marker of a trace; the label that appears."""
-    marker = seen.page.locator(f"#{figure} .scatterlayer .trace").nth(number).locator(".point").first
-    marker.scroll_into_view_if_needed()
-    box = marker.bounding_box()
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    seen.page.mouse.move(x + 1, y)
-    seen.page.mouse.move(x, y)
-    label = seen.page.locator(f"#{figure} .hoverlayer .hovertext").first
-    label.wait_for(timeout=9000)
-    return label.text_content()
-
-
 def test_pointing_at_an_atom_shows_names_values_and_weight(visit):
     seen = visit("compression")
     seen.page.select_option("#pair", "0")
@@ -338,10 +255,12 @@ def test_pointing_at_an_atom_shows_names_values_and_weight(visit):
         assert wanted in label
 
 
-def test_pointing_at_a_bag_shows_its_name_and_group_and_the_order_can_be_changed(visit):
+def test_samples_have_names_beside_them_pointing_at_one_shows_its_name_and_group_and_the_order_can_be_changed(visit):
     fitted = cohort()
     seen = visit("cohort")
     assert hovered(seen, "map", 1) == "firstill"
+    named = seen.page.locator("#map .annotation-text").all_text_contents()
+    assert sorted(named) == sorted(shortened(name, 20) for name in fitted.names_)
     assert shortened(HOSTILE, 22) in "".join(seen.page.locator("#map .legendtext").all_text_contents())
     order = alike_beside(fitted.distances_)
     np.testing.assert_allclose(seen.trace("heat", 0, "z"), fitted.distances_[np.ix_(order, order)], atol=1e-6)

@@ -9,8 +9,8 @@ from drift_cases import WATCHED, Frame, as_told, changed, monitor, result, rows
 from reduset.drift import two_sample
 from reduset.drift.columns import ColumnBins
 from reduset.report import write_drift, write_watch
-from reduset.report.drift import p_told
 from reduset.report.drift_figure import BARS, column_figure, drift_figure
+from reduset.report.words import p_told
 from report_cases import BREAKERS, Page, embedded, unpacked
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from reduset import Gaussian, KernelMean, compress
 from reduset.certificate import Certificate
-from reduset.cohort import CohortMap
+from reduset.cohort import CohortMap, CohortStudy, SampleSet
 from reduset.model import Model
 from reduset.modes.segmentation import Segmentation, flat
 
@@ -52,6 +52,42 @@ def cohort(names=None):
 
 
 GROUPS = ["ill", HOSTILE, "ill", HOSTILE, None, "ill"]
+
+
+QUOTED = """CD"3"'>"""  # a marker that would end an attribute
+CONTROLS = 2
+
+
+def sample_set(groups=("healthy", "ill"), samples=12, cells=500, d=4, **options):
+    """Two populations, one twice as large in each further group; patients give a sample of each, one donor one in every run."""
+    rng = np.random.default_rng(0)
+    names = [HOSTILE, *(f"s{k:02d}" for k in range(1, samples))]
+    compared = samples - CONTROLS
+    told = [groups[k % len(groups)] for k in range(compared)]
+    shares = [0.1 * 2.0 ** groups.index(group) for group in told] + [0.1] * CONTROLS
+    mine = [rng.random((cells, 1)) < share * np.exp(rng.normal(0, 0.1)) for share in shares]
+    each = tuple(np.where(which, rng.normal(6, 1, (cells, d)), rng.normal(0, 1, (cells, d))) for which in mine)
+    table = {
+        "sample_id": tuple(names),
+        "condition": (*told, *[None] * CONTROLS),
+        "patient": (*(f"p{k // len(groups)}" for k in range(compared)), *["donor"] * CONTROLS),
+        "run": (*(f"run {k // len(groups) % 2}" for k in range(compared)), *(f"run {k}" for k in range(CONTROLS))),
+        "control": (*[None] * compared, *["yes"] * CONTROLS),
+    }
+    given = {
+        "state": frozenset(["CD38"]) if d == 4 else frozenset(),
+        "counted": {"events": np.full(samples, cells + 30), "margin": np.full(samples, 10), "doublets": np.full(samples, 20)},
+        "left_out": {"s99": f"{HOSTILE}.fcs: is cut short"},
+        "notes": ("compensated by its spillover matrix",),
+        "scales": {"CD38": "asinh:150"},
+    }
+    return SampleSet(tuple(names), each, (QUOTED, "CD4", "CD8", "CD38")[:d], table, **given | options)
+
+
+def study(samples=None, test="condition", block="patient", batch="run", control="control", **options):
+    """A small study of all that a report may show."""
+    shown = sample_set() if samples is None else samples
+    return CohortStudy(test, block, batch, control=control, n_atoms=40, random_state=0, **options).fit(shown)
 
 
 def image(height=40, width=60):

@@ -11,9 +11,9 @@ from pathlib import Path
 from shutil import copyfileobj
 from typing import Any
 
-from reduset.anndata.annotated import library
+from reduset.anndata.annotated import check_annotated, library
 from reduset.io.h5ad_check import check_readable
-from reduset.io.paths import head_of, write_file
+from reduset.io.paths import head_of, named, suffix_of, write_file
 from reduset.io.source import ReadOptions
 from reduset.io.table import FileError, one_line
 
@@ -39,6 +39,21 @@ def opened(path: str, use_rep: str | None = None) -> Iterator[Any]:
         raise FileError(f"{path}: cannot be read as AnnData; it is damaged or cut short ({one_line(error)})") from error
     finally:
         adata.file.close()
+
+
+def write_annotated(path: Any, adata: Any) -> None:
+    """Write an AnnData as .h5ad; it appears whole or not at all.
+
+    Parameters
+    ----------
+    path : where to, ending in .h5ad
+    adata : AnnData, of `from_study` say
+    """
+    name = named(path)
+    check_annotated(adata, written=False)
+    if suffix_of(name) != (".h5ad", False):
+        raise FileError(f"{name}: must end in .h5ad, which is what is written")
+    write_cells(name, adata)
 
 
 def write_cells(path: str, adata: Any) -> None:

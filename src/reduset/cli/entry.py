@@ -27,6 +27,8 @@ AS_OPTIONS = {  # ways out that the library words for Python
     "for group_column": "for --group-column",
     "pieces='components'": "--pieces components",
     "pieces='atoms'": "--pieces atoms",
+    "(keep_going=True)": "(--keep-going)",
+    "(clean='non-finite', or missing='drop')": "(--clean non-finite, or --missing drop)",
 }
 
 

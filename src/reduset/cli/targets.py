@@ -64,3 +64,17 @@ def check_place(path: Path, inputs: Sequence[Path] = ()) -> None:
     for each in inputs:
         if each.is_dir() and each.resolve() in path.resolve().parents:
             raise ValueError(f"{path} lies in {each}, which is read, and would be taken for data the next time; write it elsewhere")
+
+
+def check_folder(folder: Path, inputs: Sequence[Path] = ()) -> None:
+    """Refuse a folder that could not be written to, and one that is read: what is written would be data the next time."""
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(f"{folder} cannot be written: it is a file, and a folder is needed")
+    if not folder.parent.is_dir():
+        raise FileNotFoundError(f"{folder} cannot be written: there is no folder {folder.parent}; make it first")
+    if not os.access(folder if folder.exists() else folder.parent, os.W_OK):
+        raise PermissionError(f"{folder} cannot be written: no permission to write in it")
+    for each in inputs:
+        place = each if each.is_dir() else each.parent
+        if place.resolve() == folder.resolve() or (each.is_dir() and each.resolve() in folder.resolve().parents):
+            raise ValueError(f"{folder} lies in {place}, which is read, and would be taken for data the next time; write elsewhere")

@@ -35,6 +35,8 @@ class SampleSet:
     notes : what there is to say of the files
     sources : the file of each sample, where they came from files
     events : of each sample (n,) the numbers of its cells among the events of its file, ascending; None where all are there
+    channels : of each sample the d channels of its file that the markers are
+    compensated : whether spillover was taken out of files that carry a matrix of it
     scales : by marker, the transform that its numbers went through
     """
 
@@ -48,6 +50,8 @@ class SampleSet:
     notes: tuple[str, ...] = field(default=(), repr=False)
     sources: tuple[str, ...] = field(default=(), repr=False)
     events: tuple[Indices | None, ...] | None = field(default=None, repr=False)
+    channels: tuple[tuple[str, ...], ...] = field(default=(), repr=False)
+    compensated: bool = False
     scales: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property

@@ -10,22 +10,25 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from reduset import _validate
+from reduset import _validate, bandwidth
 from reduset._messages import warn
-from reduset._types import KernelLike, ProgressLike, SeedLike
+from reduset._types import Array, KernelLike, ProgressLike, SeedLike
 from reduset.cohort.batches import BatchCheck, check_batches
 from reduset.cohort.estimator import CohortMap
 from reduset.cohort.sample_set import SampleSet
 from reduset.cohort.witness import Witness, witness_of
 from reduset.differences import Design, Differences, WholeTest, compare, compare_whole, design_of
 from reduset.differences.comparing import NULLS
+from reduset.kernels import Gaussian
 from reduset.populations import find_populations
 from reduset.populations.finding import DIP
 
 FEW_CELLS = 500
+LOOKED_AT = 100_000  # cells, for scales
 YES = ("yes", "y", "true", "t", "1", "1.0", "control")
 
 
@@ -53,7 +56,10 @@ class CohortStudy(BaseEstimator):
     fdr : float, the false discovery rate over populations
     confidence : float, of intervals
     null : "auto", "permutation" or "normal", as in `reduset.differences.compare`
-    kernel : Kernel, of the distances between samples; ``Gaussian("median")`` by default
+    scales : "robust", "standard" or (d,) numbers, optional
+        What markers are divided by, so that all count alike. By default they are in one unit, as after the transforms of
+        `reduset.cytometry.read_cohort`; a warning says where that looks wrong.
+    kernel : Kernel, of the distances between samples; by default ``Gaussian("median")`` with these scales
     layout : "mds" or "isomap", of the map
     random_state : None, seed, Generator or RandomState
     progress : bool, or a function of (stage, done, total)
@@ -96,6 +102,7 @@ class CohortStudy(BaseEstimator):
     fdr: float = 0.05
     confidence: float = 0.95
     null: str = "auto"
+    scales: Any = None
     kernel: KernelLike = None
     layout: str = "mds"
     random_state: SeedLike = None
@@ -123,10 +130,12 @@ class CohortStudy(BaseEstimator):
         defining = [j for j, marker in enumerate(known.markers) if marker not in known.state]
         if not defining:
             raise ValueError("no marker defines populations: all are of class state; say which are of class type in the panel")
+        units = self._units(known, defining)
         found = find_populations(
             known.cells,
             known.markers,
             defining=defining,
+            scales=units,
             n_atoms=self.n_atoms,
             n_populations=self.n_populations,
             dip=self.dip,
@@ -138,7 +147,7 @@ class CohortStudy(BaseEstimator):
         self.map_ = CohortMap(
             layout=self.layout,
             n_components=min(2, len(bags) - 1),
-            kernel=self.kernel,
+            kernel=Gaussian("median", scales=None if units is None else units[defining]) if self.kernel is None else self.kernel,
             random_state=map_rng,
             progress=self.progress,
         ).fit(bags)
@@ -166,6 +175,26 @@ class CohortStudy(BaseEstimator):
             self.batches_ = check_batches(distances, errors, known.names, runs, self.batch, design, controls, batch_rng)
         self.notes_ = self._told(known, design)
         return self
+
+    def _units(self, samples: SampleSet, defining: list[int]) -> Array | None:
+        """(d,) what markers are divided by; None for nothing."""
+        most = max(1, int(samples.sizes.sum()) // LOOKED_AT)
+        some = np.concatenate([each[:: min(most, len(each))] for each in samples.cells])
+        if self.scales is None:
+            drowned = bandwidth.drowned_column(some[:, defining]) if self.kernel is None else None
+            if drowned is not None:
+                wide, narrow = (samples.markers[defining[place]] for place in drowned[:2])
+                warn(
+                    f"marker {wide} spreads {drowned[2]:,.0f} times as far as {narrow}, "
+                    "which hardly counts beside it: populations may be missed. scales='robust' counts markers alike"
+                )
+            return None
+        if isinstance(self.scales, str):
+            return bandwidth.column_scales(some, rule=_validate.one_of(self.scales, "scales", bandwidth.SCALES))
+        units = np.asarray(self.scales, np.float64)
+        if units.shape != (len(samples.markers),) or not (np.isfinite(units) & (units > 0)).all():
+            raise ValueError(f"scales must be {len(samples.markers)} numbers above 0, one a marker, got {self.scales!r}")
+        return units
 
     def _controls(self, samples: SampleSet) -> list[str | None]:
         """The kind of control that each sample is."""
@@ -216,8 +245,45 @@ class CohortStudy(BaseEstimator):
             lines += [] if part is None else str(part).splitlines()
         return "\n  ".join(lines)
 
+    def facts(self) -> dict[str, Any]:
+        """What was found in plain values, for machines."""
+        check_is_fitted(self, "map_")
+        found: dict[str, Any] = {
+            "samples": list(self.samples_.names),
+            "cells": self.samples_.sizes,
+            "markers": list(self.samples_.markers),
+            "scales": dict(self.samples_.scales),
+            "cleaning": dict(self.samples_.counted),
+            "left_out": dict(self.samples_.left_out),
+            "distances": self.map_.distances_,
+            "errors": self.map_.errors_,
+            "map": self.map_.embedding_,
+            "populations": list(self.populations_.names),
+            "shares": self.populations_.shares,
+            "notes": list(self.notes_),
+        }
+        if self.differences_ is not None and self.whole_ is not None:
+            found["differences"] = self.differences_.rows()
+            found["whole"] = {"share": self.whole_.share, "interval": self.whole_.interval, "p": self.whole_.p_value}
+        if self.batches_ is not None:
+            whole = self.batches_.whole
+            found["batches"] = {
+                "share": None if whole is None else whole.share,
+                "p": None if whole is None else whole.p_value,
+                "confounded": self.batches_.confounded,
+                "control_share": self.batches_.control_share,
+            }
+        return found
+
     def plot(self, ax: Any = None) -> Any:
         """Draw the map of the samples with their names, coloured by group, with matplotlib."""
         check_is_fitted(self, "map_")
         groups = None if self.test is None else list(self.samples_.table[self.test])
         return self.map_.plot(ax, labels=True, groups=groups)
+
+
+def check_study(study: Any) -> None:
+    """Refuse what is no study, or one that was not fitted."""
+    if not isinstance(study, CohortStudy):
+        raise TypeError(f"study must be a fitted CohortStudy, got {type(study).__name__}")
+    check_is_fitted(study, "map_")

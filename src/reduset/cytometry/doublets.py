@@ -59,7 +59,7 @@ def _pulse(values: Floats, parts: dict[str, int]) -> tuple[Array, Array] | None:
     def log(part: str) -> Array:
         column = np.asarray(values[:, parts[part]], np.float64)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(column > 0, np.log(column), np.nan)
+            return np.where((column > 0) & np.isfinite(column), np.log(column), np.nan)
 
     if AREA in parts and HEIGHT in parts:
         area, height = log(AREA), log(HEIGHT)

@@ -116,6 +116,8 @@ def read_cohort(
         notes=(*_of_table(named), *markers.notes, *tops, *_of_files(cells, heads, compensate)),
         sources=tuple(heads[name].path for name in cells.names),
         events=tuple(cells.events),
+        channels=tuple(_channels(heads[name], markers) for name in cells.names),
+        compensated=compensate,
         scales={name: scale.name for name, scale in zip(markers.names, scales, strict=True) if scale is not None},
     )
 
@@ -125,6 +127,10 @@ def _samples(folder_or_files: Any, panel: Any, samples: Any, gate: Any) -> Named
     tables = [str(each) for each in (panel, samples, gate) if isinstance(each, str | os.PathLike)]
     paths = study_files(folder_or_files, [(sheet_of(each) or (each, None))[0] for each in tables])
     return by_file(paths) if samples is None else by_table(lab_table(samples, "samples"), paths)
+
+
+def _channels(head: FileChannels, markers: StudyMarkers) -> tuple[str, ...]:
+    return tuple(head.names[place] for place in markers.places[head.path])
 
 
 def _gates(gate: Any) -> Any:

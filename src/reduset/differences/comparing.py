@@ -1,16 +1,19 @@
 """Which populations differ between groups: a test of each, with samples as the units, and how much they differ.
 
-The share of a population in a sample of n cells, c of them its own, enters as y = log((c + ½)/(n + 1)), of variance τ² + s²: what
-samples differ by, and what n cells leave to chance, s² = (1 − π)/(nπ + ½) at the mean share π. Weights are 1/(τ² + s²), so that a
-sample of fifty cells counts for what it knows beside one of a million. τ² comes from the scatter of all samples about what is held
-fixed, without a look at the groups. Effects are differences of y: logarithms of fold changes.
+The share of a population in a sample of n cells, c of them its own, enters as y = log((c + ½)/(λ + ½)) beside the λ = nπ cells that
+it has at the mean share π: a sample of too few cells to know is at 0, whatever group it is in. A change of the share
+by θ moves y by about bθ, b = λ/(λ + ½); its variance is b²(τ² + s²), what samples differ by and what n cells leave to chance,
+s² = (1 − π)/λ. Weights are 1/(τ² + s²), so that a sample of fifty cells counts for what it knows beside one of a million. π and τ²
+come from all samples, the scatter about what is held fixed, without a look at the groups. Effects are differences of y: logarithms
+of fold changes, drawn towards 0 where fewer than a cell or two are expected.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from math import log10
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +21,7 @@ from scipy.stats import f as f_law
 from scipy.stats import t as t_law
 
 from reduset import _validate
+from reduset._engine import single_threaded_blas
 from reduset._types import Array, SeedLike
 from reduset.differences.design import Design, DesignError
 from reduset.differences.discovery import found_at, largest_p_values, own_p_values, pooled_p_values, q_values
@@ -27,6 +31,9 @@ from reduset.differences.relabelling import MOST, Relabellings, relabellings
 NULLS = ("auto", "permutation", "normal")
 ENOUGH = 100  # labellings from which chance is judged by them
 FINE = 20  # labellings for each p-value that may be called found
+DIGITS = 12  # shares that are the same are so, beyond rounding
+ROUNDS = 3  # of mean shares and weights, each from the other
+TOO_MANY = 10**7  # to be written out
 
 
 @dataclass(frozen=True)
@@ -100,8 +107,12 @@ class Differences:
 
     def _chance(self) -> str:
         if self.null == "normal":
-            return f"the normal law, for there are only {self.labellings:,} ways to label the samples"
-        return f"{min(self.labellings, MOST + 1):,} of {self.labellings:,} ways to label the samples"
+            return f"the normal law; there are {_many(self.labellings)} ways to label the samples"
+        return f"{min(self.labellings, MOST + 1):,} of {_many(self.labellings)} ways to label the samples"
+
+
+def _many(count: int) -> str:
+    return f"{count:,}" if count < TOO_MANY else f"about 10^{log10(count):.0f}"
 
 
 def compare(
@@ -132,15 +143,18 @@ def compare(
     if (sizes == 0).any():
         raise DesignError(f"{int((sizes == 0).sum())} samples hold no cells; leave them out")
     named = tuple(f"population {k + 1}" for k in range(counts.shape[1])) if names is None else tuple(names)
+    if len(named) != counts.shape[1]:
+        raise ValueError(f"names must be one for each of the {counts.shape[1]} columns of counts, got {len(named)}")
     fdr, confidence = _validate.confidence(fdr, "fdr"), _validate.confidence(confidence)
     _validate.one_of(null, "null", NULLS)
     labelled = relabellings(design, _validate.generator(rng))
-    values, weights = log_shares(counts, sizes, design)
-    fits = fit(values, weights, design, labelled)
+    with single_threaded_blas():
+        seen = log_shares(counts, sizes, design)
+        fits = fit(seen.values, seen.weights, design, labelled, seen.known)
     judged = null if null != "auto" else "permutation" if labelled.count >= ENOUGH else "normal"
     p = chances(fits, labelled, judged, fdr, len(design.levels) - 1)
     q = q_values(p)
-    reach = float(t_law.ppf((1 + confidence) / 2, fits.freedom)) * fits.errors
+    reach = t_law.ppf((1 + confidence) / 2, fits.freedom) * fits.errors
     effects = fits.effects / np.log(2)
     return Differences(
         names=named,
@@ -159,19 +173,34 @@ def compare(
     )
 
 
-def log_shares(counts: NDArray[np.integer], sizes: NDArray[np.integer], design: Design) -> tuple[Array, Array]:
-    """(n, k) logarithms of shares, and their weights, 1 on average for each population."""
+class LogShares(NamedTuple):
+    """(n, k) logarithms of shares over mean shares, their weights, 1 on average for each population, and what share of the samples'
+    freedom is known: (k,), 1 where all samples know as much as those that count."""
+
+    values: Array
+    weights: Array
+    known: Array
+
+
+def log_shares(counts: NDArray[np.integer], sizes: NDArray[np.integer], design: Design) -> LogShares:
+    """What is compared of each population in each sample."""
     n = sizes[:, None].astype(np.float64)
-    values = np.log((counts + 0.5) / (n + 1))
-    usual = np.maximum((counts / n).mean(axis=0), 0.5 / n.sum())
-    chance = (1 - usual) / (n * usual + 0.5)
+    shares = counts / n
     q, _ = np.linalg.qr(design.nuisance)
-    off = values - q @ (q.T @ values)
     left = 1 - np.square(q).sum(axis=1)[:, None]
-    freedom = len(values) - q.shape[1]
-    between = np.maximum((np.square(off).sum(axis=0) - (left * chance).sum(axis=0)) / freedom, 0.0)
-    weights = 1 / (between + chance)
-    return values, weights / weights.mean(axis=0)
+    weights = np.ones_like(shares)
+    for _ in range(ROUNDS):
+        usual = np.maximum((weights * shares).sum(axis=0) / weights.sum(axis=0), 0.5 / n.sum())
+        expected = n * usual
+        damped, chance = expected / (expected + 0.5), (1 - usual) / expected
+        values = np.where(counts.any(axis=0), np.round(np.log((counts + 0.5) / (expected + 0.5)), DIGITS), 0.0)
+        off = values - q @ (q.T @ values)
+        seen = (left * damped**2).sum(axis=0)
+        between = np.maximum((np.square(off).sum(axis=0) - (left * damped**2 * chance).sum(axis=0)) / seen, 0.0)
+        weights = 1 / np.maximum(between + chance, 10.0**-DIGITS)
+        weights /= weights.mean(axis=0)
+    usually = (weights * damped**2).mean(axis=0)
+    return LogShares(values, weights, np.minimum(seen / left.sum() / usually, 1.0))
 
 
 def chances(fits: Fits, labelled: Relabellings, null: str, rate: float, p: int) -> Array:

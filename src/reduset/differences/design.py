@@ -14,6 +14,7 @@ import numpy as np
 from scipy.linalg import qr
 
 from reduset._types import Array, Indices
+from reduset._validate import missing
 
 FEWEST = 2  # samples of a group
 RANK = 1e-9
@@ -77,18 +78,18 @@ def design_of(
 
     Parameters
     ----------
-    labels : (N,) the group of each sample; None for samples that are left out
+    labels : (N,) the group of each sample, texts or numbers; None or nan for samples that are left out
     name : of the labels
     block : (N,) patients, say, whose samples are compared with each other
     covariates : by name (N,) numbers, or texts that are taken as categories
     batch : (N,) the run of each sample, held fixed like a covariate where groups and batches can be told apart
-    first : the group that the others are compared with; the first in the order of the alphabet if not given
+    first : the group that the others are compared with; the first in the order of numbers, or of the alphabet, if not given
     """
-    given = [k for k, each in enumerate(labels) if each is not None]
+    given = [k for k, each in enumerate(labels) if not missing(each)]
     rows = np.array(given, np.int64)
-    told = [str(labels[row]) for row in given]
+    told = [_text(labels[row]) for row in given]
     notes = [] if len(rows) == len(labels) else [f"{len(labels) - len(rows)} samples without {name} are not compared"]
-    levels = _levels(told, name, first)
+    levels = _levels(told, name, None if first is None else _text(first))
     codes = np.array([levels.index(each) for each in told], np.int64)
     blocks = np.zeros(len(rows), np.int64) if block is None else _blocks([block[row] for row in given], codes, name)
     parts, adjusted = [np.ones((len(rows), 1)), _indicators(blocks)], []
@@ -97,7 +98,7 @@ def design_of(
         adjusted.append(title)
     effect = _indicators(codes)
     if batch is not None:
-        runs = _indicators(_classes([batch[row] for row in given]))
+        runs = _indicators(_runs([batch[row] for row in given], notes))
         if _told_apart(np.hstack([*parts, runs]), effect):
             parts.append(runs)
             adjusted.append("batch")
@@ -117,7 +118,7 @@ def design_of(
 
 
 def _levels(told: Sequence[str], name: str, first: str | None) -> tuple[str, ...]:
-    levels = sorted(set(told))
+    levels = sorted(set(told), key=_in_order)
     if len(levels) < 2:
         raise DesignError(f"{name} must have at least two groups, got {', '.join(levels) or 'none'}; name another column")
     if first is not None:
@@ -133,10 +134,23 @@ def _levels(told: Sequence[str], name: str, first: str | None) -> tuple[str, ...
     return tuple(levels)
 
 
+def _text(label: Any) -> str:
+    """A label as text; whole numbers without a point, however they were stored."""
+    return str(int(label)) if isinstance(label, float | np.floating) and float(label).is_integer() else str(label)
+
+
+def _in_order(level: str) -> tuple[float, str]:
+    """Numbers by size, then texts by the alphabet."""
+    try:
+        return float(level), level
+    except ValueError:
+        return float("inf"), level
+
+
 def _blocks(block: Sequence[Any], codes: Indices, name: str) -> Indices:
-    missing = sum(each is None for each in block)
-    if missing:
-        raise DesignError(f"blocks must be there for every sample that is compared, {missing} have none; fill them in")
+    absent = sum(missing(each) for each in block)
+    if absent:
+        raise DesignError(f"blocks must be there for every sample that is compared, {absent} have none; fill them in")
     found = _classes(block)
     if not any(len(set(codes[found == each].tolist())) > 1 for each in range(found.max() + 1)):
         raise DesignError(
@@ -146,7 +160,7 @@ def _blocks(block: Sequence[Any], codes: Indices, name: str) -> Indices:
 
 
 def _covariate(title: str, values: Sequence[Any]) -> Array:
-    if any(each is None for each in values):
+    if any(missing(each) for each in values):
         raise DesignError(f"covariate {title} must be there for every sample that is compared; fill it in, or leave it out")
     try:
         numbers = np.array([float(each) for each in values])
@@ -158,9 +172,16 @@ def _covariate(title: str, values: Sequence[Any]) -> Array:
     return ((numbers - numbers.mean()) / (spread if spread > 0 else 1.0))[:, None]
 
 
+def _runs(batch: Sequence[Any], notes: list[str]) -> Indices:
+    absent = sum(missing(each) for each in batch)
+    if absent:
+        notes.append(f"{absent} samples without batch are taken as one batch more")
+    return _classes([None if missing(each) else each for each in batch])
+
+
 def _classes(values: Sequence[Any]) -> Indices:
     """Texts as numbers from 0 on."""
-    return np.asarray(np.unique(np.array([str(each) for each in values]), return_inverse=True)[1], np.int64)
+    return np.asarray(np.unique(np.array([_text(each) for each in values]), return_inverse=True)[1], np.int64)
 
 
 def _indicators(codes: Indices) -> Array:

@@ -8,11 +8,13 @@ For values y of a population with weights w, nuisance Z and indicators X of the 
 
 Another labelling is another X, so for B of them one product with u and one with G. s₀² and d₀ are those of the scaled F law of all
 populations' variances (Smyth 2004, Section 6.2), taken without a look at the labels: the whole of it treats all labellings alike,
-and an exact test stays exact. O(B·n²) for each population, O(B·n) where they share their weights.
+and an exact test stays exact. No variance has more freedom than all of them together. O(B·n²) for each population, O(B·n) where
+they share their weights, some columns at a time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -25,6 +27,9 @@ from reduset.differences.relabelling import Relabellings
 
 RIDGE = 1e-12  # of the trace: labellings that Z nearly fixes explain nothing
 MOST_FREEDOM = 1e6  # all variances are the same
+COLUMNS = 64  # populations at a time
+ROUNDING = 1e-12  # of what there is, that nothing smaller can be told from
+LEAST_VARIANCE = 1e-5  # of the median: one population without variance is not to say that variances differ without end
 
 
 class Prior(NamedTuple):
@@ -43,81 +48,105 @@ class Fits:
     statistics : (B, k) moderated F under each labelling, the true one first
     effects : (G − 1, k) β of the true labels: differences to the first group
     errors : (G − 1, k) their standard errors, from moderated variances
-    freedom : of the moderated variances
+    freedom : (k,) of the moderated variances
     """
 
     statistics: Array
     effects: Array
     errors: Array
-    freedom: float
+    freedom: Array
 
 
-def fit(values: Array, weights: Array | None, design: Design, labelled: Relabellings) -> Fits:
-    """Fit the model to every column of values, (n, k), with weights of the same shape, or none."""
-    groups = len(design.levels)
-    X = labelled.indicators(groups)
-    parts = (
-        [_Part.of(values, np.ones(len(values)), design, X)]
-        if weights is None
-        else [_Part.of(values[:, [j]], weights[:, j], design, X) for j in range(values.shape[1])]
-    )
-    explained = np.concatenate([each.explained for each in parts], axis=1)
-    left = np.concatenate([each.energy for each in parts])
-    d, p = design.freedom, groups - 1
-    prior = prior_of(left / (d + p), d + p)
-    residual = np.maximum(left - explained, 0.0)
-    moderated = (prior.freedom * prior.variance + residual) / (prior.freedom + d)
-    effects = np.concatenate([each.effects for each in parts], axis=1)
-    spreads = np.concatenate([each.spreads for each in parts], axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        statistics = np.where(moderated > 0, explained / p / moderated, 0.0)
-    return Fits(statistics, effects, spreads * np.sqrt(moderated[0]), prior.freedom + d)
+def fit(values: Array, weights: Array | None, design: Design, labelled: Relabellings, known: Array | float = 1.0) -> Fits:
+    """Fit the model to every column of values, (n, k), with weights of the same shape, or none.
+
+    ``known`` says which share of the degrees of freedom a column has: less than 1 where some samples know next to nothing of it.
+    """
+    X, k = labelled.indicators(len(design.levels)), values.shape[1]
+    p, B = len(X), X.shape[1]
+    statistics, energy = np.empty((B, k)), np.empty(k)
+    effects, spreads = np.empty((p, k)), np.empty((p, k))
+    for columns, frame in _frames(weights, k, design, X):
+        explained, energy[columns], effects[:, columns] = frame.explained(values[:, columns], X)
+        statistics[:, columns], spreads[:, columns] = explained, frame.spreads[:, None]
+    whole, own = np.broadcast_to(known, k) * (design.freedom + p), np.broadcast_to(known, k) * design.freedom
+    prior = prior_of(energy / whole, whole)
+    variance = np.empty(k)
+    for first in range(0, k, COLUMNS):
+        columns = slice(first, first + COLUMNS)
+        explained = statistics[:, columns]
+        left = energy[columns] - explained
+        left[left < ROUNDING * energy[columns]] = 0.0
+        moderated = (prior.freedom * prior.variance + left) / (prior.freedom + own[columns])
+        variance[columns] = moderated[0]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            statistics[:, columns] = np.where(explained > 0, explained / p / moderated, 0.0)
+    return Fits(statistics, effects, spreads * np.sqrt(variance), np.minimum(prior.freedom + own, own.sum()))
 
 
-class _Part(NamedTuple):
-    """Populations of the same weights: (B, k) explained, (k,) yᵀGy; and of the true labels effects and √ of (XᵀGX)⁻¹'s diagonal."""
+def _frames(weights: Array | None, k: int, design: Design, X: Array) -> Iterator[tuple[slice, _Frame]]:
+    """Columns that have the same weights, not too many at a time."""
+    if weights is None:
+        shared = _Frame.of(np.ones(X.shape[2]), design, X)
+        yield from ((slice(first, first + COLUMNS), shared) for first in range(0, k, COLUMNS))
+    else:
+        yield from ((slice(j, j + 1), _Frame.of(weights[:, j], design, X)) for j in range(k))
 
-    explained: Array
-    energy: Array
-    effects: Array
+
+class _Frame(NamedTuple):
+    """What populations of the same weights share: √w, M, XᵀGX and whether Z fixes it by labelling, √ of (XᵀGX)⁻¹'s diagonal."""
+
+    root: Array
+    off: Array
+    square: Array
+    fixed: Array
     spreads: Array
 
     @classmethod
-    def of(cls, values: Array, weights: Array, design: Design, X: Array) -> _Part:
+    def of(cls, weights: Array, design: Design, X: Array) -> _Frame:
         root = np.sqrt(weights)
         q, _ = np.linalg.qr(design.nuisance * root[:, None])
         off = np.eye(len(root)) - q @ q.T
-        scaled = off @ (values * root[:, None])
-        G, u = off * np.outer(root, root), scaled * root[:, None]
+        G = off * np.outer(root, root)
         p, B = len(X), X.shape[1]
-        along = np.einsum("pbn,nk->bpk", X, u, optimize=True)
         square = np.empty((B, p, p))
         for a in range(p):
             pushed = X[a] @ G
             for b in range(a, p):
                 square[:, a, b] = square[:, b, a] = np.einsum("bn,bn->b", pushed, X[b])
-        size = np.trace(square, axis1=1, axis2=2)
         whole = float(np.sum(weights))
+        fixed = np.trace(square, axis1=1, axis2=2) < 1e-6 * whole / len(root)
         square += np.eye(p) * (RIDGE * whole)
-        solved = np.linalg.solve(square, along)
+        return cls(root, off, square, fixed, np.sqrt(np.linalg.inv(square[0]).diagonal()))
+
+    def explained(self, values: Array, X: Array) -> tuple[Array, Array, Array]:
+        """(B, k) explained, (k,) yᵀGy, and (p, k) effects of the true labels."""
+        full = values * self.root[:, None]
+        scaled = self.off @ full
+        energy = np.einsum("nk,nk->k", scaled, scaled)
+        none = energy <= ROUNDING**2 * np.einsum("nk,nk->k", full, full)
+        scaled[:, none], energy[none] = 0.0, 0.0
+        along = np.einsum("pbn,nk->bpk", X, scaled * self.root[:, None], optimize=True)
+        solved = np.linalg.solve(self.square, along)
         explained = np.einsum("bpk,bpk->bk", along, solved)
-        explained[size < 1e-6 * whole / len(root)] = 0.0
-        spreads = np.sqrt(np.linalg.inv(square[0]).diagonal())[:, None] * np.ones(values.shape[1])
-        return cls(explained, np.einsum("nk,nk->k", scaled, scaled), solved[0], spreads)
+        explained[self.fixed] = 0.0
+        return explained, energy, solved[0]
 
 
-def prior_of(variances: Array, freedom: float) -> Prior:
-    """s₀² and d₀ of variances that have the same degrees of freedom, by the moments of their logarithms."""
-    able = variances[variances > 0]
-    if len(able) < 3:
-        return Prior(float(able.mean()) if len(able) else 0.0, 0.0)
-    logs = np.log(able) - digamma(freedom / 2) + np.log(freedom / 2)
-    middle, spread = float(logs.mean()), float(logs.var(ddof=1))
-    excess = spread - float(polygamma(1, freedom / 2))
+def prior_of(variances: Array, freedom: Array | float) -> Prior:
+    """s₀² and d₀ of variances, each with its degrees of freedom, by the moments of their logarithms."""
+    able = variances > 0
+    if able.sum() < 3:
+        return Prior(float(variances[able].mean()) if able.any() else 0.0, 0.0)
+    half = np.broadcast_to(freedom, variances.shape)[able] / 2
+    some = np.maximum(variances[able], LEAST_VARIANCE * np.median(variances[able]))
+    logs = np.log(some) - digamma(half) + np.log(half)
+    middle = float(logs.mean())
+    excess = float(logs.var(ddof=1) - polygamma(1, half).mean())
     if excess <= 0:
         return Prior(float(np.exp(middle)), MOST_FREEDOM)
-    half = _trigamma_inverse(excess)
-    return Prior(float(np.exp(middle + digamma(half) - np.log(half))), 2 * half)
+    found = _trigamma_inverse(excess)
+    return Prior(float(np.exp(middle + digamma(found) - np.log(found))), min(2 * found, MOST_FREEDOM))
 
 
 def _trigamma_inverse(value: float) -> float:

@@ -29,7 +29,7 @@ class Relabellings:
     count : in how many ways it could be done at all
     """
 
-    codes: NDArray[np.int8] = field(repr=False)
+    codes: NDArray[np.int16] = field(repr=False)
     count: int
 
     @property
@@ -48,14 +48,14 @@ def relabellings(design: Design, rng: np.random.Generator, most: int = MOST) -> 
     count = prod(_ways(design.codes[rows]) for rows in blocks)
     if count <= most:
         choices = [_arrangements(design.codes[rows]) for rows in blocks]
-        codes = np.empty((count, len(design.codes)), np.int8)
+        codes = np.empty((count, len(design.codes)), np.int16)
         for k, one in enumerate(product(*choices)):
             for rows, labels in zip(blocks, one, strict=True):
                 codes[k, rows] = labels
         own = int(np.flatnonzero((codes == design.codes).all(axis=1))[0])
         codes[[0, own]] = codes[[own, 0]]
         return Relabellings(codes, count)
-    codes = np.tile(design.codes.astype(np.int8), (most + 1, 1))
+    codes = np.tile(design.codes.astype(np.int16), (most + 1, 1))
     for rows in blocks:
         codes[1:, rows] = rng.permuted(codes[1:, rows], axis=1)
     return Relabellings(codes, count)

@@ -83,7 +83,7 @@ def _blocks(events: NDArray[Any], mass: NDArray[Any] | None) -> Iterator[NDArray
 
 
 def _ranges(events: NDArray[Any], mass: NDArray[Any] | None, names: list[str]) -> list[int]:
-    """The next whole number above all events of each channel; all must be finite in single precision."""
+    """A whole number well above all events of each channel; all must be finite in single precision."""
     tops = np.full(len(names), 0.0)
     for block in _blocks(events, mass):
         lost = ~np.isfinite(block).all(axis=0)
@@ -94,7 +94,7 @@ def _ranges(events: NDArray[Any], mass: NDArray[Any] | None, names: list[str]) -
                 f"values must be finite in single precision, got {seen} in channel {names[place]!r}; leave such rows out"
             )
         tops = np.maximum(tops, block.max(axis=0))
-    return [int(np.floor(top)) + 1 for top in tops]
+    return [int(np.floor(1.001 * top)) + 2 for top in tops]  # readers take a value at the end of the range for a saturated one
 
 
 def _texts(given: Sequence[str], name: str, count: int) -> list[str]:

@@ -27,8 +27,8 @@ from reduset.populations.result import Populations
 from reduset.sketching import Sketch, sketch
 
 ATOMS, CELLS_AN_ATOM, FEWEST_ATOMS = 1000, 50, 20
-GROUPS = 150
-DIP = 0.6  # of the lower peak, below which a valley parts two populations; from a half on, one merge too many bridges others
+GROUPS = 300
+DIP = 0.5  # of the lower peak, below which a valley parts two populations
 MOST_CELLS = 200_000  # from which borders and medians are taken
 
 
@@ -37,6 +37,7 @@ def find_populations(
     markers: Sequence[str] | None = None,
     *,
     defining: Sequence[int] | None = None,
+    scales: Array | None = None,
     n_atoms: int | None = None,
     n_populations: int | None = None,
     dip: float = DIP,
@@ -47,9 +48,10 @@ def find_populations(
 
     Parameters
     ----------
-    cells : of each sample (n, d), in units in which the columns count alike
+    cells : of each sample (n, d)
     markers : (d,) names of the columns; "x0", "x1", … by default
     defining : the columns by which populations are told apart, all by default; the others are only described
+    scales : (d,) what columns are divided by, so that all count alike; they are in one unit by default
     n_atoms : the finest populations; by default 1,000, or one for 50 cells where there are fewer
     n_populations : how many there should be; by default as many as have valleys around them
     dip : float between 0 and 1
@@ -73,7 +75,7 @@ def find_populations(
     d = pooled.shape[1]
     named = tuple(f"x{j}" for j in range(d)) if markers is None else tuple(map(str, markers))
     columns = np.arange(d) if defining is None else np.asarray(defining, np.int64)
-    dip = _validate.positive(dip, "dip", "it is a share of the lower peak, 0.6 for three fifths")
+    dip = _validate.positive(dip, "dip", "it is a share of the lower peak, 0.5 for a half")
     many = min(len(pooled), ATOMS, max(FEWEST_ATOMS, len(pooled) // CELLS_AN_ATOM))
     size = many if n_atoms is None else _validate.whole(n_atoms, "n_atoms", 1, len(pooled), "it is a number of cells")
     if n_populations is not None:
@@ -83,6 +85,8 @@ def find_populations(
     try:
         by_sample = np.repeat(len(pooled) / (len(each) * sizes), sizes)  # one a cell on average
         used = pooled if len(columns) == d else np.ascontiguousarray(pooled[:, columns])
+        if scales is not None:
+            used = used / np.asarray(scales, used.dtype)[columns]
         small = sketch(used, size, kernel=Gaussian(), sample_weight=by_sample, rng=atoms_rng, progress=progress)
         with single_threaded_blas():
             group_of_atom, tree = _merged(used, by_sample, small, groups_rng, merges_rng, shown)
@@ -103,7 +107,7 @@ def _merged(
     order = np.argsort(group, kind="stable")
     parts = np.split(order, np.cumsum(np.bincount(group))[:-1])
     groups = [CellGroup.of(cells, rows, weights, rng) for rows in parts]
-    return group_of_atom, merge_by_mode(groups, rng, shown.stage("merging"))
+    return group_of_atom, merge_by_mode(groups, shown.stage("merging"))
 
 
 def _described(

@@ -47,7 +47,7 @@ class MergeTree:
         return np.unique(root, return_inverse=True)[1].astype(np.int64)
 
 
-def merge_by_mode(groups: list[CellGroup], rng: np.random.Generator, report: Report) -> MergeTree:
+def merge_by_mode(groups: list[CellGroup], report: Report) -> MergeTree:
     """Merge until one group is left."""
     alive, valleys = dict(enumerate(groups)), Valleys.among(groups)
     dips: dict[tuple[int, int], float] = {}
@@ -56,7 +56,7 @@ def merge_by_mode(groups: list[CellGroup], rng: np.random.Generator, report: Rep
         report(len(merges), len(groups) - 1)
         found = _smallest(alive) or _shallowest(alive, valleys, dips)
         into, gone = sorted((found.into, found.gone), key=lambda each: -alive[each].count)
-        alive[into] = alive[into].joined(alive.pop(gone), rng)
+        alive[into] = alive[into].joined(alive.pop(gone))
         dips = {pair: dip for pair, dip in dips.items() if into not in pair and gone not in pair}
         merges.append(Merge(into, gone, found.dip))
     return MergeTree(len(groups), tuple(merges))

@@ -1,8 +1,8 @@
 """Is there a valley between two groups? Their density on lines that tell them apart, and how deep it dips between them.
 
 For groups A and B whose means are Δ apart the lines are u = S̄⁻¹Δ, with S̄ the covariance within the two (Fisher's), and within all
-groups as they were before any merging; Δ itself; and each marker in which they are half a standard deviation apart. On a line f is
-the density of both together, smoothed by a bandwidth of Silverman's rule, and the dip is
+groups as they were before any merging; Δ itself; and the four markers that tell them apart best, if by half a standard deviation.
+On a line f is the density of both together, smoothed by a bandwidth of Silverman's rule, and the dip is
 
     min_t f(t) / min(max_{s ≤ t} f(s), max_{s ≥ t} f(s)),
 
@@ -32,6 +32,7 @@ RIDGE = 0.05  # of the mean variance: Fisher's line of few cells is not to follo
 TAILS = (0.5, 99.5)  # percentiles between which a line is looked at
 FINEST = 0.1  # of the standard deviation of all cells on a line
 APART = 0.5  # standard deviations of all cells between two groups in a marker that is looked at alone
+ALONE = 4  # markers at most
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Valleys:
         if not lines.size:
             return np.inf
         finest = FINEST * np.sqrt(np.einsum("dl,dl->l", lines, self.total @ lines))
-        return float(dips_on_lines(a.cells @ lines, b.cells @ lines, a.cells_each, b.cells_each, finest).min())
+        return float(dips_on_lines(a.cells @ lines, b.cells @ lines, a.stands_for, b.stands_for, finest).min())
 
     def _lines(self, a: CellGroup, b: CellGroup) -> Array:
         """(d, l) directions."""
@@ -67,7 +68,9 @@ class Valleys:
         d, few = len(apart), min(a.count, b.count)
         both = (a.count * a.covariance + b.count * b.covariance) / (a.count + b.count)
         fisher = [_solved(each, apart) for each in (_ridged(both, max(RIDGE, min(1.0, d / few))), self.within)]
-        told = np.flatnonzero(np.abs(apart) > APART * np.sqrt(self.total.diagonal()))
+        spreads = np.sqrt(np.maximum(self.total.diagonal(), np.finfo(float).tiny))
+        gaps = np.abs(apart) / spreads
+        told = [j for j in np.argsort(-gaps, kind="stable")[:ALONE] if gaps[j] > APART]
         return np.column_stack([*fisher, apart, np.eye(d)[:, told]])
 
 
@@ -79,34 +82,37 @@ def _solved(covariance: Array, vector: Array) -> Array:
     return np.asarray(cho_solve(cho_factor(covariance, check_finite=False), vector, check_finite=False))
 
 
-def dips_on_lines(a: Floats, b: Floats, each_a: float = 1.0, each_b: float = 1.0, finest: Array | float = 0.0) -> Array:
-    """(l,) the dips of two groups, (s, l) places on each line, each of which stands for so many cells.
+def dips_on_lines(a: Floats, b: Floats, stands_a: Array, stands_b: Array, finest: Array | float = 0.0) -> Array:
+    """(l,) the dips of two groups, from their places on each line, (s, l), and how many cells each of these stands for, (s,).
 
     Nothing finer than ``finest`` is seen, (l,).
     """
-    both = np.concatenate([a, b])
-    low, high = np.percentile(both, TAILS, axis=0)
+    both, weights = np.concatenate([a, b]), np.concatenate([stands_a, stands_b])
+    ends = np.stack([np.percentile(each, TAILS, axis=0) for each in (a, b)])
+    low, high = ends[:, 0].min(axis=0), ends[:, 1].max(axis=0)
     widths = np.maximum(1.06 * np.minimum(a.std(axis=0), b.std(axis=0)) * min(len(a), len(b)) ** -0.2, finest)
     narrow = ~(widths > 1e-9 * (high - low))  # a group without spread: all of it is one place
     widths = np.where(narrow, 1.0, widths)
     step = (high - low + 6 * widths) / BINS
-    density = _histograms(both, low - 3 * widths, step, np.repeat([each_a, each_b], [len(a), len(b)]))
-    floor = _smoothed(density, np.maximum(widths / step, 0.5))
-    floor *= (np.maximum(2 * np.sqrt(np.pi) * widths / step, 1.0) / min(each_a, each_b))[:, None]  # cells that smoothing looks at
-    peak = np.minimum(np.maximum.accumulate(floor, axis=1), np.maximum.accumulate(floor[:, ::-1], axis=1)[:, ::-1])
-    raised, cut = floor + np.sqrt(floor) + 1, peak - np.sqrt(peak)
-    dips = np.min(np.where(cut > 0, raised / np.where(cut > 0, cut, 1.0), np.inf), axis=1)
+    window = np.maximum(2 * np.sqrt(np.pi) * widths / step, 1.0)[:, None]  # bins that the smoothing looks at
+    begin, smoothing = low - 3 * widths, np.maximum(widths / step, 0.5)
+    floor = window * _smoothed(_histograms(both, begin, step, weights), smoothing)  # cells in a window
+    error = np.sqrt(window * _smoothed(_histograms(both, begin, step, np.square(weights)), smoothing))
+    sure = floor - error
+    peak = np.minimum(np.maximum.accumulate(sure, axis=1), np.maximum.accumulate(sure[:, ::-1], axis=1)[:, ::-1])
+    raised = floor + error + min(stands_a.mean(), stands_b.mean())  # where none is seen, one may have been missed
+    dips = np.min(np.where(peak > 0, raised / np.where(peak > 0, peak, 1.0), np.inf), axis=1)
     for k in np.flatnonzero(narrow):
         dips[k] = _dip_of_place(a[:, k], b[:, k])
     return np.asarray(dips)
 
 
 def _histograms(places: Floats, low: Array, step: Array, weights: Array) -> Array:
-    """(l, bins) what lies in each bin of each line; what lies beyond an end, in its last bin."""
+    """(l, bins) what lies in each bin of each line; what lies beyond its ends is left out, for a pile there would be a peak."""
     lines = places.shape[1]
-    bins = np.clip(((places - low) / step).astype(np.int64), 0, BINS - 1) + BINS * np.arange(lines)
-    counted = np.bincount(bins.ravel(), np.repeat(weights, lines), BINS * lines)
-    return counted.astype(np.float64).reshape(lines, BINS)
+    bins = np.clip(np.floor((places - low) / step), -1, BINS).astype(np.int64) + 1 + (BINS + 2) * np.arange(lines)
+    counted = np.bincount(bins.ravel(), np.repeat(weights, lines), (BINS + 2) * lines)
+    return counted.astype(np.float64).reshape(lines, BINS + 2)[:, 1:-1]
 
 
 def _smoothed(density: Array, widths: Array) -> Array:

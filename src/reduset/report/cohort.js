@@ -1,12 +1,11 @@
-// The report of a cohort: a map of the bags, and the distances of every two in one of two orders.
+// The report of a cohort: a map of the samples, and the distances of every two in one of two orders.
 
 const count = data.names.length;
 const places = unpacked(data.places);
 const distances = whole(unpacked(data.distances));
 const errors = whole(unpacked(data.errors));
 const state = { order: data.order };
-const SHAPES = ["circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "star", "x"];
-const NAMED = 48; // bags whose names fit along an axis
+const NAMED = 48; // samples whose names fit along an axis
 
 /** A symmetric matrix from the half above its diagonal. */
 function whole(half) {
@@ -24,25 +23,9 @@ function whole(half) {
 
 function mapFigure() {
   const groups = data.groups || data.names.map(() => "");
-  const kinds = [...new Set(groups.filter((group) => group !== null))].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
-  const hues = ["accent", "g2", "g3", "g4", "g5", "g6"].map(colour);
-  const traces = [...kinds, null].map((kind, k) => {
-    const mine = groups.map((group, i) => i).filter((i) => groups[i] === kind);
-    return {
-      name: kind === null ? "no group" : shown(short(kind)), mode: "markers", customdata: mine,
-      x: mine.map((i) => places[2 * i]), y: mine.map((i) => places[2 * i + 1]),
-      text: mine.map((i) => `<b>${shown(data.names[i])}</b>${kind ? `<br>${shown(kind)}` : ""}`), hoverinfo: "text",
-      marker: { size: 13, symbol: kind === null ? "circle-open" : SHAPES[k % SHAPES.length], color: kind === null ? colour("quiet") : hues[k % hues.length], line: { width: 1, color: colour("card") } },
-    };
-  }).filter((trace) => trace.x.length);
-  return {
-    traces,
-    showlegend: data.groups !== null,
-    hovermode: "closest",
-    xaxis: axis("", { showticklabels: false, zeroline: false }),
-    yaxis: axis("", { showticklabels: false, scaleanchor: "x", zeroline: false }),
-    margin: { l: 12, r: 12, t: 12, b: 12 },
-  };
+  const kinds = kindsOf(groups);
+  const told = data.names.map((name, i) => `<b>${shown(name)}</b>${groups[i] ? `<br>${shown(groups[i])}` : ""}`);
+  return { ...mapOf({ places, groups, kinds, rest: "no group", told }), showlegend: data.groups !== null };
 }
 
 function heatFigure() {
@@ -59,7 +42,6 @@ function heatFigure() {
   };
 }
 
-const phone = matchMedia("(max-width: 640px)");
 phone.addEventListener("change", () => draw(["heat"]));
 figure("map", mapFigure);
 figure("heat", heatFigure);
@@ -68,3 +50,4 @@ byId("order").addEventListener("change", (event) => {
   draw(["heat"]);
 });
 setTheme(root.dataset.theme);
+nameDots("map", data.names, places, (count) => sayNameless("nameless", count));

@@ -1,4 +1,4 @@
-"""The report of a cohort: distances of bags as a picture, a map of them, and what each bag lost."""
+"""The report of a cohort: distances of samples as a picture, a map of them, and what each sample lost."""
 
 from __future__ import annotations
 
@@ -29,12 +29,14 @@ def write_cohort(
     ----------
     path : where to, usually with the ending .html
     cohort : a fitted `CohortMap`
-    groups : one a bag, in order or by the names of the bags; None and NaN for bags without one
+    groups : one a sample, in order or by the names of the samples; None and NaN for samples without one
     about : plain values to show beside it: "command", "sources", "notes", "versions", and any others
     """
     shown = cohort_figure(cohort, groups)
-    title = f"{count(len(shown.names), 'bag')} compared"
-    write(path, title, _body(cohort, shown, about), contents(shown, cohort.distance == "kl"), ["common.js", "cohort.js"])
+    title = f"{count(len(shown.names), 'sample')} compared"
+    write(
+        path, title, _body(cohort, shown, about), contents(shown, cohort.distance == "kl"), ["common.js", "samples.js", "cohort.js"]
+    )
 
 
 def contents(shown: CohortFigure, sampled: bool) -> dict[str, Any]:
@@ -61,7 +63,7 @@ def _body(cohort: Any, shown: CohortFigure, about: Mapping[str, Any] | None) -> 
     lead = "" if sizes is None else f"{count(int(sizes[:, 0].sum()), 'row')} in all, {_pieces(sizes[:, 1], cohort.pieces_)}"
     return markup(
         file("cohort.html"),
-        bags=count(len(shown.names)),
+        samples=count(len(shown.names)),
         lead=lead,
         cards=cards(_cards(cohort, shown)),
         certificates=_certificates(shown, cohort.pieces_),
@@ -107,7 +109,7 @@ def _cards(cohort: Any, shown: CohortFigure) -> list[Card]:
 
 
 def _groups_told(shown: CohortFigure) -> tuple[str, str]:
-    """How far bags of one group are apart, against bags of two."""
+    """How far samples of one group are apart, against samples of two."""
     groups = np.array([g if g is not None else "" for g in shown.groups or ()], dtype=object)
     known = np.array([g is not None for g in shown.groups or ()])
     both = known[:, None] & known & ~np.eye(len(groups), dtype=bool)
@@ -117,7 +119,7 @@ def _groups_told(shown: CohortFigure) -> tuple[str, str]:
     if not same.any() or not other.any():
         return f"{named}", "Shown by colour and shape."
     inside, between = float(np.mean(shown.distances[same])), float(np.mean(shown.distances[other]))
-    return f"{named}", f"Bags of one group are {inside:.3g} apart in the mean, bags of two groups {between:.3g}."
+    return f"{named}", f"Samples of one group are {inside:.3g} apart in the mean, samples of two groups {between:.3g}."
 
 
 def _certificates(shown: CohortFigure, pieces: str) -> Markup:
@@ -138,11 +140,11 @@ def _certificates(shown: CohortFigure, pieces: str) -> Markup:
             ]
         )
     head = [
-        "bag",
+        "sample",
         *([] if shown.groups is None else ["group"]),
         "rows",
         pieces,
         "lost",
         f"{confidence(shown.certificates[0])} interval",
     ]
-    return table(head, rows, "What each bag lost when it was compressed")
+    return table(head, rows, "What each sample lost when it was compressed")

@@ -1,7 +1,7 @@
 """The numbers of a cohort's pictures: the report embeds them, the display draws them.
 
-Bags that are alike stand beside each other in the order of the leaves of the tree that average linkage grows; up to some hundred
-bags the order is the best one that the tree allows, which takes N³.
+Samples that are alike stand beside each other in the order of the leaves of the tree that average linkage grows; up to some hundred
+samples the order is the best one that the tree allows, which takes N³.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ MOST_ORDERED = 400
 
 @dataclass(frozen=True)
 class CohortFigure:
-    """A cohort: its bags, their distances, and their places on a map.
+    """A cohort: its samples, their distances, and their places on a map.
 
     Attributes
     ----------
-    names : of the N bags, as texts
-    groups : one a bag, None where it has none; None where there are no groups at all
+    names : of the N samples, as texts
+    groups : one a sample, None where it has none; None where there are no groups at all
     places : (N, k)
     distances, errors : (N, N)
-    order : (N,) bags that are alike beside each other
-    certificates : one a bag; None where nothing was compressed
-    sizes : rows and pieces of each bag, (N, 2); None where nothing was compressed
+    order : (N,) samples that are alike beside each other
+    certificates : one a sample; None where nothing was compressed
+    sizes : rows and pieces of each sample, (N, 2); None where nothing was compressed
     """
 
     names: tuple[str, ...]
@@ -49,7 +49,7 @@ class CohortFigure:
 
 
 def cohort_figure(cohort: Any, groups: Sequence[Any] | Mapping[Any, Any] | None = None) -> CohortFigure:
-    """Of a fitted `CohortMap`; groups are one a bag in order, or by the names of the bags."""
+    """Of a fitted `CohortMap`; groups are one a sample in order, or by the names of the samples."""
     check_is_fitted(cohort, "embedding_")
     names = list(cohort.names_)
     made = None if cohort.compressions_ is None else tuple(cohort.compressions_)
@@ -72,17 +72,19 @@ def _groups(groups: Sequence[Any] | Mapping[Any, Any] | None, names: list[Any]) 
     if isinstance(groups, Mapping):
         strange = [name for name in groups if name not in names]
         if strange:
-            raise ValueError(f"groups must be by the names of the bags, got {strange[0]!r}, which is none; they are {names[:5]} …")
+            raise ValueError(
+                f"groups must be by the names of the samples, got {strange[0]!r}, which is none; they are {names[:5]} …"
+            )
         listed: list[Any] = [groups.get(name) for name in names]
     else:
         listed = list(groups)
     if len(listed) != len(names):
-        raise ValueError(f"groups must have one entry for each of the {len(names)} bags, got {len(listed)}")
+        raise ValueError(f"groups must have one entry for each of the {len(names)} samples, got {len(listed)}")
     return tuple(None if _validate.missing(group) else str(group) for group in listed)
 
 
 def alike_beside(distances: Array) -> NDArray[np.int64]:
-    """(N,) the leaves of the tree that average linkage grows, so that bags that are alike stand beside each other."""
+    """(N,) the leaves of the tree that average linkage grows, so that samples that are alike stand beside each other."""
     count = len(distances)
     if count < 3:
         return np.arange(count)

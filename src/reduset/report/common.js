@@ -47,6 +47,7 @@ const colour = (name) => getComputedStyle(root).getPropertyValue(`--${name}`).tr
 const sequential = () => [[0, colour("paper")], [0.12, colour("s1")], [0.4, colour("s2")], [0.75, colour("s3")], [1, colour("s4")]];
 const diverging = () => [[0, colour("less")], [0.25, colour("less-pale")], [0.5, colour("paper")], [0.75, colour("more-pale")], [1, colour("more")]];
 
+const phone = matchMedia("(max-width: 640px)");
 const touch = matchMedia("(pointer: coarse)").matches; // there a drag is for moving the page
 
 function axis(title, more = {}) {

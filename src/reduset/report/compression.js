@@ -1,6 +1,5 @@
 // The report of a compression: a slider over nested sizes, and what it redraws.
 
-const phone = matchMedia("(max-width: 640px)");
 const SINGLE = 1e-5; // of the peak: what single precision, in which densities are kept, leaves open
 const state = { step: stepSizes.length - 1, pair: 0 };
 const name = (k) => shown(data.columns[k]);

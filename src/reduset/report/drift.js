@@ -1,6 +1,5 @@
 // The report of a test of drift: the distance against chance, the map of where, and the columns before and after.
 
-const phone = matchMedia("(max-width: 640px)");
 const { cells, regions } = data;
 const count = cells.before.length;
 const places = unpacked(cells.places); // by columns
@@ -166,20 +165,6 @@ if (more) {
   });
 }
 
-const [across, up] = ["across", "up"].map(byId);
-
-/** Two different columns: who chooses the other one's has them change places. */
-function choose(name, value) {
-  const other = name === "x" ? "y" : "x";
-  if (state[other] === value) state[other] = state[name];
-  state[name] = value;
-  across.value = String(state.x);
-  up.value = String(state.y);
-  draw(["map"]);
-}
-if (across) {
-  across.addEventListener("change", () => choose("x", Number(across.value)));
-  up.addEventListener("change", () => choose("y", Number(up.value)));
-}
+chooseTwo(state, () => draw(["map"]));
 phone.addEventListener("change", () => draw(["map", "looks"]));
 setTheme(root.dataset.theme);

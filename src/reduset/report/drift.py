@@ -12,8 +12,8 @@ from reduset import _archive
 from reduset.drift import words as told
 from reduset.drift.result import DriftResult
 from reduset.report.drift_figure import ColumnFigure, DriftFigure, drift_figure
-from reduset.report.page import Markup, cards, file, joined, markup, origin, packed, table, write
-from reduset.report.words import SPACE, Card, count, percent, plain, shortened
+from reduset.report.page import Markup, cards, choice, controls, file, joined, markup, origin, packed, table, write
+from reduset.report.words import Card, count, p_told, percent, plain, shortened
 
 MOST_VALUES = 100_000  # of the cells' places in the file
 PICTURED, UNFOLDED = 60, 12  # columns that have a picture, and that are drawn at once
@@ -33,7 +33,7 @@ def write_drift(path: _archive.Path_, result: DriftResult, *, about: Mapping[str
     """
     shown = drift_figure(result)
     title = ("Drift" if result.drift else "No drift found") + f" in {count(result.n_samples, 'new row')}"
-    write(path, title, _body(shown, about), contents(shown), ["common.js", "drift.js"])
+    write(path, title, _body(shown, about), contents(shown), ["common.js", "two_columns.js", "drift.js"])
 
 
 def contents(shown: DriftFigure) -> dict[str, Any]:
@@ -137,13 +137,6 @@ def _cards(shown: DriftFigure) -> list[Card]:
     ]
 
 
-def p_told(p_value: float, name: str = "p") -> str:
-    """Two digits, and no more zeros than anybody can tell apart."""
-    if p_value < told.RAREST:
-        return f"{name}{SPACE}<{SPACE}10⁻⁶".strip()
-    return f"{name}{SPACE}={SPACE}{p_value:.2g}" if name else f"{p_value:.2g}"
-
-
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:] + "."
 
@@ -172,20 +165,9 @@ def _choice(shown: DriftFigure) -> Markup:
     kept, pair = _embedded(shown), _begins_with(shown)
     if len(shown.names) < 2:
         return Markup("")
-    boxes = []
-    for name, title, chosen in (("across", "Across", pair[0]), ("up", "Up", pair[1])):
-        options = joined(
-            markup(
-                '<option value="$k"$chosen>$name</option>',
-                k=k,
-                chosen=Markup(" selected" if k == chosen else ""),
-                name=shortened(shown.names[k], NAMED),
-            )
-            for k in range(kept)
-        )
-        box = '<label class="choice"><span>$title</span><select id="$name">$options</select></label>'
-        boxes.append(markup(box, title=title, name=name, options=options))
-    return markup('<div class="controls still" role="group" aria-label="Columns of the map">$boxes</div>', boxes=joined(boxes))
+    options = [(k, shortened(shown.names[k], NAMED)) for k in range(kept)]
+    boxes = [choice("across", "Across", options, pair[0]), choice("up", "Up", options, pair[1])]
+    return controls(boxes, "Columns of the map")
 
 
 def _begins_with(shown: DriftFigure) -> list[int]:

@@ -1,4 +1,4 @@
-"""Displays of maps for matplotlib: bags of a cohort, and rows by the coordinates that an estimator gives them."""
+"""Displays of maps for matplotlib: samples of a cohort, and rows by the coordinates that an estimator gives them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KINDS = ("map", "distances")
 
 @dataclass(eq=False, repr=False)
 class CohortDisplay(MatplotlibDisplay):
-    """A cohort: the map of its bags, or the distances of every two.
+    """A cohort: the map of its samples, or the distances of every two.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class CohortDisplay(MatplotlibDisplay):
 
     @classmethod
     def from_estimator(cls, cohort: Any, groups: Sequence[Any] | Mapping[Any, Any] | None = None) -> Self:
-        """Of a fitted `CohortMap`; groups are one a bag in order, or by the names of the bags."""
+        """Of a fitted `CohortMap`; groups are one a sample in order, or by the names of the samples."""
         return cls(cohort_figure(cohort, groups))
 
     def plot(self, ax: Any = None, kind: str = "map", labels: bool = False, **kw: Any) -> Self:
@@ -39,8 +39,8 @@ class CohortDisplay(MatplotlibDisplay):
         Parameters
         ----------
         ax : matplotlib axes, optional
-        kind : "map", or "distances", a picture of the matrix with bags that are alike beside each other
-        labels : whether to write the names of the bags
+        kind : "map", or "distances", a picture of the matrix with samples that are alike beside each other
+        labels : whether to write the names of the samples
         **kw : as of ``Axes.scatter``, or of ``Axes.imshow``
         """
         self._check(kind, KINDS)

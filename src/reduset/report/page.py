@@ -120,20 +120,41 @@ def cards(shown: Iterable[Card]) -> Markup:
     return markup('<dl class="cards">$cards</dl>', cards=joined(markup(card, **vars(each)) for each in shown))
 
 
-def table(head: Iterable[str], rows: Iterable[Iterable[Any]], caption: str) -> Markup:
-    """A table which may be wider than the screen: it then moves in a frame of its own."""
+def table(head: Iterable[Any], rows: Iterable[Iterable[Any]], caption: str, high: bool = False) -> Markup:
+    """A table which may be wider than the screen: it then moves in a frame of its own; if ``high`` also up and down."""
     first = joined(markup('<th scope="col">$name</th>', name=name) for name in head)
     body = []
     for name, *cells in rows:
         rest = joined(markup("<td>$cell</td>", cell=cell) for cell in cells)
         body.append(markup('<tr><th scope="row">$name</th>$rest</tr>\n', name=name, rest=rest))
     return markup(
-        '<div class="wide" tabindex="0" role="region" aria-label="$caption"><table><caption>$caption</caption>'
+        '<div class="$kind" tabindex="0" role="region" aria-label="$caption"><table><caption>$caption</caption>'
         "<thead><tr>$first</tr></thead><tbody>$body</tbody></table></div>",
+        kind="wide high" if high else "wide",
         caption=caption,
         first=first,
         body=joined(body),
     )
+
+
+def choice(name: str, title: str, options: Iterable[tuple[Any, str]], chosen: Any = None) -> Markup:
+    """A box to choose from, of (value, text)."""
+    shown = joined(
+        markup(
+            '<option value="$value"$chosen>$text</option>',
+            value=value,
+            chosen=Markup(" selected" if value == chosen else ""),
+            text=text,
+        )
+        for value, text in options
+    )
+    box = '<label class="choice"><span>$title</span><select id="$name">$options</select></label>'
+    return markup(box, title=title, name=name, options=shown)
+
+
+def controls(boxes: Iterable[Markup], about: str) -> Markup:
+    """Boxes to choose from beside each other."""
+    return markup('<div class="controls still" role="group" aria-label="$about">$boxes</div>', about=about, boxes=joined(boxes))
 
 
 def pairs(told: Mapping[str, Any]) -> Markup:

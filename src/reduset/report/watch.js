@@ -1,6 +1,5 @@
 // The report of a watch: the statistic over the rows, where files begin, and since when there is drift.
 
-const phone = matchMedia("(max-width: 640px)");
 const { rows, statistics, files, alarms } = data;
 const FEW_FILES = 24; // whose names fit over the picture
 

@@ -17,6 +17,7 @@ from reduset.report.figures import ROUNDING, PathFigure, ProfileFigure
 
 SPACE = "\N{NO-BREAK SPACE}"
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+RAREST = 1e-6  # p-value that is told apart from smaller ones
 MEASURED = {
     "exact": "computed exactly, from every pair of rows",
     "frequencies": "measured on random waves, each over all rows",
@@ -49,6 +50,13 @@ def percent(share: float) -> str:
 def confidence(certificate: Certificate) -> str:
     """95 %."""
     return percent(certificate.confidence)
+
+
+def p_told(p_value: float, name: str = "p") -> str:
+    """Two digits, and no more zeros than anybody can tell apart."""
+    if p_value < RAREST:
+        return f"{name}{SPACE}<{SPACE}10⁻⁶".strip()
+    return f"{name}{SPACE}={SPACE}{p_value:.2g}" if name else f"{p_value:.2g}"
 
 
 def count(number: float, thing: str = "") -> str:
