@@ -67,6 +67,7 @@ class CohortStudy(BaseEstimator):
     Attributes
     ----------
     samples_ : SampleSet
+    controls_ : (N,) the kind of control that a sample is, None for others
     map_ : CohortMap of the samples, with certified distances
     populations_ : Populations
     differences_ : Differences of the populations between groups; None without ``test``
@@ -122,16 +123,18 @@ class CohortStudy(BaseEstimator):
         if len(known.names) < 2:
             raise ValueError(f"a study needs at least 2 samples, got {', '.join(known.names) or 'none'}; name more of them")
         _validate.one_of(self.null, "null", NULLS)
-        controls = self._controls(known)
-        design = self._design(known, controls)
-        map_rng, populations_rng, test_rng, whole_rng, witness_rng, batch_rng = _validate.generator(
-            self.random_state, "random_state"
-        ).spawn(6)
+        _validate.confidence(self.fdr, "fdr")
+        _validate.confidence(self.confidence)
         defining = [j for j, marker in enumerate(known.markers) if marker not in known.state]
         if not defining:
             raise ValueError("no marker defines populations: all are of class state; say which are of class type in the panel")
+        controls = self._controls(known)
+        design = self._design(known, controls)
+        runs = None if self.batch is None else known.column(self.batch)
         units = self._units(known, defining)
-        found = find_populations(
+        map_rng, populations_rng, *rngs = _validate.generator(self.random_state, "random_state").spawn(6)
+        self.samples_, self.controls_ = known, controls
+        self.populations_ = find_populations(
             known.cells,
             known.markers,
             defining=defining,
@@ -142,39 +145,39 @@ class CohortStudy(BaseEstimator):
             rng=populations_rng,
             progress=self.progress,
         )
-        every = len(defining) == len(known.markers)
-        bags = {name: each if every else each[:, defining] for name, each in zip(known.names, known.cells, strict=True)}
-        self.map_ = CohortMap(
+        self.map_ = self._map(known, defining, units, map_rng)
+        self._compare(design, runs, rngs)
+        self.notes_ = self._told(known, design)
+        return self
+
+    def _map(self, samples: SampleSet, defining: list[int], units: Array | None, rng: np.random.Generator) -> CohortMap:
+        """The samples on a map, by the markers that define populations."""
+        every = len(defining) == len(samples.markers)
+        usual = Gaussian("median", scales=None if units is None else units[defining])
+        return CohortMap(
             layout=self.layout,
-            n_components=min(2, len(bags) - 1),
-            kernel=Gaussian("median", scales=None if units is None else units[defining]) if self.kernel is None else self.kernel,
-            random_state=map_rng,
+            n_components=min(2, len(samples.names) - 1),
+            kernel=usual if self.kernel is None else self.kernel,
+            random_state=rng,
             progress=self.progress,
-        ).fit(bags)
-        self.samples_, self.populations_ = known, found
+        ).fit({name: each if every else each[:, defining] for name, each in zip(samples.names, samples.cells, strict=True)})
+
+    def _compare(self, design: Design | None, runs: Sequence[Any] | None, rngs: list[np.random.Generator]) -> None:
+        """Groups and runs, where they were asked for."""
+        found, distances, errors = self.populations_, self.map_.distances_, self.map_.errors_
+        test_rng, whole_rng, witness_rng, batch_rng = rngs
         self.differences_: Differences | None = None
         self.whole_: WholeTest | None = None
         self.witness_: Witness | None = None
         self.batches_: BatchCheck | None = None
-        distances, errors = self.map_.distances_, self.map_.errors_
         if design is not None:
-            self.differences_ = compare(
-                found.counts,
-                found.sizes,
-                design,
-                found.names,
-                fdr=self.fdr,
-                confidence=self.confidence,
-                null=self.null,
-                rng=test_rng,
-            )
+            options: dict[str, Any] = {"fdr": self.fdr, "confidence": self.confidence, "null": self.null}
+            self.differences_ = compare(found.counts, found.sizes, design, found.names, **options, rng=test_rng)
             self.whole_ = compare_whole(distances, errors, design, whole_rng)
             self.witness_ = witness_of(found, design, self.fdr, witness_rng)
-        if self.batch is not None:
-            runs = known.column(self.batch)
-            self.batches_ = check_batches(distances, errors, known.names, runs, self.batch, design, controls, batch_rng)
-        self.notes_ = self._told(known, design)
-        return self
+        if runs is not None and self.batch is not None:
+            names = self.samples_.names
+            self.batches_ = check_batches(distances, errors, names, runs, self.batch, design, self.controls_, batch_rng)
 
     def _units(self, samples: SampleSet, defining: list[int]) -> Array | None:
         """(d,) what markers are divided by; None for nothing."""

@@ -10,7 +10,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from reduset._types import Array, Indices
 from reduset.cohort import CohortStudy
-from reduset.cohort.study import YES
 from reduset.differences import Differences
 from reduset.report.cohort_figure import CohortFigure, alike_beside, cohort_figure
 
@@ -142,7 +141,7 @@ def samples_figure(study: CohortStudy) -> SamplesFigure:
     samples, design = study.samples_, None if study.differences_ is None else study.differences_.design
     controls = np.zeros(len(samples.names), bool)
     if study.control is not None:
-        controls[:] = [each is not None and str(each).strip().lower() in YES for each in samples.column(study.control)]
+        controls[:] = [each is not None for each in study.controls_]
     groups: list[str | None] = [None] * len(samples.names)
     if design is not None:
         for row, code in zip(design.rows, design.codes, strict=True):
