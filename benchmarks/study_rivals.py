@@ -1,4 +1,7 @@
-"""FlowSOM and Milo on cohorts of real cells: a process of their own environment that answers a line for each (`study_worker`)."""
+"""FlowSOM and Milo on cohorts of real cells: a process of their own environment that answers a line for each (`study_worker`).
+
+Answers are kept in build/, so that another test of the same clusters needs no clustering again.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +33,23 @@ def pins() -> dict[str, str]:
 
 def answers(method: str, spread: float, seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
     """What a method found in the cohort of each seed, as it comes."""
+    kept = HERE.parent / "build" / f"study-{method.replace(', ', '-')}-{spread:g}.jsonl"
+    known = {line["seed"]: line for line in map(json.loads, kept.read_text().splitlines())} if kept.exists() else {}
+    yield from (known[seed] for seed in seeds if seed in known)
+    wanted = [seed for seed in seeds if seed not in known]
+    if not wanted:
+        return
     if not study_python().exists():
         raise Failed(f"no environment of the rivals at {study_python()}: run `make bench`, or set REDUSET_STUDY_PYTHON")
+    kept.parent.mkdir(exist_ok=True)
+    with open(kept, "a", encoding="utf-8") as stream:
+        for answer in _asked(method, spread, wanted):
+            stream.write(json.dumps(answer) + "\n")
+            stream.flush()
+            yield answer
+
+
+def _asked(method: str, spread: float, seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
     asked = json.dumps({"method": method, "spread": spread, "seeds": list(seeds), "data": str(data_folder())})
     command = [str(study_python()), str(HERE / "study_worker.py"), asked]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
