@@ -2,7 +2,8 @@
 
 f_i(c) = Σ_a share_ia φ(c, c_a) is what sample i has near an atom c, on the bandwidth of the finest detail that the atoms keep. The
 witness is the difference of the groups' means of f, the direction in which the kernel tells the groups apart (Gretton et al. 2012,
-Section 2.3). Each atom is tested on log f as populations are, with samples as the units, and q-values are over all atoms.
+Section 2.3). Each atom is tested on log f as populations are, with samples as the units (of the same weight), and q-values are over
+all atoms.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from reduset._engine import single_threaded_blas
 from reduset._types import Array
 from reduset.compression.resolution import with_bandwidth
-from reduset.differences.comparing import ENOUGH, chances
+from reduset.differences.comparing import ENOUGH, chances, log_shares
 from reduset.differences.design import Design
 from reduset.differences.discovery import found_at, q_values
 from reduset.differences.moderated import fit
@@ -50,10 +52,11 @@ def witness_of(populations: Populations, design: Design, fdr: float, rng: np.ran
     narrow = with_bandwidth(mean, populations.sketch.resolution or cast(RadialKernel, mean.kernel).width)
     near = narrow.kernel.product_gram(narrow.atoms, narrow.atoms)
     shares = populations.atom_counts / populations.sizes[:, None]
-    heights = (shares @ near)[design.rows]
-    heights = np.maximum(heights, np.finfo(float).tiny) + 0.5 / populations.sizes[design.rows, None]
     labelled = relabellings(design, rng)
-    fits = fit(np.log(heights), None, design, labelled)
+    with single_threaded_blas():
+        sizes, heights = populations.sizes[design.rows], (shares @ near)[design.rows]
+        seen = log_shares(sizes[:, None] * heights, sizes, design)
+        fits = fit(seen.values, None, design, labelled, seen.known)
     null = "permutation" if labelled.count >= ENOUGH else "normal"
     q = q_values(chances(fits, labelled, null, fdr, len(design.levels) - 1))
     groups = np.stack([heights[design.codes == g].mean(axis=0) for g in range(len(design.levels))])

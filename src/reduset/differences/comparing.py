@@ -11,7 +11,7 @@ of fold changes, drawn towards 0 where fewer than a cell or two are expected.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import log10
 from typing import Any, NamedTuple
 
@@ -148,10 +148,12 @@ def compare(
     fdr, confidence = _validate.confidence(fdr, "fdr"), _validate.confidence(confidence)
     _validate.one_of(null, "null", NULLS)
     labelled = relabellings(design, _validate.generator(rng))
+    judged = null if null != "auto" else "permutation" if labelled.count >= ENOUGH else "normal"
+    if judged == "normal":  # the true labels will do
+        labelled = replace(labelled, codes=labelled.codes[:1])
     with single_threaded_blas():
         seen = log_shares(counts, sizes, design)
         fits = fit(seen.values, seen.weights, design, labelled, seen.known)
-    judged = null if null != "auto" else "permutation" if labelled.count >= ENOUGH else "normal"
     p = chances(fits, labelled, judged, fdr, len(design.levels) - 1)
     q = q_values(p)
     reach = t_law.ppf((1 + confidence) / 2, fits.freedom) * fits.errors
@@ -182,8 +184,8 @@ class LogShares(NamedTuple):
     known: Array
 
 
-def log_shares(counts: NDArray[np.integer], sizes: NDArray[np.integer], design: Design) -> LogShares:
-    """What is compared of each population in each sample."""
+def log_shares(counts: NDArray[Any], sizes: NDArray[np.integer], design: Design) -> LogShares:
+    """What is compared of each population in each sample, from (n, k) numbers of cells, which need not be whole."""
     n = sizes[:, None].astype(np.float64)
     shares = counts / n
     q, _ = np.linalg.qr(design.nuisance)

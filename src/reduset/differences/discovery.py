@@ -39,7 +39,7 @@ def q_values(p: Array) -> Array:
     """(k,) the smallest false discovery rate at which each is found."""
     k = len(p)
     order = np.argsort(p, kind="stable")
-    raw = p[order] * k / np.arange(1, k + 1)
+    raw = p[order] * (k / np.arange(1, k + 1))
     q = np.empty(k)
     q[order] = np.minimum(np.minimum.accumulate(raw[::-1])[::-1], 1.0)
     return q

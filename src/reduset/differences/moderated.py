@@ -28,7 +28,8 @@ from reduset.differences.relabelling import Relabellings
 RIDGE = 1e-12  # of the trace: labellings that Z nearly fixes explain nothing
 MOST_FREEDOM = 1e6  # all variances are the same
 COLUMNS = 64  # populations at a time
-ROUNDING = 1e-12  # of what there is, that nothing smaller can be told from
+ROUNDING = 1e-12  # of the values, that nothing smaller can be told from
+ALL = 1e-10  # of the energy, below which nothing is left of it
 LEAST_VARIANCE = 1e-5  # of the median: one population without variance is not to say that variances differ without end
 
 
@@ -76,7 +77,7 @@ def fit(values: Array, weights: Array | None, design: Design, labelled: Relabell
         columns = slice(first, first + COLUMNS)
         explained = statistics[:, columns]
         left = energy[columns] - explained
-        left[left < ROUNDING * energy[columns]] = 0.0
+        left[left < ALL * energy[columns]] = 0.0
         moderated = (prior.freedom * prior.variance + left) / (prior.freedom + own[columns])
         variance[columns] = moderated[0]
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,7 +1,8 @@
 """Populations of many samples: atoms that cover all cells, groups of atoms, and groups merged by mode.
 
-1. A sketch of the cells of all samples, every sample with the same mass: atoms near every cell, so that rare ones have their own,
-   each with the cells it stands for. These are the finest populations, and all counts are sums of theirs: no cell is left out.
+1. A sketch of the cells of all samples, every sample with the same mass but for the tiniest: atoms near every cell, so that rare
+   ones have their own, each with the cells it stands for. These are the finest populations, and all counts are sums of theirs: no
+   cell is left out.
 2. Groups of atoms, as a sketch of the atoms again.
 3. Groups merged where no valley lies between them (`merging`), down to the depth of valleys asked for, or to a number.
 
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from reduset import _validate
 from reduset._engine import single_threaded_blas
+from reduset._messages import warn
 from reduset._progress import Progress
 from reduset._types import Array, Floats, Indices, ProgressLike, SeedLike
 from reduset.kernels import Gaussian
@@ -29,6 +31,7 @@ from reduset.sketching import Sketch, sketch
 ATOMS, CELLS_AN_ATOM, FEWEST_ATOMS = 1000, 50, 20
 GROUPS = 300
 DIP = 0.5  # of the lower peak, below which a valley parts two populations
+SPEAKS = 0.1  # of the median sample's cells, from which a sample counts in full: fifty cells are not to outweigh a million
 MOST_CELLS = 200_000  # from which borders and medians are taken
 
 
@@ -69,39 +72,71 @@ def find_populations(
     >>> found.counts.tolist()
     [[900, 100], [900, 100], [900, 100], [900, 100]]
     """
-    each = [np.asarray(sample) for sample in cells]
+    each = _samples(cells)
     sizes = np.array([len(sample) for sample in each])
     pooled = np.concatenate(each) if len(each) > 1 else each[0]
     d = pooled.shape[1]
     named = tuple(f"x{j}" for j in range(d)) if markers is None else tuple(map(str, markers))
-    columns = np.arange(d) if defining is None else np.asarray(defining, np.int64)
-    dip = _validate.positive(dip, "dip", "it is a share of the lower peak, 0.5 for a half")
+    if len(named) != d:
+        raise ValueError(f"markers must name each of the {d} columns, got {len(named)} names")
+    columns = np.arange(d) if defining is None else _columns(defining, d)
+    dip = _validate.between(dip, "dip", 0.0, 1.0)
     many = min(len(pooled), ATOMS, max(FEWEST_ATOMS, len(pooled) // CELLS_AN_ATOM))
     size = many if n_atoms is None else _validate.whole(n_atoms, "n_atoms", 1, len(pooled), "it is a number of cells")
     if n_populations is not None:
-        _validate.whole(n_populations, "n_populations", 1, size, "a population has an atom at least")
+        n_populations = _validate.whole(n_populations, "n_populations", 1, size, "a population has an atom at least")
     atoms_rng, groups_rng, merges_rng, medians_rng = _validate.generator(rng).spawn(4)
     shown = Progress(progress)
     try:
-        by_sample = np.repeat(len(pooled) / (len(each) * sizes), sizes)  # one a cell on average
+        by_sample = np.repeat(_weights(sizes), sizes)
         used = pooled if len(columns) == d else np.ascontiguousarray(pooled[:, columns])
         if scales is not None:
             used = used / np.asarray(scales, used.dtype)[columns]
         small = sketch(used, size, kernel=Gaussian(), sample_weight=by_sample, rng=atoms_rng, progress=progress)
         with single_threaded_blas():
-            group_of_atom, tree = _merged(used, by_sample, small, groups_rng, merges_rng, shown)
+            groups = max(GROUPS, n_populations or 0)
+            group_of_atom, tree = _merged(used, by_sample, small, groups, groups_rng, merges_rng, shown)
+        if n_populations is not None and n_populations > tree.size:
+            warn(f"n_populations is {n_populations}, and there are only {tree.size} places with cells: that many are found")
         shown.stage("describing populations")(0, 1)
         return _described(pooled, sizes, named, columns, small, group_of_atom, tree, dip, n_populations, medians_rng)
     finally:
         shown.close()
 
 
+def _samples(cells: Sequence[Floats]) -> list[Floats]:
+    """Each sample as finite numbers, all with the same columns."""
+    if len(cells) == 0:
+        raise ValueError("cells must hold at least one sample, got none")
+    first = _validate.points(cells[0], "cells[0]")
+    return [first, *(_validate.points(sample, f"cells[{k}]", first.shape[1]) for k, sample in enumerate(cells[1:], 1))]
+
+
+def _weights(sizes: NDArray[np.int64]) -> Array:
+    """What a cell of each sample weighs, one on average: samples count alike, but for those too small to speak for as many."""
+    weights = 1 / np.maximum(sizes, SPEAKS * np.median(sizes))
+    return np.asarray(weights * (sizes.sum() / (weights @ sizes)))
+
+
+def _columns(defining: Sequence[int], count: int) -> Indices:
+    columns = np.asarray(defining, np.int64)
+    if columns.ndim != 1 or not columns.size or columns.min() < 0 or columns.max() >= count:
+        raise ValueError(f"defining must hold one or more numbers of columns, each from 0 to {count - 1}; got {list(defining)}")
+    return columns
+
+
 def _merged(
-    cells: Floats, weights: Array, small: Sketch, groups_rng: np.random.Generator, rng: np.random.Generator, shown: Progress
+    cells: Floats,
+    weights: Array,
+    small: Sketch,
+    size: int,
+    groups_rng: np.random.Generator,
+    rng: np.random.Generator,
+    shown: Progress,
 ) -> tuple[Indices, MergeTree]:
     """Groups of atoms, and how they merge."""
     places = np.asarray(cells[small.indices], np.float64)
-    few = min(GROUPS, len(places))
+    few = min(size, len(places))
     group_of_atom = sketch(places, few, kernel=Gaussian(), sample_weight=small.weights, rng=groups_rng).owners
     group = group_of_atom[small.owners]
     order = np.argsort(group, kind="stable")

@@ -65,8 +65,8 @@ def merge_by_mode(groups: list[CellGroup], report: Report) -> MergeTree:
 def _smallest(alive: dict[int, CellGroup]) -> Merge | None:
     """The smallest group and the one nearest to it, if it is too small to stand alone."""
     names = list(alive)
-    small = min(names, key=lambda name: alive[name].count)
-    if alive[small].count >= FEWEST:
+    small = min(names, key=lambda name: (len(alive[name].cells), alive[name].count))
+    if len(alive[small].cells) >= FEWEST:
         return None
     others = [name for name in names if name != small]
     gaps = [float(np.sum((alive[name].centre - alive[small].centre) ** 2)) for name in others]

@@ -8,8 +8,8 @@ On a line f is the density of both together, smoothed by a bandwidth of Silverma
 
 1 and more where there is no valley, 0 where nothing lies between. The deepest dip counts. Numbers of cells are uncertain to their
 roots: the floor of the valley is raised and the lower peak cut by one standard error each, so that a dip that may be chance counts
-as shallow. A pile of cells at the floor of a detector beside the rest of a negative population is no valley: nothing finer than a
-tenth of the standard deviation of all cells is looked at.
+as shallow (a cell that stands for six has the square of six as its variance). A pile of cells at the floor of a detector beside the
+rest of a negative population is no valley: nothing finer than a tenth of the standard deviation of all cells is looked at.
 
 A density in d dimensions needs far more cells than there are where d is 10 or 30; one on a line does not. A piece of a unimodal
 density that was cut in two shows no valley, for marginals of a log-concave density are log-concave (Prékopa 1973).
@@ -75,7 +75,8 @@ class Valleys:
 
 
 def _ridged(covariance: Array, share: float) -> Array:
-    return covariance + np.eye(len(covariance)) * (np.trace(covariance) / len(covariance) * share + np.finfo(float).tiny)
+    mean = np.trace(covariance) / len(covariance)
+    return covariance + np.eye(len(covariance)) * (mean * share if mean > 0 else 1.0)  # cells that all coincide have no shape
 
 
 def _solved(covariance: Array, vector: Array) -> Array:
