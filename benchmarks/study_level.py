@@ -57,7 +57,9 @@ class Shuffled:
     found: Populations
 
 
-def of_bags(bags: Any, markers: Any, seed: int, blocks: np.ndarray, runs: np.ndarray, compared: np.ndarray, defining: Any = None) -> Cohort:
+def of_bags(
+    bags: Any, markers: Any, seed: int, blocks: np.ndarray, runs: np.ndarray, compared: np.ndarray, defining: Any = None
+) -> Cohort:
     found = find_populations(bags, markers, defining=defining, rng=seed)
     kept = [bag if defining is None else bag[:, defining] for bag in bags]
     located = CohortMap(n_components=2, random_state=seed).fit({f"s{k}": bag for k, bag in enumerate(kept)})
@@ -196,10 +198,10 @@ def line(name: str, rows: list[Row], broken: list[str]) -> list[Any]:
 
 
 NOTE = """Shares of {repetitions} repetitions in which anything is found although labels mean nothing, with 95 % limits (Clopper and
-Pearson); a share is in bold where even its lower limit is above the rate. Populations and atoms of the witness at false discovery
-rates of 5 and 10 %, the test of the whole at p ≤ 0.05. Cohorts are of real cells, {cells} a sample, or made; labels are exchanged freely, or
-within pairs. The covariate is 1 larger in B with a standard deviation of 0.8, and half of the small populations follow it; ignored, it
-is what the groups differ by, and is to be found."""
+Pearson); a share is in bold where even its lower limit is above the rate. Populations and atoms of the witness at false
+discovery rates of 5 and 10 %, the test of the whole at p ≤ 0.05. Cohorts are of real cells, {cells} a sample, or made;
+labels are exchanged freely, or within pairs. The covariate is 1 larger in B with a standard deviation of 0.8, and half of
+the small populations follow it; ignored, it is what the groups differ by, and is to be found."""
 
 
 def run() -> str:

@@ -1,7 +1,7 @@
 """Pairs against groups: patients with two samples each, whose own shares differ by far more than the change that is looked for.
 
-Cohorts of real cells (`cohort_real_data.paired_cohort`): a patient's share of planted cells is 0.5 %·exp(N(0, 0.8²)), doubled in the
-second sample. The same populations are tested within pairs and without a look at them. What was measured is kept in
+Cohorts of real cells (`cohort_real_data.paired_cohort`): a patient's share of planted cells is 0.5 %·exp(N(0, 0.8²)), doubled in
+the second sample. The same populations are tested within pairs and without a look at them. What was measured is kept in
 `study_paired.csv`, from which it goes on; remove that to measure anew.
 """
 
@@ -24,6 +24,7 @@ REPETITIONS, COHORTS, FLIPS = 100, 10, 20
 FACTORS = (2.0, 1.5)
 RATES = (0.05, 0.10)
 TESTS = ("pairs", "groups")
+WORDS = {"pairs": "within", "groups": "without"}
 COLUMNS = ("factor", "cohort", "flip", "test", "k", "found", "false", "q5", "q10", "effect", "low", "high", "truth")
 KEPT = Path(__file__).with_name("study_paired.csv")
 
@@ -78,9 +79,10 @@ def measure_cohort(kept: Kept, factor: float, seed: int, flips: int) -> None:
 def power_line(rows: list[Row], factor: float, test: str) -> list[Any]:
     covered = np.mean([row["low"] <= np.log2(factor) <= row["high"] for row in rows])
     return [
-        f"{factor:g}", "within pairs" if test == "pairs" else "without pairs", len(rows), f"{np.median(column(rows, 'k')):.0f}", told(rows, "found"),
+        f"{factor:g}", f"{WORDS[test]} pairs", len(rows), f"{np.median(column(rows, 'k')):.0f}", told(rows, "found"),
         told([{"x": int(row["truth"] <= RATES[0])} for row in rows], "x"), f"{(column(rows, 'false') > 0).mean():.0%}",
-        f"{np.median(column(rows, 'effect')):.2f}", f"{covered:.0%}", f"{np.median(column(rows, 'high') - column(rows, 'low')):.2f}",
+        f"{np.median(column(rows, 'effect')):.2f}", f"{covered:.0%}",
+        f"{np.median(column(rows, 'high') - column(rows, 'low')):.2f}",
     ]  # fmt: skip
 
 
@@ -91,13 +93,14 @@ def level_line(rows: list[Row], test: str) -> list[Any]:
         low, high = interval(count, len(rows))
         said.append(f"{count / len(rows):.1%} ({100 * low:.1f} to {100 * high:.1f})")
         held &= low <= rate
-    return ["within pairs" if test == "pairs" else "without pairs", len(rows), *said, "yes" if held else "NO"]
+    return [f"{WORDS[test]} pairs", len(rows), *said, "yes" if held else "NO"]
 
 
-NOTE = """Eight patients, two samples of 4,500 cells each. *Found*: at a false discovery rate of 5 %, a population at least half of whose
-cells were planted, with 95 % limits of the share. *True numbers*: the same test, were the planted cells known. *False*: repetitions
-with a finding besides. The effect is the median log2 fold change ({expected}), with the share of intervals that cover
-it and their median length; a population has cells of the patients' own beside the planted ones, which draw it towards 0."""
+NOTE = """Eight patients, two samples of 4,500 cells each. *Found*: at a false discovery rate of 5 %, a population at least half of
+whose cells were planted, with 95 % limits of the share. *True numbers*: the same test, were the planted cells known.
+*False*: repetitions with a finding besides. The effect is the median log2 fold change ({expected}), with the share of
+intervals that cover it and their median length; a population has cells of the patients' own beside the planted ones, which
+draw it towards 0."""
 
 
 def run() -> str:
@@ -116,7 +119,7 @@ def run() -> str:
         " ".join(NOTE.format(expected=expected).splitlines()),
         table(head, lines),
         f"More is found within pairs than without: {'yes' if first['pairs'] > first['groups'] else 'NO'}.",
-        f"**Level**: anything found where nothing changes, labels exchanged within pairs, {FLIPS} times in each of {COHORTS} cohorts.",
+        f"**Level**: anything found where nothing changes, labels exchanged within pairs {FLIPS} times in {COHORTS} cohorts.",
         table(["tested", "repetitions", "5 %", "10 %", "held"], levels),
     ])  # fmt: skip
 

@@ -128,7 +128,11 @@ MEASURES = {"ours": measure_ours, "flowsom": measure_flowsom, "milo": measure_mi
 def summary(rows: Sequence[Row], method: str, spread: float) -> list[Any]:
     k, effects, own = (column(rows, name) for name in ("k", "effect", "own"))
     covered = [row["low"] <= row["own"] <= row["high"] for row in rows if row["own"] != ""]
-    apart = "" if method.startswith("milo") else f"{100 * column(rows, 'recall').mean():.0f} %, {100 * column(rows, 'purity').mean():.0f} %"
+    apart = (
+        ""
+        if method.startswith("milo")
+        else f"{100 * column(rows, 'recall').mean():.0f} %, {100 * column(rows, 'purity').mean():.0f} %"
+    )
     false = column(rows, "false")
     return [
         f"{spread:g}",
@@ -165,15 +169,17 @@ def ceiling(rows: Sequence[Row], spread: float) -> list[Any]:
 
 
 NOTE = """Into samples of 5,000 cells go 0.5 % of activated CD8 T cells in one group, 1 % in the other; *spread* is the standard
-deviation of the logarithm of a sample's own share of them, on top of the chance of {cells} cells and of cells of the patients' own
-that look the same. *Found*: at a false discovery rate of 5 %, a population at least half of whose cells were planted, with 95 %
-limits of the share. *Named*: CD69+ and HLADr+ are among the four markers that tell it from the rest. *False*: repetitions with a
-finding besides, less than a tenth of whose cells were planted. *Has of planted, pure*: the share of all planted cells that it
-holds, and of its cells that were planted. The effect is the median log2 fold change, beside that of a population with its
-background, which its 95 % interval is to cover. Milo finds neighbourhoods, {milo} repetitions; FlowSOM {flowsom}, pertpy {pertpy}."""
-CEILING = """**What can be found at all.** A t-test on the true numbers of planted cells, as if somebody had labelled them, at 5 % over the
-number of populations (Bonferroni), and our test on the same numbers; no method that looks for the population first has more to go
-by. *Missed for the population*: our test would have found the true numbers; *for the test*: not even these."""
+deviation of the logarithm of a sample's own share of them, on top of the chance of {cells} cells and of cells of the
+patients' own that look the same. *Found*: at a false discovery rate of 5 %, a population at least half of whose cells
+were planted, with 95 % limits of the share. *Named*: CD69+ and HLADr+ are among the four markers that tell it from
+the rest. *False*: repetitions with a finding besides, less than a tenth of whose cells were planted. *Has of planted,
+pure*: the share of all planted cells that it holds, and of its cells that were planted. The effect is the median log2
+fold change, beside that of a population with its background, which its 95 % interval is to cover. Milo finds
+neighbourhoods, {milo} repetitions; FlowSOM {flowsom}, pertpy {pertpy}."""
+CEILING = """**What can be found at all.** A t-test on the true numbers of planted cells, as if somebody had labelled them, at 5 %
+over the number of populations (Bonferroni), and our test on the same numbers; no method that looks for the population
+first has more to go by. *Missed for the population*: our test would have found the true numbers; *for the test*: not
+even these."""
 
 
 def run() -> str:
@@ -190,9 +196,21 @@ def run() -> str:
             rows = kept.where(method=method, spread=spread)
             lines += [summary(rows, method, spread)] if rows else []
         tops.append(ceiling(kept.where(method="ours", spread=spread), spread))
-    head = ["spread", "method", "repetitions", "populations", "found", "named", "false", "has of planted, pure", "effect", "covered", "seconds"]
-    high = ["spread", "t-test, true numbers", "our test, true numbers", "ours", "missed", "of these merged with others", "missed for the test",
-            "missed for the population", "90 %"]  # fmt: skip
+    head = [
+        "spread",
+        "method",
+        "repetitions",
+        "populations",
+        "found",
+        "named",
+        "false",
+        "has of planted, pure",
+        "effect",
+        "covered",
+        "seconds",
+    ]
+    high = ["spread", "t-test, true numbers", "our test, true numbers", "ours", "missed", "of these merged with others",
+            "missed for the test", "missed for the population", "90 %"]  # fmt: skip
     note = NOTE.format(cells="5,000", milo=MILO_REPETITIONS, **{name: pins()[name] for name in ("flowsom", "pertpy")})
     parts = [note, table(head, lines), CEILING, table(high, tops), *(f"Not measured: {why}." for why in dict.fromkeys(failures))]
     return "\n\n".join(" ".join(part.splitlines()) if not part.startswith("|") else part for part in parts)

@@ -72,4 +72,10 @@ def _number(text: str) -> Any:
 
 
 def _short(value: Any) -> Any:
-    return f"{float(value):.6g}" if isinstance(value, float | np.floating) else int(value) if isinstance(value, bool | np.bool_) else value
+    return (
+        f"{float(value):.6g}"
+        if isinstance(value, float | np.floating)
+        else int(value)
+        if isinstance(value, bool | np.bool_)
+        else value
+    )

@@ -129,15 +129,22 @@ def power_lines(dealt: str, title: str, seed: int) -> list[list[str]]:
     return lines
 
 
-NOTE = """{repetitions} repetitions. *Anything found* at a false discovery rate of 5 % where no population changes, with 95 % limits; it is
-held if the lower limit is not above 5 %. *Found*: the population that changes. *Bias* and *error* (root of the mean
-square) are of its log2 fold change, to which it belongs that all shares add up to 1; *covered* is the share of 95 % intervals that hold the true one."""
+NOTE = """{repetitions} repetitions. *Anything found* at a false discovery rate of 5 % where no population changes, with 95 %
+limits; it is held if the lower limit is not above 5 %. *Found*: the population that changes. *Bias* and *error* (root
+of the mean square) are of its log2 fold change, to which it belongs that all shares add up to 1; *covered* is the
+share of 95 % intervals that hold the true one."""
 
 
 def run() -> str:
     levels = [line for seed, dealt in enumerate(DEALT) for line in level_lines(dealt, seed)]
     powers = [line for seed, title in enumerate(CHANGED) for dealt in DEALT for line in power_lines(dealt, title, 10 + seed)]
-    head = ["sizes", "samples count", "anything found", "held", *(f"mean effect, {100 * SHARES[place]:g} %" for place, _ in CHANGED.values())]
+    head = [
+        "sizes",
+        "samples count",
+        "anything found",
+        "held",
+        *(f"mean effect, {100 * SHARES[place]:g} %" for place, _ in CHANGED.values()),
+    ]
     return "\n\n".join([
         " ".join(NOTE.format(repetitions=REPETITIONS).splitlines()),
         table(head, levels),

@@ -67,6 +67,22 @@ def fitting(measured: Measured) -> None:
     measured.study = study.CohortStudy("condition", "patient_id", "run", control="control", random_state=0).fit(measured.samples)
 
 
+def reporting(measured: Measured) -> None:
+    from reduset.report.study import write_study
+
+    write_study(measured.target.with_name("cohort.html"), measured.study)
+
+
+def writing(measured: Measured) -> None:
+    from reduset.anndata import cells_of_study, from_study
+    from reduset.cytometry import write_sketch_fcs, write_tables
+
+    from_study(measured.study).write_h5ad(measured.target.with_name("cohort.h5ad"))
+    cells_of_study(measured.study).write_h5ad(measured.target.with_name("cells.h5ad"))
+    write_tables(measured.target.with_name("tables"), measured.study)
+    write_sketch_fcs(measured.target.with_name("cells.fcs"), measured.study)
+
+
 def _timed(function: Any, measured: Measured, title: str) -> Any:
     if isinstance(function, type):  # an estimator: its fit is what takes time
         return lambda *given, **named: _Fitted(function(*given, **named), measured, title)
@@ -88,10 +104,12 @@ class _Fitted:
             return self._estimator.fit(*given)
 
 
-# What a study is, in order; parts of the second are told one by one. A report or a file that is written is one line more.
+# What a study is, in order; parts of the second are told one by one. Another report or file is one line more.
 STEPS: list[tuple[str, Callable[[Measured], None]]] = [
     ("reading and cleaning", reading),
     ("study", fitting),
+    ("report", reporting),
+    ("AnnData, tables and FCS of the sketched cells", writing),
 ]
 
 
@@ -108,12 +126,13 @@ def main(folder: str, target: str) -> None:
     for name, step in STEPS:
         with measured.part(name):
             step(measured)
-    whole, peak = time.perf_counter() - BORN, highest()
+    whole, peak, busy = time.perf_counter() - BORN, highest(), time.process_time()
     study, known = measured.study, measured.samples
     found, differ = study.populations_, study.differences_
     np.savez(target, owners=found.owners(), **{f"events {k}": events for k, events in enumerate(known.events)})
     said = {
-        "parts": measured.parts, "whole": whole, "peak": peak, "names": found.names, "found": np.flatnonzero(differ.found).tolist(),
+        "parts": measured.parts, "whole": whole, "busy": busy, "peak": peak, "names": found.names,
+        "found": np.flatnonzero(differ.found).tolist(),
         "told": [differ.told(int(k)) for k in np.flatnonzero(differ.found)], "atoms": len(found.atoms),
         "counted": {step: int(counts.sum()) for step, counts in known.counted.items()},
         "samples": list(known.names), "whole_p": study.whole_.p_value, "witness": int(study.witness_.found.sum()),
@@ -165,7 +184,9 @@ def cleaned(made: Any, arrays: dict[str, np.ndarray]) -> list[list[Any]]:
     return [[kind, f"{there:,}", f"{gone:,}", f"{gone / max(there, 1):.1%}"] for kind, (there, gone) in totals.items()]
 
 
-def populations_of(said: dict[str, Any], arrays: dict[str, np.ndarray], made: Any, names: tuple[str, ...]) -> tuple[str, list[list[Any]], bool]:
+def populations_of(
+    said: dict[str, Any], arrays: dict[str, np.ndarray], made: Any, names: tuple[str, ...]
+) -> tuple[str, list[list[Any]], bool]:
     """Agreement of populations with the truth in words, a line a true population, and whether those that changed were found."""
     from sklearn.metrics import adjusted_rand_score
 
@@ -179,21 +200,23 @@ def populations_of(said: dict[str, Any], arrays: dict[str, np.ndarray], made: An
         mine = [j for j in range(both.shape[1]) if main_of[j] == k]
         place = int(both[k].argmax())
         lines.append([
-            names[k], "yes" if names[k] in made.changed else "", f"{both[k].sum():,}", said["names"][place], f"{both[k, place] / both[k].sum():.1%}",
+            names[k], "yes" if names[k] in made.changed else "", f"{both[k].sum():,}", said["names"][place],
+            f"{both[k, place] / both[k].sum():.1%}",
             f"{both[k, place] / both[:, place].sum():.1%}", len(mine), "yes" if set(mine) & set(said["found"]) else "",
         ])  # fmt: skip
     found = {names[main_of[j]] for j in said["found"]}
     index = adjusted_rand_score(population[single], owners)
     words = (
-        f"{len(said['names'])} populations on {said['atoms']:,} atoms, where {len(names)} were put: adjusted Rand index {index:.3f} "
-        f"over {int(single.sum()):,} single cells."
+        f"{len(said['names'])} populations on {said['atoms']:,} atoms, where {len(names)} were put: adjusted Rand index "
+        f"{index:.3f} over {int(single.sum()):,} single cells."
     )
     return words, lines, found == set(made.changed)
 
 
-NOTE = """{samples} FCS files with {cells:,} events in 24 channels, two conditions in pairs, three runs with a control each: files are
-read, compensated, cleaned and put on logicle scales, populations found, samples mapped, populations, atoms and the whole tested
-within pairs, runs compared. Seconds from the start of a process, on {threads} threads, code compiled before."""
+NOTE = """{samples} FCS files with {cells:,} events in 24 channels, two conditions in pairs, three runs with a control each:
+files are read, compensated, cleaned and put on logicle scales, populations found, samples mapped, populations, atoms
+and the whole tested within pairs, runs compared. Seconds from the start of a process, on {threads} threads, code
+compiled before."""
 
 
 def run() -> str:
@@ -212,17 +235,18 @@ def run() -> str:
     peak = said["peak"] / 1e9
     times = [[name, f"{seconds:.1f} s", ""] for name, seconds in parts.items() if name != "study"]
     times.append(["whole", f"**{said['whole']:.1f} s**", "yes" if said["whole"] <= SECONDS else "NO"])
+    times.append(["time of processors, all threads", f"{said['busy']:.1f} s", ""])
     times.append(["peak memory of the process", f"**{peak:.2f} GB**", "yes" if peak < GIGABYTES else "NO"])
     note = " ".join(NOTE.format(samples=len(made.files), cells=total, threads=get_threads()).splitlines())
     counted = ", ".join(f"{step} {count:,}" for step, count in said["counted"].items())
     return "\n\n".join([
         note,
         table(["part", "measured", f"≤ {SECONDS:g} s, < {GIGABYTES:g} GB"], times),
-        f"**Populations.** {words} *Holds* is the share of the true population's cells that the found one has, *pure* the share of the "
-        "found one's cells that are of it.",
+        f"**Populations.** {words} *Holds* is the share of the true population's cells that the found one has, *pure* the share of "
+        "the found one's cells that are of it.",
         table(["true population", "changed", "cells", "found as", "holds", "pure", "found ones of it", "found to differ"], lines),
-        f"Exactly the two that were changed are found to differ: {'yes' if exact else 'NO'}; the whole has p = {said['whole_p']:.2g}; "
-        f"{said['witness']} atoms of the witness. " + "; ".join(said["told"]) + ".",
+        f"Exactly the two that were changed are found to differ: {'yes' if exact else 'NO'}; the whole has p = "
+        f"{said['whole_p']:.2g}; {said['witness']} atoms of the witness. " + "; ".join(said["told"]) + ".",
         f"**Cleaning** ({counted}).",
         table(["events", "there", "taken", "share"], cleaned(made, arrays)),
     ])  # fmt: skip

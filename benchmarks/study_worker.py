@@ -64,7 +64,9 @@ def milo(cohort: PlantedCohort, seed: int, neighbours: int) -> dict[str, Any]:
     import scanpy
 
     cells, sample, planted = pooled(cohort)
-    obs = pandas.DataFrame({"sample": [f"s{k}" for k in sample], "group": cohort.labels[sample]}, index=[str(k) for k in range(len(cells))])
+    obs = pandas.DataFrame(
+        {"sample": [f"s{k}" for k in sample], "group": cohort.labels[sample]}, index=[str(k) for k in range(len(cells))]
+    )
     begun = time.perf_counter()
     data = anndata.AnnData(cells, obs=obs)
     data.obsm["X_markers"] = cells
