@@ -42,7 +42,7 @@ STYLE = {
 
 ORDER = [
     *("compress", "resolution", "select", "density", "modes", "mixtures", "svm", "spectral", "features", "proportions", "cohort"),
-    *("drift", "sketch"),
+    *("study", "drift", "sketch"),
 ]
 
 

@@ -112,7 +112,7 @@ def test_the_same_seed_gives_the_same_and_labellings_are_drawn_where_there_are_m
 
 def test_level_is_held_whatever_the_sizes_of_the_samples_and_the_law_of_chance():
     rng = np.random.default_rng(10)
-    repetitions = 150
+    repetitions, shares = 120, np.append(SHARES, [5e-4, 1e-4])  # of which small samples have no cell
     kinds = {
         "alike": lambda: np.full(10, 20_000),
         "of all sizes": lambda: np.exp(rng.uniform(np.log(50), np.log(10**6), 10)).astype(int),
@@ -123,7 +123,7 @@ def test_level_is_held_whatever_the_sizes_of_the_samples_and_the_law_of_chance()
         found, p = [], []
         for _ in range(repetitions):
             sizes = sizes_of()
-            each = compare(draw(rng, sizes), sizes, design_of(FIVE))
+            each = compare(draw(rng, sizes, shares=shares), sizes, design_of(FIVE))
             found.append(each.found.any())
             p.append(each.p_values <= 0.05)
         assert np.mean(found) <= most_rejected(0.05, repetitions), kind
@@ -132,16 +132,16 @@ def test_level_is_held_whatever_the_sizes_of_the_samples_and_the_law_of_chance()
 
 def test_level_is_held_beside_covariates_and_batches_that_go_with_the_groups():
     rng = np.random.default_rng(11)
-    repetitions, sizes = 200, np.full(12, 10_000)
+    repetitions, sizes = 150, np.full(10, 10_000)
     p = {"covariate": [], "batch": []}
     for _ in range(repetitions):
-        age = rng.normal(size=12)
-        older = np.argsort(np.argsort(age + 0.7 * rng.normal(size=12))) >= 6
+        age = rng.normal(size=10)
+        older = np.argsort(np.argsort(age + 0.7 * rng.normal(size=10))) >= 5
         counts = draw(rng, sizes, 0.8 * age[:, None])
         p["covariate"].append(compare(counts, sizes, design_of(older.tolist(), covariates={"age": age}), null="normal").p_values)
-        runs = np.array([0] * 4 + [1] * 2 + [0] * 2 + [1] * 4)
+        runs = np.array([0] * 3 + [1] * 2 + [0] * 2 + [1] * 3)
         counts = draw(rng, sizes, rng.normal(size=2)[runs][:, None])
-        p["batch"].append(compare(counts, sizes, design_of(["a"] * 6 + ["b"] * 6, batch=runs.tolist()), null="normal").p_values)
+        p["batch"].append(compare(counts, sizes, design_of(FIVE, batch=runs.tolist()), null="normal").p_values)
     for name, values in p.items():
         assert np.mean(np.array(values) <= 0.05) <= most_rejected(0.05, repetitions), name
 

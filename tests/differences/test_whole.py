@@ -1,4 +1,4 @@
-"""The test of all at once: PERMANOVA against analysis of variance and sums over pairs, and what the certified distances leave open."""
+"""The test of all at once: PERMANOVA against analysis of variance and sums over pairs, and what certified distances leave open."""
 
 import numpy as np
 import pytest

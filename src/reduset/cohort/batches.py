@@ -78,6 +78,7 @@ def check_batches(
     title: str,
     design: Design | None,
     controls: Sequence[str | None],
+    patients: Sequence[Any] | None,
     rng: np.random.Generator,
 ) -> BatchCheck:
     """Look at the runs of samples, one of which may have none (None).
@@ -86,6 +87,8 @@ def check_batches(
     ----------
     design : of what is compared, if something is
     controls : (N,) the kind of control that a sample is, None for samples that are none
+    patients : (N,) whose samples they are, where some gave several: of those in one run one is taken for the share between runs,
+        since samples of a patient are alike in whatever run
     """
     told = [None if run is None else str(run) for run in runs]
     notes: list[str] = []
@@ -96,6 +99,8 @@ def check_batches(
             "several groups in one run could tell"
         )
     plain = [run if control is None else None for run, control in zip(told, controls, strict=True)]
+    if patients is not None:
+        plain = _one_of_each(plain, patients)
     counts = {run: plain.count(run) for run in set(plain) if run is not None}
     alone = sorted(run for run, count in counts.items() if count < 2)
     if alone:
@@ -120,6 +125,18 @@ def check_batches(
         usual=float(np.sqrt(np.mean(np.square(same)))) if same else float("nan"),
         notes=tuple(notes),
     )
+
+
+def _one_of_each(runs: Sequence[str | None], patients: Sequence[Any]) -> list[str | None]:
+    """The runs of one sample for each patient and run, None for the others."""
+    seen: set[tuple[str, str]] = set()
+    kept: list[str | None] = []
+    for run, patient in zip(runs, patients, strict=True):
+        new = run is not None and (run, str(patient)) not in seen
+        kept.append(run if new else None)
+        if run is not None:
+            seen.add((run, str(patient)))
+    return kept
 
 
 def _pairs(

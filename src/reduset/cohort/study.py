@@ -176,8 +176,9 @@ class CohortStudy(BaseEstimator):
             self.whole_ = compare_whole(distances, errors, design, whole_rng)
             self.witness_ = witness_of(found, design, self.fdr, witness_rng)
         if runs is not None and self.batch is not None:
-            names = self.samples_.names
-            self.batches_ = check_batches(distances, errors, names, runs, self.batch, design, self.controls_, batch_rng)
+            names, title = self.samples_.names, self.batch
+            patients = None if self.block is None else self.samples_.column(self.block)
+            self.batches_ = check_batches(distances, errors, names, runs, title, design, self.controls_, patients, batch_rng)
 
     def _units(self, samples: SampleSet, defining: list[int]) -> Array | None:
         """(d,) what markers are divided by; None for nothing."""
@@ -204,7 +205,7 @@ class CohortStudy(BaseEstimator):
         if self.control is None:
             return [None] * len(samples.names)
         told = samples.column(self.control)
-        kinds = told if self.block is None else samples.column(self.block)
+        kinds = ("control",) * len(told) if self.block is None else samples.column(self.block)
         return [
             str(kind) if each is not None and str(each).strip().lower() in YES else None
             for each, kind in zip(told, kinds, strict=True)
