@@ -1,5 +1,5 @@
-# Each target sets up its own .venv (the peers of the comparisons live in .venv-peers, .venv-quapy, .venv-stonesoup, .venv-drift and
-# .venv-sketch); nothing else on the machine is touched, but for Chromium, which `make test` installs where it is missing and root
+# Each target sets up its own .venv (the peers of the comparisons live in .venv-peers, .venv-quapy, .venv-stonesoup, .venv-drift,
+# .venv-sketch and .venv-study); nothing else on the machine is touched, but for Chromium, which `make test` installs where it is missing and root
 # allows it (scripts/browser.sh).
 PYTHON ?= python3
 VENV := .venv
@@ -9,6 +9,7 @@ QUAPY := .venv-quapy
 STONESOUP := .venv-stonesoup
 DRIFT := .venv-drift
 SKETCH := .venv-sketch
+STUDY := .venv-study
 
 SECONDS ?= 60
 
@@ -60,6 +61,11 @@ $(SKETCH)/sketch.stamp: benchmarks/sketching-requirements.txt
 	$(SKETCH)/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	touch $@
 
+$(STUDY)/study.stamp: benchmarks/study-requirements.txt
+	$(PYTHON) -m venv $(STUDY)
+	$(STUDY)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	touch $@
+
 demo: $(VENV)/demo.stamp
 	$(BIN)/reduset demo --folder out
 
@@ -102,7 +108,7 @@ screenshots: $(VENV)/dev.stamp browser
 	$(BIN)/python scripts/report_pictures.py
 
 bench: $(VENV)/bench.stamp $(PEERS)/peers.stamp $(QUAPY)/quapy.stamp $(STONESOUP)/stonesoup.stamp $(DRIFT)/drift.stamp \
-	$(SKETCH)/sketch.stamp
+	$(SKETCH)/sketch.stamp $(STUDY)/study.stamp
 	$(BIN)/python benchmarks/run.py
 
 peers: $(VENV)/bench.stamp $(PEERS)/peers.stamp
@@ -114,5 +120,5 @@ sketching: $(VENV)/bench.stamp $(SKETCH)/sketch.stamp
 	$(BIN)/python benchmarks/run.py sketching
 
 clean:
-	rm -rf $(VENV) $(PEERS) $(QUAPY) $(STONESOUP) $(DRIFT) $(SKETCH) build dist docs/gallery docs/reference .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) $(QUAPY) $(STONESOUP) $(DRIFT) $(SKETCH) $(STUDY) build dist docs/gallery docs/reference .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
