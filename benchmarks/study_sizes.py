@@ -16,7 +16,7 @@ from harness import table
 from reduset.differences import compare, design_of
 from reduset.differences.comparing import chances
 from reduset.differences.discovery import q_values
-from reduset.differences.moderated import fit
+from reduset.differences.fitting import fit
 from reduset.differences.relabelling import relabellings
 from study_repetitions import interval
 

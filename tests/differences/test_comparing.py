@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from reduset.differences import DesignError, compare, design_of
-from reduset.differences.comparing import log_shares
+from reduset.differences.comparing import log_shares, on_one_scale
+from reduset.differences.fitting import Fits
 from reference_differences import f_statistic
 
 SHARES = np.array([0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002])
@@ -83,9 +84,9 @@ def test_effects_of_large_samples_are_logarithms_of_fold_changes_of_shares():
 def test_p_values_of_tiny_designs_are_those_of_all_orders_of_the_samples():
     rng = np.random.default_rng(4)
     sizes, labels = rng.integers(1000, 2000, 6), ["a", "a", "b", "b", "b", "a"]
-    counts = draw(rng, sizes)[:, :2]  # two populations have no prior
+    counts = draw(rng, sizes)[:, :2]
     design = design_of(labels)
-    values, weights, _ = log_shares(counts, sizes, design)
+    values, weights, _, _ = log_shares(counts, sizes, design)
     fs = {
         codes: [f_statistic(values[:, k], np.array(codes), design.nuisance, weights[:, k]) for k in range(2)]
         for codes in set(permutations(design.codes.tolist()))
@@ -128,6 +129,49 @@ def test_level_is_held_whatever_the_sizes_of_the_samples_and_the_law_of_chance()
             p.append(each.p_values <= 0.05)
         assert np.mean(found) <= most_rejected(0.05, repetitions), kind
         assert np.mean(p) <= most_rejected(0.05, repetitions), kind
+
+
+@pytest.mark.parametrize("each", [2, 3, 4])
+def test_level_is_held_by_the_normal_law_with_populations_of_no_cell_or_two(each):
+    rng = np.random.default_rng(each)
+    repetitions, shares, design = 150, np.append(SHARES, [5e-4, 1e-4]), design_of(["a"] * each + ["b"] * each)
+    kinds = {
+        "few cells": lambda: np.full(2 * each, 2000),
+        "of all sizes": lambda: np.exp(rng.uniform(np.log(50), np.log(10**6), 2 * each)).astype(int),
+    }
+    for kind, sizes_of in kinds.items():
+        found, p = [], []
+        for _ in range(repetitions):
+            sizes = sizes_of()
+            one = compare(draw(rng, sizes, shares=shares), sizes, design)
+            assert one.null == "normal"
+            found.append(one.found.any())
+            p.append(one.p_values <= 0.05)
+        assert np.mean(found) <= most_rejected(0.05, repetitions), kind
+        assert np.mean(p, axis=0).max() <= most_rejected(0.05, repetitions), kind
+
+
+@pytest.mark.parametrize("each", [4, 6, 8])
+def test_a_population_that_hardly_varies_is_found_among_many_that_do(each):
+    """Forty populations, for which p-values are pooled or the normal law's: others' variances are not to hide it."""
+    rng = np.random.default_rng(each)
+    shares = np.append(np.geomspace(0.1, 0.002, 39), 0.01)
+    tau = np.append(np.geomspace(0.2, 1.5, 39), 0.05)
+    sizes, labels = np.full(2 * each, 20_000), ["a"] * each + ["b"] * each
+    folds = np.zeros((2 * each, 40))
+    folds[each:, 39] = np.log(2)
+    found = [compare(draw(rng, sizes, folds, tau, shares), sizes, design_of(labels), rng=0).found for _ in range(20)]
+    assert np.mean([one[39] for one in found]) >= 0.9
+    assert np.mean([one[:39].sum() / max(one.sum(), 1) for one in found]) <= 0.15
+
+
+def test_populations_of_which_less_is_known_are_held_against_others_by_how_improbable_they_are():
+    rng = np.random.default_rng(3)
+    statistics = np.column_stack([rng.f(1, 12, 40_000), rng.f(1, 3, 40_000)])
+    scaled = on_one_scale(Fits(statistics, np.empty(0), np.empty(0), np.array([12.0, 3.0])), 1)
+    np.testing.assert_allclose(*np.quantile(scaled, [0.5, 0.9, 0.99], axis=0).T, rtol=0.08)
+    same = Fits(statistics, np.empty(0), np.empty(0), np.array([12.0, 12.0]))
+    assert on_one_scale(same, 1) is statistics
 
 
 def test_level_is_held_beside_covariates_and_batches_that_go_with_the_groups():

@@ -20,7 +20,7 @@ from reduset.compression.resolution import with_bandwidth
 from reduset.differences.comparing import ENOUGH, chances, log_shares
 from reduset.differences.design import Design
 from reduset.differences.discovery import found_at, q_values
-from reduset.differences.moderated import fit
+from reduset.differences.fitting import fit
 from reduset.differences.relabelling import relabellings
 from reduset.kernels import RadialKernel
 from reduset.populations import Populations

@@ -4,7 +4,7 @@ The share of a population in a sample of n cells, c of them its own, enters as y
 it has at the mean share π: a sample of too few cells to know is at 0, whatever group it is in. A change of the share
 by θ moves y by about bθ, b = λ/(λ + ½); its variance is b²(τ² + s²), what samples differ by and what n cells leave to chance,
 s² = (1 − π)/λ. Weights are 1/(τ² + s²), so that a sample of fifty cells counts for what it knows beside one of a million. π and τ²
-come from all samples, the scatter about what is held fixed, without a look at the groups. Effects are differences of y: logarithms
+come from all samples, the weighted scatter about what is held fixed (Paule & Mandel 1982), without a look at the groups. Effects are differences of y: logarithms
 of fold changes, drawn towards 0 where fewer than a cell or two are expected.
 """
 
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import f as f_law
+from scipy.special import fdtrc
 from scipy.stats import t as t_law
 
 from reduset import _validate
@@ -25,14 +25,14 @@ from reduset._engine import single_threaded_blas
 from reduset._types import Array, SeedLike
 from reduset.differences.design import Design, DesignError
 from reduset.differences.discovery import found_at, largest_p_values, own_p_values, pooled_p_values, q_values
-from reduset.differences.moderated import Fits, fit
+from reduset.differences.fitting import Fits, fit
 from reduset.differences.relabelling import MOST, Relabellings, relabellings
 
 NULLS = ("auto", "permutation", "normal")
 ENOUGH = 100  # labellings from which chance is judged by them
 FINE = 20  # labellings for each p-value that may be called found
 DIGITS = 12  # shares that are the same are so, beyond rounding
-ROUNDS = 3  # of mean shares and weights, each from the other
+ROUNDS = 6  # of mean shares and weights, each from the other
 TOO_MANY = 10**7  # to be written out
 
 
@@ -136,7 +136,7 @@ def compare(
     names : of the populations
     fdr : the false discovery rate
     confidence : of the intervals
-    null : "permutation", "normal", or "auto": the normal law of moderated statistics where fewer than 100 labellings are possible
+    null : "permutation", "normal", or "auto": the normal law where fewer than 100 labellings are possible
     rng : None, seed or Generator
     """
     counts, sizes = np.asarray(counts)[design.rows], np.asarray(sizes)[design.rows]
@@ -153,8 +153,9 @@ def compare(
         labelled = replace(labelled, codes=labelled.codes[:1])
     with single_threaded_blas():
         seen = log_shares(counts, sizes, design)
-        fits = fit(seen.values, seen.weights, design, labelled, seen.known)
-    p = chances(fits, labelled, judged, fdr, len(design.levels) - 1)
+        fits = fit(seen.values, seen.weights, design, labelled, seen.known, seen.chance)
+    groups = len(design.levels) - 1
+    p = chances(fits, labelled, judged, fdr, groups)
     q = q_values(p)
     reach = t_law.ppf((1 + confidence) / 2, fits.freedom) * fits.errors
     effects = fits.effects / np.log(2)
@@ -166,7 +167,7 @@ def compare(
         intervals=np.stack([effects - reach / np.log(2), effects + reach / np.log(2)], axis=-1),
         p_values=p,
         q_values=q,
-        any_p_values=largest_p_values(fits.statistics) if judged == "permutation" else np.minimum(p * len(p), 1.0),
+        any_p_values=largest_p_values(on_one_scale(fits, groups)) if judged == "permutation" else np.minimum(p * len(p), 1.0),
         found=found_at(q, fdr),
         fdr=fdr,
         confidence=confidence,
@@ -176,38 +177,55 @@ def compare(
 
 
 class LogShares(NamedTuple):
-    """(n, k) logarithms of shares over mean shares, their weights, 1 on average for each population, and what share of the samples'
-    freedom is known: (k,), 1 where all samples know as much as those that count."""
+    """(n, k) logarithms of shares over mean shares, their weights, 1 on average for each population, what share of the samples'
+    freedom is known: (k,), 1 where all samples know as much as those that count; and the variance that counting cells leaves to
+    each logarithm, (n, k)."""
 
     values: Array
     weights: Array
     known: Array
+    chance: Array
 
 
 def log_shares(counts: NDArray[Any], sizes: NDArray[np.integer], design: Design) -> LogShares:
     """What is compared of each population in each sample, from (n, k) numbers of cells, which need not be whole."""
     n = sizes[:, None].astype(np.float64)
     shares = counts / n
-    q, _ = np.linalg.qr(design.nuisance)
-    left = 1 - np.square(q).sum(axis=1)[:, None]
     weights = np.ones_like(shares)
     for _ in range(ROUNDS):
         usual = np.maximum((weights * shares).sum(axis=0) / weights.sum(axis=0), 0.5 / n.sum())
         expected = n * usual
         damped, chance = expected / (expected + 0.5), (1 - usual) / expected
         values = np.where(counts.any(axis=0), np.round(np.log((counts + 0.5) / (expected + 0.5)), DIGITS), 0.0)
-        off = values - q @ (q.T @ values)
-        seen = (left * damped**2).sum(axis=0)
-        between = np.maximum((np.square(off).sum(axis=0) - (left * damped**2 * chance).sum(axis=0)) / seen, 0.0)
+        scatter, free = _scatter(values, weights, design.nuisance)
+        looked = free * weights * damped**2
+        between = np.maximum((scatter - (looked * chance).sum(axis=0)) / looked.sum(axis=0), 0.0)
         weights = 1 / np.maximum(between + chance, 10.0**-DIGITS)
         weights /= weights.mean(axis=0)
-    usually = (weights * damped**2).mean(axis=0)
-    return LogShares(values, weights, np.minimum(seen / left.sum() / usually, 1.0))
+    seen, usually = (free * damped**2).sum(axis=0) / free.sum(axis=0), (weights * damped**2).mean(axis=0)
+    return LogShares(values, weights, np.minimum(seen / usually, 1.0), damped**2 * chance)
+
+
+def _scatter(values: Array, weights: Array, nuisance: Array) -> tuple[Array, Array]:
+    """(k,) the weighted squares about what is held fixed, yᵀPy, and (n, k) of each sample Pᵢᵢ/wᵢ, what is left of it there."""
+    root = np.sqrt(weights).T
+    q, _ = np.linalg.qr(root[:, :, None] * nuisance)
+    full = root * values.T
+    off = full - np.einsum("kiq,kq->ki", q, np.einsum("kiq,ki->kq", q, full))
+    return np.square(off).sum(axis=1), 1 - np.square(q).sum(axis=2).T
 
 
 def chances(fits: Fits, labelled: Relabellings, null: str, rate: float, p: int) -> Array:
     """(k,) p-values: by the normal law, each by its own labellings where these are many enough for the rate, else pooled."""
     if null == "normal":
-        return np.asarray(f_law.sf(fits.statistics[0], p, fits.freedom))
+        return np.asarray(fdtrc(p, fits.freedom, fits.statistics[0]))
     many = fits.statistics.shape[1] * FINE / rate
-    return own_p_values(fits.statistics) if min(labelled.count, MOST) >= many else pooled_p_values(fits.statistics)
+    return own_p_values(fits.statistics) if min(labelled.count, MOST) >= many else pooled_p_values(on_one_scale(fits, p))
+
+
+def on_one_scale(fits: Fits, p: int) -> Array:
+    """(B, k) statistics that can be held against each other: F of the same freedom, else how improbable the normal law has them."""
+    if np.ptp(fits.freedom) == 0:
+        return fits.statistics
+    with np.errstate(divide="ignore"):
+        return -np.log(fdtrc(p, fits.freedom, fits.statistics))

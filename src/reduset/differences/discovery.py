@@ -1,8 +1,8 @@
 """What can be called found: p-values from all labellings, and the false discovery rate over all populations.
 
 A population's own p-value is the share of labellings in which its statistic is at least as large as it is. Where there are few
-labellings that share cannot be small enough to survive many populations. Moderated statistics of all populations have nearly one
-law under chance, so that what they are in all labellings is pooled: p = the share of all of them that is at least as large.
+labellings that share cannot be small enough to survive many populations. F statistics of all populations have nearly one law under
+chance, so that what they are in all labellings is pooled: p = the share of all of them that is at least as large.
 q-values are those of Benjamini & Hochberg (1995).
 """
 

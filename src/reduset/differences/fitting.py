@@ -1,15 +1,15 @@
-"""Moderated F statistics of many populations under many labellings: a weighted linear model for each, with variances that borrow
-from each other.
+"""F statistics of many populations under many labellings: a weighted linear model for each.
 
 For values y of a population with weights w, nuisance Z and indicators X of the groups, with M = I − P the projection off √w·Z,
 
     explained = (Xᵀu)ᵀ (XᵀGX)⁻¹ (Xᵀu),     u = √w·M√w·y,     G = √w·M·√w,
-    F = (explained / p) / ((d₀s₀² + yᵀGy − explained) / (d₀ + d)),     p = G − 1 groups, d degrees of freedom.
+    F = (explained / p) / max((yᵀGy − explained) / d, least),     p = G − 1 groups, d degrees of freedom.
 
-Another labelling is another X, so for B of them one product with u and one with G. s₀² and d₀ are those of the scaled F law of all
-populations' variances (Smyth 2004, Section 6.2), taken without a look at the labels: the whole of it treats all labellings alike,
-and an exact test stays exact. No variance has more freedom than all of them together. O(B·n²) for each population, O(B·n) where
-they share their weights, some columns at a time.
+Another labelling is another X, so for B of them one product with u and one with G. No variance is taken as less than what numbers
+of cells leave to chance, mean w·chance: three samples with no cell and three with one are not without variance. Nothing else is
+borrowed: populations differ in how much they vary between samples by far more than the scaled inverse χ² of moderated statistics
+has (Smyth 2004), and drawing all to one variance hides a change of those that hardly vary. The whole treats all labellings alike,
+and an exact test stays exact. O(B·n²) for each population, O(B·n) where they share their weights, some columns at a time.
 """
 
 from __future__ import annotations
@@ -19,25 +19,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import digamma, polygamma
 
 from reduset._types import Array
 from reduset.differences.design import Design
 from reduset.differences.relabelling import Relabellings
 
 RIDGE = 1e-12  # of the trace: labellings that Z nearly fixes explain nothing
-MOST_FREEDOM = 1e6  # all variances are the same
 COLUMNS = 64  # populations at a time
 ROUNDING = 1e-12  # of the values, that nothing smaller can be told from
 ALL = 1e-10  # of the energy, below which nothing is left of it
-LEAST_VARIANCE = 1e-5  # of the median: one population without variance is not to say that variances differ without end
-
-
-class Prior(NamedTuple):
-    """What all variances together say of each: s₀² and its degrees of freedom d₀."""
-
-    variance: float
-    freedom: float
 
 
 @dataclass(frozen=True)
@@ -46,10 +36,10 @@ class Fits:
 
     Attributes
     ----------
-    statistics : (B, k) moderated F under each labelling, the true one first
+    statistics : (B, k) F under each labelling, the true one first
     effects : (G − 1, k) β of the true labels: differences to the first group
-    errors : (G − 1, k) their standard errors, from moderated variances
-    freedom : (k,) of the moderated variances
+    errors : (G − 1, k) their standard errors
+    freedom : (k,) of the variances
     """
 
     statistics: Array
@@ -58,31 +48,36 @@ class Fits:
     freedom: Array
 
 
-def fit(values: Array, weights: Array | None, design: Design, labelled: Relabellings, known: Array | float = 1.0) -> Fits:
+def fit(
+    values: Array,
+    weights: Array | None,
+    design: Design,
+    labelled: Relabellings,
+    known: Array | float = 1.0,
+    chance: Array | float = 0.0,
+) -> Fits:
     """Fit the model to every column of values, (n, k), with weights of the same shape, or none.
 
     ``known`` says which share of the degrees of freedom a column has: less than 1 where some samples know next to nothing of it.
+    ``chance`` is the part of the variance of each value, (n, k), that is there whatever samples differ by.
     """
     X, k = labelled.indicators(len(design.levels)), values.shape[1]
     p, B = len(X), X.shape[1]
-    statistics, energy = np.empty((B, k)), np.empty(k)
+    statistics, variance = np.empty((B, k)), np.empty(k)
     effects, spreads = np.empty((p, k)), np.empty((p, k))
+    share = np.broadcast_to(known, k)
+    freedom = share * design.freedom
+    least = np.broadcast_to(chance if weights is None else weights * chance, values.shape).mean(axis=0) / share
     for columns, frame in _frames(weights, k, design, X):
-        explained, energy[columns], effects[:, columns] = frame.explained(values[:, columns], X)
-        statistics[:, columns], spreads[:, columns] = explained, frame.spreads[:, None]
-    whole, own = np.broadcast_to(known, k) * (design.freedom + p), np.broadcast_to(known, k) * design.freedom
-    prior = prior_of(energy / whole, whole)
-    variance = np.empty(k)
-    for first in range(0, k, COLUMNS):
-        columns = slice(first, first + COLUMNS)
-        explained = statistics[:, columns]
-        left = energy[columns] - explained
-        left[left < ALL * energy[columns]] = 0.0
-        moderated = (prior.freedom * prior.variance + left) / (prior.freedom + own[columns])
-        variance[columns] = moderated[0]
+        explained, energy, effects[:, columns] = frame.explained(values[:, columns], X)
+        spreads[:, columns] = frame.spreads[:, None]
+        left = energy - explained
+        left[left < ALL * energy] = 0.0
+        within = np.maximum(left / freedom[columns], least[columns])
+        variance[columns] = within[0]
         with np.errstate(divide="ignore", invalid="ignore"):
-            statistics[:, columns] = np.where(explained > 0, explained / p / moderated, 0.0)
-    return Fits(statistics, effects, spreads * np.sqrt(variance), np.minimum(prior.freedom + own, own.sum()))
+            statistics[:, columns] = np.where(explained > 0, explained / p / within, 0.0)
+    return Fits(statistics, effects, spreads * np.sqrt(variance), freedom)
 
 
 def _frames(weights: Array | None, k: int, design: Design, X: Array) -> Iterator[tuple[slice, _Frame]]:
@@ -132,31 +127,3 @@ class _Frame(NamedTuple):
         explained = np.einsum("bpk,bpk->bk", along, solved)
         explained[self.fixed] = 0.0
         return explained, energy, solved[0]
-
-
-def prior_of(variances: Array, freedom: Array | float) -> Prior:
-    """s₀² and d₀ of variances, each with its degrees of freedom, by the moments of their logarithms."""
-    able = variances > 0
-    if able.sum() < 3:
-        return Prior(float(variances[able].mean()) if able.any() else 0.0, 0.0)
-    half = np.broadcast_to(freedom, variances.shape)[able] / 2
-    some = np.maximum(variances[able], LEAST_VARIANCE * np.median(variances[able]))
-    logs = np.log(some) - digamma(half) + np.log(half)
-    middle = float(logs.mean())
-    excess = float(logs.var(ddof=1) - polygamma(1, half).mean())
-    if excess <= 0:
-        return Prior(float(np.exp(middle)), MOST_FREEDOM)
-    found = _trigamma_inverse(excess)
-    return Prior(float(np.exp(middle + digamma(found) - np.log(found))), min(2 * found, MOST_FREEDOM))
-
-
-def _trigamma_inverse(value: float) -> float:
-    """The y with ψ′(y) = value, by Newton's method on 1/ψ′, which is convex and nearly linear."""
-    y = 0.5 + 1 / value
-    for _ in range(50):
-        slope = float(polygamma(1, y))
-        step = slope * (1 - slope / value) / float(polygamma(2, y))
-        y += step
-        if abs(step) < 1e-10 * y:
-            break
-    return y

@@ -1,20 +1,17 @@
-"""Moderated statistics against t tests, analysis of variance and plain least squares; the prior of variances against draws."""
+"""F statistics against t tests, analysis of variance and plain least squares; the variance that counting leaves."""
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy.special import polygamma
 from scipy.stats import f_oneway, ttest_ind, ttest_rel
 
 from reduset.differences import design_of
-from reduset.differences.moderated import COLUMNS, MOST_FREEDOM, fit, prior_of
+from reduset.differences.fitting import COLUMNS, fit
 from reduset.differences.relabelling import relabellings
 from reference_differences import f_statistic
 
 
-def fits(values, design, weights=None, known=1.0, most=50):
-    return fit(values, weights, design, relabellings(design, np.random.default_rng(0), most), known)
+def fits(values, design, weights=None, known=1.0, most=50, chance=0.0):
+    return fit(values, weights, design, relabellings(design, np.random.default_rng(0), most), known, chance)
 
 
 def test_f_of_one_population_is_that_of_the_analysis_of_variance():
@@ -60,53 +57,23 @@ def test_populations_of_equal_weights_share_their_work_and_nothing_else():
         np.testing.assert_allclose(getattr(shared, name), getattr(single, name), rtol=1e-9)
 
 
-def test_variances_are_drawn_to_the_prior_by_its_freedom():
-    rng = np.random.default_rng(3)
-    values, design = rng.normal(size=(8, 40)) * np.exp(rng.normal(0, 0.5, 40)), design_of(["a"] * 4 + ["b"] * 4)
-    found = fits(values, design)
-    d = 6
-    prior = prior_of(values.var(axis=0, ddof=1), d + 1)
-    assert 0 < prior.freedom < MOST_FREEDOM
+def test_no_variance_is_less_than_what_counting_leaves_and_larger_ones_are_their_own():
+    values, design = np.random.default_rng(3).normal(size=(8, 3)) * [1e-3, 1.0, 1.0], design_of(["a"] * 4 + ["b"] * 4)
+    plain, held = fits(values, design), fits(values, design, chance=np.full((8, 3), [0.04, 0.04, 0.0]))
     between = 2 * (values[4:].mean(axis=0) - values[:4].mean(axis=0)) ** 2
-    within = values[:4].var(axis=0) * 4 + values[4:].var(axis=0) * 4
-    moderated = (prior.freedom * prior.variance + within) / (prior.freedom + d)
-    np.testing.assert_allclose(found.statistics[0], between / moderated)
-    np.testing.assert_allclose(found.errors[0], np.sqrt(moderated / 2))
-    np.testing.assert_allclose(found.freedom, prior.freedom + d)
+    within = (values[:4].var(axis=0) * 4 + values[4:].var(axis=0) * 4) / 6
+    np.testing.assert_allclose(plain.statistics[0], between / within)
+    np.testing.assert_allclose(held.statistics[0], between / [0.04, *within[1:]])
+    np.testing.assert_allclose(held.errors[0], np.sqrt(np.array([0.04, *within[1:]]) / 2))
+    np.testing.assert_array_equal(held.effects, plain.effects)
 
 
-@pytest.mark.parametrize(("d0", "s0"), [(4.0, 1.0), (10.0, 0.3), (3.0, 5.0)])
-def test_the_prior_is_found_in_draws_of_it(d0, s0):
-    rng = np.random.default_rng(7)
-    freedom = rng.choice([3.0, 8.0, 20.0], 40_000)
-    truth = d0 * s0 / rng.chisquare(d0, 40_000)
-    found = prior_of(truth * rng.chisquare(freedom) / freedom, freedom)
-    np.testing.assert_allclose([found.freedom, found.variance], [d0, s0], rtol=0.08)
-
-
-def test_equal_variances_have_a_prior_without_end_and_no_freedom_beyond_that_of_all():
-    rng = np.random.default_rng(0)
-    spread = prior_of(np.full(50, 2.0), 5)
-    assert spread.freedom == MOST_FREEDOM
-    design = design_of(["a", "b"] * 4)
-    values = rng.normal(size=(8, 3))
-    values = (values - values.mean(axis=0)) / values.std(axis=0)
-    np.testing.assert_allclose(fits(values, design).freedom, 3 * design.freedom)
-
-
-def test_few_populations_have_no_prior_and_one_without_variance_does_not_spoil_it():
-    assert prior_of(np.array([1.0, 2.0]), 5).freedom == 0
-    assert prior_of(np.zeros(9), 5) == (0.0, 0.0)
-    some = np.random.default_rng(0).chisquare(6, 200) / 6
-    np.testing.assert_allclose(prior_of(np.append(some, 1e-300), 6).variance, prior_of(some, 6).variance, rtol=0.4)
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.floats(1e-4, 1e3))
-def test_the_inverse_of_trigamma_inverts_it(y):
-    from reduset.differences import moderated
-
-    np.testing.assert_allclose(moderated._trigamma_inverse(float(polygamma(1, y))), y, rtol=1e-6)
+def test_counting_is_weighted_as_values_are_and_counts_for_more_where_less_is_known():
+    values, design = np.zeros((6, 1)), design_of(["a"] * 3 + ["b"] * 3)
+    values[3:] = 0.1
+    weights, chance = np.array([[0.5], [1.0], [1.5]] * 2), np.array([[0.3], [0.2], [0.1]] * 2)
+    found = fits(values, design, weights, np.array([0.5]), chance=chance)
+    np.testing.assert_allclose(found.statistics[0], 0.1**2 * 1.5 / ((0.15 + 0.2 + 0.15) / 3 / 0.5))
 
 
 def test_values_that_are_all_the_same_differ_in_no_labelling():
