@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from reduset._engine import line_dips
 from reduset.populations.groups_of_cells import CellGroup
-from reduset.populations.merging import Merge, MergeTree, merge_by_mode
-from reduset.populations.valleys import Valleys, dips_on_lines
+from reduset.populations.merging import FEWEST, Merge, MergeTree, merge_by_mode
+from reduset.populations.valleys import Valleys
 
 
 def group(cells, weights=None, seed=0):
@@ -15,7 +16,7 @@ def group(cells, weights=None, seed=0):
 
 
 def dip_on_a_line(a, b):
-    return float(dips_on_lines(a[:, None], b[:, None], np.ones(len(a)), np.ones(len(b)))[0])
+    return float(line_dips(a[None], b[None], np.ones(len(a)), np.ones(len(b)), np.zeros(1))[0])
 
 
 def test_pieces_of_one_bell_have_no_valley_between_them_and_two_bells_have_one():
@@ -42,8 +43,8 @@ def test_few_cells_apart_may_be_chance():
 
 def test_cells_that_stand_for_many_are_as_uncertain_as_few():
     rng = np.random.default_rng(3)
-    a, b = rng.normal(size=(40, 1)), rng.normal(3.5, 1, (40, 1))
-    one, hundred = (float(dips_on_lines(a, b, np.full(40, w), np.full(40, w))[0]) for w in (1.0, 100.0))
+    a, b = rng.normal(size=(1, 40)), rng.normal(3.5, 1, (1, 40))
+    one, hundred = (float(line_dips(a, b, np.full(40, w), np.full(40, w), np.zeros(1))[0]) for w in (1.0, 100.0))
     assert one == pytest.approx(hundred)
 
 
@@ -95,3 +96,27 @@ def test_groups_of_too_few_cells_go_to_the_nearest_first():
         [group(rng.normal(0, 1, (100, 1))), group([[9.0]] * 3), group(rng.normal(8, 1, (100, 1)))], lambda *_: None
     )
     assert tree.merges[0] == (2, 1, np.inf)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_merges_are_those_of_a_search_through_all_neighbours_at_each(seed):
+    rng = np.random.default_rng(seed)
+    d, k = int(rng.integers(1, 5)), int(rng.integers(2, 40))
+    x = rng.normal(size=(3000, d)) + 5 * rng.integers(0, 3, (3000, 1))
+    owner = np.argmin(np.square(x[:, None] - x[:k]).sum(axis=2), axis=1)
+    groups = [group(x[owner == j]) for j in range(k)]
+    alive, valleys = dict(enumerate(groups)), Valleys.among(groups)
+    for merge in merge_by_mode(groups, lambda *_: None).merges:
+        names = list(alive)
+        gaps = np.square([[alive[a].centre - alive[b].centre for b in names] for a in names]).sum(axis=2)
+        np.fill_diagonal(gaps, np.inf)
+        if min(len(each.cells) for each in alive.values()) < FEWEST:
+            small = min(names, key=lambda name: (len(alive[name].cells), alive[name].count))
+            pair, dip = {small, names[int(np.argmin(gaps[names.index(small)]))]}, np.inf
+        else:
+            near = {frozenset((a, names[j])) for i, a in enumerate(names) for j in np.argsort(gaps[i])[: min(8, len(names) - 1)]}
+            dips = {each: valleys.dip(*(alive[name] for name in sorted(each))) for each in near}
+            pair = max(near, key=dips.get)
+            dip = dips[pair]
+        assert ({merge.into, merge.gone}, merge.dip) == (pair, pytest.approx(dip))
+        alive[merge.into] = alive[merge.into].joined(alive.pop(merge.gone))

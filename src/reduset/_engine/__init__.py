@@ -36,8 +36,8 @@ families ROOT, LOGARITHM, TABLE; `Leaves`, `leaves_for`, `Cover`, `Moments`; cov
 `is_shared`, `from_lower_rows`, `log_determinants`, `log_peaks`, LOG_2PI.
 
 What stays with the processor, matrices of the atoms alone and the machine itself: `cholesky_dropping` and its `pivot_floor`,
-`Pursuit`, `order_by_energy`, `rows_by_weight`; `blocks`, `row_blocks`, `run_all`, `single_threaded_blas`, `get_threads`,
-`set_threads`, `threads_here`, `physical_memory`, and `costs`, how long it takes.
+`Pursuit`, `order_by_energy`, `rows_by_weight`, `line_dips` between two groups of points; `blocks`, `row_blocks`, `run_all`,
+`single_threaded_blas`, `get_threads`, `set_threads`, `threads_here`, `physical_memory`, and `costs`, how long it takes.
 
 A name is imported when it is first asked for: what only needs threads does not wait for the compiler.
 """
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from reduset._engine.coincident import rows_apart
     from reduset._engine.components import Components, Moments, logs_at, sums_at
     from reduset._engine.covariances import LOG_2PI, as_diagonal, as_full, from_lower_rows, is_shared, log_determinants, log_peaks
+    from reduset._engine.dips import line_dips
     from reduset._engine.draws import rows_by_weight
     from reduset._engine.exchanging import exchange
     from reduset._engine.factor import cholesky_dropping, pivot_floor
@@ -78,7 +79,7 @@ __all__ += ["gap_histograms", "gap_nodes"]
 __all__ += ["FarthestFirst", "balance_lists", "balance_products", "draw_seeds", "each_nearest", "grow", "nearest", "shadow_centres"]
 __all__ += ["cells", "exchange", "likely_nearest", "rows_apart"]
 __all__ += ["Components", "logs_at", "place_whitened", "sums_at", "whitened_slopes"]
-__all__ += ["WindowSums"]
+__all__ += ["WindowSums", "line_dips"]
 __all__ += ["CITYBLOCK", "LOGARITHM", "ROOT", "SOFT_CITYBLOCK", "SQUARED", "TABLE", "Frame", "Profile"]
 __all__ += ["Cover", "Leaves", "Moments", "UseGram", "leaves_for"]
 __all__ += ["LOG_2PI", "as_diagonal", "as_full", "from_lower_rows", "is_shared", "log_determinants", "log_peaks"]
@@ -91,6 +92,7 @@ _HOMES = {
     "coincident": "rows_apart",
     "components": "Components Moments logs_at sums_at",
     "covariances": "LOG_2PI as_diagonal as_full from_lower_rows is_shared log_determinants log_peaks",
+    "dips": "line_dips",
     "draws": "rows_by_weight",
     "exchanging": "exchange",
     "factor": "cholesky_dropping pivot_floor",

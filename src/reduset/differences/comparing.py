@@ -4,8 +4,8 @@ The share of a population in a sample of n cells, c of them its own, enters as y
 it has at the mean share π: a sample of too few cells to know is at 0, whatever group it is in. A change of the share
 by θ moves y by about bθ, b = λ/(λ + ½); its variance is b²(τ² + s²), what samples differ by and what n cells leave to chance,
 s² = (1 − π)/λ. Weights are 1/(τ² + s²), so that a sample of fifty cells counts for what it knows beside one of a million. π and τ²
-come from all samples, the weighted scatter about what is held fixed (Paule & Mandel 1982), without a look at the groups. Effects are differences of y: logarithms
-of fold changes, drawn towards 0 where fewer than a cell or two are expected.
+come from all samples, the weighted scatter about what is held fixed (Paule & Mandel 1982), without a look at the groups. Effects
+are differences of y: logarithms of fold changes, drawn towards 0 where fewer than a cell or two are expected.
 """
 
 from __future__ import annotations

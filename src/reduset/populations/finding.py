@@ -1,12 +1,12 @@
-"""Populations of many samples: atoms that cover all cells, groups of atoms, and groups merged by mode.
+"""Populations of many samples: atoms that cover all cells, merged by mode.
 
 1. A sketch of the cells of all samples, every sample with the same mass but for the tiniest: atoms near every cell, so that rare
    ones have their own, each with the cells it stands for. These are the finest populations, and all counts are sums of theirs: no
    cell is left out.
-2. Groups of atoms, as a sketch of the atoms again.
-3. Groups merged where no valley lies between them (`merging`), down to the depth of valleys asked for, or to a number.
+2. Atoms merged where no valley lies between them (`merging`), down to the depth of valleys asked for, or to a number. More than a
+   thousand atoms are gathered into groups first, as a sketch of the atoms again.
 
-Cost: that of the sketch, O(n·m·d) at worst; some thousand dips on a line; one pass for medians.
+Cost: that of the sketch, O(n·m·d) at worst; some ten thousand dips on a few lines each; one pass for medians.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from reduset.populations.result import Populations
 from reduset.sketching import Sketch, sketch
 
 ATOMS, CELLS_AN_ATOM, FEWEST_ATOMS = 1000, 50, 20
-GROUPS = 300
+GROUPS = 1000  # of atoms at most, from which merging begins
 DIP = 0.5  # of the lower peak, below which a valley parts two populations
 SPEAKS = 0.1  # of the median sample's cells, from which a sample counts in full: fifty cells are not to outweigh a million
 MOST_CELLS = 200_000  # from which borders and medians are taken
@@ -134,10 +134,11 @@ def _merged(
     rng: np.random.Generator,
     shown: Progress,
 ) -> tuple[Indices, MergeTree]:
-    """Groups of atoms, and how they merge."""
+    """The group of each atom, its own if they are few, and how groups merge."""
     places = np.asarray(cells[small.indices], np.float64)
-    few = min(size, len(places))
-    group_of_atom = sketch(places, few, kernel=Gaussian(), sample_weight=small.weights, rng=groups_rng).owners
+    group_of_atom = np.arange(len(places))
+    if size < len(places):
+        group_of_atom = sketch(places, size, kernel=Gaussian(), sample_weight=small.weights, rng=groups_rng).owners
     group = group_of_atom[small.owners]
     order = np.argsort(group, kind="stable")
     parts = np.split(order, np.cumsum(np.bincount(group))[:-1])

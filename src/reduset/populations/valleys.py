@@ -24,12 +24,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from reduset._types import Array, Floats
+from reduset._engine import line_dips
+from reduset._types import Array
 from reduset.populations.groups_of_cells import CellGroup
 
-BINS = 128
 RIDGE = 0.05  # of the mean variance: Fisher's line of few cells is not to follow their chance
-TAILS = (0.5, 99.5)  # percentiles between which a line is looked at
 FINEST = 0.1  # of the standard deviation of all cells on a line
 APART = 0.5  # standard deviations of all cells between two groups in a marker that is looked at alone
 ALONE = 4  # markers at most
@@ -58,7 +57,7 @@ class Valleys:
         if not lines.size:
             return np.inf
         finest = FINEST * np.sqrt(np.einsum("dl,dl->l", lines, self.total @ lines))
-        return float(dips_on_lines(a.cells @ lines, b.cells @ lines, a.stands_for, b.stands_for, finest).min())
+        return float(line_dips(lines.T @ a.cells.T, lines.T @ b.cells.T, a.stands_for, b.stands_for, finest).min())
 
     def _lines(self, a: CellGroup, b: CellGroup) -> Array:
         """(d, l) directions."""
@@ -81,50 +80,3 @@ def _ridged(covariance: Array, share: float) -> Array:
 
 def _solved(covariance: Array, vector: Array) -> Array:
     return np.asarray(cho_solve(cho_factor(covariance, check_finite=False), vector, check_finite=False))
-
-
-def dips_on_lines(a: Floats, b: Floats, stands_a: Array, stands_b: Array, finest: Array | float = 0.0) -> Array:
-    """(l,) the dips of two groups, from their places on each line, (s, l), and how many cells each of these stands for, (s,).
-
-    Nothing finer than ``finest`` is seen, (l,).
-    """
-    both, weights = np.concatenate([a, b]), np.concatenate([stands_a, stands_b])
-    ends = np.stack([np.percentile(each, TAILS, axis=0) for each in (a, b)])
-    low, high = ends[:, 0].min(axis=0), ends[:, 1].max(axis=0)
-    widths = np.maximum(1.06 * np.minimum(a.std(axis=0), b.std(axis=0)) * min(len(a), len(b)) ** -0.2, finest)
-    narrow = ~(widths > 1e-9 * (high - low))  # a group without spread: all of it is one place
-    widths = np.where(narrow, 1.0, widths)
-    step = (high - low + 6 * widths) / BINS
-    window = np.maximum(2 * np.sqrt(np.pi) * widths / step, 1.0)[:, None]  # bins that the smoothing looks at
-    begin, smoothing = low - 3 * widths, np.maximum(widths / step, 0.5)
-    floor = window * _smoothed(_histograms(both, begin, step, weights), smoothing)  # cells in a window
-    error = np.sqrt(window * _smoothed(_histograms(both, begin, step, np.square(weights)), smoothing))
-    sure = floor - error
-    peak = np.minimum(np.maximum.accumulate(sure, axis=1), np.maximum.accumulate(sure[:, ::-1], axis=1)[:, ::-1])
-    raised = floor + error + min(stands_a.mean(), stands_b.mean())  # where none is seen, one may have been missed
-    dips = np.min(np.where(peak > 0, raised / np.where(peak > 0, peak, 1.0), np.inf), axis=1)
-    for k in np.flatnonzero(narrow):
-        dips[k] = _dip_of_place(a[:, k], b[:, k])
-    return np.asarray(dips)
-
-
-def _histograms(places: Floats, low: Array, step: Array, weights: Array) -> Array:
-    """(l, bins) what lies in each bin of each line; what lies beyond its ends is left out, for a pile there would be a peak."""
-    lines = places.shape[1]
-    bins = np.clip(np.floor((places - low) / step), -1, BINS).astype(np.int64) + 1 + (BINS + 2) * np.arange(lines)
-    counted = np.bincount(bins.ravel(), np.repeat(weights, lines), (BINS + 2) * lines)
-    return counted.astype(np.float64).reshape(lines, BINS + 2)[:, 1:-1]
-
-
-def _smoothed(density: Array, widths: Array) -> Array:
-    """Each row smoothed by a Gaussian of its own width in bins, nothing beyond its ends."""
-    waves = np.fft.rfftfreq(2 * BINS)
-    bell = np.exp(-2 * np.square(np.pi * waves * widths[:, None]))
-    return np.maximum(np.fft.irfft(np.fft.rfft(density, 2 * BINS, axis=1) * bell, axis=1)[:, :BINS], 0.0)
-
-
-def _dip_of_place(a: Floats, b: Floats) -> float:
-    """One of the two groups is a single place: a valley lies before it unless the other group holds it."""
-    place, others = (a, b) if a.std() <= b.std() else (b, a)
-    low, high = np.percentile(others, TAILS)
-    return 1.0 if low <= place[0] <= high else 0.0
