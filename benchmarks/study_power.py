@@ -26,7 +26,7 @@ from study_rivals import answers, pins
 
 TITLE = "A study's power: a planted population of 0.5 % that doubles, 8 against 8"
 
-REPETITIONS, FLOWSOM_REPETITIONS, MILO_REPETITIONS = 100, 10, 2
+REPETITIONS, FLOWSOM_REPETITIONS, MILO_REPETITIONS = 100, 30, 3
 SPREADS = (0.0, 0.15, 0.3)
 RATE, GOAL = 0.05, 0.9
 COLUMNS = ("method", "spread", "seed", "k", "recall", "purity", "found", "named", "false", "effect", "low", "high", "own", "p", "q",

@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from reduset import _archive
 from reduset.anndata import cells_of_study, from_study, project, write_annotated
-from reduset.anndata.study_columns import KeyNames, column_of_entries
+from reduset.anndata.study_columns import KeyNames, are_measured, column_of_entries
 from reduset.cohort import CohortStudy
 from reduset.io import FileError
 from study_cases import CELLS, MARKERS, SAMPLES, plain_study, sample_table, study_in_memory, study_of_files, write_lab
@@ -247,6 +247,25 @@ def test_all_other_columns_are_categories_of_texts(entries):
     assert [pd.isna(each) for each in column] == [each is None for each in entries]
 
 
+@pytest.mark.parametrize(
+    ("entries", "measured"),
+    [
+        (["31", "64", None], True),
+        (["0", "-1.5", ".5"], True),
+        (["007", "12"], False),
+        (["1", "x"], False),
+        (["", "1"], False),
+        (["-", "1"], False),
+        (["1e5", "2"], False),
+        ([None, None], False),
+        ([1, 2], False),
+    ],
+)
+def test_texts_of_plain_numbers_are_measured(entries, measured):
+    assert are_measured(entries) is measured
+
+
 def test_texts_that_were_taken_as_numbers_are_numbers():
     np.testing.assert_array_equal(column_of_entries(["1", "2.5", None], as_numbers=True), [1, 2.5, np.nan])
+    assert column_of_entries(["31", "64"], as_numbers=True).dtype == np.int64
     assert isinstance(column_of_entries(["1", "x"], as_numbers=True), pd.Categorical)

@@ -87,8 +87,11 @@ def test_markers_that_not_all_files_have_are_left_out_with_a_note_or_refused():
 
 def test_files_with_nothing_in_common_are_refused():
     files = [made(["A1", "A2"], path="a"), made(["B1"], path="b")]
-    with pytest.raises(FileError, match="b: no marker is in all files, and it has the fewest of A1, A2, B1"):
+    with pytest.raises(FileError, match="b: no marker is in all files, and it shares the fewest of A1, A2, B1"):
         study_markers(files, None, "common")
+    stranger = made(["C1", "C2", "C3"], path="c")  # has most, and shares none
+    with pytest.raises(FileError, match="c: no marker is in all files"):
+        study_markers([files[0], stranger, made(["A1", "A2"], path="d")], None, "common")
 
 
 @pytest.mark.parametrize("order", [1, -1])

@@ -5,7 +5,7 @@ import pytest
 
 from lab_files import CHANNELS, PANEL, lab_events, write_folder, write_sample, write_samples
 from reduset.cytometry import read_cohort
-from reduset.io import FileError
+from reduset.io import FileError, write_fcs
 
 
 def damage(folder, kind):
@@ -60,6 +60,17 @@ def test_a_file_that_the_table_names_and_the_folder_lacks(tmp_path):
     cohort = read_cohort(folder, samples=samples, keep_going=True)
     assert cohort.names == ("s0", "s1")
     assert "no file 'a2.fcs'" in cohort.left_out["s2"]
+
+
+def test_a_file_of_another_panel_is_refused_or_left_out_with_the_reason(tmp_path):
+    folder = write_folder(tmp_path / "in", 3)
+    write_fcs(folder / "a1.fcs", np.random.default_rng(0).normal(size=(60, 3)), ["FSC-A", "PerCP-A", "BV605-A"])
+    with pytest.raises(FileError, match=r"a1\.fcs: no marker is in all files"):
+        read_cohort(folder)
+    cohort = read_cohort(folder, keep_going=True)
+    assert cohort.names == ("a0", "a2")
+    assert cohort.markers == read_cohort([folder / "a0.fcs", folder / "a2.fcs"]).markers
+    assert "are they of one panel?" in cohort.left_out["a1"]
 
 
 def test_at_least_one_sample_must_be_left(tmp_path):

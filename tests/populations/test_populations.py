@@ -50,6 +50,38 @@ def test_a_law_of_one_mode_is_one_population(law, d):
     assert len(find_populations(np.array_split(cells, 3), rng=0)) == 1
 
 
+@pytest.mark.parametrize("step", [0.1, 0.25, 0.5])
+def test_coarse_values_are_not_populations_of_their_own(step):
+    rng = np.random.default_rng(0)
+    laws = ((3000, [0, 0, 0, 0]), (1000, [4, 4, 0, 0]), (40, [0, 0, 5, 5]))
+    cells = [np.concatenate([rng.normal(place, 1, (n, 4)) for n, place in laws]) for _ in range(6)]
+    assert len(find_populations([np.round(each / step) * step for each in cells], rng=0)) == 3
+
+
+def test_a_marker_that_is_there_or_not_tells_populations():
+    rng = np.random.default_rng(1)
+    there = rng.random((4, 1000)) < 0.2
+    cells = [np.column_stack([rng.normal(size=1000), each]) for each in there]
+    found = find_populations(cells, ["x", "marked"], rng=0)
+    np.testing.assert_array_equal(
+        np.sort(found.counts, axis=1), np.sort([[each.sum(), 1000 - each.sum()] for each in there], axis=1)
+    )
+
+
+@pytest.mark.parametrize("share", [0.001, 0.02])
+@pytest.mark.parametrize("place", [20.0, 1e6])
+def test_events_far_out_do_not_hide_populations(share, place):
+    rng = np.random.default_rng(2)
+    kinds = rng.choice(3, 24_000, p=[0.74, 0.25, 0.01])
+    cells = np.array([[0, 0, 0, 0], [4.5, 4.5, 0, 0], [0, 0, 5, 5]])[kinds] + rng.normal(size=(24_000, 4))
+    far = rng.random(24_000) < share
+    cells[far, 0] = place
+    owners = find_populations(np.array_split(cells, 6), rng=0).owners()
+    assert adjusted_rand_score(kinds[~far], owners[~far]) >= 0.97
+    rare = np.bincount(owners[(kinds == 2) & ~far]).argmax()
+    assert np.mean(kinds[owners == rare] == 2) >= 0.95
+
+
 def test_a_bell_in_twenty_dimensions_is_one_population():
     for seed in range(2):
         cells = np.random.default_rng(seed).normal(size=(2500, 20))

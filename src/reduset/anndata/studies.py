@@ -11,9 +11,10 @@ import numpy as np
 
 from reduset._types import Array
 from reduset.anndata.annotated import library
-from reduset.anndata.study_columns import KeyNames, categories, column_of_entries, frame
+from reduset.anndata.study_columns import KeyNames, are_measured, categories, column_of_entries, frame
 from reduset.anndata.study_facts import study_facts
 from reduset.cohort import CohortStudy
+from reduset.cohort.sample_columns import SAMPLE_ID
 from reduset.cohort.study import check_study
 
 OURS = "reduset.anndata.from_study"
@@ -32,7 +33,7 @@ def from_study(study: CohortStudy) -> Any:
     AnnData with
 
     X : (N, m) the share of each atom in each sample, each row summing to 1; ``layers["counts"]`` how many cells that are
-    obs : the table of samples (texts as categories), and ``n_cells``
+    obs : the table of samples (texts as categories, but plain numbers as numbers), and ``n_cells``
     var : the ``population`` of each atom, its place on every marker, ``n_cells`` that it stands for, its ``mass`` (the mean of its
         shares), and where groups were compared ``log2_fold_change_[group]``, ``q`` and ``found`` of the witness
     obsm : ``X_map``, which ``scanpy.pl.embedding(adata, basis="map", color="condition")`` draws; ``population_share``, a frame with
@@ -81,10 +82,11 @@ def from_study(study: CohortStudy) -> Any:
 
 
 def sample_frame(study: CohortStudy, taken: tuple[str, ...]) -> tuple[Any, KeyNames]:
-    """The table of samples as a frame; covariates that are numbers are numbers there too."""
+    """The table of samples as a frame; what was measured is a number there, groups and patients are categories."""
     names = KeyNames(taken)
+    groups = (SAMPLE_ID, study.test, study.block, study.batch, study.control)
     columns = {
-        names.key(name): column_of_entries(entries, as_numbers=name in study.covariates)
+        names.key(name): column_of_entries(entries, name in study.covariates or (name not in groups and are_measured(entries)))
         for name, entries in study.samples_.table.items()
     }
     return frame(columns, study.samples_.names), names

@@ -6,6 +6,7 @@ A key of HDF5 has no "/", is neither "" nor ".", and "_index" is AnnData's own: 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from reduset.cohort.sample_columns import as_text
 from reduset.io.guard import need
 
 WHOLE = 1 << 53  # up to which doubles are exact
+PLAIN_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)?(\.[0-9]+)?(?<=[0-9])")
 
 
 def pandas() -> Any:
@@ -76,9 +78,19 @@ def column_of_entries(entries: Sequence[Any], as_numbers: bool = False) -> Any:
         return np.array(entries, bool)
     numbers = _numbers(entries, as_numbers)
     if numbers is not None:
-        whole = len(there) == len(entries) and all(isinstance(entry, int | np.integer) for entry in there)
+        whole = len(there) == len(entries) and all(_is_whole(entry) for entry in there)
         return numbers.astype(np.int64) if whole and np.abs(numbers).max(initial=0) < WHOLE else numbers
     return pandas().Categorical([None if entry is None else as_text(entry) for entry in entries])
+
+
+def _is_whole(entry: Any) -> bool:
+    return isinstance(entry, int | np.integer) or (isinstance(entry, str) and entry.lstrip("-").isdigit())
+
+
+def are_measured(entries: Sequence[Any]) -> bool:
+    """Whether entries are texts of plain numbers, those of ages and counts; "007" is a name."""
+    there = [entry for entry in entries if entry is not None]
+    return bool(there) and all(isinstance(entry, str) and PLAIN_NUMBER.fullmatch(entry) for entry in there)
 
 
 def _numbers(entries: Sequence[Any], as_numbers: bool) -> Any:

@@ -24,6 +24,14 @@ SHOWN = 3  # files in a note
 Places = list[int | None]  # of one marker, a file each
 
 
+class StrangeFile(FileError):
+    """A file that cannot be in one study with the others, for its channels; ``path`` says which."""
+
+    def __init__(self, message: str, path: str) -> None:
+        super().__init__(message)
+        self.path = path
+
+
 @dataclass(frozen=True)
 class StudyMarkers:
     """The markers of a study.
@@ -60,9 +68,10 @@ def study_markers(files: Sequence[FileChannels], panel: Panel | None, rule: str)
             )
     common = {name: [place for place in places if place is not None] for name, places in found.items() if None not in places}
     if not common:
-        fewest = min(files, key=lambda file: sum(places[files.index(file)] is not None for places in found.values()))
-        raise FileError(
-            f"{fewest.path}: no marker is in all files, and it has the fewest of {listed(found, 6)}; are they of one panel?"
+        stranger = min(range(len(files)), key=lambda k: _shared(found, k))
+        path = files[stranger].path
+        raise StrangeFile(
+            f"{path}: no marker is in all files, and it shares the fewest of {listed(found, 6)}; are they of one panel?", path
         )
     lacking_some = [_lacking(name, files, places) for name, places in found.items() if None in places]
     notes += [f"left out, for not every file has them: {listed(lacking_some, 6)}"] if lacking_some else []
@@ -76,6 +85,12 @@ def study_markers(files: Sequence[FileChannels], panel: Panel | None, rule: str)
         {marker.name: marker.transform for marker in markers if marker.transform is not None},
         tuple(notes),
     )
+
+
+def _shared(found: dict[str, Places], file: int) -> tuple[int, int]:
+    """How often a file has a marker together with another file, and how many markers it has."""
+    own = [len(places) - places.count(None) - 1 for places in found.values() if places[file] is not None]
+    return sum(own), len(own)
 
 
 def _lacking(name: str, files: Sequence[FileChannels], places: Places) -> str:
@@ -145,7 +160,9 @@ def _dyes(file: FileChannels) -> list[int]:
     left_out = set(range(len(file.names))) - set(isotopes(file.names, file.labels)) if is_mass(file) else redundant(file)
     dyes = [place for place in file.dyes if place not in left_out]
     if not dyes:
-        raise FileError(f"{file.path}: holds no channel of a dye; name those to read in a panel, it has {listed(file.names)}")
+        raise StrangeFile(
+            f"{file.path}: holds no channel of a dye; name those to read in a panel, it has {listed(file.names)}", file.path
+        )
     return dyes
 
 

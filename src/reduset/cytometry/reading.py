@@ -25,10 +25,10 @@ from reduset.cytometry.cleaning import clean as clean_events
 from reduset.cytometry.excel import sheet_of
 from reduset.cytometry.file_events import FileEvents
 from reduset.cytometry.lab_tables import lab_table
-from reduset.cytometry.markers import COMMON, SAME, StudyMarkers, study_markers
+from reduset.cytometry.markers import COMMON, SAME, StrangeFile, StudyMarkers, study_markers
 from reduset.cytometry.mass_channels import is_mass
 from reduset.cytometry.opening import FileChannels, look_at, read_events
-from reduset.cytometry.panel import read_panel
+from reduset.cytometry.panel import Panel, read_panel
 from reduset.cytometry.sample_table import NamedSamples, by_file, by_table
 from reduset.cytometry.scaling import FLUORESCENCE, MASS, NONE, asked_scales, pooled, put_on_scales, scale_of, told_tops
 from reduset.cytometry.study_files import study_files
@@ -75,7 +75,8 @@ def read_cohort(
     channels : "common" takes the markers that all files have, with a note on the others; "same" refuses files that differ.
     clean : the steps of cleaning, of "non-finite", "margin", "doublets" and "time"; () for none.
     gate : a file of gates, or (file, population): only cells within are kept.
-    keep_going : whether files that cannot be read, or have no cells left, are left out with the reason; else they are refused.
+    keep_going : whether files that cannot be read, have no cells left or no marker in common with the others are left out with
+        the reason; else they are refused.
     missing : what to do with events that lack a number in a marker after cleaning: "refuse" or "drop" them.
     progress : True for a line on the terminal, or a function of (stage, done, total).
 
@@ -95,7 +96,7 @@ def read_cohort(
     for name, reason in named.absent.items():
         told.lacks(name, reason)
     heads = told.each(named.files, lambda name: look_at(named.files[name], compensate))
-    markers = study_markers(list(heads.values()), known_panel, channels)
+    markers = _markers(heads, known_panel, channels, told)
     wanted = asked_scales(markers.names, transform, markers.transforms)
     asked = _Asked(markers, compensate, steps, _gates(gate), missing)
     try:
@@ -127,6 +128,18 @@ def _samples(folder_or_files: Any, panel: Any, samples: Any, gate: Any) -> Named
     tables = [str(each) for each in (panel, samples, gate) if isinstance(each, str | os.PathLike)]
     paths = study_files(folder_or_files, [(sheet_of(each) or (each, None))[0] for each in tables])
     return by_file(paths) if samples is None else by_table(lab_table(samples, "samples"), paths)
+
+
+def _markers(heads: dict[str, FileChannels], panel: Panel | None, rule: str, told: _Going) -> StudyMarkers:
+    """The markers of the files, less those files that have none of the others'."""
+    while True:
+        try:
+            return study_markers(list(heads.values()), panel, rule)
+        except StrangeFile as error:
+            name = next(name for name, head in heads.items() if head.path == error.path)
+            told.lacks(name, error)
+            del heads[name]
+            told.require(heads)
 
 
 def _channels(head: FileChannels, markers: StudyMarkers) -> tuple[str, ...]:

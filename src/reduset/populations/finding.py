@@ -33,6 +33,8 @@ GROUPS = 1000  # of atoms at most, from which merging begins
 DIP = 0.5  # of the lower peak, below which a valley parts two populations
 SPEAKS = 0.1  # of the median sample's cells, from which a sample counts in full: fifty cells are not to outweigh a million
 MOST_CELLS = 200_000  # from which borders and medians are taken
+OUTER = (0.1, 2.5)  # percent of the cells beyond either end of what has most of them
+FAR = 5.0  # such ranges beyond it, from where on places are not told apart
 
 
 def find_populations(
@@ -142,8 +144,20 @@ def _merged(
     group = group_of_atom[small.owners]
     order = np.argsort(group, kind="stable")
     parts = np.split(order, np.cumsum(np.bincount(group))[:-1])
-    groups = [CellGroup.of(cells, rows, weights, rng) for rows in parts]
+    fences = _fences(cells)
+    groups = [CellGroup.of(cells, rows, weights, rng, fences) for rows in parts]
     return group_of_atom, merge_by_mode(groups, shown.stage("merging"))
+
+
+def _fences(cells: Floats) -> Array:
+    """(2, d) beyond which a cell counts as lying there: some events far out are not to say how wide everything is."""
+    some = cells[:: 1 + len(cells) // MOST_CELLS]
+    low, high = np.percentile(some, [0, 100], axis=0)
+    for tail in OUTER:  # of a marker that hardly any cell has, nearly all are at one value
+        inner = np.percentile(some, [tail, 100 - tail], axis=0)
+        low, high = np.where(inner[1] > inner[0], inner, [low, high])
+    wide = FAR * (high - low)
+    return np.stack([low - wide, high + wide])
 
 
 def _described(

@@ -35,14 +35,16 @@ class CellGroup:
     stands_for: Array = field(repr=False)
 
     @classmethod
-    def of(cls, cells: Floats, rows: Indices, weights: Array, rng: np.random.Generator) -> CellGroup:
-        """Those of these rows, each of a weight."""
+    def of(cls, cells: Floats, rows: Indices, weights: Array, rng: np.random.Generator, fences: Array | None = None) -> CellGroup:
+        """Those of these rows, each of a weight; none beyond fences, (2, d), if there are any."""
         own = weights[rows]
         count = float(own.sum())
         if len(rows) > MOST:
             rows = np.sort(rng.choice(rows, MOST, replace=False, p=own / count))
             own = np.full(MOST, count / MOST)
         some = np.asarray(cells[rows], np.float64)
+        if fences is not None:
+            np.clip(some, *fences, out=some)
         centre = np.average(some, axis=0, weights=own)
         off = some - centre
         return cls(count, centre, (off * (own / count)[:, None]).T @ off, some, own)
