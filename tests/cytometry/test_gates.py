@@ -10,6 +10,9 @@ from pyarrow import csv, feather, parquet
 from cleaning_cases import read_events
 from gate_cases import dimension, gating_ml, population, quadrants, rectangle, workspace
 from io_cases import write_fcs
+from lab_files import CHANNELS as LAB_CHANNELS
+from lab_files import lab_events, write_folder
+from reduset.cytometry import read_cohort
 from reduset.cytometry.gates import open_gates
 from reduset.io import FileError
 
@@ -221,3 +224,24 @@ def test_a_table_without_a_column_of_membership_is_refused(tmp_path):
         open_gates(tmp_path / "names.feather")
     with pytest.raises(FileError, match="no such file"):
         open_gates(tmp_path / "absent.wsp")
+
+
+@pytest.mark.parametrize("kind", ["GatingML", "FlowJo"])
+def test_a_cohort_is_read_within_a_gate_and_the_rest_is_counted(tmp_path, kind):
+    folder = write_folder(tmp_path / "in", 3)
+    if kind == "GatingML":
+        gates = gating_ml(
+            rectangle("Large", dimension("FSC-A", 40_000)), rectangle("CD3", dimension("FITC-A", 500), parent="Large")
+        )
+        path = written(tmp_path / "gates.xml", gates)
+    else:
+        tree = population("Large", "FSC-A", 40_000, 300_000, population("CD3", "FITC-A", 500, 300_000))
+        path = written(tmp_path / "gates.wsp", workspace({f"a{k}.fcs": [tree] for k in range(3)}, LAB_CHANNELS))
+    cohort = read_cohort(folder, gate=(path, "CD3"), clean=(), transform="none")
+    for k in range(3):
+        values = lab_events(120 + 10 * k, seed=k).astype(np.float32)
+        inside = (values[:, 1] >= 40_000) & (values[:, 3] >= 500)
+        assert 0 < inside.sum() < len(values)
+        np.testing.assert_array_equal(cohort.events[k], np.flatnonzero(inside))
+        assert cohort.counted["gate"][k] == (~inside).sum()
+        np.testing.assert_allclose(cohort.cells[k], values[inside][:, 3:], rtol=1e-5)
