@@ -205,10 +205,24 @@ def test_pairs_are_compared_within_patients():
 def test_small_samples_are_noted():
     bags = cohort(600, count=8) | {"p3": np.random.default_rng(0).normal(size=(50, 3))}
     found = CohortStudy("condition", n_atoms=30, random_state=0).fit(bags, table_of(bags))
-    (note,) = found.notes_
-    assert note.startswith("samples of fewer than 500 cells (p3) know their shares badly")
+    assert found.notes_[0].startswith("samples of fewer than 500 cells (p3) know their shares badly")
     for name in ("p_values", "q_values", "effects", "intervals", "shares"):
         assert np.isfinite(getattr(found.differences_, name)).all()
+
+
+def test_a_sample_that_was_stained_otherwise_is_told_and_lacks_nothing():
+    bags = cohort(600, count=10)
+    third = bags["p3"][:, 2] > bags["p3"][:, :2].max(axis=1)
+    bags["p3"] = bags["p3"] + np.outer(third, [0, 0, 6.0])
+    found = CohortStudy("condition", n_atoms=60, random_state=0).fit(bags, table_of(bags))
+    assert len(found.populations_) == 3
+    (stray,) = found.populations_.strays
+    assert stray.samples == (3,)
+    assert stray.share == pytest.approx(third.mean(), abs=0.01)
+    assert "x2" in found.populations_.names[stray.population]
+    assert found.populations_.shares[3, stray.population] == pytest.approx(third.mean(), abs=0.01)
+    assert any("of the cells of p3 lie beside the" in note for note in found.notes_)
+    assert found.differences_.found[stray.population]
 
 
 def test_samples_that_are_missing_are_told():

@@ -234,6 +234,12 @@ class CohortStudy(BaseEstimator):
                 f"samples of fewer than {FEW_CELLS} cells ({listed}) know their shares badly: tests weigh them by that, and on the "
                 "map chance alone moves them away from others"
             )
+        for stray in self.populations_.strays:
+            whose = ", ".join(samples.names[k] for k in stray.samples[:5]) + (", …" if len(stray.samples) > 5 else "")
+            notes.append(
+                f"{stray.share:.2%} of the cells of {whose} lie beside the {self.populations_.names[stray.population]} of other "
+                "samples, of which these have few: counted with them, as if stained otherwise"
+            )
         if self.batches_ is not None and self.batches_.confounded:
             warn(self.batches_.notes[0])
         return tuple(notes)

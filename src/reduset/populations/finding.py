@@ -4,7 +4,8 @@
    ones have their own, each with the cells it stands for. These are the finest populations, and all counts are sums of theirs: no
    cell is left out.
 2. Atoms merged where no valley lies between them (`merging`), down to the depth of valleys asked for, or to a number. More than a
-   thousand atoms are gathered into groups first, as a sketch of the atoms again.
+   thousand atoms are gathered into groups first, as a sketch of the atoms again. Cells of a sample that was stained otherwise go
+   with those of the others (`strays`).
 
 Cost: that of the sketch, O(n·m·d) at worst; some ten thousand dips on a few lines each; one pass for medians.
 """
@@ -26,6 +27,7 @@ from reduset.populations.groups_of_cells import CellGroup
 from reduset.populations.merging import MergeTree, merge_by_mode
 from reduset.populations.naming import border, short_names, signs
 from reduset.populations.result import Populations
+from reduset.populations.strays import Stray, join_strays
 from reduset.sketching import Sketch, sketch
 
 ATOMS, CELLS_AN_ATOM, FEWEST_ATOMS = 1000, 50, 20
@@ -176,18 +178,19 @@ def _described(
     m = small.size
     sample = np.repeat(np.arange(len(sizes)), sizes)
     atom_counts = np.bincount(sample * m + small.owners, minlength=len(sizes) * m).reshape(len(sizes), m)
-    raw = tree.cut(None if size is not None else dip, size)
-    of_atom = raw[group_of_atom]
-    masses = np.bincount(of_atom, (atom_counts / sizes[:, None]).mean(axis=0))
-    place = np.empty(len(masses), np.int64)
-    place[np.argsort(-masses, kind="stable")] = np.arange(len(masses))
+    shares = atom_counts / sizes[:, None]
+    of_atom, strays = tree.cut(None if size is not None else dip, size)[group_of_atom], list[Stray]()
+    if size is None:
+        of_atom, strays = join_strays(of_atom, np.asarray(small.mean.atoms, np.float64), shares)
+    place = np.argsort(np.argsort(-np.bincount(of_atom, shares.mean(axis=0)), kind="stable"))
     of_atom = place[of_atom]
+    masses = np.bincount(of_atom, shares.mean(axis=0))
     k, d = len(masses), len(markers)
     some = np.arange(len(cells))
     if len(cells) > MOST_CELLS:  # of each population, so that rare ones have their own
         some = _some_of_each(of_atom[small.owners], MOST_CELLS // k, rng)
     owner, rows = of_atom[small.owners[some]], np.asarray(cells[some], np.float64)
-    weight = masses[place.argsort()][owner] / np.bincount(owner, minlength=k)[owner]
+    weight = masses[owner] / np.bincount(owner, minlength=k)[owner]
     medians, above, separations = np.empty((k, d)), np.empty((k, d)), np.empty((k, d))
     for j in range(d):
         column = rows[:, j]
@@ -209,10 +212,11 @@ def _described(
         medians=medians,
         signs=codes,
         separations=separations,
-        dips=_dips(tree, raw, place),
+        dips=_dips(tree, group_of_atom, of_atom),
         tree=tree,
         group_of_atom=group_of_atom,
         sketch=small,
+        strays=tuple(stray._replace(population=int(place[stray.population])) for stray in strays),
     )
 
 
@@ -232,11 +236,14 @@ def _weighted_median(values: Array, weights: Array) -> float:
     return float(values[order[np.searchsorted(mass, mass[-1] / 2)]])
 
 
-def _dips(tree: MergeTree, raw: Indices, place: Indices) -> Array:
+def _dips(tree: MergeTree, group_of_atom: Indices, of_atom: Indices) -> Array:
     """(k,) the shallowest valley around each population: that across which it would be merged next."""
-    found = np.full(len(place), np.nan)
+    of_group = np.empty(tree.size, np.int64)
+    of_group[group_of_atom] = of_atom
+    found = np.full(of_atom.max() + 1, np.nan)
     for each in tree.merges:
-        for side in (raw[each.into], raw[each.gone]):
-            if raw[each.into] != raw[each.gone] and np.isnan(found[place[side]]):
-                found[place[side]] = each.dip
+        one, other = of_group[each.into], of_group[each.gone]
+        for side in (one, other):
+            if one != other and np.isnan(found[side]):
+                found[side] = each.dip
     return found

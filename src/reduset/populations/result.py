@@ -11,6 +11,7 @@ from scipy.special import betaincinv
 
 from reduset._types import Array, Indices
 from reduset.populations.merging import MergeTree
+from reduset.populations.strays import Stray
 from reduset.sketching import Sketch
 
 STANDS_OUT = 0.5  # standard deviations from the other cells
@@ -33,6 +34,7 @@ class Populations:
     dips : (k,) how deep the shallowest valley around it is, as a share of the lower peak; nan for the only one
     tree : of all merges; `group_of_atom` says from which group of it an atom is
     sketch : the atoms as rows of all samples' cells, one after the other, with what they lose
+    strays : cells that a few samples have beside those of the others, which they lack: joined with them
     """
 
     names: tuple[str, ...]
@@ -47,6 +49,7 @@ class Populations:
     tree: MergeTree = field(repr=False)
     group_of_atom: Indices = field(repr=False)
     sketch: Sketch = field(repr=False)
+    strays: tuple[Stray, ...] = ()
 
     def __len__(self) -> int:
         return len(self.names)
