@@ -18,6 +18,7 @@ cells                the same boxes, of any length, as an order of the rows     
 nearest              each point's nearest atom and its distance; `each_nearest` by block  (n,), (n,)       n·m·d at worst
 likely_nearest       an atom near each point, most often the nearest                      (n,)             n·√m·d
 FarthestFirst        the farthest-first traversal (k-centre), continued as wanted         (m,) rows, radii n·m·d at worst
+LazyCover            the same of long rows in any place (`HostRows`), by matrix products  (m,) rows, radii n·m·d at worst
 shadow_centres       a greedy cover by balls, in the order of the rows                    rows, (n,)       n·m·d at worst
 rows_apart           the rows that equal none of a few places                             rows             n·(d + log m)
 draw_seeds           the seeds of k-means++                                               (m,) rows        n·m·d
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from reduset._engine.exchanging import exchange
     from reduset._engine.factor import cholesky_dropping, pivot_floor
     from reduset._engine.farthest import FarthestFirst
+    from reduset._engine.lazy_cover import LazyCover
     from reduset._engine.leaves import Leaves, cells, grow
     from reduset._engine.likely import likely_nearest
     from reduset._engine.memory import physical_memory
@@ -65,6 +67,7 @@ if TYPE_CHECKING:
     from reduset._engine.profile import CITYBLOCK, LOGARITHM, ROOT, SOFT_CITYBLOCK, SQUARED, TABLE, Frame, Profile
     from reduset._engine.pursuit import Pursuit, order_by_energy
     from reduset._engine.radii import gap_histograms, gap_nodes
+    from reduset._engine.row_places import HostRows
     from reduset._engine.seeds import draw_seeds
     from reduset._engine.shadows import shadow_centres
     from reduset._engine.sums import gradient_sums, gram, gram_by_rows, kernel_sums, log_sums
@@ -79,7 +82,7 @@ __all__ += ["gap_histograms", "gap_nodes"]
 __all__ += ["FarthestFirst", "balance_lists", "balance_products", "draw_seeds", "each_nearest", "grow", "nearest", "shadow_centres"]
 __all__ += ["cells", "exchange", "likely_nearest", "rows_apart"]
 __all__ += ["Components", "logs_at", "place_whitened", "sums_at", "whitened_slopes"]
-__all__ += ["WindowSums", "line_dips"]
+__all__ += ["HostRows", "LazyCover", "WindowSums", "line_dips"]
 __all__ += ["CITYBLOCK", "LOGARITHM", "ROOT", "SOFT_CITYBLOCK", "SQUARED", "TABLE", "Frame", "Profile"]
 __all__ += ["Cover", "Leaves", "Moments", "UseGram", "leaves_for"]
 __all__ += ["LOG_2PI", "as_diagonal", "as_full", "from_lower_rows", "is_shared", "log_determinants", "log_peaks"]
@@ -97,6 +100,7 @@ _HOMES = {
     "exchanging": "exchange",
     "factor": "cholesky_dropping pivot_floor",
     "farthest": "FarthestFirst",
+    "lazy_cover": "LazyCover",
     "leaves": "Leaves cells grow",
     "likely": "likely_nearest",
     "memory": "physical_memory",
@@ -104,6 +108,7 @@ _HOMES = {
     "profile": "CITYBLOCK LOGARITHM ROOT SOFT_CITYBLOCK SQUARED TABLE Frame Profile",
     "pursuit": "Pursuit order_by_energy",
     "radii": "gap_histograms gap_nodes",
+    "row_places": "HostRows",
     "seeds": "draw_seeds",
     "shadows": "shadow_centres",
     "sums": "gradient_sums gram gram_by_rows kernel_sums log_sums",

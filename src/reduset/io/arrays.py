@@ -12,7 +12,7 @@ from numpy.lib import format as npy
 
 from reduset.io.guard import check_bomb, check_room
 from reduset.io.source import Block, Format, Numbers, ReadOptions, Source, block_of, encode, kind_of_dtype
-from reduset.io.table import FileError, listed, nearest
+from reduset.io.table import FileError, listed, nearest, one_line
 
 PART = 1 << 20  # bytes unpacked at a time
 
@@ -57,6 +57,20 @@ class _ArrayColumns:
         if block.dtype.names:
             return block[name]
         return block if self._flat else block[:, self._maps[name]]
+
+
+def mapped_array(path: str) -> Numbers:
+    """The array of a .npy file, mapped into memory: what is looked at is read, and nothing else."""
+    try:
+        with open(path, "rb") as stream:
+            shape, fortran, dtype = _header(path, stream, "its array")
+            offset = stream.tell()
+            size = _check(path, shape, dtype, stream.seek(0, 2) - offset, "its array")
+    except (OSError, ValueError) as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"{path}: cannot be read ({one_line(error)})") from error
+    return np.memmap(path, dtype, "r", offset, shape, "F" if fortran else "C") if size else np.empty(shape, dtype)
 
 
 class NpySource(Source):

@@ -1,0 +1,56 @@
+"""Arrays on a GPU: whose they are, and the same memory as CuPy's.
+
+Anything that speaks DLPack and says that it lies on a CUDA device counts: CuPy, torch, JAX. Nothing is copied.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+CUDA = 2  # as DLPack numbers devices
+ON_DEVICE = "an array on a GPU"
+
+
+def on_device(value: Any) -> bool:
+    """Whether a value lies on a CUDA device."""
+    told = getattr(value, "__dlpack_device__", None)
+    if told is None:
+        return False
+    try:
+        return int(told()[0]) == CUDA
+    except Exception:  # one that cannot say where it is, is for others to refuse
+        return False
+
+
+def as_cupy(value: Any, name: str) -> Any:
+    """The same memory as an array of CuPy."""
+    try:
+        import cupy
+    except ImportError as error:
+        raise ImportError(
+            f"{name} is {ON_DEVICE}, which needs cupy, not installed: pip install 'reduset[gpu]'; or bring it to the processor"
+        ) from error
+    if getattr(value, "requires_grad", False):
+        raise ValueError(f"{name} must be plain numbers, got a tensor that requires grad; pass {name}.detach()")
+    return value if isinstance(value, cupy.ndarray) else cupy.from_dlpack(value)
+
+
+def device_points(value: Any, name: str = "X") -> Any:
+    """An (n, d) array of finite numbers on a GPU, n, d ≥ 1, as CuPy's, of the type that it has."""
+    import numpy as np
+
+    array = as_cupy(value, name)
+    if array.ndim != 2 or 0 in array.shape:
+        raise ValueError(f"{name} must have two dimensions (rows, columns) and at least one of each, got shape {array.shape}")
+    if array.dtype.kind != "f":
+        raise ValueError(f"{name} must be of a floating type on a GPU, got {array.dtype}; convert it there")
+    import cupy
+
+    array = cupy.ascontiguousarray(array)
+    for first in range(0, len(array), step := max(1, (1 << 28) // array.shape[1])):
+        finite = cupy.isfinite(array[first : first + step])
+        if not bool(finite.all()):
+            row, column = (int(places[0]) for places in cupy.nonzero(~finite))
+            bad = np.asarray(array[first + row, column].get())
+            raise ValueError(f"{name} must be finite, got {bad} in row {first + row}, column {column}; drop or impute such rows")
+    return array

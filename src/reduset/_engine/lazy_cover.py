@@ -1,0 +1,254 @@
+"""Exact farthest-first traversal of many rows, lazily and by matrix products, on a processor or a GPU.
+
+A distance to the nearest centre only ever shrinks, so an old one is a bound. A round brings up to date the rows whose bounds are
+largest, all centres that they have missed at once; those that are still far, some thousand *candidates*, are brought to double
+precision, and centres are chosen among them until the farthest is no farther than the largest bound of all other rows. The choice
+is the definition's own: squared differences added in double precision one after the other, the lowest row of equals.
+
+Most rows are never the farthest, so that they are looked at a few times in all instead of once a centre; a round looks at the
+bounds of all rows, 4 bytes each. O(n·m·d) arithmetic at worst. Bounds hold in spite of rounding: what single precision may be wrong
+by is added to them.
+
+Rows come in any floating type, from an array, a file that is mapped, or a GPU: a `RowPlace` says what computes. With cosine
+distances rows are divided by their length, and distances are those on the sphere.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reduset._engine.threads import blocks
+from reduset._types import Indices, Report
+
+FIRST_LOOK = 1 << 14  # rows that are brought up to date at first; four times as many where too few stay far
+CANDIDATES, FEWEST = 4096, 256  # rows among which centres are chosen
+SAMPLED = 1 << 16  # bounds by which the largest of all are guessed
+UNIT = 2.0**-24  # the rounding of single precision
+GROWTH = 4
+
+
+class RowPlace(Protocol):
+    """Where rows are, and what computes with them.
+
+    Attributes
+    ----------
+    arrays : numpy or cupy
+    entries : of one product of rows and centres, at most
+    at_once : multiplications from which it pays to show rows only the centres that they have missed
+    """
+
+    arrays: Any
+    count: int
+    dimension: int
+    entries: int
+    at_once: int
+
+    def take(self, rows: Any) -> Any:
+        """(k, d) these rows, in the type that they have."""
+        ...
+
+    def show(self, rows: Any, centres: Any, cosine: bool, bounds: Any) -> None:
+        """Bring bounds, (n,), of squared distances to the nearest centre down to those to (c, d) centres, of some rows or all."""
+        ...
+
+    def products(self, rows: Any, centres: Any) -> Any:
+        """(k, c) inner products of rows and centres in single precision."""
+        ...
+
+    def gaps(self, candidates: Any, centres: Any) -> Any:
+        """(k,) the least squared distance of (d, k) candidates to (c, d) centres, as the definition has it."""
+        ...
+
+    def choose(self, candidates: Any, gaps: Any, floor: float, most: int) -> tuple[Any, Any, float]:
+        """Choose while the farthest is no nearer than ``floor``: places of the chosen, their gaps, and the gap that is left.
+
+        ``gaps``, (k,), are brought up to date; of equals the first is taken.
+        """
+        ...
+
+
+class LazyCover:
+    """A traversal that can be continued: `extend` chooses centres until there are so many, or all rows are near.
+
+    Attributes
+    ----------
+    indices : the rows chosen, in order
+    gaps : the squared distance at which each was chosen
+    count : how many centres there are, those given at the start among them
+    """
+
+    def __init__(self, place: RowPlace, cosine: bool = False) -> None:
+        self.place, self.cosine = place, cosine
+        self.indices: list[int] = []
+        self.gaps: list[float] = []
+        self.count = 0
+        xp = place.arrays
+        self._bounds = xp.full(place.count, xp.inf, xp.float32)
+        self._seen: Any = None  # by row how many of the centres, once all have seen some
+        self._centres: list[Any] = []  # blocks of centres, in the rows' own type,
+        self._exact: list[Any] = []  # and as the definition has them
+
+    def add(self, centres: Any) -> None:
+        """Take (c, d) centres, in the type of the rows, that need not be rows."""
+        self._centres.append(centres)
+        self._exact.append(self.defining(centres))
+        self.count += len(centres)
+
+    def add_rows(self, rows: Indices) -> None:
+        """Take rows as centres."""
+        self.add(self.place.take(self.place.arrays.asarray(rows)))
+
+    def extend(self, most: int, nearer: float = 0.0, report: Report | None = None) -> float:
+        """Choose up to ``most`` more centres, until no row is farther than ``nearer``, squared; the squared covering radius."""
+        target = len(self.indices) + most
+        while True:
+            if report is not None:
+                report(len(self.indices), target)
+            left, settled = self._round(target - len(self.indices), nearer)
+            if settled:
+                return left
+
+    def _round(self, most: int, nearer: float) -> tuple[float, bool]:
+        """Bring the farthest rows up to date and choose among them: what is left, squared, and whether that is the end."""
+        rows, beyond = self._far_rows()
+        rows, gaps, rest = self._farthest(rows)
+        candidates = self._candidates(rows)
+        floor, top = max(beyond, rest, nearer), float(gaps.max())
+        if top == rest > max(beyond, nearer):  # more rows are as far: the lowest of them
+            chosen, at, left = self.place.choose(candidates, gaps, rest, min(most, 1))
+        else:
+            chosen, at, left = self.place.choose(candidates, gaps, float(np.nextafter(floor, np.inf)), most)
+        if len(chosen):
+            self.indices += rows[chosen].tolist()
+            self.gaps += at.tolist()
+            self.add(self.place.take(rows[chosen]))
+        self._know(rows, gaps)
+        # no other row is farther than these, so that what is left above them is left of all
+        return left, left > beyond and left >= rest and (len(chosen) == most or left <= nearer or left == 0.0)
+
+    def _far_rows(self) -> tuple[Any, float]:
+        """Rows among which the farthest is, ascending, and a squared distance than which no other row is farther."""
+        xp, look = self.place.arrays, FIRST_LOOK
+        if self._seen is None:
+            self.place.show(None, xp.concatenate(self._centres), self.cosine, self._bounds)
+            self._seen = xp.full(self.place.count, self.count, xp.int32)
+        while True:
+            least = self._guess(look)
+            rows = xp.flatnonzero(self._bounds >= least)
+            self._refresh(rows)
+            rows = rows[self._bounds[rows] >= least]
+            if least == 0.0 or len(rows) >= FEWEST:
+                break
+            look *= GROWTH
+        if len(rows) > CANDIDATES:
+            bounds = self._bounds[rows]
+            least = float(xp.partition(bounds, len(bounds) - CANDIDATES)[-CANDIDATES])
+            rows = rows[bounds >= least]
+        return rows, float(np.nextafter(np.float32(least), np.float32(-1))) if least > 0 else -1.0
+
+    def _farthest(self, rows: Any) -> tuple[Any, Any, float]:
+        """The farthest of rows, of those as far the lowest, not too many; their gaps, and how far any of the rest is at most."""
+        xp = self.place.arrays
+        exact = xp.concatenate(self._exact)
+        most = GROWTH * CANDIDATES
+        gaps = [self.place.gaps(self._candidates(rows[a:b]), exact) for a, b in blocks(len(rows), most)]
+        gaps = gaps[0] if len(gaps) == 1 else xp.concatenate(gaps)
+        if len(rows) <= most:
+            return rows, gaps, -1.0
+        self._know(rows, gaps)
+        rest = float(xp.partition(gaps, len(gaps) - CANDIDATES)[-CANDIDATES])
+        chosen = xp.sort(xp.concatenate([xp.flatnonzero(gaps > rest), xp.flatnonzero(gaps == rest)[:CANDIDATES]]))
+        return rows[chosen], gaps[chosen], rest
+
+    def _candidates(self, rows: Any) -> Any:
+        """(d, k) rows by columns, as the definition has them."""
+        return self.place.arrays.ascontiguousarray(self.defining(self.place.take(rows)).T)
+
+    def _know(self, rows: Any, gaps: Any) -> None:
+        """Their exact gaps are the bounds of rows, the least that single precision has room for."""
+        xp = self.place.arrays
+        bounds = gaps.astype(xp.float32)
+        self._bounds[rows] = xp.where(bounds < gaps, xp.nextafter(bounds, xp.float32(xp.inf)), bounds)
+        self._seen[rows] = self.count
+
+    def _guess(self, look: int) -> float:
+        """About the least of the ``look`` largest bounds; 0 where that is all of them."""
+        n, xp = self.place.count, self.place.arrays
+        if look >= n:
+            return 0.0
+        some = self._bounds[:: 1 + n // SAMPLED]
+        place = min(int(len(some) * (1 - look / n)), len(some) - 1)
+        return float(xp.partition(some, place)[place])
+
+    def _refresh(self, rows: Any) -> None:
+        """Show rows the centres that they have missed, those together that have missed about as many."""
+        xp = self.place.arrays
+        centres = xp.concatenate(self._centres)
+        if len(rows) * self.count * self.place.dimension <= self.place.at_once:
+            self.place.show(rows, centres, self.cosine, self._bounds)
+        else:
+            missed = self.count - self._seen[rows]
+            rows, missed = rows[missed > 0], missed[missed > 0]
+            ages = xp.ceil(xp.log2(missed)).astype(xp.int8)
+            for age in to_numpy(xp.unique(ages)).tolist():
+                own = rows[ages == age]
+                self.place.show(own, centres[int(self._seen[own].min()) :], self.cosine, self._bounds)
+        self._seen[rows] = self.count
+
+    def owners(self, report: Report | None = None) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """(n,) the nearest centre of every row, as single precision tells it, and how far that is."""
+        xp, place = self.place.arrays, self.place
+        centres, exact = xp.concatenate(self._centres), xp.concatenate(self._exact)
+        lengths = xp.square(exact).sum(axis=1).astype(xp.float32)
+        norms = xp.sqrt(xp.square(centres.astype(xp.float32)).sum(axis=1)) if self.cosine else None
+        owner, distance = np.empty(place.count, np.int64), np.empty(place.count, np.float32)
+        for a, b in blocks(place.count, max(1, place.entries // max(len(centres), 2 * place.dimension))):
+            some = place.take(slice(a, b))
+            inner = place.products(some, centres)
+            if norms is not None:
+                inner /= norms
+            else:
+                inner -= lengths / 2
+            own = inner.argmax(axis=1)
+            off = self.defining(some) - exact[own]
+            owner[a:b], distance[a:b] = to_numpy(own), to_numpy(xp.sqrt(xp.square(off).sum(axis=1)))
+            if report is not None:
+                report(b, place.count)
+        return owner, distance
+
+    def defining(self, rows: Any) -> Any:
+        """Rows as the definition has them: in double precision, of length 1 for the cosine."""
+        xp = self.place.arrays
+        exact = rows.astype(xp.float64)
+        if self.cosine:
+            exact /= xp.sqrt((exact * exact).sum(axis=1))[:, None]
+        return exact
+
+
+def show_by_products(place: RowPlace, rows: Any, centres: Any, cosine: bool, bounds: Any) -> None:
+    """`RowPlace.show` by |x|² + |c|² − 2x·c, from ``place.products(some, centres)`` in single precision."""
+    xp = place.arrays
+    single = centres.astype(xp.float32)
+    squares = xp.einsum("ij,ij->i", single, single)
+    slack = xp.float32((place.dimension + 8) * 4 * UNIT)  # twice what d products and their sums may be wrong by, of |x|² + |c|²
+    count = place.count if rows is None else len(rows)
+    for a, b in blocks(count, max(1, place.entries // max(len(centres), place.dimension))):
+        own = slice(a, b) if rows is None else rows[a:b]
+        some = place.take(own)
+        inner, some = place.products(some, centres), some.astype(xp.float32, copy=False)
+        mine = xp.einsum("ij,ij->i", some, some)
+        if cosine:
+            inner /= xp.sqrt(squares)
+            least = 2 - 2 * inner.max(axis=1) / xp.sqrt(mine) + 2 * slack
+        else:
+            inner *= -2
+            inner += squares
+            least = inner.min(axis=1) + mine + slack * (mine + squares.max())
+        bounds[own] = xp.minimum(bounds[own], xp.maximum(least, 0))
+
+
+def to_numpy(values: Any) -> NDArray[Any]:
+    return np.asarray(values.get() if hasattr(values, "get") else values)

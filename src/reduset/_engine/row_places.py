@@ -1,0 +1,89 @@
+"""Rows in the memory of the processor, or in a file that is mapped, as a lazy traversal looks at them (`lazy_cover`)."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reduset._engine.compiled import compiled
+from reduset._engine.lazy_cover import show_by_products
+from reduset._engine.threads import blocks, run_all
+from reduset._types import Array, Indices
+
+CANDIDATES_TASK = 256
+
+
+class HostRows:
+    """Rows of a NumPy array, or a mapped file, of any floating type."""
+
+    arrays: Any = np
+    entries = 1 << 24
+    at_once = 1 << 27
+
+    def __init__(self, values: NDArray[Any]) -> None:
+        self.values = values
+        self.count, self.dimension = values.shape
+
+    def take(self, rows: Any) -> NDArray[Any]:
+        return np.asarray(self.values[rows])
+
+    def show(self, rows: Any, centres: NDArray[Any], cosine: bool, bounds: NDArray[np.float32]) -> None:
+        show_by_products(self, rows, centres, cosine, bounds)
+
+    def products(self, rows: NDArray[Any], centres: NDArray[Any]) -> NDArray[np.float32]:
+        return rows.astype(np.float32, copy=False) @ centres.astype(np.float32, copy=False).T
+
+    def gaps(self, candidates: Array, centres: Array) -> Array:
+        out = np.full(candidates.shape[1], np.inf)
+        parts = blocks(len(out), CANDIDATES_TASK)
+        run_all([partial(_least_gaps, np.ascontiguousarray(candidates[:, a:b]), centres, out[a:b]) for a, b in parts])
+        return out
+
+    def choose(self, candidates: Array, gaps: Array, floor: float, most: int) -> tuple[Indices, Array, float]:
+        chosen, at = np.empty(most, np.int64), np.empty(most)
+        done, left = _choose(candidates, gaps, floor, chosen, at)
+        return chosen[:done], at[:done], float(left)
+
+
+@compiled()
+def _least_gaps(candidates, centres, out):
+    """The least gap of each candidate, (d, k), to the centres, summed coordinate by coordinate."""
+    total = np.empty(len(out))
+    for c in range(len(centres)):
+        _gaps_to(candidates, centres[c], total)
+        for i in range(len(out)):
+            out[i] = min(out[i], total[i])
+
+
+@compiled()
+def _gaps_to(candidates, centre, total):
+    total[:] = 0.0
+    for j in range(len(candidates)):
+        column = candidates[j]
+        for i in range(len(total)):
+            u = column[i] - centre[j]
+            total[i] += u * u
+
+
+@compiled()
+def _choose(candidates, gaps, floor, chosen, at):
+    total = np.empty(len(gaps))
+    centre = np.empty(len(candidates))
+    for done in range(len(chosen) + 1):
+        best = 0
+        for i in range(1, len(gaps)):
+            if gaps[i] > gaps[best]:
+                best = i
+        if done == len(chosen) or gaps[best] < floor:
+            return done, gaps[best]
+        chosen[done] = best
+        at[done] = gaps[best]
+        for j in range(len(candidates)):
+            centre[j] = candidates[j, best]
+        _gaps_to(candidates, centre, total)
+        for i in range(len(gaps)):
+            gaps[i] = min(gaps[i], total[i])
+    return len(chosen), 0.0

@@ -1,0 +1,100 @@
+"""Where rows are: an array in memory, a file that is mapped, a table of a file, or an array on a GPU."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reduset import _validate
+from reduset._engine import HostRows
+from reduset._engine.cuda.arrays import device_points, on_device
+from reduset.io.arrays import mapped_array
+from reduset.io.guard import need
+from reduset.io.table import FileError, listed
+
+TABLES = (".parquet", ".feather", ".arrow")
+LARGEST, SMALLEST = 1e15, 1e-15  # of all numbers: their squares are to have room in single precision
+
+
+def row_place(E: Any, column: str | None = None) -> Any:
+    """Rows, looked at by the processor or by the GPU that they are on."""
+    if on_device(E):
+        from reduset._engine.cuda.device_rows import DeviceRows
+
+        return DeviceRows(_within(device_points(E, "E"), "E"))
+    values = _opened(os.fspath(E), column) if isinstance(E, str | os.PathLike) else E
+    array = _validate.points(values, "E")
+    return HostRows(_within(array if array.dtype.kind == "f" else array.astype(np.float64), "E"))
+
+
+def _within(array: Any, name: str) -> Any:
+    """Refuse numbers whose squares single precision has no room for."""
+    largest = max(abs(float(array.max())), abs(float(array.min())))
+    if largest > LARGEST or 0 < largest < SMALLEST:
+        raise ValueError(
+            f"{name} must have its largest number between {SMALLEST:g} and {LARGEST:g} in size, got {largest:g}; rescale it"
+        )
+    return array
+
+
+def _opened(path: str, column: str | None) -> NDArray[Any]:
+    """The rows of a file."""
+    suffix = Path(path).suffix.lower()
+    if suffix == ".npy":
+        return mapped_array(path)
+    if suffix in TABLES:
+        return _table_rows(path, suffix, column)
+    raise FileError(f"{path}: must end in {listed(['.npy', *TABLES])}, got {suffix or 'no ending'}; others can be read first")
+
+
+def _table_rows(path: str, suffix: str, column: str | None) -> NDArray[Any]:
+    """A column of lists as rows, or all columns of numbers."""
+    arrow = need("reading tables", "pyarrow", "tables")
+    try:
+        if suffix == ".parquet":
+            names = need("reading tables", "pyarrow.parquet", "tables").read_schema(path).names
+            wanted = None if column is None else _known(path, column, names)
+            table = need("reading tables", "pyarrow.parquet", "tables").read_table(path, columns=wanted)
+        else:
+            table = need("reading tables", "pyarrow.feather", "tables").read_table(path)
+            table = table if column is None else table.select(_known(path, column, table.column_names))
+    except (OSError, arrow.ArrowException) as error:
+        raise FileError(f"{path}: cannot be read ({str(error).splitlines()[0]})") from error
+    lists = [field.name for field in table.schema if arrow.types.is_list(field.type) or arrow.types.is_fixed_size_list(field.type)]
+    if len(lists) == 1:
+        return _lists(path, lists[0], table.column(lists[0]), arrow)
+    if lists:
+        raise FileError(f"{path}: has several columns of lists, say which (column=): {listed(lists)}")
+    kinds = arrow.types
+    numbers = [field.name for field in table.schema if kinds.is_floating(field.type) or kinds.is_integer(field.type)]
+    if not numbers:
+        raise FileError(f"{path}: has neither a column of lists nor of numbers; it has {listed(table.column_names)}")
+    columns = [np.asarray(table.column(name).to_numpy()) for name in numbers]
+    return np.column_stack([each if each.dtype.kind == "f" else each.astype(np.float64) for each in columns])
+
+
+def _known(path: str, column: str, names: list[str]) -> list[str]:
+    if column not in names:
+        raise FileError(f"{path}: has no column {column!r}; it has {listed(names)}")
+    return [column]
+
+
+def _lists(path: str, name: str, column: Any, arrow: Any) -> NDArray[Any]:
+    """A column of lists of one length as rows."""
+    parts = []
+    for chunk in column.chunks:
+        lengths = np.unique(np.asarray(arrow.compute.list_value_length(chunk).fill_null(-1)))
+        if len(lengths) > 1 or (len(lengths) and lengths[0] < 1):
+            raise FileError(f"{path}: the lists of {name!r} must be of one length, got {listed(map(str, lengths.tolist()))}")
+        flat = chunk.flatten()
+        if flat.null_count or not arrow.types.is_floating(flat.type):
+            raise FileError(f"{path}: the lists of {name!r} must hold floating numbers and none missing, got {flat.type}")
+        parts.append(np.asarray(flat.to_numpy(zero_copy_only=False)).reshape(len(chunk), -1))
+    widths = {part.shape[1] for part in parts if len(part)}
+    if len(widths) != 1:
+        raise FileError(f"{path}: the lists of {name!r} must be of one length, got {listed(map(str, sorted(widths))) or 'none'}")
+    return np.concatenate([part for part in parts if len(part)])
