@@ -13,7 +13,7 @@ STUDY := .venv-study
 
 SECONDS ?= 60
 
-.PHONY: demo browser test lint style types suite fuzz tree docs pictures screenshots bench peers sketching clean
+.PHONY: demo browser test lint style types suite fuzz tree docs pictures screenshots bench bench-gpu test-gpu peers sketching clean
 
 $(VENV)/dev.stamp: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -28,6 +28,10 @@ $(VENV)/demo.stamp: pyproject.toml
 $(VENV)/docs.stamp: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[docs]"
+	touch $@
+
+$(VENV)/gpu.stamp: $(VENV)/dev.stamp
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[gpu]"
 	touch $@
 
 $(VENV)/bench.stamp: $(VENV)/dev.stamp
@@ -90,6 +94,10 @@ suite: $(VENV)/dev.stamp
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 REDUSET_NUM_THREADS=1 \
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
+# on a machine with a CUDA device: every law of the engine there against the processor's result
+test-gpu: $(VENV)/gpu.stamp
+	$(BIN)/python -m pytest tests/gpu
+
 # files of every kind, made wrong at random, for so many SECONDS; what failed is kept in build/fuzz
 fuzz: $(VENV)/dev.stamp
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 REDUSET_NUM_THREADS=1 $(BIN)/python scripts/fuzz.py --seconds $(SECONDS)
@@ -110,6 +118,9 @@ screenshots: $(VENV)/dev.stamp browser
 bench: $(VENV)/bench.stamp $(PEERS)/peers.stamp $(QUAPY)/quapy.stamp $(STONESOUP)/stonesoup.stamp $(DRIFT)/drift.stamp \
 	$(SKETCH)/sketch.stamp $(STUDY)/study.stamp
 	$(BIN)/python benchmarks/run.py
+
+bench-gpu: $(VENV)/gpu.stamp
+	$(BIN)/python benchmarks/run.py gpu_subset
 
 peers: $(VENV)/bench.stamp $(PEERS)/peers.stamp
 	$(BIN)/python benchmarks/peers.py

@@ -73,6 +73,7 @@ SECTIONS = (
     "drift_e_detector",
     "drift_corner",
 )
+GPU_SECTIONS = ("gpu_subset",)  # for a machine with a CUDA device: `make bench-gpu`
 RESULTS = Path(__file__).with_name("RESULTS.md")
 HEAD = """# Results
 
@@ -88,9 +89,10 @@ def recorded() -> dict[str, str]:
 
 
 def main(names: list[str]) -> None:
-    unknown = set(names) - set(SECTIONS)
+    every = (*SECTIONS, *GPU_SECTIONS)
+    unknown = set(names) - set(every)
     if unknown:
-        raise SystemExit(f"unknown benchmark {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
+        raise SystemExit(f"unknown benchmark {', '.join(sorted(unknown))}; there are {', '.join(every)}")
     for name in names or SECTIONS:
         begun = time.perf_counter()
         print(f"{name} …", flush=True)
@@ -98,7 +100,7 @@ def main(names: list[str]) -> None:
         body = module.run()
         print(body, f"\n({time.perf_counter() - begun:.0f} s)\n", flush=True)
         sections = recorded() | {name: f"## {module.TITLE}\n\n{body}\n\n*{machine()}*\n"}
-        text = "\n".join(f"<!-- {key} -->\n{sections[key].strip()}\n" for key in SECTIONS if key in sections)
+        text = "\n".join(f"<!-- {key} -->\n{sections[key].strip()}\n" for key in every if key in sections)
         RESULTS.write_text(f"{HEAD}\n{text}", encoding="utf-8")
 
 

@@ -20,7 +20,7 @@ from study_repetitions import Kept, Row, column, interval, told
 
 TITLE = "A study of pairs: power and level with strong effects of patients"
 
-REPETITIONS, COHORTS, FLIPS = 100, 10, 20
+REPETITIONS, COHORTS, FLIPS = 50, 10, 20
 FACTORS = (2.0, 1.5)
 RATES = (0.05, 0.10)
 TESTS = ("pairs", "groups")

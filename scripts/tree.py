@@ -19,7 +19,7 @@ ROOMS = [
     *("bandwidth", "kernels", "mean", "mixture", "weights", "certificate", "select", "simplification", "compression"),  # the core
     *("stream", "sketching", "populations", "differences"),
     *("density", "modes", "proportions", "cohort", "distributed", "drift", "svm", "spectral", "features"),  # the uses
-    *("io", "cytometry", "anndata", "model", "report", "cli", "__main__"),  # the doors
+    *("io", "subset", "cytometry", "anndata", "model", "report", "cli", "__main__"),  # the doors
 ]
 
 

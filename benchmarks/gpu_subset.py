@@ -1,0 +1,125 @@
+"""Subsets on a GPU: farthest-first of rows that lie there, beside a loop of torch and beside the processor of the same machine.
+
+`python benchmarks/run.py gpu_subset` on a machine with a CUDA device and cupy; torch is taken where it is there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from harness import table
+from reduset._engine import HostRows, LazyCover
+
+TITLE = "Subsets on a GPU"
+
+# law, rows, columns, type, centres, seconds that are wished for
+CASES = [
+    ("normal", 10**6, 16, "float32", 1000, 0.03),
+    ("normal", 10**7, 16, "float32", 1000, 0.12),
+    ("normal", 10**8, 16, "float32", 1000, 1.0),
+    ("normal", 10**7, 768, "float16", 10_000, 40.0),
+    ("clustered", 10**7, 768, "float16", 10_000, 15.0),
+]
+TORCH_UP_TO = 10**7 * 16  # numbers: a loop of torch reads all rows once a centre
+HOST = ("normal", 10**7, 16, "float32", 1000)  # on the processor too
+CLUSTERS, WITHIN = 1000, 0.3
+PART = 10**6
+
+
+def drawn(law: str, n: int, d: int, dtype: str) -> Any:
+    import cupy
+
+    rng = cupy.random.default_rng(0)
+    rows = cupy.empty((n, d), dtype)
+    places = rng.standard_normal((CLUSTERS, d), dtype=cupy.float32)
+    for a in range(0, n, PART):
+        some = rng.standard_normal((min(PART, n - a), d), dtype=cupy.float32)
+        if law == "clustered":
+            some = places[rng.integers(0, CLUSTERS, len(some))] + np.float32(WITHIN) * some
+        rows[a : a + PART] = some
+    return rows
+
+
+def ours(place: Any, size: int) -> LazyCover:
+    cover = LazyCover(place)
+    cover.add_rows(np.array([0]))
+    cover.extend(size - 1)
+    return cover
+
+
+def by_torch(rows: Any, size: int) -> list[int]:
+    """The usual loop: the distance of all rows to the last centre, once a centre."""
+    import torch
+
+    values = torch.from_dlpack(rows)
+    least = torch.full((len(values),), torch.inf, device="cuda")
+    chosen = [0]
+    for _ in range(size - 1):
+        least = torch.minimum(least, torch.square(values - values[chosen[-1]]).sum(dim=1))
+        chosen.append(int(least.argmax()))
+    return chosen
+
+
+def best_of(times: int, call: Callable[[], Any]) -> tuple[float, Any]:
+    import cupy
+
+    seconds, found = [], None
+    for _ in range(times):
+        begun = time.perf_counter()
+        found = call()
+        cupy.cuda.Device().synchronize()
+        seconds.append(time.perf_counter() - begun)
+    return float(np.median(seconds)), found
+
+
+def line(law: str, n: int, d: int, dtype: str, size: int, wished: float) -> list[str]:
+    from reduset._engine.cuda.device_rows import DeviceRows
+
+    _empty()
+    rows = drawn(law, n, d, dtype)
+    place = DeviceRows(rows)
+    ours(place, 10)
+    seconds, cover = best_of(3, partial(ours, place, size))
+    told = [f"{law}, {n:,} × {d} {dtype}", f"{size:,}", f"{seconds:.3f} s", f"{wished:g} s", "yes" if seconds <= wished else "NO"]
+    if n * d <= TORCH_UP_TO:
+        by_torch(rows, 10)
+        theirs, chosen = best_of(1, partial(by_torch, rows, size))
+        told += [f"{theirs:.2f} s", f"{theirs / seconds:.1f}", f"{np.mean(np.array(chosen[1:]) == cover.indices):.0%}"]
+    else:
+        told += ["", "", ""]
+    if (law, n, d, dtype, size) == HOST:
+        begun = time.perf_counter()
+        host = ours(HostRows(rows.get()), size)
+        slower = time.perf_counter() - begun
+        told += [f"{slower:.2f} s", f"{slower / seconds:.0f}", "yes" if host.indices == cover.indices else "NO"]
+    else:
+        told += ["", "", ""]
+    return told
+
+
+def _empty() -> None:
+    """Give back what the last case had."""
+    import cupy
+
+    cupy.get_default_memory_pool().free_all_blocks()
+
+
+NOTE = """Rows on the device, the first given; medians of 3, after one small run. *torch* is the loop that people write: all rows
+once a centre, distances in single precision (so that near-ties may fall otherwise: *same*). *Processor* is the same
+traversal on all cores of the machine, and whether it chose the same rows."""
+
+
+def run() -> str:
+    import cupy
+
+    card = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
+    driver, runtime = cupy.cuda.runtime.driverGetVersion(), cupy.cuda.runtime.runtimeGetVersion()
+    head = ["rows", "centres", "seconds", "wished", "met", "torch", "times ours", "same", "processor", "times ours", "same rows"]
+    note = " ".join(NOTE.splitlines())
+    where = f"{card}, CUDA driver {driver}, runtime {runtime}, cupy {cupy.__version__}, {time.strftime('%Y-%m-%d')}"
+    return f"{note} {where}.\n\n{table(head, [line(*case) for case in CASES])}"

@@ -1,0 +1,68 @@
+"""`reduset subset`: rows kept and owners written, going on from a file, and what is refused."""
+
+import json
+
+import numpy as np
+import pytest
+from pyarrow import csv, parquet
+
+from cli_processes import in_this_process
+from reduset.cli import subset as command
+from reduset.subset import subset
+from reduset.subset.subsetting import METRICS
+
+
+@pytest.fixture
+def data(tmp_path):
+    rows = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float16)
+    np.save(tmp_path / "e.npy", rows)
+    return rows
+
+
+def test_the_command_knows_the_metrics():
+    assert command.METRICS == METRICS
+
+
+def test_rows_kept_and_owners_are_those_of_the_library(tmp_path, data):
+    keep, owners = tmp_path / "keep.parquet", tmp_path / "owners.csv"
+    said = in_this_process("subset", "e.npy", "--size", 20, "-o", keep, "--owners", owners, "--json", folder=tmp_path)
+    found = subset(data, 20)
+    kept, each = parquet.read_table(keep), csv.read_csv(owners)
+    assert kept["row"].to_pylist() == found.indices.tolist()
+    assert kept["count"].to_pylist() == found.counts.tolist()
+    assert kept["distance"].to_pylist()[0] is None
+    np.testing.assert_allclose(kept["distance"].to_pylist()[1:], found.distances[1:])
+    np.testing.assert_array_equal(each["owner"].to_numpy(), found.indices[found.owners])
+    facts = json.loads(said.stdout)
+    assert facts["radius"] == pytest.approx(found.radius)
+    assert (facts["n"], facts["size"], facts["start"]) == (300, 20, 0)
+
+
+def test_going_on_from_what_was_kept_is_going_all_the_way(tmp_path, data):
+    first, more = tmp_path / "first.parquet", tmp_path / "more.parquet"
+    in_this_process("subset", "e.npy", "--size", 12, "--metric", "cosine", "-o", first, folder=tmp_path)
+    said = in_this_process("subset", "e.npy", "--size", 8, "--metric", "cosine", "--start", first, "-o", more, folder=tmp_path)
+    whole = subset(data, 20, metric="cosine").indices.tolist()
+    assert parquet.read_table(first)["row"].to_pylist() + parquet.read_table(more)["row"].to_pylist() == whole
+    assert "8 of 300 rows, beside 12 that were there: every row is within cosine distance" in said.stdout
+
+
+def test_a_radius_says_how_many(tmp_path, data):
+    in_this_process("subset", "e.npy", "--radius", 3.0, "-o", tmp_path / "keep.csv", folder=tmp_path)
+    assert csv.read_csv(tmp_path / "keep.csv").num_rows == subset(data, radius=3.0).size
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "--size or --radius must be given"),
+        (["--size", 5, "--metric", "l1"], "--metric must be euclidean or cosine, got l1"),
+        (["--size", 500], "size must"),
+        (["--size", 5, "--start", "none.parquet"], "none.parquet"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(tmp_path, data, options, message):
+    said = in_this_process("subset", "e.npy", *options, "-o", tmp_path / "keep.parquet", folder=tmp_path, code=2)
+    assert message in said.stderr
+    assert said.stderr.count("\n") == 1
+    assert not (tmp_path / "keep.parquet").exists()

@@ -1,0 +1,204 @@
+"""Subsets against the definition, their words, radii, owners and groups; rows from arrays, files and tensors; what is refused."""
+
+import numpy as np
+import pyarrow as arrow
+import pytest
+from pyarrow import feather, parquet
+
+from reduset.io import FileError
+from reduset.subset import subset
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return np.random.default_rng(0).normal(size=(600, 6)).astype(np.float32)
+
+
+def farthest_first(rows, first, size):
+    chosen = [first]
+    while len(chosen) < size:
+        chosen.append(int(np.linalg.norm(rows[:, None] - rows[chosen], axis=2).min(axis=1).argmax()))
+    return chosen
+
+
+def test_rows_are_chosen_farthest_first_from_the_one_nearest_to_the_mean(rows):
+    found = subset(rows, 30)
+    exact = rows.astype(float)
+    first = int(np.linalg.norm(exact - exact.mean(axis=0), axis=1).argmin())
+    assert found.indices.tolist() == farthest_first(exact, first, 30)
+    gaps = np.linalg.norm(exact[:, None] - exact[found.indices], axis=2)
+    assert found.radius == pytest.approx(gaps.min(axis=1).max())
+    np.testing.assert_array_equal(found.owners, gaps.argmin(axis=1))
+    np.testing.assert_allclose(found.owner_distances, gaps.min(axis=1), rtol=1e-5, atol=1e-6)
+    assert np.isinf(found.distances[0])
+    assert (np.diff(found.distances[1:]) <= 0).all()
+    assert found.distances[-1] >= found.radius
+    assert found.counts.sum() == 600
+
+
+def test_a_radius_is_kept_by_no_more_rows_than_it_takes(rows):
+    found = subset(rows, radius=2.0)
+    assert found.radius <= 2.0
+    assert subset(rows, found.size - 1).radius > 2.0
+    assert subset(rows, 5, radius=2.0).size == 5
+    assert subset(rows, radius=0.0).size == 600
+
+
+def test_cosine_distances_are_one_less_the_cosine(rows):
+    found = subset(rows * np.linspace(0.1, 30, 600)[:, None].astype(np.float32), 20, metric="cosine")
+    unit = rows / np.linalg.norm(rows, axis=1)[:, None]
+    distances = 1 - unit @ unit[found.indices].T
+    assert found.radius == pytest.approx(distances.min(axis=1).max(), rel=1e-4)
+    np.testing.assert_allclose(found.owner_distances, distances.min(axis=1), atol=1e-5)
+    wide = subset(rows, radius=0.3, metric="cosine")
+    assert wide.radius <= 0.3
+
+
+def test_going_on_from_rows_or_places_chooses_beside_them(rows):
+    whole = subset(rows, 40)
+    more = subset(rows, 15, start=whole.indices[:25])
+    assert more.indices.tolist() == whole.indices[25:].tolist()
+    np.testing.assert_allclose(more.distances, whole.distances[25:])
+    assert more.radius == whole.radius
+    np.testing.assert_array_equal(more.owners, whole.owners)
+    assert more.start.tolist() == whole.indices[:25].tolist()
+    places = subset(rows, 15, start=rows[whole.indices[:25]])
+    assert places.indices.tolist() == more.indices.tolist()
+    assert set(places.start.tolist()) == {-1}
+    assert subset(rows, 1, start=np.zeros((1, 6))).size == 1
+
+
+def test_groups_are_rows_that_are_nearly_the_same():
+    rng = np.random.default_rng(1)
+    copies = np.repeat(rng.normal(size=(20, 8)), [5] * 10 + [1] * 10, axis=0)
+    near = copies + rng.normal(0, 1e-3, copies.shape)
+    found = subset(near, radius=0.05)
+    assert found.size == 20
+    groups = found.groups()
+    assert sorted(len(group) for group in groups) == [5] * 10
+    assert all(len(np.unique(group // 5)) == 1 for group in groups)
+    assert found.groups(0.0) == []
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64, np.int64])
+def test_types_are_kept_or_made_double(rows, dtype):
+    given = (rows * 10).astype(dtype)
+    assert subset(given, 10).indices.tolist() == subset(given.astype(float), 10).indices.tolist()
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_rows_of_files_are_those_of_memory(tmp_path, rows, order):
+    expected = subset(rows, 12)
+    np.save(tmp_path / "e.npy", np.asarray(rows, order=order))
+    lists = arrow.array(list(rows), arrow.list_(arrow.float32(), 6))
+    parquet.write_table(arrow.table({"text": [str(k) for k in range(600)], "embedding": lists}), tmp_path / "e.parquet")
+    feather.write_feather(
+        arrow.table({"embedding": arrow.array(rows.tolist(), arrow.list_(arrow.float32()))}), tmp_path / "e.feather"
+    )
+    parquet.write_table(arrow.table({f"c{k}": rows[:, k] for k in range(6)}), tmp_path / "columns.parquet")
+    for name in ("e.npy", "e.parquet", "e.feather", "columns.parquet"):
+        found = subset(tmp_path / name, 12)
+        assert found.indices.tolist() == expected.indices.tolist(), name
+        assert found.radius == expected.radius
+    two = arrow.table({"a": lists, "b": lists})
+    parquet.write_table(two, tmp_path / "two.parquet")
+    with pytest.raises(FileError, match=r"several columns of lists, say which \(column=\): a, b"):
+        subset(tmp_path / "two.parquet", 3)
+    assert subset(str(tmp_path / "two.parquet"), 12, column="b").radius == expected.radius
+
+
+def test_words_say_how_many_and_how_near(rows):
+    found = subset(rows, 20)
+    assert str(found).startswith("20 of 600 rows: every row is within distance ")
+    assert "cosine distance" in str(subset(rows, 3, metric="cosine"))
+    assert "beside 4 that were there" in str(subset(rows, 3, start=[1, 2, 3, 4]))
+
+
+def test_owners_are_left_out_where_nobody_asks(rows):
+    found = subset(rows, 20, owners=False)
+    assert set(found.owners.tolist()) == {-1}
+    assert found.counts.sum() == 0
+    assert found.radius == subset(rows, 20).radius
+
+
+def test_rows_that_are_all_the_same_are_one():
+    found = subset(np.ones((50, 4)), 10)
+    assert (found.size, found.radius) == (1, 0.0)
+    assert len(found.groups()[0]) == 50
+
+
+def test_progress_is_told(rows):
+    told = []
+    subset(rows, 20, progress=lambda *given: told.append(given[0]))
+    assert {"choosing", "nearest"} <= set(told)
+
+
+ONES = np.ones((5, 2))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((ONES,), "size or radius must be given"),
+        ((ONES, 6), "size must"),
+        ((ONES, 0), "size must"),
+        ((ONES, 2, {"metric": "l1"}), "metric must be one of"),
+        ((ONES, 2, {"radius": -1.0}), "radius must be a finite distance"),
+        ((ONES, 2, {"radius": np.inf}), "radius must be a finite distance"),
+        ((np.array([[1.0], [np.nan]]), 1), "E must be finite, got nan in row 1"),
+        ((np.ones(4), 1), "E must have two dimensions"),
+        (
+            (np.array([[1.0, 1], [0, 0], [0, 0]]), 1, {"metric": "cosine"}),
+            "no row of zeros under the cosine.*2 are, the first is row 1",
+        ),
+        ((ONES, 1, {"metric": "cosine", "start": np.zeros((1, 2))}), "start must hold no row of zeros"),
+        ((ONES, 1, {"start": [7]}), "start must hold one or more rows of E, each from 0 to 4"),
+        ((ONES, 1, {"start": np.ones((1, 3))}), "start must have 2 columns"),
+        ((ONES * 1e20, 1), "E must have its largest number between 1e-15 and 1e"),
+        ((ONES * 1e-20, 1), "rescale it"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments, message):
+    *given, options = arguments if isinstance(arguments[-1], dict) else (*arguments, {})
+    with pytest.raises(ValueError, match=message):
+        subset(*given, **options)
+
+
+def test_wrong_files_are_named(tmp_path, rows):
+    np.save(tmp_path / "objects.npy", np.array([{}], object), allow_pickle=True)
+    (tmp_path / "cut.npy").write_bytes(b"\x93NUMPY\x01")
+    (tmp_path / "rows.txt").write_text("1")
+    (tmp_path / "bad.parquet").write_text("no")
+    parquet.write_table(arrow.table({"e": arrow.array([[1.0, 2.0], [1.0]])}), tmp_path / "ragged.parquet")
+    parquet.write_table(arrow.table({"e": ["a"]}), tmp_path / "text.parquet")
+    np.save(tmp_path / "short.npy", rows)
+    short = (tmp_path / "short.npy").read_bytes()[:-100]
+    (tmp_path / "short.npy").write_bytes(short)
+    for name, message in {
+        "objects.npy": "Python objects, which are never unpickled",
+        "cut.npy": "cannot be read",
+        "short.npy": "cut short or damaged",
+        "none.npy": "cannot be read",
+        "rows.txt": "must end in .npy",
+        "bad.parquet": "cannot be read",
+        "ragged.parquet": "must be of one length",
+        "text.parquet": "neither a column of lists nor of numbers",
+    }.items():
+        with pytest.raises(FileError, match=f"{name}: .*{message}"):
+            subset(tmp_path / name, 1)
+    parquet.write_table(arrow.table({"e": arrow.array([[1.0]])}), tmp_path / "one.parquet")
+    with pytest.raises(FileError, match="has no column 'f'; it has e"):
+        subset(tmp_path / "one.parquet", 1, column="f")
+
+
+class OnDevice:
+    """What says that it lies on a GPU."""
+
+    def __dlpack_device__(self):
+        return (2, 0)
+
+
+def test_arrays_on_a_gpu_ask_for_the_library_that_they_need(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "cupy", None)
+    with pytest.raises(ImportError, match=r"E is an array on a GPU, which needs cupy, not installed: pip install 'reduset\[gpu\]'"):
+        subset(OnDevice(), 3)
