@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from reduset import _archive, _validate
 from reduset._engine import row_blocks, rows_by_weight
+from reduset._engine.cuda.arrays import as_given, device_points, on_device
 from reduset._frames import is_sparse, table_weights
 from reduset._types import Array, Floats, KernelLike, PointsLike, Precision, SeedLike, WeightsLike
 from reduset.kernels import Kernel, RadialKernel
@@ -164,7 +165,7 @@ class KernelMean(LinearCombination):
         """
         _validate.one_of(precision, "precision", ("auto", "single", "double"))
         peak = exponential(self.kernel.log_peak(self.dimension))
-        return self._at(Q, lambda queries: self.kernel.value_sums(self.atoms, self.weights, queries, precision)) * peak
+        return self._at(Q, lambda queries: self.kernel.value_sums(self.atoms, self.weights, queries, precision) * peak)
 
     def gradient(self, Q: PointsLike) -> Array:
         """∇f at each row of Q, (m, d). A Laplacian's corner counts as 0."""
@@ -177,10 +178,13 @@ class KernelMean(LinearCombination):
         Does not underflow far from the atoms. −inf where the sum is 0, NaN where signed weights make it negative.
         """
         peak = self.kernel.density_log_peak(self.dimension)
-        return np.asarray(self._at(Q, lambda queries: self.kernel.log_sums(self.atoms, self.weights, queries)) + peak)
+        return self._at(Q, lambda queries: self.kernel.log_sums(self.atoms, self.weights, queries) + peak)
 
     def _at(self, Q: Any, evaluate: Callable[[Floats], Array]) -> Array:
-        """What is a number at each row of Q; sparse rows are made dense a block at a time."""
+        """What is a number at each row of Q; sparse rows are made dense a block at a time, rows on a GPU stay there."""
+        if on_device(Q):
+            values = evaluate(device_points(Q, "Q", self.dimension))
+            return as_given(values, Q)
         if not is_sparse(Q):
             return evaluate(_validate.points(Q, "Q", self.dimension))
         rows = _validate.sparse_points(Q, "Q", self.dimension)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reduset._engine.cuda.arrays import on_device
 from reduset._engine.profile import SQUARED, Frame, Profile
 from reduset._engine.threads import blocks, row_blocks, run_all
 from reduset._engine.tiles import gap_rows, gradient_tiles, gram_rows, log_tiles, pack_rows, pull_rows, value_rows, value_tiles
@@ -145,6 +146,10 @@ def kernel_sums(
     points : (n, d); weights : (n,); queries : (m, d)
     precision : "single" and "double" are obeyed; "auto" takes single where that gives 1e-5 and is worth it.
     """
+    if on_device(queries):
+        from reduset._engine.cuda import sums as on_card
+
+        return on_card.kernel_sums(points, weights, queries, frame, profile, precision)
     low, high = float(weights.min()), float(weights.max())
     few, signed = len(points) * len(queries) <= FEW_PAIRS, low < 0 < high  # signed sums cancel
     if precision == "double" or not profile.in_single or (precision == "auto" and (few or signed)):
@@ -171,6 +176,10 @@ def gradient_sums(
 
 def log_sums(points: Floats, weights: Floats, queries: Floats, frame: Frame, profile: Profile) -> NDArray[np.float64]:
     """log Σᵢ wᵢ φ(xᵢ, q), finite however far the query is; −inf where the sum is 0, NaN where it is negative."""
+    if on_device(queries):
+        from reduset._engine.cuda import sums as on_card
+
+        return on_card.log_sums(points, weights, queries, frame, profile)
     present = weights != 0  # what has no weight must not set the scale
     if not present.all():
         points, weights = points[present], weights[present]

@@ -35,13 +35,24 @@ def as_cupy(value: Any, name: str) -> Any:
     return value if isinstance(value, cupy.ndarray) else cupy.from_dlpack(value)
 
 
-def device_points(value: Any, name: str = "X") -> Any:
+def as_given(value: Any, like: Any) -> Any:
+    """An array of CuPy in the library that another one is of, on the same device; CuPy's where that is not known."""
+    if type(like).__module__.split(".")[0] != "torch":
+        return value
+    import torch
+
+    return torch.from_dlpack(value)
+
+
+def device_points(value: Any, name: str = "X", dimension: int | None = None) -> Any:
     """An (n, d) array of finite numbers on a GPU, n, d ≥ 1, as CuPy's, of the type that it has."""
     import numpy as np
 
     array = as_cupy(value, name)
     if array.ndim != 2 or 0 in array.shape:
         raise ValueError(f"{name} must have two dimensions (rows, columns) and at least one of each, got shape {array.shape}")
+    if dimension is not None and array.shape[1] != dimension:
+        raise ValueError(f"{name} must have {dimension} columns like the atoms, got shape {array.shape}")
     if array.dtype.kind != "f":
         raise ValueError(f"{name} must be of a floating type on a GPU, got {array.dtype}; convert it there")
     import cupy

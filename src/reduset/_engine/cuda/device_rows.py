@@ -46,7 +46,13 @@ class DeviceRows:
         if not count:
             return
         relative, coarse = (self.dimension + 8) * 2 * UNIT, 2 * UNIT * (self.values.dtype == np.float64)
-        numbers = np.int32(len(single)), np.int32(cosine), np.float32(relative), np.float32(coarse), np.float32(float(lengths.max()))
+        numbers = (
+            np.int32(len(single)),
+            np.int32(cosine),
+            np.float32(relative),
+            np.float32(coarse),
+            np.float32(float(lengths.max())),
+        )
         chosen = np.uint64(0) if rows is None else rows  # null for all
         show = kernel("show", D=self.dimension, TYPE=TYPES[self.values.dtype.name])
         show(((count + THREADS - 1) // THREADS,), (THREADS,), (self.values, chosen, np.int64(count), single, *numbers, bounds))

@@ -10,16 +10,16 @@ OPTIONS = ("--std=c++17",)
 
 
 @cache
-def kernel(name: str, waits: bool = False, **defined: Any) -> Any:
-    """The kernel of that name in the file of that name, with what is ``defined`` in it.
+def kernel(file: str, name: str | None = None, waits: bool = False, **defined: Any) -> Any:
+    """A kernel of a file, the one of its name if no other is named, with what is ``defined`` in it.
 
     One that ``waits`` for all its blocks must have them all at work.
     """
     import cupy
 
-    code = files("reduset._engine.cuda").joinpath(f"{name}.cu").read_text(encoding="utf-8")
+    code = files("reduset._engine.cuda").joinpath(f"{file}.cu").read_text(encoding="utf-8")
     options = (*OPTIONS, *(f"-D{key}={value}" for key, value in defined.items()))
-    return cupy.RawKernel(code, name, options=options, enable_cooperative_groups=waits)
+    return cupy.RawKernel(code, name or file, options=options, enable_cooperative_groups=waits)
 
 
 @cache
