@@ -78,6 +78,7 @@ _ROOMS = [
     "sketching",
     "spectral",
     "stream",
+    "subset",
     "svm",
     "weights",
 ]

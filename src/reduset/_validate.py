@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from reduset._columns import from_column
 from reduset._engine import row_blocks
+from reduset._engine.cuda.arrays import refuse_device
 from reduset._frames import AnnotatedRows, framed, is_annotated, is_sparse, is_table, odd_column, table_weights
 from reduset._types import Floats
 
 
 def _as_numbers(value: Any, name: str) -> NDArray[Any]:
     """A plain numeric array: float32, float64 and integers as they are (no copy), everything else refused or converted."""
+    refuse_device(value, name)
     if is_sparse(value):
         raise TypeError(
             f"{name} must be dense, got a sparse matrix of shape {value.shape}; pass {name}.toarray() if it fits in memory, or few "

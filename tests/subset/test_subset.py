@@ -5,6 +5,7 @@ import pyarrow as arrow
 import pytest
 from pyarrow import feather, parquet
 
+from reduset import _validate
 from reduset.io import FileError
 from reduset.subset import subset
 
@@ -146,7 +147,9 @@ ONES = np.ones((5, 2))
         ((ONES, 2, {"radius": -1.0}), "radius must be a finite distance"),
         ((ONES, 2, {"radius": np.inf}), "radius must be a finite distance"),
         ((np.array([[1.0], [np.nan]]), 1), "E must be finite, got nan in row 1"),
+        ((np.array([[1.0], [np.inf]], np.float16), 1), "E must be finite, got inf in row 1, column 0"),
         ((np.ones(4), 1), "E must have two dimensions"),
+        ((np.ones(4, np.float16), 1), "E must have two dimensions"),
         (
             (np.array([[1.0, 1], [0, 0], [0, 0]]), 1, {"metric": "cosine"}),
             "no row of zeros under the cosine.*2 are, the first is row 1",
@@ -196,6 +199,11 @@ class OnDevice:
 
     def __dlpack_device__(self):
         return (2, 0)
+
+
+def test_what_does_not_run_on_a_gpu_says_so():
+    with pytest.raises(TypeError, match=r"X is an array on a GPU, where this does not run; bring it to the processor \(X\.get\(\)"):
+        _validate.points(OnDevice(), "X")
 
 
 def test_arrays_on_a_gpu_ask_for_the_library_that_they_need(monkeypatch):

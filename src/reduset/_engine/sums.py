@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset._engine.cuda.arrays import on_device
+from reduset._engine.precision import BLAS_REACH, FEW_PAIRS, SINGLE_FLOOR, SINGLE_REACH
 from reduset._engine.profile import SQUARED, Frame, Profile
 from reduset._engine.threads import blocks, row_blocks, run_all
 from reduset._engine.tiles import gap_rows, gradient_tiles, gram_rows, log_tiles, pack_rows, pull_rows, value_rows, value_tiles
@@ -28,11 +29,7 @@ QUERIES_TASK = 1 << 9
 PART_ENTRIES = 1 << 22  # of partial sums, block by block, that are held before they are added
 BLAS_FROM = 40
 BLAS_ROWS = 256
-SINGLE_REACH = 128.0  # float32 coordinates beyond this, over the steepness of the profile, no longer give 1e-5
-BLAS_REACH = {np.float32: 6.0, np.float64: 1e3}  # |z|² · slope beyond this cancels in |z|² + |q|² − 2 z·q
-SINGLE_FLOOR = 1e-7  # of Σ|w|: below, the depths are large and float32 rounds them too coarsely
 WORTH_SHARING = 1 << 18  # entries of a matrix: below, starting threads costs more than they save
-FEW_PAIRS = 1 << 22  # where double costs nothing that a person would notice
 
 _Tile = Callable[..., None]
 

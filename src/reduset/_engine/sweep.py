@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from reduset._engine.arithmetic import FAST, exp_minus
 from reduset._engine.blas import single_threaded_blas
 from reduset._engine.compiled import compiled
+from reduset._engine.precision import BLAS_REACH
 from reduset._engine.profile import CITYBLOCK, LINEAR, SQUARED, Frame, Profile, depths, gaps
-from reduset._engine.sums import BLAS_FROM, BLAS_REACH
+from reduset._engine.sums import BLAS_FROM
 from reduset._engine.threads import blocks, run_all
 from reduset._engine.tiles import gap_rows
 from reduset._types import Floats

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from reduset import _validate, bandwidth
+from reduset._engine.cuda.arrays import on_device
 from reduset._frames import table_weights
 from reduset._messages import warn
 from reduset._types import Array, BandwidthLike, Floats, KernelLike, PointsLike, SeedLike, SelectorLike, WeightsLike
@@ -172,8 +173,10 @@ class SparseKernelDensity(BaseEstimator):
         return None
 
     def score_samples(self, X: PointsLike) -> Array:
-        """log density at each row of X, (q,)."""
+        """log density at each row of X, (q,); on a GPU, in the library of X, where X is."""
         check_is_fitted(self)
+        if on_device(X):
+            return self.mean_.log_density(X)
         return self.mean_.log_density(validate_data(self, _validate.known(X), dtype=(np.float64, np.float32), reset=False))
 
     def score(self, X: PointsLike, y: Any = None) -> float:

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _validate
-from reduset._engine import HostRows
+from reduset._engine import HostRows, blocks
 from reduset._engine.cuda.arrays import device_points, on_device
 from reduset.io.arrays import mapped_array
 from reduset.io.guard import need
 from reduset.io.table import FileError, listed
 
 TABLES = (".parquet", ".feather", ".arrow")
+BLOCK = 1 << 26  # numbers at a time
 LARGEST, SMALLEST = 1e15, 1e-15  # of all numbers: their squares are to have room in single precision
 
 
@@ -27,13 +28,29 @@ def row_place(E: Any, column: str | None = None) -> Any:
 
         return DeviceRows(_within(device_points(E, "E"), "E"))
     values = _opened(os.fspath(E), column) if isinstance(E, str | os.PathLike) else E
-    array = _validate.points(values, "E")
+    half = isinstance(values, np.ndarray) and values.dtype == np.float16  # which others would copy
+    array = _half_points(values) if half else _validate.points(values, "E")
     return HostRows(_within(array if array.dtype.kind == "f" else array.astype(np.float64), "E"))
+
+
+def _half_points(array: NDArray[Any]) -> NDArray[Any]:
+    """Rows in half precision, as they are: finite numbers in two dimensions."""
+    _validate.points(np.broadcast_to(np.float32(0), array.shape), "E")  # its shape
+    for a, b in _blocks(array):
+        bad = np.argwhere(~np.isfinite(array[a:b]))
+        if len(bad):
+            row, column = a + int(bad[0, 0]), int(bad[0, 1])
+            raise ValueError(f"E must be finite, got {array[row, column]} in row {row}, column {column}; drop or impute such rows")
+    return array
+
+
+def _blocks(array: Any) -> list[tuple[int, int]]:
+    return blocks(len(array), max(1, BLOCK // array.shape[1]))
 
 
 def _within(array: Any, name: str) -> Any:
     """Refuse numbers whose squares single precision has no room for."""
-    largest = max(abs(float(array.max())), abs(float(array.min())))
+    largest = max(float(abs(array[a:b]).max()) for a, b in _blocks(array))
     if largest > LARGEST or 0 < largest < SMALLEST:
         raise ValueError(
             f"{name} must have its largest number between {SMALLEST:g} and {LARGEST:g} in size, got {largest:g}; rescale it"

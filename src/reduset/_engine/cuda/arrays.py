@@ -22,6 +22,13 @@ def on_device(value: Any) -> bool:
         return False
 
 
+def refuse_device(value: Any, name: str) -> None:
+    """Refuse a value on a GPU where only the processor computes."""
+    if on_device(value):
+        way_out = f"bring it to the processor ({name}.get(), or {name}.cpu())"
+        raise TypeError(f"{name} is {ON_DEVICE}, where this does not run; {way_out}")
+
+
 def as_cupy(value: Any, name: str) -> Any:
     """The same memory as an array of CuPy."""
     try:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from reduset._engine.cuda.kernels import kernel
+from reduset._engine.precision import BLAS_REACH, FEW_PAIRS, SINGLE_FLOOR, SINGLE_REACH
 from reduset._engine.profile import CITYBLOCK, ROOT, SQUARED, Frame, Profile
-from reduset._engine.sums import BLAS_REACH, FEW_PAIRS, SINGLE_FLOOR, SINGLE_REACH
 from reduset._types import Floats, Precision
 
 THREADS = 128
