@@ -114,12 +114,16 @@ once a centre, distances in single precision (so that near-ties may fall otherwi
 traversal on all cores of the machine, and whether it chose the same rows."""
 
 
-def run() -> str:
+def card() -> str:
+    """The card, its driver, and the day."""
     import cupy
 
-    card = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
+    name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
     driver, runtime = cupy.cuda.runtime.driverGetVersion(), cupy.cuda.runtime.runtimeGetVersion()
+    return f"{name}, CUDA driver {driver}, runtime {runtime}, cupy {cupy.__version__}, {time.strftime('%Y-%m-%d')}"
+
+
+def run() -> str:
     head = ["rows", "centres", "seconds", "wished", "met", "torch", "times ours", "same", "processor", "times ours", "same rows"]
     note = " ".join(NOTE.splitlines())
-    where = f"{card}, CUDA driver {driver}, runtime {runtime}, cupy {cupy.__version__}, {time.strftime('%Y-%m-%d')}"
-    return f"{note} {where}.\n\n{table(head, [line(*case) for case in CASES])}"
+    return f"{note} {card()}.\n\n{table(head, [line(*case) for case in CASES])}"

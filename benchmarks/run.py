@@ -73,7 +73,7 @@ SECTIONS = (
     "drift_e_detector",
     "drift_corner",
 )
-GPU_SECTIONS = ("gpu_subset",)  # for a machine with a CUDA device: `make bench-gpu`
+GPU_SECTIONS = ("gpu_subset", "gpu_sums")  # for a machine with a CUDA device: `make bench-gpu`
 RESULTS = Path(__file__).with_name("RESULTS.md")
 HEAD = """# Results
 

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset._columns import from_column
-from reduset._engine import row_blocks
-from reduset._engine.cuda.arrays import refuse_device
+from reduset._engine import refuse_device, row_blocks
 from reduset._frames import AnnotatedRows, framed, is_annotated, is_sparse, is_table, odd_column, table_weights
 from reduset._types import Floats
 

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _archive, _validate
-from reduset._engine import row_blocks, rows_by_weight
-from reduset._engine.cuda.arrays import as_given, device_points, on_device
+from reduset._engine import as_given, device_points, on_device, row_blocks, rows_by_weight
 from reduset._frames import is_sparse, table_weights
 from reduset._types import Array, Floats, KernelLike, PointsLike, Precision, SeedLike, WeightsLike
 from reduset.kernels import Kernel, RadialKernel

@@ -18,7 +18,7 @@ cells                the same boxes, of any length, as an order of the rows     
 nearest              each point's nearest atom and its distance; `each_nearest` by block  (n,), (n,)       n·m·d at worst
 likely_nearest       an atom near each point, most often the nearest                      (n,)             n·√m·d
 FarthestFirst        the farthest-first traversal (k-centre), continued as wanted         (m,) rows, radii n·m·d at worst
-LazyCover            the same of long rows in any place (`HostRows`), by matrix products  (m,) rows, radii n·m·d at worst
+LazyCover            the same of long rows, `HostRows` or `DeviceRows`, by products       (m,) rows, radii n·m·d at worst
 shadow_centres       a greedy cover by balls, in the order of the rows                    rows, (n,)       n·m·d at worst
 rows_apart           the rows that equal none of a few places                             rows             n·(d + log m)
 draw_seeds           the seeds of k-means++                                               (m,) rows        n·m·d
@@ -40,6 +40,8 @@ What stays with the processor, matrices of the atoms alone and the machine itsel
 `Pursuit`, `order_by_energy`, `rows_by_weight`, `line_dips` between two groups of points; `blocks`, `row_blocks`, `run_all`,
 `single_threaded_blas`, `get_threads`, `set_threads`, `threads_here`, `physical_memory`, and `costs`, how long it takes.
 
+What lies on a GPU: `on_device` says so, `device_points` checks it, `as_given` gives results back, `refuse_device` refuses it.
+
 A name is imported when it is first asked for: what only needs threads does not wait for the compiler.
 """
 
@@ -54,6 +56,8 @@ if TYPE_CHECKING:
     from reduset._engine.coincident import rows_apart
     from reduset._engine.components import Components, Moments, logs_at, sums_at
     from reduset._engine.covariances import LOG_2PI, as_diagonal, as_full, from_lower_rows, is_shared, log_determinants, log_peaks
+    from reduset._engine.cuda.arrays import as_given, device_points, on_device, refuse_device
+    from reduset._engine.cuda.device_rows import DeviceRows
     from reduset._engine.dips import line_dips
     from reduset._engine.draws import rows_by_weight
     from reduset._engine.exchanging import exchange
@@ -82,7 +86,8 @@ __all__ += ["gap_histograms", "gap_nodes"]
 __all__ += ["FarthestFirst", "balance_lists", "balance_products", "draw_seeds", "each_nearest", "grow", "nearest", "shadow_centres"]
 __all__ += ["cells", "exchange", "likely_nearest", "rows_apart"]
 __all__ += ["Components", "logs_at", "place_whitened", "sums_at", "whitened_slopes"]
-__all__ += ["HostRows", "LazyCover", "WindowSums", "line_dips"]
+__all__ += ["DeviceRows", "HostRows", "LazyCover", "WindowSums", "line_dips"]
+__all__ += ["as_given", "device_points", "on_device", "refuse_device"]
 __all__ += ["CITYBLOCK", "LOGARITHM", "ROOT", "SOFT_CITYBLOCK", "SQUARED", "TABLE", "Frame", "Profile"]
 __all__ += ["Cover", "Leaves", "Moments", "UseGram", "leaves_for"]
 __all__ += ["LOG_2PI", "as_diagonal", "as_full", "from_lower_rows", "is_shared", "log_determinants", "log_peaks"]
@@ -95,6 +100,8 @@ _HOMES = {
     "coincident": "rows_apart",
     "components": "Components Moments logs_at sums_at",
     "covariances": "LOG_2PI as_diagonal as_full from_lower_rows is_shared log_determinants log_peaks",
+    "cuda.arrays": "as_given device_points on_device refuse_device",
+    "cuda.device_rows": "DeviceRows",
     "dips": "line_dips",
     "draws": "rows_by_weight",
     "exchanging": "exchange",

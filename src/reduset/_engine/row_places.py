@@ -14,6 +14,7 @@ from reduset._engine.threads import blocks, run_all
 from reduset._types import Array, Indices
 
 CANDIDATES_TASK = 256
+ROWS_TASK = 1024
 
 
 class HostRows:
@@ -34,7 +35,11 @@ class HostRows:
         show_by_products(self, rows, centres, cosine, bounds)
 
     def products(self, rows: NDArray[Any], centres: NDArray[Any]) -> NDArray[np.float32]:
-        return rows.astype(np.float32, copy=False) @ centres.astype(np.float32, copy=False).T
+        out = np.empty((len(rows), len(centres)), np.float32)
+        single = np.ascontiguousarray(centres.astype(np.float32, copy=False).T)
+        parts = blocks(len(rows), ROWS_TASK)
+        run_all([partial(_multiply, rows[a:b], single, out[a:b]) for a, b in parts], blas=True)
+        return out
 
     def gaps(self, candidates: Array, centres: Array) -> Array:
         out = np.full(candidates.shape[1], np.inf)
@@ -46,6 +51,10 @@ class HostRows:
         chosen, at = np.empty(most, np.int64), np.empty(most)
         done, left = _choose(candidates, gaps, floor, chosen, at)
         return chosen[:done], at[:done], float(left)
+
+
+def _multiply(rows: NDArray[Any], centres: NDArray[np.float32], out: NDArray[np.float32]) -> None:
+    np.matmul(rows.astype(np.float32, copy=False), centres, out=out)
 
 
 @compiled()

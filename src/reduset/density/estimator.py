@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from reduset import _validate, bandwidth
-from reduset._engine.cuda.arrays import on_device
+from reduset._engine import on_device
 from reduset._frames import table_weights
 from reduset._messages import warn
 from reduset._types import Array, BandwidthLike, Floats, KernelLike, PointsLike, SeedLike, SelectorLike, WeightsLike

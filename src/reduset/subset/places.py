@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _validate
-from reduset._engine import HostRows, blocks
-from reduset._engine.cuda.arrays import device_points, on_device
+from reduset._engine import DeviceRows, HostRows, blocks, device_points, on_device
 from reduset.io.arrays import mapped_array
 from reduset.io.guard import need
 from reduset.io.table import FileError, listed
@@ -24,8 +23,6 @@ LARGEST, SMALLEST = 1e15, 1e-15  # of all numbers: their squares are to have roo
 def row_place(E: Any, column: str | None = None) -> Any:
     """Rows, looked at by the processor or by the GPU that they are on."""
     if on_device(E):
-        from reduset._engine.cuda.device_rows import DeviceRows
-
         return DeviceRows(_within(device_points(E, "E"), "E"))
     values = _opened(os.fspath(E), column) if isinstance(E, str | os.PathLike) else E
     half = isinstance(values, np.ndarray) and values.dtype == np.float16  # which others would copy

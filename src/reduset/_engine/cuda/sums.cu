@@ -2,7 +2,7 @@
 //
 // A thread has R queries in its registers; points go through shared memory, a tile at a time. Sums inside a tile run in REAL, across
 // tiles in double precision, always in the order of the points: no number of blocks changes a result. REAL, TYPE (of the queries),
-// D (columns), R, METRIC and FAMILY are defined when this is compiled; the numbers of metrics and families are those of `profile`.
+// D (columns), R, TILE, METRIC and FAMILY are defined when this is compiled; the numbers of metrics and families are those of `profile`.
 
 #include <cuda_fp16.h>
 
@@ -63,8 +63,6 @@ __device__ REAL gap_of(const REAL* z, const REAL* q) {
   }
   return t;
 }
-
-#define TILE 128
 
 struct __align__(16) Tile {
   REAL points[TILE * D];

@@ -18,6 +18,7 @@ from reduset._types import Floats, Precision
 THREADS = 128
 REGISTERS = 64  # numbers of queries that a thread holds
 MOST_COLUMNS = 64
+MOST_POINTS, SHARED = 128, 1 << 15  # of a tile, and its bytes
 TYPES = {"float16": "__half", "float32": "float", "float64": "double"}
 IN_DOUBLE = np.inf, -1.0, 1.0  # whatever the coordinates, gaps by differences, weights as they are
 REALS: dict[Any, str] = {np.float32: "float", np.float64: "double"}
@@ -49,7 +50,8 @@ class _Sums:
 
         profile, d = self.profile, self.queries.shape[1]
         each = max(1, min(4, REGISTERS // d)) if real is np.float32 else max(1, min(2, REGISTERS // (2 * d)))
-        defined = {"REAL": REALS[real], "TYPE": TYPES[self.queries.dtype.name], "D": d, "R": each}
+        tile = min(MOST_POINTS, SHARED // (d * np.dtype(real).itemsize))
+        defined = {"REAL": REALS[real], "TYPE": TYPES[self.queries.dtype.name], "D": d, "R": each, "TILE": tile}
         program = kernel("sums", name, **defined, METRIC=profile.metric, FAMILY=profile.family)
         count = len(self.queries) if rows is None else len(rows)
         points = cupy.asarray(self.frame.apply(self.points).astype(real))
