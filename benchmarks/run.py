@@ -15,6 +15,7 @@ from harness import machine
 
 SECTIONS = (
     "farthest_first",
+    "subset",
     "kernel_sums",
     "whole_compression",
     "growth",
