@@ -211,6 +211,8 @@ def run() -> str:
     lines = [line(name, kept.where(design=name), broken) for name in measured]
     head = ["design", "repetitions", "populations", "populations, 5 %", "10 %", "atoms, 5 %", "10 %", "whole, p ≤ 5 %"]
     verdict = f"Levels held in what was measured: {'yes' if not broken else 'NO: ' + '; '.join(broken)}."
+    looks = 5 * sum(DESIGNS[name][3] for name in measured)
+    verdict += f" Of {looks} shares that hold, {0.025 * looks:.1f} would be above their limits by chance alone."
     few = [name for name in measured if len(kept.where(design=name)) < REPETITIONS]
     verdict += f" Fewer repetitions than asked for: {'; '.join(few)}." if few else ""
     left = [name for name in DESIGNS if name not in measured]
