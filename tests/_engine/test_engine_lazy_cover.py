@@ -143,6 +143,20 @@ def test_rows_are_those_of_the_traversal_in_leaves():
     assert [0, *cover.indices] == leaves.indices.tolist()
 
 
+@pytest.mark.parametrize("offset", [1e2, 1e5, 1e8])
+def test_rows_far_from_the_origin_have_the_owners_that_they_have_there(offset):
+    rows = np.round(np.random.default_rng(7).normal(size=(800, 5)) * 64) / 64
+    near, far = LazyCover(HostRows(rows)), LazyCover(HostRows(rows + offset))
+    for cover in (near, far):
+        cover.add_rows(np.array([0]))
+        cover.extend(50)
+    assert far.indices == near.indices
+    gaps = np.linalg.norm(rows[:, None] - rows[[0, *near.indices]], axis=2)
+    owner, distance = far.owners()
+    np.testing.assert_allclose(gaps[np.arange(800), owner], gaps.min(axis=1), atol=1e-6)
+    np.testing.assert_allclose(distance, gaps.min(axis=1), rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("cosine", [False, True])
 def test_owners_are_the_nearest_and_as_far_as_is_said(cosine, looks):
     rng = np.random.default_rng(6)

@@ -28,6 +28,7 @@ CANDIDATES, FEWEST = 4096, 256  # rows among which centres are chosen
 SAMPLED = 1 << 16  # bounds by which the largest of all are guessed
 UNIT = 2.0**-24  # the rounding of single precision
 GROWTH = 4
+OFFSET = 4.0  # squared distance of all centres from 0, over their scatter, from which it is taken away first
 
 
 class RowPlace(Protocol):
@@ -202,19 +203,24 @@ class LazyCover:
         """(n,) the nearest centre of every row, as single precision tells it, and how far that is."""
         xp, place = self.place.arrays, self.place
         centres, exact = xp.concatenate(self._centres), xp.concatenate(self._exact)
-        lengths = xp.square(exact).sum(axis=1).astype(xp.float32)
-        norms = xp.sqrt(xp.square(centres.astype(xp.float32)).sum(axis=1)) if self.cosine else None
+        middle = exact.mean(axis=0)
+        far_off = not self.cosine and float(xp.square(middle).sum()) > OFFSET * float(xp.square(exact - middle).sum(axis=1).mean())
+        if far_off:  # what all rows have in common would cost the digits in which they differ
+            centres = (exact - middle).astype(xp.float32)
+        single = centres.astype(xp.float32)
+        squares = xp.einsum("ij,ij->i", single, single)
         owner, distance = np.empty(place.count, np.int64), np.empty(place.count, np.float32)
         for a, b in blocks(place.count, max(1, place.entries // max(len(centres), 2 * place.dimension))):
             some = place.take(slice(a, b))
-            inner = place.products(some, centres)
-            if norms is not None:
-                inner /= norms
+            known = self.defining(some)
+            inner = place.products((known - middle).astype(xp.float32) if far_off else some, centres)
+            if self.cosine:
+                inner /= xp.sqrt(squares)
             else:
-                inner -= lengths / 2
+                inner -= squares / 2
             own = inner.argmax(axis=1)
-            off = self.defining(some) - exact[own]
-            owner[a:b], distance[a:b] = to_numpy(own), to_numpy(xp.sqrt(xp.square(off).sum(axis=1)))
+            known -= exact[own]
+            owner[a:b], distance[a:b] = to_numpy(own), to_numpy(xp.sqrt(xp.square(known).sum(axis=1)))
             if report is not None:
                 report(b, place.count)
         return owner, distance
