@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from reduset._engine.threads import blocks
 from reduset._types import Indices, Report
 
-FIRST_LOOK = 1 << 14  # rows that are brought up to date at first; four times as many where too few stay far
 CANDIDATES, FEWEST = 4096, 256  # rows among which centres are chosen
 SAMPLED = 1 << 16  # bounds by which the largest of all are guessed
 UNIT = 2.0**-24  # the rounding of single precision
@@ -38,6 +37,7 @@ class RowPlace(Protocol):
     ----------
     arrays : numpy or cupy
     entries : of one product of rows and centres, at most
+    first_look : rows that are brought up to date at first in a round; four times as many where too few stay far
     at_once : multiplications from which it pays to show rows only the centres that they have missed
     """
 
@@ -45,6 +45,7 @@ class RowPlace(Protocol):
     count: int
     dimension: int
     entries: int
+    first_look: int
     at_once: int
 
     def take(self, rows: Any) -> Any:
@@ -132,7 +133,7 @@ class LazyCover:
 
     def _far_rows(self) -> tuple[Any, float]:
         """Rows among which the farthest is, ascending, and a squared distance than which no other row is farther."""
-        xp, look = self.place.arrays, FIRST_LOOK
+        xp, look = self.place.arrays, self.place.first_look
         if self._seen is None:
             self.place.show(None, xp.concatenate(self._centres), self.cosine, self._bounds)
             self._seen = xp.full(self.place.count, self.count, xp.int32)

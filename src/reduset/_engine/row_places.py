@@ -22,6 +22,7 @@ class HostRows:
 
     arrays: Any = np
     entries = 1 << 24
+    first_look = 1 << 14
     at_once = 1 << 27
 
     def __init__(self, values: NDArray[Any]) -> None:

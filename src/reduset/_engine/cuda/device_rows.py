@@ -21,6 +21,7 @@ class DeviceRows:
     """Rows of a CuPy array of any floating type."""
 
     entries = 1 << 28
+    first_look = 1 << 18
     at_once = 1 << 35
 
     def __init__(self, values: Any) -> None:
