@@ -105,14 +105,16 @@ def test_a_scheduler_that_does_not_answer_is_one_line():
 
 def test_a_cluster_that_goes_away_is_one_line():
     with cluster(1) as (made, client):
+        closing = threading.Thread(target=made.close)
 
         def close(stage, done, total):
             if stage == "certifying" and done == 1:
                 client.cancel(list(client.futures))
-                threading.Thread(target=made.close).start()
+                closing.start()
 
         with pytest.raises(ConnectionError, match="is gone, or has cancelled the work"):
             distributed.compress(parts(X, 500).map_blocks(slowly), Gaussian(0.8), size=10, rng=0, progress=close)
+        closing.join()  # Dask does not bear to be closed twice at a time
 
 
 def test_a_client_must_be_one_that_can_be_waited_for():
