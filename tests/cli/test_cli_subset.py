@@ -47,6 +47,12 @@ def test_going_on_from_what_was_kept_is_going_all_the_way(tmp_path, data):
     assert "8 of 300 rows, beside 12 that were there: every row is within cosine distance" in said.stdout
 
 
+def test_rows_to_go_on_from_are_whole_numbers(tmp_path, data):
+    (tmp_path / "start.csv").write_text("row\n1.7\n3\n")
+    said = in_this_process("subset", "e.npy", "--size", 3, "--start", "start.csv", "-o", "keep.csv", folder=tmp_path, code=2)
+    assert "--start must hold whole numbers of rows, got 1.7" in said.stderr
+
+
 def test_a_radius_says_how_many(tmp_path, data):
     in_this_process("subset", "e.npy", "--radius", 3.0, "-o", tmp_path / "keep.csv", folder=tmp_path)
     assert csv.read_csv(tmp_path / "keep.csv").num_rows == subset(data, radius=3.0).size

@@ -225,6 +225,15 @@ def test_a_sample_that_was_stained_otherwise_is_told_and_lacks_nothing():
     assert found.differences_.found[stray.population]
 
 
+def test_groups_of_samples_of_very_different_sizes_are_noted():
+    bags = cohort(200, count=10)
+    many = cohort(4000, count=10, seed=1)
+    bags |= {name: many[name] for name in list(bags)[5:]}
+    found = CohortStudy("condition", n_atoms=30, random_state=0).fit(bags, table_of(bags))
+    assert any("samples of ill have 20 times as many cells as those of healthy" in note for note in found.notes_)
+    assert not any("times as many cells" in note for note in study_in_memory().notes_)
+
+
 def test_samples_that_are_missing_are_told():
     assert "p99 is left out: has no cells" in study_in_memory().notes_
 

@@ -82,6 +82,14 @@ def test_events_far_out_do_not_hide_populations(share, place):
     assert np.mean(kinds[owners == rare] == 2) >= 0.95
 
 
+def test_one_event_far_out_takes_no_names_away():
+    rng = np.random.default_rng(3)
+    cells = np.concatenate([rng.normal(0, 1, (250, 2)), rng.normal([8, 0], 1, (150, 2)), [[1000.0, 0.0]]])
+    found = find_populations([cells[::2], cells[1::2]], ["CD3", "CD4"], rng=0)
+    assert len(found) == 2
+    assert "CD3+" in found.names[1]
+
+
 def test_a_bell_in_twenty_dimensions_is_one_population():
     for seed in range(2):
         cells = np.random.default_rng(seed).normal(size=(2500, 20))
@@ -230,6 +238,9 @@ def test_cells_that_all_coincide_are_one_population_whatever_is_asked_for():
         ([np.ones((5, 2))], {"markers": ["CD3"]}, "markers must name each of the 2 columns, got 1 names"),
         ([np.ones((5, 2))], {"defining": []}, "defining must hold one or more numbers of columns, each from 0 to 1"),
         ([np.ones((5, 2))], {"defining": [0, 2]}, "defining must hold one or more numbers of columns, each from 0 to 1"),
+        ([np.ones((5, 2)), np.full((5, 2), 1e20)], {}, r"cells\[1\] must stay below 1e\+15 in size, got 1e\+20"),
+        ([np.ones((5, 2))], {"scales": [1.0]}, "scales must be 2 finite numbers above 0"),
+        ([np.ones((5, 2))], {"scales": [1.0, 0.0]}, "scales must be 2 finite numbers above 0"),
         ([np.ones((5, 2))], {"dip": 2.0}, "dip must"),
         ([np.ones((5, 2))], {"n_atoms": 0}, "n_atoms must"),
         ([np.ones((5, 2))], {"n_populations": 0}, "n_populations must"),

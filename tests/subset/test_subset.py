@@ -81,6 +81,58 @@ def test_groups_are_rows_that_are_nearly_the_same():
     assert found.groups(0.0) == []
 
 
+def nearest_of(rows, centres):
+    return np.linalg.norm(rows[:, None].astype(float) - centres.astype(float), axis=2)
+
+
+def test_owners_are_the_nearest_where_centres_are_closer_than_single_precision_tells():
+    rng = np.random.default_rng(2)
+    base = rng.normal(size=(150, 96))
+    base /= np.linalg.norm(base, axis=1)[:, None]
+    rows = np.concatenate([base, base + 5e-6 * rng.normal(size=base.shape), base]).astype(np.float32)
+    found = subset(rows, radius=1e-5)
+    assert found.radius <= 1e-5
+    assert found.owner_distances.max() <= found.radius * (1 + 1e-6)
+    assert len(found.groups()) == 150
+    apart = np.concatenate([rng.normal(0, 0.1, (400, 4)) + 1e3, rng.normal(0, 0.1, (400, 4)) - 1e3]).astype(np.float32)
+    found = subset(apart, 60)
+    gaps = nearest_of(apart, apart[found.indices])
+    np.testing.assert_array_equal(found.owners, gaps.argmin(axis=1))
+    every = subset(rng.normal(size=(500, 1)), 500)
+    assert (every.radius, every.owner_distances.max()) == (0.0, 0.0)
+    parallel = (1 + 1e-3 * rng.normal(size=(500, 8))).astype(np.float32)
+    found = subset(parallel, 40, metric="cosine")
+    unit = parallel.astype(float) / np.linalg.norm(parallel.astype(float), axis=1)[:, None]
+    gaps = nearest_of(unit, unit[found.indices])
+    np.testing.assert_allclose(gaps[np.arange(500), found.owners], gaps.min(axis=1), rtol=1e-9)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_the_radius_of_a_choice_asks_for_that_choice(metric):
+    for seed in range(12):
+        rows = np.random.default_rng(seed).normal(size=(120, 5))
+        found = subset(rows, 17, metric=metric)
+        assert subset(rows, radius=found.radius, metric=metric).size <= 17
+
+
+def test_small_numbers_beside_a_large_one_are_told_apart():
+    rows = np.random.default_rng(3).normal(size=(3000, 4)) * 1e-22
+    rows[0] = 1.0
+    found = subset(rows, 300, start=[0])
+    assert found.indices.tolist() == farthest_first(rows, 0, 301)[1:]
+
+
+def test_places_to_go_on_from_keep_their_own_precision():
+    rows = np.random.default_rng(4).normal(size=(400, 4)).astype(np.float16)
+    places = np.random.default_rng(5).normal(size=(3, 4)) * 1.0001
+    found = subset(rows, 20, start=places)
+    exact = rows.astype(float)
+    least = nearest_of(exact, places).min(axis=1)
+    assert found.indices[0] == int(least.argmax())
+    assert found.distances[0] == pytest.approx(least.max(), rel=1e-14)
+    assert subset(rows, 5, start=np.full((1, 4), 1e5)).radius < 1e5
+
+
 @pytest.mark.parametrize("dtype", [np.float16, np.float64, np.int64])
 def test_types_are_kept_or_made_double(rows, dtype):
     given = (rows * 10).astype(dtype)
@@ -101,6 +153,11 @@ def test_rows_of_files_are_those_of_memory(tmp_path, rows, order):
         found = subset(tmp_path / name, 12)
         assert found.indices.tolist() == expected.indices.tolist(), name
         assert found.radius == expected.radius
+    large = arrow.array(rows.tolist(), arrow.large_list(arrow.float32()))
+    parquet.write_table(arrow.table({"id": np.arange(600), "e": large}), tmp_path / "large.parquet")
+    parquet.write_table(arrow.table({"id": np.arange(600)} | {f"c{k}": rows[:, k] for k in range(6)}), tmp_path / "id.parquet")
+    for name in ("large.parquet", "id.parquet"):
+        assert subset(tmp_path / name, 12).indices.tolist() == expected.indices.tolist(), name
     two = arrow.table({"a": lists, "b": lists})
     parquet.write_table(two, tmp_path / "two.parquet")
     with pytest.raises(FileError, match=r"several columns of lists, say which \(column=\): a, b"):
@@ -156,7 +213,11 @@ ONES = np.ones((5, 2))
         ),
         ((ONES, 1, {"metric": "cosine", "start": np.zeros((1, 2))}), "start must hold no row of zeros"),
         ((ONES, 1, {"start": [7]}), "start must hold one or more rows of E, each from 0 to 4"),
-        ((ONES, 1, {"start": np.ones((1, 3))}), "start must have 2 columns"),
+        ((ONES, 1, {"start": np.ones((1, 3))}), "start must have 2 columns like E"),
+        ((ONES, 1, {"start": []}), "start must hold one or more rows of E"),
+        ((ONES, 1, {"start": np.full((1, 2), 1e60)}), "start must have its largest number between"),
+        ((ONES, 2, {"radius": "far"}), "radius must be a finite distance"),
+        ((np.array([[1.0, 0], [0, 1e-30]], np.float32), 1, {"metric": "cosine"}), "no row of zeros under the cosine.*row 1"),
         ((ONES * 1e20, 1), "E must have its largest number between 1e-15 and 1e"),
         ((ONES * 1e-20, 1), "rescale it"),
     ],

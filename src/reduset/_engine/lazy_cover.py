@@ -26,6 +26,7 @@ from reduset._types import Indices, Report
 CANDIDATES, FEWEST = 4096, 256  # rows among which centres are chosen
 SAMPLED = 1 << 16  # bounds by which the largest of all are guessed
 UNIT = 2.0**-24  # the rounding of single precision
+TINY = 1e-33  # squares below what single precision holds in full may be lost
 GROWTH = 4
 OFFSET = 4.0  # squared distance of all centres from 0, over their scatter, from which it is taken away first
 
@@ -94,8 +95,8 @@ class LazyCover:
         self._exact: list[Any] = []  # and as the definition has them
 
     def add(self, centres: Any) -> None:
-        """Take (c, d) centres, in the type of the rows, that need not be rows."""
-        self._centres.append(centres)
+        """Take (c, d) centres, which need not be rows, nor of their type."""
+        self._centres.append(centres if centres.dtype.itemsize <= 4 else centres.astype(self.place.arrays.float32))
         self._exact.append(self.defining(centres))
         self.count += len(centres)
 
@@ -201,7 +202,7 @@ class LazyCover:
         self._seen[rows] = self.count
 
     def owners(self, report: Report | None = None) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """(n,) the nearest centre of every row, as single precision tells it, and how far that is."""
+        """(n,) the nearest centre of every row, the first of equals, and how far that is."""
         xp, place = self.place.arrays, self.place
         centres, exact = xp.concatenate(self._centres), xp.concatenate(self._exact)
         middle = exact.mean(axis=0)
@@ -214,17 +215,37 @@ class LazyCover:
         for a, b in blocks(place.count, max(1, place.entries // max(len(centres), 2 * place.dimension))):
             some = place.take(slice(a, b))
             known = self.defining(some)
-            inner = place.products((known - middle).astype(xp.float32) if far_off else some, centres)
+            some = (known - middle).astype(xp.float32) if far_off else some
+            inner = place.products(some, centres)
             if self.cosine:
                 inner /= xp.sqrt(squares)
             else:
                 inner -= squares / 2
-            own = inner.argmax(axis=1)
+            own = self._nearest(inner, known, exact, some, squares)
             known -= exact[own]
             owner[a:b], distance[a:b] = to_numpy(own), to_numpy(xp.sqrt(xp.square(known).sum(axis=1)))
             if report is not None:
                 report(b, place.count)
         return owner, distance
+
+    def _nearest(self, inner: Any, known: Any, exact: Any, some: Any, squares: Any) -> Any:
+        """(k,) the centre of the largest inner product, less half of its square; in double precision where rounding may decide."""
+        xp, place = self.place.arrays, self.place
+        own, single = inner.argmax(axis=1), some.astype(xp.float32, copy=False)
+        mine = xp.einsum("ij,ij->i", single, single)
+        margin = _slack(place) * (2 * xp.sqrt(mine) if self.cosine else mine + squares.max()) + TINY
+        close = inner >= (xp.take_along_axis(inner, own[:, None], axis=1)[:, 0] - margin)[:, None]
+        rows = xp.flatnonzero(close.sum(axis=1) > 1)
+        if not len(rows):
+            return own
+        which, centre = xp.nonzero(close[rows])
+        gaps = xp.empty(len(which))
+        for a, b in blocks(len(which), max(1, place.entries // (2 * place.dimension))):
+            gaps[a:b] = xp.square(known[rows[which[a:b]]] - exact[centre[a:b]]).sum(axis=1)
+        order = xp.lexsort(xp.stack([centre.astype(xp.float64), gaps, which.astype(xp.float64)]))
+        first = xp.concatenate([xp.ones(1, bool), which[order][1:] != which[order][:-1]])
+        own[rows] = centre[order][first]
+        return own
 
     def defining(self, rows: Any) -> Any:
         """Rows as the definition has them: in double precision, of length 1 for the cosine."""
@@ -235,12 +256,17 @@ class LazyCover:
         return exact
 
 
+def _slack(place: RowPlace) -> float:
+    """Twice what d products and their sums may be wrong by in single precision, as a share of |x|² + |c|²."""
+    return (place.dimension + 8) * 4 * UNIT
+
+
 def show_by_products(place: RowPlace, rows: Any, centres: Any, cosine: bool, bounds: Any) -> None:
     """`RowPlace.show` by |x|² + |c|² − 2x·c, from ``place.products(some, centres)`` in single precision."""
     xp = place.arrays
     single = centres.astype(xp.float32)
     squares = xp.einsum("ij,ij->i", single, single)
-    slack = xp.float32((place.dimension + 8) * 4 * UNIT)  # twice what d products and their sums may be wrong by, of |x|² + |c|²
+    slack = xp.float32(_slack(place))
     count = place.count if rows is None else len(rows)
     for a, b in blocks(count, max(1, place.entries // max(len(centres), place.dimension))):
         own = slice(a, b) if rows is None else rows[a:b]
@@ -253,7 +279,7 @@ def show_by_products(place: RowPlace, rows: Any, centres: Any, cosine: bool, bou
         else:
             inner *= -2
             inner += squares
-            least = inner.min(axis=1) + mine + slack * (mine + squares.max())
+            least = inner.min(axis=1) + mine + slack * (mine + squares.max()) + xp.float32(TINY)
         bounds[own] = xp.minimum(bounds[own], xp.maximum(least, 0))
 
 

@@ -95,8 +95,10 @@ class SubsetCommand(o.Threaded, o.Telling):
         """The numbers of rows in a file that was written before."""
         from reduset.io import read
 
-        table = read(str(self.start), columns=[ROW])
-        return table.values[:, 0].astype("int64")
+        rows = read(str(self.start), columns=[ROW]).values[:, 0]
+        if (rows % 1 != 0).any():
+            raise ValueError(f"--start must hold whole numbers of rows, got {rows[rows % 1 != 0][0]:g} in {self.start}")
+        return rows.astype("int64")
 
 
 def _write(path: Path, columns: dict[str, Any]) -> None:

@@ -27,6 +27,7 @@ from reduset.kernels import Gaussian
 from reduset.populations import find_populations
 from reduset.populations.finding import DIP
 
+UNLIKE = 10  # times as many cells in the samples of one group as in those of another
 FEW_CELLS = 500
 LOOKED_AT = 100_000  # cells, for scales
 YES = ("yes", "y", "true", "t", "1", "1.0", "control")
@@ -234,6 +235,14 @@ class CohortStudy(BaseEstimator):
                 f"samples of fewer than {FEW_CELLS} cells ({listed}) know their shares badly: tests weigh them by that, and on the "
                 "map chance alone moves them away from others"
             )
+        if design is not None:
+            usual = [float(np.median(samples.sizes[design.rows[design.codes == g]])) for g in range(len(design.levels))]
+            if max(usual) > UNLIKE * min(usual):
+                many, fewest = (design.levels[usual.index(pick(usual))] for pick in (max, min))
+                notes.append(
+                    f"samples of {many} have {max(usual) / min(usual):.0f} times as many cells as those of {fewest}: of rare "
+                    "populations the small ones know little, and what is found of these may be that"
+                )
         for stray in self.populations_.strays:
             whose = ", ".join(samples.names[k] for k in stray.samples[:5]) + (", …" if len(stray.samples) > 5 else "")
             notes.append(

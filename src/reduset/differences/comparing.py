@@ -142,6 +142,8 @@ def compare(
     counts, sizes = np.asarray(counts)[design.rows], np.asarray(sizes)[design.rows]
     if (sizes == 0).any():
         raise DesignError(f"{int((sizes == 0).sum())} samples hold no cells; leave them out")
+    if counts.ndim != 2 or not counts.shape[1]:
+        raise ValueError(f"counts must have a row a sample and a column a population, at least one; got shape {counts.shape}")
     named = tuple(f"population {k + 1}" for k in range(counts.shape[1])) if names is None else tuple(names)
     if len(named) != counts.shape[1]:
         raise ValueError(f"names must be one for each of the {counts.shape[1]} columns of counts, got {len(named)}")

@@ -36,6 +36,7 @@ DIP = 0.5  # of the lower peak, below which a valley parts two populations
 SPEAKS = 0.1  # of the median sample's cells, from which a sample counts in full: fifty cells are not to outweigh a million
 MOST_CELLS = 200_000  # from which borders and medians are taken
 OUTER = (0.1, 2.5)  # percent of the cells beyond either end of what has most of them
+LARGEST = 1e15  # squares of what is more are no use beside others
 FAR = 5.0  # such ranges beyond it, from where on places are not told apart
 
 
@@ -95,7 +96,7 @@ def find_populations(
         by_sample = np.repeat(_weights(sizes), sizes)
         used = pooled if len(columns) == d else np.ascontiguousarray(pooled[:, columns])
         if scales is not None:
-            used = used / np.asarray(scales, used.dtype)[columns]
+            used = used / _units(scales, d).astype(used.dtype)[columns]
         small = sketch(used, size, kernel=Gaussian(), sample_weight=by_sample, rng=atoms_rng, progress=progress)
         with single_threaded_blas():
             groups = max(GROUPS, n_populations or 0)
@@ -113,7 +114,19 @@ def _samples(cells: Sequence[Floats]) -> list[Floats]:
     if len(cells) == 0:
         raise ValueError("cells must hold at least one sample, got none")
     first = _validate.points(cells[0], "cells[0]")
-    return [first, *(_validate.points(sample, f"cells[{k}]", first.shape[1]) for k, sample in enumerate(cells[1:], 1))]
+    every = [first, *(_validate.points(sample, f"cells[{k}]", first.shape[1]) for k, sample in enumerate(cells[1:], 1))]
+    for k, sample in enumerate(every):
+        largest = max(abs(float(sample.max())), abs(float(sample.min())))
+        if largest > LARGEST:
+            raise ValueError(f"cells[{k}] must stay below {LARGEST:g} in size, got {largest:g}; leave such events out, or rescale")
+    return every
+
+
+def _units(scales: Array, count: int) -> Array:
+    units = np.asarray(scales, np.float64)
+    if units.shape != (count,) or not (np.isfinite(units) & (units > 0)).all():
+        raise ValueError(f"scales must be {count} finite numbers above 0, one a column, got {scales!r}")
+    return units
 
 
 def _weights(sizes: NDArray[np.int64]) -> Array:
@@ -192,10 +205,11 @@ def _described(
     owner, rows = of_atom[small.owners[some]], np.asarray(cells[some], np.float64)
     weight = masses[owner] / np.bincount(owner, minlength=k)[owner]
     medians, above, separations = np.empty((k, d)), np.empty((k, d)), np.empty((k, d))
+    fences = _fences(rows)
     for j in range(d):
-        column = rows[:, j]
-        edge = border(column, weight)
-        spread = float(np.sqrt(np.average((column - np.average(column, weights=weight)) ** 2, weights=weight)))
+        column, within = rows[:, j], np.clip(rows[:, j], *fences[:, j])
+        edge = border(within, weight)
+        spread = float(np.sqrt(np.average((within - np.average(within, weights=weight)) ** 2, weights=weight)))
         for own in range(k):
             mine = owner == own
             medians[own, j] = np.median(column[mine])

@@ -23,11 +23,11 @@ LARGEST, SMALLEST = 1e15, 1e-15  # of all numbers: their squares are to have roo
 def row_place(E: Any, column: str | None = None) -> Any:
     """Rows, looked at by the processor or by the GPU that they are on."""
     if on_device(E):
-        return DeviceRows(_within(device_points(E, "E"), "E"))
+        return DeviceRows(within(device_points(E, "E"), "E"))
     values = _opened(os.fspath(E), column) if isinstance(E, str | os.PathLike) else E
     half = isinstance(values, np.ndarray) and values.dtype == np.float16  # which others would copy
     array = _half_points(values) if half else _validate.points(values, "E")
-    return HostRows(_within(array if array.dtype.kind == "f" else array.astype(np.float64), "E"))
+    return HostRows(within(array if array.dtype.kind == "f" else array.astype(np.float64), "E"))
 
 
 def _half_points(array: NDArray[Any]) -> NDArray[Any]:
@@ -45,7 +45,7 @@ def _blocks(array: Any) -> list[tuple[int, int]]:
     return blocks(len(array), max(1, BLOCK // array.shape[1]))
 
 
-def _within(array: Any, name: str) -> Any:
+def within(array: Any, name: str) -> Any:
     """Refuse numbers whose squares single precision has no room for."""
     largest = max(float(abs(array[a:b]).max()) for a, b in _blocks(array))
     if largest > LARGEST or 0 < largest < SMALLEST:
@@ -78,17 +78,24 @@ def _table_rows(path: str, suffix: str, column: str | None) -> NDArray[Any]:
             table = table if column is None else table.select(_known(path, column, table.column_names))
     except (OSError, arrow.ArrowException) as error:
         raise FileError(f"{path}: cannot be read ({str(error).splitlines()[0]})") from error
-    lists = [field.name for field in table.schema if arrow.types.is_list(field.type) or arrow.types.is_fixed_size_list(field.type)]
+    lists = [field.name for field in table.schema if any(is_one(field.type) for is_one in _kinds_of_lists(arrow.types))]
     if len(lists) == 1:
         return _lists(path, lists[0], table.column(lists[0]), arrow)
     if lists:
         raise FileError(f"{path}: has several columns of lists, say which (column=): {listed(lists)}")
-    kinds = arrow.types
-    numbers = [field.name for field in table.schema if kinds.is_floating(field.type) or kinds.is_integer(field.type)]
+    numbers = [field.name for field in table.schema if arrow.types.is_floating(field.type)]
+    numbers = numbers or [
+        field.name for field in table.schema if arrow.types.is_integer(field.type)
+    ]  # else they are numbers of rows
     if not numbers:
         raise FileError(f"{path}: has neither a column of lists nor of numbers; it has {listed(table.column_names)}")
     columns = [np.asarray(table.column(name).to_numpy()) for name in numbers]
     return np.column_stack([each if each.dtype.kind == "f" else each.astype(np.float64) for each in columns])
+
+
+def _kinds_of_lists(types: Any) -> list[Any]:
+    names = ("is_list", "is_large_list", "is_fixed_size_list", "is_list_view", "is_large_list_view")
+    return [getattr(types, name) for name in names if hasattr(types, name)]
 
 
 def _known(path: str, column: str, names: list[str]) -> list[str]:

@@ -7,6 +7,7 @@ looked at a few times in all.
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,13 @@ from reduset import _validate
 from reduset._engine import LazyCover
 from reduset._progress import Progress
 from reduset._types import Indices, ProgressLike
-from reduset.subset.places import row_place
+from reduset.subset.places import row_place, within
 from reduset.subset.result import Subset
 
 METRICS = ("euclidean", "cosine")
 BLOCK = 1 << 16  # rows at a time
+LARGEST_RADIUS, ROUNDINGS = 1e150, 8
+SHORTEST = 1e-15  # of the largest entry of a row: of less single precision knows no direction
 
 
 def subset(
@@ -63,7 +66,7 @@ def subset(
     cosine = _validate.one_of(metric, "metric", METRICS) == "cosine"
     if size is None and radius is None:
         raise ValueError("size or radius must be given: how many rows, or how near every row is to be to one of them")
-    if radius is not None and not (np.isfinite(radius) and radius >= 0):
+    if radius is not None and not (isinstance(radius, Real) and np.isfinite(float(radius)) and radius >= 0):
         raise ValueError(f"radius must be a finite distance of at least 0, got {radius!r}")
     place = row_place(E, column)
     n = place.count
@@ -95,8 +98,14 @@ def subset(
 
 
 def _squared(radius: float, cosine: bool) -> float:
-    """The square of a distance, as the traversal has it: on the sphere |x − y|² = 2(1 − cos)."""
-    return 2 * radius if cosine else radius**2
+    """The square of a distance, as the traversal has it: on the sphere |x − y|² = 2(1 − cos). The largest that is told as it."""
+    square = 2.0 * radius if cosine else min(float(radius), LARGEST_RADIUS) ** 2
+    for _ in range(ROUNDINGS):
+        larger = float(np.nextafter(square, np.inf))
+        if _told(np.sqrt(larger), cosine) > radius:
+            break
+        square = larger
+    return square
 
 
 def _told(distance: Any, cosine: bool) -> Any:
@@ -112,15 +121,18 @@ def _begin(cover: LazyCover, start: Any) -> Indices:
         cover.add_rows(rows)
         return rows
     given = np.asarray(start.get() if hasattr(start, "get") else start)
-    if given.ndim == 1 and given.dtype.kind in "iu":
-        if not len(given) or given.min() < 0 or given.max() >= place.count:
+    if not given.size or (given.ndim == 1 and given.dtype.kind in "iu"):
+        if not given.size or given.min() < 0 or given.max() >= place.count:
             raise ValueError(f"start must hold one or more rows of E, each from 0 to {place.count - 1}; got {given.tolist()[:5]}")
         cover.add_rows(given.astype(np.int64))
         return given.astype(np.int64)
-    places = _validate.points(given, "start", place.dimension)
-    if cover.cosine and not np.abs(places).max(axis=1).all():
+    places = _validate.points(given, "start")
+    if places.shape[1] != place.dimension:
+        raise ValueError(f"start must have {place.dimension} columns like E, or hold numbers of rows; got shape {places.shape}")
+    within(places, "start")
+    if cover.cosine and (np.abs(places).max(axis=1) < SHORTEST).any():
         raise ValueError("start must hold no row of zeros under the cosine, which has no direction; leave it out")
-    cover.add(place.arrays.asarray(places.astype(place.take(slice(0, 1)).dtype)))
+    cover.add(place.arrays.asarray(places.astype(np.float64)))
     return np.full(len(places), -1, np.int64)
 
 
@@ -143,7 +155,7 @@ def _refuse_zeros(place: Any) -> None:
     """The cosine has no direction for a row of zeros."""
     zeros, first = 0, -1
     for a in range(0, place.count, BLOCK):
-        none = ~place.take(slice(a, a + BLOCK)).any(axis=1)
+        none = abs(place.take(slice(a, a + BLOCK))).max(axis=1) < SHORTEST
         count = int(none.sum())
         if count and first < 0:
             first = a + int(none.argmax())

@@ -60,7 +60,7 @@ class DeviceRows:
 
     def products(self, rows: Any, centres: Any) -> Any:
         xp = self.arrays
-        if rows.dtype == np.float16:
+        if rows.dtype == centres.dtype == np.float16:
             return _half_products(xp, rows, centres)
         return rows.astype(xp.float32, copy=False) @ centres.astype(xp.float32, copy=False).T
 

@@ -54,7 +54,7 @@ extern "C" __global__ void show(const TYPE* values, const long long* rows, long 
     least = 2.0f + 2.0f * least * rsqrtf(square) + 2.0f * relative;
   } else {
     const float distance = sqrtf(least) + coarse * (sqrtf(square) + longest);
-    least = distance * distance * (1.0f + relative);
+    least = distance * distance * (1.0f + relative) + 1e-33f;  // squares of less may be lost
   }
   bounds[row] = fminf(bounds[row], fmaxf(least, 0.0f));
 }
