@@ -15,10 +15,10 @@ TITLE = "Subsets of embeddings on the processor"
 
 # law, rows, columns, type, rows chosen
 CASES = [
-    ("normal", 100_000, 384, "float16", 1000),
-    ("clustered", 100_000, 384, "float16", 1000),
-    ("clustered", 100_000, 768, "float32", 500),
-    ("normal", 1_000_000, 16, "float32", 1000),
+    ("normal", 50_000, 384, "float16", 500),
+    ("clustered", 50_000, 384, "float16", 500),
+    ("clustered", 50_000, 768, "float32", 300),
+    ("normal", 1_000_000, 16, "float32", 300),
 ]
 CLUSTERS, WITHIN = 200, 0.3
 
