@@ -38,7 +38,8 @@ families ROOT, LOGARITHM, TABLE; `Leaves`, `leaves_for`, `Cover`, `Moments`; cov
 
 What stays with the processor, matrices of the atoms alone and the machine itself: `cholesky_dropping` and its `pivot_floor`,
 `Pursuit`, `order_by_energy`, `rows_by_weight`, `line_dips` between two groups of points; `blocks`, `row_blocks`, `run_all`,
-`single_threaded_blas`, `get_threads`, `set_threads`, `threads_here`, `physical_memory`, and `costs`, how long it takes.
+`single_threaded_blas`, `get_threads`, `set_threads`, `threads_here`, `cached_property`, `physical_memory`, and `costs`, how long
+it takes.
 
 What lies on a GPU: `on_device` says so, `device_points` checks it, `as_given` gives results back, `refuse_device` refuses it.
 
@@ -53,6 +54,7 @@ from reduset._engine import costs
 if TYPE_CHECKING:
     from reduset._engine.balance import balance_lists, balance_products
     from reduset._engine.blas import single_threaded_blas
+    from reduset._engine.cached import cached_property
     from reduset._engine.coincident import rows_apart
     from reduset._engine.components import Components, Moments, logs_at, sums_at
     from reduset._engine.covariances import LOG_2PI, as_diagonal, as_full, from_lower_rows, is_shared, log_determinants, log_peaks
@@ -87,16 +89,26 @@ __all__ += ["FarthestFirst", "balance_lists", "balance_products", "draw_seeds", 
 __all__ += ["cells", "exchange", "likely_nearest", "rows_apart"]
 __all__ += ["Components", "logs_at", "place_whitened", "sums_at", "whitened_slopes"]
 __all__ += ["DeviceRows", "HostRows", "LazyCover", "WindowSums", "line_dips"]
-__all__ += ["as_given", "device_points", "on_device", "refuse_device"]
+__all__ += ["as_given", "cached_property", "device_points", "on_device", "refuse_device"]
 __all__ += ["CITYBLOCK", "LOGARITHM", "ROOT", "SOFT_CITYBLOCK", "SQUARED", "TABLE", "Frame", "Profile"]
 __all__ += ["Cover", "Leaves", "Moments", "UseGram", "leaves_for"]
 __all__ += ["LOG_2PI", "as_diagonal", "as_full", "from_lower_rows", "is_shared", "log_determinants", "log_peaks"]
 __all__ += ["Pursuit", "cholesky_dropping", "costs", "order_by_energy", "physical_memory", "pivot_floor", "rows_by_weight"]
-__all__ += ["blocks", "get_threads", "row_blocks", "run_all", "set_threads", "single_threaded_blas", "threads_here"]
+__all__ += [
+    "blocks",
+    "cached_property",
+    "get_threads",
+    "row_blocks",
+    "run_all",
+    "set_threads",
+    "single_threaded_blas",
+    "threads_here",
+]
 
 _HOMES = {
     "balance": "balance_lists balance_products",
     "blas": "single_threaded_blas",
+    "cached": "cached_property",
     "coincident": "rows_apart",
     "components": "Components Moments logs_at sums_at",
     "covariances": "LOG_2PI as_diagonal as_full from_lower_rows is_shared log_determinants log_peaks",

@@ -16,11 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from reduset._engine.cached import cached_property
 from reduset._engine.compiled import for_loops
 from reduset._engine.covariances import (
     LOG_2PI,

@@ -36,7 +36,7 @@ class KeyNames:
         """The key of a name, one that no other has."""
         plain = name.replace("/", "_").replace("\x00", "")
         plain = "" if plain in (".", "_index") else plain
-        key, number = plain or f"column {name}".replace("/", "_"), 2
+        key, number = plain or "column " + name.replace("/", "_").replace("\x00", ""), 2
         while key in self._taken:
             key, number = f"{plain} ({number})", number + 1
         self._taken.add(key)

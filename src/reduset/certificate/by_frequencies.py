@@ -7,13 +7,12 @@ the spread of the data to the spacing of the atoms, re-weighted (`frequencies`).
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._engine import Frame
+from reduset._engine import Frame, cached_property
 from reduset._types import Array, Indices
 from reduset.certificate.by_scale import Scales, WaveScales, own_bandwidths, sum_of_squares
 from reduset.certificate.frequencies import FrequencyLadders, Waves, two_sided

@@ -5,11 +5,10 @@ For function kernels, for bandwidths too small for angles, and where much of the
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 from scipy import special
 
+from reduset._engine import cached_property
 from reduset._types import Array, Floats, Indices
 from reduset.certificate.frequencies import SAFETY
 from reduset.certificate.probe import Measurement, Probe

@@ -16,12 +16,11 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import ClassVar, cast
 
 import numpy as np
 
-from reduset._engine import Frame, blocks
+from reduset._engine import Frame, blocks, cached_property
 from reduset._types import Array
 from reduset.certificate.frequencies import MASS_MISSING, FrequencyLadders, Waves
 from reduset.kernels import RadialKernel

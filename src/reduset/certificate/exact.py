@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
 
 import numpy as np
 
+from reduset._engine import cached_property
 from reduset._types import Array
 from reduset.certificate.by_frequencies import FrequencyProbe
 from reduset.certificate.by_scale import ExactScales, Scales

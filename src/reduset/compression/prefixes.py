@@ -7,12 +7,12 @@ known exactly: ‖f − P_j f‖² = ‖f − P_m f‖² + Σ_{j<i≤m} yᵢ² (
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from reduset._engine import cached_property
 from reduset._types import Array
 from reduset.certificate import Certificate
 from reduset.certificate.bounds import Bounds, theorem_one

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _validate
+from reduset._engine import cached_property
 from reduset._progress import Progress
 from reduset._types import Indices
 from reduset.certificate import Certificate

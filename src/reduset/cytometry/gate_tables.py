@@ -8,11 +8,11 @@ events. Every event has a row: what is left out of a table is no gate but a mist
 from __future__ import annotations
 
 import os
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
+from reduset._engine import cached_property
 from reduset._types import Array, Indices
 from reduset.cytometry.file_events import FileEvents
 from reduset.cytometry.gate_set import Gates, check_count, without_root

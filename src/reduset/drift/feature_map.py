@@ -13,14 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 from scipy.linalg import cholesky, eigh, solve_triangular
 
 from reduset import bandwidth
-from reduset._engine import blocks, single_threaded_blas
+from reduset._engine import blocks, cached_property, single_threaded_blas
 from reduset._types import Array, Floats
 from reduset.kernels import Gaussian
 

@@ -9,11 +9,10 @@ there is no row in the reference, and chance is taken for normal. O(n·m) time.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
-from reduset._engine import Frame, nearest
+from reduset._engine import Frame, cached_property, nearest
 from reduset._types import Array, Floats
 from reduset.drift.columns import ColumnBins
 from reduset.drift.feature_map import FeatureMap, column_units, median_distance

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from reduset import _validate
+from reduset._engine import cached_property
 from reduset.drift import null_law
 from reduset.drift.columns import ColumnChange, changed_columns
 from reduset.drift.comparison import SideBySide

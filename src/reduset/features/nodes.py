@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy.stats import qmc
 
-from reduset._engine import Frame, Profile, blocks, gram
+from reduset._engine import Frame, Profile, blocks, cached_property, gram
 from reduset._types import Array, Floats, Precision
 from reduset.features import basis
 from reduset.features.merging import WeightedBag, density_at

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
+from reduset._engine import cached_property
 from reduset._types import Array, Indices
 from reduset.populations.merging import MergeTree
 from reduset.populations.strays import Stray

@@ -20,7 +20,6 @@ O(k³) a solution, and O(n₀ k²) for the interval.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +27,7 @@ from numpy.typing import NDArray
 from scipy import special
 from scipy.linalg import helmert, solve_triangular
 
+from reduset._engine import cached_property
 from reduset._types import Array
 from reduset.weights import project_onto_simplex
 from reduset.weights.kinds import weights_from

@@ -15,7 +15,6 @@ A chunk of n rows costs O(n·M), a change of the candidates O(M³).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 
-from reduset._engine import Pursuit, rows_by_weight
+from reduset._engine import Pursuit, cached_property, rows_by_weight
 from reduset._types import Array, Floats, Indices
 from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean

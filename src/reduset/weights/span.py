@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from copy import copy
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_solve, solve_triangular
 from scipy.sparse.linalg import LinearOperator, cg
 
-from reduset._engine import cholesky_dropping
+from reduset._engine import cached_property, cholesky_dropping
 from reduset._messages import warn
 from reduset._types import Array
 from reduset.kernels import Kernel
