@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from reduset.kernels import FAMILIES
 
 if TYPE_CHECKING:
-    from reduset._engine import get_threads, set_threads
+    from reduset._engine import get_device, get_threads, set_device, set_threads
     from reduset.certificate import Certificate
     from reduset.compression import Compression, NotReachedWarning, compress
     from reduset.kernels import *  # noqa: F403 - every kernel of its registry
@@ -32,14 +32,16 @@ __all__ = [
     "Simplification",
     "Sketch",
     "compress",
+    "get_device",
     "get_threads",
+    "set_device",
     "set_threads",
     "simplify",
     "sketch",
 ]
 
 _HOMES = {
-    "_engine": ("get_threads", "set_threads"),
+    "_engine": ("get_device", "get_threads", "set_device", "set_threads"),
     "certificate": ("Certificate",),
     "compression": ("Compression", "NotReachedWarning", "compress"),
     "kernels": ("FunctionKernel", "Kernel", *FAMILIES.values()),

@@ -243,6 +243,7 @@ def weights(value: Any, count: int, name: str = "sample_weight", *, signed: bool
     array = _as_numbers(value, name).astype(np.float64, copy=False)
     if array.shape != (count,):
         raise ValueError(f"{name} must have shape ({count},), one weight a point; got {array.shape}")
+    given, array = array, array[:1] if array.strides == (0,) else array  # one number is looked at once
     if not np.isfinite(array).all():
         where = int(np.flatnonzero(~np.isfinite(array))[0])
         raise ValueError(f"{name} must be finite, got {array[where]} at position {where}")
@@ -254,7 +255,7 @@ def weights(value: Any, count: int, name: str = "sample_weight", *, signed: bool
         )
     if not array.any():
         raise ValueError(f"{name} must not be all zero" + ("" if signed else "; leave it out to weigh every point alike"))
-    return array
+    return given
 
 
 LIGHTEST, HEAVIEST = 1e-140, 1e140  # weights whose squares can be summed

@@ -34,7 +34,7 @@ from scipy.linalg import solve_triangular
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import pdist
 
-from reduset import _validate
+from reduset import _rows, _validate
 from reduset._engine import FarthestFirst, Frame, Profile, blocks, cholesky_dropping, gram, kernel_sums, row_blocks
 from reduset._types import Array, Floats, Indices, PointsLike, WeightsLike
 
@@ -209,7 +209,7 @@ def column_scales(X: PointsLike, sample_weight: WeightsLike = None, rule: str = 
     array([7.0e+04, 3.1e+01, 1.0e+00])
     """
     _validate.one_of(rule, "rule", SCALES)
-    X, w = _present(_validate.points(X), sample_weight)
+    X, w = _present(_rows.points(X), sample_weight)
     found = np.zeros(X.shape[1])
     if rule == "robust":
         found += [_quantile(X[:, j], w, 0.75) - _quantile(X[:, j], w, 0.25) for j in range(X.shape[1])]
@@ -234,7 +234,7 @@ def drowned_column(X: Floats) -> tuple[int, int, float] | None:
 
 
 def _checked(X: PointsLike, sample_weight: WeightsLike, units: float | Array = 1.0) -> tuple[Floats, Array]:
-    X = _validate.points(X)
+    X = _rows.points(X)
     _require_room(X, units)
     return _present(X, sample_weight)
 

@@ -15,8 +15,8 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset import _archive, _validate
-from reduset._engine import as_given, device_points, on_device, row_blocks, rows_by_weight
+from reduset import _archive, _rows, _validate
+from reduset._engine import as_given, on_device, row_blocks, rows_by_weight
 from reduset._frames import is_sparse, table_weights
 from reduset._types import Array, Floats, KernelLike, PointsLike, Precision, SeedLike, WeightsLike
 from reduset.kernels import Kernel, RadialKernel
@@ -33,9 +33,10 @@ class LinearCombination:
     def _freeze(self, **arrays: NDArray[Any]) -> None:
         """Set fields to views that nobody can write through."""
         for name, array in arrays.items():
-            view = array.view()
-            view.flags.writeable = False
-            object.__setattr__(self, name, view)
+            if isinstance(array, np.ndarray):
+                array = array.view()
+                array.flags.writeable = False
+            object.__setattr__(self, name, array)
 
     def __radd__(self, other: Any) -> Self:
         """So that sum() works, which begins with 0."""
@@ -96,7 +97,7 @@ class KernelMean(LinearCombination):
     _called = "kernel mean"
 
     def __post_init__(self) -> None:
-        atoms = _validate.points(self.atoms, "atoms")
+        atoms = _rows.points(self.atoms, "atoms")
         self._freeze(atoms=atoms, weights=_validate.weights(self.weights, len(atoms), "weights", signed=True))
         object.__setattr__(self, "kernel", as_kernel(self.kernel).resolve(self.atoms, self.magnitudes))
 
@@ -112,11 +113,11 @@ class KernelMean(LinearCombination):
             Non-negative; only their ratios matter. Those of a table that `reduset.io` read, if it has some and nothing is given.
         """
         sample_weight = table_weights(X) if sample_weight is None else sample_weight
-        X = _validate.points(X)
+        X = _rows.points(X)
         if sample_weight is None:
             weights = np.broadcast_to(1.0 / len(X), len(X))  # one number, whatever n is
         else:
-            weights = _validate.weights(sample_weight, len(X))
+            weights = _rows.weights(sample_weight, X)
             weights = weights / weights.max()  # first, so that the sum is finite
             weights /= weights.sum()
         return cls(X, weights, as_kernel(kernel))
@@ -135,7 +136,7 @@ class KernelMean(LinearCombination):
     @property
     def mass(self) -> float:
         """The sum of the weights."""
-        return float(np.sum(self.weights))
+        return self.size * float(self.weights[0]) if self.is_uniform else float(np.sum(self.weights))
 
     @property
     def is_uniform(self) -> bool:
@@ -146,6 +147,16 @@ class KernelMean(LinearCombination):
     def magnitudes(self) -> Array:
         """|w|; like the weights, one number where they are one."""
         return np.broadcast_to(abs(self.weights[0]), self.size) if self.is_uniform else np.abs(self.weights)
+
+    @property
+    def total(self) -> float:
+        """The sum of |w|."""
+        return abs(self.mass) if self.is_uniform else float(np.sum(np.abs(self.weights)))
+
+    @property
+    def stored_weights(self) -> Array:
+        """The weights, once where they are one number: for whoever asks what kind they are."""
+        return self.weights[:1] if self.is_uniform else self.weights
 
     def draw_rows(self, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """``count`` rows with chances proportional to |w|, the same however equal weights are stored."""
@@ -171,19 +182,20 @@ class KernelMean(LinearCombination):
         queries = _validate.points(Q, "Q", self.dimension)
         return self.kernel.gradient_sums(self.atoms, self.weights, queries) * exponential(self.kernel.log_peak(self.dimension))
 
-    def log_density(self, Q: PointsLike) -> Array:
+    def log_density(self, Q: PointsLike, precision: Precision = "auto") -> Array:
         """log of Σ wᵢ φ(q, xᵢ) at each row of Q, the bumps scaled to integrate to 1 whether or not ``normalized`` is set.
 
-        Does not underflow far from the atoms. −inf where the sum is 0, NaN where signed weights make it negative.
+        Does not underflow far from the atoms. −inf where the sum is 0, NaN where signed weights make it negative. ``precision`` is
+        as of values: with "auto" a logarithm is right to 1e-5 or better.
         """
+        _validate.one_of(precision, "precision", ("auto", "single", "double"))
         peak = self.kernel.density_log_peak(self.dimension)
-        return self._at(Q, lambda queries: self.kernel.log_sums(self.atoms, self.weights, queries) + peak)
+        return self._at(Q, lambda queries: self.kernel.log_sums(self.atoms, self.weights, queries, precision) + peak)
 
     def _at(self, Q: Any, evaluate: Callable[[Floats], Array]) -> Array:
         """What is a number at each row of Q; sparse rows are made dense a block at a time, rows on a GPU stay there."""
         if on_device(Q):
-            values = evaluate(device_points(Q, "Q", self.dimension))
-            return as_given(values, Q)
+            return as_given(evaluate(_rows.points(Q, "Q", self.dimension)), Q)
         if not is_sparse(Q):
             return evaluate(_validate.points(Q, "Q", self.dimension))
         rows = _validate.sparse_points(Q, "Q", self.dimension)
@@ -215,7 +227,7 @@ class KernelMean(LinearCombination):
         """``count`` draws from the density that f is, up to its mass; needs weights of one sign."""
         count = _validate.whole(count, "count", 0)
         rng = _validate.generator(rng)
-        if self.weights.min() < 0:
+        if self.stored_weights.min() < 0:
             raise ValueError(
                 f"only non-negative weights can be sampled from, got one of {self.weights.min():.3g}; "
                 "compress with weights='simplex' or 'clipped'"

@@ -4,7 +4,8 @@ import numpy as np
 
 from reduset import get_threads, set_threads
 from reduset._engine import Frame, likely_nearest
-from reduset._engine.neighbours import _Ranks, nearest
+from reduset._engine.neighbours import nearest
+from reduset._engine.ranks import Ranks
 
 
 def cloud(n=3000, d=45, seed=0):
@@ -49,7 +50,7 @@ def test_single_precision_never_decides_what_it_cannot_tell():
     rng = np.random.default_rng(0)
     X = np.concatenate([1e3 + 1e-3 * rng.normal(size=(200, 41)), -1e3 + rng.normal(size=(200, 41))])
     atoms, frame = X[::2].copy(), Frame(np.zeros(41), 1.0)
-    index, distance = _Ranks.of(atoms, 1.0).nearest(X)
+    index, distance = Ranks.of(atoms, 1.0).nearest(X)
     gaps = np.linalg.norm(X[:, None] - atoms, axis=2)
     assert np.allclose(distance, gaps.min(axis=1), rtol=1e-3, atol=1e-3)
     assert np.mean(index[::2] == np.arange(200)) > 0.9

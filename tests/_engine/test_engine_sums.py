@@ -11,6 +11,7 @@ from numba import njit
 import reduset
 import reference
 from reduset import Gaussian, Laplacian, Student
+from reduset._engine import precision as limits
 from reduset._engine import sums
 from reduset._engine.arithmetic import exp_minus, log_of, turn
 from reduset._engine.farthest import FarthestFirst
@@ -52,7 +53,7 @@ def _default_threads():
 @pytest.fixture
 def eager_single(monkeypatch):
     """Small problems, too, are worth single precision."""
-    monkeypatch.setattr(sums, "FEW_PAIRS", 0)
+    monkeypatch.setattr(limits, "FEW_PAIRS", 0)
 
 
 # -- arithmetic -----------------------------------------------------------------------------------------------------------------

@@ -169,7 +169,7 @@ def test_a_row_of_three_times_the_weight_counts_three_times():
     X = 100.0 * np.arange(240).reshape(-1, 1)
     w = np.where(np.arange(240) < 120, 3.0, 1.0)
     f = KernelMean.from_samples(X, Gaussian(1.0), w)
-    rows = Thinning().begin(f, np.random.default_rng(0))._draw(None)
+    rows = Thinning().begin(f, np.random.default_rng(0))._draw(None, f.size)
     counts = np.bincount(rows, minlength=240)
     assert np.all(np.abs(counts - 240 * f.weights) < 1)  # 1.5 and 0.5 times, up to what is whole
     assert counts[:120].sum() == 180

@@ -21,6 +21,7 @@ FarthestFirst        the farthest-first traversal (k-centre), continued as wante
 LazyCover            the same of long rows, `HostRows` or `DeviceRows`, by products       (m,) rows, radii n·m·d at worst
 shadow_centres       a greedy cover by balls, in the order of the rows                    rows, (n,)       n·m·d at worst
 rows_apart           the rows that equal none of a few places                             rows             n·(d + log m)
+cell_sums            Σ w and Σ w (x − c) over the points nearest to each centre c          (m,), (m, d)     as `nearest`
 draw_seeds           the seeds of k-means++                                               (m,) rows        n·m·d
 exchange             which of a few rows of each of k cells, so that waves add up best    (k,)             k·s·(d + rungs)
 balance_lists        which of each pair stays in kernel halving; `balance_products` of    (lists, pairs)   pairs²·d
@@ -37,11 +38,14 @@ families ROOT, LOGARITHM, TABLE; `Leaves`, `leaves_for`, `Cover`, `Moments`; cov
 `is_shared`, `from_lower_rows`, `log_determinants`, `log_peaks`, LOG_2PI.
 
 What stays with the processor, matrices of the atoms alone and the machine itself: `cholesky_dropping` and its `pivot_floor`,
-`Pursuit`, `order_by_energy`, `rows_by_weight`, `line_dips` between two groups of points; `blocks`, `row_blocks`, `run_all`,
-`single_threaded_blas`, `get_threads`, `set_threads`, `threads_here`, `cached_property`, `physical_memory`, and `costs`, how long
-it takes.
+`Pursuit`, `order_by_energy`, `rows_by_weight`, `first_of_order`, `line_dips` between two groups of points; `blocks`, `row_blocks`,
+`run_all`, `single_threaded_blas`, `get_threads`, `set_threads`, `threads_here`, `cached_property`, `physical_memory`, and `costs`,
+how long it takes.
 
-What lies on a GPU: `on_device` says so, `device_points` checks it, `as_given` gives results back, `refuse_device` refuses it.
+Each of these goes to a GPU where points or queries lie on one, or are sent there (`goes_to_card`; `set_device`, `get_device`). What
+lies there is `on_device`: rows as `DevicePoints`, of which `rows_of` takes some and `rows_in_place` are looked at by a traversal,
+anything as CuPy's by `as_cupy`, weights `beside` values; `as_given` gives results back in the library of the question, `to_numpy`
+here, and `refuse_device` refuses what only the processor computes.
 
 A name is imported when it is first asked for: what only needs threads does not wait for the compiler.
 """
@@ -58,14 +62,17 @@ if TYPE_CHECKING:
     from reduset._engine.coincident import rows_apart
     from reduset._engine.components import Components, Moments, logs_at, sums_at
     from reduset._engine.covariances import LOG_2PI, as_diagonal, as_full, from_lower_rows, is_shared, log_determinants, log_peaks
-    from reduset._engine.cuda.arrays import as_given, device_points, on_device, refuse_device
+    from reduset._engine.cuda.arrays import as_cupy, as_given, on_device, refuse_device
+    from reduset._engine.cuda.depths import beside
     from reduset._engine.cuda.device_rows import DeviceRows
+    from reduset._engine.cuda.points import DevicePoints, rows_of
+    from reduset._engine.device import get_device, goes_to_card, set_device
     from reduset._engine.dips import line_dips
-    from reduset._engine.draws import rows_by_weight
+    from reduset._engine.draws import first_of_order, rows_by_weight
     from reduset._engine.exchanging import exchange
     from reduset._engine.factor import cholesky_dropping, pivot_floor
     from reduset._engine.farthest import FarthestFirst
-    from reduset._engine.lazy_cover import LazyCover
+    from reduset._engine.lazy_cover import LazyCover, to_numpy
     from reduset._engine.leaves import Leaves, cells, grow
     from reduset._engine.likely import likely_nearest
     from reduset._engine.memory import physical_memory
@@ -73,11 +80,12 @@ if TYPE_CHECKING:
     from reduset._engine.profile import CITYBLOCK, LOGARITHM, ROOT, SOFT_CITYBLOCK, SQUARED, TABLE, Frame, Profile
     from reduset._engine.pursuit import Pursuit, order_by_energy
     from reduset._engine.radii import gap_histograms, gap_nodes
-    from reduset._engine.row_places import HostRows
+    from reduset._engine.row_places import HostRows, rows_in_place
     from reduset._engine.seeds import draw_seeds
     from reduset._engine.shadows import shadow_centres
     from reduset._engine.sums import gradient_sums, gram, gram_by_rows, kernel_sums, log_sums
     from reduset._engine.sweep import UseGram, gram_blocks
+    from reduset._engine.sweeps import cell_sums
     from reduset._engine.threads import blocks, get_threads, row_blocks, run_all, set_threads, threads_here
     from reduset._engine.waves import wave_sums
     from reduset._engine.whitened import place_whitened, whitened_slopes
@@ -89,11 +97,13 @@ __all__ += ["FarthestFirst", "balance_lists", "balance_products", "draw_seeds", 
 __all__ += ["cells", "exchange", "likely_nearest", "rows_apart"]
 __all__ += ["Components", "logs_at", "place_whitened", "sums_at", "whitened_slopes"]
 __all__ += ["DeviceRows", "HostRows", "LazyCover", "WindowSums", "line_dips"]
-__all__ += ["as_given", "cached_property", "device_points", "on_device", "refuse_device"]
+__all__ += ["DevicePoints", "as_cupy", "as_given", "beside", "on_device", "refuse_device"]
+__all__ += ["get_device", "goes_to_card", "set_device"]
 __all__ += ["CITYBLOCK", "LOGARITHM", "ROOT", "SOFT_CITYBLOCK", "SQUARED", "TABLE", "Frame", "Profile"]
 __all__ += ["Cover", "Leaves", "Moments", "UseGram", "leaves_for"]
 __all__ += ["LOG_2PI", "as_diagonal", "as_full", "from_lower_rows", "is_shared", "log_determinants", "log_peaks"]
 __all__ += ["Pursuit", "cholesky_dropping", "costs", "order_by_energy", "physical_memory", "pivot_floor", "rows_by_weight"]
+__all__ += ["cell_sums", "first_of_order", "rows_in_place", "rows_of", "to_numpy"]
 __all__ += [
     "blocks",
     "cached_property",
@@ -112,14 +122,17 @@ _HOMES = {
     "coincident": "rows_apart",
     "components": "Components Moments logs_at sums_at",
     "covariances": "LOG_2PI as_diagonal as_full from_lower_rows is_shared log_determinants log_peaks",
-    "cuda.arrays": "as_given device_points on_device refuse_device",
+    "cuda.arrays": "as_cupy as_given on_device refuse_device",
+    "cuda.depths": "beside",
     "cuda.device_rows": "DeviceRows",
+    "cuda.points": "DevicePoints rows_of",
+    "device": "get_device goes_to_card set_device",
     "dips": "line_dips",
-    "draws": "rows_by_weight",
+    "draws": "first_of_order rows_by_weight",
     "exchanging": "exchange",
     "factor": "cholesky_dropping pivot_floor",
     "farthest": "FarthestFirst",
-    "lazy_cover": "LazyCover",
+    "lazy_cover": "LazyCover to_numpy",
     "leaves": "Leaves cells grow",
     "likely": "likely_nearest",
     "memory": "physical_memory",
@@ -127,11 +140,12 @@ _HOMES = {
     "profile": "CITYBLOCK LOGARITHM ROOT SOFT_CITYBLOCK SQUARED TABLE Frame Profile",
     "pursuit": "Pursuit order_by_energy",
     "radii": "gap_histograms gap_nodes",
-    "row_places": "HostRows",
+    "row_places": "HostRows rows_in_place",
     "seeds": "draw_seeds",
     "shadows": "shadow_centres",
     "sums": "gradient_sums gram gram_by_rows kernel_sums log_sums",
     "sweep": "UseGram gram_blocks",
+    "sweeps": "cell_sums",
     "threads": "blocks get_threads row_blocks run_all set_threads threads_here",
     "waves": "wave_sums",
     "whitened": "place_whitened whitened_slopes",

@@ -10,23 +10,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST
 from reduset._engine.compiled import compiled
+from reduset._engine.device import goes_to_card
 from reduset._engine.leaves import Leaves, grow, leaf_points
 from reduset._engine.profile import CITYBLOCK, SQUARED, Frame, gaps
+from reduset._engine.ranks import Ranks
 from reduset._engine.threads import blocks, row_blocks, run_all
 from reduset._types import Floats
 
 BLAS_FROM = 40
 BLAS_ROWS = 512
 LEAVES_A_TASK = 128
+ROWS_A_TASK = 1 << 16  # of answers from a GPU
 TILE = 512
-WITHIN_SINGLE = 1e18  # squares of coordinates, so that float32 holds their sums
-SINGLE, SURE = 2.0**-22, 1e-3  # the rounding of a product, and the share of a squared distance that it may be
 FEW = 1024  # atoms, up to which looking at each takes less time than growing leaves
 
 
@@ -39,23 +41,29 @@ class Cover:
     scale: float  # from distances in the leaves' frame to those in the kernel's
 
 
-Use = Callable[[int, NDArray[np.integer], NDArray[np.int32], NDArray[np.float64]], None]
+Use = Callable[[int, Any, NDArray[np.int32], NDArray[np.float64]], None]
 
 
-def each_nearest(points: Floats, atoms: Floats, frame: Frame, metric: int, leaves: Leaves | None, use: Use) -> None:
+def each_nearest(
+    points: Floats, atoms: Floats, frame: Frame, metric: int, leaves: Leaves | None, use: Use, there: bool = False
+) -> None:
     """Call ``use(block, rows, index, distance)`` for each block of points, from several threads.
 
-    ``index`` is the nearest atom of each of those rows and ``distance`` how far it is, in the frame's coordinates. Among atoms
-    whose distances differ by no more than rounding any may be given, with its own distance.
+    ``rows`` are an array or a slice, ``index`` is the nearest atom of each of them and ``distance`` how far it is, in the frame's
+    coordinates. Among atoms whose distances differ by no more than rounding any may be given, with its own distance.
 
     Parameters
     ----------
     points : (n, d); atoms : (m, d)
     leaves : the points in leaves, where the caller has them already.
+    there : whether ``use`` takes arrays on the GPU, where they are found there; else they are brought here
     """
+    if goes_to_card(points, atoms):
+        _on_card(points, atoms, frame, metric, use, there)
+        return
     A = frame.apply(atoms)
     if points.shape[1] >= BLAS_FROM and metric == SQUARED:
-        ranks = _Ranks.of(A, frame.sized(points)[1])
+        ranks = Ranks.of(A, frame.sized(points)[1])
         parts = enumerate(blocks(len(points), BLAS_ROWS))
         run_all([partial(_blas_task, points, A, ranks, frame, use, k, a, b) for k, (a, b) in parts], blas=True)
         return
@@ -72,9 +80,24 @@ def each_nearest(points: Floats, atoms: Floats, frame: Frame, metric: int, leave
     run_all([partial(_leaf_task, points, A, shrunk, frame, metric, leaves, use, k, a, b) for k, (a, b) in parts])
 
 
+def _on_card(points: Floats, atoms: Floats, frame: Frame, metric: int, use: Use, there: bool) -> None:
+    """The same on a GPU, whose answers stay there, or are brought here block by block and handed on by several threads."""
+    from reduset._engine.cuda.nearest import each_nearest as on_card
+
+    def hand_on(start: int, stop: int, index: Any, distance: Any) -> None:
+        if there:
+            use(start // ROWS_A_TASK, slice(start, stop), index, distance)
+            return
+        near, far, first = index.get(), distance.get(), start // ROWS_A_TASK
+        parts = enumerate(blocks(stop - start, ROWS_A_TASK))
+        run_all([partial(use, first + k, slice(start + a, start + b), near[a:b], far[a:b]) for k, (a, b) in parts])
+
+    on_card(points, atoms, frame, metric, hand_on)
+
+
 def leaves_for(points: Floats, frame: Frame, atoms: int) -> Leaves | None:
     """The points in leaves, for whoever asks for nearest atoms several times; None where so many atoms do without."""
-    return grow(points, frame) if points.shape[1] < BLAS_FROM and atoms > FEW else None
+    return grow(points, frame) if points.shape[1] < BLAS_FROM and atoms > FEW and not goes_to_card(points, atoms) else None
 
 
 def nearest(
@@ -89,46 +112,6 @@ def nearest(
 
     each_nearest(points, atoms, frame, metric, leaves, fill)
     return index, distance
-
-
-@dataclass(frozen=True)
-class _Ranks:
-    """Atoms of which a matrix product tells the nearest: z·a − |a|²/2 is largest there.
-
-    In float32, which is twice as quick. Where its rounding is no small part of a squared distance, in float64.
-    """
-
-    atoms: NDArray[np.float64]
-    half: NDArray[np.float64]
-    single: tuple[NDArray[np.float32], NDArray[np.float32]] | None  # none where float32 does not hold the squares
-    farthest: float  # length of an atom
-
-    @classmethod
-    def of(cls, A: NDArray[np.float64], unit: float) -> _Ranks:
-        squares = np.einsum("ij,ij->i", A, A)
-        fits = unit == 1.0 and 1 / WITHIN_SINGLE < float(squares.max()) < WITHIN_SINGLE
-        single = (A.astype(np.float32), (0.5 * squares).astype(np.float32)) if fits else None
-        return cls(A, 0.5 * squares, single, float(np.sqrt(squares.max())))
-
-    def nearest(self, Z: NDArray[np.float64]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """(rows,) the nearest atom of each row of Z, and how far it is."""
-        if self.single is None:
-            return self._in_double(Z)
-        atoms, half = self.single
-        scores = Z.astype(np.float32) @ atoms.T
-        scores -= half
-        index = np.argmax(scores, axis=1).astype(np.int32)
-        distance = _lengths(Z - self.atoms[index], SQUARED)
-        rounding = SINGLE * self.farthest * (self.farthest + np.sqrt(np.einsum("ij,ij->i", Z, Z)))
-        square = distance**2
-        unsure = np.flatnonzero((rounding > SURE * square) | (square < 1 / WITHIN_SINGLE))  # the latter may be nothing in float32
-        if len(unsure):
-            index[unsure], distance[unsure] = self._in_double(Z[unsure])
-        return index, distance
-
-    def _in_double(self, Z: NDArray[np.float64]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        index = np.argmax(Z @ self.atoms.T - self.half, axis=1).astype(np.int32)
-        return index, _lengths(Z - self.atoms[index], SQUARED)
 
 
 def _blas_task(points, A, ranks, frame, use, block, a, b):

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST, log_of
 from reduset._engine.compiled import compiled
+from reduset._engine.cuda.arrays import on_device
 from reduset._engine.threads import row_blocks
 from reduset._types import Floats
 
@@ -74,7 +75,12 @@ class Profile:
         return self.family != TABLE and self.metric != SOFT_CITYBLOCK
 
     def to_depths(self, gaps: NDArray[np.float64]) -> None:
-        """Turn gaps (t,) into depths, in place."""
+        """Turn gaps (t,) into depths, in place, wherever they lie."""
+        if on_device(gaps):
+            from reduset._engine.cuda.depths import to_depths
+
+            to_depths(gaps, *self.arguments)
+            return
         depths(self.family, self.exponent, self.table, self.step, gaps)
 
 

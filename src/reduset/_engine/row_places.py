@@ -9,12 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset._engine.compiled import compiled
-from reduset._engine.lazy_cover import show_by_products
+from reduset._engine.cuda.arrays import on_device
+from reduset._engine.lazy_cover import RowPlace, show_by_products
+from reduset._engine.profile import Frame
 from reduset._engine.threads import blocks, run_all
 from reduset._types import Array, Indices
 
 CANDIDATES_TASK = 256
 ROWS_TASK = 1024
+
+
+def rows_in_place(points: Any, frame: Frame | None = None) -> RowPlace:
+    """Points as a lazy traversal looks at them where they lie, in a frame's coordinates or their own."""
+    if not on_device(points):
+        return HostRows(points if frame is None else frame.apply(points))
+    from reduset._engine.cuda.chunks import placed
+    from reduset._engine.cuda.device_rows import DeviceRows
+
+    return DeviceRows(points.values if frame is None else placed(points.values, frame, np.float64))
 
 
 class HostRows:

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._engine.cuda.arrays import on_device
-from reduset._engine.precision import BLAS_REACH, FEW_PAIRS, SINGLE_FLOOR, SINGLE_REACH
+from reduset._engine.device import goes_to_card
+from reduset._engine.precision import BLAS_REACH, SINGLE_FLOOR, SINGLE_REACH, extent, takes_single
 from reduset._engine.profile import SQUARED, Frame, Profile
 from reduset._engine.threads import blocks, row_blocks, run_all
 from reduset._engine.tiles import gap_rows, gradient_tiles, gram_rows, log_tiles, pack_rows, pull_rows, value_rows, value_tiles
@@ -143,13 +143,13 @@ def kernel_sums(
     points : (n, d); weights : (n,); queries : (m, d)
     precision : "single" and "double" are obeyed; "auto" takes single where that gives 1e-5 and is worth it.
     """
-    if on_device(queries):
+    if goes_to_card(points, queries):
         from reduset._engine.cuda import sums as on_card
 
         return on_card.kernel_sums(points, weights, queries, frame, profile, precision)
-    low, high = float(weights.min()), float(weights.max())
-    few, signed = len(points) * len(queries) <= FEW_PAIRS, low < 0 < high  # signed sums cancel
-    if precision == "double" or not profile.in_single or (precision == "auto" and (few or signed)):
+    low, high = extent(weights)
+    single = profile.in_single if precision == "single" else takes_single(points, weights, queries, profile)
+    if precision == "double" or not single:
         return _sums(points, weights, queries, frame, profile, value_tiles, 1)[:, 0]
     unit = max(-low, high) or 1.0  # small weights would underflow in float32
     chosen = np.float32 if precision == "single" else None
@@ -165,18 +165,37 @@ def gradient_sums(
     points: Floats, weights: Floats, queries: Floats, frame: Frame, profile: Profile, precision: Precision = "double"
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Σᵢ wᵢ φ(xᵢ, q), (m,), and Σᵢ wᵢ ∇φ(xᵢ, q) in the frame's coordinates, (m, d), in one pass."""
+    if goes_to_card(points, queries):
+        from reduset._engine.cuda import sums as on_card
+
+        return on_card.gradient_sums(points, weights, queries, frame, profile, precision)
     chosen = np.float64 if precision == "double" or not profile.in_single else None if precision == "auto" else np.float32
     unit = 1.0 if chosen is np.float64 else float(np.abs(weights).max()) or 1.0
     both = unit * _sums(points, weights, queries, frame, profile, gradient_tiles, 1 + points.shape[1], chosen, unit)
     return both[:, 0], both[:, 1:]
 
 
-def log_sums(points: Floats, weights: Floats, queries: Floats, frame: Frame, profile: Profile) -> NDArray[np.float64]:
-    """log Σᵢ wᵢ φ(xᵢ, q), finite however far the query is; −inf where the sum is 0, NaN where it is negative."""
-    if on_device(queries):
+def log_sums(
+    points: Floats, weights: Floats, queries: Floats, frame: Frame, profile: Profile, precision: Precision = "double"
+) -> NDArray[np.float64]:
+    """log Σᵢ wᵢ φ(xᵢ, q), finite however far the query is; −inf where the sum is 0, NaN where it is negative.
+
+    ``precision`` "auto" takes single where that gives 1e-5 and is worth it, and double for all others, as those in a tail.
+    """
+    if goes_to_card(points, queries):
         from reduset._engine.cuda import sums as on_card
 
-        return on_card.log_sums(points, weights, queries, frame, profile)
+        return on_card.log_sums(points, weights, queries, frame, profile, precision)
+    if precision != "double" and takes_single(points, weights, queries, profile):
+        unit = extent(weights)[1]
+        logs = _sums(points, weights, queries, frame, profile, value_tiles, 1, None, unit)[:, 0]
+        faint = np.flatnonzero(~(logs >= SINGLE_FLOOR * float(weights.sum()) / unit))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            np.log(logs, out=logs)
+        logs += np.log(unit)
+        if len(faint):
+            logs[faint] = log_sums(points, weights, queries[faint], frame, profile)
+        return logs
     present = weights != 0  # what has no weight must not set the scale
     if not present.all():
         points, weights = points[present], weights[present]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST, turn
 from reduset._engine.compiled import compiled
+from reduset._engine.device import goes_to_card
 from reduset._engine.profile import Frame
 from reduset._engine.threads import blocks, row_blocks, run_all
 from reduset._types import Floats
@@ -42,6 +43,10 @@ def wave_sums(
     late : (s, d), parts η_j = 2^max(0, j − release) η that climb only from the rung ``release`` on; none by default
     in_turn : keep to one thread, for callers that have their own
     """
+    if goes_to_card(points, frequencies):
+        from reduset._engine.cuda.waves import wave_sums as on_card
+
+        return on_card(points, weights, frequencies, frame, rungs, late, release)
     turns = frequencies / (2 * np.pi)
     slow = np.zeros((len(turns), 0)) if late is None else late / (2 * np.pi)
     rows = row_blocks(points, points.shape[1])

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from reduset._engine import Cover
+from reduset._engine import Cover, beside
 from reduset._types import Array
 from reduset.mean import KernelMean
 from reduset.weights.counts import with_nearest_atoms
@@ -64,14 +64,14 @@ def bounds_of(mean: KernelMean, atoms: Array, chosen: float, cover: Cover | None
     parts: dict[int, tuple[float, float, float, float, float]] = {}
 
     def add(block: int, rows: Any, _: Any, g: Array, distance: Array) -> None:
-        weights = np.abs(mean.weights[rows])
-        parts[block] = *bound_terms(g, weights), float(distance[weights > 0].max(initial=0.0))
+        weights = beside(g, mean.magnitudes[rows])
+        parts[block] = *bound_terms(g, weights), float(np.where(weights > 0, distance, 0.0).max())
 
-    with_nearest_atoms(mean, atoms, cover, add)
+    with_nearest_atoms(mean, atoms, cover, add, there=True)
     # added in the order of the blocks, whichever thread was first
     summed, quantised, total = np.sum([parts[k][:3] for k in sorted(parts)], axis=0).tolist()
     least, radius = min(part[3] for part in parts.values()), max(part[4] for part in parts.values())
-    return Bounds.from_sums(summed, quantised, total, least, chosen, bool(mean.weights.min() < 0), radius)
+    return Bounds.from_sums(summed, quantised, total, least, chosen, bool(mean.stored_weights.min() < 0), radius)
 
 
 def bound_terms(g: Array, weights: Array) -> tuple[float, float, float, float]:
@@ -81,8 +81,7 @@ def bound_terms(g: Array, weights: Array) -> tuple[float, float, float, float]:
     ----------
     g : (n,) the product of each point's bump with its nearest atom's; weights : (n,) their |w|
     """
-    present = g[weights > 0]
-    least = float(present.min()) if len(present) else 1.0
+    least = float(np.where(weights > 0, g, 1.0).min()) if len(g) else 1.0  # which no product is above
     near = np.maximum(g, 0.0)  # a negative product helps no projection
     summed, quantised = np.sqrt(np.maximum(1 - near * near, 0.0)), np.sqrt(np.maximum(2 - 2 * g, 0.0))
     return float(weights @ summed), float(weights @ quantised), float(weights.sum()), least

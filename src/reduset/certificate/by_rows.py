@@ -24,7 +24,7 @@ class RowProbe(Probe):
 
     def __init__(self, mean: KernelMean, confidence: float, rng: np.random.Generator) -> None:
         self._mean, self._rng = mean, rng
-        self._total = float(mean.magnitudes.sum())
+        self._total = mean.total
         self._quantile = rows_quantile(confidence)
 
     @cached_property

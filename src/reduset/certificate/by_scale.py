@@ -140,7 +140,7 @@ class ExactScales(Scales):
             square = self._norms[width] - 2 * float(small.weights @ kappa) + _square_norm(pieces, small.weights, kernel)
             whole[k] = max(self._norms[width], 1e-300)
             errors[k] = max(square, 0.0) / whole[k]
-            rounding[k] = 4 * EPSILON * float(mean.magnitudes.sum() + small.magnitudes.sum()) ** 2 / whole[k]
+            rounding[k] = 4 * EPSILON * (mean.total + float(small.magnitudes.sum())) ** 2 / whole[k]
         ends = np.sqrt(np.stack([np.maximum(errors - rounding, 0.0), errors + rounding], axis=1))
         alone, drawn = _by_chance(whole, mean.mass, squares, random)
         return ErrorProfile(np.asarray(bandwidths), np.sqrt(errors), ends, drawn, alone, confidence)
@@ -223,7 +223,7 @@ class WaveScales(Scales):
 
 def sum_of_squares(weights: Array) -> float:
     """Σ w², without a copy of weights that are one number."""
-    return float(np.einsum("i,i->", weights, weights))
+    return len(weights) * float(weights[0]) ** 2 if weights.strides == (0,) else float(np.einsum("i,i->", weights, weights))
 
 
 def own_bandwidths(kernel: RadialKernel, below: int, rungs: int) -> Array:
@@ -254,7 +254,7 @@ def _square_norm(pieces: Pieces, weights: Array, kernel: RadialKernel) -> float:
 
 def square_norms(mean: KernelMean, squares: float, kernel: RadialKernel, bandwidths: Array, rng: np.random.Generator) -> Array:
     """‖f‖² at every bandwidth from pairs of different rows drawn by |w|, and their relative standard errors, (k, 2)."""
-    total = float(mean.magnitudes.sum())
+    total = mean.total
     few, many = np.unique(mean.draw_rows(FEW_ROWS, rng)), np.unique(mean.draw_rows(MANY_ROWS, rng))
     signs, theirs = np.sign(mean.weights[few]), np.sign(mean.weights[many])
     both = np.isin(few, many)  # pairs of a row with itself, whose product is 1

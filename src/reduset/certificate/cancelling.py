@@ -19,9 +19,9 @@ CONFIDENCE = 0.95
 
 def require_norm(mean: KernelMean) -> None:
     """Refuse a mean whose bumps cancel."""
-    if not mean.weights.min() < 0 < mean.weights.max():
+    if not mean.stored_weights.min() < 0 < mean.stored_weights.max():
         return
-    total = float(mean.magnitudes.sum())
+    total = mean.total
     share = _norm(mean) / total
     if share <= NOTHING:
         raise ValueError(
@@ -41,5 +41,5 @@ def _norm(mean: KernelMean) -> float:
     if mean.size > EXACT_UP_TO:
         return np.inf
     square = float(mean.weights @ mean.kernel.product_sums(mean.atoms, mean.weights, mean.atoms))
-    rounding = NOTHING * float(mean.magnitudes.sum()) ** 2
+    rounding = NOTHING * mean.total**2
     return 0.0 if square <= rounding else float(np.sqrt(square))

@@ -108,8 +108,9 @@ def percent(share: float) -> str:
 
 def log_density_change(full: KernelMean, small: SmallMean, rng: np.random.Generator) -> float | None:
     """The largest |log f_m − log f| on a sample of the data; None where f is no density."""
-    if not getattr(full.kernel, "normalized", False) or full.weights.min() < 0:
+    if not getattr(full.kernel, "normalized", False) or full.stored_weights.min() < 0:
         return None
     queries = full.atoms[np.unique(full.draw_rows(min(DENSITY_ROWS, full.size), rng))]
-    change = np.abs(small.log_density(queries) - full.log_density(queries))
+    shown = small.log_density(queries, "double") if isinstance(small, type(full)) else small.log_density(queries)
+    change = np.abs(shown - full.log_density(queries, "double"))
     return float(np.nan_to_num(change, nan=np.inf).max())

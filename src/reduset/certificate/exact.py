@@ -40,7 +40,7 @@ class ExactProbe(Probe):
         residual = self._values - sums_of(mean.kernel, atoms, weights, mean.atoms)
         at_atoms = kappa - own_sums_of(mean.kernel, atoms, weights)
         square = float(mean.weights @ residual - weights @ at_atoms)
-        rounding = 4 * float(np.finfo(np.float64).eps) * float(mean.magnitudes.sum() + np.abs(weights).sum()) ** 2
+        rounding = 4 * float(np.finfo(np.float64).eps) * float(mean.total + np.abs(weights).sum()) ** 2
         if not isinstance(atoms, ComponentPieces) and are_far(mean.kernel, mean.atoms):
             all_weights = np.concatenate([mean.weights, -weights])
             far = far_square(mean.kernel, np.concatenate([mean.atoms, atoms]), all_weights)

@@ -68,4 +68,4 @@ class BagProjector:
         if self._probe is None:
             self._probe = probe_for(mean, self._confidence, self._rng)
         residual = self._probe.measure(mine.atoms, mine.weights("free", mean.mass, mine.size), mine.kappa)
-        return BagEvidence(kappa, residual, mean.size, mean.mass, float(mean.magnitudes.sum()))
+        return BagEvidence(kappa, residual, mean.size, mean.mass, mean.total)

@@ -236,7 +236,7 @@ class Builder:
             # up to the first atom dropped, which leaves its surroundings uncovered
             safe = len(span.kept) if span.kept.all() else int(np.argmin(span.kept))
             covered = full.kernel.product_at(radii[:safe], full.dimension)
-        total = float(full.magnitudes.sum())
+        total = full.total
         return Prefixes(full.kernel, span, self.residual(True), kind, full.mass, total, shares, covered, self._confidence, own)
 
     @property

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from reduset._engine import to_numpy
 from reduset._types import Array, Indices
 from reduset.certificate.by_scale import ErrorProfile, Scales
 from reduset.compression.builder import Builder
@@ -59,18 +60,18 @@ class Chosen:
     profile: ErrorProfile | None = None
 
 
-def chosen_by(builder: Builder, selector: Selector, size: int) -> Chosen:
-    """The atoms of a selector, through the kernel of the builder's mean."""
+def chosen_by(builder: Builder, selector: Selector, size: int, own: bool = True) -> Chosen:
+    """The atoms of a selector, through the kernel of the builder's mean, and its own weights, which may take another pass."""
     builder.open(selector)
     places, rows = builder.choose(size)
     with builder.clock.stage("weigh"):
         masses = counts(builder.full, places)
-    return Chosen(places, rows, masses, masses, str(selector), builder.remark, builder.traversal.weights())
+    return Chosen(places, rows, masses, masses, str(selector), builder.remark, builder.traversal.weights() if own else None)
 
 
-def chosen_by_default(builder: Builder, scales: Scales, size: int, tol: float, at: Callable[[float], Builder]) -> Chosen:
+def chosen_by_default(builder: Builder, scales: Scales, size: int, tol: float, own: bool, at: Callable[[float], Builder]) -> Chosen:
     """Centres of k-means, or thinned rows where random ones would be better; ``at`` has builders for other bandwidths."""
-    centres = chosen_by(builder, KMeans(rows=KMEANS_ROWS), size)
+    centres = chosen_by(builder, KMeans(rows=KMEANS_ROWS), size, own)
     with builder.clock.stage("certify"):
         profile = while_random_rows_tell(scales, KernelMean(centres.places, centres.steady, builder.full.kernel), 0.95, size)
     width = bandwidth_where(profile.bandwidths, profile.random_rows, THINNED_AT * tol)
@@ -102,13 +103,15 @@ def with_groups_missed(full: KernelMean, thinned: Chosen) -> Chosen:
 
 def _missed(full: KernelMean, places: Array) -> list[int]:
     """A row amid each group that none of the places is near: always the one with most mass about it."""
-    nearest = np.empty(full.size)
+    parts: list[Indices] = []
 
     def note(_: int, rows: Any, __: Any, product: Array, ___: Array) -> None:
-        nearest[rows] = product
+        some = to_numpy(np.flatnonzero(product < FAR))
+        parts.append(some + rows.start if isinstance(rows, slice) else rows[some])
 
-    with_nearest_atoms(full, places, None, note)
-    far = np.flatnonzero((nearest < FAR) & (full.weights > 0))
+    with_nearest_atoms(full, places, None, note, there=True)
+    far = np.sort(np.concatenate(parts))
+    far = far[full.weights[far] > 0]
     some = far[:: max(1, -(-len(far) // MOST_FAR))]
     if not len(some):
         return []

@@ -245,7 +245,7 @@ def _as_mean(data: KernelMean | PointsLike, kernel: KernelLike, sample_weight: W
             raise ValueError(
                 f"{name} goes with points; a KernelMean has its own. Use KernelMean(mean.atoms, mean.weights, kernel) to change it"
             )
-    total = float(data.magnitudes.sum())
+    total = data.total
     _validate.squares_summable(total, "the weights' magnitudes must sum to", f"got {total:g}; rescale the mean: mean / scale")
     return data
 

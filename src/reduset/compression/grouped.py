@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _validate
+from reduset._engine import rows_of
 from reduset._progress import Progress
 from reduset._types import Array, Indices
 from reduset.compression.builder import Builder
@@ -95,7 +96,7 @@ def compress_groups(
         own = np.flatnonzero(of == k)
         with builder.clock.stage("groups"):
             small = compress(
-                KernelMean(full.atoms[own], full.weights[own], full.kernel),
+                KernelMean(rows_of(full.atoms, own), full.weights[own], full.kernel),
                 size=None if shares is None else int(shares[k]),
                 max_size=None if max_size is None else min(max_size, len(own)),
                 select=selector,

@@ -91,7 +91,7 @@ def refine(
     points, present = support(full)
     if present is not None:  # rows of no weight would only change the order of sums, whose rounding the descent carries along
         full = KernelMean(points, full.weights[present], kernel)
-    signed = bool(full.weights.min() < 0 < full.weights.max())  # their sums cancel
+    signed = bool(full.stored_weights.min() < 0 < full.stored_weights.max())  # their sums cancel
     precision: Precision = "auto" if lost > COARSE and not signed else "double"
     shown = _Counter(report)
     problem = _Problem(kernel, kind, full.mass, len(atoms), max(lost, LEAST), shown)
@@ -103,7 +103,7 @@ def refine(
         first = on_data(atoms)
         enough = _surrogate_size(full, len(atoms))
         # one atom of a surrogate is to stand for n/N points, which must see each other
-        if full.size > SMALL and np.abs(first[0]).mean() * enough > float(full.magnitudes.sum()):
+        if full.size > SMALL and np.abs(first[0]).mean() * enough > full.total:
             model = surrogate(full, enough, rng, precision == "double")
             if np.abs(_lacking(kernel, model, atoms, first)[0]).sum() <= CLOSE * np.abs(first[0]).sum():
                 price = _price_of_step(model, len(atoms), "double", kind)

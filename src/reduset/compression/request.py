@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from reduset import _validate
+from reduset._engine import on_device
 from reduset._types import KernelLike, SelectorLike
 from reduset.compression import resolution, sizing
 from reduset.compression.sizing import SizeGoal
@@ -147,6 +148,10 @@ def _require_components(
     full: KernelMean, selector: Selector, refine: bool | int, kind: str, plateau: float | None, groups: Any
 ) -> None:
     """Refuse what components do not have."""
+    if on_device(full.atoms):
+        raise TypeError(
+            "pieces='components' are fitted on the processor; bring X over (X.get(), or X.cpu()), or use pieces='atoms'"
+        )
     if not isinstance(full.kernel, Gaussian):
         raise TypeError(f"pieces='components' needs a Gaussian kernel, got {full.kernel!r}; use Gaussian(h), or pieces='atoms'")
     if full.dimension > MOST_COLUMNS:
@@ -154,7 +159,7 @@ def _require_components(
             f"pieces='components' takes up to {MOST_COLUMNS} columns, since each component has a covariance of its own, got "
             f"{full.dimension}; use pieces='atoms', or fewer columns (their principal components)"
         )
-    if full.weights.min() < 0:
+    if full.stored_weights.min() < 0:
         raise ValueError(
             f"pieces='components' are a density, and need weights that are not negative, got one of {full.weights.min():.3g}; use "
             "pieces='atoms', or simplify(mean, size)"

@@ -117,7 +117,7 @@ def resolve(
     first = new(full)
     scales = require_scales(first.scales(size))
     if isinstance(selector, Auto):
-        chosen = chosen_by_default(first, scales, size, tol, lambda width: new(with_bandwidth(full, width)))
+        chosen = chosen_by_default(first, scales, size, tol, kind == OWN, lambda width: new(with_bandwidth(full, width)))
     else:
         chosen = chosen_by(first, selector, size)
 

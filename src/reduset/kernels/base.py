@@ -97,7 +97,7 @@ class Kernel(ABC):
         """Σᵢ wᵢ g(xᵢ, q) / g(0), (m,), and its gradient in q, (m, d), in one pass."""
         raise TypeError(f"{self!r} has no gradient here, so its atoms cannot be moved; use {ANY_FAMILY}")
 
-    def log_sums(self, points: Floats, weights: Floats, queries: Floats) -> Array:
+    def log_sums(self, points: Floats, weights: Floats, queries: Floats, precision: Precision = "double") -> Array:
         """log Σᵢ wᵢ φ(xᵢ, q) / φ(0), without underflow."""
         raise TypeError(f"{self!r} is not a density; use {ANY_FAMILY} for log_density")
 
@@ -208,7 +208,7 @@ class RadialKernel(Kernel):
             self._require_room(points)
             return self
         rule = "median" if self.bandwidth is None else str(self.bandwidth)
-        if bool((points[:64] == points[0]).all() and (points == points[0]).all()):
+        if all(bool((points[a:b] == points[0]).all()) for a, b in [(0, 64), *engine.row_blocks(points, d)]):  # mostly a few tell
             # any bandwidth gives the same compression of a single place, so this is no reason to refuse it
             warn(f"all points coincide, so bandwidth={rule!r} finds none; 1.0 is used")
             return replace(self, bandwidth=1.0)
@@ -339,15 +339,15 @@ class RadialKernel(Kernel):
         values, inner = engine.gradient_sums(points, weights, queries, frame, shape.profile, precision)
         return values, inner * frame.matrix if np.ndim(frame.matrix) < 2 else inner @ np.transpose(frame.matrix)
 
-    def log_sums(self, points: Floats, weights: Floats, queries: Floats) -> Array:
+    def log_sums(self, points: Floats, weights: Floats, queries: Floats, precision: Precision = "double") -> Array:
         """log Σᵢ wᵢ φ(xᵢ, q) / φ(0), without underflow."""
         shape = self.bump(points.shape[1])
-        return engine.log_sums(points, weights, queries, self.frame(points, shape), shape.profile)
+        return engine.log_sums(points, weights, queries, self.frame(points, shape), shape.profile, precision)
 
     def product_at(self, distances: Array, dimension: int) -> Array:
         """The least g / g(0) of two points at a given distance in the coordinates of `product`."""
         shape = self.product(dimension)
-        t = np.minimum(np.array(distances, dtype=np.float64), 1e150)  # far enough, and its square is finite
+        t = np.minimum(distances.astype(np.float64), 1e150)  # far enough, and its square is finite
         if shape.profile.metric == engine.SQUARED:
             t = t * t
         elif shape.profile.metric == engine.SOFT_CITYBLOCK:  # all of the distance in one coordinate is the worst case

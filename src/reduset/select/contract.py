@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from reduset import _validate
-from reduset._engine import Cover
+from reduset._engine import Cover, rows_of
 from reduset._types import Array, Floats, Indices, Report
 from reduset.mean import KernelMean
 
@@ -148,4 +148,4 @@ def support(mean: KernelMean) -> tuple[Floats, Indices | None]:
     if mean.is_uniform or mean.weights.all():
         return mean.atoms, None
     rows = np.flatnonzero(mean.weights)
-    return mean.atoms[rows], rows
+    return rows_of(mean.atoms, rows), rows

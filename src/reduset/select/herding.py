@@ -56,7 +56,7 @@ class Herding(Selector):
 class _Walk(Traversal):
     def __init__(self, mean: KernelMean, line_search: bool, rng: np.random.Generator) -> None:
         self._mean, self._line_search, self._rng = mean, line_search, rng
-        self._total = float(mean.magnitudes.sum())
+        self._total = mean.total
         self._square = self._inner = 0.0  # ‖f_t‖² and ⟨f, f_t⟩
         self._steps = self._repeats = 0
         self._rows: Indices = np.empty(0, np.int64)

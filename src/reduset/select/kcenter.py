@@ -18,13 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _validate
-from reduset._engine import Cover, FarthestFirst, Frame, row_blocks
+from reduset._engine import SQUARED, Cover, FarthestFirst, Frame, LazyCover, costs, on_device, row_blocks, rows_in_place, rows_of
 from reduset._types import Floats, Indices, Report
 from reduset.kernels import FunctionKernel, RadialKernel
 from reduset.mean import KernelMean
 from reduset.select.contract import Selector, Traversal, support
 
 Radii = NDArray[np.float64]
+LEAST, LARGEST = 1e-15, 1e15  # of all numbers, in size: their squares have room in single precision
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class KCenter(Selector):
             rows = np.flatnonzero((codes == code) & (mean.weights != 0))
             if not len(rows):
                 continue
-            part = KernelMean(mean.atoms[rows], mean.weights[rows], mean.kernel)
+            part = KernelMean(rows_of(mean.atoms, rows), mean.weights[rows], mean.kernel)
             start = int(np.searchsorted(rows, first)) if code == lead else _row_near_mean(part)
             parts.append(_Renamed(_traverse(part, start), rows))
         return _Merged(parts)
@@ -105,7 +106,7 @@ def _traverse(mean: KernelMean, first: int) -> Traversal:
         part = KernelMean(points, mean.weights[rows], mean.kernel)
         return _Renamed(_traverse(part, int(np.searchsorted(rows, first))), rows)
     if isinstance(mean.kernel, RadialKernel):
-        return _InCoordinates(mean.atoms, mean.kernel, first)
+        return (_Lazily if _pays_lazily(mean.atoms, mean.kernel) else _InCoordinates)(mean.atoms, mean.kernel, first)
     if isinstance(mean.kernel, FunctionKernel):
         return _InFeatureSpace(mean.atoms, mean.kernel, first)
     raise TypeError(f"KCenter does not know kernels of type {type(mean.kernel).__name__}")
@@ -140,6 +141,41 @@ class _InCoordinates(Traversal):
 
     def radii(self) -> Radii:
         return self._scale * self._order.covering_radii()
+
+
+def _pays_lazily(points: Floats, kernel: RadialKernel) -> bool:
+    """Whether matrix products find the traversal sooner than leaves do: on a GPU, or in many columns.
+
+    By Euclidean distance, of numbers whose squares single precision holds.
+    """
+    if kernel.product(points.shape[1]).profile.ranking != SQUARED or points.dtype.kind != "f":
+        return False
+    if not on_device(points) and (points.shape[1] < costs.MANY or kernel.unit_covariance is not None):
+        return False
+    return LEAST <= max(-float(points.min()), float(points.max())) <= LARGEST
+
+
+class _Lazily(Traversal):
+    """The same by matrix products, on the processor or on the GPU that the points lie on (`_engine.lazy_cover`)."""
+
+    def __init__(self, points: Floats, kernel: RadialKernel, first: int) -> None:
+        shape, plain = kernel.product(points.shape[1]), kernel.unit_covariance is None
+        self._cover = LazyCover(rows_in_place(points, None if plain else kernel.frame(points, shape)))
+        self._cover.add_rows(np.array([first]))
+        self._scale = shape.stretch / kernel.width if plain else 1.0
+        self._first, self._left = first, np.inf
+
+    def extend(self, size: int, report: Report | None = None) -> None:
+        more = size - 1 - len(self._cover.indices)
+        if more >= 0 and self._left > 0:
+            self._left = self._cover.extend(more, report=report)
+
+    @property
+    def indices(self) -> Indices:
+        return np.array([self._first, *self._cover.indices], np.int64)
+
+    def radii(self) -> Radii:
+        return np.asarray(self._scale * np.sqrt([*self._cover.gaps, self._left]))
 
 
 class _InFeatureSpace(Traversal):

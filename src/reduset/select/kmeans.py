@@ -16,7 +16,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from reduset import _validate
-from reduset._engine import SQUARED, Frame, Leaves, blocks, costs, draw_seeds, grow, nearest, rows_apart, rows_by_weight
+from reduset._engine import (
+    SQUARED,
+    Frame,
+    Leaves,
+    cell_sums,
+    costs,
+    draw_seeds,
+    first_of_order,
+    grow,
+    nearest,
+    on_device,
+    rows_apart,
+    rows_by_weight,
+    rows_of,
+)
 from reduset._types import Array, Floats, Indices, Report
 from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean
@@ -26,7 +40,6 @@ SEED_ROWS, SEED_ENTRIES = 4096, 1 << 20
 FIRST_ROWS = 8192
 ROWS, MOST_ENTRIES = 1 << 14, 1 << 23
 SWEEPS, LAST_SWEEPS = 2, 5
-COLUMNS_A_STEP = 16
 BLIND = 1e-3  # g/C of a centre with the nearest of its points, below which it is not worth its place
 
 
@@ -131,10 +144,10 @@ class _Clusters(Traversal):
             return [(self._points, self._magnitudes())] * 2
         magnitudes = self._magnitudes()
         if self._mean.is_uniform or magnitudes.min() == magnitudes.max():
-            order = self._rng.permutation(np.arange(n, dtype=np.int32))[: max(lengths)]  # half the memory, and the same draws
+            order = first_of_order(n, max(lengths), self._rng)
         else:  # by weight, and then all alike: rows that carry the mass must not be missed
             order = rows_by_weight(magnitudes, self._rng.random(max(lengths)))
-        batches = [(self._points[order[:length]], np.ones(min(length, len(order)))) for length in lengths]
+        batches = [(rows_of(self._points, order[:length]), np.ones(min(length, len(order)))) for length in lengths]
         return [*batches[:-1], (self._points, magnitudes)] if lengths[-1] >= n else batches
 
     def _with_others(self, seen: Floats, places: Array) -> tuple[Floats, Array]:
@@ -146,13 +159,13 @@ class _Clusters(Traversal):
             rows = rows[np.unique(rows_by_weight(magnitudes[rows], self._rng.random(len(seen))))]
         mine = magnitudes[rows]
         mine = mine * (others / mine.sum()) if len(rows) else mine
-        points = np.concatenate([np.asarray(seen, np.float64), np.asarray(self._points[rows], np.float64)])
+        points = np.concatenate([np.asarray(seen[:], np.float64), np.asarray(self._points[rows], np.float64)])
         return points, np.concatenate([np.full(len(seen), (left - others) / len(seen)), mine])
 
     def _seed(self, size: int, points: Floats, weights: Array) -> Array:
         """As many places to start from as there are, up to ``size``."""
         seeds = np.empty(min(size, len(points)), np.int64)
-        found = draw_seeds(self._frame.apply(points), np.ascontiguousarray(weights), self._rng.random(len(seeds)), seeds)
+        found = draw_seeds(self._frame.apply(points[:]), np.ascontiguousarray(weights), self._rng.random(len(seeds)), seeds)
         return np.asarray(points[seeds[:found]], np.float64)
 
     def weights(self) -> Array:
@@ -162,16 +175,11 @@ class _Clusters(Traversal):
 
 def sweep(points: Floats, weights: Array, centres: Array, frame: Frame, leaves: Leaves | None) -> tuple[Array, Indices]:
     """Each centre to the mean of the points nearest to it; one without points stays. And which of them have points."""
-    owner, _ = nearest(points, centres, frame, SQUARED, leaves)
-    order = np.argsort(owner, kind="stable")
-    occupied, starts = np.unique(owner[order], return_index=True)
-    masses = np.add.reduceat(weights[order], starts)
-    moved, owner, share = centres.copy(), owner[order], weights[order, None]
-    for a, b in blocks(centres.shape[1], COLUMNS_A_STEP):
-        # differences to the centre: a shift of the data costs no digits, and a cluster of one place stays exactly there
-        pulled = np.add.reduceat((points[order, a:b] - centres[owner, a:b]) * share, starts)
-        moved[occupied, a:b] += pulled / masses[:, None]
-    return moved, occupied.astype(np.int64)
+    masses, pulls = cell_sums(points, weights, centres, frame, leaves)
+    occupied = np.flatnonzero(masses)
+    moved = centres.copy()
+    moved[occupied] += pulls[occupied] / masses[occupied, None]
+    return moved, occupied
 
 
 def rows_looked_at(n: int, size: int, dimension: int, most: int | None) -> int:
@@ -190,5 +198,5 @@ def coordinates_of(mean: KernelMean) -> tuple[Frame, float]:
 
 
 def leaves_of(points: Floats, frame: Frame) -> Leaves | None:
-    """The points in leaves; None in so many dimensions that matrix products are quicker."""
-    return grow(points, frame) if points.shape[1] < costs.MANY else None
+    """The points in leaves; None in so many dimensions that matrix products are quicker, and of points on a GPU."""
+    return grow(points, frame) if points.shape[1] < costs.MANY and not on_device(points) else None

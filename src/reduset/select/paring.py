@@ -71,7 +71,7 @@ class _Met(Clocks):
 
     def weights(self) -> Array:
         """The share of draws that met each row, of Σ|w|, with the sign of its weight."""
-        mean, total = self._mean, float(self._mean.magnitudes.sum())
+        mean, total = self._mean, self._mean.total
         ends = np.cumsum(mean.magnitudes[self._order])
         places = np.minimum(np.searchsorted(ends, self._chances * total, side="right"), len(ends) - 1)
         counts, met = np.zeros(len(ends)), 0
@@ -108,4 +108,4 @@ class _Blurred(Traversal):
         self._size = max(size, self._size)
 
     def weights(self) -> Array:
-        return self._signs[: self._size] * (float(self._mean.magnitudes.sum()) / self._size)
+        return self._signs[: self._size] * (self._mean.total / self._size)

@@ -68,7 +68,7 @@ class _ByWeight(Clocks):
         if 0 < count < self._able:
             until = float(np.partition(self._ring, count)[count])
             own = own / -np.expm1(-np.abs(own) * until)
-        return np.asarray(own * (float(mean.magnitudes.sum()) / max(float(np.abs(own).sum()), np.finfo(np.float64).tiny)))
+        return np.asarray(own * (mean.total / max(float(np.abs(own).sum()), np.finfo(np.float64).tiny)))
 
 
 def draw(mean: KernelMean, count: int, rng: np.random.Generator) -> Indices:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _validate
-from reduset._engine import balance_lists, balance_products, blocks, run_all
+from reduset._engine import balance_lists, balance_products, blocks, first_of_order, run_all
 from reduset._types import Array, Indices, Report
 from reduset.kernels import Kernel, RadialKernel
 from reduset.mean import KernelMean
@@ -83,33 +83,38 @@ class _Thinned(Traversal):
 
     def extend(self, size: int, report: Report | None = None) -> None:
         mean = self._mean
-        size = min(size, int(np.count_nonzero(mean.weights)))
+        size = min(size, mean.size if mean.is_uniform else int(np.count_nonzero(mean.weights)))
         rows: list[Indices] = []
         weights: list[Array] = []
-        for part, places in self._places(size):
-            among = None if part.all() else np.flatnonzero(part)
+        for among, mass, places in self._places(size):
             found, counts = np.unique(self._thin(places, among, report), return_counts=True)
             rows.append(found)
-            weights.append(np.asarray(counts * (float(mean.weights[part].sum()) / places), np.float64))
+            weights.append(np.asarray(counts * (mass / places), np.float64))
         chosen = np.concatenate(rows)
-        # rows chosen twice leave places free: others take them, without a weight of their own
-        more = Clocks(mean, np.where(np.isin(np.arange(mean.size), chosen), 0.0, mean.magnitudes), self._rng)
-        more.extend(size - len(chosen))
-        self._rows = np.concatenate([chosen, more.indices])
-        self._weights = np.concatenate([*weights, np.zeros(len(more.indices))])
+        if len(chosen) < size:  # rows chosen twice leave places free: others take them, without a weight of their own
+            more = Clocks(mean, np.where(np.isin(np.arange(mean.size), chosen), 0.0, mean.magnitudes), self._rng)
+            more.extend(size - len(chosen))
+            chosen = np.concatenate([chosen, more.indices])
+            weights.append(np.zeros(len(more.indices)))
+        self._rows, self._weights = chosen, np.concatenate(weights)
 
-    def _places(self, size: int) -> list[tuple[NDArray[np.bool_], int]]:
-        """The rows of either sign and how many places they get, by their mass; those that get none are left out."""
+    def _places(self, size: int) -> list[tuple[Indices | None, float, int]]:
+        """The rows of either sign (None for all), their mass, and how many places they get by it; those without are left out."""
         mean = self._mean
+        if mean.is_uniform:
+            return [(None, mean.mass, size)]
         up, down = mean.weights > 0, mean.weights < 0
-        share = size * float(mean.magnitudes[up].sum()) / float(mean.magnitudes.sum())
+        share = size * float(mean.magnitudes[up].sum()) / mean.total
         places = int(np.clip(round(share), size - np.count_nonzero(down), np.count_nonzero(up)))
-        return [(part, count) for part, count in ((up, places), (down, size - places)) if count]
+        return [
+            (None if part.all() else np.flatnonzero(part), float(mean.weights[part].sum()), count)
+            for part, count in ((up, places), (down, size - places))
+            if count
+        ]
 
     def _thin(self, size: int, among: Indices | None, report: Report | None) -> Indices:
         """``size`` of these rows (None for all), some perhaps more than once where weights differ."""
-        rows = self._draw(among)
-        rows = rows if self._most is None else rows[: max(self._most, size)]
+        rows = self._draw(among, self._mean.size if self._most is None else max(self._most, size))
         levels, part = _plan(len(rows), size)
         lists = rows[: part * 4**levels].reshape(-1, part)
         for level in range(levels):
@@ -123,19 +128,19 @@ class _Thinned(Traversal):
             report(levels + 1, levels + 1)
         return swap(self._mean.kernel, self._mean.atoms, pool, chosen)
 
-    def _draw(self, among: Indices | None) -> Indices:
-        """The rows in random order; where weights differ, as many drawn systematically by weight."""
+    def _draw(self, among: Indices | None, most: int) -> Indices:
+        """The first rows of a random order; where weights differ, as many drawn systematically by weight."""
         mean, rng = self._mean, self._rng
         if mean.is_uniform:
-            return np.asarray(rng.permutation(mean.size))
+            return first_of_order(mean.size, min(most, mean.size), rng).astype(np.int64)
         rows = np.arange(mean.size) if among is None else among
         magnitudes = mean.magnitudes[rows]
         if magnitudes.min() == magnitudes.max():
-            return np.asarray(rng.permutation(rows))
+            return np.asarray(rng.permutation(rows))[:most]
         ends = np.cumsum(magnitudes)
         places = (np.arange(len(rows)) + rng.random()) * (ends[-1] / len(rows))
         drawn = np.minimum(np.searchsorted(ends, places, side="right"), len(rows) - 1)
-        return np.asarray(rng.permutation(rows[drawn]))
+        return np.asarray(rng.permutation(rows[drawn]))[:most]
 
     def _halve(self, lists: Indices) -> Indices:
         """Half of each list of rows, (k, 2p) to (k, p): the lists are shared out among threads."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _validate
-from reduset._engine import DeviceRows, HostRows, blocks, device_points, on_device
+from reduset._engine import DevicePoints, DeviceRows, HostRows, blocks, on_device
 from reduset.io.arrays import mapped_array
 from reduset.io.guard import need
 from reduset.io.table import FileError, listed
@@ -23,7 +23,7 @@ LARGEST, SMALLEST = 1e15, 1e-15  # of all numbers: their squares are to have roo
 def row_place(E: Any, column: str | None = None) -> Any:
     """Rows, looked at by the processor or by the GPU that they are on."""
     if on_device(E):
-        return DeviceRows(within(device_points(E, "E"), "E"))
+        return DeviceRows(within(DevicePoints.checked(E, "E"), "E").values)
     values = _opened(os.fspath(E), column) if isinstance(E, str | os.PathLike) else E
     half = isinstance(values, np.ndarray) and values.dtype == np.float16  # which others would copy
     array = _half_points(values) if half else _validate.points(values, "E")
@@ -47,7 +47,10 @@ def _blocks(array: Any) -> list[tuple[int, int]]:
 
 def within(array: Any, name: str) -> Any:
     """Refuse numbers whose squares single precision has no room for."""
-    largest = max(float(abs(array[a:b]).max()) for a, b in _blocks(array))
+    if on_device(array):
+        largest = max(-float(array.min()), float(array.max()))
+    else:
+        largest = max(float(abs(array[a:b]).max()) for a, b in _blocks(array))
     if largest > LARGEST or 0 < largest < SMALLEST:
         raise ValueError(
             f"{name} must have its largest number between {SMALLEST:g} and {LARGEST:g} in size, got {largest:g}; rescale it"

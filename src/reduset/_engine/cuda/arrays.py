@@ -39,7 +39,11 @@ def as_cupy(value: Any, name: str) -> Any:
         ) from error
     if getattr(value, "requires_grad", False):
         raise ValueError(f"{name} must be plain numbers, got a tensor that requires grad; pass {name}.detach()")
-    return value if isinstance(value, cupy.ndarray) else cupy.from_dlpack(value)
+    if isinstance(value, cupy.ndarray):
+        return value
+    if str(getattr(value, "dtype", "")) == "torch.bfloat16":  # which CuPy has not, and single precision holds exactly
+        value = value.float()
+    return cupy.from_dlpack(value)
 
 
 def as_given(value: Any, like: Any) -> Any:
@@ -51,10 +55,8 @@ def as_given(value: Any, like: Any) -> Any:
     return torch.from_dlpack(value)
 
 
-def device_points(value: Any, name: str = "X", dimension: int | None = None) -> Any:
-    """An (n, d) array of finite numbers on a GPU, n, d ≥ 1, as CuPy's, of the type that it has."""
-    import numpy as np
-
+def device_table(value: Any, name: str = "X", dimension: int | None = None) -> Any:
+    """An (n, d) array of a floating type on a GPU, n, d ≥ 1, as CuPy's; its numbers are not looked at."""
     array = as_cupy(value, name)
     if array.ndim != 2 or 0 in array.shape:
         raise ValueError(f"{name} must have two dimensions (rows, columns) and at least one of each, got shape {array.shape}")
@@ -64,11 +66,5 @@ def device_points(value: Any, name: str = "X", dimension: int | None = None) -> 
         raise ValueError(f"{name} must be of a floating type on a GPU, got {array.dtype}; convert it there")
     import cupy
 
-    array = cupy.ascontiguousarray(array)
-    for first in range(0, len(array), step := max(1, (1 << 28) // array.shape[1])):
-        finite = cupy.isfinite(array[first : first + step])
-        if not bool(finite.all()):
-            row, column = (int(places[0]) for places in cupy.nonzero(~finite))
-            bad = np.asarray(array[first + row, column].get())
-            raise ValueError(f"{name} must be finite, got {bad} in row {first + row}, column {column}; drop or impute such rows")
-    return array
+    with array.device:
+        return cupy.ascontiguousarray(array)

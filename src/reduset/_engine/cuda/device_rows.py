@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from reduset._engine.cuda.kernels import kernel, processors
+from reduset._engine.cuda.kernels import TYPES, kernel, processors
 from reduset._engine.lazy_cover import UNIT, show_by_products
 
 THREADS = 128
 SHARE = 64  # centres of a block
 DIRECT_UP_TO = 64  # columns that a thread has registers for
-TYPES = {"float16": "__half", "float32": "float", "float64": "double"}
 REAL_32F, REAL_16F = 0, 2  # what cuBLAS calls its types
 COMPUTE_32F, USUAL = 68, -1
 
@@ -61,7 +60,7 @@ class DeviceRows:
     def products(self, rows: Any, centres: Any) -> Any:
         xp = self.arrays
         if rows.dtype == centres.dtype == np.float16:
-            return _half_products(xp, rows, centres)
+            return half_products(rows, centres)
         return rows.astype(xp.float32, copy=False) @ centres.astype(xp.float32, copy=False).T
 
     def gaps(self, candidates: Any, centres: Any) -> Any:
@@ -84,8 +83,9 @@ class DeviceRows:
         return chosen[: int(done)], at[: int(done)], left
 
 
-def _half_products(xp: Any, rows: Any, centres: Any) -> Any:
+def half_products(rows: Any, centres: Any) -> Any:
     """Products of half-precision rows on the tensor cores, added and returned in single precision."""
+    import cupy as xp
     from cupy.cuda import cublas, device
 
     rows, centres = xp.ascontiguousarray(rows), xp.ascontiguousarray(centres)

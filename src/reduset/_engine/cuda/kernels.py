@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 OPTIONS = ("--std=c++17",)
+TYPES = {"float16": "__half", "float32": "float", "float64": "double"}
+SHARED = re.compile(r'^#include "(\w+\.cuh)"$', re.MULTILINE)
 
 
 @cache
@@ -17,7 +20,9 @@ def kernel(file: str, name: str | None = None, waits: bool = False, **defined: A
     """
     import cupy
 
-    code = files("reduset._engine.cuda").joinpath(f"{file}.cu").read_text(encoding="utf-8")
+    folder = files("reduset._engine.cuda")
+    code = folder.joinpath(f"{file}.cu").read_text(encoding="utf-8")
+    code = SHARED.sub(lambda found: folder.joinpath(found[1]).read_text(encoding="utf-8"), code)
     options = (*OPTIONS, *(f"-D{key}={value}" for key, value in defined.items()))
     return cupy.RawKernel(code, name or file, options=options, enable_cooperative_groups=waits)
 

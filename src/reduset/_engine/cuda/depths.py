@@ -1,0 +1,28 @@
+"""Depths of gaps that lie on a GPU (`Profile.to_depths`), and weights beside values that do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from reduset._engine.cuda.arrays import on_device
+from reduset._engine.cuda.chunks import uploaded_weights
+from reduset._engine.cuda.kernels import kernel
+
+THREADS = 256
+
+
+def to_depths(gaps: Any, metric: int, family: int, exponent: float, table: Any, step: float) -> None:
+    """Turn gaps (t,) of CuPy into depths, in place."""
+    import cupy
+
+    knots = cupy.asarray(table)
+    numbers = np.int64(len(gaps)), np.float64(exponent), knots, np.int32(len(knots)), np.float64(step)
+    program = kernel("depths", REAL="double", D=1, METRIC=metric, FAMILY=family)
+    program(((len(gaps) + THREADS - 1) // THREADS,), (THREADS,), (gaps, *numbers))
+
+
+def beside(values: Any, weights: Any) -> Any:
+    """(n,) weights where values are."""
+    return uploaded_weights(weights, 0, len(weights), 1.0, np.float64) if on_device(values) else weights

@@ -1,0 +1,125 @@
+"""Rows that lie on a GPU and stay there: the engine works on them where they are; whoever takes some of them gets these here."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reduset._engine.cached import cached_property
+from reduset._engine.cuda.arrays import ON_DEVICE, as_cupy, device_table
+from reduset._engine.cuda.guard import told
+from reduset._engine.profile import Frame
+from reduset._engine.threads import blocks
+
+ENTRIES = 1 << 28  # of one reduction
+FOLD = 1 << 10  # rows side by side, so that a reduction down the columns of few has work for a whole card
+
+
+class DevicePoints:
+    """An (n, d) array of finite numbers on a GPU.
+
+    Indexed like NumPy's, it gives NumPy's: some rows, brought to the processor, in single precision where they are in half. All of
+    them are never brought by accident: what asks for that is told that it does not run on a GPU.
+
+    Attributes
+    ----------
+    values : the array of CuPy
+    """
+
+    ndim = 2
+    is_on_device = True
+
+    def __init__(self, values: Any) -> None:
+        self.values = values
+        self.shape: tuple[int, int] = values.shape
+        self.dtype = np.dtype(np.float32 if values.dtype == np.float16 else values.dtype)
+
+    @classmethod
+    def checked(cls, value: Any, name: str = "X", dimension: int | None = None) -> DevicePoints:
+        """From anything on a GPU; refused like an array of the processor where it is no table of finite numbers."""
+        array = as_cupy(value, name)
+        with told():
+            points = cls(device_table(array, name, dimension))
+            low, high = points.min(), points.max()
+            if not np.isfinite([low, high]).all():
+                points._refuse_first(name)
+        if points.dtype == np.float64 and max(-low, high) > 1e150:
+            raise ValueError(f"{name} must stay below 1e150 in size, so that squared distances are finite; rescale it")
+        return points
+
+    def _refuse_first(self, name: str) -> NoReturn:
+        """Refuse the first number that is none."""
+        import cupy
+
+        n, d = self.shape
+        for a, b in blocks(n, max(1, ENTRIES // d)):
+            row, column = (found[:1].get() for found in cupy.nonzero(~cupy.isfinite(self.values[a:b])))
+            if len(row):
+                bad, at = self.values[a + row[0], column[0]].get(), a + int(row[0])
+                raise ValueError(f"{name} must be finite, got {bad} in row {at}, column {column[0]}; drop or impute such rows")
+        raise RuntimeError("no number is at fault")
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any) -> NDArray[Any]:
+        with self.values.device:
+            some = self.values[rows]
+        return np.asarray(some.get(), None if some.dtype != np.float16 else np.float32)
+
+    def among(self, rows: Any) -> DevicePoints:
+        """Some of the rows, which stay where they are."""
+        with self.values.device:
+            return DevicePoints(self.values[rows])
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, int(self.values.device.id)
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError(f"X is {ON_DEVICE}, where this does not run; bring it to the processor (X.get(), or X.cpu())")
+
+    @cached_property
+    def _box(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The least and the largest of each column; NaN where one is in it."""
+        n, d = self.shape
+        with self.values.device:
+            ends = [_ends(self.values[a:b], d) for a, b in blocks(n, max(FOLD, ENTRIES // d // FOLD * FOLD))]
+            low, high = (np.stack([each[k].get() for each in ends]).astype(np.float64) for k in range(2))
+        return low.min(axis=0), high.max(axis=0)
+
+    def min(self, axis: int | None = None) -> Any:
+        """The least of all numbers, or of each column."""
+        return self._box[0].min() if axis is None else self._box[0]
+
+    def max(self, axis: int | None = None) -> Any:
+        """The largest of all numbers, or of each column."""
+        return self._box[1].max() if axis is None else self._box[1]
+
+    def reach(self, frame: Frame) -> NDArray[np.float64]:
+        """(d,) how large a coordinate in a frame is in size, at most: that of a corner of the box of the rows."""
+        low, high = (each - frame.centre for each in self._box)
+        half = np.maximum(np.abs(low), np.abs(high))
+        return np.asarray(half * np.abs(frame.matrix) if np.ndim(frame.matrix) < 2 else half @ np.abs(frame.matrix))
+
+    def __repr__(self) -> str:
+        return f"DevicePoints({self.shape[0]:,} by {self.shape[1]}, {self.values.dtype}, GPU {self.values.device.id})"
+
+
+def _ends(part: Any, d: int) -> tuple[Any, Any]:
+    """The least and the largest of each column."""
+    whole = len(part) // FOLD * FOLD
+    if not whole:
+        return part.min(axis=0), part.max(axis=0)
+    folded = part[:whole].reshape(-1, FOLD * d)
+    low, high = folded.min(axis=0).reshape(FOLD, d).min(axis=0), folded.max(axis=0).reshape(FOLD, d).max(axis=0)
+    if whole == len(part):
+        return low, high
+    rest = part[whole:]
+    return np.minimum(low, rest.min(axis=0)), np.maximum(high, rest.max(axis=0))
+
+
+def rows_of(points: Any, rows: Any) -> Any:
+    """Some rows of points, where the points are."""
+    return points.among(rows) if isinstance(points, DevicePoints) else points[rows]
