@@ -4,13 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from reduset import _validate
 from reduset._engine import DevicePoints, as_cupy, on_device
 from reduset._types import Array, Floats
 
+FEW = 4096  # rows
+
 
 def points(value: Any, name: str = "X", dimension: int | None = None) -> Floats:
-    """An (n, d) array of finite numbers, n, d ≥ 1; what lies on a GPU as `DevicePoints`, whose rows are taken like an array's."""
+    """An (n, d) array of finite numbers, n, d ≥ 1; what lies on a GPU as `DevicePoints`, whose rows are taken like an array's.
+
+    Of a table of few rows these are brought here at once: a launch would take longer than all there is to do.
+    """
+    if not on_device(value):
+        return _validate.points(value, name, dimension)
+    found = queries(value, name, dimension)
+    return found if len(found) > FEW else found[:]
+
+
+def queries(value: Any, name: str = "Q", dimension: int | None = None) -> Floats:
+    """The same of places that something is evaluated at, which stay on their GPU however few they are."""
     if not on_device(value):
         return _validate.points(value, name, dimension)
     if not isinstance(value, DevicePoints):
@@ -20,17 +35,31 @@ def points(value: Any, name: str = "X", dimension: int | None = None) -> Floats:
     return value  # type: ignore[return-value]
 
 
-def weights(value: Any, rows: Any, name: str = "sample_weight", *, signed: bool = False) -> Array:
-    """(n,) weights of rows, here; refused where they do not lie where the rows do."""
-    if on_device(value) and on_device(rows):
+def of_estimator(estimator: Any, X: Any, reset: bool = True) -> Floats:
+    """Rows for an estimator, checked as scikit-learn does, by names of columns too; those on a GPU where they are."""
+    if not on_device(X):
+        from sklearn.utils.validation import validate_data
+
+        return np.asarray(validate_data(estimator, _validate.known(X), dtype=(np.float64, np.float32), reset=reset))
+    found = points(X, "X", None if reset else estimator.n_features_in_)
+    if reset:
+        estimator.n_features_in_ = found.shape[1]
+        if hasattr(estimator, "feature_names_in_"):  # of an earlier fit
+            del estimator.feature_names_in_
+    return found
+
+
+def weights(value: Any, given: Any, count: int, name: str = "sample_weight", *, signed: bool = False) -> Array:
+    """(count,) weights of rows, here; refused where they do not lie where the rows were ``given``."""
+    if on_device(value):
+        if not on_device(given):
+            raise ValueError(
+                f"{name} must be an array of the processor like the rows, got one on a GPU; bring it over ({name}.get(), or "
+                f"{name}.cpu()), or send the rows there"
+            )
         value = as_cupy(value, name).get()
-    elif on_device(rows):
+    elif on_device(given) and not isinstance(given, DevicePoints):  # which have been taken in, and their weights brought here
         raise ValueError(
             f"{name} must lie on the GPU that the rows lie on, got an array of the processor; send it there (cupy.asarray({name}))"
         )
-    elif on_device(value):
-        raise ValueError(
-            f"{name} must be an array of the processor like the rows, got one on a GPU; bring it over ({name}.get(), or "
-            f"{name}.cpu()), or send the rows there"
-        )
-    return _validate.weights(value, len(rows), name, signed=signed)
+    return _validate.weights(value, count, name, signed=signed)

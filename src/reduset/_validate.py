@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Hashable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Sized
 from typing import Any
 
 import numpy as np
@@ -133,13 +133,15 @@ def bags(
     dimension: int | None = None,
     columns: list[Any] | None = None,
     by: str = "sample",
+    check: Callable[[Any, str], Floats] = points,
 ) -> tuple[list[Any], list[Floats], list[Any] | None]:
     """The names and the points of each bag, (n, d) with n ≥ 2 and the same d: from a list, a mapping by name, or a long table.
 
     A column of lists of points (Arrow, pandas, polars) is a list too.
     A table, frame or (n, d) array, comes with ``sample``: the column that says which bag a row belongs to, or a label a row. Last
     come the columns of the bags that are frames, which must be the same for all of these, in the same order; ``dimension`` and
-    ``columns`` are those of bags seen before; ``by`` is what the caller's users know ``sample`` as.
+    ``columns`` are those of bags seen before; ``by`` is what the caller's users know ``sample`` as, and
+    ``check`` looks at the points of each.
     """
     known = None if columns is None else "the bags that were fitted"
     value = framed(value)
@@ -165,7 +167,7 @@ def bags(
         if table_weights(part) is not None:
             raise ValueError(f"{title} is a table with weights, which bags do not have; pass its values to leave them out")
         part = framed(part)
-        array = points(part, title)
+        array = check(part, title)
         if len(array) < 2:
             raise ValueError(f"{title} must hold at least 2 points, got {len(array)}; leave out what is no sample")
         first = f"like {titles[0]}" if dimension is None else "like the bags that were fitted"

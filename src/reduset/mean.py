@@ -113,11 +113,11 @@ class KernelMean(LinearCombination):
             Non-negative; only their ratios matter. Those of a table that `reduset.io` read, if it has some and nothing is given.
         """
         sample_weight = table_weights(X) if sample_weight is None else sample_weight
-        X = _rows.points(X)
+        given, X = X, _rows.points(X)
         if sample_weight is None:
             weights = np.broadcast_to(1.0 / len(X), len(X))  # one number, whatever n is
         else:
-            weights = _rows.weights(sample_weight, X)
+            weights = _rows.weights(sample_weight, given, len(X))
             weights = weights / weights.max()  # first, so that the sum is finite
             weights /= weights.sum()
         return cls(X, weights, as_kernel(kernel))
@@ -195,7 +195,7 @@ class KernelMean(LinearCombination):
     def _at(self, Q: Any, evaluate: Callable[[Floats], Array]) -> Array:
         """What is a number at each row of Q; sparse rows are made dense a block at a time, rows on a GPU stay there."""
         if on_device(Q):
-            return as_given(evaluate(_rows.points(Q, "Q", self.dimension)), Q)
+            return as_given(evaluate(_rows.queries(Q, "Q", self.dimension)), Q)
         if not is_sparse(Q):
             return evaluate(_validate.points(Q, "Q", self.dimension))
         rows = _validate.sparse_points(Q, "Q", self.dimension)

@@ -42,10 +42,10 @@ What stays with the processor, matrices of the atoms alone and the machine itsel
 `run_all`, `single_threaded_blas`, `get_threads`, `set_threads`, `threads_here`, `cached_property`, `physical_memory`, and `costs`,
 how long it takes.
 
-Each of these goes to a GPU where points or queries lie on one, or are sent there (`goes_to_card`; `set_device`, `get_device`). What
-lies there is `on_device`: rows as `DevicePoints`, of which `rows_of` takes some and `rows_in_place` are looked at by a traversal,
-anything as CuPy's by `as_cupy`, weights `beside` values; `as_given` gives results back in the library of the question, `to_numpy`
-here, and `refuse_device` refuses what only the processor computes.
+Most of the first table goes to a GPU where points or queries lie on one, or are sent there (`set_device`, `get_device`). What lies
+there is `on_device`: rows as `DevicePoints`, of which `rows_of` takes some and `rows_in_place` are looked at by a traversal;
+anything as CuPy's by `as_cupy`, other numbers `beside` values or `taken` by an index, `arrays_of` the library; `as_given` gives
+results back in the library of the question, `to_numpy` here, and `refuse_device` refuses what only the processor computes.
 
 A name is imported when it is first asked for: what only needs threads does not wait for the compiler.
 """
@@ -65,8 +65,8 @@ if TYPE_CHECKING:
     from reduset._engine.cuda.arrays import as_cupy, as_given, on_device, refuse_device
     from reduset._engine.cuda.depths import beside
     from reduset._engine.cuda.device_rows import DeviceRows
-    from reduset._engine.cuda.points import DevicePoints, rows_of
-    from reduset._engine.device import get_device, goes_to_card, set_device
+    from reduset._engine.cuda.points import DevicePoints, rows_of, taken
+    from reduset._engine.device import get_device, set_device
     from reduset._engine.dips import line_dips
     from reduset._engine.draws import first_of_order, rows_by_weight
     from reduset._engine.exchanging import exchange
@@ -80,6 +80,7 @@ if TYPE_CHECKING:
     from reduset._engine.profile import CITYBLOCK, LOGARITHM, ROOT, SOFT_CITYBLOCK, SQUARED, TABLE, Frame, Profile
     from reduset._engine.pursuit import Pursuit, order_by_energy
     from reduset._engine.radii import gap_histograms, gap_nodes
+    from reduset._engine.ranks import arrays_of
     from reduset._engine.row_places import HostRows, rows_in_place
     from reduset._engine.seeds import draw_seeds
     from reduset._engine.shadows import shadow_centres
@@ -98,12 +99,12 @@ __all__ += ["cells", "exchange", "likely_nearest", "rows_apart"]
 __all__ += ["Components", "logs_at", "place_whitened", "sums_at", "whitened_slopes"]
 __all__ += ["DeviceRows", "HostRows", "LazyCover", "WindowSums", "line_dips"]
 __all__ += ["DevicePoints", "as_cupy", "as_given", "beside", "on_device", "refuse_device"]
-__all__ += ["get_device", "goes_to_card", "set_device"]
+__all__ += ["get_device", "set_device"]
 __all__ += ["CITYBLOCK", "LOGARITHM", "ROOT", "SOFT_CITYBLOCK", "SQUARED", "TABLE", "Frame", "Profile"]
 __all__ += ["Cover", "Leaves", "Moments", "UseGram", "leaves_for"]
 __all__ += ["LOG_2PI", "as_diagonal", "as_full", "from_lower_rows", "is_shared", "log_determinants", "log_peaks"]
 __all__ += ["Pursuit", "cholesky_dropping", "costs", "order_by_energy", "physical_memory", "pivot_floor", "rows_by_weight"]
-__all__ += ["cell_sums", "first_of_order", "rows_in_place", "rows_of", "to_numpy"]
+__all__ += ["arrays_of", "cell_sums", "first_of_order", "rows_in_place", "rows_of", "taken", "to_numpy"]
 __all__ += [
     "blocks",
     "cached_property",
@@ -125,8 +126,8 @@ _HOMES = {
     "cuda.arrays": "as_cupy as_given on_device refuse_device",
     "cuda.depths": "beside",
     "cuda.device_rows": "DeviceRows",
-    "cuda.points": "DevicePoints rows_of",
-    "device": "get_device goes_to_card set_device",
+    "cuda.points": "DevicePoints rows_of taken",
+    "device": "get_device set_device",
     "dips": "line_dips",
     "draws": "first_of_order rows_by_weight",
     "exchanging": "exchange",
@@ -141,6 +142,7 @@ _HOMES = {
     "pursuit": "Pursuit order_by_energy",
     "radii": "gap_histograms gap_nodes",
     "row_places": "HostRows rows_in_place",
+    "ranks": "arrays_of",
     "seeds": "draw_seeds",
     "shadows": "shadow_centres",
     "sums": "gradient_sums gram gram_by_rows kernel_sums log_sums",

@@ -13,7 +13,8 @@ from typing import Any
 from reduset._engine.cuda.arrays import on_device
 
 DEVICES = ("cpu", "cuda", "auto")
-WORTH_SENDING = 1 << 31  # pairs of points and queries, times columns, from which the way there and back costs less than it saves
+# pairs of points and queries, from which a launch, and the way there and back, costs less than it saves
+LEAST_PAIRS = {"cuda": 1 << 20, "auto": 1 << 28}
 
 _VARIABLE = "REDUSET_DEVICE"
 _chosen: str | None = None
@@ -22,8 +23,9 @@ _chosen: str | None = None
 def set_device(device: str | None) -> None:
     """Where sums over arrays of the processor are computed from now on.
 
-    "cpu" here; "cuda" on the GPU, to which rows are streamed; "auto" there where the work is worth the way and a GPU is at hand.
-    None returns to the default (``REDUSET_DEVICE``, or "cpu"). Arrays that lie on a GPU are worked on there whatever is set.
+    "cpu" here; "cuda" on the GPU, to which rows are streamed, all but the smallest sums; "auto" there where the work is worth the
+    way and a GPU is at hand. None returns to the default (``REDUSET_DEVICE``, or "cpu"). Arrays that lie on a GPU are worked on
+    there whatever is set.
     """
     global _chosen
     if device is not None:
@@ -46,12 +48,15 @@ def _known(device: Any, name: str) -> str:
     return str(device)
 
 
-def goes_to_card(points: Any, queries: Any) -> bool:
-    """Whether a sum over points at queries is computed on a GPU: one of them lies there, or such work is sent there."""
+def goes_to_card(points: Any, queries: Any, able: bool = True) -> bool:
+    """Whether a sum over points at queries is computed on a GPU: one of them lies there, or such work is sent there.
+
+    What no kernel is ``able`` to do is not sent; of what lies there it is refused by whoever cannot do it.
+    """
     if on_device(points) or on_device(queries):
         return True
     device = get_device()
-    if device == "cpu" or len(points) * len(queries) * points.shape[1] < WORTH_SENDING:
+    if device == "cpu" or not able or len(points) * len(queries) < LEAST_PAIRS[device]:
         return False
     if device == "auto":
         return has_card()

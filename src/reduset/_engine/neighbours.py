@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST
 from reduset._engine.compiled import compiled
+from reduset._engine.cuda.arrays import on_device
 from reduset._engine.device import goes_to_card
 from reduset._engine.leaves import Leaves, grow, leaf_points
+from reduset._engine.precision import FEW_COLUMNS
 from reduset._engine.profile import CITYBLOCK, SQUARED, Frame, gaps
 from reduset._engine.ranks import Ranks
 from reduset._engine.threads import blocks, row_blocks, run_all
@@ -58,7 +60,7 @@ def each_nearest(
     leaves : the points in leaves, where the caller has them already.
     there : whether ``use`` takes arrays on the GPU, where they are found there; else they are brought here
     """
-    if goes_to_card(points, atoms):
+    if goes_to_card(points, atoms, points.shape[1] <= FEW_COLUMNS or metric == SQUARED):
         _on_card(points, atoms, frame, metric, use, there)
         return
     A = frame.apply(atoms)
@@ -97,7 +99,7 @@ def _on_card(points: Floats, atoms: Floats, frame: Frame, metric: int, use: Use,
 
 def leaves_for(points: Floats, frame: Frame, atoms: int) -> Leaves | None:
     """The points in leaves, for whoever asks for nearest atoms several times; None where so many atoms do without."""
-    return grow(points, frame) if points.shape[1] < BLAS_FROM and atoms > FEW and not goes_to_card(points, atoms) else None
+    return grow(points, frame) if points.shape[1] < BLAS_FROM and atoms > FEW and not on_device(points) else None
 
 
 def nearest(

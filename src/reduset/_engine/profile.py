@@ -92,7 +92,11 @@ class Frame:
     matrix: float | NDArray[np.float64]  # scalar, (d,) or (d, d)
 
     def apply(self, points: Floats) -> NDArray[np.float64]:
-        """(n, d) points in the loops' coordinates; the differences are taken before anything is rounded."""
+        """(n, d) points in the loops' coordinates, where they are; the differences are taken before anything is rounded."""
+        if on_device(points) and hasattr(points, "get"):  # an array of CuPy; of rows that only lie there none are brought here
+            from reduset._engine.cuda.chunks import placed
+
+            return placed(points, self, np.float64)
         z = np.subtract(points, self.centre, dtype=np.float64, order="C")  # the loops are compiled for one order only
         if np.ndim(self.matrix) < 2:
             z *= self.matrix

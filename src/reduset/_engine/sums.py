@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset._engine.device import goes_to_card
-from reduset._engine.precision import BLAS_REACH, SINGLE_FLOOR, SINGLE_REACH, extent, takes_single
+from reduset._engine.precision import BLAS_REACH, FEW_COLUMNS, SINGLE_FLOOR, SINGLE_REACH, extent, takes_single
 from reduset._engine.profile import SQUARED, Frame, Profile
 from reduset._engine.threads import blocks, row_blocks, run_all
 from reduset._engine.tiles import gap_rows, gradient_tiles, gram_rows, log_tiles, pack_rows, pull_rows, value_rows, value_tiles
@@ -133,6 +133,11 @@ def _merge_logs(part: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.stack([least, total], axis=1)
 
 
+def _fits_card(points: Floats, profile: Profile) -> bool:
+    """Whether there are kernels for it: by differences in few columns, by products of matrices in any number."""
+    return points.shape[1] <= FEW_COLUMNS or profile.metric == SQUARED
+
+
 def kernel_sums(
     points: Floats, weights: Floats, queries: Floats, frame: Frame, profile: Profile, precision: Precision = "double"
 ) -> NDArray[np.float64]:
@@ -143,7 +148,7 @@ def kernel_sums(
     points : (n, d); weights : (n,); queries : (m, d)
     precision : "single" and "double" are obeyed; "auto" takes single where that gives 1e-5 and is worth it.
     """
-    if goes_to_card(points, queries):
+    if goes_to_card(points, queries, _fits_card(points, profile)):
         from reduset._engine.cuda import sums as on_card
 
         return on_card.kernel_sums(points, weights, queries, frame, profile, precision)
@@ -165,7 +170,7 @@ def gradient_sums(
     points: Floats, weights: Floats, queries: Floats, frame: Frame, profile: Profile, precision: Precision = "double"
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Σᵢ wᵢ φ(xᵢ, q), (m,), and Σᵢ wᵢ ∇φ(xᵢ, q) in the frame's coordinates, (m, d), in one pass."""
-    if goes_to_card(points, queries):
+    if goes_to_card(points, queries, points.shape[1] <= FEW_COLUMNS):
         from reduset._engine.cuda import sums as on_card
 
         return on_card.gradient_sums(points, weights, queries, frame, profile, precision)
@@ -182,7 +187,7 @@ def log_sums(
 
     ``precision`` "auto" takes single where that gives 1e-5 and is worth it, and double for all others, as those in a tail.
     """
-    if goes_to_card(points, queries):
+    if goes_to_card(points, queries, _fits_card(points, profile)):
         from reduset._engine.cuda import sums as on_card
 
         return on_card.log_sums(points, weights, queries, frame, profile, precision)

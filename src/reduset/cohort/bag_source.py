@@ -53,7 +53,7 @@ class BagsInMemory(BagSource):
         self.sizes = [len(bag) for bag in bags]
 
     def pick(self, rows: Sequence[Indices | None]) -> list[Floats]:
-        return [bag if some is None else bag[some] for bag, some in zip(self._bags, rows, strict=True)]
+        return [bag[:] if some is None else bag[some] for bag, some in zip(self._bags, rows, strict=True)]
 
     def each(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], report: Report) -> list[Any]:
         found = []

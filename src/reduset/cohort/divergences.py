@@ -162,7 +162,7 @@ def overlooked(full: KernelMean, small: Density) -> float:
     if not isinstance(full.kernel, RadialKernel):
         raise TypeError(f"{full.kernel!r} is no density")
     alone = np.log(full.weights) + full.kernel.density_log_peak(full.dimension)
-    return float(full.weights @ np.maximum(alone - small.log_density(full.atoms), 0.0))
+    return float(full.weights @ np.maximum(alone - small.log_density(full.atoms[:]), 0.0))
 
 
 def log_densities(densities: Sequence[Density], Q: Array) -> Array:

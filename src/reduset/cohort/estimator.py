@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from reduset import _validate
+from reduset import _rows, _validate
 from reduset._progress import Progress
 from reduset._types import Array, BagsLike, Floats, KernelLike, ProgressLike, SeedLike, SelectorLike
 from reduset.cohort.bag_components import require_gaussian
@@ -163,7 +163,7 @@ class CohortMap(TransformerMixin, BaseEstimator):
         y : ignored
         sample : column of the table, or (n,) labels
         """
-        names, checked, columns = _validate.bags(bags, sample, fewest=2)
+        names, checked, columns = _validate.bags(bags, sample, fewest=2, check=_rows.points)
         with closing(Progress(self.progress)) as shown:
             return self._fit(names, checked, int(checked[0].shape[1]), columns, shown)
 
@@ -216,7 +216,8 @@ class CohortMap(TransformerMixin, BaseEstimator):
 
     def _to_fitted(self, bags: BagsLike, sample: Any) -> tuple[Array, Array]:
         check_is_fitted(self, "embedding_")
-        names, checked, _ = _validate.bags(bags, sample, dimension=self.n_features_in_, columns=self._columns)
+        dimension, columns = self.n_features_in_, self._columns
+        names, checked, _ = _validate.bags(bags, sample, dimension=dimension, columns=columns, check=_rows.points)
         rng = _validate.generator(self.random_state, "random_state")
         with closing(Progress(self.progress)) as shown:
             later = self._comparison.later(checked, rng, shown)

@@ -51,7 +51,7 @@ def pool(bags: Sequence[Floats], kernel: Kernel, rng: np.random.Generator) -> Ke
     The kernel's bandwidth, where a rule is to find it, comes from these points.
     """
     drawn = rows_drawn([len(bag) for bag in bags], rng)
-    return pooled([bag if rows is None else bag[rows] for bag, rows in zip(bags, drawn, strict=True)], kernel)
+    return pooled([bag[:] if rows is None else bag[rows] for bag, rows in zip(bags, drawn, strict=True)], kernel)
 
 
 def rows_drawn(sizes: Sequence[int], rng: np.random.Generator) -> list[Indices | None]:

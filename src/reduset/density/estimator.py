@@ -11,9 +11,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from reduset import _validate, bandwidth
+from reduset import _rows, _validate, bandwidth
 from reduset._engine import on_device
 from reduset._frames import table_weights
 from reduset._messages import warn
@@ -110,14 +110,14 @@ class SparseKernelDensity(BaseEstimator):
         """
         if table_weights(X) is not None:
             X, sample_weight = X.values, X.weights if sample_weight is None else sample_weight
-        X = validate_data(self, _validate.known(X), dtype=(np.float64, np.float32))
+        given, X = X, _rows.of_estimator(self, X)
         _validate.one_of(self.pieces, "pieces", PIECES)
         if self.size is not None:
             _validate.whole(self.size, "size", 1)
             if self.tol is not None:
                 raise ValueError(f"give tol or size, not both; got tol={self.tol!r} and size={self.size!r}")
         rng = _validate.generator(self.random_state, "random_state")
-        weights = None if sample_weight is None else _validate.weights(sample_weight, len(X))
+        weights = None if sample_weight is None else _rows.weights(sample_weight, given, len(X))
         kernel = self._kernel(X, weights)
         self.search_: likelihood.BandwidthScores | None = None
         if self._searches():
@@ -175,9 +175,7 @@ class SparseKernelDensity(BaseEstimator):
     def score_samples(self, X: PointsLike) -> Array:
         """log density at each row of X, (q,); on a GPU, in the library of X, where X is."""
         check_is_fitted(self)
-        if on_device(X):
-            return self.mean_.log_density(X)
-        return self.mean_.log_density(validate_data(self, _validate.known(X), dtype=(np.float64, np.float32), reset=False))
+        return self.mean_.log_density(X if on_device(X) else _rows.of_estimator(self, X, reset=False))
 
     def score(self, X: PointsLike, y: Any = None) -> float:
         """The log-likelihood of X: the sum of `score_samples`."""

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
-from reduset import _validate
-from reduset._engine import SOFT_CITYBLOCK, SQUARED, gap_histograms, gap_nodes
+from reduset import _rows, _validate
+from reduset._engine import SOFT_CITYBLOCK, SQUARED, gap_histograms, gap_nodes, rows_of
 from reduset._messages import warn
 from reduset._types import Array, Floats, Indices, PointsLike, SeedLike, WeightsLike
 from reduset.kernels import FAMILIES, RadialKernel, listed
@@ -73,20 +73,20 @@ def search_bandwidth(
     method : "distances" or "atoms"
     size : how many atoms the second looks at
     """
-    X = _validate.points(X)
+    given, X = X, _rows.points(X)
     _require_radial(kernel)
     _validate.one_of(method, "method", METHODS)
     rng = _validate.generator(rng)
     if len(X) < 2:
         raise ValueError("a search leaves points out, and needs at least 2; got 1. Give a number as bandwidth")
-    weights = np.ones(len(X)) if sample_weight is None else _validate.weights(sample_weight, len(X))
+    weights = np.ones(len(X)) if sample_weight is None else _rows.weights(sample_weight, given, len(X))
     weights = weights / weights.max()  # so that sums are finite
     grid = grid_for(X, kernel, weights) if bandwidths is None else _given(bandwidths)
     score = _by_distances if method == "distances" else _by_atoms
     narrow = replace(kernel, bandwidth=float(grid[0])).resolve(X, weights)  # of all rows, where it has scales to find
     splits = list(_splits(weights, rng))
     logs = np.concatenate(
-        [score(KernelMean.from_samples(X[kept], narrow, weights[kept]), X[out], grid, rng, size) for kept, out in splits]
+        [score(KernelMean.from_samples(rows_of(X, kept), narrow, weights[kept]), X[out], grid, rng, size) for kept, out in splits]
     )
     shares = np.concatenate([weights[out] for _, out in splits])
     shares = shares / shares.sum()

@@ -67,6 +67,7 @@ class SideBySide:
 
 def pooled(old: Sample, new: Sample, size: int, scales: str | None, draws: int, rng: np.random.Generator) -> SideBySide:
     """Both samples at hand."""
+    old, new = old.here(), new.here()
     rows = np.concatenate([old.rows, new.rows])
     shuffled = rng.permutation(len(rows))[:SHAPING_ROWS]  # so that their order tells nothing
     shaping = np.asarray(rows[shuffled], np.float64)

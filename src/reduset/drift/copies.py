@@ -21,7 +21,7 @@ def warn_of_copies(name: str, rows: Floats, others: Floats) -> None:
     mine, theirs = (_pairs(each[rng.choice(len(each), count, replace=False)]) for each in (rows, others))
     if mine < FEWEST or mine <= TIMES * (theirs + 1):
         return
-    repeated = len(rows) - len(np.unique(_marks(rows)))
+    repeated = len(rows) - len(np.unique(_marks(rows[:])))
     warn(
         f"{repeated:,} of the {len(rows):,} rows of {name} repeat others exactly, as rows of the other sample do not; where they "
         "are copies, leave them out (drop_duplicates): each counts as a row of its own, and chance then looks like drift"

@@ -119,7 +119,7 @@ class DriftTest(BaseEstimator):
         sample.require_rows("X")
         whole = min(WHOLE_ROWS, WHOLE_BYTES // (sample.rows.itemsize * sample.rows.shape[1]))
         if self.keep_rows and sample.size <= whole:
-            return Sample(np.array(sample.rows), sample.weights, sample.names, sample.named)
+            return Sample(np.array(sample.rows[:]), sample.weights, sample.names, sample.named)
         return StoredReference.of(sample, size, self.scales, self.keep_rows, rng)
 
     def test(self, X: PointsLike, sample_weight: WeightsLike = None) -> DriftResult:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from reduset import _validate
-from reduset._engine import rows_by_weight
+from reduset import _rows
+from reduset._engine import rows_by_weight, rows_of
 from reduset._frames import framed, table_weights
 from reduset._messages import printable
 from reduset._types import Array, Floats, Indices
@@ -40,14 +40,15 @@ class Sample:
             X, sample_weight = X, own if sample_weight is None else sample_weight
         X = framed(X)
         told = [str(each) for each in X.columns] if hasattr(X, "columns") else None
-        rows = _validate.points(getattr(X, "values", X) if own is not None else X, name)
+        given = getattr(X, "values", X) if own is not None else X
+        rows = _rows.points(given, name)
         weights = np.full(len(rows), 1.0)
         if sample_weight is not None:
-            weights = _validate.weights(sample_weight, len(rows))
+            weights = _rows.weights(sample_weight, given, len(rows))
             weights = weights / weights.max()
             present = weights > 0
             if not present.all():
-                rows, weights = rows[present], weights[present]
+                rows, weights = rows_of(rows, present), weights[present]
         if rows.dtype.kind != "f":
             rows = rows.astype(np.float64)
         found = cls.of(rows, weights, told)
@@ -80,6 +81,10 @@ class Sample:
     def effective(self) -> float:
         """How many rows of equal weight would have as much noise."""
         return float(self.size) if self.is_uniform else 1.0 / float(self.weights @ self.weights)
+
+    def here(self) -> Sample:
+        """The same with rows of the processor."""
+        return Sample(self.rows[:], self.weights, self.names, self.named)
 
     def drawn(self, count: int, rng: np.random.Generator, among: Indices | None = None) -> Indices:
         """So many rows, each as probable as its weight, of all or of some; without repetition where all weigh the same."""

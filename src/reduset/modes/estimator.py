@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from reduset import _validate
-from reduset._engine import nearest
+from reduset import _rows, _validate
+from reduset._engine import as_given, beside, nearest, on_device, taken
 from reduset._messages import warn
 from reduset._progress import Progress
-from reduset._types import Array, BandwidthLike, Labels, PointsLike, ProgressLike, SeedLike, WeightsLike
+from reduset._types import Array, BandwidthLike, Floats, Labels, PointsLike, ProgressLike, SeedLike, WeightsLike
 from reduset.certificate import Certificate
 from reduset.compression import Compression, NotReachedWarning
 from reduset.compression.compressing import compress_below, evaluated
@@ -120,7 +120,7 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
         sample_weight : (n,) array, optional
             Non-negative; only their ratios matter.
         """
-        X = validate_data(self, _validate.known(X), dtype=(np.float64, np.float32))
+        given, X = X, self._points(X)
         merge = _validate.positive(self.merge, "merge", "it is a number of bandwidths")
         _validate.whole(self.max_iter, "max_iter", 1)
         rule = "mode_clustering" if self.bandwidth is None else self.bandwidth
@@ -137,10 +137,17 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
             last = Ascent(found.limits, np.arange(len(found.limits)), 0, 0)
         self.cluster_centers_, mode_of = find_modes(density, last.limits, merge, self.max_iter)
         self._mode_of = mode_of[last.owner]
-        self.ends_ = last.ends[found.owner]
+        self.ends_ = as_given(taken(last.ends, found.owner), given)
         self.n_iter_ = found.steps + last.steps
-        self.labels_: Labels = self._without_orphans(density, X, self._mode_of[found.owner])
+        self.labels_: Labels = as_given(self._without_orphans(density, X, taken(self._mode_of, found.owner)), given)
         return self
+
+    def _points(self, X: PointsLike, reset: bool = True) -> Floats:
+        """The rows; those on a GPU where they are, where they can climb there."""
+        _validate.one_of(self.via, "via", ("atoms", "mixture"))
+        if on_device(X) and (self.via != "atoms" or self.finish):
+            raise TypeError("X is an array on a GPU, where only atoms are climbed; use via='atoms', finish=False, or bring X over")
+        return _rows.of_estimator(self, X, reset)
 
     def _finishes(self, rows: int) -> bool:
         """Whether places go on to climb the density of all rows, where what they climbed is not that already."""
@@ -222,17 +229,17 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
     def predict(self, X: PointsLike) -> Labels:
         """The cluster of each row of X: that of the fitted points that came to rest nearest to where it does."""
         check_is_fitted(self)
-        X = validate_data(self, _validate.known(X), dtype=(np.float64, np.float32), reset=False)
+        given, X = X, self._points(X, reset=False)
         density = self._ascent_density()
         found = self._ascend(density, X)
         closest, _ = nearest(found.limits, self._limits, density.frame)
-        return self._without_orphans(density, X, self._mode_of[closest][found.owner])
+        return as_given(self._without_orphans(density, X, taken(self._mode_of[closest], found.owner)), given)
 
     def _without_orphans(self, density: AscentDensity, X: Any, labels: Labels) -> Labels:
         if self.cluster_all:
             return labels
         _, distance = nearest(X, self._limits, density.frame)
-        return np.where(distance > _validate.positive(self.orphan, "orphan"), -1, labels)
+        return np.where(beside(labels, distance) > _validate.positive(self.orphan, "orphan"), -1, labels)
 
 
 def segment(

@@ -15,6 +15,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
+from reduset._engine import DevicePoints, arrays_of, taken, to_numpy
 from reduset._types import Array, Floats, Labels, Report
 from reduset.mean import KernelMean
 from reduset.mixture import Mixture
@@ -39,7 +40,7 @@ class Ascent:
 
     @property
     def ends(self) -> Array:
-        return self.limits[self.owner]
+        return taken(self.limits, self.owner)
 
 
 def mean_shift(
@@ -55,14 +56,14 @@ def mean_shift(
     Parameters
     ----------
     density : weights not negative
-    starts : (n, d)
+    starts : (n, d); of those on a GPU ``owner`` of the result lies there too
     meet : trajectories this close go on as one, in bandwidths (the density's unit of length); 0 keeps them apart
     rest : a step below which a point has arrived, in bandwidths
     """
     surface = as_ascent(density)
-    places = np.array(starts, np.float64)
-    leader = np.arange(len(places))  # whom each follows; leaders follow themselves, or another since
-    moving = np.arange(len(places))
+    places = starts.values.astype(np.float64) if isinstance(starts, DevicePoints) else np.array(starts, np.float64)
+    leader = arrays_of(places).arange(len(places))  # whom each follows; leaders follow themselves, or another since
+    moving = arrays_of(places).arange(len(places))
     steps = 0
     while steps < most and len(moving):
         if meet > 0:
@@ -77,11 +78,11 @@ def mean_shift(
         moving = moving[going][np.argsort(-height[going], kind="stable")]
         if report is not None:
             report(steps, most)
-    while not np.array_equal(leader, leader[leader]):
+    while not bool((leader == leader[leader]).all()):
         leader = leader[leader]
     used, owner = np.unique(leader, return_inverse=True)
     unfinished = int(np.isin(leader, moving).sum())
-    return Ascent(places[used], owner.astype(np.int64), steps, unfinished)
+    return Ascent(to_numpy(places[used]), owner.astype(np.int64), steps, unfinished)
 
 
 def merge_modes(density: KernelMean | Mixture | AscentDensity, places: Array, radius: float) -> tuple[Array, Labels]:

@@ -10,14 +10,16 @@ whatever the covariances, and no step needs to be tried or shortened. A step cos
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
 from reduset._engine import (
     SQUARED,
+    DevicePoints,
     Frame,
     as_diagonal,
+    beside,
     blocks,
     from_lower_rows,
     gradient_sums,
@@ -25,7 +27,9 @@ from reduset._engine import (
     is_shared,
     log_peaks,
     nearest,
+    on_device,
     sums_at,
+    to_numpy,
 )
 from reduset._types import Array, Floats
 from reduset.kernels import Gaussian
@@ -80,16 +84,17 @@ class KernelMeanAscent:
 
     def step(self, here: Array) -> MeanShiftStep:
         mean, frame = self._mean, self._loops
-        value, uphill = gradient_sums(mean.atoms, mean.weights, here, frame, self._shape.profile, "auto")
+        queries = cast(Array, DevicePoints(here)) if on_device(here) else here
+        value, uphill = gradient_sums(mean.atoms, mean.weights, queries, frame, self._shape.profile, "auto")
         lost = value <= FAINT * self._total
         move = uphill / (2 * np.where(lost, 1.0, value))[:, None]
         there = here + to_data(move, frame.matrix)
         length = np.sqrt(2 * np.einsum("ij,ij->i", move, move))
         if lost.any():
-            far = here[lost]  # so far that single precision may not tell the atoms apart
+            far = to_numpy(here[lost])  # so far that single precision may not tell the atoms apart
             closest, distance = nearest(far, self._weighty, frame, SQUARED, grow(far, frame, np.float64))
-            there[lost] = self._weighty[closest]
-            length[lost] = np.sqrt(2) * distance
+            there[lost] = beside(here, self._weighty[closest])
+            length[lost] = beside(here, np.sqrt(2) * distance)
         return MeanShiftStep(there, value, length)
 
 

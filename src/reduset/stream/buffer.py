@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from reduset import _validate
-from reduset._engine import single_threaded_blas
+from reduset._engine import on_device, rows_of, single_threaded_blas
 from reduset._types import Array, Floats, KernelLike
 from reduset.compression import Compression
 from reduset.kernels import ANY_FAMILY, Kernel, RadialKernel
@@ -106,13 +106,17 @@ class RowBuffer:
         seen = self.seen + len(points)
         w = np.ones(len(points)) if weights is None else weights
         if (w == 0).any():
-            points, w = points[w > 0], w[w > 0]
+            points, w = rows_of(points, w > 0), w[w > 0]
         now, rows, start = self, self.settings.block_rows(self.dimension), 0
         full = now.gathered + len(points) >= rows
         with single_threaded_blas() if full else nullcontext():  # once for all: switching wakes threads that get in the way
             while now.gathered + len(points) - start >= rows:
                 stop = start + rows - now.gathered
-                now, start = now._appended(points[start:stop], w[start:stop])._flushed(), stop
+                if on_device(points) and not now.waiting:  # a whole block is sketched where it lies
+                    now = now._sketched(rows_of(points, slice(start, stop)), w[start:stop])
+                else:
+                    now = now._appended(points[start:stop], w[start:stop])._flushed()
+                start = stop
         rest = np.array(points[start:], np.float64, order="C"), np.array(w[start:])  # the caller's own may change
         return replace(now._appended(*rest), seen=seen)
 
@@ -125,12 +129,15 @@ class RowBuffer:
 
     def _flushed(self) -> RowBuffer:
         """With the rows that wait in the sketch."""
-        points, weights = self.rows_waiting()
+        return self._sketched(*self.rows_waiting())
+
+    def _sketched(self, points: Array, weights: Array) -> RowBuffer:
+        """With these rows, and no others that wait, in the sketch."""
         rng = np.random.default_rng([self.seed, self.blocks])
         sketch, settings, rows = self.sketch, self.settings, len(points)
         if settings.half_life is not None:
             weights = weights * 2.0 ** (-np.arange(rows - 1, -1, -1) / settings.half_life)
-            points, weights = points[weights > 0], weights[weights > 0]  # others are forgotten to the last digit
+            points, weights = rows_of(points, weights > 0), weights[weights > 0]  # others are forgotten to the last digit
             sketch = None if sketch is None else sketch.faded(2.0 ** (-rows / settings.half_life))
         if sketch is None:
             kernel = settings.kernel.resolve(points, weights)

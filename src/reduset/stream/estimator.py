@@ -13,7 +13,8 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_array
 
-from reduset import _archive, _validate
+from reduset import _archive, _rows, _validate
+from reduset._engine import on_device
 from reduset._frames import framed, is_table, table_weights
 from reduset._types import Array, KernelLike, PointsLike, SeedLike, WeightsLike
 from reduset.compression import Compression
@@ -107,9 +108,10 @@ class StreamCompressor(BaseEstimator):
         sample_weight : (n,) array, optional
         """
         sample_weight = table_weights(X) if sample_weight is None else sample_weight
-        rows = check_array(_validate.known(X.values if is_table(X) else X), dtype=(np.float64, np.float32))
-        if sample_weight is not None:
-            sample_weight = _validate.weights(sample_weight, len(rows))
+        if not on_device(X):
+            rows = check_array(_validate.known(X.values if is_table(X) else X), dtype=(np.float64, np.float32))
+            if sample_weight is not None:
+                sample_weight = _validate.weights(sample_weight, len(rows))
         before = self._stream
         self._stream = None
         try:
@@ -153,11 +155,11 @@ class StreamCompressor(BaseEstimator):
         chunk = framed(X)
         if empty and _is_empty(chunk):
             return self
-        points = _validate.points(chunk)
+        points = _rows.points(chunk)
         columns = _names(chunk)
         if stream is not None:
             self._require_alike(points.shape[1], columns, "X")
-        weights = None if sample_weight is None else _weights(sample_weight, len(points))
+        weights = None if sample_weight is None else _weights(sample_weight, chunk, len(points))
         if stream is None:
             stream = self._new(settings, points.shape[1])
         return self._store(stream.absorb(points, weights), columns)
@@ -278,12 +280,12 @@ def _known(stream: StreamCompressor) -> list[str] | None:
     return list(stream.feature_names_in_) if hasattr(stream, "feature_names_in_") else None
 
 
-def _weights(value: WeightsLike, count: int) -> Array:
+def _weights(value: WeightsLike, given: PointsLike, count: int) -> Array:
     """Weights of a chunk, all of which may be 0."""
-    array = np.asarray(value)
-    if array.shape == (count,) and array.dtype.kind in "fiu" and not array.any():
+    array = None if on_device(value) else np.asarray(value)
+    if array is not None and array.shape == (count,) and array.dtype.kind in "fiu" and not array.any():
         return np.zeros(count)
-    weights = _validate.weights(value, count)
+    weights = _rows.weights(value, given, count)
     heaviest = float(weights.max())
     _validate.squares_summable(
         heaviest, "where it is not 0, sample_weight must lie", f"the largest is {heaviest:g}; rescale all of them alike"

@@ -87,8 +87,8 @@ class StreamSketch:
     ) -> StreamSketch:
         """From the first chunk of rows, the kernel's bandwidth a number."""
         candidates = CandidateAtoms.from_first_chunk(points, weights, kernel, size, as_selector(select), rng)
-        blank = cls._without_rows(candidates, np.median(points, axis=0).astype(np.float64))
-        moments = GaussianMoments.for_rows(blank._coordinates(points), weights, size) if isinstance(kernel, Gaussian) else None
+        blank = cls._without_rows(candidates, np.median(points[:], axis=0).astype(np.float64))
+        moments = GaussianMoments.for_rows(blank._coordinates(points[:]), weights, size) if isinstance(kernel, Gaussian) else None
         return replace(blank, moments=moments)._added(points, weights, candidates, rng)
 
     @classmethod
@@ -121,9 +121,10 @@ class StreamSketch:
         return moments.around(places.min(axis=0), places.max(axis=0), self.mass)
 
     def _added(self, points: Array, weights: Array, candidates: CandidateAtoms, rng: np.random.Generator) -> StreamSketch:
-        mass, moments, centres = self.mass + float(weights.sum()), self.moments, self.centres.absorb(points, weights)
+        here = points[:]  # where they lie on a GPU: κ and waves are summed there, books of single rows are kept here
+        mass, moments, centres = self.mass + float(weights.sum()), self.moments, self.centres.absorb(here, weights)
         if moments is not None:
-            moments = self._around(centres, moments).absorb(self._coordinates(points), weights).unless_lost(mass)
+            moments = self._around(centres, moments).absorb(self._coordinates(here), weights).unless_lost(mass)
         return replace(
             self,
             mass=mass,
@@ -132,7 +133,7 @@ class StreamSketch:
             waves=self.waves + self._ladders.waves(points, weights, self.frame),
             candidates=candidates,
             centres=centres,
-            reservoir=self.reservoir.absorb(points, weights, rng),
+            reservoir=self.reservoir.absorb(here, weights, rng),
         )
 
     def faded(self, factor: float) -> StreamSketch:

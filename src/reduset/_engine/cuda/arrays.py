@@ -47,7 +47,14 @@ def as_cupy(value: Any, name: str) -> Any:
 
 
 def as_given(value: Any, like: Any) -> Any:
-    """An array of CuPy in the library that another one is of, on the same device; CuPy's where that is not known."""
+    """An array in the library that another one is of, on the same device; CuPy's where that is not known."""
+    if not on_device(like):
+        return value
+    import cupy
+
+    if not isinstance(value, cupy.ndarray):
+        with cupy.cuda.Device(like.__dlpack_device__()[1]):
+            value = cupy.asarray(value)
     if type(like).__module__.split(".")[0] != "torch":
         return value
     import torch

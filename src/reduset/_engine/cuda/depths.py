@@ -1,4 +1,4 @@
-"""Depths of gaps that lie on a GPU (`Profile.to_depths`), and weights beside values that do."""
+"""Depths of gaps that lie on a GPU (`Profile.to_depths`), and small arrays of the processor beside values that do."""
 
 from __future__ import annotations
 
@@ -23,6 +23,12 @@ def to_depths(gaps: Any, metric: int, family: int, exponent: float, table: Any, 
     program(((len(gaps) + THREADS - 1) // THREADS,), (THREADS,), (gaps, *numbers))
 
 
-def beside(values: Any, weights: Any) -> Any:
-    """(n,) weights where values are."""
-    return uploaded_weights(weights, 0, len(weights), 1.0, np.float64) if on_device(values) else weights
+def beside(values: Any, others: Any) -> Any:
+    """Other numbers where values are: weights, of which no more than one is sent where they are one number, or small tables."""
+    if not on_device(values) or on_device(others):
+        return others
+    import cupy
+
+    with values.device:
+        weights = others.ndim == 1 and others.dtype.kind == "f"
+        return uploaded_weights(others, 0, len(others), 1.0, np.float64) if weights else cupy.asarray(others)

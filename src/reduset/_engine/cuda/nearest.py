@@ -15,6 +15,7 @@ from reduset._engine.cuda.chunks import chunks, placed
 from reduset._engine.cuda.guard import in_room
 from reduset._engine.cuda.kernels import kernel
 from reduset._engine.cuda.place import on_card
+from reduset._engine.precision import FEW_COLUMNS
 from reduset._engine.profile import SQUARED, Frame
 from reduset._engine.ranks import Ranks
 from reduset._engine.threads import blocks
@@ -24,7 +25,6 @@ THREADS = 128
 ENTRIES = 1 << 26
 REGISTERS = 64
 MOST_ATOMS, SHARED = 128, 1 << 15
-IN_REGISTERS = 64
 
 Find = Callable[[Any], tuple[Any, Any]]  # of rows on the device the index of the nearest atom and how far it is, there
 
@@ -47,11 +47,11 @@ def finder(points: Any, atoms: Floats, frame: Frame, metric: int) -> Find:
 
     d, (sized, unit) = points.shape[1], frame.sized(points)
     A = cupy.asarray(frame.apply(atoms))
-    if d <= IN_REGISTERS:
+    if d <= FEW_COLUMNS:
         return _by_differences(A, atoms, sized, frame, metric)
     if metric != SQUARED:
         raise ValueError(
-            f"nearest atoms in city-block distance on a GPU are of at most {IN_REGISTERS} columns, got {d}; bring X over"
+            f"nearest atoms in city-block distance on a GPU are of at most {FEW_COLUMNS} columns, got {d}; bring X over"
         )
     return _by_products(A, frame, unit)
 

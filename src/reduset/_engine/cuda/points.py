@@ -34,6 +34,7 @@ class DevicePoints:
     def __init__(self, values: Any) -> None:
         self.values = values
         self.shape: tuple[int, int] = values.shape
+        self.size = values.size
         self.dtype = np.dtype(np.float32 if values.dtype == np.float16 else values.dtype)
 
     @classmethod
@@ -61,6 +62,11 @@ class DevicePoints:
                 raise ValueError(f"{name} must be finite, got {bad} in row {at}, column {column[0]}; drop or impute such rows")
         raise RuntimeError("no number is at fault")
 
+    @property
+    def itemsize(self) -> int:
+        """Bytes of a number."""
+        return int(self.dtype.itemsize)
+
     def __len__(self) -> int:
         return self.shape[0]
 
@@ -68,6 +74,22 @@ class DevicePoints:
         with self.values.device:
             some = self.values[rows]
         return np.asarray(some.get(), None if some.dtype != np.float16 else np.float32)
+
+    def __matmul__(self, matrix: NDArray[np.float64]) -> DevicePoints:
+        """Their images under a linear map, in double precision, where they are."""
+        import cupy
+
+        with told(), self.values.device:
+            return DevicePoints(self.values.astype(cupy.float64) @ cupy.asarray(matrix))
+
+    def __truediv__(self, units: NDArray[np.float64]) -> DevicePoints:
+        """Every column in units of its own."""
+        return self @ np.diag(1 / units)
+
+    def copy(self) -> DevicePoints:
+        """The same in memory of its own, where it is."""
+        with self.values.device:
+            return DevicePoints(self.values.copy())
 
     def among(self, rows: Any) -> DevicePoints:
         """Some of the rows, which stay where they are."""
@@ -118,6 +140,16 @@ def _ends(part: Any, d: int) -> tuple[Any, Any]:
         return low, high
     rest = part[whole:]
     return np.minimum(low, rest.min(axis=0)), np.maximum(high, rest.max(axis=0))
+
+
+def taken(values: NDArray[Any], index: Any) -> Any:
+    """values[index] where the index lies."""
+    if isinstance(index, np.ndarray):
+        return values[index]
+    import cupy
+
+    with index.device:
+        return cupy.asarray(values)[index]
 
 
 def rows_of(points: Any, rows: Any) -> Any:

@@ -18,7 +18,7 @@ from reduset._engine.cuda.kernels import kernel
 from reduset._engine.cuda.long_rows import launch_products
 from reduset._engine.cuda.place import on_card
 from reduset._engine.cuda.points import DevicePoints
-from reduset._engine.precision import BLAS_REACH, SINGLE_FLOOR, SINGLE_REACH, extent, takes_single
+from reduset._engine.precision import BLAS_REACH, FEW_COLUMNS, SINGLE_FLOOR, SINGLE_REACH, extent, takes_single
 from reduset._engine.profile import LINEAR, ROOT, SQUARED, Frame, Profile
 from reduset._engine.threads import blocks
 from reduset._types import Precision
@@ -28,7 +28,6 @@ SPAN = 1 << 13  # points of a block
 ENTRIES, PARTS = 1 << 26, 1 << 26  # numbers of a chunk of points or a block of queries, and of partial sums
 REGISTERS = 64  # numbers of queries that a thread holds
 MOST_POINTS, SHARED = 128, 1 << 15  # of a tile, and its bytes
-IN_REGISTERS = 64  # columns, up to which gaps come from differences in registers; beyond, from products of matrices
 VALUES, LOGS, GRADIENTS = "value_sums", "log_sums", "gradient_sums"
 FILES = {VALUES: "sums", LOGS: "logs", GRADIENTS: "gradients"}
 
@@ -51,11 +50,9 @@ class _Sum:
         self.width = {VALUES: 1, LOGS: 2, GRADIENTS: 1 + self.d}[kind]
         corner = points.reach(frame) if isinstance(points, DevicePoints) else np.full(self.d, np.inf)
         self._largest, self._longest = float(corner.max()), float(corner @ corner)
-        if self.d > IN_REGISTERS and (kind == GRADIENTS or profile.metric != SQUARED):
+        if self.d > FEW_COLUMNS and (kind == GRADIENTS or profile.metric != SQUARED):
             what = "gradients" if kind == GRADIENTS else "sums of this kernel"
-            raise ValueError(
-                f"{what} on a GPU are of at most {IN_REGISTERS} columns, got {self.d}; bring the rows to the processor"
-            )
+            raise ValueError(f"{what} on a GPU are of at most {FEW_COLUMNS} columns, got {self.d}; bring the rows to the processor")
 
     def at(self, queries: DevicePoints, chosen: Any, unit: float = 1.0, reach: float = np.inf) -> Any:
         """(width, m) at queries; by ``chosen`` None each chunk of points takes single precision where it is within reach.
@@ -121,7 +118,7 @@ class _Sum:
         for a, b in blocks(len(Z), group * SPAN):
             spans = (b - a + SPAN - 1) // SPAN
             part = cupy.empty((spans, self.width, len(Q)))
-            if self.d > IN_REGISTERS:
+            if self.d > FEW_COLUMNS:
                 launch_products(self.kind, Z[a:b], w[a:b], Q, real, self.profile, SPAN, part)
             else:
                 self._launch(points._replace(points=Z[a:b], weights=w[a:b]), Q, part)
