@@ -120,7 +120,7 @@ bench: $(VENV)/bench.stamp $(PEERS)/peers.stamp $(QUAPY)/quapy.stamp $(STONESOUP
 	$(BIN)/python benchmarks/run.py
 
 bench-gpu: $(VENV)/gpu.stamp
-	$(BIN)/python benchmarks/run.py gpu_subset gpu_sums
+	$(BIN)/python benchmarks/run.py gpu_subset gpu_sums gpu_compress gpu_sending
 
 peers: $(VENV)/bench.stamp $(PEERS)/peers.stamp
 	$(BIN)/python benchmarks/peers.py

@@ -74,7 +74,7 @@ SECTIONS = (
     "drift_e_detector",
     "drift_corner",
 )
-GPU_SECTIONS = ("gpu_subset", "gpu_sums")  # for a machine with a CUDA device: `make bench-gpu`
+GPU_SECTIONS = ("gpu_subset", "gpu_sums", "gpu_compress", "gpu_sending")  # for a machine with a CUDA device: `make bench-gpu`
 RESULTS = Path(__file__).with_name("RESULTS.md")
 HEAD = """# Results
 

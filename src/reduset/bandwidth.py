@@ -34,9 +34,10 @@ from scipy.linalg import solve_triangular
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import pdist
 
-from reduset import _rows, _validate
+from reduset import _validate
 from reduset._engine import FarthestFirst, Frame, Profile, blocks, cholesky_dropping, gram, kernel_sums, row_blocks
 from reduset._types import Array, Floats, Indices, PointsLike, WeightsLike
+from reduset._validate import rows as _rows
 
 PAIRS_FROM, PAIRS = 2000, 1 << 16
 NEIGHBOURS_FROM, QUERIES = 20_000, 2000

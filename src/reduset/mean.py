@@ -15,10 +15,11 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset import _archive, _rows, _validate
+from reduset import _archive, _validate
 from reduset._engine import as_given, on_device, row_blocks, rows_by_weight
 from reduset._frames import is_sparse, table_weights
 from reduset._types import Array, Floats, KernelLike, PointsLike, Precision, SeedLike, WeightsLike
+from reduset._validate import rows as _rows
 from reduset.kernels import Kernel, RadialKernel
 from reduset.kernels.base import exponential
 from reduset.kernels.registry import as_kernel, kernel_from

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from reduset import Gaussian, KernelMean, Laplacian, Matern, Student, _rows
+from reduset import Gaussian, KernelMean, Laplacian, Matern, Student
 from reduset._engine import DevicePoints, Frame, cell_sums, nearest, wave_sums
 from reduset._engine.cuda import chunks, sums, waves
 from reduset._engine.profile import CITYBLOCK, SQUARED
+from reduset._validate import rows as _rows
 
 pytestmark = pytest.mark.gpu
 

@@ -22,6 +22,7 @@ LazyCover            the same of long rows, `HostRows` or `DeviceRows`, by produ
 shadow_centres       a greedy cover by balls, in the order of the rows                    rows, (n,)       n·m·d at worst
 rows_apart           the rows that equal none of a few places                             rows             n·(d + log m)
 cell_sums            Σ w and Σ w (x − c) over the points nearest to each centre c          (m,), (m, d)     as `nearest`
+LabelSums            Σ v by the label of each row, of many columns v                        (m,)             n
 draw_seeds           the seeds of k-means++                                               (m,) rows        n·m·d
 exchange             which of a few rows of each of k cells, so that waves add up best    (k,)             k·s·(d + rungs)
 balance_lists        which of each pair stays in kernel halving; `balance_products` of    (lists, pairs)   pairs²·d
@@ -43,9 +44,10 @@ What stays with the processor, matrices of the atoms alone and the machine itsel
 how long it takes.
 
 Most of the first table goes to a GPU where points or queries lie on one, or are sent there (`set_device`, `get_device`). What lies
-there is `on_device`: rows as `DevicePoints`, of which `rows_of` takes some and `rows_in_place` are looked at by a traversal;
-anything as CuPy's by `as_cupy`, other numbers `beside` values or `taken` by an index, `arrays_of` the library; `as_given` gives
-results back in the library of the question, `to_numpy` here, and `refuse_device` refuses what only the processor computes.
+there is `on_device`: rows as `DevicePoints`, of which `rows_of` and `column_of` take some, and at which a traversal looks as
+`rows_in_place`; anything as CuPy's by `as_cupy`, other numbers `beside` values or `taken` by an index, `arrays_of` the library.
+`as_given` gives results back in the library of the question, `to_numpy` here, and `refuse_device` refuses what only the processor
+computes.
 
 A name is imported when it is first asked for: what only needs threads does not wait for the compiler.
 """
@@ -65,13 +67,14 @@ if TYPE_CHECKING:
     from reduset._engine.cuda.arrays import as_cupy, as_given, on_device, refuse_device
     from reduset._engine.cuda.depths import beside
     from reduset._engine.cuda.device_rows import DeviceRows
-    from reduset._engine.cuda.points import DevicePoints, rows_of, taken
+    from reduset._engine.cuda.points import DevicePoints, column_of, rows_of, taken
     from reduset._engine.device import get_device, set_device
     from reduset._engine.dips import line_dips
     from reduset._engine.draws import first_of_order, rows_by_weight
     from reduset._engine.exchanging import exchange
     from reduset._engine.factor import cholesky_dropping, pivot_floor
     from reduset._engine.farthest import FarthestFirst
+    from reduset._engine.label_sums import LabelSums
     from reduset._engine.lazy_cover import LazyCover, to_numpy
     from reduset._engine.leaves import Leaves, cells, grow
     from reduset._engine.likely import likely_nearest
@@ -104,7 +107,7 @@ __all__ += ["CITYBLOCK", "LOGARITHM", "ROOT", "SOFT_CITYBLOCK", "SQUARED", "TABL
 __all__ += ["Cover", "Leaves", "Moments", "UseGram", "leaves_for"]
 __all__ += ["LOG_2PI", "as_diagonal", "as_full", "from_lower_rows", "is_shared", "log_determinants", "log_peaks"]
 __all__ += ["Pursuit", "cholesky_dropping", "costs", "order_by_energy", "physical_memory", "pivot_floor", "rows_by_weight"]
-__all__ += ["arrays_of", "cell_sums", "first_of_order", "rows_in_place", "rows_of", "taken", "to_numpy"]
+__all__ += ["LabelSums", "arrays_of", "cell_sums", "column_of", "first_of_order", "rows_in_place", "rows_of", "taken", "to_numpy"]
 __all__ += [
     "blocks",
     "cached_property",
@@ -126,13 +129,14 @@ _HOMES = {
     "cuda.arrays": "as_cupy as_given on_device refuse_device",
     "cuda.depths": "beside",
     "cuda.device_rows": "DeviceRows",
-    "cuda.points": "DevicePoints rows_of taken",
+    "cuda.points": "DevicePoints column_of rows_of taken",
     "device": "get_device set_device",
     "dips": "line_dips",
     "draws": "first_of_order rows_by_weight",
     "exchanging": "exchange",
     "factor": "cholesky_dropping pivot_floor",
     "farthest": "FarthestFirst",
+    "label_sums": "LabelSums",
     "lazy_cover": "LazyCover to_numpy",
     "leaves": "Leaves cells grow",
     "likely": "likely_nearest",

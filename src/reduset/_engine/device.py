@@ -14,7 +14,7 @@ from reduset._engine.cuda.arrays import on_device
 
 DEVICES = ("cpu", "cuda", "auto")
 # pairs of points and queries, from which a launch, and the way there and back, costs less than it saves
-LEAST_PAIRS = {"cuda": 1 << 20, "auto": 1 << 28}
+LEAST_PAIRS = {"cuda": 1 << 20, "auto": 1 << 24}
 
 _VARIABLE = "REDUSET_DEVICE"
 _chosen: str | None = None

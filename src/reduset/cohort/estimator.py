@@ -13,9 +13,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from reduset import _rows, _validate
+from reduset import _validate
 from reduset._progress import Progress
 from reduset._types import Array, BagsLike, Floats, KernelLike, ProgressLike, SeedLike, SelectorLike
+from reduset._validate import rows as _rows
 from reduset.cohort.bag_components import require_gaussian
 from reduset.cohort.bag_source import BagSource
 from reduset.cohort.comparison import PIECES, WAYS, Comparison, ComparisonOptions

@@ -13,11 +13,12 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from reduset import _rows, _validate, bandwidth
+from reduset import _validate, bandwidth
 from reduset._engine import on_device
 from reduset._frames import table_weights
 from reduset._messages import warn
 from reduset._types import Array, BandwidthLike, Floats, KernelLike, PointsLike, SeedLike, SelectorLike, WeightsLike
+from reduset._validate import rows as _rows
 from reduset.compression import Compression, NotReachedWarning
 from reduset.compression.compressing import compress_below, evaluated
 from reduset.compression.request import COMPONENTS, PIECES

@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
-from reduset import _rows, _validate
+from reduset import _validate
 from reduset._engine import SOFT_CITYBLOCK, SQUARED, gap_histograms, gap_nodes, rows_of
 from reduset._messages import warn
 from reduset._types import Array, Floats, Indices, PointsLike, SeedLike, WeightsLike
+from reduset._validate import rows as _rows
 from reduset.kernels import FAMILIES, RadialKernel, listed
 from reduset.mean import KernelMean
 from reduset.select import KMeans

@@ -95,7 +95,7 @@ def _named(bags: BagsLike, sample: Any) -> tuple[list[Any], list[Any]]:
         return list(bags), list(bags.values())
     if is_dask_collection(bags) and not isinstance(bags, Delayed) and getattr(bags, "ndim", 2) == 3:
         return list(range(len(bags))), [bags[k] for k in range(len(bags))]
-    listed = _validate._listed(bags, "sample") if not is_dask_collection(bags) else None
+    listed = _validate.listed(bags, "sample") if not is_dask_collection(bags) else None
     if listed is None:
         raise TypeError("bags is one Dask collection; give a list or mapping of them, one a bag: a single bag X is the list [X]")
     return list(range(len(listed))), listed
@@ -130,7 +130,7 @@ class DaskBags(BagSource):
             if shape[1] != wanted:
                 raise ValueError(f"{title} must have {wanted} columns like {like}, got shape {shape}")
             if mine is not None:
-                columns, known = _validate._same_columns(mine, columns, title, known)
+                columns, known = _validate.same_columns(mine, columns, title, known)
             self.sizes.append(shape[0])
         self.dimension, self.columns = int(wanted or 0), columns
 

@@ -86,7 +86,7 @@ def _of_array(array: Any, sample_weight: Any) -> Partitions:
 
     weights = sample_weight
     if not is_dask_collection(weights):
-        weights = da.asarray(_validate._as_numbers(weights, "sample_weight"))
+        weights = da.asarray(_validate.as_numbers(weights, "sample_weight"))
     if not hasattr(weights, "chunks") or weights.ndim != 1:
         raise ValueError("sample_weight must have one dimension, one weight a row")
     known = not (np.isnan(array.shape[0]) or np.isnan(weights.shape[0]))
@@ -105,7 +105,7 @@ def _of_frame(frame: Any, sample_weight: Any) -> Partitions:
         return Partitions.of(parts, list(np.reshape(sample_weight.to_delayed(), -1)))
     if sample_weight not in list(frame.columns):
         raise ValueError(
-            f"sample_weight must be one of the columns {_validate._some(list(frame.columns))} or a Dask array or series, "
+            f"sample_weight must be one of the columns {_validate.shortened(list(frame.columns))} or a Dask array or series, "
             f"got {sample_weight!r}"
         )
     return Partitions.of(parts, weight_column=sample_weight)
@@ -146,7 +146,7 @@ def rows_of(part: Any, weights: Any, weight_column: Any, number: int) -> Partiti
 
 def _weights(value: Any, count: int, name: str) -> Array:
     """Weights that, unlike those of all the data, may be all zero."""
-    array = np.asarray(_validate._as_numbers(value, name), np.float64)
+    array = np.asarray(_validate.as_numbers(value, name), np.float64)
     if array.shape == (count,) and not array.any():
         return array
     checked = _validate.weights(array, count, name)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
+from reduset._engine import LabelSums, beside, column_of
 from reduset._types import Array, Floats
 
 FEW_VALUES = 64
@@ -47,11 +48,12 @@ class ColumnBins:
         """The share of the weight (n,) in every bin of each column: below, at or between edges in turn (2e + 1 of e edges)."""
         found = []
         for k, edges in enumerate(self.edges):
-            column = rows[:, k].astype(np.float64)
-            below = np.searchsorted(edges, column, side="left")
-            at = below < len(edges)
-            at[at] = edges[below[at]] == column[at]
-            found.append(np.asarray(np.bincount(2 * below + at, weights, 2 * len(edges) + 1), np.float64))
+            column = column_of(rows, k)
+            cuts = beside(column, edges)
+            below = np.searchsorted(cuts, column, side="left")
+            at = below < len(cuts)
+            at[at] = cuts[below[at]] == column[at]
+            found.append(LabelSums(2 * below + at, 2 * len(edges) + 1).of(beside(column, weights)))
         return tuple(found)
 
     def quantile(self, k: int, shares: Array, q: float) -> float:

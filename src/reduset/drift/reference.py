@@ -134,7 +134,9 @@ class StoredReference:
                 f"keep_rows=False needs a reference of at least {FEWEST_PRIVATE:,} rows, as every number stands for ten of them; "
                 f"got {sample.size:,}, keep them or give more"
             )
-        left = np.setdiff1d(np.arange(sample.size), order)
+        others = np.ones(sample.size, np.bool_)
+        others[order] = False
+        left = np.flatnonzero(others)
         if not len(left):
             raise ValueError(
                 "sample_weight must leave weight to more rows than those that say where to look; its weight lies on "

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import linkage
 from scipy.special import ndtr
 
-from reduset._engine import each_nearest
+from reduset._engine import LabelSums, arrays_of, beside, column_of, each_nearest, on_device, to_numpy
 from reduset._types import Array, Floats, Indices
 from reduset.drift.feature_map import FeatureMap
 
@@ -52,20 +53,13 @@ class CellSums:
         """Of rows (n, d) with weights (n,) that sum to 1."""
         index, distance = nearest_cells(features, rows)
         m, d = features.atoms.shape
-        shares = np.asarray(np.bincount(index, weights, m), np.float64)
+        by_cell, masses = LabelSums(index, m), beside(index, weights)
         sums, squares = np.empty((m, d)), np.empty((m, d))
         for k in range(d):
-            column = rows[:, k].astype(np.float64)
-            sums[:, k] = np.bincount(index, weights * column, m)
-            squares[:, k] = np.bincount(index, weights * np.square(column), m)
-        order = np.lexsort((distance, index))
-        first = np.searchsorted(index[order], np.arange(m))
-        examples = np.full((m, EXAMPLES), -1, np.int64)
-        for k in range(EXAMPLES):
-            at = np.minimum(first + k, len(order) - 1)
-            there = index[order[at]] == np.arange(m)
-            there &= first + k < len(order)
-            examples[there, k] = order[at[there]]
+            column = column_of(rows, k)
+            sums[:, k] = by_cell.of(masses * column)
+            squares[:, k] = by_cell.of(masses * np.square(column))
+        shares, examples = by_cell.of(masses), _examples(index, distance, m)
         return cls(float(weights.sum()) ** 2 / float(weights @ weights), shares, sums, squares, examples)
 
     @classmethod
@@ -117,16 +111,32 @@ class Region:
         return f"{verb} {abs(self.change):.2%} of the rows: {self.before:.2%} before, {self.after:.2%} now{place}"
 
 
-def nearest_cells(features: FeatureMap, rows: Floats) -> tuple[Indices, Array]:
-    """The cell of every row, and how far the atom is."""
+def nearest_cells(features: FeatureMap, rows: Any) -> tuple[Any, Any]:
+    """The cell of every row, and how far the atom is, where the rows lie."""
     kernel = features.kernels[0]
-    index, distance = np.empty(len(rows), np.int64), np.empty(len(rows))
+    xp = arrays_of(rows.values) if on_device(rows) else np
+    index, distance = xp.empty(len(rows), np.int64), xp.empty(len(rows))
 
-    def note(_: int, there: NDArray[np.integer], nearest: NDArray[np.int32], far: Array) -> None:
+    def note(_: int, there: Any, nearest: NDArray[np.int32], far: Array) -> None:
         index[there], distance[there] = nearest, far
 
-    each_nearest(rows, features.atoms, kernel.plain_frame(rows), 0, None, note)
+    each_nearest(rows, features.atoms, kernel.plain_frame(rows), 0, None, note, there=on_device(rows))
     return index, distance
+
+
+def _examples(index: Any, distance: Any, m: int) -> Indices:
+    """(m, 3) the rows of each cell that are nearest to its atom, -1 where there are fewer."""
+    xp = arrays_of(index)
+    order = np.lexsort((distance, index)) if xp is np else xp.lexsort(xp.stack([distance, index.astype(np.float64)]))
+    first = to_numpy(xp.searchsorted(index[order], xp.arange(m)))
+    examples = np.full((m, EXAMPLES), -1, np.int64)
+    for k in range(EXAMPLES):
+        at = np.minimum(first + k, len(order) - 1)
+        rows = to_numpy(order[xp.asarray(at)])
+        there = to_numpy(index[xp.asarray(rows)]) == np.arange(m)
+        there &= first + k < len(order)
+        examples[there, k] = rows[there]
+    return examples
 
 
 def changed_regions(

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from reduset import _rows
 from reduset._engine import rows_by_weight, rows_of
 from reduset._frames import framed, table_weights
 from reduset._messages import printable
 from reduset._types import Array, Floats, Indices
+from reduset._validate import rows as _rows
 
 FEWEST = 2
 

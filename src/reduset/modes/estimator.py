@@ -16,11 +16,12 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from reduset import _rows, _validate
+from reduset import _validate
 from reduset._engine import as_given, beside, nearest, on_device, taken
 from reduset._messages import warn
 from reduset._progress import Progress
 from reduset._types import Array, BandwidthLike, Floats, Labels, PointsLike, ProgressLike, SeedLike, WeightsLike
+from reduset._validate import rows as _rows
 from reduset.certificate import Certificate
 from reduset.compression import Compression, NotReachedWarning
 from reduset.compression.compressing import compress_below, evaluated

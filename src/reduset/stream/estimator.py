@@ -13,10 +13,11 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_array
 
-from reduset import _archive, _rows, _validate
+from reduset import _archive, _validate
 from reduset._engine import on_device
 from reduset._frames import framed, is_table, table_weights
 from reduset._types import Array, KernelLike, PointsLike, SeedLike, WeightsLike
+from reduset._validate import rows as _rows
 from reduset.compression import Compression
 from reduset.mean import KernelMean
 from reduset.stream import checkpoint

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from reduset._engine.cuda.kernels import TYPES, kernel
 from reduset._engine.cuda.points import DevicePoints
-from reduset._engine.profile import Frame
 from reduset._engine.threads import blocks, run_all
 from reduset._types import Floats
 
-THREADS = 256
+if TYPE_CHECKING:
+    from reduset._engine.profile import Frame
+
+THREADS, EACH = 256, 4
 ROWS_A_TASK = 1 << 15
 REALS: dict[Any, str] = {np.float32: "float", np.float64: "double"}
 
@@ -100,8 +102,8 @@ def placed(values: Any, frame: Frame, real: Any) -> Any:
     scale = cupy.asarray(np.broadcast_to(np.float64(frame.matrix), d).copy())
     values = cupy.ascontiguousarray(values)
     given = values, np.int64(n), cupy.asarray(frame.centre, cupy.float64), scale, out
-    program = kernel("place", TYPE=TYPES[values.dtype.name], REAL=REALS[real], D=d)
-    program(((n * d + THREADS - 1) // THREADS,), (THREADS,), given)
+    program = kernel("place", TYPE=TYPES[values.dtype.name], REAL=REALS[real], D=d, EACH=EACH)
+    program(((n * d + THREADS * EACH - 1) // (THREADS * EACH),), (THREADS,), given)
     return out
 
 

@@ -83,15 +83,15 @@ class DeviceRows:
         return chosen[: int(done)], at[: int(done)], left
 
 
-def half_products(rows: Any, centres: Any) -> Any:
-    """Products of half-precision rows on the tensor cores, added and returned in single precision."""
+def half_products(rows: Any, centres: Any, factor: float = 1.0, added: Any = None) -> Any:
+    """Products of half-precision rows on the tensor cores, times a factor and added to others, in single precision."""
     import cupy as xp
     from cupy.cuda import cublas, device
 
     rows, centres = xp.ascontiguousarray(rows), xp.ascontiguousarray(centres)
     (k, d), c = rows.shape, len(centres)
-    out = xp.empty((k, c), xp.float32)
-    one, zero = np.ones(1, np.float32), np.zeros(1, np.float32)
+    out = xp.empty((k, c), xp.float32) if added is None else added
+    one, zero = np.full(1, factor, np.float32), np.full(1, added is not None, np.float32)
     # by columns, as cuBLAS counts: outᵀ (c, k) = centres (c, d) · rowsᵀ (d, k)
     cublas.gemmEx(
         device.get_cublas_handle(), cublas.CUBLAS_OP_T, cublas.CUBLAS_OP_N, c, k, d, one.ctypes.data, centres.data.ptr, REAL_16F, d,

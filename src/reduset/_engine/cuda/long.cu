@@ -33,7 +33,9 @@ extern "C" __global__ void value_sums(const REAL* G, const REAL* points, const R
   double total = 0;
   for (long long first = begin; first < end; first += 128) {
     REAL part = 0;
-    for (long long i = first; i < min(end, first + 128); i++) {
+    const long long stop = min(end, first + 128);
+#pragma unroll 8
+    for (long long i = first; i < stop; i++) {
       part += weights[i] * exp_minus(depth_of(gap_at(G, i, k, count, points, squares, queries, own, d), shape));
     }
     total += part;

@@ -27,7 +27,7 @@ def launch_products(kind: str, Z: Any, w: Any, Q: Any, real: Any, profile: Profi
     """Fill ``part``, (spans, width, m), with the sums over each span of points Z, (n, d), at queries Q, (m, d)."""
     import cupy
 
-    squares, own = (cupy.einsum("ij,ij->i", each, each) for each in (Z, Q))
+    squares, own = ((each * each).sum(axis=1) for each in (Z, Q))
     reach = max(float(squares.max()), float(own.max())) * profile.slope
     if real is np.float32 and (profile.family == ROOT or not reach <= BLAS_REACH[np.float32]):
         real = np.float64
@@ -48,15 +48,16 @@ def _split(values: Any) -> tuple[Any, Any]:
     """Numbers in single precision as two in half, of which the second is magnified."""
     import cupy
 
-    high = values.astype(cupy.float16)
-    return high, ((values - high.astype(cupy.float32)) * cupy.float32(LOW)).astype(cupy.float16)
+    values = cupy.ascontiguousarray(values)
+    high, low = (cupy.empty(values.shape, cupy.float16) for _ in range(2))
+    program = kernel("split", LOW=f"{LOW}f")
+    program(((values.size + THREADS - 1) // THREADS,), (THREADS,), (values, np.int64(values.size), high, low))
+    return high, low
 
 
 def _by_halves(Z: Any, halves: tuple[Any, Any]) -> Any:
     """(n, m) inner products in single precision, by three products of halves."""
     high, low = _split(Z)
-    rest = half_products(high, halves[1])
-    rest += half_products(low, halves[0])
-    rest *= np.float32(1 / LOW)
-    rest += half_products(high, halves[0])
-    return rest
+    found = half_products(high, halves[1], 1 / LOW)
+    found = half_products(low, halves[0], 1 / LOW, found)
+    return half_products(high, halves[0], 1.0, found)

@@ -1,4 +1,4 @@
-// Rows in the coordinates of a frame, z = (x − centre)·scale, differences taken before anything is rounded; one thread a number.
+// Rows in the coordinates of a frame, z = (x − centre)·scale, differences taken before anything is rounded; a thread has EACH numbers.
 
 #include <cuda_fp16.h>
 
@@ -8,8 +8,14 @@ __device__ double number(__half x) { return __half2float(x); }
 
 // values: (count, D) of TYPE; out: the same of REAL
 extern "C" __global__ void place(const TYPE* values, long long count, const double* centre, const double* scale, REAL* out) {
-  const long long k = (long long)blockIdx.x * blockDim.x + threadIdx.x;
-  if (k >= count * D) return;
-  const int j = (int)(k % D);
-  out[k] = (REAL)((number(values[k]) - centre[j]) * scale[j]);
+  const long long first = (long long)blockIdx.x * blockDim.x * EACH + threadIdx.x;
+  TYPE x[EACH];
+#pragma unroll
+  for (int i = 0; i < EACH; i++) x[i] = values[min(first + (long long)i * blockDim.x, count * D - 1)];
+#pragma unroll
+  for (int i = 0; i < EACH; i++) {
+    const long long k = first + (long long)i * blockDim.x;
+    const int j = (int)(k % D);
+    if (k < count * D) out[k] = (REAL)((number(x[i]) - centre[j]) * scale[j]);
+  }
 }

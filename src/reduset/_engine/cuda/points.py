@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,11 +10,14 @@ from numpy.typing import NDArray
 from reduset._engine.cached import cached_property
 from reduset._engine.cuda.arrays import ON_DEVICE, as_cupy, device_table
 from reduset._engine.cuda.guard import told
-from reduset._engine.profile import Frame
+from reduset._engine.cuda.kernels import TYPES, kernel
 from reduset._engine.threads import blocks
 
-ENTRIES = 1 << 28  # of one reduction
-FOLD = 1 << 10  # rows side by side, so that a reduction down the columns of few has work for a whole card
+if TYPE_CHECKING:
+    from reduset._engine.profile import Frame
+
+ENTRIES = 1 << 28  # looked at together for one that is no number
+THREADS, WORKERS = 256, 1 << 18  # of a block, and of the pass that looks at all numbers
 
 
 class DevicePoints:
@@ -104,12 +107,16 @@ class DevicePoints:
 
     @cached_property
     def _box(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The least and the largest of each column; NaN where one is in it."""
+        """The least and the largest of each column; NaN where one is not finite."""
+        import cupy
+
         n, d = self.shape
         with self.values.device:
-            ends = [_ends(self.values[a:b], d) for a, b in blocks(n, max(FOLD, ENTRIES // d // FOLD * FOLD))]
-            low, high = (np.stack([each[k].get() for each in ends]).astype(np.float64) for k in range(2))
-        return low.min(axis=0), high.max(axis=0)
+            workers = max(1, min(n, WORKERS // d)) * d
+            low, high = (cupy.empty(workers) for _ in range(2))
+            program = kernel("ends", TYPE=TYPES[self.values.dtype.name], REAL="double" if self.dtype == np.float64 else "float")
+            program(((workers + THREADS - 1) // THREADS,), (THREADS,), (self.values, np.int64(n * d), np.int32(workers), low, high))
+            return low.reshape(-1, d).min(axis=0).get(), high.reshape(-1, d).max(axis=0).get()
 
     def min(self, axis: int | None = None) -> Any:
         """The least of all numbers, or of each column."""
@@ -129,19 +136,6 @@ class DevicePoints:
         return f"DevicePoints({self.shape[0]:,} by {self.shape[1]}, {self.values.dtype}, GPU {self.values.device.id})"
 
 
-def _ends(part: Any, d: int) -> tuple[Any, Any]:
-    """The least and the largest of each column."""
-    whole = len(part) // FOLD * FOLD
-    if not whole:
-        return part.min(axis=0), part.max(axis=0)
-    folded = part[:whole].reshape(-1, FOLD * d)
-    low, high = folded.min(axis=0).reshape(FOLD, d).min(axis=0), folded.max(axis=0).reshape(FOLD, d).max(axis=0)
-    if whole == len(part):
-        return low, high
-    rest = part[whole:]
-    return np.minimum(low, rest.min(axis=0)), np.maximum(high, rest.max(axis=0))
-
-
 def taken(values: NDArray[Any], index: Any) -> Any:
     """values[index] where the index lies."""
     if isinstance(index, np.ndarray):
@@ -150,6 +144,14 @@ def taken(values: NDArray[Any], index: Any) -> Any:
 
     with index.device:
         return cupy.asarray(values)[index]
+
+
+def column_of(points: Any, k: int) -> Any:
+    """(n,) a column in double precision, where the points are."""
+    if not isinstance(points, DevicePoints):
+        return points[:, k].astype(np.float64)
+    with points.values.device:
+        return points.values[:, k].astype(np.float64)
 
 
 def rows_of(points: Any, rows: Any) -> Any:

@@ -25,8 +25,10 @@ from reduset._types import Precision
 
 THREADS = 128
 SPAN = 1 << 13  # points of a block
+LONG_ENTRIES = 1 << 28  # of a block of long queries
 ENTRIES, PARTS = 1 << 26, 1 << 26  # numbers of a chunk of points or a block of queries, and of partial sums
-REGISTERS = 64  # numbers of queries that a thread holds
+REGISTERS: dict[Any, int] = {np.float32: 128, np.float64: 32}  # numbers of queries that a thread holds
+MOST_EACH = 8  # queries of a thread
 MOST_POINTS, SHARED = 128, 1 << 15  # of a tile, and its bytes
 VALUES, LOGS, GRADIENTS = "value_sums", "log_sums", "gradient_sums"
 FILES = {VALUES: "sums", LOGS: "logs", GRADIENTS: "gradients"}
@@ -63,7 +65,8 @@ class _Sum:
 
         out = cupy.empty((self.width, len(queries)))
         within = chosen is not None or bool(queries.reach(self.frame).max() <= reach)
-        rows = max(THREADS, ENTRIES // self.d // max(1, self.width // 4))
+        entries = ENTRIES if self.d <= FEW_COLUMNS else LONG_ENTRIES
+        rows = max(THREADS, entries // self.d // max(1, self.width // 4))
         few = list(self._chunks(chosen, unit, reach)) if len(self.points) <= self._chunk else None
 
         def work(length: int) -> None:
@@ -130,7 +133,7 @@ class _Sum:
         import cupy
 
         profile, d, (Z, w, real, close) = self.profile, self.d, points
-        each = 1 if self.kind == GRADIENTS else max(1, min(4, REGISTERS * 4 // np.dtype(real).itemsize // d))
+        each = 1 if self.kind == GRADIENTS else max(1, min(MOST_EACH, REGISTERS[real] // d))
         tile = min(MOST_POINTS, SHARED // (d * np.dtype(real).itemsize))
         defined = {"REAL": REALS[real], "D": d, "R": each, "TILE": tile, "THREADS": THREADS}
         if self.kind == VALUES:

@@ -1,4 +1,4 @@
-"""Rows that may lie on a GPU: checked where they are, beside `_validate.points`, which takes those of the processor alone."""
+"""Rows that may lie on a GPU: checked where they are, beside `checks.points`, which takes those of the processor alone."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from reduset import _validate
 from reduset._engine import DevicePoints, as_cupy, on_device
 from reduset._types import Array, Floats
+from reduset._validate import checks
 
 FEW = 4096  # rows
 
@@ -19,7 +19,7 @@ def points(value: Any, name: str = "X", dimension: int | None = None) -> Floats:
     Of a table of few rows these are brought here at once: a launch would take longer than all there is to do.
     """
     if not on_device(value):
-        return _validate.points(value, name, dimension)
+        return checks.points(value, name, dimension)
     found = queries(value, name, dimension)
     return found if len(found) > FEW else found[:]
 
@@ -27,7 +27,7 @@ def points(value: Any, name: str = "X", dimension: int | None = None) -> Floats:
 def queries(value: Any, name: str = "Q", dimension: int | None = None) -> Floats:
     """The same of places that something is evaluated at, which stay on their GPU however few they are."""
     if not on_device(value):
-        return _validate.points(value, name, dimension)
+        return checks.points(value, name, dimension)
     if not isinstance(value, DevicePoints):
         return DevicePoints.checked(value, name, dimension)  # type: ignore[return-value]
     if dimension is not None and value.shape[1] != dimension:
@@ -40,7 +40,7 @@ def of_estimator(estimator: Any, X: Any, reset: bool = True) -> Floats:
     if not on_device(X):
         from sklearn.utils.validation import validate_data
 
-        return np.asarray(validate_data(estimator, _validate.known(X), dtype=(np.float64, np.float32), reset=reset))
+        return np.asarray(validate_data(estimator, checks.known(X), dtype=(np.float64, np.float32), reset=reset))
     found = points(X, "X", None if reset else estimator.n_features_in_)
     if reset:
         estimator.n_features_in_ = found.shape[1]
@@ -62,4 +62,4 @@ def weights(value: Any, given: Any, count: int, name: str = "sample_weight", *, 
         raise ValueError(
             f"{name} must lie on the GPU that the rows lie on, got an array of the processor; send it there (cupy.asarray({name}))"
         )
-    return _validate.weights(value, count, name, signed=signed)
+    return checks.weights(value, count, name, signed=signed)

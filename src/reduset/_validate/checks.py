@@ -1,4 +1,4 @@
-"""The only place that checks input. Every message names the parameter, the rule, the value seen and the way out."""
+"""Arrays of the processor, tables, bags, weights and single values: each is what it should be, or is refused in words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reduset._frames import AnnotatedRows, framed, is_annotated, is_sparse, is_t
 from reduset._types import Floats
 
 
-def _as_numbers(value: Any, name: str) -> NDArray[Any]:
+def as_numbers(value: Any, name: str) -> NDArray[Any]:
     """A plain numeric array: float32, float64 and integers as they are (no copy), everything else refused or converted."""
     refuse_device(value, name)
     if is_sparse(value):
@@ -88,7 +88,7 @@ def known(value: Any, name: str = "X") -> Any:
 
 def points(value: Any, name: str = "X", dimension: int | None = None) -> Floats:
     """An (n, d) array of finite numbers, n, d ≥ 1. Not copied where it is numeric already."""
-    array = _as_numbers(value, name)
+    array = as_numbers(value, name)
     if array.ndim == 1:
         raise ValueError(
             f"{name} must have two dimensions (rows, columns), got shape {array.shape}; "
@@ -148,17 +148,17 @@ def bags(
     if sample is not None:
         names, parts, named = _split(value, sample, by)
         if named is not None:
-            columns, known = _same_columns(named, columns, "bags", known)
+            columns, known = same_columns(named, columns, "bags", known)
         titles = [f"sample {name!r}" for name in names]
     elif isinstance(value, Mapping):
         names, parts = list(value), list(value.values())
         titles = [f"bags[{name!r}]" for name in names]
     else:
         column = from_column(value)
-        parts, named = (_listed(value, by), None) if column is None else column
+        parts, named = (listed(value, by), None) if column is None else column
         names = list(range(len(parts)))
         if named is not None:
-            columns, known = _same_columns(named, columns, "bags", known)
+            columns, known = same_columns(named, columns, "bags", known)
         titles = [f"bags[{k}]" for k in names]
     if len(parts) < fewest:
         raise ValueError(f"bags must hold at least {fewest} of them, got {len(parts)}")
@@ -175,25 +175,25 @@ def bags(
         if array.shape[1] != wanted:
             raise ValueError(f"{title} must have {wanted} columns {first}, got shape {array.shape}")
         if hasattr(part, "columns"):
-            columns, known = _same_columns(list(part.columns), columns, title, known)
+            columns, known = same_columns(list(part.columns), columns, title, known)
         checked.append(array)
     return names, checked, columns
 
 
-def _same_columns(mine: list[Any], columns: list[Any] | None, title: str, known: str | None) -> tuple[list[Any], str | None]:
+def same_columns(mine: list[Any], columns: list[Any] | None, title: str, known: str | None) -> tuple[list[Any], str | None]:
     """The columns of all frames so far, and whose they were: equal columns in another order would be mixed up without a word."""
     if columns is not None and mine != columns:
         way_out = "take them in that order" if sorted(map(repr, mine)) == sorted(map(repr, columns)) else "rename or select them"
-        raise ValueError(f"{title} must have the columns {_some(columns)} like {known}, got {_some(mine)}; {way_out}")
+        raise ValueError(f"{title} must have the columns {shortened(columns)} like {known}, got {shortened(mine)}; {way_out}")
     return mine, known or title
 
 
-def _some(values: list[Any], most: int = 12) -> str:
+def shortened(values: list[Any], most: int = 12) -> str:
     """A list for a message, cut where it is long."""
     return f"[{', '.join(map(repr, values[:most]))}{', …' if len(values) > most else ''}]"
 
 
-def _listed(value: Any, by: str) -> list[Any]:
+def listed(value: Any, by: str) -> list[Any]:
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise TypeError(f"bags must be a list of (n, d) arrays, a mapping of names to them, or a table with {by}=; got {value!r}")
     if hasattr(value, "columns") or (isinstance(value, np.ndarray) and value.ndim != 3):
@@ -216,13 +216,13 @@ def _split(table: Any, sample: Any, by: str) -> tuple[list[Any], list[NDArray[An
             raise ValueError(f"{by}={sample!r} names a column, but a table has but numbers; read_bags reads a bag a label")
         known = table.obs if isinstance(table, AnnotatedRows) else table  # whose columns are genes
         if sample not in list(known.columns):
-            raise ValueError(f"{by}={sample!r} must be one of the columns {_some(list(known.columns))}")
+            raise ValueError(f"{by}={sample!r} must be one of the columns {shortened(list(known.columns))}")
         labels = known[sample]
         table = table if known is not table else table[[column for column in table.columns if column != sample]]
     else:
         labels = sample
     labels = np.asarray(labels.to_numpy() if hasattr(labels, "to_numpy") else labels)
-    array = _as_numbers(table, "bags")
+    array = as_numbers(table, "bags")
     if labels.shape != array.shape[:1]:
         raise ValueError(f"{by} must hold a label for each of the {len(array)} rows, got shape {labels.shape}")
     seen: dict[Any, int] = {}
@@ -242,7 +242,7 @@ def missing(label: Any) -> bool:
 
 def weights(value: Any, count: int, name: str = "sample_weight", *, signed: bool = False) -> NDArray[np.float64]:
     """(count,) finite weights, not all zero; non-negative unless ``signed``."""
-    array = _as_numbers(value, name).astype(np.float64, copy=False)
+    array = as_numbers(value, name).astype(np.float64, copy=False)
     if array.shape != (count,):
         raise ValueError(f"{name} must have shape ({count},), one weight a point; got {array.shape}")
     given, array = array, array[:1] if array.strides == (0,) else array  # one number is looked at once
@@ -373,7 +373,7 @@ def labelled(y: Any, sample_weight: Any, count: int) -> tuple[NDArray[Any], NDAr
 
 def covariance(value: Any, name: str = "covariance") -> NDArray[np.float64]:
     """A (d, d) symmetric positive definite matrix; a (d,) vector of variances becomes a diagonal one."""
-    array = _as_numbers(value, name).astype(np.float64)
+    array = as_numbers(value, name).astype(np.float64)
     if array.ndim == 1:
         array = np.diag(array)
     if array.ndim != 2 or array.shape[0] != array.shape[1] or not len(array):
@@ -397,7 +397,7 @@ def covariances(value: Any, count: int, dimension: int, name: str = "covariances
 
     Repeated views (of one covariance for all) stay as they are.
     """
-    array = _as_numbers(value, name)
+    array = as_numbers(value, name)
     array = array if array.dtype == np.float64 else array.astype(np.float64)
     shapes = ((count,), (count, dimension), (count, dimension, dimension))
     if array.shape not in shapes:

@@ -1,0 +1,26 @@
+// The least and the largest number of each column, in one pass. A thread keeps to one column: their number is a multiple of the
+// columns'. NaN where a thread met what is no finite number.
+
+#include <cuda_fp16.h>
+
+__device__ double number(float x) { return x; }
+__device__ double number(double x) { return x; }
+__device__ double number(__half x) { return __half2float(x); }
+
+// values: (n, d), count = n·d numbers; low, high: (threads,)
+extern "C" __global__ void ends(const TYPE* values, long long count, int threads, double* low, double* high) {
+  const int k = blockIdx.x * blockDim.x + threadIdx.x;
+  if (k >= threads) return;
+  REAL least = (REAL)__longlong_as_double(0x7ff0000000000000LL), most = -least;
+  const REAL beyond = least;
+  bool finite = true;
+#pragma unroll 8
+  for (long long i = k; i < count; i += threads) {
+    const REAL x = (REAL)number(values[i]);
+    least = x < least ? x : least;
+    most = x > most ? x : most;
+    finite = finite && x < beyond && x > -beyond;
+  }
+  low[k] = finite ? (double)least : __longlong_as_double(0x7ff8000000000000LL);
+  high[k] = finite ? (double)most : __longlong_as_double(0x7ff8000000000000LL);
+}

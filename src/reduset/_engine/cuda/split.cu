@@ -1,0 +1,11 @@
+// Numbers in single precision as two in half, of which the second is what the first leaves, magnified by LOW; one thread a number.
+
+#include <cuda_fp16.h>
+
+extern "C" __global__ void split(const float* values, long long count, __half* high, __half* low) {
+  const long long k = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+  if (k >= count) return;
+  const __half whole = __float2half(values[k]);
+  high[k] = whole;
+  low[k] = __float2half((values[k] - __half2float(whole)) * LOW);
+}
