@@ -6,6 +6,7 @@ May import: `_types`, `_messages`, `_engine`, `_columns`, `_frames`.
 """
 
 from reduset._validate.checks import (
+    HEAVIEST,
     as_numbers,
     at_least,
     bags,
@@ -32,6 +33,7 @@ from reduset._validate.checks import (
 )
 
 __all__ = [
+    "HEAVIEST",
     "as_numbers",
     "at_least",
     "bags",
