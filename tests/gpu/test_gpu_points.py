@@ -54,6 +54,13 @@ def test_sums_are_those_of_the_processor(name, weighted):
         np.testing.assert_allclose(two.gradient(Q), one.gradient(Q), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("name", KERNELS)
+def test_matrices_are_those_of_the_processor(name):
+    here, there = means(KERNELS[name], 5000)
+    Q = cloud(70, 3, 2)
+    np.testing.assert_allclose(there.kernel.product_gram(there.atoms, Q), here.kernel.product_gram(here.atoms, Q), rtol=1e-10)
+
+
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_rows_of_any_floating_type(dtype):
     here, there = means(Gaussian(0.8), dtype=dtype)

@@ -15,6 +15,7 @@ distances rows are divided by their length, and distances are those on the spher
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import numpy as np
@@ -48,6 +49,10 @@ class RowPlace(Protocol):
     entries: int
     first_look: int
     at_once: int
+
+    def at_work(self) -> AbstractContextManager[Any]:
+        """While something is computed there: the device is the current one, and its errors are told in words."""
+        ...
 
     def take(self, rows: Any) -> Any:
         """(k, d) these rows, in the type that they have."""
@@ -102,17 +107,19 @@ class LazyCover:
 
     def add_rows(self, rows: Indices) -> None:
         """Take rows as centres."""
-        self.add(self.place.take(self.place.arrays.asarray(rows)))
+        with self.place.at_work():
+            self.add(self.place.take(self.place.arrays.asarray(rows)))
 
     def extend(self, most: int, nearer: float = 0.0, report: Report | None = None) -> float:
         """Choose up to ``most`` more centres, until no row is farther than ``nearer``, squared; the squared covering radius."""
         target = len(self.indices) + most
-        while True:
-            if report is not None:
-                report(len(self.indices), target)
-            left, settled = self._round(target - len(self.indices), nearer)
-            if settled:
-                return left
+        with self.place.at_work():
+            while True:
+                if report is not None:
+                    report(len(self.indices), target)
+                left, settled = self._round(target - len(self.indices), nearer)
+                if settled:
+                    return left
 
     def _round(self, most: int, nearer: float) -> tuple[float, bool]:
         """Bring the farthest rows up to date and choose among them: what is left, squared, and whether that is the end."""
@@ -203,6 +210,10 @@ class LazyCover:
 
     def owners(self, report: Report | None = None) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """(n,) the nearest centre of every row, the first of equals, and how far that is."""
+        with self.place.at_work():
+            return self._owners(report)
+
+    def _owners(self, report: Report | None) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         xp, place = self.place.arrays, self.place
         centres, exact = xp.concatenate(self._centres), xp.concatenate(self._exact)
         middle = exact.mean(axis=0)

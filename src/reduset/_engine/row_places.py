@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -40,6 +41,9 @@ class HostRows:
     def __init__(self, values: NDArray[Any]) -> None:
         self.values = values
         self.count, self.dimension = values.shape
+
+    def at_work(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def take(self, rows: Any) -> NDArray[Any]:
         return np.asarray(self.values[rows])

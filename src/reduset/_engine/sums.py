@@ -211,6 +211,10 @@ def log_sums(
 
 def gram(points: Floats, others: Floats, frame: Frame, profile: Profile) -> NDArray[np.float64]:
     """The matrix φ(xᵢ, yⱼ), (n, m) in float64: for the atoms, never for the data."""
+    if goes_to_card(points, others, points.shape[1] <= FEW_COLUMNS):
+        from reduset._engine.cuda import gram as on_card
+
+        return on_card.gram(points, others, frame, profile)
     out = np.empty((len(points), len(others)))
     Z = np.ascontiguousarray(frame.apply(others).T)
     if out.size <= WORTH_SHARING:

@@ -92,6 +92,11 @@ def sendable(points: Floats) -> Any:
 
 def placed(values: Any, frame: Frame, real: Any) -> Any:
     """(n, d) rows on a GPU in the coordinates of a frame, in single or double precision."""
+    with values.device:
+        return _placed(values, frame, real)
+
+
+def _placed(values: Any, frame: Frame, real: Any) -> Any:
     import cupy
 
     if np.ndim(frame.matrix) == 2:  # it mixes columns

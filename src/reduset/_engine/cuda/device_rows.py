@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+from reduset._engine.cuda.guard import told
 from reduset._engine.cuda.kernels import TYPES, kernel, processors
 from reduset._engine.lazy_cover import UNIT, show_by_products
 
@@ -29,6 +32,11 @@ class DeviceRows:
         self.arrays: Any = cupy
         self.values = values
         self.count, self.dimension = values.shape
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        with told(), self.values.device:
+            yield
 
     def take(self, rows: Any) -> Any:
         return self.values[rows]
