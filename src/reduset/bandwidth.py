@@ -251,7 +251,7 @@ def _present(X: Floats, sample_weight: WeightsLike) -> tuple[Floats, Array]:
         and sample_weight[0] > 0
     ):
         return X, sample_weight
-    w = _validate.weights(sample_weight, len(X))
+    w = _rows.weights(sample_weight, X, len(X))
     w = np.ldexp(w, -np.frexp(w.max())[1])  # by a power of 2, which rounds nothing: squares and products stay within range
     present = w > 0
     return (X, w) if present.all() else (X[present], w[present])

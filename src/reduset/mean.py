@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _archive, _validate
-from reduset._engine import as_given, on_device, row_blocks, rows_by_weight
+from reduset._engine import as_given, home_of, on_device, row_blocks, rows_by_weight, to_numpy
 from reduset._frames import is_sparse, table_weights
 from reduset._types import Array, Floats, KernelLike, PointsLike, Precision, SeedLike, WeightsLike
 from reduset._validate import rows as _rows
@@ -99,7 +99,7 @@ class KernelMean(LinearCombination):
 
     def __post_init__(self) -> None:
         atoms = _rows.points(self.atoms, "atoms")
-        self._freeze(atoms=atoms, weights=_validate.weights(self.weights, len(atoms), "weights", signed=True))
+        self._freeze(atoms=atoms, weights=_rows.weights(self.weights, self.atoms, len(atoms), "weights", signed=True))
         object.__setattr__(self, "kernel", as_kernel(self.kernel).resolve(self.atoms, self.magnitudes))
 
     @classmethod
@@ -186,17 +186,19 @@ class KernelMean(LinearCombination):
     def log_density(self, Q: PointsLike, precision: Precision = "auto") -> Array:
         """log of Σ wᵢ φ(q, xᵢ) at each row of Q, the bumps scaled to integrate to 1 whether or not ``normalized`` is set.
 
-        Does not underflow far from the atoms. −inf where the sum is 0, NaN where signed weights make it negative. ``precision`` is
-        as of values: with "auto" a logarithm is right to 1e-5 or better.
+        Does not underflow far from the atoms. −inf where the sum is 0, NaN where signed weights make it negative.
+        ``precision`` "auto" computes in float32 where a logarithm is right to 1e-5 so, and in float64 elsewhere, as "double" does.
         """
-        _validate.one_of(precision, "precision", ("auto", "single", "double"))
+        _validate.one_of(precision, "precision", ("auto", "double"))
         peak = self.kernel.density_log_peak(self.dimension)
         return self._at(Q, lambda queries: self.kernel.log_sums(self.atoms, self.weights, queries, precision) + peak)
 
     def _at(self, Q: Any, evaluate: Callable[[Floats], Array]) -> Array:
         """What is a number at each row of Q; sparse rows are made dense a block at a time, rows on a GPU stay there."""
         if on_device(Q):
-            return as_given(evaluate(_rows.queries(Q, "Q", self.dimension)), Q)
+            queries = _rows.queries(Q, "Q", self.dimension)
+            with home_of(queries):
+                return as_given(evaluate(queries), Q)
         if not is_sparse(Q):
             return evaluate(_validate.points(Q, "Q", self.dimension))
         rows = _validate.sparse_points(Q, "Q", self.dimension)
@@ -209,7 +211,7 @@ class KernelMean(LinearCombination):
         """⟨f, other⟩ in the kernel's space."""
         self._require_alike(other)
         long, short = (self, other) if self.size >= other.size else (other, self)
-        values = self.kernel.product_sums(long.atoms, long.weights, short.atoms)
+        values = to_numpy(self.kernel.product_sums(long.atoms, long.weights, short.atoms))
         return float(short.weights @ values) * exponential(self.kernel.log_energy(self.dimension))
 
     def norm(self) -> float:

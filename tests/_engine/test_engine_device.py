@@ -177,6 +177,13 @@ def test_the_first_of_a_random_order_come_once_and_again(count, most):
     np.testing.assert_array_equal(found, first_of_order(count, most, np.random.default_rng(3)))
 
 
+@pytest.mark.parametrize("weights", [-np.ones(5000), np.where(np.arange(5000) < 10, 0.0, -1.0)], ids=["negative", "none above 0"])
+def test_logarithms_of_sums_that_are_negative_are_none(weights):
+    X = np.random.default_rng(5).normal(size=(5000, 2))
+    with np.errstate(invalid="ignore"):
+        assert np.isnan(KernelMean(X, weights, Gaussian(1.0)).log_density(X[:1000])).all()
+
+
 def test_logarithms_in_single_precision_are_right_to_1e_5_and_in_double_in_the_tails():
     rng = np.random.default_rng(4)
     mean = KernelMean.from_samples(rng.normal(size=(5000, 3)), Gaussian(0.3))

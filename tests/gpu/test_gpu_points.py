@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from reduset import Gaussian, KernelMean, Laplacian, Matern, Student
+from reduset import Gaussian, KernelMean, Laplacian, Matern, Student, compress
 from reduset._engine import DevicePoints, Frame, cell_sums, nearest, wave_sums
 from reduset._engine.cuda import chunks, sums, waves
 from reduset._engine.profile import CITYBLOCK, SQUARED
@@ -118,6 +118,33 @@ def test_no_number_of_blocks_changes_a_bit(monkeypatch, entries):
         monkeypatch.setattr(module, name, entries)
     for one, two in zip(before, found(), strict=True):
         assert np.array_equal(one, two)
+
+
+def test_the_bits_of_a_value_do_not_depend_on_the_queries_beside_it():
+    import cupy
+
+    rng = np.random.default_rng(7)
+    X, Q = rng.uniform(-1, 1, size=(6000, 3)), rng.uniform(-4, 4, size=(3000, 3))
+    there = KernelMean.from_samples(cupy.asarray(X), Gaussian(1.0))
+    whole = there(Q)
+    np.testing.assert_array_equal(there(Q[:2901]), whole[:2901])
+    np.testing.assert_array_equal(there(Q[::-1])[::-1], whole)
+    np.testing.assert_allclose(whole, KernelMean.from_samples(X, Gaussian(1.0))(Q, "double"), rtol=1e-5)
+
+
+def test_geometry_of_means_there():
+    here, there = means(Gaussian(1.0), 5000)
+    assert there.norm() == pytest.approx(here.norm())
+    assert there.inner(there) == pytest.approx(here.inner(here))
+
+
+def test_long_rows_keep_all_blocks_in_the_bounds():
+    import cupy
+
+    X = np.random.default_rng(8).normal(size=(9000, 80)).astype(np.float32)
+    options = {"kernel": Gaussian(12.0), "size": 20, "rng": 0, "select": "random"}
+    here, there = compress(X, **options), compress(cupy.asarray(X), **options)
+    assert there.certificate.bound == pytest.approx(here.certificate.bound, rel=1e-6)
 
 
 def test_a_query_far_out_and_weights_of_both_signs_are_in_double():

@@ -50,6 +50,8 @@ def test_compress_of_rows_that_are_sent(sent):
     here = compress(X, size=50, tol=0.2, rng=0)
     np.testing.assert_allclose(there.mean.atoms, here.mean.atoms, rtol=1e-9)
     assert there.certificate.relative_error == pytest.approx(here.certificate.relative_error, rel=1e-6)
+    assert there.certificate.bound == pytest.approx(here.certificate.bound, rel=1e-6)  # all blocks of rows are in it
+    assert there.certificate.radius == pytest.approx(here.certificate.radius, rel=1e-6)
 
 
 def test_what_no_kernel_does_stays_here(sent):

@@ -84,6 +84,18 @@ def test_mean_shift_there(options):
     np.testing.assert_array_equal(there.predict(X[:100]), here.predict(X[:100]))
 
 
+def test_weights_there_of_few_rows_and_of_none():
+    import cupy
+
+    X, w = rows()[:3000], np.random.default_rng(1).random(3000)
+    here = SparseMeanShift(bandwidth=1.0, random_state=0).fit(X, sample_weight=w)
+    there = SparseMeanShift(bandwidth=1.0, random_state=0).fit(cupy.asarray(X), sample_weight=cupy.asarray(w))
+    np.testing.assert_allclose(there.cluster_centers_, here.cluster_centers_, atol=1e-4)
+    stream = StreamCompressor(kernel=Gaussian(1.0), size=20)
+    stream.partial_fit(cupy.asarray(X), sample_weight=cupy.zeros(3000))
+    assert stream.n_samples_seen_ == 3000
+
+
 def test_mean_shift_of_tensors_and_what_it_does_not_do_there():
     torch = pytest.importorskip("torch")
     X = torch.from_numpy(rows()).cuda()

@@ -45,9 +45,9 @@ how long it takes.
 
 Most of the first table goes to a GPU where points or queries lie on one, or are sent there (`set_device`, `get_device`). What lies
 there is `on_device`: rows as `DevicePoints`, of which `rows_of` and `column_of` take some, and at which a traversal looks as
-`rows_in_place`; anything as CuPy's by `as_cupy`, other numbers `beside` values or `taken` by an index, `arrays_of` the library.
-`as_given` gives results back in the library of the question, `to_numpy` here, and `refuse_device` refuses what only the processor
-computes.
+`rows_in_place`; anything as CuPy's by `as_cupy`, other numbers `beside` values or `taken` by an index, `arrays_of` the library,
+`home_of` the device. `as_given` gives results back in the library of the question, `to_numpy` here, and `refuse_device` refuses
+what only the processor computes.
 
 A name is imported when it is first asked for: what only needs threads does not wait for the compiler.
 """
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from reduset._engine.cuda.arrays import as_cupy, as_given, on_device, refuse_device
     from reduset._engine.cuda.depths import beside
     from reduset._engine.cuda.device_rows import DeviceRows
-    from reduset._engine.cuda.points import DevicePoints, column_of, rows_of, taken
+    from reduset._engine.cuda.points import DevicePoints, column_of, home_of, rows_of, taken
     from reduset._engine.device import get_device, set_device
     from reduset._engine.dips import line_dips
     from reduset._engine.draws import first_of_order, rows_by_weight
@@ -107,7 +107,18 @@ __all__ += ["CITYBLOCK", "LOGARITHM", "ROOT", "SOFT_CITYBLOCK", "SQUARED", "TABL
 __all__ += ["Cover", "Leaves", "Moments", "UseGram", "leaves_for"]
 __all__ += ["LOG_2PI", "as_diagonal", "as_full", "from_lower_rows", "is_shared", "log_determinants", "log_peaks"]
 __all__ += ["Pursuit", "cholesky_dropping", "costs", "order_by_energy", "physical_memory", "pivot_floor", "rows_by_weight"]
-__all__ += ["LabelSums", "arrays_of", "cell_sums", "column_of", "first_of_order", "rows_in_place", "rows_of", "taken", "to_numpy"]
+__all__ += [
+    "LabelSums",
+    "arrays_of",
+    "cell_sums",
+    "column_of",
+    "first_of_order",
+    "home_of",
+    "rows_in_place",
+    "rows_of",
+    "taken",
+    "to_numpy",
+]
 __all__ += [
     "blocks",
     "cached_property",
@@ -129,7 +140,7 @@ _HOMES = {
     "cuda.arrays": "as_cupy as_given on_device refuse_device",
     "cuda.depths": "beside",
     "cuda.device_rows": "DeviceRows",
-    "cuda.points": "DevicePoints column_of rows_of taken",
+    "cuda.points": "DevicePoints column_of home_of rows_of taken",
     "device": "get_device set_device",
     "dips": "line_dips",
     "draws": "first_of_order rows_by_weight",

@@ -20,4 +20,5 @@ def first_of_order(count: int, most: int, rng: np.random.Generator) -> NDArray[n
     """The first ``most`` of a random order of range(count), without the order itself where these are few."""
     if count > MANY_TIMES * most:
         return rng.choice(count, most, replace=False)
-    return rng.permutation(np.arange(count, dtype=np.int32))[:most]  # half the memory of int64, and the same draws
+    numbers = np.int32 if count <= np.iinfo(np.int32).max else np.int64  # half the memory, and the same draws
+    return rng.permutation(np.arange(count, dtype=numbers))[:most]

@@ -94,15 +94,17 @@ class LazyCover:
         self.gaps: list[float] = []
         self.count = 0
         xp = place.arrays
-        self._bounds = xp.full(place.count, xp.inf, xp.float32)
+        with place.at_work():
+            self._bounds = xp.full(place.count, xp.inf, xp.float32)
         self._seen: Any = None  # by row how many of the centres, once all have seen some
         self._centres: list[Any] = []  # blocks of centres, in the rows' own type,
         self._exact: list[Any] = []  # and as the definition has them
 
     def add(self, centres: Any) -> None:
         """Take (c, d) centres, which need not be rows, nor of their type."""
-        self._centres.append(centres if centres.dtype.itemsize <= 4 else centres.astype(self.place.arrays.float32))
-        self._exact.append(self.defining(centres))
+        with self.place.at_work():
+            self._centres.append(centres if centres.dtype.itemsize <= 4 else centres.astype(self.place.arrays.float32))
+            self._exact.append(self.defining(centres))
         self.count += len(centres)
 
     def add_rows(self, rows: Indices) -> None:

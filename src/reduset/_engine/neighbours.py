@@ -49,7 +49,7 @@ Use = Callable[[int, Any, NDArray[np.int32], NDArray[np.float64]], None]
 def each_nearest(
     points: Floats, atoms: Floats, frame: Frame, metric: int, leaves: Leaves | None, use: Use, there: bool = False
 ) -> None:
-    """Call ``use(block, rows, index, distance)`` for each block of points, from several threads.
+    """Call ``use(block, rows, index, distance)`` for each block of points, numbered by rising numbers, from several threads.
 
     ``rows`` are an array or a slice, ``index`` is the nearest atom of each of them and ``distance`` how far it is, in the frame's
     coordinates. Among atoms whose distances differ by no more than rounding any may be given, with its own distance.
@@ -60,7 +60,8 @@ def each_nearest(
     leaves : the points in leaves, where the caller has them already.
     there : whether ``use`` takes arrays on the GPU, where they are found there; else they are brought here
     """
-    if goes_to_card(points, atoms, points.shape[1] <= FEW_COLUMNS or metric == SQUARED):
+    doubly = leaves is not None and leaves.columns.dtype == np.float64  # whose grower knows that single precision does not do
+    if goes_to_card(points, atoms, not doubly and (points.shape[1] <= FEW_COLUMNS or metric == SQUARED)):
         _on_card(points, atoms, frame, metric, use, there)
         return
     A = frame.apply(atoms)
@@ -88,11 +89,10 @@ def _on_card(points: Floats, atoms: Floats, frame: Frame, metric: int, use: Use,
 
     def hand_on(start: int, stop: int, index: Any, distance: Any) -> None:
         if there:
-            use(start // ROWS_A_TASK, slice(start, stop), index, distance)
+            use(start, slice(start, stop), index, distance)
             return
-        near, far, first = index.get(), distance.get(), start // ROWS_A_TASK
-        parts = enumerate(blocks(stop - start, ROWS_A_TASK))
-        run_all([partial(use, first + k, slice(start + a, start + b), near[a:b], far[a:b]) for k, (a, b) in parts])
+        near, far, parts = index.get(), distance.get(), blocks(stop - start, ROWS_A_TASK)
+        run_all([partial(use, start + a, slice(start + a, start + b), near[a:b], far[a:b]) for a, b in parts])
 
     on_card(points, atoms, frame, metric, hand_on)
 

@@ -145,7 +145,7 @@ def sums_are_exact(points: Floats, frame: Frame, metric: int) -> bool:
         bool(np.all(points[a:b] == np.rint(points[a:b]))) for a, b in row_blocks(points, points.shape[1])
     ):
         return False
-    widths = np.max(points, axis=0).astype(np.float64) - np.min(points, axis=0).astype(np.float64)
+    widths = points.max(axis=0).astype(np.float64) - points.min(axis=0).astype(np.float64)
     return float(widths @ widths) < 2**24
 
 

@@ -191,8 +191,8 @@ def log_sums(
         from reduset._engine.cuda import sums as on_card
 
         return on_card.log_sums(points, weights, queries, frame, profile, precision)
-    if precision != "double" and takes_single(points, weights, queries, profile):
-        unit = extent(weights)[1]
+    low, unit = extent(weights)
+    if precision != "double" and low >= 0 < unit and takes_single(points, weights, queries, profile):
         logs = _sums(points, weights, queries, frame, profile, value_tiles, 1, None, unit)[:, 0]
         faint = np.flatnonzero(~(logs >= SINGLE_FLOOR * float(weights.sum()) / unit))
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -49,17 +49,22 @@ def of_estimator(estimator: Any, X: Any, reset: bool = True) -> Floats:
     return found
 
 
-def weights(value: Any, given: Any, count: int, name: str = "sample_weight", *, signed: bool = False) -> Array:
-    """(count,) weights of rows, here; refused where they do not lie where the rows were ``given``."""
+def brought(value: Any, given: Any, name: str = "sample_weight") -> Any:
+    """Weights, labels and the like of rows, here; refused where they do not lie where the rows were ``given``."""
     if on_device(value):
         if not on_device(given):
             raise ValueError(
                 f"{name} must be an array of the processor like the rows, got one on a GPU; bring it over ({name}.get(), or "
                 f"{name}.cpu()), or send the rows there"
             )
-        value = as_cupy(value, name).get()
-    elif on_device(given) and not isinstance(given, DevicePoints):  # which have been taken in, and their weights brought here
+        return as_cupy(value, name).get()
+    if on_device(given) and not isinstance(given, DevicePoints):  # which have been taken in, and their weights brought here
         raise ValueError(
             f"{name} must lie on the GPU that the rows lie on, got an array of the processor; send it there (cupy.asarray({name}))"
         )
-    return checks.weights(value, count, name, signed=signed)
+    return value
+
+
+def weights(value: Any, given: Any, count: int, name: str = "sample_weight", *, signed: bool = False) -> Array:
+    """(count,) weights of rows, here."""
+    return checks.weights(brought(value, given, name), count, name, signed=signed)

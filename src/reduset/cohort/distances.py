@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from reduset._engine import single_threaded_blas
+from reduset._engine import single_threaded_blas, to_numpy
 from reduset._progress import Progress
 from reduset._types import Array, ProgressLike
 from reduset.kernels.base import exponential
@@ -122,7 +122,7 @@ def _from_products(means: list[KernelMean], others: list[KernelMean] | None, rep
         weights, energy = np.stack([mean.weights for mean in columns]), means[0].kernel.log_energy(means[0].dimension)
         for i, mean in enumerate(means):
             report(i, len(means))
-            values = mean.kernel.product_sums(mean.atoms, mean.weights, columns[0].atoms)
+            values = to_numpy(mean.kernel.product_sums(mean.atoms, mean.weights, columns[0].atoms))
             products[i] = weights @ values * exponential(energy)
         return np.sqrt(np.maximum(norms[:, None] + other_norms - 2 * products, 0.0))
     for i, mean in enumerate(means):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _validate
-from reduset._engine import rows_of
+from reduset._engine import as_cupy, on_device, rows_of
 from reduset._progress import Progress
 from reduset._types import Array, Indices
 from reduset.compression.builder import Builder
@@ -30,7 +30,7 @@ QUOTAS: dict[str, Callable[[Array], Array]] = {"equal": np.ones_like, "proportio
 
 def labels_of(groups: Any, size: int) -> tuple[NDArray[Any], Indices]:
     """The groups there are, and which of them each point belongs to."""
-    labels = np.asarray(groups)
+    labels = np.asarray(as_cupy(groups, "groups").get() if on_device(groups) else groups)
     if labels.shape != (size,):
         raise ValueError(f"groups must have shape ({size},), one label a point; got {labels.shape}")
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():

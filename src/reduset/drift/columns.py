@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from reduset._engine import LabelSums, beside, column_of
+from reduset._engine import LabelSums, beside, column_of, home_of
 from reduset._types import Array, Floats
 
 FEW_VALUES = 64
@@ -47,13 +47,14 @@ class ColumnBins:
     def shares(self, rows: Floats, weights: Array) -> tuple[Array, ...]:
         """The share of the weight (n,) in every bin of each column: below, at or between edges in turn (2e + 1 of e edges)."""
         found = []
-        for k, edges in enumerate(self.edges):
-            column = column_of(rows, k)
-            cuts = beside(column, edges)
-            below = np.searchsorted(cuts, column, side="left")
-            at = below < len(cuts)
-            at[at] = cuts[below[at]] == column[at]
-            found.append(LabelSums(2 * below + at, 2 * len(edges) + 1).of(beside(column, weights)))
+        with home_of(rows):
+            for k, edges in enumerate(self.edges):
+                column = column_of(rows, k)
+                cuts = beside(column, edges)
+                below = np.searchsorted(cuts, column, side="left")
+                at = below < len(cuts)
+                at[at] = cuts[below[at]] == column[at]
+                found.append(LabelSums(2 * below + at, 2 * len(edges) + 1).of(beside(column, weights)))
         return tuple(found)
 
     def quantile(self, k: int, shares: Array, q: float) -> float:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import linkage
 from scipy.special import ndtr
 
-from reduset._engine import LabelSums, arrays_of, beside, column_of, each_nearest, on_device, to_numpy
+from reduset._engine import LabelSums, arrays_of, beside, column_of, each_nearest, home_of, on_device, to_numpy
 from reduset._types import Array, Floats, Indices
 from reduset.drift.feature_map import FeatureMap
 
@@ -53,13 +53,14 @@ class CellSums:
         """Of rows (n, d) with weights (n,) that sum to 1."""
         index, distance = nearest_cells(features, rows)
         m, d = features.atoms.shape
-        by_cell, masses = LabelSums(index, m), beside(index, weights)
         sums, squares = np.empty((m, d)), np.empty((m, d))
-        for k in range(d):
-            column = column_of(rows, k)
-            sums[:, k] = by_cell.of(masses * column)
-            squares[:, k] = by_cell.of(masses * np.square(column))
-        shares, examples = by_cell.of(masses), _examples(index, distance, m)
+        with home_of(rows):
+            by_cell, masses = LabelSums(index, m), beside(index, weights)
+            for k in range(d):
+                column = column_of(rows, k)
+                sums[:, k] = by_cell.of(masses * column)
+                squares[:, k] = by_cell.of(masses * np.square(column))
+            shares, examples = by_cell.of(masses), _examples(index, distance, m)
         return cls(float(weights.sum()) ** 2 / float(weights @ weights), shares, sums, squares, examples)
 
     @classmethod
@@ -115,7 +116,8 @@ def nearest_cells(features: FeatureMap, rows: Any) -> tuple[Any, Any]:
     """The cell of every row, and how far the atom is, where the rows lie."""
     kernel = features.kernels[0]
     xp = arrays_of(rows.values) if on_device(rows) else np
-    index, distance = xp.empty(len(rows), np.int64), xp.empty(len(rows))
+    with home_of(rows):
+        index, distance = xp.empty(len(rows), np.int64), xp.empty(len(rows))
 
     def note(_: int, there: Any, nearest: NDArray[np.int32], far: Array) -> None:
         index[there], distance[there] = nearest, far

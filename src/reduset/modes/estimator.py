@@ -125,7 +125,8 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
         merge = _validate.positive(self.merge, "merge", "it is a number of bandwidths")
         _validate.whole(self.max_iter, "max_iter", 1)
         rule = "mode_clustering" if self.bandwidth is None else self.bandwidth
-        full = KernelMean.from_samples(X, Gaussian(rule, normalized=True, space="l2"), sample_weight)
+        weights = None if sample_weight is None else _rows.weights(sample_weight, given, len(X))
+        full = KernelMean.from_samples(X, Gaussian(rule, normalized=True, space="l2"), weights)
         self.bandwidth_ = cast(Gaussian, full.kernel).width
         self._fit_surrogate(full)
         density = self._ascent_density()

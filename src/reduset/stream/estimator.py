@@ -283,10 +283,11 @@ def _known(stream: StreamCompressor) -> list[str] | None:
 
 def _weights(value: WeightsLike, given: PointsLike, count: int) -> Array:
     """Weights of a chunk, all of which may be 0."""
-    array = None if on_device(value) else np.asarray(value)
-    if array is not None and array.shape == (count,) and array.dtype.kind in "fiu" and not array.any():
+    value = _rows.brought(value, given)
+    array = np.asarray(value)
+    if array.shape == (count,) and array.dtype.kind in "fiu" and not array.any():
         return np.zeros(count)
-    weights = _rows.weights(value, given, count)
+    weights = _validate.weights(value, count)
     heaviest = float(weights.max())
     _validate.squares_summable(
         heaviest, "where it is not 0, sample_weight must lie", f"the largest is {heaviest:g}; rescale all of them alike"

@@ -138,6 +138,11 @@ def _begin(cover: LazyCover, start: Any) -> Indices:
 
 def _row_near_mean(cover: LazyCover) -> int:
     """The row nearest to the mean of all; the lowest of equals."""
+    with cover.place.at_work():
+        return _found_near_mean(cover)
+
+
+def _found_near_mean(cover: LazyCover) -> int:
     place, xp = cover.place, cover.place.arrays
     starts = range(0, place.count, BLOCK)
     total = sum(cover.defining(place.take(slice(a, a + BLOCK))).sum(axis=0) for a in starts)

@@ -33,8 +33,8 @@ def cell_sums(points: Any, weights: Any, centres: NDArray[np.float64], frame: Fr
                 order = cupy.argsort(owner)  # a stable sort, which radix sorts are
                 starts = cupy.searchsorted(owner[order], cupy.arange(m + 1, dtype=owner.dtype)).astype(cupy.int64)
                 values, w = cupy.ascontiguousarray(values), uploaded_weights(weights, a, b, 1.0, np.float64)
-                given = values, w, order, starts, there.values, np.int32(m), np.int32(d), sums
-                kernel("cells", TYPE=TYPES[values.dtype.name])(((m * (1 + d) + THREADS - 1) // THREADS,), (THREADS,), given)
+                given = values, w, order, starts, there.values, np.int32(d), sums
+                kernel("cells", TYPE=TYPES[values.dtype.name], THREADS=THREADS)((m * (1 + d),), (THREADS,), given)
             return sums
 
         sums = answer(in_room(work, max(THREADS, ENTRIES // d)))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-DRIVER_TOO_OLD, NO_DEVICE = 35, 100  # as CUDA numbers errors
+NO_MEMORY, DRIVER_TOO_OLD, NO_DEVICE = 2, 35, 100  # as CUDA numbers errors
 FEWEST = 1 << 13
 
 
@@ -22,12 +22,18 @@ def told() -> Iterator[None]:
     try:
         yield
     except cupy.cuda.runtime.CUDARuntimeError as error:
+        if getattr(error, "status", None) == NO_MEMORY:  # pinned memory, of the processor
+            raise _no_room(error) from error
         raise DeviceError(in_words(error)) from error
     except cupy.cuda.memory.OutOfMemoryError as error:
         cupy.get_default_memory_pool().free_all_blocks()
-        raise MemoryError(
-            f"the GPU has no room left for a block of work ({error}); free what else lies on it, or bring X to the processor"
-        ) from error
+        raise _no_room(error) from error
+
+
+def _no_room(error: Any) -> MemoryError:
+    return MemoryError(
+        f"the GPU has no room left for a block of work ({error}); free what else lies on it, or bring X to the processor"
+    )
 
 
 def in_words(error: Any) -> str:

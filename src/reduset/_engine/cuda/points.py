@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reduset._engine.cached import cached_property
-from reduset._engine.cuda.arrays import ON_DEVICE, as_cupy, device_table
+from reduset._engine.cuda.arrays import ON_DEVICE, as_cupy, device_table, on_device
 from reduset._engine.cuda.guard import told
 from reduset._engine.cuda.kernels import TYPES, kernel
 from reduset._engine.threads import blocks
@@ -48,7 +49,8 @@ class DevicePoints:
             points = cls(device_table(array, name, dimension))
             low, high = points.min(), points.max()
             if not np.isfinite([low, high]).all():
-                points._refuse_first(name)
+                with points.values.device:
+                    points._refuse_first(name)
         if points.dtype == np.float64 and max(-low, high) > 1e150:
             raise ValueError(f"{name} must stay below 1e150 in size, so that squared distances are finite; rescale it")
         return points
@@ -134,6 +136,13 @@ class DevicePoints:
 
     def __repr__(self) -> str:
         return f"DevicePoints({self.shape[0]:,} by {self.shape[1]}, {self.values.dtype}, GPU {self.values.device.id})"
+
+
+def home_of(values: Any) -> AbstractContextManager[Any]:
+    """While something is computed where values lie: their device is the current one."""
+    if isinstance(values, DevicePoints):
+        return values.values.device
+    return values.device if on_device(values) else nullcontext()
 
 
 def taken(values: NDArray[Any], index: Any) -> Any:

@@ -15,6 +15,18 @@ __device__ float power_of_two(float x) {
 }
 #include "tile.cuh"
 
+// The value of point i of a tile, from its inner product with a query that was scaled for it.
+__device__ REAL value_by_product(const Tile& tile, int i, const REAL* q, REAL own, const Shape& shape) {
+#if FOLDED
+  REAL t = (REAL)-LOG2_E * tile.squares[i];
+#pragma unroll
+  for (int j = 0; j < D; j++) t += tile.points[i * D + j] * q[j];
+  return power_of_two(t);
+#else
+  return exp_minus(depth_of(gap_by_product(tile.points + i * D, tile.squares[i], q, own), shape));
+#endif
+}
+
 // queries: (count, D); points: (m, D), weights: (m,); out: (spans, count).
 // Gaps by products are for queries of at most the squared length ``close``. Of a Gaussian in single precision exp(−|q|²) is then left
 // for the end, and what is summed, exp(2z·q − |z|²) ≤ exp(|q|²), has neither room to overflow nor need of a squared distance.
@@ -25,7 +37,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) value_sums(
   const Shape shape = {exponent, table, knots, step};
   const long long begin = (long long)blockIdx.y * span, end = min(m, begin + span);
   REAL q[R][D];
-  REAL own[R], longest = 0;
+  REAL own[R];
+  bool near[R], all_near = true;
 #pragma unroll
   for (int r = 0; r < R; r++) {
     const long long k = min(((long long)blockIdx.x * R + r) * blockDim.x + threadIdx.x, count - 1);
@@ -35,12 +48,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) value_sums(
       q[r][j] = queries[k * D + j];
       own[r] += q[r][j] * q[r][j];
     }
-    longest = own[r] > longest ? own[r] : longest;
-  }
-  const bool by_product = METRIC == SQUARED && longest <= close;
-  if (by_product) {
-#pragma unroll
-    for (int r = 0; r < R; r++) {
+    near[r] = METRIC == SQUARED && own[r] <= close;  // each for itself: a query's bits do not depend on those beside it
+    all_near = all_near && near[r];
+    if (near[r]) {
 #pragma unroll
       for (int j = 0; j < D; j++) q[r][j] *= FOLDED ? (REAL)(2 * LOG2_E) : (REAL)-2;
     }
@@ -49,27 +59,18 @@ extern "C" __global__ void __launch_bounds__(THREADS) value_sums(
   for (long long first = begin; first < end; first += TILE) {
     const int some = load(tile, points, weights, first, end);
     REAL part[R] = {};
-    if (by_product) {
+    if (all_near) {
 #pragma unroll 2
       for (int i = 0; i < some; i++) {
 #pragma unroll
-        for (int r = 0; r < R; r++) {
-#if FOLDED
-          REAL t = (REAL)-LOG2_E * tile.squares[i];
-#pragma unroll
-          for (int j = 0; j < D; j++) t += tile.points[i * D + j] * q[r][j];
-          part[r] += tile.weights[i] * power_of_two(t);
-#else
-          const REAL t = gap_by_product(tile.points + i * D, tile.squares[i], q[r], own[r]);
-          part[r] += tile.weights[i] * exp_minus(depth_of(t, shape));
-#endif
-        }
+        for (int r = 0; r < R; r++) part[r] += tile.weights[i] * value_by_product(tile, i, q[r], own[r], shape);
       }
     } else {
       for (int i = 0; i < some; i++) {
 #pragma unroll
         for (int r = 0; r < R; r++) {
-          part[r] += tile.weights[i] * exp_minus(depth_of(gap_of(tile.points + i * D, q[r]), shape));
+          part[r] += tile.weights[i] * (near[r] ? value_by_product(tile, i, q[r], own[r], shape)
+                                                : exp_minus(depth_of(gap_of(tile.points + i * D, q[r]), shape)));
         }
       }
     }
@@ -79,6 +80,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) value_sums(
 #pragma unroll
   for (int r = 0; r < R; r++) {
     const long long k = ((long long)blockIdx.x * R + r) * blockDim.x + threadIdx.x;
-    if (k < count) out[blockIdx.y * count + k] = FOLDED && by_product ? total[r] * exp(-(double)own[r]) : total[r];
+    if (k < count) out[blockIdx.y * count + k] = FOLDED && near[r] ? total[r] * exp(-(double)own[r]) : total[r];
   }
 }

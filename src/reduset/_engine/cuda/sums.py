@@ -67,11 +67,13 @@ class _Sum:
         within = chosen is not None or bool(queries.reach(self.frame).max() <= reach)
         entries = ENTRIES if self.d <= FEW_COLUMNS else LONG_ENTRIES
         rows = max(THREADS, entries // self.d // max(1, self.width // 4))
-        few = list(self._chunks(chosen, unit, reach)) if len(self.points) <= self._chunk else None
+        most = self._chunk
 
         def work(length: int) -> None:
+            chunk = max(SPAN, most * length // rows // SPAN * SPAN)  # where queries find no room, points take less as well
+            few = list(self._chunks(chosen, unit, reach, chunk)) if len(self.points) <= chunk else None
             for a, b in blocks(len(queries), length):
-                parts = self._chunks(chosen, unit, reach) if few is None else few
+                parts = self._chunks(chosen, unit, reach, chunk) if few is None else few
                 out[:, a:b] = self._block(queries.values[a:b], parts, np.inf if within else reach)
 
         in_room(work, rows, THREADS)
@@ -82,9 +84,9 @@ class _Sum:
         """Points at a time."""
         return max(SPAN, ENTRIES // self.d // SPAN * SPAN)
 
-    def _chunks(self, chosen: Any, unit: float, reach: float) -> Iterator[_Chunk]:
+    def _chunks(self, chosen: Any, unit: float, reach: float, rows: int) -> Iterator[_Chunk]:
         profile = self.profile
-        for a, b, values in chunks(self.points, self._chunk):
+        for a, b, values in chunks(self.points, rows):
             real = np.float32 if chosen is None else chosen
             Z = placed(values, self.frame, real)
             if chosen is None and not (self._largest <= reach or _largest(Z) <= reach):
@@ -207,9 +209,9 @@ def log_sums(points: Any, weights: Any, queries: Any, frame: Frame, profile: Pro
     import cupy
 
     with on_card(points, queries) as (asked, answer):
-        if precision == "double" or not takes_single(points, weights, queries, profile):
+        low, unit = extent(weights)
+        if precision == "double" or not low >= 0 < unit or not takes_single(points, weights, queries, profile):
             return answer(_logs(points, weights, asked, frame, profile))
-        unit = extent(weights)[1]
         logs = _Sum(VALUES, points, weights, frame, profile).at(asked, None, unit, _reach(profile, points.shape[1]))[0]
         faint = cupy.flatnonzero(~(logs >= SINGLE_FLOOR * _added_up(weights) / unit))
         cupy.log(logs, out=logs)
