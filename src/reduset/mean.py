@@ -180,8 +180,8 @@ class KernelMean(LinearCombination):
 
     def gradient(self, Q: PointsLike) -> Array:
         """∇f at each row of Q, (m, d). A Laplacian's corner counts as 0."""
-        queries = _validate.points(Q, "Q", self.dimension)
-        return self.kernel.gradient_sums(self.atoms, self.weights, queries) * exponential(self.kernel.log_peak(self.dimension))
+        peak = exponential(self.kernel.log_peak(self.dimension))
+        return self._at(Q, lambda queries: self.kernel.gradient_sums(self.atoms, self.weights, queries) * peak)
 
     def log_density(self, Q: PointsLike, precision: Precision = "auto") -> Array:
         """log of Σ wᵢ φ(q, xᵢ) at each row of Q, the bumps scaled to integrate to 1 whether or not ``normalized`` is set.
@@ -194,7 +194,7 @@ class KernelMean(LinearCombination):
         return self._at(Q, lambda queries: self.kernel.log_sums(self.atoms, self.weights, queries, precision) + peak)
 
     def _at(self, Q: Any, evaluate: Callable[[Floats], Array]) -> Array:
-        """What is a number at each row of Q; sparse rows are made dense a block at a time, rows on a GPU stay there."""
+        """What is a number, or a row of them, at each row of Q; sparse rows are made dense a block at a time, those on a GPU stay."""
         if on_device(Q):
             queries = _rows.queries(Q, "Q", self.dimension)
             with home_of(queries):

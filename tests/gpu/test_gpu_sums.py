@@ -69,6 +69,17 @@ def test_any_number_of_columns_up_to_the_most(d):
     )
 
 
+@pytest.mark.parametrize("name", KERNELS)
+def test_gradients_at_queries_there(name):
+    import cupy
+
+    mean = made(KERNELS[name])
+    queries = np.random.default_rng(4).normal(size=(2000, 3)) + 5
+    found = mean.gradient(cupy.asarray(queries))
+    assert isinstance(found, cupy.ndarray)
+    np.testing.assert_allclose(found.get(), mean.gradient(queries), rtol=1e-9, atol=1e-12)
+
+
 def test_tensors_come_back_as_tensors_where_they_were():
     torch = pytest.importorskip("torch")
     mean = made(Gaussian(1.0))

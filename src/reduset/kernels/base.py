@@ -337,7 +337,10 @@ class RadialKernel(Kernel):
     def _slopes(self, shape: Shape, points: Floats, weights: Floats, queries: Floats, precision: Precision) -> tuple[Array, Array]:
         frame = self.frame(points, shape)
         values, inner = engine.gradient_sums(points, weights, queries, frame, shape.profile, precision)
-        return values, inner * frame.matrix if np.ndim(frame.matrix) < 2 else inner @ np.transpose(frame.matrix)
+        if np.ndim(frame.matrix) == 0:
+            return values, inner * frame.matrix
+        matrix = engine.beside(inner, np.asarray(frame.matrix))
+        return values, inner * matrix if matrix.ndim == 1 else inner @ matrix.T
 
     def log_sums(self, points: Floats, weights: Floats, queries: Floats, precision: Precision = "double") -> Array:
         """log Σᵢ wᵢ φ(xᵢ, q) / φ(0), without underflow."""
