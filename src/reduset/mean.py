@@ -194,7 +194,7 @@ class KernelMean(LinearCombination):
         return self._at(Q, lambda queries: self.kernel.log_sums(self.atoms, self.weights, queries, precision) + peak)
 
     def _at(self, Q: Any, evaluate: Callable[[Floats], Array]) -> Array:
-        """What is a number, or a row of them, at each row of Q; sparse rows are made dense a block at a time, those on a GPU stay."""
+        """What is a number, or a row of them, at each row of Q; sparse rows are made dense a block at a time."""
         if on_device(Q):
             queries = _rows.queries(Q, "Q", self.dimension)
             with home_of(queries):
