@@ -43,15 +43,13 @@ def means(kernel, n=20_000, d=3, weighted=False, dtype=np.float64):
 def test_sums_are_those_of_the_processor(name, weighted):
     here, there = means(KERNELS[name], weighted=weighted)
     Q = cloud(300, 3, 2)
-    for one, two in ((here, there),):
-        np.testing.assert_allclose(
-            two.kernel.product_sums(two.atoms, two.weights, Q), one.kernel.product_sums(one.atoms, one.weights, Q), rtol=1e-11
-        )
-        np.testing.assert_allclose(two(Q, "double"), one(Q, "double"), rtol=1e-11)
-        np.testing.assert_allclose(two(Q), one(Q, "double"), rtol=1e-5)
-        np.testing.assert_allclose(two.log_density(Q, "double"), one.log_density(Q, "double"), rtol=1e-11, atol=1e-11)
-        np.testing.assert_allclose(two.log_density(Q), one.log_density(Q, "double"), atol=1e-5)
-        np.testing.assert_allclose(two.gradient(Q), one.gradient(Q), rtol=1e-9, atol=1e-12)
+    products, expected = (mean.kernel.product_sums(mean.atoms, mean.weights, Q) for mean in (there, here))
+    np.testing.assert_allclose(products, expected, rtol=1e-11)
+    np.testing.assert_allclose(there(Q, "double"), here(Q, "double"), rtol=1e-11)
+    np.testing.assert_allclose(there(Q), here(Q, "double"), rtol=1e-5)
+    np.testing.assert_allclose(there.log_density(Q, "double"), here.log_density(Q, "double"), rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(there.log_density(Q), here.log_density(Q, "double"), atol=1e-5)
+    np.testing.assert_allclose(there.gradient(Q), here.gradient(Q), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", KERNELS)

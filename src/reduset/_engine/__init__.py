@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     from reduset._engine.lazy_cover import LazyCover, to_numpy
     from reduset._engine.leaves import Leaves, cells, grow
     from reduset._engine.likely import likely_nearest
+    from reduset._engine.lloyd import cell_sums
     from reduset._engine.memory import physical_memory
     from reduset._engine.neighbours import Cover, each_nearest, leaves_for, nearest
     from reduset._engine.profile import CITYBLOCK, LOGARITHM, ROOT, SOFT_CITYBLOCK, SQUARED, TABLE, Frame, Profile
@@ -89,7 +90,6 @@ if TYPE_CHECKING:
     from reduset._engine.shadows import shadow_centres
     from reduset._engine.sums import gradient_sums, gram, gram_by_rows, kernel_sums, log_sums
     from reduset._engine.sweep import UseGram, gram_blocks
-    from reduset._engine.sweeps import cell_sums
     from reduset._engine.threads import blocks, get_threads, row_blocks, run_all, set_threads, threads_here
     from reduset._engine.waves import wave_sums
     from reduset._engine.whitened import place_whitened, whitened_slopes
@@ -148,6 +148,7 @@ _HOMES = {
     "factor": "cholesky_dropping pivot_floor",
     "farthest": "FarthestFirst",
     "label_sums": "LabelSums",
+    "lloyd": "cell_sums",
     "lazy_cover": "LazyCover to_numpy",
     "leaves": "Leaves cells grow",
     "likely": "likely_nearest",
@@ -162,7 +163,6 @@ _HOMES = {
     "shadows": "shadow_centres",
     "sums": "gradient_sums gram gram_by_rows kernel_sums log_sums",
     "sweep": "UseGram gram_blocks",
-    "sweeps": "cell_sums",
     "threads": "blocks get_threads row_blocks run_all set_threads threads_here",
     "waves": "wave_sums",
     "whitened": "place_whitened whitened_slopes",

@@ -1,11 +1,7 @@
 // Sums over the rows of each cell: a block has a cell and a column, or the mass; its threads take turns, and what they have is added
 // pairwise: always the same bits.
 
-#include <cuda_fp16.h>
-
-__device__ double number(float x) { return x; }
-__device__ double number(double x) { return x; }
-__device__ double number(__half x) { return __half2float(x); }
+#include "number.cuh"
 
 // values: (n, d); weights: (n,); order: (n,) the rows by cell, starts: (m + 1,) where each begins; centres: (m, d); sums: (m, 1 + d)
 extern "C" __global__ void cells(const TYPE* values, const double* weights, const long long* order, const long long* starts,

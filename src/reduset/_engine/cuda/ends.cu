@@ -1,11 +1,7 @@
 // The least and the largest number of each column, in one pass. A thread keeps to one column: their number is a multiple of the
 // columns'. NaN where a thread met what is no finite number.
 
-#include <cuda_fp16.h>
-
-__device__ double number(float x) { return x; }
-__device__ double number(double x) { return x; }
-__device__ double number(__half x) { return __half2float(x); }
+#include "number.cuh"
 
 // values: (n, d), count = n·d numbers; low, high: (threads,)
 extern "C" __global__ void ends(const TYPE* values, long long count, int threads, double* low, double* high) {

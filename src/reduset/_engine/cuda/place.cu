@@ -1,10 +1,6 @@
 // Rows in the coordinates of a frame, z = (x − centre)·scale, differences taken before anything is rounded; a thread has EACH numbers.
 
-#include <cuda_fp16.h>
-
-__device__ double number(float x) { return x; }
-__device__ double number(double x) { return x; }
-__device__ double number(__half x) { return __half2float(x); }
+#include "number.cuh"
 
 // values: (count, D) of TYPE; out: the same of REAL
 extern "C" __global__ void place(const TYPE* values, long long count, const double* centre, const double* scale, REAL* out) {

@@ -33,7 +33,6 @@ class DevicePoints:
     """
 
     ndim = 2
-    is_on_device = True
 
     def __init__(self, values: Any) -> None:
         self.values = values
