@@ -41,6 +41,7 @@ SECTIONS = (
     "stream_kills",
     "certificate",
     "selector_speed",
+    "equal_weights",
     "peers",
     "paper_sparsity",
     "paper_bandwidth",

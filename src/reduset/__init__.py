@@ -11,7 +11,7 @@ from reduset.kernels import FAMILIES
 if TYPE_CHECKING:
     from reduset._engine import get_device, get_threads, set_device, set_threads
     from reduset.certificate import Certificate
-    from reduset.compression import Compression, NotReachedWarning, compress
+    from reduset.compression import Compression, NotReachedWarning, compress, weigh
     from reduset.kernels import *  # noqa: F403 - every kernel of its registry
     from reduset.mean import KernelMean
     from reduset.mixture import ComponentMean, Mixture
@@ -38,12 +38,13 @@ __all__ = [
     "set_threads",
     "simplify",
     "sketch",
+    "weigh",
 ]
 
 _HOMES = {
     "_engine": ("get_device", "get_threads", "set_device", "set_threads"),
     "certificate": ("Certificate",),
-    "compression": ("Compression", "NotReachedWarning", "compress"),
+    "compression": ("Compression", "NotReachedWarning", "compress", "weigh"),
     "kernels": ("FunctionKernel", "Kernel", *FAMILIES.values()),
     "mean": ("KernelMean",),
     "mixture": ("ComponentMean", "Mixture"),

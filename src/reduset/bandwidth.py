@@ -36,6 +36,7 @@ from scipy.spatial.distance import pdist
 
 from reduset import _validate
 from reduset._engine import FarthestFirst, Frame, Profile, blocks, cholesky_dropping, gram, kernel_sums, row_blocks
+from reduset._messages import printable, warn
 from reduset._types import Array, Floats, Indices, PointsLike, WeightsLike
 from reduset._validate import rows as _rows
 
@@ -232,6 +233,23 @@ def drowned_column(X: Floats) -> tuple[int, int, float] | None:
         return None
     wide, narrow = (int(there[pick(spread[there])]) for pick in (np.argmax, np.argmin))
     return wide, narrow, float(spread[wide] / spread[narrow])
+
+
+def warn_of_units(X: Floats, given: object, so: str) -> None:
+    """Warn where one column alone decides what is near, and nobody has said that it should; ``so`` is what comes of it.
+
+    Columns are named as in what was ``given``, where that names them.
+    """
+    found = drowned_column(X)
+    if found is not None:
+        *which, times = found
+        names = getattr(given, "columns", None)
+        wide, narrow = (k if names is None or callable(names) else repr(printable(list(names)[k])) for k in which)
+        warn(
+            f"column {wide} spreads {times:,.0f} times as far as column {narrow}, which hardly counts beside it: {so}. "
+            "kernel=Gaussian(scales='robust') counts columns alike; kernel=Gaussian() says that they are in one unit, as principal "
+            "components are"
+        )
 
 
 def _checked(X: PointsLike, sample_weight: WeightsLike, units: float | Array = 1.0) -> tuple[Floats, Array]:

@@ -1,6 +1,7 @@
 """A bandwidth that is left open: size and tol say how fine, tol alone asks the sample's own noise."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from reduset import Gaussian, KernelMean, Laplacian, bandwidth, compress
@@ -103,3 +104,13 @@ def test_rows_are_rows():
 def test_what_an_open_bandwidth_has_no_use_for_is_refused(options, words):
     with pytest.raises(ValueError, match=words):
         compress(clumps(30), rng=0, **options)
+
+
+def test_a_column_that_drowns_the_others_is_warned_of_by_its_name():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"income": 4e4 * rng.lognormal(size=800), "age": rng.normal(50, 9, size=800)})
+    with pytest.warns(UserWarning, match=r"column 'income' spreads [\d,]+ times as far as column 'age'.*scales='robust'"):
+        compress(table, size=20, tol=0.2, rng=0)
+    for kernel in (Gaussian(), Gaussian(scales="robust"), Gaussian(1e4)):  # what somebody has said is taken as meant
+        compress(table, kernel, size=20, tol=None if kernel.bandwidth else 0.2, rng=0)
+    compress(KernelMean.from_samples(table, Gaussian(1e4)), size=20, rng=0)

@@ -138,7 +138,7 @@ def test_in_few_dimensions_atoms_are_centres():
 def test_columns_in_very_different_units_are_seen_as_fine_as_the_atoms_bear():
     rng = np.random.default_rng(0)
     X = np.column_stack([np.exp(rng.normal(10, 0.7, 6000)), rng.normal(50, 15, 6000)])
-    small = compress(X, size=600, tol=0.05, rng=0)
+    small = compress(X, Gaussian(), size=600, tol=0.05, rng=0)
     assert small.resolution < small.resolved.median / 64  # the finest of the first octaves
     assert 0.7 * 0.05 < small.certificate.relative_error <= small.certificate.interval[1] <= 0.05
     assert not small.resolved.alone

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import reference_select as reference
 from reduset import FunctionKernel, Gaussian, KernelMean, Laplacian, Student, compress
-from reduset.select import Random, Thinning, thinning
+from reduset.select import Random, Thinning, swapping, thinning
 
 KERNELS = [
     Gaussian(0.7),
@@ -85,7 +85,7 @@ def test_swapping_takes_the_best_row_for_each_in_turn(seed, size, repeated):
     pool = rng.integers(0, 12, size=24) if repeated else np.arange(24)
     chosen = rng.permutation(pool)[:size]
     K = reference.gram(f)
-    swapped = thinning.swap(f.kernel, f.atoms, pool, chosen)
+    swapped = swapping.swap(f.kernel, f.atoms, pool, chosen)
     before, after = reference.squared_mmd(K, pool, chosen), reference.squared_mmd(K, pool, swapped)
     assert after <= before + 1e-12
     assert after == pytest.approx(reference.squared_mmd(K, pool, reference.swap(K, pool, chosen)), abs=1e-12)
@@ -98,12 +98,72 @@ def test_swapped_rows_are_those_of_the_definition(kernel):
     pool, chosen = np.random.default_rng(0).permutation(40)[:32], np.array([3, 8, 11, 20])
     chosen = pool[chosen]
     K = f.kernel.product_gram(f.atoms, f.atoms)
-    assert thinning.swap(f.kernel, f.atoms, pool, chosen).tolist() == reference.swap(K, pool.tolist(), chosen.tolist())
+    assert swapping.swap(f.kernel, f.atoms, pool, chosen).tolist() == reference.swap(K, pool.tolist(), chosen.tolist())
 
 
 def test_all_of_the_pool_stays_as_often_as_it_is_there():
     f = mean_of(20)
-    assert sorted(thinning.swap(f.kernel, f.atoms, np.array([2, 2, 7, 2]), np.array([2, 7, 2, 2]))) == [2, 2, 2, 7]
+    assert sorted(swapping.swap(f.kernel, f.atoms, np.array([2, 2, 7, 2]), np.array([2, 7, 2, 2]))) == [2, 2, 2, 7]
+
+
+def helped_by_one_exchange(f, chosen, shares):
+    """What the best single exchange of a row for another of the same sign gains, by trying all."""
+    K = f.kernel.product_gram(f.atoms, f.atoms)
+    rest = np.bincount(chosen, shares, minlength=f.size) - f.weights
+    gain = 0.0
+    for k, share in enumerate(shares):
+        for row in set(range(f.size)) - set(chosen.tolist()):
+            if share * f.weights[row] > 0:
+                other = rest.copy()
+                other[chosen[k]] -= share
+                other[row] += share
+                gain = max(gain, rest @ K @ rest - other @ K @ other)
+    return gain
+
+
+@KERNEL
+def test_swapped_among_all_rows_no_single_exchange_helps(kernel):
+    f = mean_of(60, kernel)
+    chosen = Thinning(swaps=True).select(f, 8, rng=0)
+    assert helped_by_one_exchange(f, chosen.indices, chosen.weights) < 1e-12
+    assert helped_by_one_exchange(f, Thinning().select(f, 8, rng=0).indices, chosen.weights) > 1e-6
+
+
+@KERNEL
+@pytest.mark.parametrize("n", [300, 10_000])
+def test_more_swaps_lose_less_with_equal_weights(kernel, n):
+    if n == 10_000 and isinstance(kernel, FunctionKernel):
+        n = 9000  # beyond the rows that are all looked at, without a second of kernel calls a seed
+    f = mean_of(n, kernel)
+    errors = [lost(f, Thinning(swaps=swaps).select(f, 20, rng=0)) for swaps in (False, 1, True)]
+    assert errors[2] <= errors[1] < errors[0]
+    assert errors[2] < 0.95 * errors[0]
+
+
+def test_swapped_rows_stay_distinct_and_equally_weighted():
+    chosen = Thinning(swaps=True).select(mean_of(), 50, rng=0)
+    assert len(np.unique(chosen.indices)) == 50
+    np.testing.assert_allclose(chosen.weights, 1 / 50, rtol=1e-12)
+
+
+def test_swaps_keep_the_mass_of_either_sign():
+    f = mean_of(400)
+    f = KernelMean(f.atoms, np.where(f.atoms[:, 0] > 0.5, -1.0, 1.0) * np.random.default_rng(0).random(400), f.kernel)
+    few = Thinning().select(f, 40, rng=0)
+    chosen = Thinning(swaps=True).select(f, 40, rng=0)
+    for sign in (1, -1):
+        own = f.weights[chosen.indices][chosen.weights * sign > 0]
+        assert np.all(own * sign > 0)
+        total = chosen.weights[chosen.weights * sign > 0].sum()
+        assert total == pytest.approx(f.weights[f.weights * sign > 0].sum())
+    before, after = (f.distance(KernelMean(each.atoms, each.weights, f.kernel)) for each in (few, chosen))
+    assert after < 0.8 * before
+
+
+@pytest.mark.parametrize("swaps", [0, -1, 1.5, "all", None])
+def test_swaps_are_a_number_or_yes_or_no(swaps):
+    with pytest.raises((TypeError, ValueError), match="swaps"):
+        Thinning(swaps=swaps)
 
 
 # -- selection -------------------------------------------------------------------------------------------------------

@@ -47,6 +47,7 @@ SELECTORS = {
     "plain herding": Herding(line_search=False),
     "cholesky": Cholesky(),
     "thinning": Thinning(),
+    "swapped": Thinning(swaps=True),
     "greedy": Greedy(),
     "auto": Auto(),
     "paring": Paring(),

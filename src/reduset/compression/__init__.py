@@ -7,5 +7,6 @@ from reduset._messages import NotReachedWarning
 from reduset.compression.compressing import compress
 from reduset.compression.prefixes import Path
 from reduset.compression.result import Compression
+from reduset.compression.weighing import weigh
 
-__all__ = ["Compression", "NotReachedWarning", "Path", "compress"]
+__all__ = ["Compression", "NotReachedWarning", "Path", "compress", "weigh"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from reduset import _validate
+from reduset import _validate, bandwidth
 from reduset._engine import single_threaded_blas
 from reduset._messages import NotReachedWarning, is_quiet, quietly, warn
 from reduset._progress import Progress
@@ -104,8 +104,10 @@ def compress(
     >>> small.size < 40, small.certificate.relative_error <= 0.01
     (True, True)
     """
-    full = _as_mean(data, kernel, sample_weight)
+    full = as_mean(data, kernel, sample_weight)
     require_norm(full)
+    if kernel is None and full is not data:
+        bandwidth.warn_of_units(full.atoms, data, "what was lost is told of the wide one alone")
     request = checked(
         full,
         full is not data and is_left_open(kernel),
@@ -233,7 +235,8 @@ def _by_groups(
     return compress_groups(full, groups, compress_quietly, *chosen, limits, options, quotas)
 
 
-def _as_mean(data: KernelMean | PointsLike, kernel: KernelLike, sample_weight: WeightsLike) -> KernelMean:
+def as_mean(data: KernelMean | PointsLike, kernel: KernelLike, sample_weight: WeightsLike) -> KernelMean:
+    """The mean of data, points or a mean, or an error that names what does not go together."""
     if not isinstance(data, KernelMean):
         if isinstance(data, Compression):
             raise TypeError("data is a Compression; compress its mean: compress(small.mean, ...)")

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from reduset import _validate, bandwidth
 from reduset._engine import single_threaded_blas
-from reduset._messages import warn
 from reduset._progress import Progress
 from reduset._types import Array, Indices, KernelLike, PointsLike, ProgressLike, Report, SeedLike, WeightsLike
 from reduset.certificate import Certificate
@@ -94,7 +93,7 @@ def sketch(
     _validate.one_of(quotas, "quotas", QUOTAS)
     rng = _validate.generator(rng)
     if kernel is None:
-        _warn_of_units(full)
+        bandwidth.warn_of_units(full.atoms, data, "rows that are rare by it may be lost")
     clock, shown = Clock(), Progress(progress)
     try:
         with single_threaded_blas():
@@ -122,18 +121,6 @@ def sketch(
         timings=clock.timings(),
         remark=cells.remark,
     )
-
-
-def _warn_of_units(full: KernelMean) -> None:
-    """Where one column alone decides what is near, and nobody has said that it should."""
-    found = bandwidth.drowned_column(full.atoms)
-    if found is not None:
-        wide, narrow, times = found
-        warn(
-            f"column {wide} spreads {times:,.0f} times as far as column {narrow}, which hardly counts beside it: rows that are "
-            "rare by it may be lost. kernel=Gaussian(scales='robust') counts columns alike; kernel=Gaussian() says that they are "
-            "in one unit, as principal components are"
-        )
 
 
 @dataclass(frozen=True)
