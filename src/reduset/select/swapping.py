@@ -3,9 +3,10 @@
     min ‖f − Σₖ uₖ φ(·, x_{t(k)})‖   over the row t(k) of each place k, one place at a time
 
 All bumps have the same norm, so the best row for a place is the one at which uₖ·(f − the sum of the others) is largest. The paper
-goes over the places once, among the rows that were thinned; again and again, among as many rows as f is known at, it ends where no
-exchange helps: of smooth kernels at a third to four fifths of the error. O(q) kernel evaluations a place and sweep, O(q) memory, q
-the number of rows to choose from.
+goes over the places once, among the rows that were thinned. Again and again, among as many rows as f is known at, it ends where no
+exchange helps; from there some places are given to rows at random, a few times over, and what is better then is kept: of smooth
+kernels a third to four fifths of the error. O(q) kernel evaluations a place and sweep, or a change where these are kept, q the
+number of rows to choose from.
 """
 
 from __future__ import annotations
@@ -19,54 +20,86 @@ from reduset.mean import KernelMean
 from reduset.select.candidates import candidates
 
 MOST_SWEEPS = 100  # of an exchange that goes on while it helps
+SHAKES, SHAKEN = 4, 4  # how often, and one place of how many, is given to a row at random
+HELD = 1 << 23  # products of the places' rows with all that there are to choose from, which are kept where they are no more
 NOTHING = 1e-14  # of a bump's squared norm: gains below are rounding
 
 
-def exchange(
-    kernel: Kernel,
-    points: Array,
-    goal: Array,
-    at: Indices,
-    shares: Array,
-    room: NDArray[np.integer],
-    sweeps: int = 1,
-    signs: Array | None = None,
-    report: Report | None = None,
-) -> Indices:
-    """(m,) which of the points each place ends with, from ``at``.
+class Exchange:
+    """Places, the rows that have them, and what their sum lacks.
 
     Parameters
     ----------
     points : (q, d) to choose from
     goal : (q,) ⟨f, φ(·, x)⟩ at each, in units where every bump has norm 1
+    at : (m,) which of the points each place has
     shares : (m,) weights of the places
     room : (q,) how many places each point may have
-    sweeps : at most, over all places; it ends where one changes nothing
     signs : (q,) of each point, which only places with a share of that sign take; None where all shares are positive
     """
-    at = at.copy()
-    rest = kernel.product_sums(points[at], shares, points) - goal  # what is there less what should be
-    uses = np.bincount(at, minlength=len(points))
-    row = kernel.product_rows(points)
-    for sweep in range(sweeps):
-        before = at.copy()
-        for k, share in enumerate(shares):
-            old = int(at[k])
-            column = row(old)
-            rest -= share * column
-            uses[old] -= 1
-            cost = rest if share > 0 else -rest
-            barred = uses >= room if signs is None else (uses >= room) | (signs != np.sign(share))
-            new = int(np.argmin(np.where(barred, np.inf, cost)))
-            if cost[new] < cost[old] - NOTHING and new != old:
-                at[k], column = new, row(new)
-            rest += share * column
-            uses[at[k]] += 1
-        if report is not None:
-            report(sweep + 1, sweeps)
-        if np.array_equal(at, before):
-            break
-    return at
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        points: Array,
+        goal: Array,
+        at: Indices,
+        shares: Array,
+        room: NDArray[np.integer],
+        signs: Array | None = None,
+    ) -> None:
+        self.at = at.copy()
+        self._goal, self._shares, self._room, self._signs = goal, shares, room, signs
+        self._row = kernel.product_rows(points)
+        # most places keep their row in most sweeps
+        self._held = [self._row(int(one)) for one in at] if len(at) * len(points) <= HELD else None
+        self._rest = kernel.product_sums(points[at], shares, points) - goal  # what is there less what should be
+        self._uses = np.bincount(at, minlength=len(points))
+
+    @property
+    def error(self) -> float:
+        """‖f − the sum‖² − ‖f‖²."""
+        return float(self._shares @ (self._rest - self._goal)[self.at])
+
+    def sweep(self, most: int, report: Report | None = None) -> None:
+        """Over all places, at most so often; it ends where nothing changes."""
+        for done in range(most):
+            before = self.at.copy()
+            for k in range(len(self.at)):
+                self._take(k)
+            if report is not None:
+                report(done + 1, most)
+            if np.array_equal(self.at, before):
+                break
+
+    def shake(self, rng: np.random.Generator, most: int) -> None:
+        """Give some places to rows at random and go on from there; back where that ends no better."""
+        held = None if self._held is None else self._held.copy()
+        before, error = (self.at.copy(), self._rest.copy(), self._uses.copy(), held), self.error
+        for k in rng.choice(len(self.at), max(1, len(self.at) // SHAKEN), replace=False):
+            self._take(k, rng.random(len(self._goal)), -np.inf)
+        self.sweep(most)
+        if self.error > error - NOTHING:
+            self.at, self._rest, self._uses, self._held = before
+
+    def _take(self, k: int, cost: Array | None = None, gain: float = NOTHING) -> None:
+        """The row of least cost for a place, if it is less by ``gain``: by default what is then lacking."""
+        old, share = int(self.at[k]), self._shares[k]
+        column = self._row(old) if self._held is None else self._held[k]
+        self._rest -= share * column
+        self._uses[old] -= 1
+        if cost is None:
+            cost = self._rest if share > 0 else -self._rest
+        barred = self._uses >= self._room
+        if self._signs is not None:
+            barred |= self._signs != np.sign(share)
+        new = int(np.argmin(np.where(barred, np.inf, cost)))
+        if new != old and cost[new] < cost[old] - gain:
+            self.at[k], column = new, self._row(new)
+            if self._held is not None:
+                self._held[k] = column
+        self._rest += share * column
+        self._uses[self.at[k]] += 1
 
 
 def swap(kernel: Kernel, points: NDArray[np.floating], pool: Indices, chosen: Indices) -> Indices:
@@ -78,13 +111,15 @@ def swap(kernel: Kernel, points: NDArray[np.floating], pool: Indices, chosen: In
     among = np.asarray(points[rows], np.float64)
     goal = kernel.product_sums(among, counts / len(pool), among)
     shares = np.full(len(chosen), 1.0 / len(chosen))
-    return np.asarray(rows[exchange(kernel, among, goal, np.searchsorted(rows, chosen), shares, counts)])
+    places = Exchange(kernel, among, goal, np.searchsorted(rows, chosen), shares, counts)
+    places.sweep(1)
+    return np.asarray(rows[places.at])
 
 
 def swap_among_all(
     mean: KernelMean, chosen: Indices, shares: Array, sweeps: int, rng: np.random.Generator, report: Report | None = None
 ) -> Indices:
-    """Each chosen row, ``sweeps`` times at most, for the row that brings their sum closest to the mean of all.
+    """Each chosen row, ``sweeps`` times over at most, for the row that brings their sum closest to the mean of all.
 
     To choose from are all rows or, of many, thousands drawn by weight (`candidates`). A row has one place, or as many as its own
     weight is worth.
@@ -96,4 +131,8 @@ def swap_among_all(
     else:
         own = mean.weights[found.rows]
         room, signs = np.ceil(np.abs(own) / np.abs(shares).min()).astype(np.int64), np.sign(own)
-    return np.asarray(found.rows[exchange(mean.kernel, found.points, found.values, at, shares, room, sweeps, signs, report)])
+    places = Exchange(mean.kernel, found.points, found.values, at, shares, room, signs)
+    places.sweep(sweeps, report)
+    for _ in range(SHAKES if sweeps > 1 else 0):
+        places.shake(rng, sweeps)
+    return np.asarray(found.rows[places.at])
