@@ -53,7 +53,9 @@ def oldest() -> dict[str, str]:
         if bound is None:
             raise ValueError(f"pyproject.toml: {requirement!r} should name its oldest version by >=, so that it can be tested")
         if versions.setdefault(parts["name"], bound[1]) != bound[1]:
-            raise ValueError(f"pyproject.toml: {parts['name']} is asked for with two oldest versions, {versions[parts['name']]} and {bound[1]}")
+            raise ValueError(
+                f"pyproject.toml: {parts['name']} is asked for with two oldest versions, {versions[parts['name']]} and {bound[1]}"
+            )
     return versions
 
 

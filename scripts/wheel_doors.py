@@ -153,8 +153,7 @@ def gpu() -> None:
 
 
 DOORS = {
-    door.__name__: door
-    for door in (command, tables, fcs, excel, gates, h5ad, anndata, images, report, plots, onnx, dask, gpu)
+    door.__name__: door for door in (command, tables, fcs, excel, gates, h5ad, anndata, images, report, plots, onnx, dask, gpu)
 }
 
 
