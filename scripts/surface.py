@@ -1,11 +1,11 @@
 """The public surface, one line a name with its signature: `make surface` records it, a test compares it.
 
-`tests/project/public_surface.txt` is what the source offers now; `tests/project/surface-<version>.txt` what the last release offered,
-which `python scripts/surface.py --release` writes. What differs between the two has to be in the changelog's section of the version
-that is being made: what came by its name, anywhere in the section; what went by its name, under Removed or Moved.
+`tests/project/public_surface.txt` is what the source offers now; `tests/project/surface-<version>.txt` what the last release
+offered, which `python scripts/surface.py --release` writes. What differs between the two has to be in the changelog's section of
+the version that is being made: what came by its name, anywhere in the section; what went by its name, under Removed or Moved.
 
 Names are those of `__all__` of every public room, and the public members of their classes that reduset itself defines: what
-scikit-learn adds to an estimator is not ours, and differs between its versions. Types are left out of signatures: mypy looks at these.
+scikit-learn adds to an estimator is not ours, and differs between its versions. Types are left out: mypy looks at these.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def signature(value: Any) -> str:
         return ""
     shown, marked = [], False
     for each in parameters:
-        if each.kind is each.VAR_POSITIONAL or each.kind is each.KEYWORD_ONLY and not marked:
+        if each.kind is each.VAR_POSITIONAL or (each.kind is each.KEYWORD_ONLY and not marked):
             marked = True
             shown += [f"*{each.name}"] if each.kind is each.VAR_POSITIONAL else ["*"]
         if each.kind is each.VAR_KEYWORD:
@@ -121,8 +121,7 @@ def mentions(text: str, name: str) -> bool:
 def untold(before: list[str], now: list[str], texts: dict[str, str]) -> list[str]:
     """What came, changed or went without a word in the changelog.
 
-    A class that is new stands for its members, and one that went too; a name that is reached by a second way, once the first is told,
-    needs no word of its own.
+    A class that is new stands for its members, and one that went too. A name is told by its last word, whatever room it is in.
     """
     old, new = ({bare(line): line for line in lines} for lines in (before, now))
     everything, gone = "\n".join(texts.values()), "\n".join(texts.get(heading, "") for heading in GONE)

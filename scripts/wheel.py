@@ -45,9 +45,8 @@ def fault_of_contents(wheel: Path) -> str | None:
     with zipfile.ZipFile(wheel) as archive:
         there = {name for name in archive.namelist() if not name.endswith("/")}
     wanted = expected(parts[1])
-    told = [
-        f"{word} {', '.join(sorted(names))}" for word, names in (("lacks", wanted - there), ("has beside", there - wanted)) if names
-    ]
+    different = (("lacks", wanted - there), ("has beside", there - wanted))
+    told = [f"{word} {', '.join(sorted(names))}" for word, names in different if names]
     return f"{wheel.name} {' and '.join(told)}" if told else None
 
 
@@ -67,12 +66,10 @@ def alike(printed: str, shown: str) -> bool:
 
 def settings() -> list[tuple[str, list[str]]]:
     """Each environment: its name, and the extras that must be open in it."""
-    alone = [(extra, [extra]) for extra in users_extras() if extra not in ("all", "demo", *NOT_INSTALLED) and requirements(extra)]
+    single = [extra for extra in users_extras() if extra not in ("all", "demo")]
+    alone = [(extra, [extra]) for extra in single if extra not in NOT_INSTALLED and requirements(extra)]
     brought = set(requirements("all"))
-    return [
-        *alone,
-        ("all", [extra for extra in users_extras() if extra not in ("all", "demo") and set(requirements(extra)) <= brought]),
-    ]
+    return [*alone, ("all", [extra for extra in single if set(requirements(extra)) <= brought])]
 
 
 class Environment:
