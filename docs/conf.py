@@ -62,15 +62,8 @@ chapters = {
 }
 
 root_doc = "docs/index"
-include_patterns = [
-    "docs/**",
-    "README.md",
-    "CONTRIBUTING.md",
-    "CHANGELOG.md",
-    "SECURITY.md",
-    "CODE_OF_CONDUCT.md",
-    "benchmarks/RESULTS.md",
-]
+pages_at_the_top = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md"]
+include_patterns = ["docs/**", *pages_at_the_top, "benchmarks/RESULTS.md"]
 exclude_patterns = [".[a-z]*", "build", "dist", "out", "src", "tests", "docs/_templates"]
 templates_path = [str(HERE / "_templates")]
 

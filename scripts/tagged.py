@@ -22,9 +22,7 @@ def faults(tag: str, stated: str, citation: str, changelog: str) -> list[str]:
     said = {"the tag": tag.removeprefix("v"), "CITATION.cff": cited[1] if cited else "none", "CHANGELOG.md": first}
     told = [f"{where} says {what}, the source {stated}" for where, what in said.items() if what != stated]
     if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", dated):
-        told.append(
-            f"CHANGELOG.md: the section of {first} needs the day of the release, as in '## [{stated}] - 2030-01-31'; it has {dated!r}"
-        )
+        told.append(f"CHANGELOG.md: '## [{first}] - {dated}' needs the day of the release, as in '## [{stated}] - 2030-01-31'")
     return told
 
 
