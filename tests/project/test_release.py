@@ -19,9 +19,8 @@ from requirements import EXTRAS, PROJECT, ROOT
 PYTHONS = [each.rpartition(" ")[2] for each in PROJECT["classifiers"] if re.search(r"Python :: 3\.\d+$", each)]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 FORMS = sorted(path for path in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml") if path.stem != "config")
-TARGETS = set(
-    re.search(r"^\.PHONY:((?:.*\\\n)*.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)[1].replace("\\\n", " ").split()
-)
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
+TARGETS = set(re.search(r"^\.PHONY:(.*)$", MAKEFILE, re.MULTILINE)[1].split())
 RECIPE = yaml.safe_load((ROOT / "recipe" / "recipe.yaml").read_text())
 CALLED = {"matplotlib": "matplotlib-base"}  # as conda calls it
 
