@@ -14,6 +14,7 @@ import requirements
 import tagged
 import wheel
 import wheel_doors
+from long_description import for_an_index
 from requirements import EXTRAS, PROJECT, ROOT
 
 PYTHONS = [each.rpartition(" ")[2] for each in PROJECT["classifiers"] if re.search(r"Python :: 3\.\d+$", each)]
@@ -226,6 +227,17 @@ def test_the_readmes_example_is_found_and_compared_up_to_numbers():
     assert not wheel.alike(shown.replace("lost", "kept"), shown)
     with pytest.raises(ValueError, match="there is none"):
         wheel.readme_example("nothing")
+
+
+def test_a_package_index_gets_no_link_that_leads_nowhere():
+    page = for_an_index((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert "](docs/" not in page
+    assert "![" not in page
+    assert "how to cite" in page
+    text = "![a](b.png)\n\n[c](docs/d.md#e), [f](https://g.h), [i](#j)\n"
+    assert for_an_index(text) == "\n\nc, [f](https://g.h), [i](#j)\n"
+    there = "![a](https://x.y/z/raw/HEAD/b.png)\n\n[c](https://x.y/z/blob/HEAD/docs/d.md#e), [f](https://g.h), [i](#j)\n"
+    assert for_an_index(text, "https://x.y/z/") == there
 
 
 def test_the_source_archive_has_what_the_tests_of_the_rooms_read():
