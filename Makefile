@@ -1,5 +1,5 @@
 # Each target sets up its own .venv (the peers of the comparisons live in .venv-peers, .venv-quapy, .venv-stonesoup, .venv-drift,
-# .venv-sketch and .venv-study); nothing else on the machine is touched, but for Chromium, which `make test` installs where it is missing and root
+# .venv-sketch and .venv-study, what builds a release in .venv-dist, the oldest versions in .venv-oldest); nothing else on the machine is touched, but for Chromium, which `make test` installs where it is missing and root
 # allows it (scripts/browser.sh).
 PYTHON ?= python3
 VENV := .venv
@@ -10,10 +10,14 @@ STONESOUP := .venv-stonesoup
 DRIFT := .venv-drift
 SKETCH := .venv-sketch
 STUDY := .venv-study
+DIST := .venv-dist
+OLDEST := .venv-oldest
 
 SECONDS ?= 60
+TESTS ?= tests
 
-.PHONY: demo browser test lint style types suite fuzz tree docs pictures screenshots bench bench-gpu test-gpu peers sketching clean
+.PHONY: demo browser test lint style types suite fuzz tree docs pictures screenshots bench bench-gpu test-gpu peers sketching \
+	dist schemas test-wheel test-oldest surface clean
 
 $(VENV)/dev.stamp: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -68,6 +72,18 @@ $(SKETCH)/sketch.stamp: benchmarks/sketching-requirements.txt
 $(STUDY)/study.stamp: benchmarks/study-requirements.txt
 	$(PYTHON) -m venv $(STUDY)
 	$(STUDY)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	touch $@
+
+$(DIST)/dist.stamp: scripts/dist-requirements.txt
+	$(PYTHON) -m venv $(DIST)
+	$(DIST)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	touch $@
+
+# the oldest versions that pyproject.toml allows, and the newest of everything else that goes with these
+$(OLDEST)/oldest.stamp: pyproject.toml scripts/requirements.py
+	$(PYTHON) -m venv --clear $(OLDEST)
+	$(PYTHON) scripts/requirements.py > $(OLDEST)/oldest.txt
+	$(OLDEST)/bin/pip install --quiet --disable-pip-version-check --constraint $(OLDEST)/oldest.txt --editable ".[test]"
 	touch $@
 
 demo: $(VENV)/demo.stamp
@@ -130,6 +146,38 @@ sketching: $(VENV)/bench.stamp $(SKETCH)/sketch.stamp
 	$(BIN)/python benchmarks/sketching.py --measure
 	$(BIN)/python benchmarks/run.py sketching
 
+# the source archive and the wheel, and what a package index would say of them
+dist: $(DIST)/dist.stamp schemas
+	rm -rf dist
+	$(DIST)/bin/python -m build --outdir dist .
+	$(DIST)/bin/twine check --strict dist/*
+	$(DIST)/bin/check-wheel-contents dist/*.whl
+	$(PYTHON) scripts/wheel.py --contents dist/*.whl
+
+# the files that other services read, against their schemas, which come with the checker
+schemas: $(DIST)/dist.stamp
+	$(DIST)/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(DIST)/bin/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/wish.yml
+	$(DIST)/bin/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	$(DIST)/bin/check-jsonschema --builtin-schema vendor.readthedocs .readthedocs.yaml
+	$(DIST)/bin/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
+
+# the wheel in empty environments: the core, each extra alone, and all
+test-wheel: dist
+	$(PYTHON) scripts/wheel.py dist/*.whl
+
+# old libraries are used in ways that newer ones deprecate, so these warnings are none of ours; without SCIPY_ARRAY_API the checks of
+# estimators in scikit-learn 1.6 cannot be imported beside array-api-compat, which anndata brings
+test-oldest: $(OLDEST)/oldest.stamp
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 REDUSET_NUM_THREADS=1 SCIPY_ARRAY_API=1 \
+	$(OLDEST)/bin/python -m pytest -n 2 --dist worksteal \
+	-W ignore::DeprecationWarning -W ignore::PendingDeprecationWarning -W ignore::FutureWarning \
+	--ignore tests/project --ignore tests/gpu --ignore tests/cytometry/test_gates.py $(TESTS)
+
+# the public names and their signatures, which a test compares with the source and with the changelog
+surface: $(VENV)/dev.stamp
+	$(BIN)/python scripts/surface.py
+
 clean:
-	rm -rf $(VENV) $(PEERS) $(QUAPY) $(STONESOUP) $(DRIFT) $(SKETCH) $(STUDY) build dist docs/gallery docs/reference .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) $(QUAPY) $(STONESOUP) $(DRIFT) $(SKETCH) $(STUDY) $(DIST) $(OLDEST) build dist docs/gallery docs/reference .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -49,11 +49,21 @@ chapters = {
     "Scale": ["scaling", "stream", "distributed"],
     "Understand": ["choosing", "select", "from_scikit_learn", "from_coreax", "certificate", "mathematics"],
     "Look up": ["contents", "api", "reference"],
-    "Project": ["../README", "design", "../benchmarks/RESULTS", "../CONTRIBUTING", "../CHANGELOG"],
+    "Project": [
+        "../README",
+        "design",
+        "../benchmarks/RESULTS",
+        "../CONTRIBUTING",
+        "releasing",
+        "../CHANGELOG",
+        "../SECURITY",
+        "../CODE_OF_CONDUCT",
+    ],
 }
 
 root_doc = "docs/index"
-include_patterns = ["docs/**", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/RESULTS.md"]
+pages_at_the_top = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md"]
+include_patterns = ["docs/**", *pages_at_the_top, "benchmarks/RESULTS.md"]
 exclude_patterns = [".[a-z]*", "build", "dist", "out", "src", "tests", "docs/_templates"]
 templates_path = [str(HERE / "_templates")]
 

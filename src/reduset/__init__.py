@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from reduset.simplification import Simplification, simplify
     from reduset.sketching import Sketch, sketch
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Certificate",

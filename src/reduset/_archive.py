@@ -47,7 +47,15 @@ def write(path: Path_, header: dict[str, Any], arrays: Mapping[str, NDArray[Any]
     _check_plain(header)
     complete = header | {"digest": _digest(header, arrays)}
     text = np.frombuffer(json.dumps(complete, sort_keys=True).encode(), np.uint8)
-    write_whole(path, lambda stream: np.savez(stream, allow_pickle=False, **{HEADER: text, **arrays}))
+    write_whole(path, lambda stream: _fill(stream, {HEADER: text, **arrays}))
+
+
+def _fill(stream: BinaryIO, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """What ``np.savez(stream, allow_pickle=False, **arrays)`` writes, which NumPy 2.0 took for an array of that name."""
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                npy.write_array(member, np.asanyarray(array), allow_pickle=False)
 
 
 def write_whole(path: Path_, fill: Callable[[BinaryIO], Any]) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import cli_files
 from reduset import _archive
-from reduset.cli import targets
+from reduset.cli import demo, targets
 from reduset.cli.entry import run
 from reduset.io import guard
 
@@ -225,3 +225,11 @@ def test_a_fault_of_the_program_is_not_hidden(monkeypatch, files, tmp_path):
     monkeypatch.setattr(reading, "read_for", broken)
     with pytest.raises(ZeroDivisionError):
         run(["compress", str(files / "rows.csv"), "-o", str(tmp_path / "small.npz")])
+
+
+def test_the_demo_says_at_once_all_that_it_lacks(tmp_path, monkeypatch, capsys):
+    found = demo.find_spec
+    monkeypatch.setattr(demo, "find_spec", lambda name: None if name in ("pyarrow", "plotly") else found(name))
+    assert run(["demo", "--folder", str(tmp_path / "out")]) == 2
+    assert capsys.readouterr().err == "reduset: error: the demo needs pyarrow, plotly, not installed: pip install 'reduset[demo]'\n"
+    assert not (tmp_path / "out").exists()

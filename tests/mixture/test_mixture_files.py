@@ -65,7 +65,7 @@ def test_a_failing_write_leaves_the_old_file_and_no_other(saved, monkeypatch):
     def fail(*args, **kwargs):
         raise OSError("no space left")
 
-    monkeypatch.setattr(_archive.np, "savez", fail)
+    monkeypatch.setattr(_archive, "_fill", fail)
     with pytest.raises(OSError, match="no space left"):
         (some() * 2).save(saved)
     assert os.listdir(saved.parent) == [saved.name]

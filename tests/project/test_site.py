@@ -70,7 +70,7 @@ def site(tmp_path_factory):
     shutil.copytree(DOCS, source / "docs", ignore=shutil.ignore_patterns("__pycache__", "gallery", "reference"))
     for folder in ("examples", "benchmarks", "src"):
         shutil.copytree(ROOT / folder, source / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "CITATION.cff"):
+    for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "LICENSE", "CITATION.cff"):
         shutil.copy(ROOT / name, source)
     path = os.pathsep.join(entry for entry in sys.path if entry)
     result = subprocess.run(

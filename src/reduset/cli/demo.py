@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +17,7 @@ SIZE = 1000
 COLUMNS = ("across", "red", "green", "blue", "down")  # the first two are what the report opens with
 SPATIAL = 0.5  # the longer side, where colours go from 0 to 1: colour decides, position tells apart what looks alike
 TOL = 0.05  # what may be lost at the finest shades and places that so many atoms tell apart
+NEEDED = ("PIL", "pyarrow", "plotly")  # for its pictures, table and reports
 FILES = ("photograph.jpg", "pixels.parquet", "small.npz", "small.html", "segments.png", "segments.html")
 
 
@@ -38,6 +40,9 @@ class DemoCommand(o.Telling):
         from reduset.modes.segmentation import features
         from reduset.report import write_compression, write_segmentation
 
+        missing = [library for library in NEEDED if find_spec(library) is None]
+        if missing:  # said at once, and all together: the photograph takes a minute
+            raise ImportError(f"the demo needs {', '.join(missing)}, not installed: pip install 'reduset[demo]'")
         folder = self.folder
         folder.mkdir(parents=True, exist_ok=True)
         image = load_sample_image("china.jpg")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from io import RawIOBase
 from typing import Any
 
 import numpy as np
@@ -73,5 +74,28 @@ def write_table(path: str, table: Any) -> None:
 
 
 def _packed(fill: Callable[[Any, Any], None], stream: Any, table: Any) -> None:
-    with gzip.GzipFile(fileobj=stream, mode="wb", mtime=0) as squeezed:
-        fill(squeezed, table)
+    squeezed = _Squeezed(stream)
+    fill(squeezed, table)
+    squeezed.finish()
+
+
+class _Squeezed(RawIOBase):
+    """A stream packed by gzip, without a time, so that the same rows give the same bytes.
+
+    Python's own GzipFile keeps bytes that a full disk did not take, and from Python 3.14 on complains on the terminal when it is
+    collected.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self._stream, self._packer = stream, zlib.compressobj(level=9, wbits=zlib.MAX_WBITS | 16)
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, block: Any) -> int:
+        self._stream.write(self._packer.compress(block))
+        return len(block)
+
+    def finish(self) -> None:
+        """Write what is left, once all is said."""
+        self._stream.write(self._packer.flush())
