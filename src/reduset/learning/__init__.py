@@ -1,0 +1,9 @@
+"""Small tables for learning: a background for explanations, and rows that a model can be fitted to in place of all.
+
+May import: compression, select, weights, mean, kernels and what these may.
+"""
+
+from reduset.learning.background import background
+from reduset.learning.explained import Background
+
+__all__ = ["Background", "background"]
