@@ -58,6 +58,8 @@ SECTIONS = (
     "study_paired",
     "study_sizes",
     "svm",
+    "background",
+    "labelled",
     "mixture_toys",
     "mixture_reduction",
     "mixture_density",

@@ -10,29 +10,25 @@ in any kernel's norm, whatever x is. In v(S) the columns of S stand still, so th
 the model is: the kernel is one of single columns and of sets of them (`learning.columns`). A model that adds up functions gⱼ of
 single columns needs no norm: its φᵢ changes by at most V(gᵢ) · sup |P(Xᵢ ≤ t) − Q(Xᵢ ≤ t)|, V the total variation (Koksma).
 
-Rows are chosen greedily by what each adds and weighed on the simplex; with equal weights they are thinned. O(n·(m + 384)·d), and
-O(q²·d) for the choice among q ≤ 8,192 of the rows.
+Rows are chosen by `learning.selecting`. O(n·(m + 384)·d), and O(q²·d) for the choice among q ≤ 8,192 of them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from reduset import _validate
 from reduset._frames import framed, table_weights
-from reduset._types import Indices, PointsLike, ProgressLike, Report, SeedLike, WeightsLike
-from reduset.compression import compress
+from reduset._messages import NotReachedWarning, warn
+from reduset._types import PointsLike, ProgressLike, SeedLike, WeightsLike
 from reduset.learning.columns import column_kernel, coordinates, distribution_gaps
 from reduset.learning.explained import Background, names_of, rows_like
+from reduset.learning.selecting import few_rows
 from reduset.mean import KernelMean
-from reduset.select import Greedy, Selector, Thinning
-from reduset.select.contract import Traversal
 
 WEIGHTS = ("equal", "simplex")
-CHOSEN_FROM = 8192  # rows
 SIZE = 100
 MAX_SIZE = 1000
 
@@ -58,13 +54,13 @@ def background(
     ----------
     X : (n, d) array or frame of numbers
     size : int, default 100
-        That many rows (fewer where some get no weight).
+        That many rows (fewer where some get no weight); beyond 1,000 their weights are equal.
     tol : float
         In place of ``size``: the fewest rows whose error is certified to be at most this share of ‖f‖ in the kernel's norm.
     max_size : int, default 1,000 (and no more than n), the most rows for ``tol``
     weights : "simplex" or "equal"
-        "equal" for explainers that take rows without weights: all of shap's but `KernelExplainer`. A row may then come twice, where
-        ``sample_weight`` says so.
+        "equal" for explainers that take rows without weights, as shap's do but for `KernelExplainer`. A row may then come twice,
+        where ``sample_weight`` says so.
     sample_weight : (n,) array, optional
     confidence : float, of the certificate's interval
     rng : None, seed or Generator; the same seed gives the same result
@@ -101,15 +97,16 @@ def background(
         size = min(SIZE, n) if size is None else _validate.whole(size, "size", 1, n, "it is a number of X's rows")
     places = coordinates(points, mass)
     full = KernelMean.from_samples(places, column_kernel(places), None if sample_weight is None else mass)
-    goal: dict[str, Any] = {"size": size} if tol is None else {"tol": tol, "max_size": _most(max_size, n)}
     options: dict[str, Any] = {"confidence": confidence, "rng": rng, "progress": progress}
-    if weights == "equal":
-        small = compress(full, select=Thinning(), weights="own", **goal, **options)
-    else:
-        small = compress(full, select=_GreedyOfSome(), weights="simplex", **goal, **options)
-    if small.indices is None:
-        raise RuntimeError(f"{small.selection} chooses rows")
-    indices, masses = small.indices, small.mean.weights
+    if tol is not None:
+        options |= {"tol": tol, "max_size": _most(max_size, n)}
+    indices, masses, small = few_rows(full, size, weights == "equal", **options)
+    if not small.reached:
+        warn(
+            f"tol={tol:g} was not reached with {small.size} rows: the error is {small.certificate.relative_error:.3g} (at most "
+            f"{small.certificate.interval[1]:.3g}). Raise max_size, or tol",
+            NotReachedWarning,
+        )
     if weights == "equal":
         times = np.maximum(np.rint(masses * (size or n)).astype(np.int64), 1)
         indices = np.repeat(indices, times)
@@ -129,33 +126,3 @@ def background(
 
 def _most(max_size: int | None, n: int) -> int:
     return min(MAX_SIZE if max_size is None else _validate.whole(max_size, "max_size", 1), n)
-
-
-@dataclass(frozen=True)
-class _GreedyOfSome(Selector):
-    """`Greedy` among some of the rows, where there are more than it should look at: all that it needs is then of these alone."""
-
-    def begin(self, mean: KernelMean, rng: np.random.Generator) -> Traversal:
-        if mean.size <= CHOSEN_FROM:
-            return Greedy().begin(mean, rng)
-        rows, counts = np.unique(mean.draw_rows(CHOSEN_FROM, rng), return_counts=True)
-        some = KernelMean(mean.atoms[rows], counts / counts.sum(), mean.kernel)
-        return _Among(Greedy().begin(some, rng), rows)
-
-    def __str__(self) -> str:
-        return "Greedy"
-
-
-class _Among(Traversal):
-    """A traversal of some rows, by their numbers among all."""
-
-    def __init__(self, traversal: Traversal, rows: Indices) -> None:
-        self._traversal, self._among = traversal, rows
-
-    def extend(self, size: int, report: Report | None = None) -> None:
-        self._traversal.extend(size, report)
-
-    @property
-    def indices(self) -> Indices:
-        found = self._traversal.indices
-        return self._among[:0] if found is None else self._among[found]

@@ -35,9 +35,16 @@ class ColumnKernel:
         return f"columns, share={self.share:.3g}"
 
 
-def column_kernel(coordinates: Array) -> FunctionKernel:
+def column_kernel(places: Array) -> FunctionKernel:
     """The kernel of rows of coordinates."""
-    return FunctionKernel(ColumnKernel(2 * ORDERS / coordinates.shape[1]))
+    return FunctionKernel(ColumnKernel(2 * ORDERS / places.shape[1]))
+
+
+def beside(places: Array, values: Array, weights: Array) -> Array:
+    """(n, 4d) coordinates (n, 2d) with a column more that counts as much as all of theirs: d times."""
+    d = places.shape[1] // 2
+    rank, value = coordinates(values[:, None], weights).T
+    return np.column_stack([places[:, :d], *[rank] * d, places[:, d:], *[value] * d])
 
 
 def coordinates(points: Floats, weights: Array) -> Array:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from reduset import _validate
 from reduset._engine import blocks
-from reduset._frames import framed
 from reduset._types import Array, Floats, Indices, PointsLike, SeedLike, WeightsLike
 from reduset.certificate import Certificate
 from reduset.certificate.certificate import percent
@@ -20,7 +19,7 @@ from reduset.certificate.certificate import percent
 ROWS_A_CALL = 1 << 16
 PERMUTATIONS = 8
 
-Model = Callable[[Any], Any]  # rows in, numbers out: (k,) or (k, outputs)
+Predictor = Callable[[Any], Any]  # rows in, numbers out: (k,) or (k, outputs)
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ class Background:
         values = _validate.as_numbers(self.rows, "rows")
         return legacy.DenseData(np.array(values), list(self.columns), None, self.weights.copy())
 
-    def base_change(self, model: Model, X: PointsLike, sample_weight: WeightsLike = None) -> Any:
+    def base_change(self, model: Predictor, X: PointsLike, sample_weight: WeightsLike = None) -> Any:
         """How far the base value, the mean of the model's output, is from that over all rows: exact, by n + m rows of the model.
 
         Parameters
@@ -92,7 +91,7 @@ class Background:
 
     def change(
         self,
-        model: Model,
+        model: Predictor,
         X: PointsLike,
         x: PointsLike,
         *,
@@ -194,7 +193,7 @@ def _like(given: Any, values: Floats) -> Any:
     return values
 
 
-def _outputs(model: Model, given: Any, values: Floats) -> NDArray[np.float64]:
+def _outputs(model: Predictor, given: Any, values: Floats) -> NDArray[np.float64]:
     """What the model says of rows."""
     found = np.asarray(model(_like(given, values)), np.float64)
     if found.ndim not in (1, 2) or len(found) != len(values):
@@ -204,7 +203,7 @@ def _outputs(model: Model, given: Any, values: Floats) -> NDArray[np.float64]:
     return found
 
 
-def _shapley(model: Model, given: Any, row: Floats, every: Floats, signed: Array, orders: list[Indices]) -> Any:
+def _shapley(model: Predictor, given: Any, row: Floats, every: Floats, signed: Array, orders: list[Indices]) -> Any:
     """(d,) or (d, outputs) Shapley values of a row over the orders, by a background of signed weights."""
     known: dict[bytes, Any] = {}
 
