@@ -67,10 +67,11 @@ def run() -> str:
     text = (
         "Shapley values (interventional) of 12 rows by a background of 100 rows, the mean absolute difference to those by the "
         "whole background, in % of their mean size. The whole are 2,000 rows of the training set, or all where there are fewer. "
-        "Every set of columns up to 8 of them, beyond 12 random orders and their reverses, the same for all. `shap.kmeans` is shap's own; "
-        "'standardised' is the same of columns divided by their standard deviations, brought back. Random rows are drawn "
-        "independently, the mean of 20 draws; their error falls as 1/√m (with 300 in place of 100 it was "
-        f"{np.mean(against):.2f} of it, √⅓ = 0.58), so that the squared ratio says how many more of them, and so of model calls, the same error takes.\n\n"
+        "Every set of columns up to 8 of them, beyond 12 random orders and their reverses, the same for all. `shap.kmeans` is "
+        "shap's own; 'standardised' is the same of columns divided by their standard deviations, brought back. Random rows are "
+        "drawn independently, the mean of 20 draws; their error falls as 1/√m (with 300 in place of 100 it was "
+        f"{np.mean(against):.2f} of it, √⅓ = 0.58), so that the squared ratio says how many more of them, and so of model calls, "
+        "the same error takes.\n\n"
     )
     said = (
         f"\n\nAt most `shap.kmeans`'s error in {below} of {len(found)} cells, three times fewer calls than random rows in {fewer}. "

@@ -106,6 +106,8 @@ METHODS = dict(zip(SEEDS, (random_rows, centres, majorities, ours), strict=True)
 def scores(part, X, y, quantity, seed):
     """(linear model, forest): R² on other rows, or the area under the ROC curve, of each class against the rest."""
     rows, labels, weights = part
+    if not quantity and len(np.unique(labels)) == 1:  # a constant, whatever the model
+        return [0.5, 0.5]
     scaler = StandardScaler().fit(rows, sample_weight=weights)
     linear = Ridge() if quantity else LogisticRegression(max_iter=500)
     forest = (RandomForestRegressor if quantity else RandomForestClassifier)(100, random_state=seed)
@@ -160,7 +162,7 @@ def run() -> str:
     )
     said = ", ".join(f"{sum(each)} of {len(each)} against {method}" for method, each in won.items())
     counted = (
-        f"\n\nCells in which reduset is better: {said}. Tables on which both models are better than with any of the three: {both} of "
-        f"{len(rows) // 2}."
+        f"\n\nCells in which reduset is better: {said}. Tables on which both models are better than with any of the three: "
+        f"{both} of {len(rows) // 2}."
     )
     return text + table(["table", "model", "rows", "all rows", *METHODS], rows) + counted

@@ -39,6 +39,7 @@ chapters = {
         "modes",
         "mixtures",
         "svm",
+        "training",
         "spectral",
         "features",
         "proportions",
@@ -47,7 +48,7 @@ chapters = {
         "drift",
     ],
     "Scale": ["scaling", "stream", "distributed"],
-    "Understand": ["choosing", "select", "from_scikit_learn", "certificate", "mathematics"],
+    "Understand": ["choosing", "select", "from_scikit_learn", "from_shap", "certificate", "mathematics"],
     "Look up": ["contents", "api", "reference"],
     "Project": ["../README", "design", "../benchmarks/RESULTS", "../CONTRIBUTING", "../CHANGELOG"],
 }

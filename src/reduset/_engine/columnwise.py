@@ -3,8 +3,8 @@
     k(x, y) = Πⱼ (1 + θ kⱼ(xⱼ, yⱼ)) / (1 + θ),     kⱼ = ½ (1 − |uⱼ − vⱼ|) + ½ / (1 + (sⱼ − tⱼ)²)
 
 of rows that hold two coordinates a column: a rank u in [0, 1] and a value s in units of some length. Multiplied out it is a sum
-over all sets of columns of products of their kernels, a set of p columns with the factor θᵖ (an analysis-of-variance kernel: Stitson
-et al. 1999). O(n·m·d), in blocks; k(x, x) = 1.
+over all sets of columns of products of their kernels, a set of p columns with the factor θᵖ (an analysis-of-variance kernel:
+Stitson et al. 1999). O(n·m·d), in blocks; k(x, x) = 1.
 """
 
 from __future__ import annotations

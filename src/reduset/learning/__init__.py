@@ -3,7 +3,7 @@
 May import: compression, select, weights, mean, kernels and what these may.
 """
 
-from reduset.learning.background import background
+from reduset.learning.background_rows import background
 from reduset.learning.explained import Background
 from reduset.learning.labelled import compress_labelled
 from reduset.learning.rows_with_labels import LabelledRows

@@ -40,7 +40,7 @@ def column_kernel(places: Array) -> FunctionKernel:
     return FunctionKernel(ColumnKernel(2 * ORDERS / places.shape[1]))
 
 
-def beside(places: Array, values: Array, weights: Array) -> Array:
+def with_quantity(places: Array, values: Array, weights: Array) -> Array:
     """(n, 4d) coordinates (n, 2d) with a column more that counts as much as all of theirs: d times."""
     d = places.shape[1] // 2
     rank, value = coordinates(values[:, None], weights).T

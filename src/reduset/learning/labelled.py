@@ -26,7 +26,7 @@ from reduset.certificate import Certificate
 from reduset.compression.clock import Clock
 from reduset.compression.grouped import QUOTAS
 from reduset.compression.grouped import quotas as shared_out
-from reduset.learning.columns import beside, column_kernel, coordinates
+from reduset.learning.columns import column_kernel, coordinates, with_quantity
 from reduset.learning.explained import rows_like
 from reduset.learning.rows_with_labels import LabelledRows
 from reduset.learning.selecting import few_rows
@@ -111,7 +111,7 @@ def compress_labelled(
                 places = coordinates(points[own], mass[own])
                 kernel = column_kernel(places)
                 if task == REGRESSION:
-                    places = beside(places, np.asarray(labels[own], np.float64), mass[own])
+                    places = with_quantity(places, np.asarray(labels[own], np.float64), mass[own])
                 full = KernelMean.from_samples(places, kernel, None if sample_weight is None else mass[own])
                 found, share, small = few_rows(full, int(given[k]), rng=stream)
             rows.append(own[found])
