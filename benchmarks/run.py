@@ -59,7 +59,6 @@ SECTIONS = (
     "study_sizes",
     "svm",
     "background",
-    "labelled",
     "mixture_toys",
     "mixture_reduction",
     "mixture_density",

@@ -39,7 +39,6 @@ chapters = {
         "modes",
         "mixtures",
         "svm",
-        "training",
         "spectral",
         "features",
         "proportions",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from reduset.certificate import Certificate
     from reduset.compression import Compression, NotReachedWarning, compress
     from reduset.kernels import *  # noqa: F403 - every kernel of its registry
-    from reduset.learning import Background, LabelledRows, background, compress_labelled
+    from reduset.learning import Background, background
     from reduset.mean import KernelMean
     from reduset.mixture import ComponentMean, Mixture
     from reduset.model import Model
@@ -28,7 +28,6 @@ __all__ = [
     "ComponentMean",
     "Compression",
     "KernelMean",
-    "LabelledRows",
     "Mixture",
     "Model",
     "NotReachedWarning",
@@ -36,7 +35,6 @@ __all__ = [
     "Sketch",
     "background",
     "compress",
-    "compress_labelled",
     "get_device",
     "get_threads",
     "set_device",
@@ -50,7 +48,7 @@ _HOMES = {
     "certificate": ("Certificate",),
     "compression": ("Compression", "NotReachedWarning", "compress"),
     "kernels": ("FunctionKernel", "Kernel", *FAMILIES.values()),
-    "learning": ("Background", "LabelledRows", "background", "compress_labelled"),
+    "learning": ("Background", "background"),
     "mean": ("KernelMean",),
     "mixture": ("ComponentMean", "Mixture"),
     "model": ("Model",),

@@ -166,6 +166,14 @@ def test_equal_weights_are_equal_and_rows_come_as_often_as_they_weigh(table):
     assert 10 <= np.count_nonzero(uneven.indices == 5) <= 20
 
 
+def test_more_than_a_thousand_rows_are_thinned():
+    X = np.random.default_rng(4).normal(size=(2400, 2))
+    small = background(X, 1200, rng=0)
+    assert small.size == len(np.unique(small.indices)) == 1200
+    np.testing.assert_allclose(small.weights, 1 / 1200)
+    assert small.random_rows > 5000
+
+
 def test_rows_of_weight_0_are_as_good_as_absent(table):
     weight = np.ones(600)
     weight[::2] = 0.0

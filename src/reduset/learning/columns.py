@@ -40,13 +40,6 @@ def column_kernel(places: Array) -> FunctionKernel:
     return FunctionKernel(ColumnKernel(2 * ORDERS / places.shape[1]))
 
 
-def with_quantity(places: Array, values: Array, weights: Array) -> Array:
-    """(n, 4d) coordinates (n, 2d) with a column more that counts as much as all of theirs: d times."""
-    d = places.shape[1] // 2
-    rank, value = coordinates(values[:, None], weights).T
-    return np.column_stack([places[:, :d], *[rank] * d, places[:, d:], *[value] * d])
-
-
 def coordinates(points: Floats, weights: Array) -> Array:
     """(n, 2d) ranks, then values, of the d columns that are not constant; of one column where all are."""
     present = points if weights.strides == (0,) else points[weights > 0]
