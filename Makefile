@@ -1,5 +1,5 @@
 # Each target sets up its own .venv (the peers of the comparisons live in .venv-peers, .venv-quapy, .venv-stonesoup, .venv-drift,
-# .venv-sketch and .venv-study, what builds a release in .venv-dist, the oldest versions in .venv-oldest); nothing else on the machine is touched, but for Chromium, which `make test` installs where it is missing and root
+# .venv-sketch, .venv-study and .venv-shap, what builds a release in .venv-dist, the oldest versions in .venv-oldest); nothing else on the machine is touched, but for Chromium, which `make test` installs where it is missing and root
 # allows it (scripts/browser.sh).
 PYTHON ?= python3
 VENV := .venv
@@ -12,6 +12,7 @@ SKETCH := .venv-sketch
 STUDY := .venv-study
 DIST := .venv-dist
 OLDEST := .venv-oldest
+SHAP := .venv-shap
 
 SECONDS ?= 60
 TESTS ?= tests
@@ -74,6 +75,11 @@ $(STUDY)/study.stamp: benchmarks/study-requirements.txt
 	$(STUDY)/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	touch $@
 
+$(SHAP)/shap.stamp: benchmarks/shap-requirements.txt
+	$(PYTHON) -m venv $(SHAP)
+	$(SHAP)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	touch $@
+
 $(DIST)/dist.stamp: scripts/dist-requirements.txt
 	$(PYTHON) -m venv $(DIST)
 	$(DIST)/bin/pip install --quiet --disable-pip-version-check --requirement $<
@@ -132,7 +138,7 @@ screenshots: $(VENV)/dev.stamp browser
 	$(BIN)/python scripts/report_pictures.py
 
 bench: $(VENV)/bench.stamp $(PEERS)/peers.stamp $(QUAPY)/quapy.stamp $(STONESOUP)/stonesoup.stamp $(DRIFT)/drift.stamp \
-	$(SKETCH)/sketch.stamp $(STUDY)/study.stamp
+	$(SKETCH)/sketch.stamp $(STUDY)/study.stamp $(SHAP)/shap.stamp
 	$(BIN)/python benchmarks/run.py
 
 bench-gpu: $(VENV)/gpu.stamp
@@ -179,5 +185,5 @@ surface: $(VENV)/dev.stamp
 	$(BIN)/python scripts/surface.py
 
 clean:
-	rm -rf $(VENV) $(PEERS) $(QUAPY) $(STONESOUP) $(DRIFT) $(SKETCH) $(STUDY) $(DIST) $(OLDEST) build dist docs/gallery docs/reference .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) $(QUAPY) $(STONESOUP) $(DRIFT) $(SKETCH) $(STUDY) $(SHAP) $(DIST) $(OLDEST) build dist docs/gallery docs/reference .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -59,6 +59,7 @@ SECTIONS = (
     "study_paired",
     "study_sizes",
     "svm",
+    "background",
     "mixture_toys",
     "mixture_reduction",
     "mixture_density",

@@ -47,7 +47,8 @@ chapters = {
         "drift",
     ],
     "Scale": ["scaling", "stream", "distributed"],
-    "Understand": ["choosing", "select", "from_scikit_learn", "from_coreax", "certificate", "mathematics"],
+    "Coming from elsewhere": ["from_scikit_learn", "from_scipy", "from_kdepy", "from_coreax", "from_quapy", "from_shap"],
+    "Understand": ["choosing", "select", "certificate", "mathematics"],
     "Look up": ["contents", "api", "reference"],
     "Project": [
         "../README",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from reduset.certificate import Certificate
     from reduset.compression import Compression, NotReachedWarning, compress, weigh
     from reduset.kernels import *  # noqa: F403 - every kernel of its registry
+    from reduset.learning import Background, background
     from reduset.mean import KernelMean
     from reduset.mixture import ComponentMean, Mixture
     from reduset.model import Model
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 __all__ = [
+    "Background",
     "Certificate",
     "ComponentMean",
     "Compression",
@@ -31,6 +33,7 @@ __all__ = [
     "NotReachedWarning",
     "Simplification",
     "Sketch",
+    "background",
     "compress",
     "get_device",
     "get_threads",
@@ -46,6 +49,7 @@ _HOMES = {
     "certificate": ("Certificate",),
     "compression": ("Compression", "NotReachedWarning", "compress", "weigh"),
     "kernels": ("FunctionKernel", "Kernel", *FAMILIES.values()),
+    "learning": ("Background", "background"),
     "mean": ("KernelMean",),
     "mixture": ("ComponentMean", "Mixture"),
     "model": ("Model",),
@@ -69,6 +73,7 @@ _ROOMS = [
     "features",
     "io",
     "kernels",
+    "learning",
     "mean",
     "mixture",
     "model",

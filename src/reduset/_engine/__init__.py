@@ -39,9 +39,9 @@ families ROOT, LOGARITHM, TABLE; `Leaves`, `leaves_for`, `Cover`, `Moments`; cov
 `is_shared`, `from_lower_rows`, `log_determinants`, `log_peaks`, LOG_2PI.
 
 What stays with the processor, matrices of the atoms alone and the machine itself: `cholesky_dropping` and its `pivot_floor`,
-`Pursuit`, `order_by_energy`, `rows_by_weight`, `first_of_order`, `line_dips` between two groups of points; `blocks`, `row_blocks`,
-`run_all`, `single_threaded_blas`, `get_threads`, `set_threads`, `threads_here`, `cached_property`, `physical_memory`, and `costs`,
-how long it takes.
+`Pursuit`, `order_by_energy`, `rows_by_weight`, `first_of_order`, `line_dips` between two groups of points, `columnwise_gram`,
+products of kernels of single columns; `blocks`, `row_blocks`, `run_all`, `single_threaded_blas`, `get_threads`, `set_threads`,
+`threads_here`, `cached_property`, `physical_memory`, and `costs`, how long it takes.
 
 Most of the first table goes to a GPU where points or queries lie on one, or are sent there (`set_device`, `get_device`). What lies
 there is `on_device`: rows as `DevicePoints`, of which `rows_of` and `column_of` take some, and at which a traversal looks as
@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from reduset._engine.blas import single_threaded_blas
     from reduset._engine.cached import cached_property
     from reduset._engine.coincident import rows_apart
+    from reduset._engine.columnwise import columnwise_gram
     from reduset._engine.components import Components, Moments, logs_at, sums_at
     from reduset._engine.covariances import LOG_2PI, as_diagonal, as_full, from_lower_rows, is_shared, log_determinants, log_peaks
     from reduset._engine.cuda.arrays import as_cupy, as_given, on_device, refuse_device
@@ -98,7 +99,7 @@ if TYPE_CHECKING:
 __all__ = ["gradient_sums", "gram", "gram_blocks", "gram_by_rows", "kernel_sums", "log_sums", "wave_sums"]
 __all__ += ["gap_histograms", "gap_nodes"]
 __all__ += ["FarthestFirst", "balance_lists", "balance_products", "draw_seeds", "each_nearest", "grow", "nearest", "shadow_centres"]
-__all__ += ["cells", "exchange", "likely_nearest", "rows_apart"]
+__all__ += ["cells", "columnwise_gram", "exchange", "likely_nearest", "rows_apart"]
 __all__ += ["Components", "logs_at", "place_whitened", "sums_at", "whitened_slopes"]
 __all__ += ["DeviceRows", "HostRows", "LazyCover", "WindowSums", "line_dips"]
 __all__ += ["DevicePoints", "as_cupy", "as_given", "beside", "on_device", "refuse_device"]
@@ -135,6 +136,7 @@ _HOMES = {
     "blas": "single_threaded_blas",
     "cached": "cached_property",
     "coincident": "rows_apart",
+    "columnwise": "columnwise_gram",
     "components": "Components Moments logs_at sums_at",
     "covariances": "LOG_2PI as_diagonal as_full from_lower_rows is_shared log_determinants log_peaks",
     "cuda.arrays": "as_cupy as_given on_device refuse_device",

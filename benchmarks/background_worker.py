@@ -1,0 +1,169 @@
+"""Runs in the environment of shap: Shapley values by backgrounds of its making and of ours, against those by the whole background.
+
+What a model says of x and one row b of the background is worked out once for all pairs and sets of columns, so that any rows with
+any weights cost no more of the model. Prints one JSON object a line for each table and model.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from importlib.metadata import version
+from math import factorial
+from pathlib import Path
+
+import numpy as np
+import shap
+from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from reduset import background
+
+WHOLE, EXPLAINED, SIZE, MORE = 2000, 12, 100, 300
+REPEATS = 20  # of random rows
+EVERY_SET_UP_TO, ORDERS = 8, 12  # columns; beyond, orders of them and their reverses, the same for all backgrounds
+ROWS_A_CALL = 400_000
+
+
+def tables(folder: Path):
+    """(name, X, y, whether y is a quantity)"""
+    rng = np.random.default_rng(5)
+
+    def load(name):
+        with np.load(folder / f"{name}.npz") as f:
+            return {key: f[key] for key in f.files}
+
+    data = load_diabetes(scaled=False)
+    yield "diabetes", data.data, data.target / data.target.std(), True
+    data = load_breast_cancer()
+    yield "breast cancer", data.data[:, :10], data.target, False
+    X = load("big_flights")["X"]
+    X = X[rng.choice(len(X), 8000, replace=False)].astype(np.float64)
+    yield "flights", X[:, [0, 1, 2, 4, 5, 6]], np.clip(X[:, 3], -30, 120) / 35, True
+    X = load("cyto_itn15")["X"].reshape(-1, 8)
+    X = X[rng.choice(len(X), 8000, replace=False)].astype(np.float64)
+    yield "cytometry", X[:, :7], X[:, 7] / X[:, 7].std(), True
+    for name in ("german", "image", "diabetes", "waveform"):
+        f = load(f"raetsch_{name}")
+        yield "pima" if name == "diabetes" else name, f["X"], (f["y"] == 1).astype(int), False
+    f = load("svmguide1")
+    yield "svmguide1", np.concatenate([f["X_train"], f["X_test"]]), np.concatenate([f["y_train"], f["y_test"]]).astype(int), False
+    f = load("pendigits")
+    yield "pendigits", f["X_train"].astype(np.float64), (f["y_train"] == 3).astype(int), False
+
+
+def models(X, y, quantity):
+    """(name, function of rows)"""
+    if quantity:
+        yield "trees", HistGradientBoostingRegressor(max_iter=40, max_leaf_nodes=15, random_state=0).fit(X, y).predict
+        network = MLPRegressor(hidden_layer_sizes=(32,), max_iter=150, random_state=0)
+        yield "network", make_pipeline(StandardScaler(), network).fit(X, y).predict
+        return
+    trees = HistGradientBoostingClassifier(max_iter=40, max_leaf_nodes=15, random_state=0).fit(X, y)
+    yield "trees", lambda rows: trees.predict_proba(rows)[:, 1]
+    network = MLPClassifier(hidden_layer_sizes=(32,), max_iter=150, random_state=0)
+    fitted = make_pipeline(StandardScaler(), network).fit(X, y)
+    yield "network", lambda rows: fitted.predict_proba(rows)[:, 1]
+
+
+def plan(d, rng):
+    """(sets, d) which columns are those of x, and (d, sets) what each set's value counts in each Shapley value."""
+    if d <= EVERY_SET_UP_TO:
+        sets = ((np.arange(2**d)[:, None] >> np.arange(d)) & 1).astype(bool)
+        size = sets.sum(axis=1)
+        gain = np.array([factorial(s - 1) * factorial(d - s) / factorial(d) if s else 0.0 for s in size])
+        loss = np.array([factorial(s) * factorial(d - s - 1) / factorial(d) if s < d else 0.0 for s in size])
+        return sets, np.where(sets.T, gain, -loss)
+    known, terms = {}, []
+    for _ in range(ORDERS):
+        drawn = rng.permutation(d)
+        for order in (drawn, drawn[::-1]):
+            held = np.zeros(d, bool)
+            before = known.setdefault(held.tobytes(), len(known))
+            for j in order:
+                held[j] = True
+                after = known.setdefault(held.tobytes(), len(known))
+                terms += [(j, after, 1.0), (j, before, -1.0)]
+                before = after
+    counts = np.zeros((d, len(known)))
+    for j, at, sign in terms:
+        counts[j, at] += sign / (2 * ORDERS)
+    return np.array([np.frombuffer(key, bool) for key in known]), counts
+
+
+def values(model, x, rows, sets, counts):
+    """(rows, d) Shapley values of x by each row alone as the background."""
+    found = np.empty((len(rows), len(counts)))
+    step = max(1, ROWS_A_CALL // len(sets))
+    for a in range(0, len(rows), step):
+        part = rows[a : a + step]
+        filled = np.where(sets, x, part[:, None, :]).reshape(-1, rows.shape[1])
+        found[a : a + step] = model(filled).reshape(len(part), len(sets)) @ counts.T
+    return found
+
+
+def by_kmeans(X):
+    """shap.kmeans of the columns as they are, and of standardised ones, brought back."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield "kmeans", shap.kmeans(X, SIZE)
+        spread = np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0)
+        scaled = shap.kmeans(X / spread, SIZE)
+        scaled.data = scaled.data * spread
+        yield "kmeans, standardised", scaled
+
+
+def measured(model, x, X, sets, counts):
+    """The mean absolute difference to the Shapley values by all of X, for every background."""
+    each = np.stack([values(model, row, X, sets, counts) for row in x])
+    whole, rng = each.mean(axis=1), np.random.default_rng(1)
+
+    def error(rows, weights):
+        return float(np.abs(np.einsum("b,xbd->xd", weights, each[:, rows]) - whole).mean())
+
+    def random(size):
+        return float(np.mean([error(rng.integers(0, len(X), size), np.full(size, 1 / size)) for _ in range(REPEATS)]))
+
+    small, equal = background(X, SIZE, rng=0), background(X, SIZE, weights="equal", rng=0)
+    found = {"random": random(SIZE), "random, more": random(MORE)}
+    for name, data in by_kmeans(X):
+        by = np.stack([data.weights @ values(model, row, data.data, sets, counts) for row in x])
+        found[name] = float(np.abs(by - whole).mean())
+    found["reduset"] = error(small.indices, small.weights)
+    found["reduset, equal"] = error(equal.indices, equal.weights)
+    found["size"] = float(np.abs(whole).mean())
+    found["worth"] = small.random_rows
+    return found
+
+
+def accepted(model, x, X, sets, counts):
+    """The largest difference of what KernelExplainer finds by our background from our own sums."""
+    small = background(X, SIZE, rng=0)
+    theirs = shap.KernelExplainer(model, small.to_shap()).shap_values(x[:3], silent=True)
+    ours = np.stack([small.weights @ values(model, row, small.rows, sets, counts) for row in x[:3]])
+    return float(np.abs(theirs - ours).max())
+
+
+def main(folder: str) -> None:
+    warnings.simplefilter("ignore")
+    print(json.dumps({"versions": {name: version(name) for name in ("shap", "scikit-learn", "numpy")}}), flush=True)
+    for name, X, y, quantity in tables(Path(folder)):
+        rng = np.random.default_rng(0)
+        order = rng.permutation(len(X))
+        X, y = X[order], y[order]
+        x, train, answers = X[:EXPLAINED], X[60:], y[60:]
+        sets, counts = plan(X.shape[1], rng)
+        for kind, model in models(train, answers, quantity):
+            rows = train[:WHOLE]
+            line = {"table": name, "model": kind, "rows": len(rows), "columns": X.shape[1]} | measured(model, x, rows, sets, counts)
+            if name == "flights":
+                line["accepted"] = accepted(model, x, rows, sets, counts)
+            print(json.dumps(line), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

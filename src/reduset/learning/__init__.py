@@ -1,0 +1,9 @@
+"""Small tables for models that are learnt: the background of their explanations.
+
+May import: compression, select, weights, mean, kernels and what these may.
+"""
+
+from reduset.learning.background_rows import background
+from reduset.learning.explained import Background
+
+__all__ = ["Background", "background"]
