@@ -35,7 +35,8 @@ def compiled(**options: Any) -> Callable[[Any], Any]:
 
 
 def inner(**options: Any) -> Callable[[Any], Any]:
-    """Compile what only compiled functions call: without the way in from Python, which takes as long as a short loop to compile.
+    """Compile what only compiled functions of its own file or idea call: without the way in from Python, which takes as long to
+    compile as a short loop, and longer where a state of many arrays comes in.
 
     Python must not call it, for there is nothing to call: a test looks that it does not.
     """

@@ -17,7 +17,7 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST, log_of
-from reduset._engine.compiled import compiled, inner
+from reduset._engine.compiled import compiled
 from reduset._engine.cuda.arrays import on_device
 from reduset._engine.threads import row_blocks
 from reduset._types import Floats
@@ -83,7 +83,7 @@ class Profile:
 
             to_depths(gaps, *self.arguments)
             return
-        _depths(self.family, self.exponent, self.table, self.step, gaps)
+        depths(self.family, self.exponent, self.table, self.step, gaps)
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,7 @@ def _pull_by_table_of(table, step, gap, t):
     return double
 
 
-@inner(fastmath=FAST)
+@compiled(fastmath=FAST)
 def gaps(metric, Z, start, stop, query, t):
     """t[i] = the gap of column start + i of Z (d, n) to ``query`` (d,)."""
     d = Z.shape[0]
@@ -291,7 +291,7 @@ def gaps(metric, Z, start, stop, query, t):
                 t[i] += _soft(abs(a[i] - qa))
 
 
-@inner(fastmath=FAST)
+@compiled(fastmath=FAST)
 def depths(family, exponent, table, step, t):
     """Turn the gaps t into depths, in place."""
     if family == ROOT:
@@ -307,11 +307,6 @@ def depths(family, exponent, table, step, t):
 
 
 @compiled(fastmath=FAST)
-def _depths(family, exponent, table, step, t):
-    depths(family, exponent, table, step, t)
-
-
-@inner(fastmath=FAST)
 def pulls(family, exponent, table, step, gap, t):
     """Turn weighted values t at squared distances ``gap`` into t·2·d(depth)/d(gap): how hard each point pulls along z − q."""
     if family == LINEAR:
