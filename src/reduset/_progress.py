@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 Callback = Callable[[str, int, int], None]
 
 SHOW_AFTER, SHOW_EVERY = 0.5, 0.1  # seconds
+WIDTH = 78  # of the line
 
 
 class Progress:
@@ -21,6 +23,11 @@ class Progress:
         self._callback: Callback | None = progress if callable(progress) else (self._print if progress else None)
         self._begun = time.monotonic()
         self._shown = 0.0
+        self._listening = ExitStack()
+        if progress is True:  # a function is told of stages alone, which are the same in every run
+            from reduset._engine import compiling_told
+
+            self._listening.enter_context(compiling_told(self._tell_compiling))
 
     def stage(self, name: str) -> Callable[[int, int], None]:
         """A reporter (done, total) for one stage."""
@@ -40,8 +47,15 @@ class Progress:
         sys.stderr.write(f"\r{stage:<12} [{'#' * filled:<24}] {done:,}/{total:,} {now - self._begun:6.1f} s ")
         sys.stderr.flush()
 
+    def _tell_compiling(self, begins: bool) -> None:
+        self._shown = time.monotonic()
+        text = f"compiling    on first use alone, later runs start at once {self._shown - self._begun:6.1f} s "
+        sys.stderr.write(f"\r{text if begins else '':<{WIDTH}}" + ("" if begins else "\r"))
+        sys.stderr.flush()
+
     def close(self) -> None:
         """Clear the line."""
+        self._listening.close()
         if self._shown:
-            sys.stderr.write("\r" + " " * 78 + "\r")
+            sys.stderr.write("\r" + " " * WIDTH + "\r")
             sys.stderr.flush()

@@ -18,11 +18,13 @@ import numpy as np
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+from numba import njit
 from PIL import Image
 
 import cli_files
 from cli_processes import ENVIRONMENT, in_this_process, left, on_a_terminal, reduset, rest_of
 from reduset import KernelMean, Model, io
+from reduset.cli import messages
 from reduset.cli.entry import run
 from reduset.cli.interrupts import interruptible
 from reduset.report.figures import wide_columns
@@ -221,6 +223,17 @@ def test_a_narrow_terminal_shows_the_whole_time_left(heavy, tmp_path, monkeypatc
     os.close(ours)
     assert re.search(r"selecting .*left .*\d:\d\d:\d\d", shown)
     assert "…" not in shown
+
+
+def test_a_bar_says_when_one_waits_for_the_compiler(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "xterm")
+    with messages.progress() as shown:
+        shown("selecting", 1, 2)
+        assert "compiling" not in capsys.readouterr().err
+        njit(lambda x: x + 1)(1)
+        assert re.search(r"compiling .*first use only", capsys.readouterr().err)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import threading
 
 import pytest
+from numba import njit
 
 from cases import KERNELS, cloud, run
 from reduset import _progress, compress, set_threads
@@ -50,3 +51,13 @@ def test_an_interrupt_passes_through_and_leaves_no_threads(stage, error):
         set_threads(None)
     assert set(threading.enumerate()) <= before
     assert run(X, size=5).size == 5  # and the next one works
+
+
+def test_the_line_says_when_one_waits_for_the_compiler(capsys):
+    told = _progress.Progress(True)
+    njit(lambda x: x + 1)(1)
+    assert "compiling    on first use alone" in capsys.readouterr().err
+    told.close()
+    assert capsys.readouterr().err.endswith("\r")
+    njit(lambda x: x + 2)(1)  # nobody listens any more
+    assert capsys.readouterr().err == ""

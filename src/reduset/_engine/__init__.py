@@ -41,7 +41,7 @@ families ROOT, LOGARITHM, TABLE; `Leaves`, `leaves_for`, `Cover`, `Moments`; cov
 What stays with the processor, matrices of the atoms alone and the machine itself: `cholesky_dropping` and its `pivot_floor`,
 `Pursuit`, `order_by_energy`, `rows_by_weight`, `first_of_order`, `line_dips` between two groups of points, `columnwise_gram`,
 products of kernels of single columns; `blocks`, `row_blocks`, `run_all`, `single_threaded_blas`, `get_threads`, `set_threads`,
-`threads_here`, `cached_property`, `physical_memory`, and `costs`, how long it takes.
+`threads_here`, `cached_property`, `physical_memory`, `costs`, how long it takes, and `compiling_told`, when one waits for the compiler.
 
 Most of the first table goes to a GPU where points or queries lie on one, or are sent there (`set_device`, `get_device`). What lies
 there is `on_device`: rows as `DevicePoints`, of which `rows_of` and `column_of` take some, and at which a traversal looks as
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from reduset._engine.cached import cached_property
     from reduset._engine.coincident import rows_apart
     from reduset._engine.columnwise import columnwise_gram
+    from reduset._engine.compiled import compiling_told
     from reduset._engine.components import Components, Moments, logs_at, sums_at
     from reduset._engine.covariances import LOG_2PI, as_diagonal, as_full, from_lower_rows, is_shared, log_determinants, log_peaks
     from reduset._engine.cuda.arrays import as_cupy, as_given, on_device, refuse_device
@@ -123,6 +124,7 @@ __all__ += [
 __all__ += [
     "blocks",
     "cached_property",
+    "compiling_told",
     "get_threads",
     "row_blocks",
     "run_all",
@@ -137,6 +139,7 @@ _HOMES = {
     "cached": "cached_property",
     "coincident": "rows_apart",
     "columnwise": "columnwise_gram",
+    "compiled": "compiling_told",
     "components": "Components Moments logs_at sums_at",
     "covariances": "LOG_2PI as_diagonal as_full from_lower_rows is_shared log_determinants log_peaks",
     "cuda.arrays": "as_cupy as_given on_device refuse_device",

@@ -12,7 +12,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST, exp_minus
-from reduset._engine.compiled import compiled
+from reduset._engine.compiled import compiled, inner
 from reduset._engine.profile import LINEAR, Profile, depths, gaps
 from reduset._types import Array, Floats
 
@@ -41,7 +41,7 @@ def balance_products(K, luck, confidence, signs):
             along[j] += signs[i] * (first - second)
 
 
-@compiled(fastmath=FAST)
+@inner(fastmath=FAST)
 def _add_products(sign, query, Z, start, metric, family, exponent, table, step, t, sums):
     """sums[j] += sign·g(query, column j of Z) for all columns from ``start`` on."""
     count = Z.shape[1] - start

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numba import njit
+from numba.core import event
 
 from reduset._types import Array
 
@@ -17,7 +19,11 @@ def for_loops(values: Any) -> Array:
 
 
 def compiled(**options: Any) -> Callable[[Any], Any]:
-    """Compile without the GIL, cached: the next process does not compile again."""
+    """Compile without the GIL, cached: the next process does not compile again.
+
+    What takes long to compile, and is found in no loop therefore: arrays set from arrays by slices and reductions of numpy (loops
+    do), and the number 0 itself as an argument, for which a function is compiled once more (`np.int64(0)` is not).
+    """
 
     def wrap(function: Any) -> Any:
         try:
@@ -26,3 +32,36 @@ def compiled(**options: Any) -> Callable[[Any], Any]:
             return njit(nogil=True, **options)(function)
 
     return wrap
+
+
+def inner(**options: Any) -> Callable[[Any], Any]:
+    """Compile what only compiled functions of its own file or idea call: without the way in from Python, which takes as long to
+    compile as a short loop, and longer where a state of many arrays comes in.
+
+    Python must not call it, for there is nothing to call: a test looks that it does not.
+    """
+    return compiled(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
+
+
+class _Ear(event.Listener):
+    """Hears when compiling begins and when it is over; what is compiled on the way is part of it."""
+
+    def __init__(self, tell: Callable[[bool], None]) -> None:
+        self.tell, self.depth = tell, 0
+
+    def on_start(self, event: Any) -> None:
+        self.depth += 1
+        if self.depth == 1:
+            self.tell(True)
+
+    def on_end(self, event: Any) -> None:
+        self.depth -= 1
+        if self.depth == 0:
+            self.tell(False)
+
+
+@contextmanager
+def compiling_told(tell: Callable[[bool], None]) -> Iterator[None]:
+    """Call ``tell(True)`` whenever something begins to be compiled inside, and ``tell(False)`` when it has been."""
+    with event.install_listener("numba:compile", _Ear(tell)):
+        yield

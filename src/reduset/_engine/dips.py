@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from reduset._engine.arithmetic import FAST
-from reduset._engine.compiled import compiled, for_loops
+from reduset._engine.compiled import compiled, for_loops, inner
 from reduset._types import Array
 
 BINS = 128
@@ -38,7 +38,7 @@ def _ends(places: Array) -> Array:
     return np.partition(some, (low, high), axis=1)[:, [low, high]].T
 
 
-@compiled(fastmath=FAST)
+@inner(fastmath=FAST)
 def _count(places, stands, begin, step, cells, squares):
     """Add what lies in each bin, and the squares of it; what lies beyond the ends is left out, for a pile there would be a peak."""
     for i in range(len(places)):
@@ -48,14 +48,15 @@ def _count(places, stands, begin, step, cells, squares):
             squares[int(place)] += stands[i] * stands[i]
 
 
-@compiled(fastmath=FAST)
+@inner(fastmath=FAST)
 def _smoothed(density, width):
     """Smoothed by a Gaussian of a width in bins."""
     reach = min(BINS - 1, int(np.ceil(NEGLIGIBLE * width)))
     bell = np.exp(-0.5 * (np.arange(-reach, reach + 1) / width) ** 2)
     bell /= bell.sum()
     padded = np.zeros(BINS + 2 * reach)
-    padded[reach : reach + BINS] = density
+    for t in range(BINS):
+        padded[reach + t] = density[t]
     found = np.empty(BINS)
     for t in range(BINS):
         total = 0.0
@@ -65,7 +66,7 @@ def _smoothed(density, width):
     return found
 
 
-@compiled()
+@inner()
 def _least_dip(floor, error, missed):
     """The least floor, raised by its error and one point that may have been missed, over the lower peak, cut by its error."""
     left = np.empty(BINS)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST
 from reduset._engine.coincident import rows_apart
-from reduset._engine.compiled import compiled
+from reduset._engine.compiled import compiled, inner
 from reduset._engine.leaves import box_gap, copy_point, grow, leaf_points, longer
 from reduset._engine.profile import CITYBLOCK, SQUARED, Frame, gaps, sums_are_exact
 from reduset._engine.threads import blocks, run_all
@@ -142,7 +142,7 @@ class FarthestFirst:
         self._reserve(target)
         self._catch_up()
         chosen, radii = np.empty(target - self._count, np.int64), np.empty(target - self._count)
-        status, done = _choose(self._state, self._count, target, chosen, radii)
+        status, done = _choose(self._state, self._count, target, _group_tops(self._state.top), chosen, radii)
         self._indices += chosen[:done].tolist()
         self._radii += [self._rounded_up(radius) for radius in radii[:done].tolist()]
         if status == COARSE:
@@ -221,7 +221,7 @@ class FarthestFirst:
         """After each atom the largest distance of any point to the atoms so far, in the frame, rounded up: (atoms,)."""
         if self._exhausted or self._count == len(self.points):
             return self.unit * np.append(self._radii, 0.0)
-        value = float(_settle(self._state, self._count))
+        value = float(_settle(self._state, self._count, _group_tops(self._state.top)))
         last = value if self.metric == CITYBLOCK else float(np.sqrt(value))
         return self.unit * np.append(self._radii, self._rounded_up(last))
 
@@ -240,7 +240,7 @@ def _definition(candidates, atoms, metric):
     return out
 
 
-@compiled(fastmath=FAST)
+@inner(fastmath=FAST)
 def _refresh(state, count, leaf, buffer):
     """Show a leaf the atoms it has missed of the first ``count``, but for those that are farther from its box than its top."""
     d = state.low.shape[1]
@@ -253,7 +253,7 @@ def _refresh(state, count, leaf, buffer):
         # a margin for the rounding of the box test; a skipped atom then cannot matter
         if d <= BOX_TEST_UP_TO and box_gap(state.metric, low, high, state.atoms[k]) > largest * mine.dtype.type(1.00001):
             continue
-        gaps(state.metric, Z, 0, len(mine), state.atoms[k], buffer)
+        gaps(state.metric, Z, np.int64(0), len(mine), state.atoms[k], buffer)
         for i in range(len(mine)):
             mine[i] = min(mine[i], buffer[i])
         largest = _largest(mine)
@@ -268,7 +268,7 @@ def _refresh_some(state, count, which):
         _refresh(state, count, leaf, buffer)
 
 
-@njit(inline="always")
+@inner(fastmath=FAST)
 def _largest(values):
     """The maximum, in vector lanes."""
     largest = values[0]
@@ -277,7 +277,7 @@ def _largest(values):
     return largest
 
 
-@njit(inline="always")
+@inner(fastmath=FAST)
 def _highest(values):
     """argmax; the maximum first, then its place."""
     largest = _largest(values)
@@ -287,16 +287,12 @@ def _highest(values):
     return 0
 
 
-@compiled(fastmath=FAST)
-def _group_tops(top):
+def _group_tops(top: Floats) -> Floats:
     """The largest of each run of GROUP leaves: two short searches find the top leaf instead of a long one."""
-    groups = np.empty((len(top) + GROUP - 1) // GROUP, top.dtype)
-    for g in range(len(groups)):
-        groups[g] = np.max(top[g * GROUP : (g + 1) * GROUP])
-    return groups
+    return np.maximum.reduceat(top, np.arange(0, len(top), GROUP))
 
 
-@compiled(fastmath=FAST)
+@njit(inline="always")  # for whoever calls it would be compiled with all that is below it once more
 def _raise_top(state, count, groups, buffer):
     """Refresh until the leaf on top is up to date; that leaf. Its largest gap is the largest of all."""
     while True:
@@ -310,10 +306,10 @@ def _raise_top(state, count, groups, buffer):
 
 
 @compiled()
-def _settle(state, count):
+def _settle(state, count, groups):
     """The largest gap of any point to the atoms."""
     buffer = np.empty(state.longest, state.distance.dtype)
-    return state.top[_raise_top(state, count, _group_tops(state.top), buffer)]
+    return state.top[_raise_top(state, count, groups, buffer)]
 
 
 @njit(inline="always")
@@ -329,7 +325,7 @@ def _threshold(state, largest):
 @compiled()
 def _candidates(state):
     """Places of all points that may be the farthest (every leaf that could hold one is up to date)."""
-    least = _threshold(state, np.max(state.top))
+    least = _threshold(state, _largest(state.top))
     out = np.empty(64, np.int64)
     count = 0
     for leaf in range(len(state.top)):
@@ -382,10 +378,9 @@ def _leaf_of(starts, place):
 
 
 @compiled()
-def _choose(state, count, target, chosen, radii):
+def _choose(state, count, target, groups, chosen, radii):
     """Choose atoms count..target; stop early where a choice is beyond this precision. (status, how many were chosen)"""
     buffer = np.empty(state.longest, state.distance.dtype)
-    groups = _group_tops(state.top)
     for done in range(target - count):
         now = count + done
         largest = np.float64(state.top[_raise_top(state, now, groups, buffer)])

@@ -17,7 +17,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST
-from reduset._engine.compiled import compiled
+from reduset._engine.compiled import compiled, inner
 from reduset._engine.profile import CITYBLOCK, Frame
 from reduset._engine.threads import blocks, row_blocks, run_all
 from reduset._types import Floats
@@ -107,9 +107,13 @@ def _cut(keys: Floats, order: NDArray[np.int32], length: int) -> NDArray[np.int6
     n = len(order)
     parts = [(0, n)]
     while len(parts) < 16 and parts[0][1] - parts[0][0] > 4 * length:  # the top of the tree, one task a part
-        middles = np.empty(len(parts), np.int64)
-        run_all([partial(_cut_once, keys, order, a, b, middles, k) for k, (a, b) in enumerate(parts)])
-        parts = [half for (a, b), m in zip(parts, middles.tolist(), strict=True) for half in ((a, m), (m, b)) if half[1] > half[0]]
+        middles = [0] * len(parts)
+
+        def halve(k: int, middles: list[int] = middles, parts: list[tuple[int, int]] = parts) -> None:
+            middles[k] = _split(keys, order, *parts[k])
+
+        run_all([partial(halve, k) for k in range(len(parts))])
+        parts = [half for (a, b), m in zip(parts, middles, strict=True) for half in ((a, m), (m, b)) if half[1] > half[0]]
         parts.sort()
         if max(b - a for a, b in parts) <= length:
             break
@@ -131,7 +135,7 @@ def _split(keys, order, start, stop):
     for i in range(count):
         for j in range(width):
             sample[j, i] = keys[start + (stop - start) * i // count, j]
-    widest = 0
+    widest = np.int64(0)
     extent = keys.dtype.type(-1)
     for j in range(width):
         low = sample[j, 0]
@@ -158,7 +162,7 @@ def _split(keys, order, start, stop):
     return _partition(keys, order, start, stop, widest, values[middle])
 
 
-@compiled()
+@njit(inline="always")
 def _split_rare(keys, order, start, stop):
     """The sample was all alike: look at every point, and cut anywhere if they are alike too."""
     width = keys.shape[1]
@@ -168,14 +172,17 @@ def _split_rare(keys, order, start, stop):
         for j in range(width):
             low[j] = min(low[j], keys[i, j])
             high[j] = max(high[j], keys[i, j])
-    j = np.argmax(high - low)
+    j = np.int64(0)
+    for k in range(1, width):
+        if high[k] - low[k] > high[j] - low[j]:
+            j = k
     if high[j] == low[j]:
         return (start + stop) // 2
     pivot = low[j] + (high[j] - low[j]) / 2
     return _partition(keys, order, start, stop, j, pivot if pivot > low[j] else high[j])
 
 
-@compiled()
+@inner()
 def _partition(keys, order, start, stop, j, pivot):
     """Move the points whose key j is below the pivot to the front; how far they reach."""
     width = keys.shape[1]
@@ -193,11 +200,6 @@ def _partition(keys, order, start, stop, j, pivot):
         order[a], order[b] = order[b], order[a]
         a += 1
         b -= 1
-
-
-@compiled()
-def _cut_once(keys, order, start, stop, middles, k):
-    middles[k] = _split(keys, order, start, stop)
 
 
 @compiled()
@@ -225,11 +227,12 @@ def _cut_fully(keys, order, start, stop, length):
     return starts[:count].copy()
 
 
-@compiled()
+@inner()
 def longer(values):
     """The same values with as much room again."""
     longer = np.empty(2 * len(values), values.dtype)
-    longer[: len(values)] = values
+    for i in range(len(values)):
+        longer[i] = values[i]
     return longer
 
 

@@ -162,7 +162,8 @@ def _assign_tiles(columns, A, metric, index):
                 closer = gap[i] < mine[i]
                 mine[i] = gap[i] if closer else mine[i]
                 mine_which[i] = np.int32(k) if closer else mine_which[i]
-        index[start:stop] = mine_which
+        for i in range(len(mine_which)):
+            index[start + i] = mine_which[i]
 
 
 @compiled(fastmath=FAST)
@@ -173,7 +174,9 @@ def _assign_leaves(columns, starts, low, high, A, metric, index, first, last):
     columns_of_A = np.ascontiguousarray(A.T)
     closest = np.empty(m, columns.dtype)  # a lower bound on the gap of each atom to the leaf's points
     reached = np.empty(m, columns.dtype)  # an upper bound
-    longest = np.max(starts[first + 1 : last + 1] - starts[first:last])
+    longest = np.int64(0)
+    for leaf in range(first, last):
+        longest = max(longest, starts[leaf + 1] - starts[leaf])
     t = np.empty(longest, columns.dtype)
     best = np.empty(longest, columns.dtype)
     which = np.empty(longest, np.int32)
@@ -200,7 +203,7 @@ def _assign_leaves(columns, starts, low, high, A, metric, index, first, last):
         Z = leaf_points(columns, starts, leaf, d)
         mine = best[: b - a]
         mine_which = which[: b - a]
-        gaps(metric, Z, 0, b - a, A[likely], t)
+        gaps(metric, Z, np.int64(0), b - a, A[likely], t)
         worst = zero
         for i in range(len(mine)):
             mine[i] = t[i]
@@ -212,7 +215,7 @@ def _assign_leaves(columns, starts, low, high, A, metric, index, first, last):
             for k in range(m):
                 if closest[k] > worst * margin or (closest[k] <= limit) != (sweep == 0) or k == likely:
                     continue
-                gaps(metric, Z, 0, b - a, A[k], t)
+                gaps(metric, Z, np.int64(0), b - a, A[k], t)
                 worst = zero
                 for i in range(len(mine)):
                     closer = t[i] < mine[i]

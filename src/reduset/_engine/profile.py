@@ -12,6 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+from numba import types
+from numba.extending import overload
 from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST, log_of
@@ -149,6 +151,77 @@ def sums_are_exact(points: Floats, frame: Frame, metric: int) -> bool:
     return float(widths @ widths) < 2**24
 
 
+# What no profile needs in single precision (`Profile.in_single`) is left out there, for every loop would be compiled with it.
+
+
+def _soft(u):
+    """u − log(1 + u)."""
+
+
+@overload(_soft, inline="always")
+def _soft_of(u):
+    if u == types.float32:
+        return lambda u: u
+    return lambda u: u - log_of(1 + u)
+
+
+def _tabulate(table, step, t):
+    """Turn the gaps t into depths by the table, in place."""
+
+
+@overload(_tabulate)
+def _tabulate_of(table, step, t):
+    if t.dtype == types.float32:
+        return lambda table, step, t: None
+
+    def double(table, step, t):
+        last = len(table) - 2
+        for i in range(len(t)):
+            x = log_of(1.0 + np.sqrt(t[i])) / step
+            k = min(np.int64(x), last)
+            x -= k
+            if x > 1.0:  # beyond the table: the tail of its last knot, a power law
+                t[i] = table[last + 1, 0] + (x - 1.0) * step * table[last + 1, 1]
+            else:  # cubic Hermite between two knots
+                y = 1.0 - x
+                t[i] = (
+                    y * y * (1.0 + 2.0 * x) * table[k, 0]
+                    + x * x * (1.0 + 2.0 * y) * table[k + 1, 0]
+                    + step * x * y * (y * table[k, 1] - x * table[k + 1, 1])
+                )
+
+    return double
+
+
+def _pull_by_table(table, step, gap, t):
+    """Turn weighted values t at squared distances ``gap`` into pulls by the table, in place."""
+
+
+@overload(_pull_by_table)
+def _pull_by_table_of(table, step, gap, t):
+    if t.dtype == types.float32:
+        return lambda table, step, gap, t: None
+
+    def double(table, step, gap, t):
+        last = len(table) - 2
+        for i in range(len(t)):
+            r = np.sqrt(gap[i])
+            if r == 0.0:
+                t[i] *= 0
+                continue
+            x = log_of(1.0 + r) / step
+            k = min(np.int64(x), last)
+            x -= k
+            if x > 1.0:
+                slope = table[last + 1, 1]
+            else:  # the derivative of the cubic Hermite
+                rise = 6.0 * x * (1.0 - x) * (table[k + 1, 0] - table[k, 0]) / step
+                slope = rise + (1.0 - x) * (1.0 - 3.0 * x) * table[k, 1] + x * (3.0 * x - 2.0) * table[k + 1, 1]
+            t[i] *= slope / ((1.0 + r) * r)
+
+    return double
+
+
 @compiled(fastmath=FAST)
 def gaps(metric, Z, start, stop, query, t):
     """t[i] = the gap of column start + i of Z (d, n) to ``query`` (d,)."""
@@ -215,8 +288,7 @@ def gaps(metric, Z, start, stop, query, t):
             a = Z[j, start:stop]
             qa = query[j]
             for i in range(len(a)):
-                u = abs(a[i] - qa)
-                t[i] += u - log_of(1 + u)
+                t[i] += _soft(abs(a[i] - qa))
 
 
 @compiled(fastmath=FAST)
@@ -231,20 +303,7 @@ def depths(family, exponent, table, step, t):
         for i in range(len(t)):
             t[i] = a * log_of(one + t[i])
     elif family == TABLE:
-        last = len(table) - 2
-        for i in range(len(t)):
-            x = log_of(1.0 + np.sqrt(np.float64(t[i]))) / step
-            k = min(np.int64(x), last)
-            x -= k
-            if x > 1.0:  # beyond the table: the tail of its last knot, a power law
-                t[i] = table[last + 1, 0] + (x - 1.0) * step * table[last + 1, 1]
-            else:  # cubic Hermite between two knots
-                y = 1.0 - x
-                t[i] = (
-                    y * y * (1.0 + 2.0 * x) * table[k, 0]
-                    + x * x * (1.0 + 2.0 * y) * table[k + 1, 0]
-                    + step * x * y * (y * table[k, 1] - x * table[k + 1, 1])
-                )
+        _tabulate(table, step, t)
 
 
 @compiled(fastmath=FAST)
@@ -262,18 +321,4 @@ def pulls(family, exponent, table, step, gap, t):
         for i in range(len(t)):
             t[i] = t[i] / np.sqrt(gap[i]) if gap[i] > 0 else t[i] * 0
     else:
-        last = len(table) - 2
-        for i in range(len(t)):
-            r = np.sqrt(np.float64(gap[i]))
-            if r == 0.0:
-                t[i] *= 0
-                continue
-            x = log_of(1.0 + r) / step
-            k = min(np.int64(x), last)
-            x -= k
-            if x > 1.0:
-                slope = table[last + 1, 1]
-            else:  # the derivative of the cubic Hermite of `depths`
-                rise = 6.0 * x * (1.0 - x) * (table[k + 1, 0] - table[k, 0]) / step
-                slope = rise + (1.0 - x) * (1.0 - 3.0 * x) * table[k, 1] + x * (3.0 * x - 2.0) * table[k + 1, 1]
-            t[i] *= slope / ((1.0 + r) * r)
+        _pull_by_table(table, step, gap, t)

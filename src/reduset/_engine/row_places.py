@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._engine.compiled import compiled
+from reduset._engine.compiled import compiled, inner
 from reduset._engine.cuda.arrays import on_device
 from reduset._engine.lazy_cover import RowPlace, show_by_products
 from reduset._engine.profile import Frame
@@ -84,7 +84,7 @@ def _least_gaps(candidates, centres, out):
             out[i] = min(out[i], total[i])
 
 
-@compiled()
+@inner()
 def _gaps_to(candidates, centre, total):
     total[:] = 0.0
     for j in range(len(candidates)):

@@ -67,7 +67,7 @@ def _cast(columns, starts, low, high, place, leaf_of, waiting, owner, centres, c
                 continue
             a = starts[leaf]
             here = starts[leaf + 1] - a
-            gaps(metric, leaf_points(columns, starts, leaf, d), 0, here, centre, t)
+            gaps(metric, leaf_points(columns, starts, leaf, d), np.int64(0), here, centre, t)
             for i in range(here):
                 if t[i] < reach and owner[a + i] < 0:
                     owner[a + i] = count

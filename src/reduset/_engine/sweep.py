@@ -34,7 +34,7 @@ UseGram = Callable[[int, int, int, Matrix], None]  # (which bandwidth, first row
 @compiled(fastmath=FAST)
 def _gap_matrix(P, Z, metric, out):
     for i in range(P.shape[0]):
-        gaps(metric, Z, 0, Z.shape[1], P[i], out[i])
+        gaps(metric, Z, np.int64(0), Z.shape[1], P[i], out[i])
 
 
 @compiled(fastmath=FAST)

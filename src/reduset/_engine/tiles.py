@@ -46,7 +46,8 @@ def gradient_tiles(Z, w, Q, metric, family, exponent, table, step, out):
         weights = w[start:stop]
         for q in range(Q.shape[0]):
             gaps(metric, Z, start, stop, Q[q], t)
-            gap[:] = t
+            for i in range(TILE):
+                gap[i] = t[i]
             if family != LINEAR:
                 depths(family, exponent, table, step, t[: stop - start])
             total = Z.dtype.type(0)
@@ -165,7 +166,7 @@ def pull_rows(G, w, family, exponent, table, step, out):
 def gram_rows(Q, Z, metric, family, exponent, table, step, out):
     for q in range(Q.shape[0]):
         t = out[q]
-        gaps(metric, Z, 0, Z.shape[1], Q[q], t)
+        gaps(metric, Z, np.int64(0), Z.shape[1], Q[q], t)
         if family != LINEAR:
             depths(family, exponent, table, step, t)
         for i in range(len(t)):

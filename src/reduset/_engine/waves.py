@@ -14,7 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST, turn
-from reduset._engine.compiled import compiled
+from reduset._engine.compiled import compiled, inner
 from reduset._engine.device import goes_to_card
 from reduset._engine.profile import Frame
 from reduset._engine.threads import blocks, row_blocks, run_all
@@ -63,14 +63,21 @@ def wave_sums(
 
 
 def _tile_task(points, w, turns, slow, release, frame, out):
-    _wave_tiles(np.ascontiguousarray(frame.apply(points).T), w.astype(np.float64), turns, slow, release, out)
+    Z, w = np.ascontiguousarray(frame.apply(points).T), w.astype(np.float64)
+    if slow.shape[1]:
+        _late_wave_tiles(Z, w, turns, slow, release, out)
+    else:
+        _wave_tiles(Z, w, turns, out)
 
 
 def _blas_task(points, w, turns, slow, release, frame, out):
     w = w.astype(np.float64)
     for a, b in blocks(len(points), BLAS_ROWS):
         Z = frame.apply(points[a:b]).T
-        _wave_rows(turns @ Z, slow @ Z if slow.shape[1] else np.empty((0, 0)), release, w[a:b], out)
+        if slow.shape[1]:
+            _late_wave_rows(turns @ Z, slow @ Z, release, w[a:b], out)
+        else:
+            _wave_rows(turns @ Z, w[a:b], out)
 
 
 @njit(inline="always")
@@ -98,7 +105,19 @@ def _angles(Z, start, stop, turns, t):
 
 
 @compiled(fastmath=FAST)
-def _wave_tiles(Z, w, turns, slow, release, out):
+def _wave_tiles(Z, w, turns, out):
+    n = Z.shape[1]
+    t = np.empty(TILE)
+    sine = np.empty(TILE)
+    for start in range(0, n, TILE):
+        stop = min(n, start + TILE)
+        for k in range(len(turns)):
+            _angles(Z, start, stop, turns[k], t)
+            _climb(t, sine, w[start:stop], out[k])
+
+
+@compiled(fastmath=FAST)
+def _late_wave_tiles(Z, w, turns, slow, release, out):
     n = Z.shape[1]
     t = np.empty(TILE)
     sine = np.empty(TILE)
@@ -106,28 +125,28 @@ def _wave_tiles(Z, w, turns, slow, release, out):
     late_sine = np.empty(TILE)
     for start in range(0, n, TILE):
         stop = min(n, start + TILE)
-        weights = w[start:stop]
         for k in range(len(turns)):
             _angles(Z, start, stop, turns[k], t)
-            if slow.shape[1] == 0:
-                _climb(t, sine, weights, out[k])
-            else:
-                _angles(Z, start, stop, slow[k], late)
-                _climb_beside(t, sine, late, late_sine, release, weights, out[k])
+            _angles(Z, start, stop, slow[k], late)
+            _climb_beside(t, sine, late, late_sine, release, w[start:stop], out[k])
 
 
 @compiled(fastmath=FAST)
-def _wave_rows(T, S, release, w, out):
+def _wave_rows(T, w, out):
+    sine = np.empty(T.shape[1])
+    for k in range(T.shape[0]):
+        _climb(T[k], sine, w, out[k])
+
+
+@compiled(fastmath=FAST)
+def _late_wave_rows(T, S, release, w, out):
     sine = np.empty(T.shape[1])
     late_sine = np.empty(T.shape[1])
     for k in range(T.shape[0]):
-        if S.shape[0] == 0:
-            _climb(T[k], sine, w, out[k])
-        else:
-            _climb_beside(T[k], sine, S[k], late_sine, release, w, out[k])
+        _climb_beside(T[k], sine, S[k], late_sine, release, w, out[k])
 
 
-@compiled(fastmath=FAST)
+@inner(fastmath=FAST)
 def _climb(t, sine, w, out):
     """Add the waves of the angles t (in turns) and of their doublings; t is overwritten."""
     real = 0.0
@@ -154,7 +173,7 @@ def _climb(t, sine, w, out):
         out[j, 1] += imaginary
 
 
-@compiled(fastmath=FAST)
+@inner(fastmath=FAST)
 def _climb_beside(t, sine, late, late_sine, release, w, out):
     """The same, each wave turned by a second angle that doubles only after the rung ``release``."""
     for i in range(len(w)):

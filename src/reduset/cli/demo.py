@@ -51,8 +51,6 @@ class DemoCommand(o.Telling):
         X = features(image, SPATIAL)[:, [1, 2, 3, 4, 0]]
         about = origin(["the photograph china.jpg of scikit-learn"], [])
         photograph, pixels, model, page, segments, segments_page = (folder / name for name in FILES)
-        if not self.silent:
-            print("The inner loops are compiled on first use, which can take a minute; later runs start at once.")
         with messages.progress(self.silent) as shown:
             # compiles, so that the time told below is that of every later run
             compress(X[::20], size=32, tol=0.5, rng=0)

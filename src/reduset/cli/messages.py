@@ -25,13 +25,16 @@ ShowProgress = Callable[[str, int, int | None], None]
 def progress(quiet: bool = False, counted: str | None = None) -> Iterator[ShowProgress | bool]:
     """A function of (stage, done, total) that draws bars on the terminal's error stream; False where there is no terminal.
 
-    A total may be None, not known; with ``counted`` it is told how many of these are done in a second.
+    A total may be None, not known; with ``counted`` it is told how many of these are done in a second. While loops are compiled,
+    as on first use, a bar says so.
     """
     if quiet or not sys.stderr.isatty():
         yield False
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    from reduset._engine import compiling_told
 
     console = Console(stderr=True)
     parts: list[ProgressColumn] = [
@@ -57,7 +60,8 @@ def progress(quiet: bool = False, counted: str | None = None) -> Iterator[ShowPr
             count += f" {counted}, {speed:,.0f} a second"
         bars.update(tasks[stage], completed=done, total=most, count=count)
 
-    with bars:
+    compiling = bars.add_task("compiling", total=None, count="first use only", visible=False)
+    with bars, compiling_told(lambda begins: bars.update(compiling, visible=begins, refresh=begins)):
         yield report
 
 
