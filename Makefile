@@ -1,5 +1,5 @@
 # Each target sets up its own .venv (the peers of the comparisons live in .venv-peers, .venv-quapy, .venv-stonesoup, .venv-drift,
-# .venv-sketch and .venv-study); nothing else on the machine is touched, but for Chromium, which `make test` installs where it is missing and root
+# .venv-sketch, .venv-study and .venv-kdepy); nothing else on the machine is touched, but for Chromium, which `make test` installs where it is missing and root
 # allows it (scripts/browser.sh).
 PYTHON ?= python3
 VENV := .venv
@@ -10,6 +10,7 @@ STONESOUP := .venv-stonesoup
 DRIFT := .venv-drift
 SKETCH := .venv-sketch
 STUDY := .venv-study
+KDEPY := .venv-kdepy
 
 SECONDS ?= 60
 
@@ -70,6 +71,11 @@ $(STUDY)/study.stamp: benchmarks/study-requirements.txt
 	$(STUDY)/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	touch $@
 
+$(KDEPY)/kdepy.stamp: benchmarks/kdepy-requirements.txt
+	$(PYTHON) -m venv $(KDEPY)
+	$(KDEPY)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	touch $@
+
 demo: $(VENV)/demo.stamp
 	$(BIN)/reduset demo --folder out
 
@@ -116,7 +122,7 @@ screenshots: $(VENV)/dev.stamp browser
 	$(BIN)/python scripts/report_pictures.py
 
 bench: $(VENV)/bench.stamp $(PEERS)/peers.stamp $(QUAPY)/quapy.stamp $(STONESOUP)/stonesoup.stamp $(DRIFT)/drift.stamp \
-	$(SKETCH)/sketch.stamp $(STUDY)/study.stamp
+	$(SKETCH)/sketch.stamp $(STUDY)/study.stamp $(KDEPY)/kdepy.stamp
 	$(BIN)/python benchmarks/run.py
 
 bench-gpu: $(VENV)/gpu.stamp
@@ -131,5 +137,5 @@ sketching: $(VENV)/bench.stamp $(SKETCH)/sketch.stamp
 	$(BIN)/python benchmarks/run.py sketching
 
 clean:
-	rm -rf $(VENV) $(PEERS) $(QUAPY) $(STONESOUP) $(DRIFT) $(SKETCH) $(STUDY) build dist docs/gallery docs/reference .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) $(QUAPY) $(STONESOUP) $(DRIFT) $(SKETCH) $(STUDY) $(KDEPY) build dist docs/gallery docs/reference .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

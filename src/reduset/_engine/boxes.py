@@ -1,8 +1,9 @@
 """How much of a sum of bumps lies in a box, where a bump is a product over columns: Σᵢ wᵢ Πⱼ P(lⱼ ≤ xᵢⱼ + sⱼT ≤ hⱼ).
 
-T is a symmetric law on a line, known by its share U(t) beyond t ≥ 0. Limits on one side of 0 are turned to the right, and
+T is a symmetric law on a line, known by its share U(t) beyond t. Of limits and their mirror image those that lie farther right
+are taken,
 
-    P(a ≤ T ≤ b) = U(a) − U(b)  for 0 ≤ a,        1 − U(−a) − U(b)  for a < 0 ≤ −a ≤ b,
+    P(a ≤ T ≤ b) = U(max(a, −b)) − U(max(b, −a)),
 
 so that no 1 is in a tail, and a box at thirty deviations keeps its digits; what is lost is 1e-16 over the length of the box in
 units of s. A bump that mixes normal laws of scales τ with shares p is Σₖ pₖ of such products. O(n·q·d) for q boxes, times scales.
@@ -27,22 +28,13 @@ Tail = Callable[[Array], Array]
 
 
 def normal_tail(t: Array) -> Array:
-    """The share of the normal law beyond t ≥ 0."""
+    """The share of the normal law beyond t."""
     return np.asarray(ndtr(-t))
 
 
 def between(a: Array, b: Array, tail: Tail) -> Array:
     """P(a ≤ T ≤ b) of a symmetric law with this tail, a ≤ b."""
-    left = b < -a  # more of it is on the left: look at it in the mirror
-    a, b = np.where(left, -b, a), np.where(left, -a, b)
-    near = tail(np.abs(a))
-    return np.where(a < 0, 1.0 - near, near) - tail(b)
-
-
-def below(b: Array, tail: Tail) -> Array:
-    """P(T ≤ b)."""
-    share = tail(np.abs(b))
-    return np.where(b < 0, share, 1.0 - share)
+    return tail(np.maximum(a, -b)) - tail(np.maximum(b, -a))
 
 
 def box_sums(
@@ -95,7 +87,7 @@ def _shares(
     def product(scale: float) -> Array:
         found = np.ones((len(low), len(x)))
         for lower, upper in limits:
-            found *= below(upper / scale, tail) if lower is None else between(lower / scale, upper / scale, tail)
+            found *= tail(-upper / scale) if lower is None else between(lower / scale, upper / scale, tail)
         return found
 
     if scales is None:

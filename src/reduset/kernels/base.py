@@ -196,7 +196,7 @@ class RadialKernel(Kernel):
         """Draws from the bump of unit bandwidth, as a density."""
 
     @abstractmethod
-    def tail(self, t: Array) -> Array:
+    def _tail(self, t: Array) -> Array:
         """The share beyond t ≥ 0 of the bump of unit bandwidth on a line, and along each axis where `scale_law` is None."""
 
     def scale_law(self, dimension: int) -> ScaleLaw | None:
@@ -374,6 +374,11 @@ class RadialKernel(Kernel):
         if self.units is not None:
             return np.asarray(unit * self.units)
         return unit if self.covariance is None else unit @ np.linalg.cholesky(self.covariance).T
+
+    def tail(self, t: Array) -> Array:
+        """The same for t of either sign."""
+        share = self._tail(np.abs(t))
+        return np.where(t < 0, 1.0 - share, share)
 
     def to_dict(self) -> dict[str, Any]:
         out: dict[str, Any] = {

@@ -40,8 +40,10 @@ class Gaussian(RadialKernel):
     def spectrum(self, dimension: int) -> Spectrum:
         return NormalSpectrum(dimension)
 
-    def tail(self, t: Array) -> Array:
+    def _tail(self, t: Array) -> Array:
         return normal_tail(t)
+
+    tail = _tail  # which takes either sign
 
     def _noise(self, count: int, dimension: int, rng: np.random.Generator) -> Array:
         return rng.standard_normal((count, dimension))

@@ -63,7 +63,7 @@ class Laplacian(RadialKernel):
             return ProductSpectrum(dimension, 1.0 if self.space == "rkhs" else 3.0)
         return PowerSpectrum(dimension, 1.0 if self.space == "rkhs" else dimension + 2.0)
 
-    def tail(self, t: Array) -> Array:
+    def _tail(self, t: Array) -> Array:
         return 0.5 * np.exp(-t)
 
     def scale_law(self, dimension: int) -> ScaleLaw | None:

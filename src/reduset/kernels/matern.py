@@ -72,7 +72,7 @@ class Matern(RadialKernel):
     def spectrum(self, dimension: int) -> Spectrum:
         return PowerSpectrum(dimension, 2 * self.smoothness if self.space == "rkhs" else 4 * self.smoothness + dimension)
 
-    def tail(self, t: Array) -> Array:
+    def _tail(self, t: Array) -> Array:
         s = np.minimum(self._stretch * t, 1e3)  # where exp has underflowed
         return np.exp(-s) * ((2 + s) / 4 if self.smoothness == 1.5 else (8 + 5 * s + s**2) / 16)
 

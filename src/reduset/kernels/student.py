@@ -85,7 +85,7 @@ class Student(RadialKernel):
             return BesselSpectrum(dimension, a)  # the product is a Cauchy bump again, in its own stretched frame
         return SquaredBesselSpectrum(dimension, a)
 
-    def tail(self, t: Array) -> Array:
+    def _tail(self, t: Array) -> Array:
         far = np.square(np.minimum(t, 1e150))
         return np.asarray(0.5 * special.betainc(self._power(1) - 0.5, 0.5, 1 / (1 + far)))
 
