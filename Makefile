@@ -1,5 +1,5 @@
 # Each target sets up its own .venv (the peers of the comparisons live in .venv-peers, .venv-quapy, .venv-stonesoup, .venv-drift,
-# .venv-sketch, .venv-study and .venv-shap, what builds a release in .venv-dist, the oldest versions in .venv-oldest); nothing else on the machine is touched, but for Chromium, which `make test` installs where it is missing and root
+# .venv-sketch, .venv-study, .venv-shap and .venv-kdepy, what builds a release in .venv-dist, the oldest versions in .venv-oldest); nothing else on the machine is touched, but for Chromium, which `make test` installs where it is missing and root
 # allows it (scripts/browser.sh).
 PYTHON ?= python3
 VENV := .venv
@@ -13,6 +13,7 @@ STUDY := .venv-study
 DIST := .venv-dist
 OLDEST := .venv-oldest
 SHAP := .venv-shap
+KDEPY := .venv-kdepy
 
 SECONDS ?= 60
 TESTS ?= tests
@@ -73,6 +74,11 @@ $(SKETCH)/sketch.stamp: benchmarks/sketching-requirements.txt
 $(STUDY)/study.stamp: benchmarks/study-requirements.txt
 	$(PYTHON) -m venv $(STUDY)
 	$(STUDY)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	touch $@
+
+$(KDEPY)/kdepy.stamp: benchmarks/kdepy-requirements.txt
+	$(PYTHON) -m venv $(KDEPY)
+	$(KDEPY)/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	touch $@
 
 $(SHAP)/shap.stamp: benchmarks/shap-requirements.txt
@@ -138,7 +144,7 @@ screenshots: $(VENV)/dev.stamp browser
 	$(BIN)/python scripts/report_pictures.py
 
 bench: $(VENV)/bench.stamp $(PEERS)/peers.stamp $(QUAPY)/quapy.stamp $(STONESOUP)/stonesoup.stamp $(DRIFT)/drift.stamp \
-	$(SKETCH)/sketch.stamp $(STUDY)/study.stamp $(SHAP)/shap.stamp
+	$(SKETCH)/sketch.stamp $(STUDY)/study.stamp $(SHAP)/shap.stamp $(KDEPY)/kdepy.stamp
 	$(BIN)/python benchmarks/run.py
 
 bench-gpu: $(VENV)/gpu.stamp
@@ -185,5 +191,5 @@ surface: $(VENV)/dev.stamp
 	$(BIN)/python scripts/surface.py
 
 clean:
-	rm -rf $(VENV) $(PEERS) $(QUAPY) $(STONESOUP) $(DRIFT) $(SKETCH) $(STUDY) $(SHAP) $(DIST) $(OLDEST) build dist docs/gallery docs/reference .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) $(QUAPY) $(STONESOUP) $(DRIFT) $(SKETCH) $(STUDY) $(SHAP) $(KDEPY) $(DIST) $(OLDEST) build dist docs/gallery docs/reference .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

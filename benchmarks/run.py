@@ -50,6 +50,7 @@ SECTIONS = (
     "paper_effects",
     "paper_2014",
     "density",
+    "from_kdes",
     "mean_shift",
     "proportions",
     "cohort",

@@ -259,7 +259,7 @@ def test_options_that_break_a_rule_are_refused(options, kind, message):
         (-1.0, ValueError, "bandwidth must be above 0, got -1.0"),
         (np.nan, ValueError, "bandwidth must be finite, got nan"),
         (np.inf, ValueError, "bandwidth must be finite, got inf"),
-        ("wide", ValueError, "bandwidth must be one of 'iqr', 'jaakkola', 'median', .*; got 'wide'"),
+        ("wide", ValueError, "bandwidth must be one of 'iqr', 'isj', 'jaakkola', .*; got 'wide'"),
         ([1.0, 2.0], TypeError, "bandwidth must be a number, got"),
         (True, TypeError, "bandwidth must be a number, got True"),
     ],

@@ -329,7 +329,7 @@ def test_a_rule_is_applied_to_the_data(rule):
 
 @pytest.mark.parametrize("rule", sorted(bandwidth.RULES))
 def test_a_rule_sees_the_weights_as_it_does_by_itself(rule):
-    X, w = cloud(300), np.random.default_rng(0).integers(1, 5, 300)
+    X, w = cloud(300)[:, : 1 if rule == "isj" else 2], np.random.default_rng(0).integers(1, 5, 300)
     found = SparseKernelDensity(bandwidth=rule, tol=0.2, random_state=0).fit(X, sample_weight=w).bandwidth_
     assert found == pytest.approx(bandwidth.RULES[rule](X, w), rel=1e-9)
 
@@ -422,7 +422,7 @@ def test_the_data_are_not_changed():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"kernel": "tophat"}, ValueError, f"kernel must be one of {str(sorted(['exponential', *FAMILIES]))[1:-1]}; got 'tophat'"),
+        ({"kernel": "flat"}, ValueError, f"kernel must be one of {str(sorted(['exponential', *FAMILIES]))[1:-1]}; got 'flat'"),
         ({"kernel": FunctionKernel("rbf")}, TypeError, f"kernel must be one of .*, or a {ANY_FAMILY}; got Func"),
         ({"kernel": Student(exponent=0.9)}, ValueError, "exponent must be above d/2 = 1 .* got 0.9; use a larger exponent"),
         ({"bandwidth": "narrow"}, ValueError, "bandwidth must be one of .*'likelihood'.*; got 'narrow'"),
@@ -504,3 +504,33 @@ def test_columns_go_by_mask_and_values_by_their_names():
     np.testing.assert_array_equal(density.marginal([True, False, True]).atoms, density.marginal([0, 2]).atoms)
     with pytest.raises(ValueError, match="columns as a mask must have 3 entries, got 2"):
         density.marginal([True, False])
+
+
+# -- boxes ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pieces", ["atoms", "components"])
+def test_boxes_hold_about_the_share_of_the_rows(pieces):
+    X = np.random.default_rng(0).normal(size=(20_000, 2))
+    density = SparseKernelDensity(size=50, pieces=pieces, random_state=0).fit(X)
+    low, high = [-1.0, -np.inf], [0.5, 0.3]
+    share = ((low < X) & (high > X)).all(axis=1).mean()
+    assert density.integrate_box(low, high) == pytest.approx(share, abs=0.02)
+    assert density.cdf([[0.5, 0.3], [np.inf, np.inf]])[1] == pytest.approx(1.0, abs=1e-12)
+
+
+def test_exactly_whitened_it_is_scipys_density_and_its_boxes():
+    X, w = np.random.default_rng(0).normal(size=(300, 2)) @ [[1.0, 0.5], [0.0, 0.7]], np.random.default_rng(1).uniform(size=300)
+    theirs = stats.gaussian_kde(X.T, weights=w)
+    ours = SparseKernelDensity(bandwidth="scott", whiten=True, size=len(X)).fit(X, sample_weight=w)
+    assert np.abs(np.exp(ours.score_samples(X)) - theirs(X.T)).max() < 1e-5
+    assert np.abs(np.exp(ours.mean_.log_density(X, "double")) - theirs(X.T)).max() < 1e-12
+    assert ours.integrate_box([-1, -1], [0.5, 1]) == pytest.approx(theirs.integrate_box([-1, -1], [0.5, 1]), abs=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("name", "d", "share"), [("tophat", 1, 0.577), ("epanechnikov", 1, 0.447), ("linear", 1, 0.408), ("epanechnikov", 2, 0.408)]
+)
+def test_kernels_that_end_are_refused_with_the_gaussian_that_is_as_wide(name, d, share):
+    with pytest.raises(ValueError, match=rf"{name}.*ends at its bandwidth.*{share:.3f} times the bandwidth"):
+        SparseKernelDensity(kernel=name, bandwidth=1.0).fit(np.random.default_rng(0).normal(size=(50, d)))

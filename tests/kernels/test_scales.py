@@ -137,7 +137,7 @@ def test_moved_atoms_are_those_of_divided_columns():
 
 @pytest.mark.parametrize("rule", sorted(bandwidth.RULES))
 def test_every_bandwidth_rule_looks_at_divided_columns(rule):
-    X = table(2500)  # so many that the median looks at some pairs
+    X = table(2500)[:, : 1 if rule == "isj" else None]  # so many that the median looks at some pairs
     found = Gaussian(rule, scales="robust").resolve(X)
     np.testing.assert_allclose(found.scales, bandwidth.column_scales(X), rtol=1e-12)
     assert found.width == pytest.approx(bandwidth.RULES[rule](X / found.scales), rel=1e-9)

@@ -31,6 +31,8 @@ Components           sums and moments of products of Gaussian components; `sums_
                      `logs_at` at points                                                                   n·m·d³
 WindowSums           quadratic statistics of the last rows of a stream, at several        (n,)             n·p
                      lengths of window
+box_sums             how much of bumps lies in boxes, by `Tail`s of a law on a line, as     (m,)             n·m·d
+                     `normal_tail` is; `oblique_box_sums` of full covariances
 place_whitened       components from variables about a start; back by `whitened_slopes`   (m, d), (m, d²)  m·d³
 ==================== ==================================================================== ================ ======================
 
@@ -41,7 +43,8 @@ families ROOT, LOGARITHM, TABLE; `Leaves`, `leaves_for`, `Cover`, `Moments`; cov
 What stays with the processor, matrices of the atoms alone and the machine itself: `cholesky_dropping` and its `pivot_floor`,
 `Pursuit`, `order_by_energy`, `rows_by_weight`, `first_of_order`, `line_dips` between two groups of points, `columnwise_gram`,
 products of kernels of single columns; `blocks`, `row_blocks`, `run_all`, `single_threaded_blas`, `get_threads`, `set_threads`,
-`threads_here`, `cached_property`, `physical_memory`, `costs`, how long it takes, and `compiling_told`, when one waits for the compiler.
+`threads_here`, `cached_property`, `physical_memory`, `costs`, how long it takes, and `compiling_told`, when one waits for the
+compiler.
 
 Most of the first table goes to a GPU where points or queries lie on one, or are sent there (`set_device`, `get_device`). What lies
 there is `on_device`: rows as `DevicePoints`, of which `rows_of` and `column_of` take some, and at which a traversal looks as
@@ -60,6 +63,7 @@ from reduset._engine import costs
 if TYPE_CHECKING:
     from reduset._engine.balance import balance_lists, balance_products
     from reduset._engine.blas import single_threaded_blas
+    from reduset._engine.boxes import Tail, box_sums, normal_tail
     from reduset._engine.cached import cached_property
     from reduset._engine.coincident import rows_apart
     from reduset._engine.columnwise import columnwise_gram
@@ -83,6 +87,7 @@ if TYPE_CHECKING:
     from reduset._engine.lloyd import cell_sums
     from reduset._engine.memory import physical_memory
     from reduset._engine.neighbours import Cover, each_nearest, leaves_for, nearest
+    from reduset._engine.oblique_boxes import oblique_box_sums
     from reduset._engine.profile import CITYBLOCK, LOGARITHM, ROOT, SOFT_CITYBLOCK, SQUARED, TABLE, Frame, Profile
     from reduset._engine.pursuit import Pursuit, order_by_energy
     from reduset._engine.radii import gap_histograms, gap_nodes
@@ -98,7 +103,7 @@ if TYPE_CHECKING:
     from reduset._engine.windows import WindowSums
 
 __all__ = ["gradient_sums", "gram", "gram_blocks", "gram_by_rows", "kernel_sums", "log_sums", "wave_sums"]
-__all__ += ["gap_histograms", "gap_nodes"]
+__all__ += ["Tail", "box_sums", "gap_histograms", "gap_nodes", "normal_tail", "oblique_box_sums"]
 __all__ += ["FarthestFirst", "balance_lists", "balance_products", "draw_seeds", "each_nearest", "grow", "nearest", "shadow_centres"]
 __all__ += ["cells", "columnwise_gram", "exchange", "likely_nearest", "rows_apart"]
 __all__ += ["Components", "logs_at", "place_whitened", "sums_at", "whitened_slopes"]
@@ -136,6 +141,7 @@ __all__ += [
 _HOMES = {
     "balance": "balance_lists balance_products",
     "blas": "single_threaded_blas",
+    "boxes": "Tail box_sums normal_tail",
     "cached": "cached_property",
     "coincident": "rows_apart",
     "columnwise": "columnwise_gram",
@@ -159,6 +165,7 @@ _HOMES = {
     "likely": "likely_nearest",
     "memory": "physical_memory",
     "neighbours": "Cover each_nearest leaves_for nearest",
+    "oblique_boxes": "oblique_box_sums",
     "profile": "CITYBLOCK LOGARITHM ROOT SOFT_CITYBLOCK SQUARED TABLE Frame Profile",
     "pursuit": "Pursuit order_by_energy",
     "radii": "gap_histograms gap_nodes",

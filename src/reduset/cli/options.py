@@ -34,7 +34,7 @@ Encode = Annotated[
     ),
 ]
 KernelName = Annotated[str, typer.Option("--kernel", help=f"{listed(FAMILIES)}.")]
-RULES = "a rule: scott, silverman, median, iqr, jaakkola, neighbour, mode_clustering"
+RULES = "a rule: scott, silverman, median, iqr, jaakkola, neighbour, mode_clustering, isj"
 Bandwidth = Annotated[str, typer.Option("--bandwidth", "-b", help=f"A number in the columns' units (--scales), or {RULES}.")]
 OpenBandwidth = Annotated[
     str | None,

@@ -53,7 +53,7 @@ def as_components(
 ) -> BagComponents:
     """So many components for a bag, or about the fewest within ``tol``; as many as there are points at most."""
     as_density = replace(kernel, normalized=True, space="l2")
-    full = KernelMean.from_samples(np.ascontiguousarray(points[:]), as_density)  # products round by the order in memory
+    full = KernelMean.of_rows(np.ascontiguousarray(points[:]), as_density)  # products round by the order in memory
     goal = {"size": min(size, full.size)} if size is not None else {"tol": tol, "max_size": min(max_size, full.size)}
     found = compress_quietly(full, pieces="components", rng=rng, **goal)  # said once, of all the bags that did not reach it
     mean = cast(ComponentMean, found.mean)

@@ -66,12 +66,12 @@ class BagsInMemory(BagSource):
         self, spans: Sequence[Span], kernel: Kernel, confidence: float, rngs: Sequence[np.random.Generator], report: Report
     ) -> list[BagEvidence]:
         if len(spans) == 1:  # a projector remembers the spans before, so that it need not be shown them again
-            means = [KernelMean.from_samples(bag, kernel) for bag in self._bags]
+            means = [KernelMean.of_rows(bag, kernel) for bag in self._bags]
             self._projectors = [BagProjector(mean, confidence, rng) for mean, rng in zip(means, rngs, strict=True)]
         return self.each(_project, [(projector, spans[-1]) for projector in self._projectors], report)
 
     def means(self, kernel: Kernel) -> list[KernelMean]:
-        return [KernelMean.from_samples(bag.copy(), kernel) for bag in self._bags]  # what is kept must be our own
+        return [KernelMean.of_rows(bag.copy(), kernel) for bag in self._bags]  # what is kept must be our own
 
 
 def _project(_: Floats, projector: BagProjector, span: Span) -> BagEvidence:

@@ -92,7 +92,7 @@ class LaterDistances:
 
 def own(points: Floats, options: ComparisonOptions, rng: np.random.Generator) -> Compression:
     """A bag on atoms of its own."""
-    mean, tol = KernelMean.from_samples(points, options.kernel), options.each_within
+    mean, tol = KernelMean.of_rows(points, options.kernel), options.each_within
     with quietly():  # said once, of all the bags that did not reach it
         return compress(
             mean,
@@ -113,7 +113,7 @@ def own_components(points: Floats, options: ComparisonOptions, rng: np.random.Ge
 
 def overlooked_points(points: Floats, small: Density, kernel: Kernel) -> float:
     """What the compression of a bag does not see of it."""
-    return overlooked(KernelMean.from_samples(points, kernel), small)
+    return overlooked(KernelMean.of_rows(points, kernel), small)
 
 
 class Comparison:
@@ -233,7 +233,7 @@ class Comparison:
 
         Chance numbers are the same for every bag, so that its distances do not depend on which others it came with.
         """
-        full = [KernelMean.from_samples(bag, self.kernel) for bag in bags]
+        full = [KernelMean.of_rows(bag, self.kernel) for bag in bags]
         seed = int(rng.integers(2**63))
         found = self._compress_later(full, seed, progress)
         if found is None:

@@ -19,6 +19,7 @@ from reduset._frames import table_weights
 from reduset._messages import warn
 from reduset._types import Array, BandwidthLike, Floats, KernelLike, PointsLike, SeedLike, SelectorLike, WeightsLike
 from reduset._validate import rows as _rows
+from reduset._validate.orientation import warn_if_lying
 from reduset.compression import Compression, NotReachedWarning
 from reduset.compression.compressing import compress_below, evaluated
 from reduset.compression.request import COMPONENTS, PIECES
@@ -30,6 +31,9 @@ from reduset.mean import KernelMean
 from reduset.mixture import ComponentMean, Mixture, conditioning
 
 NAMED = KERNELS | {"exponential": KERNELS["laplacian"]}  # scikit-learn calls it so
+# kernels that end at their bandwidth, which others have and this house has not: (1 − r²)^p as p, and the cone
+COMPACT: dict[str, int | None] = {"tophat": 0, "box": 0, "epanechnikov": 1, "epa": 1, "cosine": 1, "biweight": 2, "triweight": 3}
+COMPACT |= {"linear": None, "tri": None, "triangular": None}
 SEARCH = "likelihood"
 TOL = 0.03
 MOST_ATOMS = 1000  # beyond, weights on the simplex take seconds and a query as long as a tree's
@@ -111,6 +115,7 @@ class SparseKernelDensity(BaseEstimator):
         """
         if table_weights(X) is not None:
             X, sample_weight = X.values, X.weights if sample_weight is None else sample_weight
+        warn_if_lying(X)
         given, X = X, _rows.of_estimator(self, X)
         _validate.one_of(self.pieces, "pieces", PIECES)
         if self.size is not None:
@@ -127,7 +132,7 @@ class SparseKernelDensity(BaseEstimator):
             how: dict[str, Any] = {"method": "atoms", "size": self.size} if of_atoms else {}
             self.search_ = likelihood.search_bandwidth(X, kernel, candidates, weights, rng=rng, **how)
             kernel = replace(kernel, bandwidth=self.search_.best)
-        full = KernelMean.from_samples(X, kernel, weights)
+        full = KernelMean.of_rows(X, kernel, weights)
         self.compression_: Compression | None = self._compressed(full, rng)
         self.mean_, self.certificate_ = evaluated(full, self.compression_)
         self.bandwidth_ = cast(RadialKernel, full.kernel).width
@@ -137,6 +142,7 @@ class SparseKernelDensity(BaseEstimator):
         """The kernel as a density in L2, with the bandwidth that does not need a search."""
         kernel = self.kernel
         if isinstance(kernel, str):
+            _require_tails(kernel, X.shape[1])
             kernel = NAMED[_validate.one_of(kernel, "kernel", NAMED)]("scott")
         if not isinstance(kernel, RadialKernel):
             raise TypeError(f"kernel must be one of {', '.join(NAMED)}, or a {ANY_FAMILY}; got {kernel!r}")
@@ -187,6 +193,16 @@ class SparseKernelDensity(BaseEstimator):
         check_is_fitted(self)
         return self.mean_.sample(n_samples, _validate.generator(random_state, "random_state"))
 
+    def cdf(self, X: PointsLike) -> Array:
+        """Of each row x of X, the probability that no column exceeds x, (q,)."""
+        check_is_fitted(self)
+        return self.mean_.cdf(X)
+
+    def integrate_box(self, low: Any, high: Any) -> float | Array:
+        """The probability of a box between two corners, (d,) each; of many, (q, d)."""
+        check_is_fitted(self)
+        return self.mean_.integrate_box(low, high)
+
     def marginal(self, columns: Any) -> KernelMean | Mixture:
         """The density of some columns, by number or by name; of a Gaussian kernel. A `Mixture` where pieces are components."""
         check_is_fitted(self)
@@ -215,6 +231,17 @@ class SparseKernelDensity(BaseEstimator):
         if unknown:
             raise ValueError(f"columns must be numbers or among {names}, got {unknown[0]!r}")
         return [names.index(column) if isinstance(column, str) else column for column in asked]
+
+
+def _require_tails(kernel: str, d: int) -> None:
+    """Refuse a kernel that ends, and say which Gaussian is as wide."""
+    if kernel in COMPACT:
+        p = COMPACT[kernel]
+        spread = (d + 1) / ((d + 2) * (d + 3)) if p is None else 1 / (d + 2 * p + 2)  # of a column, at unit bandwidth
+        raise ValueError(
+            f"kernel must be one of {', '.join(NAMED)}, got {kernel!r}, which ends at its bandwidth: it has no logarithm beyond, "
+            f"and no certificate here; use kernel='gaussian' with {np.sqrt(spread):.3f} times the bandwidth, which is as wide"
+        )
 
 
 def _covariance(X: Floats, weights: Array | None) -> Array:

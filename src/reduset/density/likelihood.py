@@ -87,7 +87,7 @@ def search_bandwidth(
     narrow = replace(kernel, bandwidth=float(grid[0])).resolve(X, weights)  # of all rows, where it has scales to find
     splits = list(_splits(weights, rng))
     logs = np.concatenate(
-        [score(KernelMean.from_samples(rows_of(X, kept), narrow, weights[kept]), X[out], grid, rng, size) for kept, out in splits]
+        [score(KernelMean.of_rows(rows_of(X, kept), narrow, weights[kept]), X[out], grid, rng, size) for kept, out in splits]
     )
     shares = np.concatenate([weights[out] for _, out in splits])
     shares = shares / shares.sum()

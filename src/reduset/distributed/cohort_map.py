@@ -176,7 +176,7 @@ def pick_rows(points: Floats, rows: Indices | None) -> Floats:
 
 def project(points: Floats, rng: np.random.Generator, kernel: Kernel, confidence: float, *spans: Span) -> BagEvidence:
     """A bag on the last of the spans: projected on all of them again, since a task remembers nothing."""
-    projector = BagProjector(KernelMean.from_samples(points, kernel), confidence, rng)
+    projector = BagProjector(KernelMean.of_rows(points, kernel), confidence, rng)
     return [projector.project(span) for span in spans][-1]
 
 

@@ -24,7 +24,12 @@ from reduset.weights.span import span_of
 SAMPLE_ROWS = 4096
 LOCAL_ROWS = 1 << 14
 ROWS_AN_ATOM = 8
-SHRINKING = {"scott": 4, "silverman": 4, "mode_clustering": 6}  # rules that fall with the number of rows to the −1/(d + this)
+SHRINKING = {
+    "scott": 4,
+    "silverman": 4,
+    "mode_clustering": 6,
+    "isj": 4,
+}  # rules that fall with the number of rows to the −1/(d + this)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from reduset._engine import Frame, Profile
 from reduset._messages import warn
 from reduset._types import Array, Floats, Precision
 from reduset.kernels import ANY_FAMILY
+from reduset.kernels.scale_laws import ScaleLaw
 from reduset.kernels.spectra import Spectrum
 
 NARROWEST = 1e-300  # bandwidth
@@ -194,6 +195,14 @@ class RadialKernel(Kernel):
     def _noise(self, count: int, dimension: int, rng: np.random.Generator) -> Array:
         """Draws from the bump of unit bandwidth, as a density."""
 
+    @abstractmethod
+    def _tail(self, t: Array) -> Array:
+        """The share beyond t ≥ 0 of the bump of unit bandwidth on a line, and along each axis where `scale_law` is None."""
+
+    def scale_law(self, dimension: int) -> ScaleLaw | None:
+        """Which normal laws the bump mixes; None where it is a product over columns."""
+        return None
+
     # -- what follows from them ---------------------------------------------------------------------------------------------
 
     def resolve(self, points: Floats, sample_weight: Floats | None = None) -> RadialKernel:
@@ -365,6 +374,11 @@ class RadialKernel(Kernel):
         if self.units is not None:
             return np.asarray(unit * self.units)
         return unit if self.covariance is None else unit @ np.linalg.cholesky(self.covariance).T
+
+    def tail(self, t: Array) -> Array:
+        """The same for t of either sign."""
+        share = self._tail(np.abs(t))
+        return np.where(t < 0, 1.0 - share, share)
 
     def to_dict(self) -> dict[str, Any]:
         out: dict[str, Any] = {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reduset._engine import Profile
+from reduset._engine import Profile, normal_tail
 from reduset._types import Array
 from reduset.kernels.base import RadialKernel
 from reduset.kernels.spectra import NormalSpectrum, Spectrum
@@ -39,6 +39,11 @@ class Gaussian(RadialKernel):
 
     def spectrum(self, dimension: int) -> Spectrum:
         return NormalSpectrum(dimension)
+
+    def _tail(self, t: Array) -> Array:
+        return normal_tail(t)
+
+    tail = _tail  # which takes either sign
 
     def _noise(self, count: int, dimension: int, rng: np.random.Generator) -> Array:
         return rng.standard_normal((count, dimension))

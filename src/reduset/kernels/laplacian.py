@@ -15,6 +15,7 @@ from reduset import _validate
 from reduset._engine import Profile
 from reduset._types import Array
 from reduset.kernels.base import RadialKernel
+from reduset.kernels.scale_laws import ScaleLaw
 from reduset.kernels.spectra import PowerSpectrum, ProductSpectrum, Spectrum
 from reduset.kernels.tables import matern_table
 
@@ -61,6 +62,12 @@ class Laplacian(RadialKernel):
         if self._in_cityblock:
             return ProductSpectrum(dimension, 1.0 if self.space == "rkhs" else 3.0)
         return PowerSpectrum(dimension, 1.0 if self.space == "rkhs" else dimension + 2.0)
+
+    def _tail(self, t: Array) -> Array:
+        return 0.5 * np.exp(-t)
+
+    def scale_law(self, dimension: int) -> ScaleLaw | None:
+        return None if self._in_cityblock or dimension == 1 else ScaleLaw((dimension + 1) / 2, 0.5, float(np.sqrt(2.0)))
 
     def _noise(self, count: int, dimension: int, rng: np.random.Generator) -> Array:
         if self._in_cityblock:

@@ -17,6 +17,7 @@ from reduset import _validate
 from reduset._engine import Profile
 from reduset._types import Array
 from reduset.kernels.base import RadialKernel
+from reduset.kernels.scale_laws import ScaleLaw
 from reduset.kernels.spectra import PowerSpectrum, Spectrum
 from reduset.kernels.tables import KNOTS, matern_table, tabulate
 
@@ -70,6 +71,13 @@ class Matern(RadialKernel):
 
     def spectrum(self, dimension: int) -> Spectrum:
         return PowerSpectrum(dimension, 2 * self.smoothness if self.space == "rkhs" else 4 * self.smoothness + dimension)
+
+    def _tail(self, t: Array) -> Array:
+        s = np.minimum(self._stretch * t, 1e3)  # where exp has underflowed
+        return np.exp(-s) * ((2 + s) / 4 if self.smoothness == 1.5 else (8 + 5 * s + s**2) / 16)
+
+    def scale_law(self, dimension: int) -> ScaleLaw | None:
+        return None if dimension == 1 else ScaleLaw(self.smoothness + dimension / 2, 0.5, float(np.sqrt(2.0)) / self._stretch)
 
     def _noise(self, count: int, dimension: int, rng: np.random.Generator) -> Array:
         mixing = rng.gamma(self.smoothness + dimension / 2, size=(count, 1))

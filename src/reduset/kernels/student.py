@@ -17,6 +17,7 @@ from reduset import _validate
 from reduset._engine import Profile, blocks
 from reduset._types import Array
 from reduset.kernels.base import RadialKernel
+from reduset.kernels.scale_laws import ScaleLaw
 from reduset.kernels.spectra import BesselSpectrum, Spectrum, SquaredBesselSpectrum
 from reduset.kernels.tables import KNOTS, tabulate
 
@@ -83,6 +84,13 @@ class Student(RadialKernel):
         if a == (dimension + 1) / 2:
             return BesselSpectrum(dimension, a)  # the product is a Cauchy bump again, in its own stretched frame
         return SquaredBesselSpectrum(dimension, a)
+
+    def _tail(self, t: Array) -> Array:
+        far = np.square(np.minimum(t, 1e150))
+        return np.asarray(0.5 * special.betainc(self._power(1) - 0.5, 0.5, 1 / (1 + far)))
+
+    def scale_law(self, dimension: int) -> ScaleLaw | None:
+        return None if dimension == 1 else ScaleLaw(self._power(dimension) - dimension / 2, -0.5, float(np.sqrt(0.5)))
 
     def _noise(self, count: int, dimension: int, rng: np.random.Generator) -> Array:
         self._log_density_constant(dimension)  # refuses what is not a density

@@ -18,10 +18,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from reduset import _archive, _validate
-from reduset._engine import Components, as_diagonal, as_full, is_shared, log_peaks, logs_at, row_blocks, sums_at
+from reduset._engine import (
+    Components,
+    as_diagonal,
+    as_full,
+    box_sums,
+    is_shared,
+    log_peaks,
+    logs_at,
+    oblique_box_sums,
+    row_blocks,
+    sums_at,
+)
 from reduset._types import Array, PointsLike, SeedLike
 from reduset.kernels import Gaussian
 from reduset.kernels.base import exponential
+from reduset.kernels.boxes import told
 from reduset.mean import KernelMean, LinearCombination
 from reduset.mixture.conditioning import as_columns, known_columns, weights_where
 from reduset.mixture.covariances import NDIM, inverses, widened
@@ -233,6 +245,25 @@ class Mixture(LinearCombination):
     def log_density(self, Q: PointsLike) -> Array:
         """log f at each row of Q; does not underflow. −inf where f is 0, NaN where signed weights make it negative."""
         return logs_at(_validate.points(Q, "Q", self.dimension), self.weights, self.means, self.covariances)
+
+    def _in_boxes(self, low: Array, high: Array, tol: float) -> Array:
+        if self.covariances.ndim == 3 and self.dimension > 1:
+            shared = self.covariances[:1] if is_shared(self.covariances) else self.covariances
+            found, errors = oblique_box_sums(self.means, self.weights, low, high, shared, tol)
+            told(errors, tol, self.weights)
+            return found
+        variances = self.covariances.reshape(self.size, -1)  # one a component, or one a column of each
+        return box_sums(self.means, self.weights, low, high, np.sqrt(variances))
+
+    def _extent(self, reach: float) -> tuple[Array, Array]:
+        there = np.flatnonzero(self.weights)
+        own = (
+            self.covariances.diagonal(axis1=1, axis2=2)
+            if self.covariances.ndim == 3
+            else as_diagonal(self.covariances, self.dimension)
+        )
+        beyond = reach * np.sqrt(own[there])
+        return (self.means[there] - beyond).min(axis=0), (self.means[there] + beyond).max(axis=0)
 
     # -- geometry -----------------------------------------------------------------------------------------------------------
 

@@ -26,8 +26,6 @@ look at pairs or neighbours work on a subsample, always the same for the same da
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
@@ -191,11 +189,6 @@ def _drop_ratio(places: Array, w: Array, atoms: Array, h: float) -> float:
     explained = np.cumsum(energy)
     at = [explained[min(k, len(atoms)) - 1] for k in (5, 20, 100)]
     return float((at[1] - at[0]) / (at[2] - at[0])) if at[2] > at[0] else 0.0
-
-
-RULES: dict[str, Callable[..., float]] = {
-    rule.__name__: rule for rule in (scott, silverman, median, iqr, jaakkola, neighbour, mode_clustering)
-}
 
 
 SCALES = ("robust", "standard")

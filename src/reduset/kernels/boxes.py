@@ -1,0 +1,48 @@
+"""How much of a sum of bumps lies in boxes with sides along the axes, the bumps as densities.
+
+In one column every kernel has a tail in closed form. In several the Gaussian and the city-block Laplacian are products over
+columns; the other bumps mix normal laws of many widths (`scale_laws`), each a product. A full covariance leaves no product: there
+boxes are summed by Owen's function in two columns, by lattice rules in more, with an error that is told (`_engine.oblique_boxes`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reduset._engine import box_sums, normal_tail, oblique_box_sums
+from reduset._messages import NotReachedWarning, warn
+from reduset._types import Array, Floats
+from reduset.kernels import ANY_FAMILY
+from reduset.kernels.base import Kernel, RadialKernel
+
+
+def boxes_of(kernel: Kernel, points: Floats, weights: Array, low: Array, high: Array, tol: float) -> Array:
+    """(q,) Σᵢ wᵢ ∫ φ(x, xᵢ) dx over each box between ``low`` and ``high``, (q, d), φ scaled to integrate to 1."""
+    if not isinstance(kernel, RadialKernel):
+        raise TypeError(f"{kernel!r} is not a density, so no box has a probability; use {ANY_FAMILY}")
+    d = points.shape[1]
+    kernel.density_log_peak(d)  # refuses what is no density
+    shape = kernel.unit_covariance
+    is_oblique = shape is not None and bool(np.any(shape != np.diag(np.diag(shape))))
+    law = kernel.scale_law(d)
+    if not is_oblique:
+        units = kernel.width if shape is None else kernel.width * np.sqrt(np.diag(shape))
+        if law is None:
+            return box_sums(points, weights, low, high, units, kernel.tail)
+        return box_sums(points, weights, low, high, units, normal_tail, law.nodes())
+    if law is None and kernel.name != "gaussian":
+        raise ValueError(
+            f"boxes along the axes have no closed form for {kernel!r}, whose axes are oblique; count draws: "
+            "((x > low) & (x < high)).all(axis=1).mean() of x = mean.sample(100_000)"
+        )
+    covariances = (kernel.width**2 * np.asarray(shape, np.float64))[None]
+    found, errors = oblique_box_sums(points, weights, low, high, covariances, tol, None if law is None else law.at)
+    told(errors, tol, weights)
+    return found
+
+
+def told(errors: Array, tol: float, weights: Array) -> None:
+    """Warn where sums over lattices did not come as near as they should."""
+    worst = float(np.max(errors)) / float(np.abs(weights).sum())
+    if worst > tol:
+        warn(f"tol={tol:g} was not reached: a box has a standard error of {worst:.2g}; use a larger tol", NotReachedWarning)
