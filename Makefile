@@ -1,19 +1,13 @@
-# Each target sets up its own .venv (the peers of the comparisons live in .venv-peers, .venv-quapy, .venv-stonesoup, .venv-drift,
-# .venv-sketch, .venv-study, .venv-shap and .venv-kdepy, what builds a release in .venv-dist, the oldest versions in .venv-oldest); nothing else on the machine is touched, but for Chromium, which `make test` installs where it is missing and root
-# allows it (scripts/browser.sh).
+# Each target sets up its own .venv (the peers of each comparison live in a .venv-<comparison>, what builds a release in .venv-dist,
+# the oldest versions in .venv-oldest); nothing else on the machine is touched, but for Chromium, which `make test` installs where it
+# is missing and root allows it (scripts/browser.sh).
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PEERS := .venv-peers
-QUAPY := .venv-quapy
-STONESOUP := .venv-stonesoup
-DRIFT := .venv-drift
-SKETCH := .venv-sketch
-STUDY := .venv-study
 DIST := .venv-dist
 OLDEST := .venv-oldest
-SHAP := .venv-shap
-KDEPY := .venv-kdepy
+COMPARISONS := $(patsubst benchmarks/%-requirements.txt,%,$(wildcard benchmarks/*-requirements.txt))
+PEERS := $(COMPARISONS:%=.venv-%/peers.stamp)
 
 SECONDS ?= 60
 TESTS ?= tests
@@ -44,46 +38,11 @@ $(VENV)/bench.stamp: $(VENV)/dev.stamp
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[bench]"
 	touch $@
 
-$(PEERS)/peers.stamp: benchmarks/peers-requirements.txt
-	$(PYTHON) -m venv $(PEERS)
-	$(PEERS)/bin/pip install --quiet --disable-pip-version-check --requirement $<
-	touch $@
-
-$(QUAPY)/quapy.stamp: benchmarks/quapy-requirements.txt
-	$(PYTHON) -m venv $(QUAPY)
-	$(QUAPY)/bin/pip install --quiet --disable-pip-version-check --requirement $<
-	touch $@
-
-$(STONESOUP)/stonesoup.stamp: benchmarks/stonesoup-requirements.txt
-	$(PYTHON) -m venv $(STONESOUP)
-	$(STONESOUP)/bin/pip install --quiet --disable-pip-version-check --requirement $<
-	touch $@
-
-# torch first and alone, so that no other build of it is pulled by what needs it
-$(DRIFT)/drift.stamp: benchmarks/drift-requirements.txt
-	$(PYTHON) -m venv $(DRIFT)
-	$(DRIFT)/bin/pip install --quiet --disable-pip-version-check $$(grep '^torch==' $<)
-	$(DRIFT)/bin/pip install --quiet --disable-pip-version-check --requirement $<
-	touch $@
-
-$(SKETCH)/sketch.stamp: benchmarks/sketching-requirements.txt
-	$(PYTHON) -m venv $(SKETCH)
-	$(SKETCH)/bin/pip install --quiet --disable-pip-version-check --requirement $<
-	touch $@
-
-$(STUDY)/study.stamp: benchmarks/study-requirements.txt
-	$(PYTHON) -m venv $(STUDY)
-	$(STUDY)/bin/pip install --quiet --disable-pip-version-check --requirement $<
-	touch $@
-
-$(KDEPY)/kdepy.stamp: benchmarks/kdepy-requirements.txt
-	$(PYTHON) -m venv $(KDEPY)
-	$(KDEPY)/bin/pip install --quiet --disable-pip-version-check --requirement $<
-	touch $@
-
-$(SHAP)/shap.stamp: benchmarks/shap-requirements.txt
-	$(PYTHON) -m venv $(SHAP)
-	$(SHAP)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+# torch first and alone, where it is needed, so that no other build of it is pulled by what needs it
+.venv-%/peers.stamp: benchmarks/%-requirements.txt
+	$(PYTHON) -m venv .venv-$*
+	grep '^torch==' $< | xargs -r .venv-$*/bin/pip install --quiet --disable-pip-version-check
+	.venv-$*/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	touch $@
 
 $(DIST)/dist.stamp: scripts/dist-requirements.txt
@@ -143,18 +102,17 @@ pictures: $(VENV)/docs.stamp
 screenshots: $(VENV)/dev.stamp browser
 	$(BIN)/python scripts/report_pictures.py
 
-bench: $(VENV)/bench.stamp $(PEERS)/peers.stamp $(QUAPY)/quapy.stamp $(STONESOUP)/stonesoup.stamp $(DRIFT)/drift.stamp \
-	$(SKETCH)/sketch.stamp $(STUDY)/study.stamp $(SHAP)/shap.stamp $(KDEPY)/kdepy.stamp
+bench: $(VENV)/bench.stamp $(PEERS)
 	$(BIN)/python benchmarks/run.py
 
 bench-gpu: $(VENV)/gpu.stamp
 	$(BIN)/python benchmarks/run.py gpu_subset gpu_sums gpu_compress gpu_sending
 
-peers: $(VENV)/bench.stamp $(PEERS)/peers.stamp
+peers: $(VENV)/bench.stamp .venv-peers/peers.stamp
 	$(BIN)/python benchmarks/peers.py
 	$(BIN)/python benchmarks/peers.py --summary
 
-sketching: $(VENV)/bench.stamp $(SKETCH)/sketch.stamp
+sketching: $(VENV)/bench.stamp .venv-sketch/peers.stamp
 	$(BIN)/python benchmarks/sketching.py --measure
 	$(BIN)/python benchmarks/run.py sketching
 
@@ -191,5 +149,5 @@ surface: $(VENV)/dev.stamp
 	$(BIN)/python scripts/surface.py
 
 clean:
-	rm -rf $(VENV) $(PEERS) $(QUAPY) $(STONESOUP) $(DRIFT) $(SKETCH) $(STUDY) $(SHAP) $(KDEPY) $(DIST) $(OLDEST) build dist docs/gallery docs/reference .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(COMPARISONS:%=.venv-%) $(DIST) $(OLDEST) build dist docs/gallery docs/reference .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

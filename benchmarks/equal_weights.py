@@ -1,4 +1,4 @@
-"""Rows with equal weights: thinning with swaps among all rows, against goodpoints' kernel thinning and coreax, error beside time."""
+"""Rows with equal weights: thinning with swaps among all rows, against thinning of goodpoints and coreax, error beside time."""
 
 from __future__ import annotations
 
@@ -56,16 +56,17 @@ def run() -> str:
                     lower += errors[mine] < min(errors[peer] for peer in PEERS if peer in errors)
                     quicker += times[mine] <= times[theirs]
                     ratios.append((errors[mine] / errors[theirs], times[mine] / times[theirs]))
-                    shown = (f"{errors[who]:.4f}, {1e3 * times[who]:.0f} ms" if who in errors else "failed" for who in (*OURS, *PEERS))
+                    shown = (
+                        f"{errors[who]:.4f}, {1e3 * times[who]:.0f} ms" if who in errors else "failed" for who in (*OURS, *PEERS)
+                    )
                     rows.append([f"{name}, {n:,}×{X.shape[1]} to {size}", f"{share:g}", *shown])
     finally:
         worker.stop()
     error, time = np.median(ratios, axis=0)
     return (
         table(["rows", "of the median distance", *OURS, *PEERS], rows)
-        + f"\n\nRelative error of equal weights, and the time. With swaps ours is lower than both peers in {lower} of {len(rows)} cases, at "
-        f"{error:.2f} of goodpoints' error in {time:.2f} of its time (medians), and quicker in {quicker}. Goodpoints computes the kernel "
-        "matrix and thins by it (`thin_K`, each row once at most); coreax is compiled before. Peers: "
-        + ", ".join(f"{package} {version}" for package, version in pins().items())
-        + "."
+        + "\n\nRelative error of equal weights, and the time. With swaps ours is lower than both peers in "
+        f"{lower} of {len(rows)} cases, at {error:.2f} of goodpoints' error in {time:.2f} of its time (medians), and quicker in "
+        f"{quicker}. Goodpoints computes the kernel matrix and thins by it (`thin_K`, each row once at most); coreax is compiled "
+        "before. Peers: " + ", ".join(f"{package} {version}" for package, version in pins().items()) + "."
     )

@@ -37,7 +37,7 @@ def peers_python() -> str:
 
 def pins() -> dict[str, str]:
     """The versions the comparison is made with."""
-    return dict(line.split("==") for line in (HERE / "sketching-requirements.txt").read_text(encoding="utf-8").split())
+    return dict(line.split("==") for line in (HERE / "sketch-requirements.txt").read_text(encoding="utf-8").split())
 
 
 def call(method: str, rows: Path, limit: float, memory: float, **options: Any) -> dict[str, Any]:

@@ -151,7 +151,8 @@ def sums_are_exact(points: Floats, frame: Frame, metric: int) -> bool:
     return float(widths @ widths) < 2**24
 
 
-# What no profile needs in single precision (`Profile.in_single`) is left out there, for every loop would be compiled with it.
+# What no profile needs in single precision (`Profile.in_single`) is NaN there and not computed, for every loop would be compiled with
+# it: who forgets to ask sees at once.
 
 
 def _soft(u):
@@ -161,7 +162,7 @@ def _soft(u):
 @overload(_soft, inline="always")
 def _soft_of(u):
     if u == types.float32:
-        return lambda u: u
+        return lambda u: np.float32(np.nan)
     return lambda u: u - log_of(1 + u)
 
 
@@ -172,7 +173,12 @@ def _tabulate(table, step, t):
 @overload(_tabulate)
 def _tabulate_of(table, step, t):
     if t.dtype == types.float32:
-        return lambda table, step, t: None
+
+        def refused(table, step, t):
+            for i in range(len(t)):
+                t[i] = np.nan
+
+        return refused
 
     def double(table, step, t):
         last = len(table) - 2
@@ -200,7 +206,12 @@ def _pull_by_table(table, step, gap, t):
 @overload(_pull_by_table)
 def _pull_by_table_of(table, step, gap, t):
     if t.dtype == types.float32:
-        return lambda table, step, gap, t: None
+
+        def refused(table, step, gap, t):
+            for i in range(len(t)):
+                t[i] = np.nan
+
+        return refused
 
     def double(table, step, gap, t):
         last = len(table) - 2
