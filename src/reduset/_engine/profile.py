@@ -151,8 +151,8 @@ def sums_are_exact(points: Floats, frame: Frame, metric: int) -> bool:
     return float(widths @ widths) < 2**24
 
 
-# What no profile needs in single precision (`Profile.in_single`) is NaN there and not computed, for every loop would be compiled with
-# it: who forgets to ask sees at once.
+# What no profile needs in single precision (`Profile.in_single`) is NaN there and not computed, for every loop would be compiled
+# with it: who forgets to ask sees at once.
 
 
 def _soft(u):
