@@ -72,6 +72,13 @@ class LinearCombination:
         low, high : (d,) limits of one box, or (q, d) of many, either given once for all; infinite where there is no limit
             Numbers do for one column.
         tol : float
+
+        Examples
+        --------
+        >>> from reduset import Gaussian, KernelMean
+        >>> f = KernelMean([[0.0], [4.0]], [0.5, 0.5], Gaussian(1.0))
+        >>> round(f.integrate_box(-1, 1), 4), f.cdf([[0.0], [4.0]]).round(4)
+        (0.342, array([0.25, 0.75]))
         """
         lower, upper, single = _boxes.box(low, high, self._columns())
         found = self._in_boxes(lower, upper, _validate.positive(tol, "tol"))
@@ -86,6 +93,14 @@ class LinearCombination:
             Nodes along an axis; by default 1,024 for one column, 128 for two, 32 for three.
         reach : float
             How far beyond the outermost atoms of weight, in bandwidths.
+
+        Examples
+        --------
+        >>> from reduset import Gaussian, KernelMean
+        >>> f = KernelMean([[0.0, 0.0]], [1.0], Gaussian(1.0))
+        >>> (x, y), values = f.on_grid((3, 5))
+        >>> x, values.shape
+        (array([-3.,  0.,  3.]), (3, 5))
         """
         d = self._columns()
         if points is None and d not in NODES:

@@ -31,7 +31,7 @@ Components           sums and moments of products of Gaussian components; `sums_
                      `logs_at` at points                                                                   n·m·d³
 WindowSums           quadratic statistics of the last rows of a stream, at several        (n,)             n·p
                      lengths of window
-box_sums             how much of bumps lies in boxes, by `Tail`s of a law on a line, as     (m,)             n·m·d
+box_sums             how much of bumps lies in boxes, by tails of a law on a line, as       (m,)             n·m·d
                      `normal_tail` is; `oblique_box_sums` of full covariances
 place_whitened       components from variables about a start; back by `whitened_slopes`   (m, d), (m, d²)  m·d³
 ==================== ==================================================================== ================ ======================
@@ -63,7 +63,7 @@ from reduset._engine import costs
 if TYPE_CHECKING:
     from reduset._engine.balance import balance_lists, balance_products
     from reduset._engine.blas import single_threaded_blas
-    from reduset._engine.boxes import Tail, box_sums, normal_tail
+    from reduset._engine.boxes import box_sums, normal_tail
     from reduset._engine.cached import cached_property
     from reduset._engine.coincident import rows_apart
     from reduset._engine.columnwise import columnwise_gram
@@ -103,7 +103,7 @@ if TYPE_CHECKING:
     from reduset._engine.windows import WindowSums
 
 __all__ = ["gradient_sums", "gram", "gram_blocks", "gram_by_rows", "kernel_sums", "log_sums", "wave_sums"]
-__all__ += ["Tail", "box_sums", "gap_histograms", "gap_nodes", "normal_tail", "oblique_box_sums"]
+__all__ += ["box_sums", "gap_histograms", "gap_nodes", "normal_tail", "oblique_box_sums"]
 __all__ += ["FarthestFirst", "balance_lists", "balance_products", "draw_seeds", "each_nearest", "grow", "nearest", "shadow_centres"]
 __all__ += ["cells", "columnwise_gram", "exchange", "likely_nearest", "rows_apart"]
 __all__ += ["Components", "logs_at", "place_whitened", "sums_at", "whitened_slopes"]
@@ -141,7 +141,7 @@ __all__ += [
 _HOMES = {
     "balance": "balance_lists balance_products",
     "blas": "single_threaded_blas",
-    "boxes": "Tail box_sums normal_tail",
+    "boxes": "box_sums normal_tail",
     "cached": "cached_property",
     "coincident": "rows_apart",
     "columnwise": "columnwise_gram",
