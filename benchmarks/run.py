@@ -51,6 +51,7 @@ SECTIONS = (
     "density",
     "mean_shift",
     "proportions",
+    "proportions_quapy",
     "cohort",
     "study_speed",
     "study_level",

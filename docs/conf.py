@@ -47,7 +47,7 @@ chapters = {
         "drift",
     ],
     "Scale": ["scaling", "stream", "distributed"],
-    "Understand": ["choosing", "select", "from_scikit_learn", "certificate", "mathematics"],
+    "Understand": ["choosing", "select", "from_scikit_learn", "from_quapy", "certificate", "mathematics"],
     "Look up": ["contents", "api", "reference"],
     "Project": ["../README", "design", "../benchmarks/RESULTS", "../CONTRIBUTING", "../CHANGELOG"],
 }

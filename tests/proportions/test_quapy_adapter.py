@@ -1,4 +1,4 @@
-"""The quantifier of QuaPy: estimates what ClassProportions does, with its parameters; QuaPy's own tests are run by the benchmarks."""
+"""The quantifier of QuaPy estimates what ClassProportions does, with its parameters; QuaPy's own tests are a benchmark."""
 
 import importlib
 import inspect

@@ -1,7 +1,8 @@
 """ClassProportions as a quantifier of QuaPy, for that library's protocols, errors and model selection.
 
-QuaPy calls a class proportion a prevalence, and asks a quantifier for `fit(X, y)`, `predict(X)` (`quantify`, its older name) and the
-parameters of scikit-learn. Only who imports this file imports QuaPy; where that is missing the class is an estimator like any other.
+QuaPy calls a class proportion a prevalence, and asks a quantifier for `fit(X, y)`, `predict(X)` (`quantify`, its older name) and
+the parameters of scikit-learn. Only who imports this file imports QuaPy; where that is missing the class is an estimator like any
+other.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class ClassProportionsQuantifier(BaseQuantifier):  # type: ignore[misc]  # what 
     Parameters
     ----------
     classifier : scikit-learn classifier with predict_proba, optional
-        As in `ClassProportions`, and first as in QuaPy; its own parameters are reached as ``classifier__C``. None looks at the rows.
+        As in `ClassProportions`, and first as in QuaPy; its own parameters are ``classifier__C`` and so on. None: the rows.
     method, kernel, size, tol, space, norm, ridge, bandwidth_search, solver, select, random_state
         Those of `ClassProportions`; ``random_state`` is 0, so that an experiment can be repeated.
 
