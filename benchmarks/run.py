@@ -53,6 +53,7 @@ SECTIONS = (
     "from_kdes",
     "mean_shift",
     "proportions",
+    "proportions_quapy",
     "cohort",
     "study_speed",
     "study_level",

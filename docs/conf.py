@@ -34,6 +34,7 @@ chapters = {
     "Begin": ["start", "compress", "command", "files", "report", "gallery/index"],
     "Uses": [
         "sketch",
+        "subset",
         "anndata",
         "density",
         "modes",
@@ -46,7 +47,7 @@ chapters = {
         "study",
         "drift",
     ],
-    "Scale": ["scaling", "stream", "distributed"],
+    "Scale": ["scaling", "stream", "gpu", "distributed"],
     "Coming from elsewhere": ["from_scikit_learn", "from_scipy", "from_kdepy", "from_coreax", "from_quapy", "from_shap"],
     "Understand": ["choosing", "select", "certificate", "mathematics"],
     "Look up": ["contents", "api", "reference"],

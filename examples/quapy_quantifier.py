@@ -3,8 +3,8 @@
     pip install quapy
     python examples/quapy_quantifier.py
 
-QuaPy calls a class proportion a prevalence, and wants a `BaseQuantifier` with `fit(X, y)` and `predict(X)`. The adapter below is
-all it takes; its parameters are those of ClassProportions, so that QuaPy's model selection can set them.
+QuaPy calls a class proportion a prevalence. `ClassProportionsQuantifier` is one of its quantifiers, with `fit(X, y)` and
+`predict(X)`; its parameters are those of ClassProportions, so that QuaPy's model selection can set them.
 """
 
 from __future__ import annotations
@@ -17,36 +17,15 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from reduset.proportions import ClassProportions
+from reduset.proportions.quapy_adapter import ClassProportionsQuantifier
 
 try:
     import quapy
-    from quapy.method.base import BaseQuantifier
 except ImportError:
     if __name__ != "__main__":
         raise
     print("QuaPy is not installed, so there is nothing to show: pip install quapy")
     sys.exit(0)
-
-
-class MeanMatching(BaseQuantifier):
-    """ClassProportions behind QuaPy's interface."""
-
-    def __init__(self, kernel=None, size=None, norm="whitened", ridge=None, classifier=None, random_state=0):
-        self.kernel = kernel
-        self.size = size
-        self.norm = norm
-        self.ridge = ridge
-        self.classifier = classifier
-        self.random_state = random_state
-
-    def fit(self, X, y):
-        self.model_ = ClassProportions(**self.get_params(deep=False)).fit(X, y)
-        self.classes_ = self.model_.classes_
-        return self
-
-    def predict(self, X):
-        return self.model_.predict_proportions(X)
 
 
 def main() -> None:
@@ -61,14 +40,14 @@ def main() -> None:
     methods = {
         "PACC": PACC(classifier),
         "EMQ": EMQ(classifier),
-        "kernel means of posteriors (reduset)": MeanMatching(classifier=classifier),
-        "kernel means of the rows (reduset)": MeanMatching(),
+        "reduset, on posteriors": ClassProportionsQuantifier(classifier),
+        "reduset, on the rows": ClassProportionsQuantifier(),
     }
     print(f"digits: {len(train)} labelled rows; {samples.repeats} samples of 100 rows with random proportions of 10 classes")
     for name, method in methods.items():
         method.fit(*train.Xy)
         errors = [np.abs(method.predict(sample) - truth).mean() for sample, truth in samples()]
-        print(f"{name:<36} mean absolute error {np.mean(errors):.4f}")
+        print(f"{name:<24} mean absolute error {np.mean(errors):.4f}")
     print(f"QuaPy's own evaluation says {quapy.evaluation.evaluate(method, samples, 'mae'):.4f} of the last")
 
 

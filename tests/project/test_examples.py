@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import inspect
 import os
 import subprocess
 import sys
@@ -13,10 +12,6 @@ from types import ModuleType
 import numpy as np
 import pytest
 from matplotlib import image
-from sklearn.base import BaseEstimator, clone
-
-from reduset import Gaussian
-from reduset.proportions import ClassProportions
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -85,33 +80,3 @@ def test_the_quapy_example_says_so_where_quapy_is_missing(tmp_path):
     )
     assert result.returncode == 0, result.stderr
     assert "QuaPy is not installed" in result.stdout or "mean absolute error" in result.stdout
-
-
-@pytest.fixture
-def adapter(monkeypatch):
-    """The example's class, on a stand-in for the one class of QuaPy that it is made from, an estimator there too."""
-    for name in ("quapy", "quapy.method", "quapy.method.base"):
-        monkeypatch.setitem(sys.modules, name, ModuleType(name))
-    sys.modules["quapy.method.base"].BaseQuantifier = type("BaseQuantifier", (BaseEstimator,), {})
-    spec = importlib.util.spec_from_file_location("quapy_quantifier", ROOT / "examples" / "quapy_quantifier.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.MeanMatching
-
-
-def test_the_quapy_adapter_estimates_what_class_proportions_does(adapter):
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(80, 2)) + np.repeat([[0.0], [2.0]], 40, axis=0), np.repeat(["a", "b"], 40)
-    options = {"kernel": Gaussian(1.0), "size": 12, "norm": "kernel"}
-    quantifier = adapter(**options)
-    assert quantifier.fit(X, y) is quantifier
-    assert list(quantifier.classes_) == ["a", "b"]
-    plain = ClassProportions(**options, random_state=0).fit(X, y)
-    np.testing.assert_array_equal(quantifier.predict(X[20:]), plain.predict_proportions(X[20:]))
-    assert clone(quantifier).set_params(size=20).fit(X, y).model_.size == 20
-
-
-def test_the_quapy_adapters_parameters_are_those_of_class_proportions(adapter):
-    own, ours = (inspect.signature(which.__init__).parameters for which in (adapter, ClassProportions))
-    assert set(own) <= set(ours)
-    assert {name for name in own if name != "random_state" and own[name].default != ours[name].default} == set()

@@ -117,7 +117,7 @@ def test_fewer_atoms_than_classes_are_refused():
 def test_as_many_atoms_as_classes_recover_a_mixture_of_the_training_rows():
     X, y = five_classes(40)
     rows = np.concatenate([np.tile(np.flatnonzero(y == code), times) for code, times in enumerate((4, 3, 1, 0, 2))])
-    found = fitted(X, y, size=5).estimate(X[rows])
+    found = fitted(X, y, size=5, method="matching").estimate(X[rows])
     np.testing.assert_allclose(found.values, [0.4, 0.3, 0.1, 0, 0.2], atol=1e-6)
     assert found.fits
 

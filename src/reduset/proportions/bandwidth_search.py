@@ -1,7 +1,8 @@
-"""Bandwidth and ridge by artificial mixtures: the pair whose proportions are nearest to the truth, ℓ1, on rows held out.
+"""Bandwidth and ridge by rows held out: the pair that tells artificial mixtures of them best, or their labels.
 
 Some rows are held out (stratified); the class means are of the rest. Mixtures of Dirichlet proportions, of several concentrations,
-are drawn from the rows held out, and every pair is judged by the same ones (Cruz Cortés & Scott 2017, Section VI-B).
+are drawn from the rows held out, and every pair is judged by the same ones, ℓ1 (Cruz Cortés & Scott 2017, Section VI-B). Where
+proportions are by likelihood, so is the choice: the pair by which the labels of the rows held out are most likely.
 
 The atoms do not depend on the bandwidth, so they are selected once, and the distances to them serve all bandwidths. A point enters
 a mixture by its k values, so a mixture costs an average of them and no kernel evaluation. The rows held out are added to the means
@@ -18,6 +19,8 @@ from dataclasses import dataclass, replace
 from functools import partial, reduce
 
 import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax
 
 from reduset._types import Array, Report
 from reduset.kernels import Kernel, RadialKernel
@@ -28,6 +31,7 @@ from reduset.proportions.class_means import (
     LabelledPoints,
     ProjectedClassMeans,
     class_moments,
+    discriminants,
     grams,
     ignore,
 )
@@ -53,7 +57,7 @@ class ProportionsSearch:
     ----------
     bandwidths : (b,)
     ridges : (r,) or (None,) where there is none
-    errors : (b, r) mean ℓ1 error over the artificial mixtures
+    errors : (b, r) mean ℓ1 error over the artificial mixtures; of "likelihood" the mean of −log P(label) of the rows held out
     """
 
     bandwidths: tuple[float, ...]
@@ -71,6 +75,19 @@ def split(data: LabelledPoints, rng: np.random.Generator) -> tuple[LabelledPoint
         rows = rng.permutation(np.flatnonzero(data.codes == code))
         out[rows[: max(1, round(share * len(rows)))]] = True
     return data.part(rng.permutation(np.flatnonzero(~out))), data.part(rng.permutation(np.flatnonzero(out)))
+
+
+def label_loss(rows: LabelledPoints, nearer: Array) -> float:
+    """The mean of −log P(class | x) with log P = log share + a·discriminant, at the best a ≥ 0: convex in a."""
+    weights = rows.weights / rows.weights.sum()
+    base = np.log(np.maximum(rows.masses, 1e-300) / rows.masses.sum())
+    own = (np.arange(len(rows.codes)), rows.codes)
+    nearer = nearer / max(float(np.sqrt(weights @ np.square(nearer).mean(axis=1))), 1e-300)
+
+    def loss(a: float) -> float:
+        return -float(weights @ log_softmax(base + a * nearer, axis=1)[own])
+
+    return float(minimize_scalar(loss, bounds=(0.0, 100.0), method="bounded", options={"xatol": 1e-2}).fun)
 
 
 def mixtures(held: LabelledPoints, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -97,11 +114,13 @@ class _Validation:
     held: LabelledPoints
     counts: Array
     truth: Array
-    solver: str
+    solver: str | None
     report: Report
 
     def error(self, fit: SimplexFit, values: Array) -> float:
-        """The mean ℓ1 error over the mixtures, from the values (n, k) of the rows held out."""
+        """The mean ℓ1 error over the mixtures, or the loss of labels, from the values (n, k) of the rows held out."""
+        if self.solver is None:
+            return label_loss(self.held, discriminants(fit.products, values))
         return float(np.abs(fit.solve(self.counts @ values, self.solver) - self.truth).sum(axis=1).mean())
 
 
@@ -167,17 +186,18 @@ def _try_on_all_rows(validation: _Validation, kernels: Sequence[Kernel], data: L
 
 
 def search(
-    data: LabelledPoints, kernel: Kernel, atoms: Array | None, ridges: Ridges, bandwidths: bool, solver: str,
+    data: LabelledPoints, kernel: Kernel, atoms: Array | None, ridges: Ridges, bandwidths: bool, solver: str | None,
     rng: np.random.Generator, report: Report = ignore,
 ) -> tuple[ClassMeans, float | None, ProportionsSearch] | None:  # fmt: skip
     """The best of the bandwidths (around the kernel's own, or that alone) and ridges; None where no rows can be held out.
 
-    ``atoms`` None means all rows.
+    ``atoms`` None means all rows, ``solver`` None that pairs are judged by the labels' likelihood.
     """
     parts = split(data, rng)
     if parts is None:
         return None
-    validation = _Validation(*parts, *mixtures(parts[1], rng), solver, report)
+    none = np.empty((0, 0))
+    validation = _Validation(*parts, *(mixtures(parts[1], rng) if solver else (none, none)), solver, report)
 
     def attempt(kernels: Sequence[Kernel]) -> _Trial:
         if atoms is None:

@@ -170,6 +170,12 @@ def class_moments(
     return accumulator.result()
 
 
+def discriminants(products: Array, values: Array) -> Array:
+    """(n₀, k) ⟨x, fᵢ⟩ − ‖fᵢ‖²/2 less its mean over i, from the products of the means and the values ⟨x, fᵢ⟩."""
+    nearer = values - np.diagonal(products) / 2
+    return np.asarray(nearer - nearer.mean(axis=1, keepdims=True))
+
+
 class ClassMeans(ABC):
     """Kernel means of the classes, ready to be compared with a sample."""
 
@@ -187,6 +193,10 @@ class ClassMeans(ABC):
     def values(self, points: Floats) -> Array:
         """(n₀, k) the values of each point."""
         return product_values([self.kernel], points, self.atoms, [self.directions])[0]
+
+    def discriminants(self, values: Array) -> Array:
+        """(n₀, k) values without what the means have in common: ⟨x, fᵢ⟩ − ‖fᵢ‖²/2, how much nearer a point is to each mean."""
+        return discriminants(self.fit.products, values)
 
     @abstractmethod
     def look(self, points: Floats) -> tuple[Array, Array, float]:
@@ -339,6 +349,13 @@ class FullClassMeans(ClassMeans):
         seconds = data.columns(shares).T @ values**2
         square = float(q @ self._squares) + float((G**2 - seconds - seconds.T).mean())
         return _scatter(data, data.sizes, values - G[codes], lengths, square)
+
+    def left_out(self) -> Array:
+        """(n, k) the values of each training row with means that it is not in; every class has two rows at least."""
+        own = (np.arange(len(self._data.codes)), self._data.codes)
+        values, shares = self._values.copy(), self._data.shares
+        values[own] = np.maximum(values[own] - shares, 0.0) / np.maximum(1.0 - shares, 1e-12)
+        return values
 
     def means(self) -> list[KernelMean]:
         rows = [np.flatnonzero(self._data.codes == code) for code in range(self._data.classes)]

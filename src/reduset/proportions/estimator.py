@@ -1,8 +1,10 @@
-"""Class proportions of an unlabelled sample, without classifying its rows (Cruz Cortés & Scott 2017, Section VI-B).
+"""Class proportions of an unlabelled sample, without classifying its rows.
 
-The sample's mean is matched by a mixture of the classes' means (`simplex_fit`), as seen from shared atoms (`class_means`), with the
-bandwidth and the ridge that do best on artificial mixtures of training rows (`bandwidth_search`). Fitting costs O(n·m·d), a sample
-of n₀ rows O(n₀·m·d); uncompressed (``size="all"``) O(n²·d) and O(n₀·n·d).
+All class means are seen from shared atoms (`class_means`), with the bandwidth and the ridge that do best on training rows held out
+(`bandwidth_search`). "matching" takes the mixture of them that is nearest to the sample's mean (`simplex_fit`; Cruz Cortés & Scott
+2017, Section VI-B). "likelihood" takes from the nearness of rows to these means (`cross_fit`) the ratios of the classes' densities
+(`class_ratios`), and the mixture that makes the sample most likely (`likelihood`). Whether the sample is a mixture is told by
+the means either way. Fitting costs O(n·m·d), a sample of n₀ rows O(n₀·m·d); uncompressed (``size="all"``) O(n²·d) and O(n₀·n·d).
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from reduset import _validate
+from reduset._engine import single_threaded_blas
 from reduset._frames import is_sparse
 from reduset._messages import warn
 from reduset._progress import Progress
@@ -30,6 +33,9 @@ from reduset.kernels.registry import as_kernel
 from reduset.mean import KernelMean
 from reduset.proportions.bandwidth_search import RIDGES, ProportionsSearch, search
 from reduset.proportions.class_means import ClassMeans, FullClassMeans, LabelledPoints, ProjectedClassMeans, class_moments, grams
+from reduset.proportions.class_ratios import held_out_ratios, learn_ratios
+from reduset.proportions.cross_fit import cross_fitted
+from reduset.proportions.likelihood import most_likely
 from reduset.proportions.simplex_fit import SOLVERS, goodness_of_fit, proportions
 from reduset.select import as_selector
 
@@ -37,6 +43,8 @@ MOST_ATOMS, MOST_BY_TOL = 500, 2000
 FALLBACK_RIDGE = 1e-3
 FOLDS = 5
 DOUBT, FOREIGN = 0.01, 0.05
+METHODS = ("likelihood", "matching")
+SMALLEST = 1e-6  # of a posterior: its logarithm is looked at
 
 
 @dataclass(frozen=True)
@@ -105,14 +113,17 @@ class ClassProportions(BaseEstimator):
     bandwidth_search : bool, optional
         Search the bandwidth around that of the kernel, on artificial mixtures of training rows. Default: where no kernel is given.
     solver : "simplex" or "projection"
-        The quadratic program, or the paper's linear system projected onto the simplex.
+        Of "matching": the quadratic program, or the paper's linear system projected onto the simplex.
     classifier : scikit-learn classifier with predict_proba, optional
-        Match its posterior probabilities, cross-validated on the training rows, in place of the rows themselves. Where X is a data
-        frame it gets data frames, and of sparse rows sparse ones.
+        Look at its posterior probabilities, cross-validated on the training rows, in place of the rows themselves ("likelihood": at
+        their logarithms). Where X is a data frame it gets data frames, and of sparse rows sparse ones.
     select : selector or its name
         How the atoms are chosen.
     progress : bool, or a function of (stage, done, total)
     random_state : None, seed or Generator
+    method : "likelihood" or "matching"
+        The mixture of the classes that makes the sample most likely, by ratios of their densities; or the one whose kernel mean is
+        nearest to the sample's, as in the paper, which is linear in the sample.
 
     Attributes
     ----------
@@ -150,6 +161,7 @@ class ClassProportions(BaseEstimator):
     select: SelectorLike = "kmeans"
     progress: ProgressLike = False
     random_state: SeedLike = None
+    method: str = "likelihood"
 
     def fit(self, X: PointsLike, y: ArrayLike, sample_weight: WeightsLike = None) -> ClassProportions:
         """Learn the class means.
@@ -178,7 +190,7 @@ class ClassProportions(BaseEstimator):
         self.classifier_ = None
         with closing(Progress(self.progress)) as shown:
             if self.classifier is not None:
-                points = self._posteriors(table, labels, given, rng, shown)
+                points = self._seen(self._posteriors(table, labels, given, rng, shown))
             elif self.size == "all":
                 points = points.copy()  # they are kept, and X is the user's
             self._fit_means(LabelledPoints(points, codes, weights, len(classes)), rng, shown)
@@ -206,6 +218,7 @@ class ClassProportions(BaseEstimator):
             _validate.one_of(self.space, "space", ("rkhs", "l2"))
         _validate.one_of(self.norm, "norm", ("whitened", "kernel"))
         _validate.one_of(self.solver, "solver", SOLVERS)
+        _validate.one_of(self.method, "method", METHODS)
         if isinstance(self.size, str):
             _validate.one_of(self.size, "size", ("all",))
         elif self.size is not None:
@@ -247,7 +260,8 @@ class ClassProportions(BaseEstimator):
         report = shown.stage("weighing")
         found: tuple[ClassMeans, float | None, ProportionsSearch | None] | None = None
         if widths or len(ridges) > 1:
-            found = search(data, kernel, atoms, ridges, widths, self.solver, search_rng, report)
+            solver = None if self.method == "likelihood" else self.solver
+            found = search(data, kernel, atoms, ridges, widths, solver, search_rng, report)
             if found is None:
                 fewest = self.classes_[int(np.argmin(np.bincount(data.codes)))]
                 warn(
@@ -262,6 +276,13 @@ class ClassProportions(BaseEstimator):
         self._scatter = means.scatter(data, noise_rng)
         self._plain_scatter = self._scatter if means.plain is means else means.plain.scatter(data, noise_rng)
         self.kernel_, self.atoms_, self.means_ = means.kernel, means.atoms, means.means()
+        if self.method == "likelihood":
+            (fit_rng,) = rng.spawn(1)
+            rows, numbers, values = cross_fitted(data, means, self.ridge_, fit_rng)
+            offset = None if self.classifier is None else np.asarray(data.points[numbers], np.float64)
+            features = values if offset is None else np.hstack([values, offset])
+            self._ratios = learn_ratios(rows, features, offset, fit_rng)
+            self._held_out = held_out_ratios(self._ratios, rows, features, offset)
 
     def _choose_atoms(self, average: KernelMean, rng: np.random.Generator, shown: Progress) -> Array:
         n, classes = average.size, len(self.classes_)
@@ -305,13 +326,28 @@ class ClassProportions(BaseEstimator):
         self.classifier_ = fitted(np.arange(len(labels)))
         return out
 
+    def _seen(self, posteriors: Array) -> Array:
+        """Posteriors as they are compared: as they are, or as logarithms with mean 0."""
+        if self.method == "matching":
+            return posteriors
+        logs = np.log(np.maximum(posteriors, SMALLEST))
+        return np.asarray(logs - logs.mean(axis=1, keepdims=True))
+
+    def _sample_ratios(self, points: Floats, values: Array) -> Array:
+        """The ratios of the classes' densities at the rows of a sample."""
+        values = self._class_means.discriminants(values)
+        if self.classifier_ is None:
+            return self._ratios(values, None)
+        offset = np.asarray(points, np.float64)
+        return self._ratios(np.hstack([values, offset]), offset)
+
     def _represent(self, X: Any) -> Floats:
         check_is_fitted(self)
         points = self._checked(X, self.n_features_in_)
         validate_data(self, X if hasattr(X, "columns") else points, reset=False, skip_check_array=True)
         if self.classifier_ is None:
             return points
-        return np.asarray(self.classifier_.predict_proba(self._table(X, points)), np.float64)
+        return self._seen(np.asarray(self.classifier_.predict_proba(self._table(X, points)), np.float64))
 
     def predict_proportions(self, X: PointsLike) -> Array:
         """The proportions of the classes in a sample.
@@ -325,7 +361,11 @@ class ClassProportions(BaseEstimator):
         (k,) array in the order of ``classes_``; at least 0, their sum 1
         """
         points = self._represent(X)
-        b = self._class_means.values(points).mean(axis=0)
+        values = self._class_means.values(points)
+        if self.method == "likelihood":
+            with single_threaded_blas():
+                return most_likely(self._sample_ratios(points, values))
+        b = values.mean(axis=0)
         return self._class_means.fit.solve(b[None], self.solver)[0]
 
     def estimate(self, X: PointsLike, confidence: float = 0.95) -> Proportions:
@@ -339,7 +379,13 @@ class ClassProportions(BaseEstimator):
         points = self._represent(X)
         confidence = _validate.between(confidence, "confidence", 0.0, 1.0)
         values, plain, energy = self._class_means.look(points)
-        pi, interval = proportions(self._class_means.fit, self._scatter, values, self.solver, confidence)
+        if self.method == "likelihood":
+            with single_threaded_blas():
+                ratios = self._sample_ratios(points, values)
+                pi = most_likely(ratios)
+                interval = self._held_out.interval(ratios, pi, self._class_means.fit.blurred, confidence)
+        else:
+            pi, interval = proportions(self._class_means.fit, self._scatter, values, self.solver, confidence)
         quality = goodness_of_fit(self._class_means.plain.fit, self._plain_scatter, plain, energy, pi)
         return Proportions(self.classes_, pi, interval, confidence, *quality, n_samples=len(points))
 
