@@ -59,13 +59,14 @@ STEPS = 8
 WAYS = [*SELECTORS, *MOVED]
 
 NESTED = [
-    name for name in SELECTORS if name not in ("kmeans", "thinning", "auto", "balanced", "stratified")
+    name for name in SELECTORS if name not in ("kmeans", "thinning", "swapped", "auto", "balanced", "stratified")
 ]  # a longer selection begins with a shorter one
 DRAWN = [
     "random",
     "columnnorm",
     "cholesky",
     "thinning",
+    "swapped",
     "auto",
     "paring",
     "balanced",

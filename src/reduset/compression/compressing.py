@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from reduset import _validate, bandwidth
+from reduset import _validate
 from reduset._engine import single_threaded_blas
 from reduset._messages import NotReachedWarning, is_quiet, quietly, warn
 from reduset._progress import Progress
 from reduset._types import KernelLike, PointsLike, ProgressLike, SeedLike, SelectorLike, WeightsLike
+from reduset.bandwidth.rules import warn_of_units
 from reduset.certificate import Certificate
 from reduset.certificate.cancelling import require_norm
 from reduset.compression import resolution, summary
@@ -107,7 +108,7 @@ def compress(
     full = as_mean(data, kernel, sample_weight)
     require_norm(full)
     if kernel is None and full is not data:
-        bandwidth.warn_of_units(full.atoms, data, "what was lost is told of the wide one alone")
+        warn_of_units(full.atoms, data, "what was lost is told of the wide one alone")
     request = checked(
         full,
         full is not data and is_left_open(kernel),

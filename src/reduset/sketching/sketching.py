@@ -17,10 +17,11 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset import _validate, bandwidth
+from reduset import _validate
 from reduset._engine import single_threaded_blas
 from reduset._progress import Progress
 from reduset._types import Array, Indices, KernelLike, PointsLike, ProgressLike, Report, SeedLike, WeightsLike
+from reduset.bandwidth.rules import warn_of_units
 from reduset.certificate import Certificate
 from reduset.certificate.by_scale import ErrorProfile
 from reduset.compression.builder import Builder
@@ -93,7 +94,7 @@ def sketch(
     _validate.one_of(quotas, "quotas", QUOTAS)
     rng = _validate.generator(rng)
     if kernel is None:
-        bandwidth.warn_of_units(full.atoms, data, "rows that are rare by it may be lost")
+        warn_of_units(full.atoms, data, "rows that are rare by it may be lost")
     clock, shown = Clock(), Progress(progress)
     try:
         with single_threaded_blas():
