@@ -62,6 +62,7 @@ SECTIONS = (
     "study_sizes",
     "svm",
     "background",
+    "background_held_out",
     "mixture_toys",
     "mixture_reduction",
     "mixture_density",
