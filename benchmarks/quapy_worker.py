@@ -24,9 +24,18 @@ from sklearn.svm import SVC
 
 from reduset.proportions.quapy_adapter import ClassProportionsQuantifier as Ours
 
-ROWS, SAMPLES = 100, 40  # rows a sample; samples of the protocols that draw at random
+ROWS, SAMPLES = 100, 100  # rows a sample; samples of the protocols that draw at random
 GRID = {2: (21, 3), 10: (4, 1)}  # classes: prevalences of each on the grid, repetitions
-SETS = ("raetsch_image", "raetsch_diabetes", "german_numer", "pendigits")
+SETS = (
+    "raetsch_banana",
+    "raetsch_image",
+    "raetsch_waveform",
+    "raetsch_diabetes",
+    "german_numer",
+    "svmguide1",
+    "splice",
+    "pendigits",
+)
 
 
 def classifiers():

@@ -21,7 +21,7 @@ except ImportError:
     BaseQuantifier = BaseEstimator
 
 
-class ClassProportionsQuantifier(BaseQuantifier):  # type: ignore[misc]  # what is imported may be missing
+class ClassProportionsQuantifier(BaseQuantifier):
     """`ClassProportions` behind the interface of QuaPy's quantifiers.
 
     Parameters
