@@ -55,6 +55,8 @@ class Exchange:
         self._held = [self._row(int(one)) for one in at] if len(at) * len(points) <= HELD else None
         self._rest = kernel.product_sums(points[at], shares, points) - goal  # what is there less what should be
         self._uses = np.bincount(at, minlength=len(points))
+        full = self._uses >= room
+        self._bars = [np.where(full | (False if signs is None else signs != sign), np.inf, 0.0) for sign in (1, -1)]
 
     @property
     def error(self) -> float:
@@ -75,31 +77,37 @@ class Exchange:
     def shake(self, rng: np.random.Generator, most: int) -> None:
         """Give some places to rows at random and go on from there; back where that ends no better."""
         held = None if self._held is None else self._held.copy()
-        before, error = (self.at.copy(), self._rest.copy(), self._uses.copy(), held), self.error
+        bars = [bar.copy() for bar in self._bars]
+        before, error = (self.at.copy(), self._rest.copy(), self._uses.copy(), held, bars), self.error
         for k in rng.choice(len(self.at), max(1, len(self.at) // SHAKEN), replace=False):
             self._take(k, rng.random(len(self._goal)), -np.inf)
         self.sweep(most)
         if self.error > error - NOTHING:
-            self.at, self._rest, self._uses, self._held = before
+            self.at, self._rest, self._uses, self._held, self._bars = before
 
     def _take(self, k: int, cost: Array | None = None, gain: float = NOTHING) -> None:
         """The row of least cost for a place, if it is less by ``gain``: by default what is then lacking."""
         old, share = int(self.at[k]), self._shares[k]
         column = self._row(old) if self._held is None else self._held[k]
-        self._rest -= share * column
-        self._uses[old] -= 1
+        self._use(old, -1)
         if cost is None:
-            cost = self._rest if share > 0 else -self._rest
-        barred = self._uses >= self._room
-        if self._signs is not None:
-            barred |= self._signs != np.sign(share)
-        new = int(np.argmin(np.where(barred, np.inf, cost)))
+            cost = self._rest - share * column
+            if share < 0:
+                np.negative(cost, out=cost)
+        new = int(np.argmin(cost + self._bars[int(share < 0)]))
         if new != old and cost[new] < cost[old] - gain:
-            self.at[k], column = new, self._row(new)
+            self.at[k], other = new, self._row(new)
+            self._rest += share * (other - column)
             if self._held is not None:
-                self._held[k] = column
-        self._rest += share * column
-        self._uses[self.at[k]] += 1
+                self._held[k] = other
+        self._use(int(self.at[k]), 1)
+
+    def _use(self, point: int, times: int) -> None:
+        """A point has so many places more: where it has no room, and for places of the other sign, it is barred."""
+        self._uses[point] += times
+        full = self._uses[point] >= self._room[point]
+        for bar, sign in zip(self._bars, (1, -1), strict=True):
+            bar[point] = np.inf if full or (self._signs is not None and self._signs[point] != sign) else 0.0
 
 
 def swap(kernel: Kernel, points: NDArray[np.floating], pool: Indices, chosen: Indices) -> Indices:
