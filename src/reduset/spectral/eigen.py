@@ -6,7 +6,7 @@ Dense O(m³), iterative O(m²) a pair. Signs are fixed by whoever knows what the
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import eigh, qr
+from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackError, eigsh
 
 from reduset import _validate
@@ -35,21 +35,6 @@ def leading_pairs(matrix: Array, count: int, solver: str = "auto") -> tuple[Arra
         values, vectors = _dense(matrix, count)
     order = np.argsort(-values, kind="stable")
     return values[order], vectors[:, order]
-
-
-def leading_span(matrix: Array, count: int, solver: str = "auto") -> tuple[Array, Array]:
-    """About the ``count`` leading pairs, for whoever needs their span alone: by two products with a block where m is large.
-
-    The span of a random block after one product holds the leading directions to the ratio of the eigenvalue of order ``count`` to
-    theirs (Halko, Martinsson & Tropp 2011).
-    """
-    m = len(matrix)
-    if solver != "auto" or m <= FEW_ATOMS or count > m // FEW_PAIRS:
-        return leading_pairs(matrix, count, solver)
-    block = matrix @ np.random.default_rng(0).normal(size=(m, count))
-    block = qr(block, mode="economic", overwrite_a=True, check_finite=False)[0]
-    values, turns = eigh(block.T @ (matrix @ block), check_finite=False)
-    return values[::-1], np.asarray(block @ turns[:, ::-1])
 
 
 def padded(values: Array, vectors: Array, count: int) -> tuple[Array, Array]:

@@ -16,9 +16,9 @@ from reduset._types import Array, PointsLike, WeightsLike
 from reduset.spectral.base import SpectralTransformer
 from reduset.spectral.bounds import bounds_of
 from reduset.spectral.components import PrincipalComponents, latent_kernel, principal_components, ridge_coefficients
-from reduset.spectral.eigen import leading_span
 from reduset.spectral.extension import extend
 from reduset.spectral.reduction import WeightedAtoms
+from reduset.spectral.functions import leading_functions
 from reduset.spectral.ritz import SPARE, rayleigh_ritz
 
 
@@ -120,9 +120,9 @@ class ReducedKernelPCA(SpectralTransformer):
         if not refine:
             return principal_components(found, count, centre, self.eigen_solver)
         looked_at = max(count, min(count + SPARE, found.size))
-        parts = principal_components(found, looked_at, centre, self.eigen_solver, leading_span)
+        functions = leading_functions(found, looked_at, centre, self.eigen_solver)
         rows = np.ones(len(X)) if sample_weight is None else _validate.weights(sample_weight, len(X))
-        return rayleigh_ritz(parts, found, X, rows / rows.sum(), count, centre)
+        return rayleigh_ritz(functions, found, X, rows / rows.sum(), count, centre)
 
     def _without_zeros(self, parts: PrincipalComponents) -> PrincipalComponents:
         """All components above 0 where the user leaves their number open; otherwise so many, and a word where some are 0."""
