@@ -30,7 +30,7 @@ class ReducedKernelPCA(SpectralTransformer):
     ----------
     n_components : int, optional
         None keeps all with an eigenvalue above 0.
-    kernel : kernel object, function k(X, Y), or a name: "rbf", "laplacian", "cosine" (scikit-learn's), "gaussian", "student", …
+    kernel : kernel object, function k(X, Y) of rows or k(x, y) of two of them, or a name: "rbf", "laplacian", "cosine" (scikit-learn's), "gaussian", "student", …
         None is a Gaussian of the median bandwidth, or the kernel of a Compression.
     gamma : float, optional
         Of "rbf" and "laplacian"; 1/d if not given, as in scikit-learn.
@@ -52,7 +52,7 @@ class ReducedKernelPCA(SpectralTransformer):
         Whether to learn the way back, by ridge regression from coordinates to atoms.
     alpha : float
         Ridge of the way back.
-    eigen_solver : "auto", "dense" or "arpack"
+    eigen_solver : "auto", "dense", "arpack" or "randomized"
         "auto" iterates beyond 5,000 atoms unless many components are wanted (a tenth of the atoms), and beyond 500 where few are.
     random_state : int, RandomState, Generator or None
         For selectors that draw.
@@ -65,8 +65,8 @@ class ReducedKernelPCA(SpectralTransformer):
         Values at the atoms, coordinates over √eigenvalue; Σ weights_ · eigenvectors_² = 1 where not refined.
     atoms_, weights_, indices_ : (m, d), (m,), (m,) or None
         The atoms, how many rows each stands for, and which rows they are.
-    kernel_ : Kernel
-        With its bandwidth.
+    kernel_, gamma_ : Kernel, float or None
+        With its bandwidth; γ of "rbf" and "laplacian".
     bounds_ : SpectralBounds
         What is certain of the error.
 
