@@ -120,7 +120,9 @@ class MeanShift(SparseMeanShift):
     def fit(self, X: Any, y: Any = None) -> Any:
         refuse("seeds", self.seeds is not None)
         radius = self.bandwidth
-        self.bandwidth = radius / 2 if isinstance(radius, int | float) and radius > 0 else radius  # a Gaussian sees two deviations far
+        self.bandwidth = (
+            radius / 2 if isinstance(radius, int | float) and radius > 0 else radius
+        )  # a Gaussian sees two deviations far
         try:
             return super().fit(X, y)
         finally:

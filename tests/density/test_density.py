@@ -504,3 +504,15 @@ def test_columns_go_by_mask_and_values_by_their_names():
     np.testing.assert_array_equal(density.marginal([True, False, True]).atoms, density.marginal([0, 2]).atoms)
     with pytest.raises(ValueError, match="columns as a mask must have 3 entries, got 2"):
         density.marginal([True, False])
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "l2", "minkowski"])
+def test_the_names_of_the_euclidean_metric_change_nothing(metric):
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    one, other = (SparseKernelDensity(bandwidth=0.5, size=50, random_state=0, **given).fit(X) for given in ({}, {"metric": metric}))
+    np.testing.assert_array_equal(one.score_samples(X), other.score_samples(X))
+
+
+def test_other_metrics_are_refused_with_the_way_out():
+    with pytest.raises(ValueError, match=r"metric must be .*, got 'haversine'; .* use sklearn.neighbors.KernelDensity"):
+        SparseKernelDensity(metric="haversine").fit(np.zeros((5, 2)))

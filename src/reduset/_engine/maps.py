@@ -1,4 +1,4 @@
-"""Functions Σⱼ Aⱼₖ φ(cⱼ, ·) of few centres at many points, all k at once: kernel values are made, used and thrown away by the block.
+"""Functions Σⱼ Aⱼₖ φ(cⱼ, ·) of few centres at many points, all k at once: kernel values are made, used and left by the block.
 
 From `sums.BLAS_FROM` dimensions on the gaps come from a matrix product. O(n·m·(d + p)), O(block) memory.
 """

@@ -56,7 +56,9 @@ def _products(values: Floats, out: Floats) -> None:
 class _Rows:
     """Rows about their mean in the precision of the products, half their squared lengths, and what rounding may do to a gap."""
 
-    def __init__(self, Z: NDArray[np.float64], values: Floats, halves: NDArray[np.float64], slack: NDArray[np.float64], reach: float):
+    def __init__(
+        self, Z: NDArray[np.float64], values: Floats, halves: NDArray[np.float64], slack: NDArray[np.float64], reach: float
+    ):
         self.exact, self.values, self.halves, self.slack, self.reach = Z, values, halves, slack, reach
 
     @staticmethod

@@ -69,9 +69,7 @@ class PrincipalComponents:
         )
 
 
-def principal_components(
-    reduced: WeightedAtoms, count: int, centre: bool = True, solver: str = "auto"
-) -> PrincipalComponents:
+def principal_components(reduced: WeightedAtoms, count: int, centre: bool = True, solver: str = "auto") -> PrincipalComponents:
     """The ``count`` leading components of weighted atoms; eigenvalues of 0 where there are fewer."""
     matrix = reduced.gram()
     shares, roots = reduced.shares, np.sqrt(reduced.masses)

@@ -1,7 +1,8 @@
 """The leading eigenpairs of a symmetric matrix: dense for few atoms or many pairs, iterative (Lanczos, ARPACK) for many atoms.
 
 "randomized" multiplies a random block some times with the matrix (Halko, Martinsson & Tropp 2011): as good as the others where
-eigenvalues fall, and by their ratio less where they do not. Dense O(m³), the others O(m²) a pair. Signs are fixed by whoever knows what the entries of a vector stand for: `fix_signs`.
+eigenvalues fall, and by their ratio less where they do not. Dense O(m³), the others O(m²) a pair. Signs are fixed by whoever knows
+what the entries of a vector stand for: `fix_signs`.
 """
 
 from __future__ import annotations

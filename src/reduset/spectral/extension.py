@@ -64,4 +64,3 @@ def atoms_matrix(kernel: Kernel, atoms: Array) -> Array:
         return kernel.product_gram(atoms, atoms)
     shape = kernel.product(atoms.shape[1])
     return product_matrix(atoms, atoms, kernel.frame(atoms, shape), shape.profile)
-

@@ -19,15 +19,13 @@ REFUSED = {
     "polynomial": "expand the columns by sklearn.preprocessing.PolynomialFeatures, then use PCA",
     "sigmoid": "it is no positive definite kernel; use kernel='rbf'",
     "precomputed": (
-        "atoms are chosen from points, a matrix of all pairs is what they avoid; pass the points and a kernel, or give the matrix to "
-        "scikit-learn's own class"
+        "atoms are chosen from points, a matrix of all pairs is what they avoid; pass the points and a kernel, or give the "
+        "matrix to scikit-learn's own class"
     ),
     "nearest_neighbors": (
         "which rows are neighbours cannot be told from few atoms; use kernel='rbf', or scikit-learn's own class for this affinity"
     ),
 }
-
-
 REFUSED["precomputed_nearest_neighbors"] = REFUSED["nearest_neighbors"]
 RATED = "rbf", "laplacian"  # have a gamma
 

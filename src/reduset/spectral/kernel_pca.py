@@ -17,8 +17,8 @@ from reduset.spectral.base import SpectralTransformer
 from reduset.spectral.bounds import bounds_of
 from reduset.spectral.components import PrincipalComponents, latent_kernel, principal_components, ridge_coefficients
 from reduset.spectral.extension import extend
-from reduset.spectral.reduction import WeightedAtoms
 from reduset.spectral.functions import leading_functions
+from reduset.spectral.reduction import WeightedAtoms
 from reduset.spectral.ritz import SPARE, rayleigh_ritz
 
 
@@ -30,8 +30,9 @@ class ReducedKernelPCA(SpectralTransformer):
     ----------
     n_components : int, optional
         None keeps all with an eigenvalue above 0.
-    kernel : kernel object, function k(X, Y) of rows or k(x, y) of two of them, or a name: "rbf", "laplacian", "cosine" (scikit-learn's), "gaussian", "student", …
-        None is a Gaussian of the median bandwidth, or the kernel of a Compression.
+    kernel : kernel object, function k(X, Y), or a name: "rbf", "laplacian", "cosine" (scikit-learn's), "gaussian", "student", …
+        A function may also be one of two single rows, k(x, y) → number, as scikit-learn's are; it is slow. None is a Gaussian of
+        the median bandwidth, or the kernel of a Compression.
     gamma : float, optional
         Of "rbf" and "laplacian"; 1/d if not given, as in scikit-learn.
     reduce : "shadow", None, the name of a selector, a selector, a Compression or a KernelMean

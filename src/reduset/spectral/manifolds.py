@@ -23,7 +23,8 @@ class _WalkMap(SpectralTransformer):
 
     def fit_transform(self, X: PointsLike, y: Any = None, sample_weight: WeightsLike = None) -> Array:
         """(n, k) coordinates of the rows that are fitted: ``embedding_``."""
-        return self.fit(X, y, sample_weight=sample_weight).embedding_
+        weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return self.fit(X, y, **weighted).embedding_
 
     def _walk(self, X: PointsLike, sample_weight: WeightsLike, alpha: float) -> RandomWalk:
         found = self._weighted_atoms(X, sample_weight)

@@ -62,7 +62,7 @@ def rayleigh_ritz(
 
 
 def _moments(functions: AtomFunctions, reduced: WeightedAtoms, X: Floats, shares: Array) -> tuple[Array, Array]:
-    """Means, (p,), and products, (p, p), of the functions over the rows, about their heights; atoms whose values are known apart."""
+    """Means, (p,), and products, (p, p), of the functions over the rows, about their heights; known values are not made again."""
     moments = np.zeros((len(functions.heights) + 1,) * 2)
 
     def add(values: Array, its: Array) -> None:

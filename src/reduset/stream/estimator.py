@@ -33,10 +33,10 @@ class StreamCompressor(BaseEstimator):
     Rows are taken in once, in any order, in chunks of any length; what is kept does not grow with their number. The result depends
     on the sequence of the rows, not on how it was cut into chunks.
 
-    It is an estimator of scikit-learn: `fit` begins anew, `partial_fit` goes on, and its common checks pass (the error of another width has words of
-    its own). It predicts nothing and
-    transforms nothing: `result` is what it finds. A clone has the parameters and no rows; parameters of what is kept cannot be
-    changed in the middle of a stream, and a ``random_state`` is drawn from once, where a stream begins.
+    It is an estimator of scikit-learn, whose common checks it passes (but for the words of one error): `fit` begins anew,
+    `partial_fit` goes on. It predicts nothing and transforms nothing: `result` is what it finds. A clone has
+    the parameters and no rows; parameters of what is kept cannot be changed in the middle of a stream, and a ``random_state`` is
+    drawn from once, where a stream begins.
 
     Parameters
     ----------
