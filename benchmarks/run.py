@@ -68,6 +68,7 @@ SECTIONS = (
     "mixture_density",
     "spectral",
     "spectral_figures",
+    "peer_suites",
     "features_gram",
     "features_speed",
     "features_components",

@@ -534,3 +534,15 @@ def test_exactly_whitened_it_is_scipys_density_and_its_boxes():
 def test_kernels_that_end_are_refused_with_the_gaussian_that_is_as_wide(name, d, share):
     with pytest.raises(ValueError, match=rf"{name}.*ends at its bandwidth.*{share:.3f} times the bandwidth"):
         SparseKernelDensity(kernel=name, bandwidth=1.0).fit(np.random.default_rng(0).normal(size=(50, d)))
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "l2", "minkowski"])
+def test_the_names_of_the_euclidean_metric_change_nothing(metric):
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    one, other = (SparseKernelDensity(bandwidth=0.5, size=50, random_state=0, **given).fit(X) for given in ({}, {"metric": metric}))
+    np.testing.assert_array_equal(one.score_samples(X), other.score_samples(X))
+
+
+def test_other_metrics_are_refused_with_the_way_out():
+    with pytest.raises(ValueError, match=r"metric must be .*, got 'haversine'; .* use sklearn.neighbors.KernelDensity"):
+        SparseKernelDensity(metric="haversine").fit(np.zeros((5, 2)))

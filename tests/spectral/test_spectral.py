@@ -321,7 +321,7 @@ def test_a_constant_column_changes_nothing():
         ({"refine": "yes"}, TypeError, "refine must be True or False"),
         ({"centre": 1}, TypeError, "centre must be True or False"),
         ({"fit_inverse_transform": True, "alpha": 0.0}, ValueError, "alpha must be above 0"),
-        ({"eigen_solver": "randomized"}, ValueError, "eigen_solver must be one of 'arpack', 'auto', 'dense'"),
+        ({"eigen_solver": "lobpcg"}, ValueError, "eigen_solver must be one of 'arpack', 'auto', 'dense', 'randomized'"),
         ({"random_state": "luck"}, TypeError, "random_state must be None, a seed"),
     ],
 )

@@ -116,3 +116,25 @@ def test_a_rough_span_of_many_atoms_serves_as_well_as_their_exact_components():
     assert np.all(rough.eigenvalues_ <= true)
     np.testing.assert_allclose(rough.eigenvalues_, exact.eigenvalues_, rtol=1e-4)
     assert np.all(true - rough.eigenvalues_ <= rough.bounds_.eigenvalues * 3000)
+
+
+@pytest.mark.parametrize("d", [3, 60])
+@pytest.mark.parametrize("centre", [True, False])
+def test_atoms_that_are_rows_are_looked_at_once_and_others_with_the_rest(d, centre, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(2500, d)) / np.sqrt(d)
+    options = {"kernel": Gaussian(0.6), "reduce": "random", "size": 1200, "centre": centre, "random_state": 0}
+    once = ReducedKernelPCA(3, **options).fit(X)
+    monkeypatch.setattr(type(once._reduced), "rows_in", lambda self, X: None)
+    twice = ReducedKernelPCA(3, **options).fit(X)
+    np.testing.assert_allclose(once.eigenvalues_, twice.eigenvalues_, rtol=1e-10)
+    np.testing.assert_allclose(once.transform(X), twice.transform(X), atol=1e-9)
+    np.testing.assert_allclose(once.transform(once.atoms_), once._functions.coordinates, atol=1e-9)
+
+
+def test_rows_of_other_data_are_not_taken_for_the_atoms():
+    X = cloud(300)
+    small = compress(X, Gaussian(1.0), size=40, weights="simplex", rng=0, select="kcenter")
+    found = ReducedKernelPCA(3, reduce=small).fit(X)
+    if found.indices_ is not None:
+        np.testing.assert_array_equal(found._reduced.rows_in(X), small.indices)
+    assert ReducedKernelPCA(3, reduce=small).fit(X[::-1])._reduced.rows_in(X[::-1]) is None

@@ -10,6 +10,7 @@ kernel_sums          Σᵢ wᵢ φ(xᵢ, q); by a product's `Profile` also ⟨f,
 gradient_sums        the same and Σᵢ wᵢ ∇φ(xᵢ, q)                                         (m,), (m, d)     n·m·d
 log_sums             log Σᵢ wᵢ φ(xᵢ, q), without underflow                                (m,)             n·m·d
 gram, gram_by_rows   φ(xᵢ, yⱼ) at once, or by the row as it is asked for                  (n, m); (n,)     n·m·d; n·d a row
+kernel_maps          Σⱼ φ(xᵢ, cⱼ) Aⱼₖ for all k at once; `product_matrix` the values        (n, p); (n, m)   n·m·(d + p)
 gram_blocks          φ(xᵢ, yⱼ) for many bandwidths, block by block of rows                to `UseGram`     n·m·(d + bandwidths)
 wave_sums            Σᵢ wᵢ exp(i ω·xᵢ) on s ladders ω, 2ω, 4ω, …                           (s, rungs)       n·s·(d + rungs)
 gap_histograms       how much weight is how far from q (at `gap_nodes`)                   (m, bins)        n·m·d
@@ -85,6 +86,7 @@ if TYPE_CHECKING:
     from reduset._engine.leaves import Leaves, cells, grow
     from reduset._engine.likely import likely_nearest
     from reduset._engine.lloyd import cell_sums
+    from reduset._engine.maps import kernel_maps, product_matrix
     from reduset._engine.memory import physical_memory
     from reduset._engine.neighbours import Cover, each_nearest, leaves_for, nearest
     from reduset._engine.oblique_boxes import oblique_box_sums
@@ -104,6 +106,7 @@ if TYPE_CHECKING:
 
 __all__ = ["gradient_sums", "gram", "gram_blocks", "gram_by_rows", "kernel_sums", "log_sums", "wave_sums"]
 __all__ += ["box_sums", "gap_histograms", "gap_nodes", "normal_tail", "oblique_box_sums"]
+__all__ += ["kernel_maps", "product_matrix"]
 __all__ += ["FarthestFirst", "balance_lists", "balance_products", "draw_seeds", "each_nearest", "grow", "nearest", "shadow_centres"]
 __all__ += ["cells", "columnwise_gram", "exchange", "likely_nearest", "rows_apart"]
 __all__ += ["Components", "logs_at", "place_whitened", "sums_at", "whitened_slopes"]
@@ -160,6 +163,7 @@ _HOMES = {
     "farthest": "FarthestFirst",
     "label_sums": "LabelSums",
     "lloyd": "cell_sums",
+    "maps": "kernel_maps product_matrix",
     "lazy_cover": "LazyCover to_numpy",
     "leaves": "Leaves cells grow",
     "likely": "likely_nearest",

@@ -1,7 +1,8 @@
 """Shadows: in the order of the rows, each point not yet covered becomes a centre and covers all within a radius of it.
 
-Points are in leaves, so that a centre looks only into the boxes within its reach that still hold uncovered points. O(n·m·d) at
-worst; one float64 copy of the data.
+Points are in leaves, so that a centre looks only into the boxes within its reach that still hold uncovered points. In many
+dimensions boxes are of little use, and products of matrices take their place (`shadow_products`). O(n·m·d) at worst; one float64
+copy of the data.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from reduset._engine.arithmetic import FAST
 from reduset._engine.compiled import compiled
 from reduset._engine.leaves import box_gap, copy_point, grow, leaf_points
 from reduset._engine.profile import SQUARED, Frame, gaps
+from reduset._engine.shadow_products import shadows_by_products
+from reduset._engine.sums import BLAS_FROM
 from reduset._types import Floats
 
 ROWS_A_CALL = 1 << 12
@@ -28,6 +31,10 @@ def shadow_centres(
     A point is covered at a distance below ``radius`` in the frame's coordinates.
     """
     n = len(points)
+    if metric == SQUARED and points.shape[1] >= BLAS_FROM and n > 1:
+        found = shadows_by_products(frame.apply(points), radius * radius, report)
+        if found is not None:
+            return found
     leaves = grow(points, frame, np.float64)
     place = np.empty(n, np.int64)
     place[leaves.order] = np.arange(n)

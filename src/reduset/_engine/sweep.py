@@ -55,7 +55,7 @@ def gram_blocks(points: Floats, others: Floats, frame: Frame, profile: Profile, 
     shared = profile.metric in (SQUARED, CITYBLOCK)  # in other units any other metric is no multiple of itself
     units = [1.0] if shared else list(stretches)
     power = 2 if profile.metric == SQUARED else 1
-    fill = [_gap_filler(others, frame, profile, unit, max(stretches)) for unit in units]
+    fill = [gap_filler(others, frame, profile, unit, max(stretches)) for unit in units]
     for a, b in blocks(len(points), rows):
         gap = np.empty((len(units), b - a, len(others)))
         values = np.empty((len(stretches), b - a, len(others)))
@@ -70,7 +70,7 @@ def gram_blocks(points: Floats, others: Floats, frame: Frame, profile: Profile, 
             run_all([partial(use, s, a, b, values[s]) for s in range(len(stretches))])
 
 
-def _gap_filler(others: Floats, frame: Frame, profile: Profile, unit: float, widest: float) -> Callable[[Floats, Matrix], None]:
+def gap_filler(others: Floats, frame: Frame, profile: Profile, unit: float, widest: float) -> Callable[[Floats, Matrix], None]:
     """A function that fills in the gaps of some points to the others, both in coordinates of the frame times ``unit``."""
     Y = frame.apply(others) * unit
     columns = np.ascontiguousarray(Y.T)

@@ -34,6 +34,7 @@ NAMED = KERNELS | {"exponential": KERNELS["laplacian"]}  # scikit-learn calls it
 # kernels that end at their bandwidth, which others have and this house has not: (1 − r²)^p as p, and the cone
 COMPACT: dict[str, int | None] = {"tophat": 0, "box": 0, "epanechnikov": 1, "epa": 1, "cosine": 1, "biweight": 2, "triweight": 3}
 COMPACT |= {"linear": None, "tri": None, "triangular": None}
+EUCLIDEAN = "euclidean", "l2", "minkowski"  # the names that scikit-learn has for it
 SEARCH = "likelihood"
 TOL = 0.03
 MOST_ATOMS = 1000  # beyond, weights on the simplex take seconds and a query as long as a tree's
@@ -50,6 +51,8 @@ class SparseKernelDensity(BaseEstimator):
         points left out; or an array of bandwidths to search. Where ``size`` is given, it is the likelihood of a density of so many
         atoms. None takes the kernel's own, and "scott" for a kernel given by name.
     kernel : "gaussian", "exponential" (or "laplacian"), "student", … (`reduset.kernels.FAMILIES`), or a kernel object
+    metric : "euclidean" (or "l2", "minkowski")
+        As scikit-learn's, which has others: distances other than Euclidean are a kernel's own, ``Laplacian(metric="cityblock")``.
     tol : float, optional
         The largest L2 error of the density, relative to its norm; 0.03 if neither it nor ``size`` is given. Where that takes more
         than ``max_size`` atoms, a warning says so and the density is evaluated exactly, from all points.
@@ -93,6 +96,7 @@ class SparseKernelDensity(BaseEstimator):
 
     bandwidth: BandwidthLike | ArrayLike | None = None
     kernel: KernelLike | str = "gaussian"
+    metric: str = "euclidean"
     tol: float | None = None
     size: int | None = None
     max_size: int | None = None
@@ -118,6 +122,11 @@ class SparseKernelDensity(BaseEstimator):
         warn_if_lying(X)
         given, X = X, _rows.of_estimator(self, X)
         _validate.one_of(self.pieces, "pieces", PIECES)
+        if self.metric not in EUCLIDEAN:
+            raise ValueError(
+                f"metric must be {', '.join(map(repr, EUCLIDEAN[:-1]))} or {EUCLIDEAN[-1]!r}, got {self.metric!r}; a density in "
+                "city-block distance is kernel=Laplacian(metric='cityblock'), for others use sklearn.neighbors.KernelDensity"
+            )
         if self.size is not None:
             _validate.whole(self.size, "size", 1)
             if self.tol is not None:

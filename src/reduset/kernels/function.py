@@ -17,7 +17,7 @@ from reduset._types import Array, Floats, Precision
 from reduset.kernels.base import Kernel
 
 PAIRS_BLOCK = 1 << 22
-CHECKED = 512
+CHECKED, FEW_CHECKED = 512, 64
 
 
 def _named() -> Any:
@@ -36,6 +36,8 @@ def _settings() -> Any:
 
 class FunctionKernel(Kernel):
     """A kernel given as ``function(X, Y) -> (n, m) array``, or as the name of a scikit-learn kernel with its parameters.
+
+    A function of two single rows, ``function(x, y) -> number``, is recognised by what it returns; it is called for every pair.
 
     >>> from sklearn.gaussian_process.kernels import Matern
     >>> from reduset import FunctionKernel
@@ -56,6 +58,7 @@ class FunctionKernel(Kernel):
         self.function = function
         self.parameters = parameters
         self._energy: float | None = None
+        self._of_single_rows = False
 
     def matrix(self, points: Floats, others: Floats) -> Array:
         """k(xᵢ, yⱼ), checked."""
@@ -64,13 +67,16 @@ class FunctionKernel(Kernel):
             known = self._energy is not None
             with _settings()(assume_finite=known or None, skip_parameter_validation=known or None):
                 values = _named().pairwise_kernels(points, others, metric=self.function, **self.parameters)
+        elif self._of_single_rows:
+            values = [[self.function(x, y, **self.parameters) for y in others] for x in points]
+            values = np.reshape(np.asarray(values, np.float64), (len(points), len(others)))
         else:
             values = self.function(points, others, **self.parameters)
         values = np.asarray(values, dtype=np.float64)
         if values.shape != (len(points), len(others)):
             raise ValueError(
                 f"the kernel function must return shape ({len(points)}, {len(others)}) for that many points, got {values.shape}; "
-                "wrap a function of two single points with sklearn.metrics.pairwise.pairwise_kernels"
+                "or a number for two single rows"
             )
         if not np.isfinite(values).all():
             raise ValueError("the kernel function must return finite values only")
@@ -80,16 +86,34 @@ class FunctionKernel(Kernel):
         if self._energy is not None:
             return self
         some = points[np.linspace(0, len(points) - 1, min(len(points), CHECKED)).astype(np.int64)]
-        diagonal = np.diagonal(self.matrix(some, some))
+        resolved = FunctionKernel(self.function, **self.parameters)
+        resolved._of_single_rows = resolved._takes_single_rows(some)
+        if resolved._of_single_rows:
+            some = some[:FEW_CHECKED]
+        diagonal = np.diagonal(resolved.matrix(some, some))
         energy = float(diagonal[0])
         if not energy > 0 or np.abs(diagonal - energy).max() > 1e-6 * abs(energy):
             raise ValueError(
                 f"the kernel must have a constant diagonal above 0, k(x, x) ranges from {diagonal.min():g} to {diagonal.max():g}; "
                 "normalise it: k(x, y) / sqrt(k(x, x) k(y, y))"
             )
-        resolved = FunctionKernel(self.function, **self.parameters)
         resolved._energy = energy
         return resolved
+
+    def _takes_single_rows(self, points: Floats) -> bool:
+        """Whether the function is one of two rows, as scikit-learn calls it: a number of these, and no matrix of several."""
+        if isinstance(self.function, str):
+            return False
+        several = np.repeat(points[:1], 3, axis=0)
+        try:
+            if np.shape(self.function(several, several[:2], **self.parameters)) == (3, 2):
+                return False
+        except (ValueError, TypeError, IndexError, AttributeError, np.linalg.LinAlgError):
+            pass  # of single rows, perhaps
+        try:
+            return np.ndim(self.function(points[0], points[0], **self.parameters)) == 0
+        except Exception:
+            return False
 
     @property
     def energy(self) -> float:

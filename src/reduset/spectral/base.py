@@ -15,7 +15,7 @@ from reduset._messages import warn
 from reduset._types import Array, KernelLike, PointsLike, SeedLike, WeightsLike
 from reduset.spectral.components import PrincipalComponents
 from reduset.spectral.graph import DisconnectedWarning, RandomWalk
-from reduset.spectral.kernel_names import kernel_of
+from reduset.spectral.kernel_names import kernel_of, rate_of
 from reduset.spectral.reduction import WeightedAtoms, is_given, reduce_rows
 
 
@@ -46,7 +46,19 @@ class SpectralEstimator(BaseEstimator):
         )
         self.atoms_, self.weights_, self.indices_ = found.atoms, found.masses, found.indices
         self.kernel_ = found.kernel
+        self.gamma_ = rate_of(self.kernel, self.gamma, X.shape[1])
         return found
+
+
+def as_rows(values: Array, X: Any) -> Any:
+    """Numbers in the precision of the rows that they belong to: single of single."""
+    return values.astype(np.float32) if getattr(X, "dtype", None) == np.float32 else values
+
+
+def keeping_single(tags: Any) -> Any:
+    """The tags of a transformer that gives single precision back for single precision."""
+    tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+    return tags
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -98,7 +110,10 @@ class SpectralTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Eig
 
     def _at(self, X: PointsLike) -> Array:
         X = self._rows(X)
-        return self._functions.at(self._reduced, X)
+        return as_rows(self._functions.at(self._reduced, X), X)
+
+    def __sklearn_tags__(self) -> Any:
+        return keeping_single(super().__sklearn_tags__())
 
     @property
     def _n_features_out(self) -> int:

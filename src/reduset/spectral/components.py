@@ -10,7 +10,6 @@ The pre-image of coordinates t is kernel ridge regression from coordinates to at
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,8 +20,6 @@ from reduset.kernels import ANY_FAMILY, Kernel, RadialKernel
 from reduset.spectral.eigen import fix_signs, leading_pairs, padded
 from reduset.spectral.extension import extend
 from reduset.spectral.reduction import WeightedAtoms
-
-Find = Callable[[Array, int, str], tuple[Array, Array]]
 
 ROUNDING = 2e-12  # of the largest eigenvalue: below, there is only rounding (as in scikit-learn)
 INDEFINITE = 1e-5
@@ -72,10 +69,8 @@ class PrincipalComponents:
         )
 
 
-def principal_components(
-    reduced: WeightedAtoms, count: int, centre: bool = True, solver: str = "auto", find: Find = leading_pairs
-) -> PrincipalComponents:
-    """The ``count`` leading components of weighted atoms, as ``find`` finds them; eigenvalues of 0 where there are fewer."""
+def principal_components(reduced: WeightedAtoms, count: int, centre: bool = True, solver: str = "auto") -> PrincipalComponents:
+    """The ``count`` leading components of weighted atoms; eigenvalues of 0 where there are fewer."""
     matrix = reduced.gram()
     shares, roots = reduced.shares, np.sqrt(reduced.masses)
     means = matrix @ shares
@@ -85,13 +80,8 @@ def principal_components(
         matrix -= means[None, :] - grand
     matrix *= roots[:, None]
     matrix *= roots[None, :]
-    values, vectors = padded(*find(matrix, count + 1, solver), count + 1)
-    scale = reduced.peak * reduced.mass
-    if values.min() < -INDEFINITE * scale:
-        raise ValueError(
-            f"the kernel must be positive definite, its matrix has the eigenvalue {values.min():.3g}; use {ANY_FAMILY}"
-        )
-    values = above_rounding(values, scale)
+    values, vectors = padded(*leading_pairs(matrix, count + 1, solver), count + 1)
+    values = definite(values, reduced)
     vectors = fix_signs(vectors / roots[:, None])
     kept, following, vectors = values[:count], float(values[count]), vectors[:, :count]
     coefficients = reduced.masses[:, None] * vectors * inverse_roots(kept)
@@ -99,6 +89,16 @@ def principal_components(
         coefficients -= np.outer(shares, coefficients.sum(axis=0))
     offsets = means @ coefficients if centre else np.zeros(len(kept))
     return PrincipalComponents(kept, vectors, coefficients, offsets, following, float(np.sqrt(max(grand, 0.0))))
+
+
+def definite(values: Array, reduced: WeightedAtoms) -> Array:
+    """Eigenvalues of the atoms, descending, above rounding; of a kernel that is no kernel they are refused."""
+    scale = reduced.peak * reduced.mass
+    if values.min() < -INDEFINITE * scale:
+        raise ValueError(
+            f"the kernel must be positive definite, its matrix has the eigenvalue {values.min():.3g}; use {ANY_FAMILY}"
+        )
+    return above_rounding(values, scale)
 
 
 def above_rounding(values: Array, scale: float) -> Array:

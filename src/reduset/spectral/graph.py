@@ -19,11 +19,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._engine import SQUARED, blocks, single_threaded_blas
+from reduset._engine import SQUARED, blocks
 from reduset._types import Array, Floats
 from reduset.kernels import ANY_FAMILY, RadialKernel
 from reduset.spectral.eigen import fix_signs, leading_pairs, padded
-from reduset.spectral.extension import ROWS_AT_ONCE, kernel_blocks
+from reduset.spectral.extension import ROWS_AT_ONCE, mapped_blocks
 from reduset.spectral.reduction import WeightedAtoms
 
 ROUNDING = 1e-12  # eigenvalues below are none: the walk has forgotten where it was after one step
@@ -61,14 +61,12 @@ class RandomWalk:
         inverse = np.zeros_like(self.eigenvalues)
         np.divide(1.0, self.eigenvalues, out=inverse, where=self.eigenvalues > 0)
         scaled = np.column_stack([self.functions * self.pull[:, None], self.pull])
-        with single_threaded_blas():
-            for a, b, values in kernel_blocks(reduced.kernel, reduced.atoms, queries):
-                sums = values.T @ scaled
-                far = np.flatnonzero(sums[:, -1] < FAR)
-                sums[far, -1] = 1.0
-                out[a:b] = sums[:, :-1] / sums[:, -1:]
-                if len(far):
-                    out[a + far] = self.functions[_nearest_from_afar(reduced, queries[a:b][far])]
+        for a, b, sums in mapped_blocks(reduced.kernel, reduced.atoms, scaled, queries):
+            far = np.flatnonzero(sums[:, -1] < FAR)
+            sums[far, -1] = 1.0
+            out[a:b] = sums[:, :-1] / sums[:, -1:]
+            if len(far):
+                out[a + far] = self.functions[_nearest_from_afar(reduced, queries[a:b][far])]
         return np.asarray(out * inverse)
 
 

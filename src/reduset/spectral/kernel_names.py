@@ -18,13 +18,28 @@ REFUSED = {
     "poly": "expand the columns by sklearn.preprocessing.PolynomialFeatures, then use PCA",
     "polynomial": "expand the columns by sklearn.preprocessing.PolynomialFeatures, then use PCA",
     "sigmoid": "it is no positive definite kernel; use kernel='rbf'",
-    "precomputed": "atoms are chosen from points, a matrix of all pairs is what they avoid; pass the points and a kernel",
+    "precomputed": (
+        "atoms are chosen from points, a matrix of all pairs is what they avoid; pass the points and a kernel, or give the "
+        "matrix to scikit-learn's own class"
+    ),
+    "nearest_neighbors": (
+        "which rows are neighbours cannot be told from few atoms; use kernel='rbf', or scikit-learn's own class for this affinity"
+    ),
 }
+REFUSED["precomputed_nearest_neighbors"] = REFUSED["nearest_neighbors"]
+RATED = "rbf", "laplacian"  # have a gamma
+
+
+def rate_of(kernel: Any, gamma: float | None, dimension: int) -> float | None:
+    """γ of a named kernel that has one: 1/d unless said."""
+    if not isinstance(kernel, str) or kernel not in RATED:
+        return None
+    return 1.0 / dimension if gamma is None else _validate.positive(gamma, "gamma")
 
 
 def kernel_of(kernel: Any, gamma: float | None, dimension: int) -> Kernel:
-    """The kernel that a user means: None (a Gaussian of the median bandwidth), a kernel, a function k(X, Y), or a name."""
-    if gamma is not None and kernel not in ("rbf", "laplacian"):
+    """The kernel that a user means: None (a Gaussian of the median bandwidth), a kernel, a function of rows, or a name."""
+    if gamma is not None and not (isinstance(kernel, str) and kernel in RATED):
         raise ValueError(
             f"gamma goes with kernel='rbf' or 'laplacian', got gamma={gamma!r} and kernel={kernel!r}; "
             "a kernel object has its bandwidth, (2·gamma)^-0.5 of a Gaussian"
@@ -36,7 +51,7 @@ def kernel_of(kernel: Any, gamma: float | None, dimension: int) -> Kernel:
     name = _validate.one_of(kernel, "kernel", NAMES)
     if name == "cosine":
         return FunctionKernel("cosine")
-    if name not in ("rbf", "laplacian"):
+    rate = rate_of(name, gamma, dimension)
+    if rate is None:
         return KERNELS[name]("median")
-    rate = 1.0 / dimension if gamma is None else _validate.positive(gamma, "gamma")
     return Gaussian((2 * rate) ** -0.5) if name == "rbf" else Laplacian(1 / rate, metric="cityblock")

@@ -16,8 +16,8 @@ from reduset._types import Array, PointsLike, WeightsLike
 from reduset.spectral.base import SpectralTransformer
 from reduset.spectral.bounds import bounds_of
 from reduset.spectral.components import PrincipalComponents, latent_kernel, principal_components, ridge_coefficients
-from reduset.spectral.eigen import leading_span
 from reduset.spectral.extension import extend
+from reduset.spectral.functions import leading_functions
 from reduset.spectral.reduction import WeightedAtoms
 from reduset.spectral.ritz import SPARE, rayleigh_ritz
 
@@ -31,7 +31,8 @@ class ReducedKernelPCA(SpectralTransformer):
     n_components : int, optional
         None keeps all with an eigenvalue above 0.
     kernel : kernel object, function k(X, Y), or a name: "rbf", "laplacian", "cosine" (scikit-learn's), "gaussian", "student", …
-        None is a Gaussian of the median bandwidth, or the kernel of a Compression.
+        A function may also be one of two single rows, k(x, y) → number, as scikit-learn's are; it is slow. None is a Gaussian of
+        the median bandwidth, or the kernel of a Compression.
     gamma : float, optional
         Of "rbf" and "laplacian"; 1/d if not given, as in scikit-learn.
     reduce : "shadow", None, the name of a selector, a selector, a Compression or a KernelMean
@@ -52,7 +53,7 @@ class ReducedKernelPCA(SpectralTransformer):
         Whether to learn the way back, by ridge regression from coordinates to atoms.
     alpha : float
         Ridge of the way back.
-    eigen_solver : "auto", "dense" or "arpack"
+    eigen_solver : "auto", "dense", "arpack" or "randomized"
         "auto" iterates beyond 5,000 atoms unless many components are wanted (a tenth of the atoms), and beyond 500 where few are.
     random_state : int, RandomState, Generator or None
         For selectors that draw.
@@ -65,8 +66,8 @@ class ReducedKernelPCA(SpectralTransformer):
         Values at the atoms, coordinates over √eigenvalue; Σ weights_ · eigenvectors_² = 1 where not refined.
     atoms_, weights_, indices_ : (m, d), (m,), (m,) or None
         The atoms, how many rows each stands for, and which rows they are.
-    kernel_ : Kernel
-        With its bandwidth.
+    kernel_, gamma_ : Kernel, float or None
+        With its bandwidth; γ of "rbf" and "laplacian".
     bounds_ : SpectralBounds
         What is certain of the error.
 
@@ -120,9 +121,9 @@ class ReducedKernelPCA(SpectralTransformer):
         if not refine:
             return principal_components(found, count, centre, self.eigen_solver)
         looked_at = max(count, min(count + SPARE, found.size))
-        parts = principal_components(found, looked_at, centre, self.eigen_solver, leading_span)
+        functions = leading_functions(found, looked_at, centre, self.eigen_solver)
         rows = np.ones(len(X)) if sample_weight is None else _validate.weights(sample_weight, len(X))
-        return rayleigh_ritz(parts, found, X, rows / rows.sum(), count, centre)
+        return rayleigh_ritz(functions, found, X, rows / rows.sum(), count, centre)
 
     def _without_zeros(self, parts: PrincipalComponents) -> PrincipalComponents:
         """All components above 0 where the user leaves their number open; otherwise so many, and a word where some are 0."""

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from reduset import _validate
 from reduset._types import Array, PointsLike, WeightsLike
-from reduset.spectral.base import SpectralTransformer
+from reduset.spectral.base import SpectralTransformer, as_rows
 from reduset.spectral.graph import RandomWalk, random_walk
 
 
@@ -19,6 +19,12 @@ class _WalkMap(SpectralTransformer):
     """A map whose coordinates are eigenfunctions of a random walk on atoms."""
 
     n_components: int = field(default=2, kw_only=False)
+    embedding_: Array = field(init=False)
+
+    def fit_transform(self, X: PointsLike, y: Any = None, sample_weight: WeightsLike = None) -> Array:
+        """(n, k) coordinates of the rows that are fitted: ``embedding_``."""
+        weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return self.fit(X, y, **weighted).embedding_
 
     def _walk(self, X: PointsLike, sample_weight: WeightsLike, alpha: float) -> RandomWalk:
         found = self._weighted_atoms(X, sample_weight)
@@ -49,6 +55,8 @@ class ReducedDiffusionMap(_WalkMap):
     ----------
     eigenvalues_ : (k,)
         λ, descending, without the first, which is 1.
+    embedding_ : (n, k)
+        Coordinates of the rows that were fitted.
     eigenvectors_ : (m, k)
         ψ at the atoms, with Σ stationary_ · ψ² = 1.
     stationary_ : (m,)
@@ -77,11 +85,15 @@ class ReducedDiffusionMap(_WalkMap):
         X = self._rows(X, reset=True)
         self._time = _validate.at_least(self.time, "time", 0.0)
         self.eigenvalues_ = self._walk(X, sample_weight, _validate.finite(self.alpha, "alpha")).eigenvalues
+        self.embedding_ = self._coordinates(X)
         return self
+
+    def _coordinates(self, X: PointsLike) -> Array:
+        return as_rows(self._functions.at(self._reduced, X) * self.eigenvalues_**self._time, X)
 
     def transform(self, X: PointsLike) -> Array:
         """(q, k) coordinates λ^time ψ. So far from all atoms that the kernel vanishes, a row is where its nearest atom leads."""
-        return self._at(X) * self.eigenvalues_**self._time
+        return self._coordinates(self._rows(X))
 
 
 class ReducedLaplacianEigenmap(_WalkMap):
@@ -99,7 +111,7 @@ class ReducedLaplacianEigenmap(_WalkMap):
     ----------
     eigenvalues_ : (k,)
         μ, ascending, without the first, which is 0.
-    eigenvectors_, stationary_, parts_ : as of `ReducedDiffusionMap`
+    embedding_, eigenvectors_, stationary_, parts_ : as of `ReducedDiffusionMap`
     atoms_, weights_, indices_, kernel_ : as of `ReducedKernelPCA`
 
     Examples
@@ -117,6 +129,7 @@ class ReducedLaplacianEigenmap(_WalkMap):
         """Choose the atoms and solve for the eigenmap; a sample weight of 3 is a row three times."""
         X = self._rows(X, reset=True)
         self.eigenvalues_ = 1.0 - self._walk(X, sample_weight, 0.0).eigenvalues
+        self.embedding_ = as_rows(self._functions.at(self._reduced, X), X)
         return self
 
     def transform(self, X: PointsLike) -> Array:

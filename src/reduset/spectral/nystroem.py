@@ -19,7 +19,7 @@ from reduset import _validate
 from reduset._messages import warn
 from reduset._types import Array, KernelLike, PointsLike
 from reduset.select import Shadow
-from reduset.spectral.base import SpectralEstimator, SpectralTransformer
+from reduset.spectral.base import SpectralEstimator, SpectralTransformer, as_rows, keeping_single
 from reduset.spectral.components import principal_components
 from reduset.spectral.extension import extend
 from reduset.spectral.reduction import is_given
@@ -85,7 +85,10 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralEstima
     def transform(self, X: PointsLike) -> Array:
         """(q, m) features; 0 far from all atoms."""
         X = self._rows(X)
-        return extend(self.kernel_, self.components_, self.normalization_, X)
+        return as_rows(extend(self.kernel_, self.components_, self.normalization_, X), X)
+
+    def __sklearn_tags__(self) -> Any:
+        return keeping_single(super().__sklearn_tags__())
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

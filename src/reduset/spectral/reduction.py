@@ -23,6 +23,7 @@ from reduset.mean import KernelMean
 from reduset.mixture import Mixture
 from reduset.select import Selection, Selector, Shadow, as_selector
 from reduset.select.contract import support
+from reduset.spectral.extension import atoms_matrix
 from reduset.spectral.memory import ensure_memory
 
 WEIGHTS = ("auto", "nearest")
@@ -86,10 +87,17 @@ class WeightedAtoms:
         present = self.quantisation.shares > 0
         return self.size == np.count_nonzero(present) and bool((self.quantisation.products[present] == 1.0).all())
 
+    def rows_in(self, X: Floats) -> NDArray[np.int64] | None:
+        """Which rows of X the atoms are, or None where they are not rows of it, each another."""
+        rows = self.indices
+        if rows is None or len(rows) != self.size or rows.max() >= len(X) or len(np.unique(rows)) < len(rows):
+            return None
+        return rows if np.array_equal(X[rows], self.atoms) else None
+
     def products(self) -> Array:
         """k/κ of all pairs of atoms, (m, m)."""
         ensure_memory(self.size)
-        return self.kernel.product_gram(self.atoms, self.atoms)
+        return atoms_matrix(self.kernel, self.atoms)
 
     def gram(self) -> Array:
         """k of all pairs of atoms, (m, m)."""

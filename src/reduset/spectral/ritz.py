@@ -15,43 +15,40 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import eigh
 
+from reduset._engine import single_threaded_blas
 from reduset._types import Array, Floats
 from reduset.spectral.components import PrincipalComponents, above_rounding, inverse_roots
 from reduset.spectral.eigen import signs
 from reduset.spectral.extension import extend, extended_blocks
+from reduset.spectral.functions import AtomFunctions
 from reduset.spectral.reduction import WeightedAtoms
 
 SPARE = 50  # functions looked at beyond those asked for: the error falls about tenfold with them
-FLAT = 1e-10  # of κ: a mean within the span, but for rounding
 
 
 def rayleigh_ritz(
-    parts: PrincipalComponents, reduced: WeightedAtoms, X: Floats, shares: Array, count: int, centre: bool
+    functions: AtomFunctions, reduced: WeightedAtoms, X: Floats, shares: Array, count: int, centre: bool
 ) -> PrincipalComponents:
-    """The ``count`` best components of the rows X within the span of the ``parts``.
+    """The ``count`` best components of the rows X within the span of p functions of the atoms, p ≥ count.
 
-    Parameters
-    ----------
-    parts : p components of the atoms, p ≥ count
-    shares : (n,) of the mass, summing to 1
+    ``shares`` are those of the rows of the mass, (n,), summing to 1.
     """
-    functions, known = _orthonormal(parts, reduced, centre)
-    moments = np.zeros((len(known) + 1,) * 2)
-    for a, b, values in extended_blocks(reduced.kernel, reduced.atoms, functions, X):
-        at = np.column_stack([values - known, np.ones(b - a)])
-        moments += at.T @ (shares[a:b, None] * at)
-    means, second, trace = moments[-1, :-1], moments[:-1, :-1], reduced.peak
-    offsets = np.zeros_like(known)
+    means, second, trace = *_moments(functions, reduced, X, shares), reduced.peak
+    offsets = np.zeros_like(means)
     if centre:
-        offsets = known + means
+        offsets = functions.heights + means
         second = second - np.outer(means, means)
         trace -= min(float(offsets @ offsets), trace)
     values, vectors = eigh(second, check_finite=False)
     values = above_rounding(values[::-1] * reduced.mass, reduced.peak * reduced.mass)
     left = max(trace * reduced.mass - float(values.sum()), 0.0)
     vectors = vectors[:, ::-1][:, :count] * (values[:count] > 0)
-    coefficients, offsets = functions @ vectors, offsets @ vectors
-    at_atoms = extend(reduced.kernel, reduced.atoms, coefficients, reduced.atoms) - offsets
+    coefficients, offsets = functions.coefficients @ vectors, offsets @ vectors
+    if functions.at_atoms is None:
+        at_atoms = extend(reduced.kernel, reduced.atoms, coefficients, reduced.atoms)
+    else:
+        at_atoms = functions.at_atoms @ vectors
+    at_atoms -= offsets
     upward = signs(at_atoms)
     return PrincipalComponents(
         eigenvalues=values[:count],
@@ -59,18 +56,25 @@ def rayleigh_ritz(
         coefficients=coefficients * upward,
         offsets=offsets * upward,
         next_eigenvalue=float(np.pad(values, (0, 1))[count]),
-        mean_norm=parts.mean_norm,
+        mean_norm=functions.mean_norm,
         left=left,
     )
 
 
-def _orthonormal(parts: PrincipalComponents, reduced: WeightedAtoms, centre: bool) -> tuple[Array, Array]:
-    """(m, p) coefficients of the functions to look at, and their inner products with μ̄, about which rows are counted."""
-    if not centre:
-        return parts.coefficients, np.zeros(len(parts.offsets))
-    height = parts.mean_norm**2 - float(parts.offsets @ parts.offsets)
-    if height < FLAT * reduced.peak:
-        return parts.coefficients, parts.offsets
-    # centred bumps do not span their own mean, which the components of the rows may lean to
-    mean = (reduced.shares - parts.coefficients @ parts.offsets) / np.sqrt(height)
-    return np.column_stack([parts.coefficients, mean]), np.append(parts.offsets, np.sqrt(height))
+def _moments(functions: AtomFunctions, reduced: WeightedAtoms, X: Floats, shares: Array) -> tuple[Array, Array]:
+    """Means, (p,), and products, (p, p), of the functions over the rows, about their heights; known values are not made again."""
+    moments = np.zeros((len(functions.heights) + 1,) * 2)
+
+    def add(values: Array, its: Array) -> None:
+        at = np.column_stack([values - functions.heights, np.ones(len(values))])
+        np.add(moments, at.T @ (its[:, None] * at), out=moments)
+
+    atoms = None if functions.at_atoms is None else reduced.rows_in(X)
+    with single_threaded_blas():
+        rest = np.arange(len(X))
+        if functions.at_atoms is not None and atoms is not None:
+            add(functions.at_atoms, shares[atoms])
+            rest = np.delete(rest, atoms)
+        for a, b, values in extended_blocks(reduced.kernel, reduced.atoms, functions.coefficients, X, rest):
+            add(values, shares[rest[a:b]])
+    return moments[-1, :-1], moments[:-1, :-1]

@@ -33,6 +33,11 @@ class StreamCompressor(BaseEstimator):
     Rows are taken in once, in any order, in chunks of any length; what is kept does not grow with their number. The result depends
     on the sequence of the rows, not on how it was cut into chunks.
 
+    It is an estimator of scikit-learn, whose common checks it passes (but for the words of one error): `fit` begins anew,
+    `partial_fit` goes on. It predicts nothing and transforms nothing: `result` is what it finds. A clone has
+    the parameters and no rows; parameters of what is kept cannot be changed in the middle of a stream, and a ``random_state`` is
+    drawn from once, where a stream begins.
+
     Parameters
     ----------
     kernel : kernel of a distance (any but a function), default ``Gaussian("median")``
