@@ -34,6 +34,7 @@ SWEEPS = 2
 WORTH, SAVED = 8, 0.1  # atoms that cover, from which on fewer are tried, and the share of them that must be saved
 SPARE = 0.05  # of all atoms, kept back meanwhile
 SAMPLED, LEAST_SAMPLED = 32, 1 << 17  # rows of a sample for each atom, and in all
+SAME = 1 + 1e-9  # times a radius: the row that it is the distance of may be found a little farther by another sum
 
 
 def checked_coverage(coverage: float | None) -> float | None:
@@ -93,11 +94,12 @@ class Covering:
 
     def beyond(self, places: Array, radius: float, most: int) -> Indices | None:
         """Farthest-first rows of those farther than a radius from all places, until none is; None where it takes more than that."""
-        left = _farther(self._mean, places, radius)
+        left, gaps = _farther(self._mean, places, radius)
         if not len(left) or not most:
             return None if len(left) else left
-        found, radii = _farthest(KCenter("mean").begin(_part(self._mean, left), self._rng), min(most, len(left)), None)
-        near = np.flatnonzero(radii <= radius)
+        first = int(np.argmax(gaps))
+        found, radii = _farthest(KCenter(first).begin(_part(self._mean, left), self._rng), min(most, len(left)), None)
+        near = np.flatnonzero(radii <= SAME * radius)
         return left[found[: near[0] + 1]] if len(near) else None
 
     @property
@@ -138,15 +140,16 @@ def _part(mean: KernelMean, rows: Indices) -> KernelMean:
     return KernelMean(mean.atoms[rows], mean.weights[rows], mean.kernel)
 
 
-def _farther(mean: KernelMean, places: Array, radius: float) -> Indices:
-    """The rows of some weight that are farther than a radius from all places."""
+def _farther(mean: KernelMean, places: Array, radius: float) -> tuple[Indices, Array]:
+    """The rows of some weight that are farther than a radius from all places, and how far."""
     gaps = np.empty(mean.size)
 
     def note(_: int, which: Any, __: Any, ___: Array, distance: Array) -> None:
         gaps[which] = distance
 
     with_nearest_atoms(mean, places, None, note)
-    return np.flatnonzero((gaps > radius) & (mean.weights != 0))
+    rows = np.flatnonzero((gaps > SAME * radius) & (mean.weights != 0))
+    return rows, gaps[rows]
 
 
 def centres_beside(
