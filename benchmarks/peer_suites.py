@@ -227,8 +227,8 @@ def run() -> str:
     total = [sum(int(row[k]) for row in rows) for k in range(2, 7)]
     head = ("theirs", "ours", "tests", "passed", "differ, and why", "do not apply", "failed without a reason")
     return (
-        "The tests inside the wheels of scikit-learn and SciPy, with the class under test replaced by ours under its signature, every row an "
-        "atom. A test does not apply where it asks for what ours refuses by name.\n\n"
+        "The tests inside the wheels of scikit-learn and SciPy, with the class under test replaced by ours under its signature, "
+        "every row an atom. A test does not apply where it asks for what ours refuses by name.\n\n"
         + table(head, [*rows, ("all", "", *total)])
         + "\n\n"
         + "\n".join(told)

@@ -298,7 +298,7 @@ def test_what_is_no_kernel_is_refused(kernel):
     [
         (lambda X, Y: X @ Y.T, r"constant diagonal above 0, k\(x, x\) ranges from .* normalise it"),
         (lambda X, Y: np.zeros((len(X), len(Y))), "constant diagonal above 0"),
-        (lambda X, Y: np.ones(3), r"must return shape \(60, 60\) for that many points, got \(3,\); or a number for two single rows"),
+        (lambda X, Y: np.ones(3), r"must return shape \(60, 60\) for that many points, got \(3,\); or a number for two"),
         (lambda X, Y: np.full((len(X), len(Y)), np.nan), "must return finite values only"),
     ],
 )
