@@ -20,7 +20,7 @@ from reduset.mean import KernelMean
 from reduset.select.candidates import candidates
 
 MOST_SWEEPS = 100  # of an exchange that goes on while it helps
-SHAKES, SHAKEN = 4, 4  # how often, and one place of how many, is given to a row at random
+SHAKES, SHAKEN = 2, 4  # how often, and one place of how many, is given to a row at random
 HELD = 1 << 23  # products of the places' rows with all that there are to choose from, which are kept where they are no more
 NOTHING = 1e-14  # of a bump's squared norm: gains below are rounding
 
