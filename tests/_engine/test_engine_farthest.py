@@ -200,6 +200,7 @@ def test_any_small_cloud_of_whole_numbers(X, scale, metric):
 )
 @settings(max_examples=40, deadline=None)
 def test_any_small_cloud_of_floats(X, metric):
+    X = np.where(np.abs(X) < 1e-150, 0.0, X)  # the square of less is 0, and rows so close are one place
     assert_is_the_definition(X, len(X), metric=metric)
 
 
