@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import numbers
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self, cast
@@ -46,7 +47,7 @@ class GridValues(NamedTuple):
         return np.stack([each.ravel() for each in np.meshgrid(*self.axes, indexing="ij")], axis=1)
 
 
-class LinearCombination:
+class LinearCombination(ABC):
     """A linear combination of bumps or densities: what frozen dataclasses that add, and have ``weights``, share."""
 
     weights: Array
@@ -56,7 +57,7 @@ class LinearCombination:
 
     def cdf(self, Q: PointsLike, tol: float = TOL) -> Array:
         """Of each row q of Q, how much of f lies where no column exceeds q, (q,): `integrate_box` from −∞ to q."""
-        upper, _ = _boxes.limits(Q, "Q", self._columns())
+        upper, _ = _boxes.limits(Q, "Q", self.dimension)
         return self._in_boxes(np.full_like(upper, -np.inf), upper, _validate.positive(tol, "tol"))
 
     def integrate_box(self, low: Any, high: Any, tol: float = TOL) -> float | Array:
@@ -80,7 +81,7 @@ class LinearCombination:
         >>> round(f.integrate_box(-1, 1), 4), f.cdf([[0.0], [4.0]]).round(4)
         (0.342, array([0.25, 0.75]))
         """
-        lower, upper, single = _boxes.box(low, high, self._columns())
+        lower, upper, single = _boxes.box(low, high, self.dimension)
         found = self._in_boxes(lower, upper, _validate.positive(tol, "tol"))
         return float(found[0]) if single else found
 
@@ -102,7 +103,7 @@ class LinearCombination:
         >>> x, values.shape
         (array([-3.,  0.,  3.]), (3, 5))
         """
-        d = self._columns()
+        d = self.dimension
         if points is None and d not in NODES:
             raise ValueError(
                 f"points must say how many nodes each of {d} columns has: a grid grows with their product; look at few columns by "
@@ -117,19 +118,25 @@ class LinearCombination:
             raise ValueError(f"points must give at most {MOST_NODES:,} nodes in all, got {math.prod(counts):,}; use fewer an axis")
         low, high = self._extent(_validate.positive(reach, "reach"))
         axes = tuple(np.linspace(*ends) for ends in zip(low, high, counts, strict=True))
-        values = cast(Any, self)(GridValues(axes, self.weights).points)
+        values = self(GridValues(axes, self.weights).points)
         return GridValues(axes, np.asarray(values).reshape(counts))
 
-    def _columns(self) -> int:
-        return int(cast(Any, self).dimension)
+    @property
+    @abstractmethod
+    def dimension(self) -> int:
+        """How many columns there are."""
 
+    @abstractmethod
+    def __call__(self, Q: PointsLike) -> Array:
+        """The values at queries."""
+
+    @abstractmethod
     def _in_boxes(self, low: Array, high: Array, tol: float) -> Array:
         """(q,) of boxes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _extent(self, reach: float) -> tuple[Array, Array]:
         """The box of the atoms of weight, and so many bandwidths beyond: its lower and its upper limits, (d,) each."""
-        raise NotImplementedError
 
     # -- algebra ------------------------------------------------------------------------------------------------------------
 

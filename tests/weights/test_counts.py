@@ -118,15 +118,17 @@ def test_proportions_of_clusters_are_those_of_the_rows():
     X = centres[label] + rng.normal(size=(20_000, 3))
     truth = np.bincount(cdist(X, centres).argmin(axis=1), minlength=6) / len(X)
 
-    def off(kind):
-        small = compress(X, Gaussian("median"), size=1000, weights=kind, rng=0)
+    def off(kind, seed):
+        small = compress(X, Gaussian("median"), size=1000, weights=kind, rng=seed)
         own = cdist(small.mean.atoms, centres).argmin(axis=1)
         return np.abs(np.bincount(own, small.mean.weights, 6) - truth).sum(), small
 
-    by_counts, counted = off("counts")
-    free, best = off("free")
-    assert by_counts < 0.02
-    assert by_counts < free / 2  # how far they are off depends on the rounding of a nearly singular system
+    # how far free weights are off depends on the rounding of a nearly singular system: the mean of several tells
+    found = {kind: [off(kind, seed) for seed in range(6)] for kind in ("counts", "free")}
+    by_counts, free = (np.array([amount for amount, _ in found[kind]]) for kind in found)
+    (_, counted), (_, best) = found["counts"][0], found["free"][0]
+    assert by_counts.max() < 0.02
+    assert by_counts.mean() < free.mean() / 10
     assert best.certificate.relative_error < counted.certificate.relative_error
     assert best.certificate.negative_mass > 0.01
     assert "negative" in str(best)
