@@ -25,7 +25,7 @@ from numba.np.arrayobj import make_array, populate_array
 from reduset._engine.arithmetic import FAST
 from reduset._engine.compiled import ADDRESSED
 
-REAL = {np.float32: types.float32, np.float64: types.float64}
+REAL: dict[type, Any] = {np.float32: types.float32, np.float64: types.float64}
 _COMPILING = RLock()  # two threads that ask at once get one address
 
 
