@@ -10,9 +10,10 @@ from hypothesis.extra import numpy as hnp
 
 import reference
 from reduset._engine.farthest import FarthestFirst
+from reduset._engine.gaps import CITYBLOCK, SQUARED
 from reduset._engine.leaves import LEAF, grow
 from reduset._engine.neighbours import nearest
-from reduset._engine.profile import CITYBLOCK, SQUARED, Frame
+from reduset._engine.profile import Frame
 
 METRICS = {"euclidean": SQUARED, "cityblock": CITYBLOCK}
 metrics = pytest.mark.parametrize("metric", METRICS)

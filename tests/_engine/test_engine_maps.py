@@ -6,7 +6,7 @@ import pytest
 from cases import KERNELS
 from reduset import set_threads
 from reduset._engine import Frame, Profile, gram, kernel_maps, product_matrix
-from reduset._engine.profile import LOGARITHM, ROOT
+from reduset._engine.depths import LOGARITHM, ROOT
 
 RADIAL = [name for name in KERNELS if name != "function"]
 PROFILES = [Profile(), Profile(family=ROOT), Profile(family=LOGARITHM, exponent=2.0)]

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import reference
 from cases import KERNELS, cloud
 from reduset import set_threads
-from reduset._engine import profile as engine
-from reduset._engine.profile import CITYBLOCK, SOFT_CITYBLOCK, SQUARED, Frame
+from reduset._engine.gaps import CITYBLOCK, SOFT_CITYBLOCK, SQUARED
+from reduset._engine.profile import Frame
 from reduset._engine.radii import BINS, OCTAVES, gap_histograms, gap_nodes
 from reduset.kernels import RadialKernel
 
@@ -22,7 +22,7 @@ BIN = 2.0**-5  # the width of a bin, as a share of its gap
 
 def depths_at(profile, gaps):
     t = np.array(gaps, np.float64)
-    engine.depths(*profile.arguments[1:], t)
+    profile.to_depths(t)
     return t
 
 

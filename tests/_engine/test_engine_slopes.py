@@ -4,12 +4,14 @@ import math
 
 import numpy as np
 import pytest
+from numba import njit
 
 import reduset
 import reference
 from reduset import Gaussian, Laplacian, Student
 from reduset._engine import sums
-from reduset._engine.profile import LINEAR, LOGARITHM, ROOT, TABLE, Profile, depths, pulls
+from reduset._engine.depths import LINEAR, LOGARITHM, ROOT, TABLE, pulls_at, to_pulls
+from reduset._engine.profile import Profile
 
 # the product in L2 of a Student needs a > d/4; a table stands for those without a closed form
 PRODUCTS = {
@@ -162,6 +164,15 @@ def test_a_matrix_row_by_row_is_the_matrix(family, d):
         np.testing.assert_array_equal(row(k), K[k])
 
 
+@njit
+def _pulls_of(pulls, exponent, table, step, gap, t):
+    to_pulls(pulls, exponent, table, step, gap, t, len(t))
+
+
+def _pulls(profile, gap, t):
+    _pulls_of(pulls_at(profile.family, np.float64), profile.exponent, profile.table, profile.step, gap, t)
+
+
 @pytest.mark.parametrize(("family", "exponent"), [(LINEAR, 1.0), (ROOT, 1.0), (LOGARITHM, 2.5), (TABLE, 1.0)])
 def test_pulls_are_the_derivative_of_the_depth(family, exponent):
     knots = np.linspace(0, 3, 301)
@@ -170,11 +181,11 @@ def test_pulls_are_the_derivative_of_the_depth(family, exponent):
 
     def depth(t):
         t = t.copy()
-        depths(*profile.arguments[1:], t)
+        profile.to_depths(t)
         return t
 
     pull = np.ones_like(gap)
-    pulls(*profile.arguments[1:], gap, pull)
+    _pulls(profile, gap, pull)
     expected = (depth(gap * (1 + 1e-6)) - depth(gap * (1 - 1e-6))) / (gap * 1e-6)  # 2·d(depth)/d(gap)
     np.testing.assert_allclose(pull, expected, rtol=1e-6)
 
@@ -182,5 +193,5 @@ def test_pulls_are_the_derivative_of_the_depth(family, exponent):
 @pytest.mark.parametrize("family", [ROOT, TABLE])
 def test_nothing_pulls_at_a_corner(family):
     pull = np.ones(1)
-    pulls(*Profile(family=family, table=np.ones((2, 2))).arguments[1:], np.zeros(1), pull)
+    _pulls(Profile(family=family, table=np.ones((2, 2))), np.zeros(1), pull)
     assert pull[0] == 0

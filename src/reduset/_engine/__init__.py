@@ -75,12 +75,14 @@ if TYPE_CHECKING:
     from reduset._engine.cuda.depths import beside
     from reduset._engine.cuda.device_rows import DeviceRows
     from reduset._engine.cuda.points import DevicePoints, column_of, home_of, rows_of, taken
+    from reduset._engine.depths import LOGARITHM, ROOT, TABLE
     from reduset._engine.device import get_device, set_device
     from reduset._engine.dips import line_dips
     from reduset._engine.draws import first_of_order, rows_by_weight
     from reduset._engine.exchanging import exchange
     from reduset._engine.factor import cholesky_dropping, pivot_floor
     from reduset._engine.farthest import FarthestFirst
+    from reduset._engine.gaps import CITYBLOCK, SOFT_CITYBLOCK, SQUARED
     from reduset._engine.label_sums import LabelSums
     from reduset._engine.lazy_cover import LazyCover, to_numpy
     from reduset._engine.leaves import Leaves, cells, grow
@@ -90,7 +92,7 @@ if TYPE_CHECKING:
     from reduset._engine.memory import physical_memory
     from reduset._engine.neighbours import Cover, each_nearest, leaves_for, nearest
     from reduset._engine.oblique_boxes import oblique_box_sums
-    from reduset._engine.profile import CITYBLOCK, LOGARITHM, ROOT, SOFT_CITYBLOCK, SQUARED, TABLE, Frame, Profile
+    from reduset._engine.profile import Frame, Profile
     from reduset._engine.pursuit import Pursuit, order_by_energy
     from reduset._engine.radii import gap_histograms, gap_nodes
     from reduset._engine.ranks import arrays_of
@@ -155,12 +157,14 @@ _HOMES = {
     "cuda.depths": "beside",
     "cuda.device_rows": "DeviceRows",
     "cuda.points": "DevicePoints column_of home_of rows_of taken",
+    "depths": "LOGARITHM ROOT TABLE",
     "device": "get_device set_device",
     "dips": "line_dips",
     "draws": "first_of_order rows_by_weight",
     "exchanging": "exchange",
     "factor": "cholesky_dropping pivot_floor",
     "farthest": "FarthestFirst",
+    "gaps": "CITYBLOCK SOFT_CITYBLOCK SQUARED",
     "label_sums": "LabelSums",
     "lloyd": "cell_sums",
     "maps": "kernel_maps product_matrix",
@@ -170,7 +174,7 @@ _HOMES = {
     "memory": "physical_memory",
     "neighbours": "Cover each_nearest leaves_for nearest",
     "oblique_boxes": "oblique_box_sums",
-    "profile": "CITYBLOCK LOGARITHM ROOT SOFT_CITYBLOCK SQUARED TABLE Frame Profile",
+    "profile": "Frame Profile",
     "pursuit": "Pursuit order_by_energy",
     "radii": "gap_histograms gap_nodes",
     "row_places": "HostRows rows_in_place",

@@ -43,6 +43,9 @@ def inner(**options: Any) -> Callable[[Any], Any]:
     return compiled(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
 
 
+ADDRESSED = "reduset:compile"  # the event of what numba tells nothing of: loops that are called by their address
+
+
 class _Ear(event.Listener):
     """Hears when compiling begins and when it is over; what is compiled on the way is part of it."""
 
@@ -63,5 +66,6 @@ class _Ear(event.Listener):
 @contextmanager
 def compiling_told(tell: Callable[[bool], None]) -> Iterator[None]:
     """Call ``tell(True)`` whenever something begins to be compiled inside, and ``tell(False)`` when it has been."""
-    with event.install_listener("numba:compile", _Ear(tell)):
+    ear = _Ear(tell)
+    with event.install_listener("numba:compile", ear), event.install_listener(ADDRESSED, ear):
         yield

@@ -20,11 +20,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from reduset._engine.addresses import row, strip
 from reduset._engine.arithmetic import FAST
 from reduset._engine.coincident import rows_apart
 from reduset._engine.compiled import compiled, inner
-from reduset._engine.leaves import box_gap, copy_point, grow, leaf_points, longer
-from reduset._engine.profile import CITYBLOCK, SQUARED, Frame, gaps, sums_are_exact
+from reduset._engine.gaps import CITYBLOCK, SQUARED, gaps_at, to_gaps
+from reduset._engine.leaves import box_gap, copy_point, grow, longer
+from reduset._engine.profile import Frame, sums_are_exact
 from reduset._engine.threads import blocks, run_all
 from reduset._types import Floats, Report
 
@@ -53,6 +55,7 @@ class TraversalState(NamedTuple):
     order: NDArray[np.int32]
     longest: int  # the most points of a leaf
     metric: int
+    gaps: int  # the address of its loop
     distance: Floats  # (n,) by place
     top: Floats  # (leaves,)
     seen: NDArray[np.int64]  # (leaves,) how many atoms
@@ -100,7 +103,9 @@ class FarthestFirst:
         top: Floats = np.full(count, np.inf, dtype)
         seen = np.zeros(count, np.int64)
         atoms: Floats = np.empty((64, leaves.dimension), dtype)
-        self._state = TraversalState(*boxes, self.metric, distance, top, seen, atoms, *self._rounding(dtype))
+        self._state = TraversalState(
+            *boxes, self.metric, gaps_at(self.metric, dtype), distance, top, seen, atoms, *self._rounding(dtype)
+        )
         self._reserve(self._count)
         for k, index in enumerate(self._indices):
             self._place(k, index)
@@ -244,17 +249,19 @@ def _definition(candidates, atoms, metric):
 def _refresh(state, count, leaf, buffer):
     """Show a leaf the atoms it has missed of the first ``count``, but for those that are farther from its box than its top."""
     d = state.low.shape[1]
-    Z = leaf_points(state.columns, state.starts, leaf, d)
-    mine = state.distance[state.starts[leaf] : state.starts[leaf + 1]]
-    low = state.low[leaf]
-    high = state.high[leaf]
+    start = state.starts[leaf]
+    points = state.starts[leaf + 1] - start
+    mine = strip(state.distance, start, points)
+    low = row(state.low, leaf)
+    high = row(state.high, leaf)
     largest = state.top[leaf]
     for k in range(state.seen[leaf], count):
         # a margin for the rounding of the box test; a skipped atom then cannot matter
-        if d <= BOX_TEST_UP_TO and box_gap(state.metric, low, high, state.atoms[k]) > largest * mine.dtype.type(1.00001):
+        atom = row(state.atoms, k)
+        if d <= BOX_TEST_UP_TO and box_gap(state.metric, low, high, atom) > largest * mine.dtype.type(1.00001):
             continue
-        gaps(state.metric, Z, np.int64(0), len(mine), state.atoms[k], buffer)
-        for i in range(len(mine)):
+        to_gaps(state.gaps, state.columns, start * d, points, points, atom, buffer)
+        for i in range(points):
             mine[i] = min(mine[i], buffer[i])
         largest = _largest(mine)
     state.top[leaf] = largest

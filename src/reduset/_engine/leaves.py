@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST
 from reduset._engine.compiled import compiled, inner
-from reduset._engine.profile import CITYBLOCK, Frame
+from reduset._engine.gaps import CITYBLOCK
+from reduset._engine.profile import Frame
 from reduset._engine.threads import blocks, row_blocks, run_all
 from reduset._types import Floats
 
@@ -266,14 +267,6 @@ def _gather_leaves(points, frame, order, columns, starts, low, high, first, last
         z = frame.apply(points[order[a:b]])
         columns[a * d : b * d].reshape(d, b - a)[:] = z.T
         low[leaf], high[leaf] = z.min(axis=0), z.max(axis=0)
-
-
-@njit(inline="always")
-def leaf_points(columns, starts, leaf, dimension):
-    """(d, points) the coordinates of one leaf."""
-    a = starts[leaf]
-    b = starts[leaf + 1]
-    return columns[a * dimension : b * dimension].reshape(dimension, b - a)
 
 
 @njit(inline="always")

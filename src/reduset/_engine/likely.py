@@ -12,8 +12,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from reduset._engine.gaps import SQUARED
 from reduset._engine.neighbours import nearest
-from reduset._engine.profile import SQUARED, Frame
+from reduset._engine.profile import Frame
 from reduset._engine.threads import blocks, run_all
 from reduset._types import Floats
 

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset._engine.device import goes_to_card
+from reduset._engine.gaps import SQUARED
 from reduset._engine.leaves import Leaves
 from reduset._engine.neighbours import nearest
-from reduset._engine.profile import SQUARED, Frame
+from reduset._engine.profile import Frame
 from reduset._engine.threads import blocks
 from reduset._types import Floats
 

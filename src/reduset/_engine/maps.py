@@ -10,11 +10,13 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from reduset._engine.addresses import row
 from reduset._engine.arithmetic import FAST, exp_minus
 from reduset._engine.compiled import compiled
+from reduset._engine.depths import to_depths
 from reduset._engine.device import goes_to_card
 from reduset._engine.precision import FEW_COLUMNS
-from reduset._engine.profile import LINEAR, Frame, Profile, depths
+from reduset._engine.profile import Frame, Profile
 from reduset._engine.sums import gram
 from reduset._engine.sweep import gap_filler
 from reduset._engine.threads import blocks, run_all
@@ -35,7 +37,7 @@ def kernel_maps(
     def task(a: int, b: int) -> None:
         values = np.empty((b - a, len(centres)))
         fill(points[a:b], values)
-        _to_values(values, *profile.arguments[1:])
+        _to_values(values, *profile.deepening(np.float64))
         np.matmul(values, coefficients, out=out[a:b])
 
     run_all([partial(task, a, b) for a, b in _shares(points, centres)], blas=True)
@@ -51,7 +53,7 @@ def product_matrix(points: Floats, centres: Floats, frame: Frame, profile: Profi
 
     def task(a: int, b: int) -> None:
         fill(points[a:b], out[a:b])
-        _to_values(out[a:b], *profile.arguments[1:])
+        _to_values(out[a:b], *profile.deepening(np.float64))
 
     run_all([partial(task, a, b) for a, b in _shares(points, centres)], blas=True)
     return out
@@ -62,11 +64,11 @@ def _shares(points: Floats, centres: Floats) -> list[tuple[int, int]]:
 
 
 @compiled(fastmath=FAST)
-def _to_values(gap, family, exponent, table, step):
+def _to_values(gap, depths, exponent, table, step):
     """Turn gaps into values, in place."""
     for i in range(gap.shape[0]):
-        t = gap[i]
-        if family != LINEAR:
-            depths(family, exponent, table, step, t)
+        t = row(gap, i)
+        if depths != 0:
+            to_depths(depths, exponent, table, step, t, len(t))
         for j in range(len(t)):
             t[j] = exp_minus(t[j])

@@ -15,13 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reduset._engine.addresses import row, strip
 from reduset._engine.arithmetic import FAST
 from reduset._engine.compiled import compiled
 from reduset._engine.cuda.arrays import on_device
 from reduset._engine.device import goes_to_card
-from reduset._engine.leaves import Leaves, grow, leaf_points
+from reduset._engine.gaps import CITYBLOCK, SQUARED, gaps_at, to_gaps
+from reduset._engine.leaves import Leaves, grow
 from reduset._engine.precision import FEW_COLUMNS
-from reduset._engine.profile import CITYBLOCK, SQUARED, Frame, gaps
+from reduset._engine.profile import Frame
 from reduset._engine.ranks import Ranks
 from reduset._engine.threads import blocks, row_blocks, run_all
 from reduset._types import Floats
@@ -124,7 +126,7 @@ def _plain_task(points, A, shrunk, frame, sized, metric, use, block, a, b):
     Z = frame.apply(points[a:b])
     columns = np.ascontiguousarray((Z if sized is frame else sized.apply(points[a:b])).T, np.float32)
     index = np.empty(b - a, np.int32)
-    _assign_tiles(columns, shrunk, metric, index)
+    _assign_tiles(columns, shrunk, gaps_at(metric, np.float32), index)
     Z -= A[index]
     use(block, np.arange(a, b), index, _lengths(Z, metric))
 
@@ -132,7 +134,9 @@ def _plain_task(points, A, shrunk, frame, sized, metric, use, block, a, b):
 def _leaf_task(points, A, shrunk, frame, metric, leaves, use, block, first, last):
     start, stop = leaves.starts[first], leaves.starts[last]
     index = np.empty(stop - start, np.int32)
-    _assign_leaves(leaves.columns, leaves.starts, leaves.low, leaves.high, shrunk, metric, index, first, last)
+    boxes = leaves.columns, leaves.starts, leaves.low, leaves.high
+    gaps = gaps_at(metric, leaves.columns.dtype.type)
+    _assign_leaves(*boxes, shrunk, np.ascontiguousarray(shrunk.T), metric, gaps, index, first, last)
     rows = leaves.order[start:stop]
     use(block, rows, index, _lengths(frame.apply(points[rows]) - A[index], metric))
 
@@ -144,34 +148,29 @@ def _lengths(difference, metric):
 
 
 @compiled(fastmath=FAST)
-def _assign_tiles(columns, A, metric, index):
+def _assign_tiles(columns, A, gaps, index):
     n = columns.shape[1]
-    t = np.empty(TILE, np.float32)
+    gap = np.empty(TILE, np.float32)
     best = np.empty(TILE, np.float32)
-    which = np.empty(TILE, np.int32)
     for start in range(0, n, TILE):
-        stop = min(n, start + TILE)
-        mine = best[: stop - start]
-        mine_which = which[: stop - start]
-        gap = t[: stop - start]
-        mine[:] = np.float32(np.inf)
-        mine_which[:] = 0  # kept where every gap is beyond single precision
+        count = min(TILE, n - start)
+        which = strip(index, start, count)
+        for i in range(count):
+            best[i] = np.float32(np.inf)
+            which[i] = 0  # kept where every gap is beyond single precision
         for k in range(len(A)):
-            gaps(metric, columns, start, stop, A[k], gap)
-            for i in range(len(gap)):
-                closer = gap[i] < mine[i]
-                mine[i] = gap[i] if closer else mine[i]
-                mine_which[i] = np.int32(k) if closer else mine_which[i]
-        for i in range(len(mine_which)):
-            index[start + i] = mine_which[i]
+            to_gaps(gaps, columns, start, n, count, row(A, k), gap)
+            for i in range(count):
+                closer = gap[i] < best[i]
+                best[i] = gap[i] if closer else best[i]
+                which[i] = np.int32(k) if closer else which[i]
 
 
 @compiled(fastmath=FAST)
-def _assign_leaves(columns, starts, low, high, A, metric, index, first, last):
+def _assign_leaves(columns, starts, low, high, A, columns_of_A, metric, gaps, index, first, last):
     m, d = A.shape
     zero = columns.dtype.type(0)
     margin = columns.dtype.type(1.00001)  # for the rounding of the box gaps
-    columns_of_A = np.ascontiguousarray(A.T)
     closest = np.empty(m, columns.dtype)  # a lower bound on the gap of each atom to the leaf's points
     reached = np.empty(m, columns.dtype)  # an upper bound
     longest = np.int64(0)
@@ -179,35 +178,33 @@ def _assign_leaves(columns, starts, low, high, A, metric, index, first, last):
         longest = max(longest, starts[leaf + 1] - starts[leaf])
     t = np.empty(longest, columns.dtype)
     best = np.empty(longest, columns.dtype)
-    which = np.empty(longest, np.int32)
     for leaf in range(first, last):
         a = starts[leaf]
-        b = starts[leaf + 1]
-        closest[:] = 0
-        reached[:] = 0
+        count = starts[leaf + 1] - a
+        which = strip(index, a - starts[first], count)
+        for k in range(m):
+            closest[k] = zero
+            reached[k] = zero
         for j in range(d):
-            atoms = columns_of_A[j]
+            atoms = row(columns_of_A, j)
             lo = low[leaf, j]
             hi = high[leaf, j]
-            for k in range(len(atoms)):
+            for k in range(m):
                 below = lo - atoms[k]
                 above = atoms[k] - hi
                 u = max(max(below, above), zero)
                 v = max(max(-below, -above), u)
                 closest[k] += u if metric == CITYBLOCK else u * u
                 reached[k] += v if metric == CITYBLOCK else v * v
-        likely = 0
+        likely = np.int64(0)
         for k in range(1, m):
             if reached[k] < reached[likely]:
                 likely = k
-        Z = leaf_points(columns, starts, leaf, d)
-        mine = best[: b - a]
-        mine_which = which[: b - a]
-        gaps(metric, Z, np.int64(0), b - a, A[likely], t)
+        to_gaps(gaps, columns, a * d, count, count, row(A, likely), t)
         worst = zero
-        for i in range(len(mine)):
-            mine[i] = t[i]
-            mine_which[i] = np.int32(likely)
+        for i in range(count):
+            best[i] = t[i]
+            which[i] = np.int32(likely)
             worst = max(worst, t[i])
         # the atoms whose box gap is small come first: they bring down what the others must stay below
         limit = reached[likely] * columns.dtype.type(0.2)
@@ -215,12 +212,10 @@ def _assign_leaves(columns, starts, low, high, A, metric, index, first, last):
             for k in range(m):
                 if closest[k] > worst * margin or (closest[k] <= limit) != (sweep == 0) or k == likely:
                     continue
-                gaps(metric, Z, np.int64(0), b - a, A[k], t)
+                to_gaps(gaps, columns, a * d, count, count, row(A, k), t)
                 worst = zero
-                for i in range(len(mine)):
-                    closer = t[i] < mine[i]
-                    mine[i] = t[i] if closer else mine[i]
-                    mine_which[i] = np.int32(k) if closer else mine_which[i]
-                    worst = max(worst, mine[i])
-        for i in range(b - a):
-            index[a - starts[first] + i] = which[i]
+                for i in range(count):
+                    closer = t[i] < best[i]
+                    best[i] = t[i] if closer else best[i]
+                    which[i] = np.int32(k) if closer else which[i]
+                    worst = max(worst, best[i])

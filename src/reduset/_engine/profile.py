@@ -12,26 +12,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numba import types
-from numba.extending import overload
 from numpy.typing import NDArray
 
-from reduset._engine.arithmetic import FAST, log_of
 from reduset._engine.compiled import compiled
 from reduset._engine.cuda.arrays import on_device
+from reduset._engine.depths import LINEAR, LOGARITHM, TABLE, depths_at, pulls_at, to_depths
+from reduset._engine.gaps import CITYBLOCK, SOFT_CITYBLOCK, SQUARED, gaps_at
 from reduset._engine.threads import row_blocks
 from reduset._types import Floats
-
-# The metrics: how coordinates give a gap t.
-SQUARED = 0  # Σ (zⱼ − qⱼ)²
-CITYBLOCK = 1  # Σ |zⱼ − qⱼ|
-SOFT_CITYBLOCK = 2  # Σ |zⱼ − qⱼ| − log(1 + |zⱼ − qⱼ|): the L2 product of city-block Laplacians
-
-# The families: how a gap gives a depth.
-LINEAR = 0  # t: the Gaussian (its frame holds the factor √½), and the Laplacian in city-block distance
-ROOT = 1  # √t: the Laplacian
-LOGARITHM = 2  # a·log(1 + t): the Student
-TABLE = 3  # a cubic spline of log(1 + √t): inner products without a fast closed form
 
 WIDE = 2.0**20  # half the box of the points, in a frame's units, beyond which their middle is no good centre
 
@@ -52,7 +40,20 @@ class Profile:
 
     @property
     def arguments(self) -> tuple[int, int, float, NDArray[np.float64], float]:
+        """What the kernels of a GPU take: numbers of the metric and the family, and the parameters."""
         return self.metric, self.family, self.exponent, self.table, self.step
+
+    def deepening(self, dtype: type) -> tuple[int, float, NDArray[np.float64], float]:
+        """What the compiled loops take to turn gaps of this type into depths: an address and the parameters."""
+        return depths_at(self.family, dtype), self.exponent, self.table, self.step
+
+    def values(self, dtype: type) -> tuple[int, int, float, NDArray[np.float64], float]:
+        """What they take for values of the kernel: the address for gaps, and all for depths."""
+        return gaps_at(self.metric, dtype), *self.deepening(dtype)
+
+    def slopes(self, dtype: type) -> tuple[int, int, int, int, float, NDArray[np.float64], float]:
+        """What they take for its gradients: the metric, the address for pulls, and all for values."""
+        return self.metric, pulls_at(self.family, dtype), *self.values(dtype)
 
     @property
     def ranking(self) -> int:
@@ -79,11 +80,11 @@ class Profile:
     def to_depths(self, gaps: NDArray[np.float64]) -> None:
         """Turn gaps (t,) into depths, in place, wherever they lie."""
         if on_device(gaps):
-            from reduset._engine.cuda.depths import to_depths
+            from reduset._engine.cuda import depths as on_card
 
-            to_depths(gaps, *self.arguments)
-            return
-        depths(self.family, self.exponent, self.table, self.step, gaps)
+            on_card.to_depths(gaps, *self.arguments)
+        elif self.family != LINEAR:
+            _to_depths(*self.deepening(np.float64), gaps)
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,11 @@ class Frame:
         return Frame(middle, matrix)
 
 
+@compiled()
+def _to_depths(depths, exponent, table, step, t):
+    to_depths(depths, exponent, table, step, t, len(t))
+
+
 def _reach(low: Floats, high: Floats, matrix: float | NDArray[np.float64]) -> float:
     """How far the corners of a box are from its middle in any of the coordinates, at most."""
     half = high * np.float64(0.5) - low * np.float64(0.5)
@@ -149,187 +155,3 @@ def sums_are_exact(points: Floats, frame: Frame, metric: int) -> bool:
         return False
     widths = points.max(axis=0).astype(np.float64) - points.min(axis=0).astype(np.float64)
     return float(widths @ widths) < 2**24
-
-
-# What no profile needs in single precision (`Profile.in_single`) is NaN there and not computed, for every loop would be compiled
-# with it: who forgets to ask sees at once.
-
-
-def _soft(u):
-    """u − log(1 + u)."""
-
-
-@overload(_soft, inline="always")
-def _soft_of(u):
-    if u == types.float32:
-        return lambda u: np.float32(np.nan)
-    return lambda u: u - log_of(1 + u)
-
-
-def _tabulate(table, step, t):
-    """Turn the gaps t into depths by the table, in place."""
-
-
-@overload(_tabulate)
-def _tabulate_of(table, step, t):
-    if t.dtype == types.float32:
-
-        def refused(table, step, t):
-            for i in range(len(t)):
-                t[i] = np.nan
-
-        return refused
-
-    def double(table, step, t):
-        last = len(table) - 2
-        for i in range(len(t)):
-            x = log_of(1.0 + np.sqrt(t[i])) / step
-            k = min(np.int64(x), last)
-            x -= k
-            if x > 1.0:  # beyond the table: the tail of its last knot, a power law
-                t[i] = table[last + 1, 0] + (x - 1.0) * step * table[last + 1, 1]
-            else:  # cubic Hermite between two knots
-                y = 1.0 - x
-                t[i] = (
-                    y * y * (1.0 + 2.0 * x) * table[k, 0]
-                    + x * x * (1.0 + 2.0 * y) * table[k + 1, 0]
-                    + step * x * y * (y * table[k, 1] - x * table[k + 1, 1])
-                )
-
-    return double
-
-
-def _pull_by_table(table, step, gap, t):
-    """Turn weighted values t at squared distances ``gap`` into pulls by the table, in place."""
-
-
-@overload(_pull_by_table)
-def _pull_by_table_of(table, step, gap, t):
-    if t.dtype == types.float32:
-
-        def refused(table, step, gap, t):
-            for i in range(len(t)):
-                t[i] = np.nan
-
-        return refused
-
-    def double(table, step, gap, t):
-        last = len(table) - 2
-        for i in range(len(t)):
-            r = np.sqrt(gap[i])
-            if r == 0.0:
-                t[i] *= 0
-                continue
-            x = log_of(1.0 + r) / step
-            k = min(np.int64(x), last)
-            x -= k
-            if x > 1.0:
-                slope = table[last + 1, 1]
-            else:  # the derivative of the cubic Hermite
-                rise = 6.0 * x * (1.0 - x) * (table[k + 1, 0] - table[k, 0]) / step
-                slope = rise + (1.0 - x) * (1.0 - 3.0 * x) * table[k, 1] + x * (3.0 * x - 2.0) * table[k + 1, 1]
-            t[i] *= slope / ((1.0 + r) * r)
-
-    return double
-
-
-@compiled(fastmath=FAST)
-def gaps(metric, Z, start, stop, query, t):
-    """t[i] = the gap of column start + i of Z (d, n) to ``query`` (d,)."""
-    d = Z.shape[0]
-    if metric == SQUARED:
-        j = 0
-        if d % 2 == 1:
-            a = Z[0, start:stop]
-            qa = query[0]
-            for i in range(len(a)):
-                u = a[i] - qa
-                t[i] = u * u
-            j = 1
-        else:
-            a = Z[0, start:stop]
-            b = Z[1, start:stop]
-            qa = query[0]
-            qb = query[1]
-            for i in range(len(a)):
-                u = a[i] - qa
-                v = b[i] - qb
-                t[i] = u * u + v * v
-            j = 2
-        while j + 3 < d:
-            a = Z[j, start:stop]
-            b = Z[j + 1, start:stop]
-            c = Z[j + 2, start:stop]
-            e = Z[j + 3, start:stop]
-            qa = query[j]
-            qb = query[j + 1]
-            qc = query[j + 2]
-            qe = query[j + 3]
-            for i in range(len(a)):
-                u = a[i] - qa
-                v = b[i] - qb
-                x = c[i] - qc
-                y = e[i] - qe
-                t[i] += (u * u + v * v) + (x * x + y * y)
-            j += 4
-        while j < d:
-            a = Z[j, start:stop]
-            b = Z[j + 1, start:stop]
-            qa = query[j]
-            qb = query[j + 1]
-            for i in range(len(a)):
-                u = a[i] - qa
-                v = b[i] - qb
-                t[i] += u * u + v * v
-            j += 2
-    elif metric == CITYBLOCK:
-        a = Z[0, start:stop]
-        qa = query[0]
-        for i in range(len(a)):
-            t[i] = abs(a[i] - qa)
-        for j in range(1, d):
-            a = Z[j, start:stop]
-            qa = query[j]
-            for i in range(len(a)):
-                t[i] += abs(a[i] - qa)
-    else:
-        for i in range(stop - start):
-            t[i] = 0
-        for j in range(d):
-            a = Z[j, start:stop]
-            qa = query[j]
-            for i in range(len(a)):
-                t[i] += _soft(abs(a[i] - qa))
-
-
-@compiled(fastmath=FAST)
-def depths(family, exponent, table, step, t):
-    """Turn the gaps t into depths, in place."""
-    if family == ROOT:
-        for i in range(len(t)):
-            t[i] = np.sqrt(t[i])
-    elif family == LOGARITHM:
-        a = t.dtype.type(exponent)
-        one = t.dtype.type(1.0)
-        for i in range(len(t)):
-            t[i] = a * log_of(one + t[i])
-    elif family == TABLE:
-        _tabulate(table, step, t)
-
-
-@compiled(fastmath=FAST)
-def pulls(family, exponent, table, step, gap, t):
-    """Turn weighted values t at squared distances ``gap`` into t·2·d(depth)/d(gap): how hard each point pulls along z − q."""
-    if family == LINEAR:
-        for i in range(len(t)):
-            t[i] *= 2
-    elif family == LOGARITHM:
-        a = t.dtype.type(2 * exponent)
-        one = t.dtype.type(1.0)
-        for i in range(len(t)):
-            t[i] *= a / (one + gap[i])
-    elif family == ROOT:  # a Laplacian has a corner at its centre: its gradient there is taken as 0
-        for i in range(len(t)):
-            t[i] = t[i] / np.sqrt(gap[i]) if gap[i] > 0 else t[i] * 0
-    else:
-        _pull_by_table(table, step, gap, t)

@@ -14,9 +14,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from reduset._engine.addresses import row
 from reduset._engine.arithmetic import FAST
 from reduset._engine.compiled import compiled, for_loops
-from reduset._engine.profile import Frame, gaps
+from reduset._engine.gaps import gaps_at, to_gaps
+from reduset._engine.profile import Frame
 from reduset._engine.threads import blocks, run_all
 from reduset._types import Floats
 
@@ -38,15 +40,16 @@ def gap_histograms(points: Floats, weights: Floats, queries: Floats, frame: Fram
     """The weight at each of the `gap_nodes` for each query, (q, BINS + 1); gaps beyond the ends count as the ends."""
     out = np.zeros((len(queries), BINS + 1))
     Q = frame.apply(queries)
+    gaps = gaps_at(metric, np.float64)
     for a, b in blocks(len(points), 1 << 16):
         Z = np.ascontiguousarray(frame.apply(points[a:b]).T)
         w = for_loops(weights[a:b])
-        run_all([partial(_count, Z, w, Q[c:e], metric, out[c:e]) for c, e in blocks(len(Q), QUERIES_TASK)])
+        run_all([partial(_count, Z, w, Q[c:e], gaps, out[c:e]) for c, e in blocks(len(Q), QUERIES_TASK)])
     return out
 
 
 @compiled(fastmath=FAST)
-def _count(Z, weights, Q, metric, out):
+def _count(Z, weights, Q, gaps, out):
     n = Z.shape[1]
     low = np.float32(2.0**-OCTAVES)
     high = np.float32(2.0**OCTAVES * (1 - 2.0**-20))
@@ -58,12 +61,12 @@ def _count(Z, weights, Q, metric, out):
     for a in range(0, n, TOGETHER):
         b = min(n, a + TOGETHER)
         for k in range(len(Q)):
-            gaps(metric, Z, a, b, Q[k], gap)
+            to_gaps(gaps, Z, a, n, b - a, row(Q, k), gap)
             for i in range(b - a):
                 short[i] = min(max(np.float32(gap[i]), low), high)
-            row = out[k]
+            counts = row(out, k)
             for i in range(b - a):
                 place = (bits[i] >> SHIFT) - FIRST
                 beyond = weights[a + i] * ((bits[i] & mask) * share)
-                row[place] += weights[a + i] - beyond
-                row[place + 1] += beyond
+                counts[place] += weights[a + i] - beyond
+                counts[place + 1] += beyond

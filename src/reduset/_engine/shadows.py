@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from reduset._engine.arithmetic import FAST
 from reduset._engine.compiled import compiled
-from reduset._engine.leaves import box_gap, copy_point, grow, leaf_points
-from reduset._engine.profile import SQUARED, Frame, gaps
+from reduset._engine.gaps import SQUARED, gaps_at, to_gaps
+from reduset._engine.leaves import box_gap, copy_point, grow
+from reduset._engine.profile import Frame
 from reduset._engine.shadow_products import shadows_by_products
 from reduset._engine.sums import BLAS_FROM
 from reduset._types import Floats
@@ -43,12 +44,13 @@ def shadow_centres(
     owner = np.full(n, -1, np.int32)  # by place
     centres = np.empty(n, np.int64)
     reach = radius * radius if metric == SQUARED else radius
+    gaps = gaps_at(metric, np.float64)
     count = 0
     for start in range(0, n, ROWS_A_CALL):
         stop = min(n, start + ROWS_A_CALL)
         count = _cast(
             leaves.columns, leaves.starts, leaves.low, leaves.high, place, leaf_of, waiting, owner, centres, count, start, stop,
-            metric, reach,
+            metric, gaps, reach,
         )  # fmt: skip
         if report is not None:
             report(stop, n)
@@ -56,7 +58,7 @@ def shadow_centres(
 
 
 @compiled(fastmath=FAST)
-def _cast(columns, starts, low, high, place, leaf_of, waiting, owner, centres, count, first, last, metric, reach):
+def _cast(columns, starts, low, high, place, leaf_of, waiting, owner, centres, count, first, last, metric, gaps, reach):
     d = low.shape[1]
     centre = np.empty(d)
     t = np.empty(np.max(starts[1:] - starts[:-1]))
@@ -74,7 +76,7 @@ def _cast(columns, starts, low, high, place, leaf_of, waiting, owner, centres, c
                 continue
             a = starts[leaf]
             here = starts[leaf + 1] - a
-            gaps(metric, leaf_points(columns, starts, leaf, d), np.int64(0), here, centre, t)
+            to_gaps(gaps, columns, a * d, here, here, centre, t)
             for i in range(here):
                 if t[i] < reach and owner[a + i] < 0:
                     owner[a + i] = count

@@ -17,9 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reduset._engine.depths import pulls_at
 from reduset._engine.device import goes_to_card
+from reduset._engine.gaps import SQUARED
 from reduset._engine.precision import BLAS_REACH, FEW_COLUMNS, SINGLE_FLOOR, SINGLE_REACH, extent, takes_single
-from reduset._engine.profile import SQUARED, Frame, Profile
+from reduset._engine.profile import Frame, Profile
 from reduset._engine.threads import blocks, row_blocks, run_all
 from reduset._engine.tiles import gap_rows, gradient_tiles, gram_rows, log_tiles, pack_rows, pull_rows, value_rows, value_tiles
 from reduset._types import Floats, Precision
@@ -65,7 +67,8 @@ def _precision_of(chosen: type | None, Z: Floats, queries: _Queries, profile: Pr
 def _tile_task(tile, points, w, unit, queries, frame, profile, chosen, out):
     Z = frame.apply(points)
     dtype = _precision_of(chosen, Z, queries, profile)
-    tile(np.ascontiguousarray(Z.T, dtype=dtype), (w / unit).astype(dtype), queries.values[dtype], *profile.arguments, out)
+    loops = profile.slopes(dtype) if tile is gradient_tiles else profile.values(dtype)
+    tile(np.ascontiguousarray(Z.T, dtype=dtype), (w / unit).astype(dtype), queries.values[dtype], *loops, out)
 
 
 def _rows_of(points: Floats, frame: Frame, dtype: type) -> tuple[Floats, Floats]:
@@ -89,9 +92,9 @@ def _blas_task(tile, points, w, unit, queries, frame, profile, chosen, out):
                 G = Q @ Z.T
                 gap_rows(G, Z, zz, Q, queries.squares[dtype], profile.family)
                 if tile is value_tiles:
-                    value_rows(G, weights, *profile.arguments[1:], out)
+                    value_rows(G, weights, *profile.deepening(dtype), out)
                 else:
-                    pull_rows(G, weights, *profile.arguments[1:], out)
+                    pull_rows(G, weights, pulls_at(profile.family, dtype), *profile.deepening(dtype), out)
                     out[:, 1:] += G @ Z - G.sum(axis=1)[:, None] * Q
                 break
         else:
@@ -217,10 +220,11 @@ def gram(points: Floats, others: Floats, frame: Frame, profile: Profile) -> NDAr
         return on_card.gram(points, others, frame, profile)
     out = np.empty((len(points), len(others)))
     Z = np.ascontiguousarray(frame.apply(others).T)
+    loops = profile.values(np.float64)
     if out.size <= WORTH_SHARING:
-        gram_rows(frame.apply(points), Z, *profile.arguments, out)
+        gram_rows(frame.apply(points), Z, *loops, out)
         return out
-    run_all([partial(gram_rows, frame.apply(points[a:b]), Z, *profile.arguments, out[a:b]) for a, b in blocks(len(points), 64)])
+    run_all([partial(gram_rows, frame.apply(points[a:b]), Z, *loops, out[a:b]) for a, b in blocks(len(points), 64)])
     return out
 
 
@@ -230,7 +234,7 @@ def gram_by_rows(points: Floats, frame: Frame, profile: Profile) -> Callable[[in
 
     def row(k: int) -> NDArray[np.float64]:
         out = np.empty((1, Z.shape[1]))
-        gram_rows(np.ascontiguousarray(Z[:, k])[None], Z, *profile.arguments, out)
+        gram_rows(np.ascontiguousarray(Z[:, k])[None], Z, *profile.values(np.float64), out)
         return out[0]
 
     return row

@@ -15,11 +15,14 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from reduset._engine.addresses import row
 from reduset._engine.arithmetic import FAST, exp_minus
 from reduset._engine.blas import single_threaded_blas
 from reduset._engine.compiled import compiled
+from reduset._engine.depths import to_depths
+from reduset._engine.gaps import CITYBLOCK, SQUARED, gaps_at, to_gaps
 from reduset._engine.precision import BLAS_REACH
-from reduset._engine.profile import CITYBLOCK, LINEAR, SQUARED, Frame, Profile, depths, gaps
+from reduset._engine.profile import Frame, Profile
 from reduset._engine.sums import BLAS_FROM
 from reduset._engine.threads import blocks, run_all
 from reduset._engine.tiles import gap_rows
@@ -32,19 +35,21 @@ UseGram = Callable[[int, int, int, Matrix], None]  # (which bandwidth, first row
 
 
 @compiled(fastmath=FAST)
-def _gap_matrix(P, Z, metric, out):
+def _gap_matrix(P, Z, gaps, out):
+    n = Z.shape[1]
     for i in range(P.shape[0]):
-        gaps(metric, Z, np.int64(0), Z.shape[1], P[i], out[i])
+        to_gaps(gaps, Z, 0, n, n, row(P, i), row(out, i))
 
 
 @compiled(fastmath=FAST)
-def _value_matrix(gap, factor, family, exponent, table, step, out):
+def _value_matrix(gap, factor, depths, exponent, table, step, out):
     for i in range(gap.shape[0]):
-        t = out[i]
+        g = row(gap, i)
+        t = row(out, i)
         for j in range(len(t)):
-            t[j] = factor * gap[i, j]
-        if family != LINEAR:
-            depths(family, exponent, table, step, t)
+            t[j] = factor * g[j]
+        if depths != 0:
+            to_depths(depths, exponent, table, step, t, len(t))
         for j in range(len(t)):
             t[j] = exp_minus(t[j])
 
@@ -55,6 +60,7 @@ def gram_blocks(points: Floats, others: Floats, frame: Frame, profile: Profile, 
     shared = profile.metric in (SQUARED, CITYBLOCK)  # in other units any other metric is no multiple of itself
     units = [1.0] if shared else list(stretches)
     power = 2 if profile.metric == SQUARED else 1
+    deepening = profile.deepening(np.float64)
     fill = [gap_filler(others, frame, profile, unit, max(stretches)) for unit in units]
     for a, b in blocks(len(points), rows):
         gap = np.empty((len(units), b - a, len(others)))
@@ -65,7 +71,7 @@ def gram_blocks(points: Floats, others: Floats, frame: Frame, profile: Profile, 
             tasks = []
             for s, stretch in enumerate(stretches):
                 u, factor = (0, stretch**power) if shared else (s, 1.0)
-                tasks += [partial(_value_matrix, gap[u, c:e], factor, *profile.arguments[1:], values[s, c:e]) for c, e in parts]
+                tasks += [partial(_value_matrix, gap[u, c:e], factor, *deepening, values[s, c:e]) for c, e in parts]
             run_all(tasks)
             run_all([partial(use, s, a, b, values[s]) for s in range(len(stretches))])
 
@@ -86,6 +92,6 @@ def gap_filler(others: Floats, frame: Frame, profile: Profile, unit: float, wide
             np.matmul(P, columns, out=out)
             gap_rows(out, Y, squares, P, lengths, profile.family)
         else:
-            _gap_matrix(P, columns, profile.metric, out)
+            _gap_matrix(P, columns, gaps_at(profile.metric, np.float64), out)
 
     return fill

@@ -8,86 +8,90 @@ from __future__ import annotations
 
 import numpy as np
 
+from reduset._engine.addresses import row, strip
 from reduset._engine.arithmetic import FAST, exp_minus
 from reduset._engine.compiled import compiled
-from reduset._engine.profile import CITYBLOCK, LINEAR, ROOT, SQUARED, depths, gaps, pulls
+from reduset._engine.depths import ROOT, to_depths, to_pulls
+from reduset._engine.gaps import CITYBLOCK, SQUARED, to_gaps
 
 TILE = 512
 CANCELLED = 0.01  # a gap below this share of |z|² + |q|² has lost digits that a root would need
 
 
 @compiled(fastmath=FAST)
-def value_tiles(Z, w, Q, metric, family, exponent, table, step, out):
+def value_tiles(Z, w, Q, gaps, depths, exponent, table, step, out):
     n = Z.shape[1]
     t = np.empty(TILE, Z.dtype)
     zero = Z.dtype.type(0)
     for start in range(0, n, TILE):
-        stop = min(n, start + TILE)
-        weights = w[start:stop]
+        count = min(TILE, n - start)
+        weights = strip(w, start, count)
         for q in range(Q.shape[0]):
-            gaps(metric, Z, start, stop, Q[q], t)
-            if family != LINEAR:
-                depths(family, exponent, table, step, t[: stop - start])
+            to_gaps(gaps, Z, start, n, count, row(Q, q), t)
+            if depths != 0:
+                to_depths(depths, exponent, table, step, t, count)
             total = zero
-            for i in range(len(weights)):
+            for i in range(count):
                 total += weights[i] * exp_minus(t[i])
             out[q, 0] += total
 
 
 @compiled(fastmath=FAST)
-def gradient_tiles(Z, w, Q, metric, family, exponent, table, step, out):
+def gradient_tiles(Z, w, Q, metric, pulls, gaps, depths, exponent, table, step, out):
     """out[q] += (Σ w φ, Σ w ∇φ), with ∇φ = φ·pull·(z − q); in the city-block metrics the pull has a sign for z − q."""
     d, n = Z.shape
     t = np.empty(TILE, Z.dtype)
     gap = np.empty(TILE, Z.dtype)
     one = Z.dtype.type(1)
     for start in range(0, n, TILE):
-        stop = min(n, start + TILE)
-        weights = w[start:stop]
+        count = min(TILE, n - start)
+        weights = strip(w, start, count)
         for q in range(Q.shape[0]):
-            gaps(metric, Z, start, stop, Q[q], t)
-            for i in range(TILE):
+            to_gaps(gaps, Z, start, n, count, row(Q, q), t)
+            for i in range(count):
                 gap[i] = t[i]
-            if family != LINEAR:
-                depths(family, exponent, table, step, t[: stop - start])
+            if depths != 0:
+                to_depths(depths, exponent, table, step, t, count)
             total = Z.dtype.type(0)
-            for i in range(len(weights)):
+            for i in range(count):
                 t[i] = weights[i] * exp_minus(t[i])
                 total += t[i]
             out[q, 0] += total
             if metric == SQUARED:
-                pulls(family, exponent, table, step, gap[: stop - start], t[: stop - start])
+                to_pulls(pulls, exponent, table, step, gap, t, count)
             for j in range(d):
-                z = Z[j, start:stop]
+                z = strip(Z, j * n + start, count)
                 here = Q[q, j]
                 total = Z.dtype.type(0)
                 if metric == SQUARED:
-                    for i in range(len(z)):
+                    for i in range(count):
                         total += t[i] * (z[i] - here)
                 elif metric == CITYBLOCK:
-                    for i in range(len(z)):
+                    for i in range(count):
                         total += t[i] * np.sign(z[i] - here)
                 else:
-                    for i in range(len(z)):
+                    for i in range(count):
                         u = z[i] - here
                         total += t[i] * u / (one + abs(u))
                 out[q, 1 + j] += total
 
 
 @compiled(fastmath=FAST)
-def log_tiles(Z, w, Q, metric, family, exponent, table, step, out):
+def log_tiles(Z, w, Q, gaps, depths, exponent, table, step, out):
     """out[q] = (least depth, Σ w exp(least − depth)): a sum that cannot underflow."""
     n = Z.shape[1]
     t = np.empty(TILE, Z.dtype)
-    out[:, 0] = np.inf
+    for q in range(Q.shape[0]):
+        out[q, 0] = np.inf
     for start in range(0, n, TILE):
-        stop = min(n, start + TILE)
-        weights = w[start:stop]
+        count = min(TILE, n - start)
+        weights = strip(w, start, count)
         for q in range(Q.shape[0]):
-            gaps(metric, Z, start, stop, Q[q], t)
-            depths(family, exponent, table, step, t[: stop - start])
+            to_gaps(gaps, Z, start, n, count, row(Q, q), t)
+            if depths != 0:
+                to_depths(depths, exponent, table, step, t, count)
             least = t[0]
-            for i in range(1, len(weights)):
+            for i in range(1, count):
                 least = min(least, t[i])
             if least == np.inf:  # so far that squares overflow
                 continue
@@ -96,7 +100,7 @@ def log_tiles(Z, w, Q, metric, family, exponent, table, step, out):
                     out[q, 1] *= np.exp(least - out[q, 0])
                 out[q, 0] = least
             total = 0.0
-            for i in range(len(weights)):
+            for i in range(count):
                 total += weights[i] * exp_minus(t[i] - out[q, 0])
             out[q, 1] += total
 
@@ -105,8 +109,8 @@ def log_tiles(Z, w, Q, metric, family, exponent, table, step, out):
 def pack_rows(points, centre, scale, Z, zz):
     """Coordinates (x − centre)·scale and their squared lengths, in one pass; differences before rounding."""
     for i in range(points.shape[0]):
-        x = points[i]
-        z = Z[i]
+        x = row(points, i)
+        z = row(Z, i)
         for j in range(len(x)):
             z[j] = (x[j] - centre[j]) * scale
         total = Z.dtype.type(0)
@@ -120,7 +124,7 @@ def gap_rows(G, Z, zz, Q, qq, family):
     """Turn inner products G = Q @ Zᵀ (q, n) into squared distances, in place."""
     zero = G.dtype.type(0)
     for q in range(G.shape[0]):
-        g = G[q]
+        g = row(G, q)
         for i in range(len(g)):
             g[i] = max(zz[i] + qq[q] - 2 * g[i], zero)
         if family == ROOT:  # the root magnifies what cancelled: take the small gaps from the differences
@@ -134,11 +138,12 @@ def gap_rows(G, Z, zz, Q, qq, family):
 
 
 @compiled(fastmath=FAST)
-def value_rows(G, w, family, exponent, table, step, out):
+def value_rows(G, w, depths, exponent, table, step, out):
     """The same sums from a block G (q, n) of squared distances, which it overwrites."""
     for q in range(G.shape[0]):
-        g = G[q]
-        depths(family, exponent, table, step, g)
+        g = row(G, q)
+        if depths != 0:
+            to_depths(depths, exponent, table, step, g, len(g))
         total = G.dtype.type(0)
         for i in range(len(g)):
             total += w[i] * exp_minus(g[i])
@@ -146,28 +151,31 @@ def value_rows(G, w, family, exponent, table, step, out):
 
 
 @compiled(fastmath=FAST)
-def pull_rows(G, w, family, exponent, table, step, out):
+def pull_rows(G, w, pulls, depths, exponent, table, step, out):
     """The values' sums into out[q, 0], and G (q, n) turned from squared distances into pulls."""
     t = np.empty(G.shape[1], G.dtype)
     for q in range(G.shape[0]):
-        g = G[q]
-        t[:] = g
-        depths(family, exponent, table, step, t)
+        g = row(G, q)
+        for i in range(len(g)):
+            t[i] = g[i]
+        if depths != 0:
+            to_depths(depths, exponent, table, step, t, len(t))
         total = G.dtype.type(0)
         for i in range(len(g)):
             t[i] = w[i] * exp_minus(t[i])
             total += t[i]
         out[q, 0] += total
-        pulls(family, exponent, table, step, g, t)
-        g[:] = t
+        to_pulls(pulls, exponent, table, step, g, t, len(t))
+        for i in range(len(g)):
+            g[i] = t[i]
 
 
 @compiled(fastmath=FAST)
-def gram_rows(Q, Z, metric, family, exponent, table, step, out):
+def gram_rows(Q, Z, gaps, depths, exponent, table, step, out):
     for q in range(Q.shape[0]):
-        t = out[q]
-        gaps(metric, Z, np.int64(0), Z.shape[1], Q[q], t)
-        if family != LINEAR:
-            depths(family, exponent, table, step, t)
+        t = row(out, q)
+        to_gaps(gaps, Z, 0, len(t), len(t), row(Q, q), t)
+        if depths != 0:
+            to_depths(depths, exponent, table, step, t, len(t))
         for i in range(len(t)):
             t[i] = exp_minus(t[i])
