@@ -7,8 +7,9 @@ a fixed sum of such values: φᵢ(x) = E_P hᵢ, linear in P (interventional Sha
     |φᵢ(x; P) − φᵢ(x; Q)| = |E_P hᵢ − E_Q hᵢ| ≤ ‖hᵢ‖ · ‖f_P − f_Q‖
 
 in any kernel's norm, whatever x is. In v(S) the columns of S stand still, so that hᵢ is made of functions of few columns more than
-the model is: the kernel is one of single columns and of sets of them (`learning.columns`). A model that adds up functions gⱼ of
-single columns needs no norm: its φᵢ changes by at most V(gᵢ) · sup |P(Xᵢ ≤ t) − Q(Xᵢ ≤ t)|, V the total variation (Koksma).
+the model is: the kernel is one of sets of columns, beside one of whole rows (`learning.explaining_kernel`). A model that adds up
+functions gⱼ of single columns needs no norm: its φᵢ changes by at most V(gᵢ) · sup |P(Xᵢ ≤ t) − Q(Xᵢ ≤ t)|, V the total variation
+(Koksma).
 
 Rows are chosen by `learning.selecting`. O(n·(m + 384)·d), and O(q²·d) for the choice among q ≤ 8,192 of them.
 """
@@ -23,8 +24,9 @@ from reduset import _validate
 from reduset._frames import framed, table_weights
 from reduset._messages import NotReachedWarning, warn
 from reduset._types import PointsLike, ProgressLike, SeedLike, WeightsLike
-from reduset.learning.columns import column_kernel, coordinates, distribution_gaps
+from reduset.learning.columns import coordinates, distribution_gaps
 from reduset.learning.explained import Background, names_of, rows_like
+from reduset.learning.explaining_kernel import explaining_kernel
 from reduset.learning.selecting import few_rows
 from reduset.mean import KernelMean
 
@@ -96,7 +98,7 @@ def background(
     if tol is None:
         size = min(SIZE, n) if size is None else _validate.whole(size, "size", 1, n, "it is a number of X's rows")
     places = coordinates(points, mass)
-    full = KernelMean.from_samples(places, column_kernel(places), None if sample_weight is None else mass)
+    full = KernelMean.from_samples(places, explaining_kernel(places, mass), None if sample_weight is None else mass)
     options: dict[str, Any] = {"confidence": confidence, "rng": rng, "progress": progress}
     if tol is not None:
         options |= {"tol": tol, "max_size": _most(max_size, n)}

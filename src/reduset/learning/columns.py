@@ -1,43 +1,20 @@
-"""Rows as coordinates that know no units, and the kernel of single columns and sets of them that models are made of.
+"""Rows as coordinates that know no units, and how far the distribution functions of columns are from those of few rows.
 
 A column becomes two: its rank, (mass below + half of the mass that ties) in [0, 1], by which trees split, and its value in units of
-twice its interquartile range (`bandwidth.column_scales`), by which linear models and networks add. The kernel is the product over
-columns of `_engine.columnwise`, in which a pair of columns counts less than each of them, three less than two, and so on.
+twice its interquartile range (`bandwidth.column_scales`), by which linear models and networks add.
 
 O(d·n log n) for the ranks.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from reduset._engine import columnwise_gram
 from reduset._types import Array, Floats
 from reduset.bandwidth import column_scales
-from reduset.kernels import FunctionKernel
 
-ORDERS = 2.0  # θ = ORDERS / d: how much all columns together count beside none of them
 WIDE = 2.0  # interquartile ranges that a value is measured by
-
-
-@dataclass(frozen=True)
-class ColumnKernel:
-    """k(x, y) = Πⱼ (1 + θ kⱼ(xⱼ, yⱼ)) / (1 + θ) of rows of coordinates."""
-
-    share: float
-
-    def __call__(self, points: Floats, others: Floats) -> Array:
-        return columnwise_gram(points, others, self.share)
-
-    def __repr__(self) -> str:
-        return f"columns, share={self.share:.3g}"
-
-
-def column_kernel(places: Array) -> FunctionKernel:
-    """The kernel of rows of coordinates."""
-    return FunctionKernel(ColumnKernel(2 * ORDERS / places.shape[1]))
+FARTHEST = 1e70  # of these: sums of squares stay finite
 
 
 def coordinates(points: Floats, weights: Array) -> Array:
@@ -50,7 +27,7 @@ def coordinates(points: Floats, weights: Array) -> Array:
     found = np.empty((len(points), 2 * len(varying)))
     for k, j in enumerate(varying):
         found[:, k] = ranks(points[:, j], weights)
-        found[:, len(varying) + k] = (points[:, j] - middle[k]) / (WIDE * scales[k])
+        found[:, len(varying) + k] = np.clip((points[:, j] - middle[k]) / (WIDE * scales[k]), -FARTHEST, FARTHEST)
     return found
 
 

@@ -31,7 +31,7 @@ class Background:
     rows : (m, d) rows of the table, as it was given: a frame's rows are a frame
     weights : (m,) of sum 1, none negative
     indices : (m,) which rows of the table they are
-    certificate : the measured error in the norm of the kernel of columns
+    certificate : the measured error in the norm of the kernel of columns and rows
     n_samples : how many rows they stand for
     columns : the names of the columns, their numbers where they have none
     column_gaps : (d,) the largest difference between the distribution functions of each column, in the table and in these rows

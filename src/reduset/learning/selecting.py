@@ -14,8 +14,9 @@ import numpy as np
 from reduset._types import Array, Indices, Report
 from reduset.compression import Compression
 from reduset.compression.compressing import compress_quietly
+from reduset.learning.affine import AffineGreedy
 from reduset.mean import KernelMean
-from reduset.select import Greedy, Selector, Thinning
+from reduset.select import Selector, Thinning
 from reduset.select.contract import Traversal
 from reduset.weights.kinds import OWN
 
@@ -36,14 +37,14 @@ def few_rows(full: KernelMean, size: int | None, equal: bool = False, **options:
 
 @dataclass(frozen=True)
 class GreedyOfSome(Selector):
-    """`Greedy`, where there are too many rows among a draw of them by weight."""
+    """`AffineGreedy`, where there are too many rows among a draw of them by weight."""
 
     def begin(self, mean: KernelMean, rng: np.random.Generator) -> Traversal:
         if mean.size <= CHOSEN_FROM:
-            return Greedy().begin(mean, rng)
+            return AffineGreedy().begin(mean, rng)
         rows, counts = np.unique(mean.draw_rows(CHOSEN_FROM, rng), return_counts=True)
         some = KernelMean(mean.atoms[rows], counts / counts.sum(), mean.kernel)
-        return _Among(Greedy().begin(some, rng), rows)
+        return _Among(AffineGreedy().begin(some, rng), rows)
 
     def __str__(self) -> str:
         return "Greedy"
