@@ -34,14 +34,12 @@ class KernelPCA(ReducedKernelPCA):
     ) -> None:  # fmt: skip
         super().__init__(
             n_components, kernel=kernel, gamma=gamma, alpha=alpha, fit_inverse_transform=fit_inverse_transform, reduce=None,
-            eigen_solver=eigen_solver, random_state=random_state,
+            eigen_solver=eigen_solver, remove_zero_eig=remove_zero_eig, kernel_params=kernel_params, random_state=random_state,
         )  # fmt: skip
-        self.degree, self.coef0, self.kernel_params, self.copy_X, self.n_jobs = degree, coef0, kernel_params, copy_X, n_jobs
-        self.tol, self.max_iter, self.iterated_power, self.remove_zero_eig = tol, max_iter, iterated_power, remove_zero_eig
+        self.degree, self.coef0, self.copy_X, self.n_jobs = degree, coef0, copy_X, n_jobs
+        self.tol, self.max_iter, self.iterated_power = tol, max_iter, iterated_power
 
     def fit(self, X: Any, y: Any = None) -> Any:
-        refuse("kernel_params", bool(self.kernel_params))
-        refuse("remove_zero_eig", self.remove_zero_eig)
         gamma = self.gamma
         if self.kernel not in ("rbf", "laplacian"):
             self.gamma = None  # theirs ignores it there
@@ -78,17 +76,15 @@ class SpectralClustering(ReducedSpectralClustering):
     ) -> None:  # fmt: skip
         super().__init__(
             n_clusters, n_components=n_components, random_state=random_state, n_init=n_init, gamma=gamma, reduce=None,
-            eigen_solver=eigen_solver,
+            eigen_solver=eigen_solver, assign_labels=assign_labels, kernel_params=kernel_params, verbose=verbose,
         )  # fmt: skip
-        self.affinity, self.n_neighbors, self.eigen_tol, self.assign_labels = affinity, n_neighbors, eigen_tol, assign_labels
-        self.degree, self.coef0, self.kernel_params, self.n_jobs, self.verbose = degree, coef0, kernel_params, n_jobs, verbose
+        self.affinity, self.n_neighbors, self.eigen_tol = affinity, n_neighbors, eigen_tol
+        self.degree, self.coef0, self.n_jobs = degree, coef0, n_jobs
 
     def fit(self, X: Any, y: Any = None) -> Any:
         asked, gamma, solver, count = self.affinity, self.gamma, self.eigen_solver, self.n_components
         refuse(f"eigen_solver={solver}", solver in ("amg", "lobpcg"))
         self.n_components = None if count is None else max(count - 1, 1)  # ours counts them without the constant one
-        refuse(f"assign_labels={self.assign_labels}", self.assign_labels != "kmeans")
-        refuse("verbose", bool(self.verbose))
         self.kernel, self.eigen_solver = asked, "auto" if solver is None else solver
         self.gamma = gamma if asked in ("rbf", "laplacian") else None
         try:
@@ -102,12 +98,8 @@ class Nystroem(OurNystroem):
         self, kernel="rbf", *, gamma=None, coef0=None, degree=None, kernel_params=None, n_components=100, random_state=None,
         n_jobs=None,
     ) -> None:  # fmt: skip
-        super().__init__(kernel, gamma=gamma, n_components=n_components, random_state=random_state)
-        self.coef0, self.degree, self.kernel_params, self.n_jobs = coef0, degree, kernel_params, n_jobs
-
-    def fit(self, X: Any, y: Any = None) -> Any:
-        refuse("kernel_params", bool(self.kernel_params))
-        return super().fit(X, y)
+        super().__init__(kernel, gamma=gamma, n_components=n_components, kernel_params=kernel_params, random_state=random_state)
+        self.coef0, self.degree, self.n_jobs = coef0, degree, n_jobs
 
 
 class MeanShift(SparseMeanShift):

@@ -6,8 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reduset import set_threads
-from reduset._engine import shadow_products
+from reduset._engine import Frame, shadow_products
 from reduset._engine.shadow_products import shadows_by_products
+
+
+def shadows(Z, reach):
+    return shadows_by_products(Z, Frame(np.zeros(Z.shape[1]), 1.0), reach, None)
 
 
 def by_definition(Z, reach):
@@ -22,7 +26,7 @@ def by_definition(Z, reach):
 
 
 def assert_same(Z, reach):
-    found = shadows_by_products(Z, reach, None)
+    found = shadows(Z, reach)
     assert found is not None
     centres, owner = by_definition(Z, reach)
     assert found[0].tolist() == centres
@@ -62,7 +66,7 @@ def test_rows_far_from_zero_are_taken_about_their_mean(offset):
 
 def test_where_products_cancel_too_much_nothing_is_said():
     Z = np.vstack([np.zeros((2, 40)), np.full((2, 40), 1e12)])
-    assert shadows_by_products(Z, 1e-6, None) is None
+    assert shadows(Z, 1e-6) is None
 
 
 def test_coinciding_rows_have_one_centre():
@@ -76,8 +80,26 @@ def test_threads_change_nothing():
     for count in (1, 3):
         set_threads(count)
         try:
-            found.append(shadows_by_products(Z, 0.9, None))
+            found.append(shadows(Z, 0.9))
         finally:
             set_threads(None)
     np.testing.assert_array_equal(found[0][0], found[1][0])
     np.testing.assert_array_equal(found[0][1], found[1][1])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("matrix", [0.25, np.diag(np.linspace(0.2, 0.3, 60))], ids=["number", "matrix"])
+def test_a_frame_is_what_its_coordinates_are(dtype, matrix):
+    X = (np.random.default_rng(3).normal(size=(900, 60)) / np.sqrt(60) + 7.0).astype(dtype)
+    frame = Frame.around(X, matrix)
+    one, other = shadows_by_products(X, frame, 0.09, None), shadows(frame.apply(X), 0.09)
+    assert 10 < len(one[0]) < 890
+    np.testing.assert_array_equal(one[0], other[0])
+    np.testing.assert_array_equal(one[1], other[1])
+
+
+def test_columns_in_which_no_row_differs_change_nothing():
+    Z = np.random.default_rng(4).normal(size=(700, 48)) / np.sqrt(96)
+    wide = np.column_stack([np.full((700, 30), 0.1), Z, np.full((700, 2), -3.3)])
+    np.testing.assert_array_equal(shadows(wide, 0.8)[1], shadows(Z, 0.8)[1])
+    assert_same(wide, 0.8)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn import decomposition, manifold
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 
 from cases import cloud
@@ -28,6 +29,10 @@ MAPS = [
 
 def of_rows(x, y):
     return np.exp(-0.5 * np.sum((x - y) ** 2))
+
+
+def of_rows_at(x, y, rate):
+    return np.exp(-rate * np.sum((x - y) ** 2))
 
 
 # -- precision and attributes ----------------------------------------------------------------------------------------
@@ -117,6 +122,102 @@ def test_an_error_of_the_function_is_its_own():
 
     with pytest.raises(ValueError, match="no such thing"):
         FunctionKernel(broken).resolve(cloud(5))
+
+
+# -- parameters of kernels -------------------------------------------------------------------------------------------
+
+
+def bump(X, Y, rate=0.5, power=1.0):
+    return rbf_kernel(X, Y, gamma=rate) ** power
+
+
+@pytest.mark.parametrize("model", [ReducedKernelPCA(2), ReducedLaplacianEigenmap(2), Nystroem(n_components=20)])
+def test_a_function_and_a_name_take_parameters_as_a_mapping(model):
+    X = cloud(60)
+    given = {"rate": 0.3, "power": 2.0}
+
+    def found(**options):
+        return np.abs(model.set_params(**{"kernel_params": None, "random_state": 0, **options}).fit(X).transform(X))
+
+    wanted = found(kernel=Gaussian((2 * 0.6) ** -0.5))
+    for kernel, parameters in ((bump, given), ("gaussian", {"bandwidth": (2 * 0.6) ** -0.5}), ("rbf", {"gamma": 0.6})):
+        np.testing.assert_allclose(found(kernel=kernel, kernel_params=parameters), wanted, atol=1e-5)
+    assert model.gamma_ == 0.6
+    assert given == {"rate": 0.3, "power": 2.0}
+
+
+def test_parameters_of_a_function_are_scikit_learns():
+    X, Q = cloud(60), cloud(9, seed=2)
+    theirs = decomposition.KernelPCA(2, kernel=of_rows_at, kernel_params={"rate": 0.2}).fit(X)
+    ours = ReducedKernelPCA(2, kernel=of_rows_at, kernel_params={"rate": 0.2}, reduce=None).fit(X)
+    np.testing.assert_allclose(np.abs(ours.transform(Q)), np.abs(theirs.transform(Q)), atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        (
+            {"kernel": "rbf", "kernel_params": [1]},
+            TypeError,
+            r"kernel_params must be None or a dict of parameters by name, got \[1\]",
+        ),
+        ({"kernel": "rbf", "kernel_params": {"degree": 2}}, ValueError, "'degree' is no parameter of kernel='rbf'; it has gamma"),
+        (
+            {"kernel": "cosine", "kernel_params": {"gamma": 2}},
+            ValueError,
+            "'gamma' is no parameter of kernel='cosine'; it has none",
+        ),
+        (
+            {"kernel": "student", "kernel_params": {"gamma": 2}},
+            ValueError,
+            "'gamma' is no parameter of kernel='student'; it has band",
+        ),
+        (
+            {"kernel": "rbf", "gamma": 1.0, "kernel_params": {"gamma": 2}},
+            ValueError,
+            "gamma=1.0 and kernel_params=.* both give gamma",
+        ),
+        ({"kernel": "rbf", "kernel_params": {"gamma": -2}}, ValueError, "gamma must be"),
+        (
+            {"kernel": Gaussian(1.0), "kernel_params": {"bandwidth": 2}},
+            ValueError,
+            "kernel_params goes with a kernel that is a function",
+        ),
+        ({"kernel": None, "kernel_params": {"bandwidth": 2}}, ValueError, "kernel_params goes with a kernel that is a function"),
+    ],
+)
+def test_parameters_that_a_kernel_does_not_have_are_refused(options, error, message):
+    with pytest.raises(error, match=message):
+        ReducedKernelPCA(2, **options).fit(cloud(20))
+
+
+# -- components of no size -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("refine", [True, False])
+def test_components_of_no_size_are_left_out_where_that_is_asked_for(refine):
+    X = np.repeat(cloud(3), 20, axis=0)  # three places: two components
+    kept = ReducedKernelPCA(2, kernel=Gaussian(1.0), refine=refine).fit(X)
+    cut = ReducedKernelPCA(5, kernel=Gaussian(1.0), refine=refine, remove_zero_eig=True).fit(X)
+    every = ReducedKernelPCA(kernel=Gaussian(1.0), refine=refine).fit(X)
+    for found in (cut, every):
+        assert found.transform(X).shape == (60, 2)
+        np.testing.assert_allclose(found.eigenvalues_, kept.eigenvalues_, rtol=1e-9)
+    with pytest.warns(UserWarning, match="only 2 of the 5 components have an eigenvalue above 0"):
+        assert ReducedKernelPCA(5, kernel=Gaussian(1.0), refine=refine).fit_transform(X).shape == (60, 5)
+
+
+@pytest.mark.parametrize("options", [{"n_components": 2, "remove_zero_eig": True}, {"n_components": None}])
+@pytest.mark.parametrize("reduce", ["shadow", None])
+def test_of_rows_that_are_alike_there_are_no_coordinates(options, reduce):
+    X = np.ones((4, 3))
+    with pytest.warns(UserWarning, match="no component has an eigenvalue above 0, all rows are alike"):
+        found = ReducedKernelPCA(kernel=Gaussian(1.0), reduce=reduce, fit_inverse_transform=True, **options).fit(X)
+    assert found.transform(cloud(7, 3)).shape == (7, 0)
+    assert found.get_feature_names_out().tolist() == []
+    assert found.bounds_.projection is None
+    with pytest.raises(NotFittedError, match="fit again, to rows that differ"):
+        found.inverse_transform(np.ones((1, 0)))
 
 
 # -- what is refused -------------------------------------------------------------------------------------------------

@@ -8,9 +8,9 @@ from sklearn.decomposition import PCA
 
 import reference_spectral as dense
 from cases import KERNELS, cloud
-from reduset import Gaussian, compress
+from reduset import Gaussian, compress, set_threads
 from reduset.select import KCenter
-from reduset.spectral import Nystroem, ReducedKernelPCA, kernel_pca
+from reduset.spectral import Nystroem, ReducedKernelPCA, extension, functions, kernel_pca
 
 
 def reduced_to(count, size, **options):
@@ -118,6 +118,18 @@ def test_a_rough_span_of_many_atoms_serves_as_well_as_their_exact_components():
     assert np.all(true - rough.eigenvalues_ <= rough.bounds_.eigenvalues * 3000)
 
 
+@pytest.mark.parametrize("centre", [True, False])
+@pytest.mark.parametrize("d", [3, 20])
+def test_where_functions_are_many_for_the_atoms_a_span_by_more_products_serves_as_well(d, centre):
+    X = np.random.default_rng(1).normal(size=(2000, d)) / np.sqrt(d)
+    options = {"kernel": Gaussian(1.0), "reduce": "random", "size": 600, "centre": centre, "random_state": 0}
+    rough, exact = (ReducedKernelPCA(5, eigen_solver=solver, **options).fit(X) for solver in ("auto", "dense"))
+    assert 600 // functions.FEW_PAIRS < 5 + kernel_pca.SPARE <= 600 // functions.SOME_PAIRS
+    true = whole(5, centre=centre).fit(X).eigenvalues_
+    assert np.all(rough.eigenvalues_ <= true * (1 + 1e-9))
+    assert np.all(true - rough.eigenvalues_ <= 1.2 * (true - exact.eigenvalues_) + 1e-6 * true)
+
+
 @pytest.mark.parametrize("d", [3, 60])
 @pytest.mark.parametrize("centre", [True, False])
 def test_atoms_that_are_rows_are_looked_at_once_and_others_with_the_rest(d, centre, monkeypatch):
@@ -138,3 +150,60 @@ def test_rows_of_other_data_are_not_taken_for_the_atoms():
     if found.indices_ is not None:
         np.testing.assert_array_equal(found._reduced.rows_in(X), small.indices)
     assert ReducedKernelPCA(3, reduce=small).fit(X[::-1])._reduced.rows_in(X[::-1]) is None
+
+
+# -- single precision ------------------------------------------------------------------------------------------------
+
+
+def wide_rows(n, d=128, rank=128):
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(n, rank)) @ rng.normal(size=(rank, d)) / np.sqrt(rank * d) * np.linspace(3.0, 0.1, d)
+
+
+def in_double(model, X, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(extension, "has_single_products", lambda profile, dimension: False)
+        return model.fit(X), model.transform(X)
+
+
+@pytest.mark.parametrize("centre", [True, False])
+def test_single_precision_changes_less_than_the_atoms_do(centre, monkeypatch):
+    X = wide_rows(2500)
+    options = {"kernel": Gaussian(3.0), "reduce": "random", "size": 1200, "centre": centre, "random_state": 0}
+    found = ReducedKernelPCA(3, **options).fit(X)
+    assert extension.bears_single(found.kernel_, found._functions.coefficients, 128)
+    exact, coordinates = in_double(ReducedKernelPCA(3, **options), X, monkeypatch)
+    assert not np.array_equal(found.eigenvalues_, exact.eigenvalues_)
+    np.testing.assert_allclose(found.eigenvalues_, exact.eigenvalues_, rtol=2e-6)
+    np.testing.assert_allclose(found.transform(X), coordinates, atol=1e-5 * np.abs(coordinates).max())
+    np.testing.assert_allclose(found.transform(found.atoms_), found._functions.coordinates, atol=1e-5)
+    true = whole(3, kernel=Gaussian(3.0), centre=centre).fit(X).eigenvalues_
+    assert np.all(found.eigenvalues_ <= true * (1 + 1e-6))
+
+
+def test_functions_that_would_magnify_its_roundings_are_looked_at_in_double(monkeypatch):
+    X = wide_rows(2500, rank=2)  # a plane in 128 columns: eigenvalues fall fast, and coefficients grow
+    options = {"kernel": Gaussian(3.0), "reduce": "random", "size": 1200, "random_state": 0}
+    found = ReducedKernelPCA(3, **options).fit(X)
+    exact, _ = in_double(ReducedKernelPCA(3, **options), X, monkeypatch)
+    np.testing.assert_array_equal(found.eigenvalues_, exact.eigenvalues_)
+    np.testing.assert_array_equal(found.eigenvectors_, exact.eigenvectors_)
+
+
+def test_where_every_row_is_an_atom_coordinates_are_of_double_precision(monkeypatch):
+    X = wide_rows(300)
+    found = whole(3, kernel=Gaussian(3.0)).fit(X).transform(X)
+    np.testing.assert_array_equal(found, in_double(whole(3, kernel=Gaussian(3.0)), X, monkeypatch)[1])
+
+
+def test_threads_change_no_bit_of_it():
+    X, found = wide_rows(2500), []
+    for count in (1, 3):
+        set_threads(count)
+        try:
+            model = ReducedKernelPCA(3, kernel=Gaussian(3.0), reduce="random", size=1200, random_state=0).fit(X)
+            found.append((model.eigenvalues_, model.transform(X)))
+        finally:
+            set_threads(None)
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)

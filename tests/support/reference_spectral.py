@@ -49,3 +49,23 @@ def generalised(K, alpha, count):
     D = A.sum(axis=1)
     values, f = eigh(A, np.diag(D))
     return values[::-1][:count], f[:, ::-1][:, :count] * np.sqrt(D.sum())
+
+
+def pivots(rows):
+    """As many rows as there are columns, always the one that is farthest from the span of those before."""
+    left, chosen = rows.copy(), []
+    for _ in range(rows.shape[1]):
+        chosen.append(int(np.argmax((left**2).sum(axis=1))))
+        unit = left[chosen[-1]] / np.linalg.norm(left[chosen[-1]])
+        left = left - np.outer(left @ unit, unit)
+    return chosen
+
+
+def held_by_indicators(rows, masses, angles=20_000):
+    """The most of the mass that two indicators hold of unit rows of two columns, over all rotations and reflections."""
+    best = -np.inf
+    for t in np.linspace(0, 2 * np.pi, angles, endpoint=False):
+        for side in (1.0, -1.0):
+            turn = np.array([[np.cos(t), -side * np.sin(t)], [np.sin(t), side * np.cos(t)]])
+            best = max(best, float(masses @ (rows @ turn).max(axis=1)))
+    return best

@@ -10,7 +10,7 @@ kernel_sums          Σᵢ wᵢ φ(xᵢ, q); by a product's `Profile` also ⟨f,
 gradient_sums        the same and Σᵢ wᵢ ∇φ(xᵢ, q)                                         (m,), (m, d)     n·m·d
 log_sums             log Σᵢ wᵢ φ(xᵢ, q), without underflow                                (m,)             n·m·d
 gram, gram_by_rows   φ(xᵢ, yⱼ) at once, or by the row as it is asked for                  (n, m); (n,)     n·m·d; n·d a row
-kernel_maps          Σⱼ φ(xᵢ, cⱼ) Aⱼₖ for all k at once; `product_matrix` the values        (n, p); (n, m)   n·m·(d + p)
+KernelMaps           Σⱼ φ(xᵢ, cⱼ) Aⱼₖ for all k at once; `product_matrix` the values        (n, p); (n, m)   n·m·(d + p)
 gram_blocks          φ(xᵢ, yⱼ) for many bandwidths, block by block of rows                to `UseGram`     n·m·(d + bandwidths)
 wave_sums            Σᵢ wᵢ exp(i ω·xᵢ) on s ladders ω, 2ω, 4ω, …                           (s, rungs)       n·s·(d + rungs)
 gap_histograms       how much weight is how far from q (at `gap_nodes`)                   (m, bins)        n·m·d
@@ -18,6 +18,7 @@ grow                 points sorted into boxes, which the next four look into    
 cells                the same boxes, of any length, as an order of the rows               rows, starts     n·(d + log n)
 nearest              each point's nearest atom and its distance; `each_nearest` by block  (n,), (n,)       n·m·d at worst
 likely_nearest       an atom near each point, most often the nearest                      (n,)             n·√m·d
+own_gaps             how far each point is from the centre that owns it                   (n,)             n·d
 FarthestFirst        the farthest-first traversal (k-centre), continued as wanted         (m,) rows, radii n·m·d at worst
 LazyCover            the same of long rows, `HostRows` or `DeviceRows`, by products       (m,) rows, radii n·m·d at worst
 shadow_centres       a greedy cover by balls, in the order of the rows                    rows, (n,)       n·m·d at worst
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from reduset._engine.blas import single_threaded_blas
     from reduset._engine.boxes import box_sums, normal_tail
     from reduset._engine.cached import cached_property
+    from reduset._engine.centre_gaps import has_single_products, own_gaps
     from reduset._engine.coincident import rows_apart
     from reduset._engine.columnwise import columnwise_gram
     from reduset._engine.compiled import compiling_told
@@ -88,7 +90,7 @@ if TYPE_CHECKING:
     from reduset._engine.leaves import Leaves, cells, grow
     from reduset._engine.likely import likely_nearest
     from reduset._engine.lloyd import cell_sums
-    from reduset._engine.maps import kernel_maps, product_matrix
+    from reduset._engine.maps import KernelMaps, product_matrix
     from reduset._engine.memory import physical_memory
     from reduset._engine.neighbours import Cover, each_nearest, leaves_for, nearest
     from reduset._engine.oblique_boxes import oblique_box_sums
@@ -108,9 +110,9 @@ if TYPE_CHECKING:
 
 __all__ = ["gradient_sums", "gram", "gram_blocks", "gram_by_rows", "kernel_sums", "log_sums", "wave_sums"]
 __all__ += ["box_sums", "gap_histograms", "gap_nodes", "normal_tail", "oblique_box_sums"]
-__all__ += ["kernel_maps", "product_matrix"]
+__all__ += ["KernelMaps", "has_single_products", "product_matrix"]
 __all__ += ["FarthestFirst", "balance_lists", "balance_products", "draw_seeds", "each_nearest", "grow", "nearest", "shadow_centres"]
-__all__ += ["cells", "columnwise_gram", "exchange", "likely_nearest", "rows_apart"]
+__all__ += ["cells", "columnwise_gram", "exchange", "likely_nearest", "own_gaps", "rows_apart"]
 __all__ += ["Components", "logs_at", "place_whitened", "sums_at", "whitened_slopes"]
 __all__ += ["DeviceRows", "HostRows", "LazyCover", "WindowSums", "line_dips"]
 __all__ += ["DevicePoints", "as_cupy", "as_given", "beside", "on_device", "refuse_device"]
@@ -148,6 +150,7 @@ _HOMES = {
     "blas": "single_threaded_blas",
     "boxes": "box_sums normal_tail",
     "cached": "cached_property",
+    "centre_gaps": "has_single_products own_gaps",
     "coincident": "rows_apart",
     "columnwise": "columnwise_gram",
     "compiled": "compiling_told",
@@ -167,7 +170,7 @@ _HOMES = {
     "gaps": "CITYBLOCK SOFT_CITYBLOCK SQUARED",
     "label_sums": "LabelSums",
     "lloyd": "cell_sums",
-    "maps": "kernel_maps product_matrix",
+    "maps": "KernelMaps product_matrix",
     "lazy_cover": "LazyCover to_numpy",
     "leaves": "Leaves cells grow",
     "likely": "likely_nearest",

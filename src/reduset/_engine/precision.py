@@ -8,6 +8,8 @@ import numpy as np
 
 SINGLE_REACH = 128.0  # float32 coordinates beyond this, over the steepness of the profile, no longer give 1e-5
 BLAS_REACH: dict[Any, float] = {np.float32: 6.0, np.float64: 1e3}  # |z|² · slope beyond this cancels in |z|² + |q|² − 2 z·q
+MIXED_REACH = 1.0  # |z|² · slope up to which products in single precision leave gaps that are right to 1e-7
+MIXED_FROM = 96  # columns: below, products cost no more than what is done with them
 SINGLE_FLOOR = 1e-7  # of Σ|w|: below, the depths are large and float32 rounds them too coarsely
 FEW_COLUMNS = 64  # up to which a thread of a GPU holds a row
 FEW_PAIRS = 1 << 22  # where double costs nothing that a person would notice

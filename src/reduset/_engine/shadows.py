@@ -33,7 +33,7 @@ def shadow_centres(
     """
     n = len(points)
     if metric == SQUARED and points.shape[1] >= BLAS_FROM and n > 1:
-        found = shadows_by_products(frame.apply(points), radius * radius, report)
+        found = shadows_by_products(points, frame, radius * radius, report)
         if found is not None:
             return found
     leaves = grow(points, frame, np.float64)

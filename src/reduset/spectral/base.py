@@ -15,7 +15,7 @@ from reduset._messages import warn
 from reduset._types import Array, KernelLike, PointsLike, SeedLike, WeightsLike
 from reduset.spectral.components import PrincipalComponents
 from reduset.spectral.graph import DisconnectedWarning, RandomWalk
-from reduset.spectral.kernel_names import kernel_of, rate_of
+from reduset.spectral.kernel_names import kernel_of, rate_of, with_rate
 from reduset.spectral.reduction import WeightedAtoms, is_given, reduce_rows
 
 
@@ -25,6 +25,7 @@ class SpectralEstimator(BaseEstimator):
 
     kernel: KernelLike | str = None
     gamma: float | None = None
+    kernel_params: dict[str, Any] | None = None
     reduce: Any = "shadow"
     ell: float = 4.0
     random_state: SeedLike = None
@@ -38,15 +39,16 @@ class SpectralEstimator(BaseEstimator):
 
     def _reduce(self, X: PointsLike, sample_weight: WeightsLike, size: int | None, weights: str) -> WeightedAtoms:
         """The weighted atoms, also stored."""
-        own = is_given(self.reduce) and self.kernel is None and self.gamma is None
-        kernel = None if own else kernel_of(self.kernel, self.gamma, X.shape[1])
+        gamma, parameters = with_rate(self.kernel, self.gamma, self.kernel_params)
+        own = is_given(self.reduce) and self.kernel is None and gamma is None and not parameters
+        kernel = None if own else kernel_of(self.kernel, gamma, X.shape[1], parameters)
         rng = _validate.generator(self.random_state, "random_state")
         self._reduced = found = reduce_rows(
             X, kernel, self.reduce, ell=self.ell, size=size, weights=weights, sample_weight=sample_weight, rng=rng
         )
         self.atoms_, self.weights_, self.indices_ = found.atoms, found.masses, found.indices
         self.kernel_ = found.kernel
-        self.gamma_ = rate_of(self.kernel, self.gamma, X.shape[1])
+        self.gamma_ = rate_of(self.kernel, gamma, X.shape[1])
         return found
 
 

@@ -70,6 +70,8 @@ def bounds_of(reduced: WeightedAtoms, components: PrincipalComponents, centre: b
         if isinstance(reduced.kernel, Gaussian) and g.min() > 0:
             eigenvalues = min(operator, peak * float(np.sqrt(-8 / math.e * (shares @ np.log(np.minimum(g, 1.0))))))
     found = components.eigenvalues / reduced.mass
+    if len(found) == 0:
+        return SpectralBounds(mmd, operator, eigenvalues if components.left is None else components.left / reduced.mass, None)
     gap = float(found[-1]) - components.next_eigenvalue / reduced.mass
     if components.left is not None:
         left = components.left / reduced.mass

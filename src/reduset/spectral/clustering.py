@@ -1,7 +1,7 @@
 """Spectral clustering on few weighted atoms: the normalised cut (Shi & Malik 2000), with labels for any point.
 
-The cut of least conductance is relaxed to the slowest eigenfunctions of the walk on the atoms; k-means there, each atom with its
-stationary share, rounds it to clusters (the normalised cut is a weighted k-means). O(m²) an eigenfunction, O(m) a row.
+The cut of least conductance is relaxed to the slowest eigenfunctions of the walk on the atoms, which `rounding` makes clusters of.
+O(m²) an eigenfunction, O(m) a row.
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClusterMixin
-from sklearn.cluster import KMeans
 
 from reduset import _validate
-from reduset._types import Array, PointsLike, WeightsLike
+from reduset._types import PointsLike, WeightsLike
 from reduset.spectral.base import EigenEstimator
 from reduset.spectral.graph import random_walk
+from reduset.spectral.reduction import WeightedAtoms
+from reduset.spectral.rounding import Rounding, by_indicators, by_kmeans, by_pivots
 
 DEFAULT = 8  # clusters, as in scikit-learn
+ROUNDINGS = ("cluster_qr", "discretize", "kmeans")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -32,9 +34,14 @@ class ReducedSpectralClustering(ClusterMixin, EigenEstimator):
         If not given as many as ``n_components``, or 8.
     n_components : int, optional
         Eigenfunctions to look at beside the constant one; n_clusters − 1 if not given.
+    assign_labels : "kmeans", "discretize" or "cluster_qr"
+        How eigenfunctions become clusters, as in scikit-learn: by k-means; by turning them onto indicators (Yu & Shi 2003); by QR
+        with pivoting (Damle, Minden & Ying 2019), which draws nothing. The last two look at n_clusters − 1 functions.
     n_init : int
-        Starts of k-means.
-    kernel, gamma, reduce, ell, size, weights, eigen_solver, random_state : as of `ReducedKernelPCA`
+        Starts of "kmeans" and of "discretize", of which the best is taken.
+    verbose : bool or int
+        Whether to print what is being done, and what k-means does.
+    kernel, gamma, kernel_params, reduce, ell, size, weights, eigen_solver, random_state : as of `ReducedKernelPCA`
 
     Attributes
     ----------
@@ -60,14 +67,16 @@ class ReducedSpectralClustering(ClusterMixin, EigenEstimator):
 
     n_clusters: int | None = field(default=None, kw_only=False)
     n_components: int | None = None
+    assign_labels: str = "kmeans"
     n_init: int = 10
+    verbose: bool | int = False
 
     def fit(self, X: PointsLike, y: Any = None, sample_weight: WeightsLike = None) -> Self:
         """Choose the atoms and cut them; a sample weight of 3 is a row three times."""
         X = self._rows(X, reset=True)
         wanted = DEFAULT if self.n_components is None else self.n_components
         wanted = _validate.whole(wanted if self.n_clusters is None else self.n_clusters, "n_clusters", 1)
-        starts = _validate.whole(self.n_init, "n_init", 1)
+        self._require_countable(wanted)
         found = self._weighted_atoms(X, sample_weight)
         self._count(found, "n_clusters", wanted)
         if wanted > found.size:
@@ -84,20 +93,36 @@ class ReducedSpectralClustering(ClusterMixin, EigenEstimator):
             self._tell_of_parts(wanted, f"which of them share one of the {wanted} clusters is arbitrary")
         if self.n_components is not None:
             self._tell_of_zeros(self.eigenvalues_)
-        seed = int(_validate.generator(self.random_state, "random_state").integers(2**31))
-        rounded = KMeans(wanted, n_init=starts, random_state=seed)
-        rounded.fit(self._steps.functions, sample_weight=self._steps.stationary * found.size)
-        self.atom_labels_ = rounded.labels_
-        self._centres: Array = rounded.cluster_centers_
+        self._rounding = self._rounded(found, wanted)
+        self.atom_labels_ = self._rounding.labels(self._steps.functions)
         self.labels_ = self._labels(X)
         return self
 
+    def _require_countable(self, wanted: int) -> None:
+        """Functions beside the constant one as many as a way to round them bears."""
+        way = _validate.one_of(self.assign_labels, "assign_labels", ROUNDINGS)
+        if way != "kmeans" and self.n_components is not None and self.n_components != wanted - 1:
+            raise ValueError(
+                f"assign_labels={way!r} makes {wanted} clusters from n_components={wanted - 1} functions beside the constant one, "
+                f"got {self.n_components!r}; leave n_components out, or use assign_labels='kmeans'"
+            )
+
+    def _rounded(self, found: WeightedAtoms, wanted: int) -> Rounding:
+        starts = _validate.whole(self.n_init, "n_init", 1)
+        verbose = int(self.verbose) if isinstance(self.verbose, bool) else _validate.whole(self.verbose, "verbose", 0)
+        rng = _validate.generator(self.random_state, "random_state")
+        if verbose:
+            print(f"Computing label assignment using {self.assign_labels}")  # in scikit-learn's words
+        if self.assign_labels == "cluster_qr":
+            return by_pivots(self._steps, wanted)
+        if self.assign_labels == "discretize":
+            return by_indicators(self._steps, found.masses, wanted, starts, rng)
+        return by_kmeans(self._steps, wanted, starts, int(rng.integers(2**31)), verbose)
+
     def _labels(self, X: PointsLike) -> NDArray[np.int64]:
-        at = self._steps.at(self._reduced, X)
-        gaps = (self._centres**2).sum(axis=1) - 2 * at @ self._centres.T
-        return np.argmin(gaps, axis=1)
+        return self._rounding.labels(self._steps.at(self._reduced, X))
 
     def predict(self, X: PointsLike) -> NDArray[np.int64]:
-        """(q,) labels: of the cluster whose centre is nearest among the eigenfunctions."""
+        """(q,) labels: what the eigenfunctions of each row are rounded to, as those of the atoms were."""
         X = self._rows(X)
         return self._labels(X)

@@ -18,7 +18,7 @@ from scipy.linalg import cho_factor, cho_solve
 from reduset._types import Array, Floats
 from reduset.kernels import ANY_FAMILY, Kernel, RadialKernel
 from reduset.spectral.eigen import fix_signs, leading_pairs, padded
-from reduset.spectral.extension import extend
+from reduset.spectral.extension import bears_single, extend
 from reduset.spectral.reduction import WeightedAtoms
 
 ROUNDING = 2e-12  # of the largest eigenvalue: below, there is only rounding (as in scikit-learn)
@@ -55,7 +55,9 @@ class PrincipalComponents:
 
     def at(self, reduced: WeightedAtoms, queries: Floats) -> Array:
         """(q, k) coordinates."""
-        return extend(reduced.kernel, reduced.atoms, self.coefficients, queries) - self.offsets
+        # those that were turned towards the rows are off by far more than single precision is
+        single = self.left is not None and bears_single(reduced.kernel, self.coefficients, queries.shape[1])
+        return extend(reduced.kernel, reduced.atoms, self.coefficients, queries, single) - self.offsets
 
     def first(self, count: int) -> PrincipalComponents:
         """Without the last ones, whose eigenvalues are 0."""

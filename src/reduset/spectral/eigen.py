@@ -7,11 +7,14 @@ what the entries of a vector stand for: `fix_signs`.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 from scipy.linalg import eigh, qr
 from scipy.sparse.linalg import ArpackError, eigsh
 
 from reduset import _validate
+from reduset._engine import single_threaded_blas
 from reduset._types import Array
 
 SOLVERS = ("auto", "dense", "arpack", "randomized")
@@ -59,8 +62,9 @@ def padded(values: Array, vectors: Array, count: int) -> tuple[Array, Array]:
 
 def _dense(matrix: Array, count: int) -> tuple[Array, Array]:
     m = len(matrix)
-    # its transpose is the same matrix in the order of columns that LAPACK asks for: no copy
-    values, vectors = eigh(matrix.T, subset_by_index=(m - count, m - 1), overwrite_a=True, check_finite=False)
+    with single_threaded_blas() if m <= FEW_ATOMS else nullcontext():  # of small matrices, where more threads wait for each other
+        # its transpose is the same matrix in the order of columns that LAPACK asks for: no copy
+        values, vectors = eigh(matrix.T, subset_by_index=(m - count, m - 1), overwrite_a=True, check_finite=False)
     return values, vectors
 
 

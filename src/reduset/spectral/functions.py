@@ -1,9 +1,9 @@
 """Functions of the atoms through which all rows are looked at: about the leading components of the atoms, and their mean.
 
-Only their span matters (`ritz`), so that of many atoms it is taken from two products with a block: the span of a random block after
-one product holds the leading directions to the ratio of the eigenvalue of order p to theirs (Halko, Martinsson & Tropp 2011). The
-Gram matrix K is centred and weighted on the block's side alone, and what it gives in the second product are the functions' values
-at the atoms, which then need no other look. O(m²·p).
+Only their span matters (`ritz`), so that of many atoms it is taken from products with a block: the span of a random block after
+one product (three, where p is not far below m) holds the leading directions to the ratio of the eigenvalue of order p to theirs
+(Halko, Martinsson & Tropp 2011). The Gram matrix K is centred and weighted on the block's side alone, and what it gives in the last
+product are the functions' values at the atoms, which then need no other look. O(m²·p).
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from reduset._engine import single_threaded_blas
 from reduset._types import Array
 from reduset.spectral.components import definite, inverse_roots, principal_components
 from reduset.spectral.eigen import FEW_ATOMS, FEW_PAIRS
-from reduset.spectral.extension import products_of
+from reduset.spectral.extension import bears_single, offers_single, products_of
 from reduset.spectral.reduction import WeightedAtoms
 
+SOME_PAIRS = 5  # of m/this many functions, a decomposition costs several times more than products with a block of them
+MORE_TURNS = 2  # products where the functions are many: of fewer atoms the rest of the spectrum is nearer to the leading part
 FLAT = 1e-10  # of κ: a mean within the span, but for rounding
 
 
@@ -43,7 +45,7 @@ class AtomFunctions:
 
 def leading_functions(reduced: WeightedAtoms, count: int, centre: bool, solver: str = "auto") -> AtomFunctions:
     """About the ``count`` leading components of the atoms, and the rest of their mean."""
-    if solver == "auto" and reduced.size > FEW_ATOMS and count <= reduced.size // FEW_PAIRS:
+    if solver == "auto" and reduced.size > FEW_ATOMS and count <= reduced.size // SOME_PAIRS:
         return _rough(reduced, count, centre)
     parts = principal_components(reduced, count, centre, solver)
     if not centre:
@@ -52,19 +54,35 @@ def leading_functions(reduced: WeightedAtoms, count: int, centre: bool, solver: 
 
 
 def _rough(reduced: WeightedAtoms, count: int, centre: bool) -> AtomFunctions:
-    """By a random block."""
-    matrix, shares, roots = reduced.gram(), reduced.shares, np.sqrt(reduced.masses)[:, None]
+    """By a random block; with a matrix in single precision, unless it turns out to be too coarse for these functions."""
+    dimension = reduced.atoms.shape[1]
+    if offers_single(reduced.kernel, dimension):
+        found = _by_block(reduced, count, centre, single=True)
+        if bears_single(reduced.kernel, found.coefficients, dimension):
+            return found
+    return _by_block(reduced, count, centre, single=False)
+
+
+def _by_block(reduced: WeightedAtoms, count: int, centre: bool, single: bool) -> AtomFunctions:
+    matrix, shares, roots = reduced.gram(single), reduced.shares, np.sqrt(reduced.masses)[:, None]
 
     def spread(block: Array) -> Array:
         """(I − p1ᵀ) W^½ times the block."""
         block = roots * block
         return block - np.outer(shares, block.sum(axis=0)) if centre else block
 
-    means = products_of(matrix, shares[:, None])[:, 0]
-    block = products_of(matrix, spread(np.random.default_rng(0).normal(size=(len(matrix), count + 1))))
-    with single_threaded_blas():  # of narrow matrices, where more threads wait for each other
-        block = roots * (block - shares @ block if centre else block)
-        block = spread(qr(block, mode="economic", overwrite_a=True, check_finite=False)[0])
+    def directions(block: Array) -> Array:
+        """An orthonormal basis of what the weighted and centred matrix makes of a block, spread, from K times that."""
+        with single_threaded_blas():  # of narrow matrices, where more threads wait for each other
+            block = roots * (block - shares @ block if centre else block)
+            return spread(qr(block, mode="economic", overwrite_a=True, check_finite=False)[0])
+
+    start = spread(np.random.default_rng(0).normal(size=(len(matrix), count + 1)))
+    block = products_of(matrix, np.column_stack([start, shares]))  # one look at the matrix for both
+    block, means = directions(block[:, :-1]), block[:, -1]
+    if count > len(matrix) // FEW_PAIRS:
+        for _ in range(MORE_TURNS):
+            block = directions(products_of(matrix, block))
     at_atoms = products_of(matrix, block)
     with single_threaded_blas():
         inner = block.T @ at_atoms

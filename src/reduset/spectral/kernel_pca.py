@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from reduset import _validate
+from reduset._messages import warn
 from reduset._types import Array, PointsLike, WeightsLike
 from reduset.spectral.base import SpectralTransformer
 from reduset.spectral.bounds import bounds_of
@@ -29,12 +30,14 @@ class ReducedKernelPCA(SpectralTransformer):
     Parameters
     ----------
     n_components : int, optional
-        None keeps all with an eigenvalue above 0.
+        None keeps all with an eigenvalue above 0, none where all rows coincide.
     kernel : kernel object, function k(X, Y), or a name: "rbf", "laplacian", "cosine" (scikit-learn's), "gaussian", "student", …
         A function may also be one of two single rows, k(x, y) → number, as scikit-learn's are; it is slow. None is a Gaussian of
         the median bandwidth, or the kernel of a Compression.
     gamma : float, optional
         Of "rbf" and "laplacian"; 1/d if not given, as in scikit-learn.
+    kernel_params : dict, optional
+        Further parameters of a kernel that is a function, or of one by its name, as ``{"bandwidth": 2.0}`` of "gaussian".
     reduce : "shadow", None, the name of a selector, a selector, a Compression or a KernelMean
         Which atoms stand for the data; None keeps every row, and the result is scikit-learn's.
     ell : float
@@ -55,6 +58,8 @@ class ReducedKernelPCA(SpectralTransformer):
         Ridge of the way back.
     eigen_solver : "auto", "dense", "arpack" or "randomized"
         "auto" iterates beyond 5,000 atoms unless many components are wanted (a tenth of the atoms), and beyond 500 where few are.
+    remove_zero_eig : bool
+        Whether components with an eigenvalue of 0 are left out where ``n_components`` is given, too, instead of coordinates of 0.
     random_state : int, RandomState, Generator or None
         For selectors that draw.
 
@@ -87,6 +92,7 @@ class ReducedKernelPCA(SpectralTransformer):
     centre: bool = True
     fit_inverse_transform: bool = False
     alpha: float = 1.0
+    remove_zero_eig: bool = False
 
     def fit(self, X: PointsLike, y: Any = None, sample_weight: WeightsLike = None) -> Self:
         """Choose the atoms and solve their eigenproblem.
@@ -109,7 +115,7 @@ class ReducedKernelPCA(SpectralTransformer):
         self.eigenvalues_, self.eigenvectors_ = components.eigenvalues, components.eigenvectors
         self.bounds_ = bounds_of(found, components, centre)
         self._back: tuple[Array, Array] | None = None
-        if alpha is not None:
+        if alpha is not None and len(components.eigenvalues):
             coordinates = components.coordinates
             self._back = coordinates, ridge_coefficients(latent_kernel(found), coordinates, found, alpha)
         return self
@@ -126,9 +132,12 @@ class ReducedKernelPCA(SpectralTransformer):
         return rayleigh_ritz(functions, found, X, rows / rows.sum(), count, centre)
 
     def _without_zeros(self, parts: PrincipalComponents) -> PrincipalComponents:
-        """All components above 0 where the user leaves their number open; otherwise so many, and a word where some are 0."""
-        if self.n_components is None:
-            return parts.first(max(int(np.count_nonzero(parts.eigenvalues)), 1))
+        """All components above 0 where that is asked for; otherwise as many as were, and a word where some are 0."""
+        if _validate.flag(self.remove_zero_eig, "remove_zero_eig") or self.n_components is None:
+            above = int(np.count_nonzero(parts.eigenvalues))
+            if above == 0:
+                warn("no component has an eigenvalue above 0, all rows are alike to the kernel: there are no coordinates")
+            return parts.first(above) if above < len(parts.eigenvalues) else parts
         self._tell_of_zeros(parts.eigenvalues)
         return parts
 
@@ -141,7 +150,7 @@ class ReducedKernelPCA(SpectralTransformer):
         if not hasattr(self, "_back"):
             raise NotFittedError("This ReducedKernelPCA is not fitted yet; call fit first")
         if self._back is None:
-            raise NotFittedError("the way back was not fitted; use fit_inverse_transform=True and fit again")
+            raise NotFittedError("the way back was not fitted; use fit_inverse_transform=True and fit again, to rows that differ")
         coordinates, coefficients = self._back
         queries = np.asarray(_validate.points(X, "X"), np.float64)
         if queries.shape[1] != coordinates.shape[1]:

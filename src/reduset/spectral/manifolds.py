@@ -49,7 +49,7 @@ class ReducedDiffusionMap(_WalkMap):
         eigenmap), ½ the Fokker–Planck operator.
     time : float
         Steps of the walk, at least 0; coordinates are λ^time ψ, and their distances those of the walk's chances after so many.
-    kernel, gamma, reduce, ell, size, weights, eigen_solver, random_state : as of `ReducedKernelPCA`
+    kernel, gamma, kernel_params, reduce, ell, size, weights, eigen_solver, random_state : as of `ReducedKernelPCA`
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ class ReducedLaplacianEigenmap(_WalkMap):
     Parameters
     ----------
     n_components : int
-    kernel, gamma, reduce, ell, size, weights, eigen_solver, random_state : as of `ReducedKernelPCA`
+    kernel, gamma, kernel_params, reduce, ell, size, weights, eigen_solver, random_state : as of `ReducedKernelPCA`
 
     Attributes
     ----------

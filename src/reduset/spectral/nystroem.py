@@ -36,6 +36,8 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralEstima
     kernel : as of `ReducedKernelPCA`; "rbf" by default, as in scikit-learn
     gamma : float, optional
         Of "rbf" and "laplacian"; 1/d if not given.
+    kernel_params : dict, optional
+        Further parameters of a kernel that is a function, or of one by its name.
     n_components : int
         The number of atoms, and of features; of "shadow" the most.
     reduce : "random", the name of a selector, a selector, None (every row), a Compression or a KernelMean
@@ -99,7 +101,7 @@ class WeightedNystroem(SpectralTransformer):
     ----------
     n_components : int
         The number of features.
-    kernel, gamma, reduce, ell, size, weights, eigen_solver, random_state : as of `ReducedKernelPCA`
+    kernel, gamma, kernel_params, reduce, ell, size, weights, eigen_solver, random_state : as of `ReducedKernelPCA`
         By default ``size`` centres of k-means with the sizes of their clusters, as in the paper of Zhang & Kwok.
 
     Attributes

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _validate
-from reduset._engine import SQUARED, blocks, nearest, row_blocks
+from reduset._engine import SQUARED, blocks, nearest, own_gaps, row_blocks
 from reduset._types import Array, Floats
 from reduset.compression import Compression
 from reduset.kernels import Kernel, RadialKernel
@@ -92,22 +92,23 @@ class WeightedAtoms:
         rows = self.indices
         if rows is None or len(rows) != self.size or rows.max() >= len(X) or len(np.unique(rows)) < len(rows):
             return None
-        return rows if np.array_equal(X[rows], self.atoms) else None
+        alike = all(np.array_equal(X[rows[a:b]], self.atoms[a:b]) for a, b in row_blocks(rows, X.shape[1]))
+        return rows if alike else None
 
-    def products(self) -> Array:
-        """k/κ of all pairs of atoms, (m, m)."""
+    def products(self, single: bool = False) -> Array:
+        """k/κ of all pairs of atoms, (m, m); ``single`` where 1e-7 will do."""
         ensure_memory(self.size)
-        return atoms_matrix(self.kernel, self.atoms)
+        return atoms_matrix(self.kernel, self.atoms, single)
 
-    def gram(self) -> Array:
-        """k of all pairs of atoms, (m, m)."""
+    def gram(self, single: bool = False) -> Array:
+        """k of all pairs of atoms, (m, m); ``single`` where 1e-7 of κ will do."""
         if not 1 / LARGEST < self.peak < LARGEST:
             exponent = self.kernel.log_energy(self.atoms.shape[1])
             raise ValueError(
                 f"kernel={self.kernel!r} has k(x, x) = exp({exponent:.4g}) in {self.atoms.shape[1]} dimensions, where products "
                 "leave the range of floating point; use normalized=False and space='rkhs', which make it 1"
             )
-        matrix = self.products()
+        matrix = self.products(single)
         if self.peak != 1.0:
             matrix *= self.peak
         return matrix
@@ -211,13 +212,9 @@ def _products_with(full: KernelMean, atoms: Array, owners: NDArray[np.int64]) ->
             out[its] = np.clip(kernel.product_gram(full.atoms[its], atoms[j : j + 1])[:, 0], -1.0, 1.0)
         return out
     shape = kernel.product(d)
-    frame = kernel.frame(full.atoms, shape)
-    centres = frame.apply(atoms)
-    for a, b in row_blocks(full.atoms, d):
-        gaps = frame.apply(full.atoms[a:b]) - centres[owners[a:b]]
-        lengths = np.linalg.norm(gaps, axis=1, ord=2 if shape.profile.metric == SQUARED else 1)
-        out[a:b] = np.where(owners[a:b] < 0, 1.0, kernel.product_at(lengths, d))
-    return out
+    metric = shape.profile.ranking
+    gaps = own_gaps(full.atoms, atoms, owners, kernel.frame(full.atoms, shape), metric)
+    return kernel.product_at(np.sqrt(gaps) if metric == SQUARED else gaps, d)
 
 
 def is_given(reduce: Any) -> bool:

@@ -19,7 +19,7 @@ from reduset._engine import single_threaded_blas
 from reduset._types import Array, Floats
 from reduset.spectral.components import PrincipalComponents, above_rounding, inverse_roots
 from reduset.spectral.eigen import signs
-from reduset.spectral.extension import extend, extended_blocks
+from reduset.spectral.extension import bears_single, extend, extended_blocks
 from reduset.spectral.functions import AtomFunctions
 from reduset.spectral.reduction import WeightedAtoms
 
@@ -33,6 +33,13 @@ def rayleigh_ritz(
 
     ``shares`` are those of the rows of the mass, (n,), summing to 1.
     """
+    with single_threaded_blas():  # of narrow matrices, where more threads wait for each other
+        return _turned(functions, reduced, X, shares, count, centre)
+
+
+def _turned(
+    functions: AtomFunctions, reduced: WeightedAtoms, X: Floats, shares: Array, count: int, centre: bool
+) -> PrincipalComponents:
     means, second, trace = *_moments(functions, reduced, X, shares), reduced.peak
     offsets = np.zeros_like(means)
     if centre:
@@ -70,11 +77,11 @@ def _moments(functions: AtomFunctions, reduced: WeightedAtoms, X: Floats, shares
         np.add(moments, at.T @ (its[:, None] * at), out=moments)
 
     atoms = None if functions.at_atoms is None else reduced.rows_in(X)
-    with single_threaded_blas():
-        rest = np.arange(len(X))
-        if functions.at_atoms is not None and atoms is not None:
-            add(functions.at_atoms, shares[atoms])
-            rest = np.delete(rest, atoms)
-        for a, b, values in extended_blocks(reduced.kernel, reduced.atoms, functions.coefficients, X, rest):
-            add(values, shares[rest[a:b]])
+    rest = np.arange(len(X))
+    if functions.at_atoms is not None and atoms is not None:
+        add(functions.at_atoms, shares[atoms])
+        rest = np.delete(rest, atoms)
+    single = bears_single(reduced.kernel, functions.coefficients, X.shape[1])
+    for a, b, values in extended_blocks(reduced.kernel, reduced.atoms, functions.coefficients, X, rest, single):
+        add(values, shares[rest[a:b]])
     return moments[-1, :-1], moments[:-1, :-1]

@@ -33,10 +33,9 @@ class StreamCompressor(BaseEstimator):
     Rows are taken in once, in any order, in chunks of any length; what is kept does not grow with their number. The result depends
     on the sequence of the rows, not on how it was cut into chunks.
 
-    It is an estimator of scikit-learn, whose common checks it passes (but for the words of one error): `fit` begins anew,
-    `partial_fit` goes on. It predicts nothing and transforms nothing: `result` is what it finds. A clone has
-    the parameters and no rows; parameters of what is kept cannot be changed in the middle of a stream, and a ``random_state`` is
-    drawn from once, where a stream begins.
+    It is an estimator of scikit-learn, whose common checks it passes: `fit` begins anew, `partial_fit` goes on. It predicts nothing
+    and transforms nothing: `result` is what it finds. A clone has the parameters and no rows; parameters of what is kept cannot be
+    changed in the middle of a stream, and a ``random_state`` is drawn from once, where a stream begins.
 
     Parameters
     ----------
@@ -189,7 +188,11 @@ class StreamCompressor(BaseEstimator):
 
     def _require_alike(self, width: int, columns: list[str] | None, name: str) -> None:
         if width != self.n_features_in_:
-            raise ValueError(f"{name} must have {self.n_features_in_} columns like those before it, got {width}")
+            raise ValueError(
+                # scikit-learn's sentence, which its users and its common checks look for
+                f"{name} has {width} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input, as "
+                "of the rows before; fit begins anew, and a clone is another stream"
+            )
         known = _known(self)
         if known is not None and columns is not None and known != columns:
             raise ValueError(f"{name} must have the columns {known} in this order like those before it, got {columns}")
