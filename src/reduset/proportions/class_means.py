@@ -293,10 +293,13 @@ class ProjectedClassMeans(ClassMeans):
             if self._R is not None:
                 leverage = lengths * some.weights / (some.weights.mean() * self._rows)
             longer = 1.0 / (1.0 - np.minimum(leverage, LEVERAGE))
-            values = (z @ self._coordinates(self._kappa)) * longer[:, None]
+            means = self._coordinates(self._kappa)
+            values = z @ means
+            z -= (values @ self.fit.inverse) @ means.T  # Q z, which no difference of means has a part in
+            across = np.einsum("ij,ij->i", z, z)
             scaled = z * (longer * np.sqrt(shares / data.classes))[:, None]
-            square = float(np.square(scaled.T @ scaled).sum())  # tr C̄², the classes' average covariance counted alike
-        return _scatter(some, data.sizes, values, lengths * longer, square)
+            square = float(np.square(scaled.T @ scaled).sum())
+        return _scatter(some, data.sizes, values * longer[:, None], across * longer, square)
 
     def means(self) -> list[KernelMean]:
         weights = solve_triangular(self._L, self._kappa, lower=True, check_finite=False)
@@ -348,7 +351,14 @@ class FullClassMeans(ClassMeans):
         # tr C̄² = Σᵢⱼ (E k² − Eⱼ fᵢ² − Eᵢ fⱼ² + Gᵢⱼ²) / k²: the kernel centred by class on both sides, squared
         seconds = data.columns(shares).T @ values**2
         square = float(q @ self._squares) + float((G**2 - seconds - seconds.T).mean())
-        return _scatter(data, data.sizes, values - G[codes], lengths, square)
+        # with P on the differences of means, tr (QC̄)² = tr C̄² − 2 tr PC̄² + tr (PC̄)², and C̄ is centred by its weighted values
+        centred = values - G[codes]
+        along = centred @ self.fit.inverse
+        weighted = q[:, None] * centred
+        turned = product_values([self.kernel], data.points, self.atoms, [weighted])[0]
+        inside = weighted.T @ along
+        square += float(np.einsum("ij,ji->", inside, inside)) - 2 * float(q @ np.einsum("ij,ij->i", along, turned))
+        return _scatter(data, data.sizes, centred, np.maximum(lengths - np.einsum("ij,ij->i", along, centred), 0.0), square)
 
     def left_out(self) -> Array:
         """(n, k) the values of each training row with means that it is not in; every class has two rows at least."""
@@ -363,23 +373,23 @@ class FullClassMeans(ClassMeans):
 
 
 def _scatter(data: LabelledPoints, sizes: Array, values: Array, lengths: Array, square: float) -> ClassScatter:
-    """From centred values (n, k), the squared lengths of the centred rows (n,), and tr C̄² with the pairs of a row and itself.
+    """From centred values (n, k), the squared lengths of Qz (n,) of centred rows z, and tr (QC̄)² with pairs of a row and itself.
 
-    Made unbiased: covariances by n/(n − 1) in each class, and tr C̄² by leaving those pairs out.
+    Made unbiased: covariances by n/(n − 1) in each class, and tr (QC̄)² by leaving those pairs out.
     """
     shares, own = data.shares, data.sizes
     lonely = own < 1.5  # a class of one row shows no scatter: it has that of the others
     unbiased = np.where(lonely, 1.0, own / np.maximum(own - 1, 0.5))
     scatter = np.stack([(values.T * (shares * (data.codes == code))) @ values for code in range(data.classes)])
-    traces = np.bincount(data.codes, shares * lengths, data.classes).astype(np.float64)
+    across = np.bincount(data.codes, shares * lengths, data.classes).astype(np.float64)
     q = shares / data.classes
     selves = float(q @ q)
     if selves < 0.5:
         square = (square - float(q**2 @ lengths**2)) / (1.0 - selves)
-    scatter, traces = scatter * unbiased[:, None, None], traces * unbiased
+    scatter, across = scatter * unbiased[:, None, None], across * unbiased
     if lonely.any() and not lonely.all():
-        scatter[lonely], traces[lonely] = scatter[~lonely].mean(axis=0), traces[~lonely].mean()
-    return ClassScatter(sizes, scatter, traces, max(square, 0.0))
+        scatter[lonely], across[lonely] = scatter[~lonely].mean(axis=0), across[~lonely].mean()
+    return ClassScatter(sizes, scatter, across, max(square, 0.0))
 
 
 def grams(kernels: Sequence[Kernel], atoms: Array) -> list[Array]:

@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, clone
-from sklearn.model_selection import StratifiedKFold
+from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -36,12 +35,12 @@ from reduset.proportions.class_means import ClassMeans, FullClassMeans, Labelled
 from reduset.proportions.class_ratios import held_out_ratios, learn_ratios
 from reduset.proportions.cross_fit import cross_fitted
 from reduset.proportions.likelihood import most_likely
+from reduset.proportions.posteriors import CrossFittedClassifier, cross_fit_classifier
 from reduset.proportions.simplex_fit import SOLVERS, goodness_of_fit, proportions
 from reduset.select import as_selector
 
 MOST_ATOMS, MOST_BY_TOL = 500, 2000
 FALLBACK_RIDGE = 1e-3
-FOLDS = 5
 DOUBT, FOREIGN = 0.01, 0.05
 METHODS = ("likelihood", "matching")
 SMALLEST = 1e-6  # of a posterior: its logarithm is looked at
@@ -116,7 +115,8 @@ class ClassProportions(BaseEstimator):
         Of "matching": the quadratic program, or the paper's linear system projected onto the simplex.
     classifier : scikit-learn classifier with predict_proba, optional
         Look at its posterior probabilities, cross-validated on the training rows, in place of the rows themselves ("likelihood": at
-        their logarithms). Where X is a data frame it gets data frames, and of sparse rows sparse ones.
+        their logarithms). The classifiers of the folds are kept too: "matching" and the verdict of `estimate` look at a sample with
+        them. Where X is a data frame they get data frames, and of sparse rows sparse ones.
     select : selector or its name
         How the atoms are chosen.
     progress : bool, or a function of (stage, done, total)
@@ -187,10 +187,13 @@ class ClassProportions(BaseEstimator):
             points, labels, codes, weights = points[present], labels[present], codes[present], weights[present]
             table, given = _safe_indexing(table, np.flatnonzero(present)), None if given is None else given[present]
         self.classes_ = classes
-        self.classifier_ = None
+        self.classifier_: Any = None
+        self._crossed: CrossFittedClassifier | None = None
         with closing(Progress(self.progress)) as shown:
             if self.classifier is not None:
-                points = self._seen(self._posteriors(table, labels, given, rng, shown))
+                report = shown.stage("classifying")
+                self._crossed, posteriors = cross_fit_classifier(self.classifier, table, labels, given, rng, report)
+                self.classifier_, points = self._crossed.whole, self._seen(posteriors)
             elif self.size == "all":
                 points = points.copy()  # they are kept, and X is the user's
             self._fit_means(LabelledPoints(points, codes, weights, len(classes)), rng, shown)
@@ -301,31 +304,6 @@ class ClassProportions(BaseEstimator):
         size = min(n, usual if self.size is None else int(self.size))
         return as_selector(self.select).select(average, size, rng, shown.stage("selecting")).atoms
 
-    def _posteriors(
-        self, table: Any, labels: NDArray[Any], weights: Array | None, rng: np.random.Generator, shown: Progress
-    ) -> Array:
-        """Posterior probabilities of each training row by a classifier that has not seen it; and the classifier fitted to all."""
-        counts = np.unique(labels, return_counts=True)[1]
-        fewest = int(counts.min())
-        if fewest < 2:
-            raise ValueError(
-                f"classifier needs at least two rows of every class, got one of class {self.classes_[np.argmin(counts)]!s}; "
-                "leave classifier out or add rows"
-            )
-
-        def fitted(rows: NDArray[np.int64]) -> Any:
-            weighed = {} if weights is None else {"sample_weight": weights[rows]}
-            return clone(self.classifier).fit(_safe_indexing(table, rows), labels[rows], **weighed)
-
-        folds = StratifiedKFold(min(FOLDS, fewest), shuffle=True, random_state=int(rng.integers(2**31)))
-        out = np.empty((len(labels), len(self.classes_)))
-        report = shown.stage("classifying")
-        for done, (rest, some) in enumerate(folds.split(labels, labels)):
-            report(done, folds.n_splits)
-            out[some] = fitted(rest).predict_proba(_safe_indexing(table, some))
-        self.classifier_ = fitted(np.arange(len(labels)))
-        return out
-
     def _seen(self, posteriors: Array) -> Array:
         """Posteriors as they are compared: as they are, or as logarithms with mean 0."""
         if self.method == "matching":
@@ -336,18 +314,34 @@ class ClassProportions(BaseEstimator):
     def _sample_ratios(self, points: Floats, values: Array) -> Array:
         """The ratios of the classes' densities at the rows of a sample."""
         values = self._class_means.discriminants(values)
-        if self.classifier_ is None:
+        if self._crossed is None:
             return self._ratios(values, None)
         offset = np.asarray(points, np.float64)
         return self._ratios(np.hstack([values, offset]), offset)
 
-    def _represent(self, X: Any) -> Floats:
+    def _read(self, X: Any) -> Any:
+        """The rows of a sample, checked; as a classifier is given them where there is one."""
         check_is_fitted(self)
         points = self._checked(X, self.n_features_in_)
         validate_data(self, X if hasattr(X, "columns") else points, reset=False, skip_check_array=True)
-        if self.classifier_ is None:
-            return points
-        return self._seen(np.asarray(self.classifier_.predict_proba(self._table(X, points)), np.float64))
+        return points if self._crossed is None else self._table(X, points)
+
+    def _represent(self, table: Any) -> Floats:
+        """What a sample's proportions are told by: its rows, or their posteriors, of "matching" as training rows were seen."""
+        if self._crossed is None:
+            return table
+        posteriors = self._crossed.posteriors(table)
+        if self.method == "matching":
+            return self._crossed.posteriors_in_turn(table, posteriors)
+        return self._seen(posteriors)
+
+    def _look(self, table: Any, points: Floats) -> tuple[Array, Array, float]:
+        """As `ClassMeans.look`; what is told of the fit is about rows as training rows were seen."""
+        if self._crossed is None or self.method == "matching":
+            return self._class_means.look(points)
+        in_turn = self._crossed.posteriors_in_turn(table, np.asarray(points, np.float64))
+        _, plain, energy = self._class_means.look(self._seen(in_turn))
+        return self._class_means.values(points), plain, energy
 
     def predict_proportions(self, X: PointsLike) -> Array:
         """The proportions of the classes in a sample.
@@ -360,7 +354,7 @@ class ClassProportions(BaseEstimator):
         -------
         (k,) array in the order of ``classes_``; at least 0, their sum 1
         """
-        points = self._represent(X)
+        points = self._represent(self._read(X))
         values = self._class_means.values(points)
         if self.method == "likelihood":
             with single_threaded_blas():
@@ -376,9 +370,10 @@ class ClassProportions(BaseEstimator):
         X : (n₀, d) rows of the sample
         confidence : float between 0 and 1, of the intervals
         """
-        points = self._represent(X)
+        table = self._read(X)
+        points = self._represent(table)
         confidence = _validate.between(confidence, "confidence", 0.0, 1.0)
-        values, plain, energy = self._class_means.look(points)
+        values, plain, energy = self._look(table, points)
         if self.method == "likelihood":
             with single_threaded_blas():
                 ratios = self._sample_ratios(points, values)

@@ -125,12 +125,12 @@ class SimplexFit:
 
 @dataclass(frozen=True)
 class ClassScatter:
-    """The scatter within classes: how the rows of each vary around its mean."""
+    """The scatter within classes: how the rows of each vary around its mean; Q is orthogonal to all differences of means."""
 
     sizes: Array  # (k,) effective numbers of rows
     scatter: Array  # (k, k, k) covariance of the values (f₁(x), …, f_k(x)) over the rows x of each class
-    traces: Array  # (k,) E‖φ(x) − fᵢ‖² over the rows of each class
-    square: float  # tr C̄², C̄ the average of the classes' covariances
+    across: Array  # (k,) tr(Q Cᵢ) = E‖Q(φ(x) − fᵢ)‖² over the rows of each class
+    square: float  # tr (Q C̄)², C̄ the average of the classes' covariances
 
 
 def proportions(means: SimplexFit, within: ClassScatter, values: Array, solver: str, confidence: float) -> tuple[Array, Array]:
@@ -160,13 +160,10 @@ class GoodnessOfFit(NamedTuple):
 def goodness_of_fit(means: SimplexFit, within: ClassScatter, values: Array, energy: float, pi: Array) -> GoodnessOfFit:
     """Whether a sample is a mixture at all, from the values of its rows (n₀, k), ‖f₀‖², and its proportions."""
     b = values.mean(axis=0)
-    D = means.inverse
-    along = np.einsum("ijl,jl->i", within.scatter, D)  # tr of each covariance along the differences of means
-    across = np.maximum(within.traces - along, FLOOR)
+    across = np.maximum(within.across, FLOOR)
     expected = float((pi / len(values) + pi**2 / within.sizes) @ across)
-    middle = D @ within.scatter.mean(axis=0)
-    square = max(within.square - float(np.einsum("ij,ji->", middle, middle)), float(across.mean()) ** 2 / 1e9)
-    rank = max(float(across.mean()) ** 2 / square, 1.0)
+    most = max(float(within.sizes.sum()), 1.0)  # rows span no more directions than they are
+    rank = min(max(float(across.mean()) ** 2 / max(within.square, NOTHING), 1.0), most)
     beyond = means.square(means.unbounded(b[None])[0], b, energy)  # from mixtures with negative shares too: its law is known
     p_value = float(special.chdtrc(rank, rank * beyond / expected))
     foreign = min(float(np.sqrt(max(beyond - expected, 0.0))) / means.apart, 1.0)
