@@ -39,8 +39,8 @@ place_whitened       components from variables about a start; back by `whitened_
 ==================== ==================================================================== ================ ======================
 
 What these speak in: `Frame` (coordinates), `Profile` (a kernel's shape) by its metrics SQUARED, CITYBLOCK, SOFT_CITYBLOCK and
-families ROOT, LOGARITHM, TABLE; `Leaves`, `leaves_for`, `Cover`, `Moments`; covariances by `as_diagonal`, `as_full`,
-`is_shared`, `from_lower_rows`, `log_determinants`, `log_peaks`, LOG_2PI.
+families ROOT, LOGARITHM, TABLE, and whether it `has_single_products`; `Leaves`, `leaves_for`, `Cover`, `Moments`; covariances by
+`as_diagonal`, `as_full`, `is_shared`, `from_lower_rows`, `log_determinants`, `log_peaks`, LOG_2PI.
 
 What stays with the processor, matrices of the atoms alone and the machine itself: `cholesky_dropping` and its `pivot_floor`,
 `Pursuit`, `order_by_energy`, `rows_by_weight`, `first_of_order`, `line_dips` between two groups of points, `columnwise_gram`,
