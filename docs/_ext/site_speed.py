@@ -80,7 +80,9 @@ def _moved(sidebar: str, here: str, there: str) -> str | None:
     if "ul>" in between or "<ul" in between:
         return None
     left = f'<li class="toctree-l{mine[1]}"><a class="reference internal" href="{here}.html">{mine[2]}</a></li>'
-    entered = f'<li class="toctree-l{mine[1]} current current-page"><a class="current reference internal" href="#">{other[2]}</a></li>'
+    entered = (
+        f'<li class="toctree-l{mine[1]} current current-page"><a class="current reference internal" href="#">{other[2]}</a></li>'
+    )
     new = {mine: left, other: entered}
     return sidebar[: first.start()] + new[first] + between + new[second] + sidebar[second.end() :]
 
