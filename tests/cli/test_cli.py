@@ -191,7 +191,7 @@ def test_the_demo_leaves_its_files(tmp_path):
 
 def test_a_tolerance_that_is_not_reached_has_its_own_code(files, tmp_path):
     words = ["compress", files / "rows.csv", "--tol", 1e-9, "--max-size", 5, "--bandwidth", 0.1, "-o", "small.npz"]
-    done = reduset(*words, folder=tmp_path, code=3)
+    done = in_this_process(*words, folder=tmp_path, code=3)
     assert "not reached" in done.stderr
     assert Model.load(tmp_path / "small.npz").about["reached"] is False
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cli_processes import ENVIRONMENT, hear_signals, left, on_a_terminal, reduset, rest_of
+from cli_processes import ENVIRONMENT, hear_signals, in_this_process, left, on_a_terminal, rest_of
 from reduset import Gaussian, Model, io
 from reduset.cli.entry import run
 from reduset.stream import StreamCompressor
@@ -252,7 +252,7 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_result_of_an_unbroke
         kills += code != 0
     assert kills >= 2
     assert kept.exists()
-    done = reduset(*words(long, "small.npz", *often), folder=tmp_path)
+    done = in_this_process(*words(long, "small.npz", *often), folder=tmp_path)
     assert "going on after" in done.stderr
     assert facts(Model.load(tmp_path / "small.npz")) == facts(Model.load(unbroken[0]))
     assert left(tmp_path) == ["small.npz"]  # neither the checkpoint nor what kills left half-written
