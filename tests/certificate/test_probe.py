@@ -164,7 +164,7 @@ def test_frequencies_are_left_to_where_they_see_the_energy():
     assert compress(X, Gaussian(0.01), size=100, rng=0).certificate.method == "rows"
 
 
-def sheet(inner, outer, scale, seed=0, n=1500):
+def sheet(inner, outer, scale, seed=0, n=600):
     """Points near a sheet of few dimensions in a space of many."""
     rng = np.random.default_rng(seed)
     directions = np.linalg.qr(rng.normal(size=(outer, outer)))[0][:inner]
@@ -181,10 +181,10 @@ def sheet(inner, outer, scale, seed=0, n=1500):
         (sheet(1, 20, 3.0), Gaussian(0.3), 150),
         (sheet(2, 10, 5.0), Laplacian(3.0, space="l2"), 150),
         (sheet(2, 20, 5.0), Student(9.0), 150),
-        (np.random.default_rng(0).normal(size=(1500, 3)) * [30.0, 30.0, 0.01], Gaussian(9.0), 150),
-        (np.random.default_rng(0).normal(size=(1500, 6)) * [5, 5, 0.01, 0.01, 0.01, 0.01], Laplacian(2.0, metric="cityblock"), 150),
-        (np.random.default_rng(0).normal(size=(1500, 20)) * 2.0 ** -np.arange(20), Gaussian(0.3), 150),
-        (np.random.default_rng(0).normal(size=(1500, 5)) * [20.0, 1.0, 1.0, 1.0, 1.0], Gaussian(14.0), 60),
+        (np.random.default_rng(0).normal(size=(600, 3)) * [30.0, 30.0, 0.01], Gaussian(9.0), 150),
+        (np.random.default_rng(0).normal(size=(600, 6)) * [5, 5, 0.01, 0.01, 0.01, 0.01], Laplacian(2.0, metric="cityblock"), 150),
+        (np.random.default_rng(0).normal(size=(600, 20)) * 2.0 ** -np.arange(20), Gaussian(0.3), 150),
+        (np.random.default_rng(0).normal(size=(600, 5)) * [20.0, 1.0, 1.0, 1.0, 1.0], Gaussian(14.0), 60),
     ],
     ids=["2 in 10", "2 in 50", "3 in 100", "line", "narrow line", "Matérn", "Student", "plane", "city plane", "graded", "cigar"],
 )

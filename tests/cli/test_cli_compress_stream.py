@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cli_processes import ENVIRONMENT, hear_signals, left, on_a_terminal, reduset, rest_of
+from cli_processes import ENVIRONMENT, hear_signals, in_this_process, left, on_a_terminal, rest_of
 from reduset import Gaussian, Model, io
 from reduset.cli.entry import run
 from reduset.stream import StreamCompressor
 
-N, LONG = 70_000, 1_200_000  # rows: a little more than a batch, and some that take a while
+N, LONG = 70_000, 600_000  # rows: a little more than a batch, and some that take a while
 ARRAYS = (
     "mean.atoms",
     "mean.weights",
@@ -55,7 +55,7 @@ def rows(tmp_path_factory):
 @pytest.fixture(scope="module")
 def long(tmp_path_factory):
     path = tmp_path_factory.mktemp("long") / "long.parquet"
-    pq.write_table(table(LONG), path, row_group_size=100_000)
+    pq.write_table(table(LONG), path, row_group_size=50_000)
     return path
 
 
@@ -246,13 +246,13 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_result_of_an_unbroke
     kept = tmp_path / "kept"
     often = ["--checkpoint", kept, "--checkpoint-every", 0]
     moments, kills = random.Random(0), 0
-    for _ in range(4):
-        code, told = killed(words(long, "small.npz", *often), kept, tmp_path, moments.uniform(0, 0.15))
+    for _ in range(3):
+        code, told = killed(words(long, "small.npz", *often), kept, tmp_path, moments.uniform(0, 0.06))
         assert code in (0, -signal.SIGKILL), told
         kills += code != 0
     assert kills >= 2
     assert kept.exists()
-    done = reduset(*words(long, "small.npz", *often), folder=tmp_path)
+    done = in_this_process(*words(long, "small.npz", *often), folder=tmp_path)
     assert "going on after" in done.stderr
     assert facts(Model.load(tmp_path / "small.npz")) == facts(Model.load(unbroken[0]))
     assert left(tmp_path) == ["small.npz"]  # neither the checkpoint nor what kills left half-written

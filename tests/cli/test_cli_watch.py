@@ -78,10 +78,10 @@ def test_rows_may_be_thinned(folder, capsys):
 
 def test_no_drift_is_no_alarm(folder, tmp_path, capsys):
     page = tmp_path / "watch.html"
-    assert watch(folder / "before.csv", folder / "quiet", "--fail", "--report", page, ert=20_000) == 0
+    assert watch(folder / "before.csv", folder / "quiet", "--fail", "--report", page, ert=10_000) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 6
-    assert lines[4] == "no drift in 2,400 rows; as long as there is none an alarm comes once in 20,000 rows"
+    assert lines[4] == "no drift in 2,400 rows; as long as there is none an alarm comes once in 10,000 rows"
     assert "No drift" in page.read_text(encoding="utf-8")
 
 

@@ -66,7 +66,7 @@ def test_compressions_are_never_taken_for_drift():
     rng = np.random.default_rng(3)
     X = LAWS["clusters"](rng, 6000)
     for pieces, size in (("atoms", 60), ("components", 12)):
-        test = DriftTest(random_state=0, n_resamples=99).fit(compress(X, size=size, tol=0.1, pieces=pieces, rng=0))
+        test = DriftTest(size=64, random_state=0, n_resamples=99).fit(compress(X, size=size, tol=0.1, pieces=pieces, rng=0))
         found = [test.test(LAWS["clusters"](rng, 400)).p_value for _ in range(40)]
         assert holds(found, 0.05, exactly=False)
 
@@ -92,5 +92,5 @@ def test_changes_are_found(change):
     else:
         Y[:, 2] = 0.4 * Y[:, 0] + np.sqrt(1 - 0.16) * Y[:, 2]
     for reference in (X, X[:1000]):
-        assert DriftTest(random_state=0).fit(reference).test(Y).p_value < 0.01
-    assert DriftTest(random_state=0, keep_rows=False).fit(X).test(Y).p_value < 0.01
+        assert DriftTest(size=96, random_state=0).fit(reference).test(Y).p_value < 0.01
+    assert DriftTest(size=96, random_state=0, keep_rows=False).fit(X).test(Y).p_value < 0.01

@@ -44,7 +44,8 @@ def test_what_is_far_outside_is_found_where_it_is():
 def test_where_nothing_changed_no_region_is_told_more_often_than_alpha():
     rng = np.random.default_rng(2)
     told = sum(
-        bool(two_sample(rng.normal(size=(300, 2)), rng.normal(size=(200, 2)), rng=k, n_resamples=99).where(0.1)) for k in range(40)
+        bool(two_sample(rng.normal(size=(300, 2)), rng.normal(size=(200, 2)), rng=k, size=64, n_resamples=99).where(0.1))
+        for k in range(40)
     )
     assert binom.sf(told - 1, 40, 0.1) > 1e-3
 

@@ -1,5 +1,8 @@
 """AnnData's files: X dense and sparse, obsm, obs; weights and groups from obs."""
 
+import shutil
+from pathlib import Path
+
 import h5py
 import numpy as np
 import pytest
@@ -15,12 +18,18 @@ def expression():
     return (rng.random((30, 4)) * (rng.random((30, 4)) < 0.4)).astype(np.float32)
 
 
-@pytest.fixture(params=[None, "csr", "csc"])
-def file(request, tmp_path):
+@pytest.fixture(scope="module", params=[None, "csr", "csc"])
+def written(request, tmp_path_factory):
     obs = {"depth": np.arange(30.0), "batch": np.arange(30) % 2}
     groups = {"kind": (np.arange(30) % 3, ["T", "B", "NK"])}
     pca = np.random.default_rng(1).normal(size=(30, 2))
-    return write_h5ad(tmp_path / "t.h5ad", expression(), GENES, obs, {"X_pca": pca}, groups, request.param)
+    return write_h5ad(tmp_path_factory.mktemp("h5ad") / "t.h5ad", expression(), GENES, obs, {"X_pca": pca}, groups, request.param)
+
+
+@pytest.fixture
+def file(written, tmp_path):
+    """A copy, since some tests write into it."""
+    return Path(shutil.copy(written, tmp_path))
 
 
 def test_expression_is_read_by_gene(file):

@@ -16,6 +16,12 @@ from matplotlib import image
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def colours(picture: np.ndarray) -> int:
+    """How many colours a picture has. Each is one number here: rows take a hundred times as long to sort."""
+    red, green, blue = np.moveaxis((255 * picture[..., :3]).astype(np.uint32), -1, 0)
+    return len(np.unique(65536 * red + 256 * green + blue))
+
+
 def test_photograph_prints_the_result_and_draws_a_picture(tmp_path):
     picture = tmp_path / "pictures" / "photograph.png"
     # the package may be installed, or only on the path of this process
@@ -33,7 +39,7 @@ def test_photograph_prints_the_result_and_draws_a_picture(tmp_path):
     assert picture.read_bytes().startswith(b"\x89PNG")
     pixels = image.imread(picture)[..., :3]
     assert min(pixels.shape[:2]) > 500
-    assert len(np.unique((255 * pixels).astype(np.uint8).reshape(-1, 3), axis=0)) > 1000, "the picture is nearly empty"
+    assert colours(pixels) > 1000, "the picture is nearly empty"
 
 
 def _pictures() -> ModuleType:
@@ -53,7 +59,7 @@ def test_every_gallery_script_draws_a_picture_like_the_one_that_its_page_shows(s
     drawn = image.imread(tmp_path / "drawn.png")[..., :3]
     kept = image.imread(ROOT / "docs" / "pictures" / f"{script.stem.removeprefix('plot_')}.png")[..., :3]
     assert drawn.shape == kept.shape
-    assert len(np.unique((255 * drawn).astype(np.uint8).reshape(-1, 3), axis=0)) > 50, "the picture is nearly empty"
+    assert colours(drawn) > 50, "the picture is nearly empty"
     assert np.mean(np.abs(drawn - kept).max(axis=2) > 0.2) < 0.1, "draw it anew: make pictures"
 
 
@@ -64,7 +70,7 @@ def test_every_picture_of_the_pages_has_a_script():
         picture = ROOT / "docs" / "pictures" / f"{name}.png"
         assert f"](pictures/{name}.png)" in (ROOT / "docs" / "report.md").read_text(encoding="utf-8")
         assert picture.stat().st_size < 200_000
-        assert len(np.unique(image.imread(picture)[..., :3].reshape(-1, 3), axis=0)) > 50, "draw it anew: make screenshots"
+        assert colours(image.imread(picture)) > 50, "draw it anew: make screenshots"
     assert {script.stem.removeprefix("plot_") for script in PICTURES.SCRIPTS} == set(PICTURES.ORDER)
 
 

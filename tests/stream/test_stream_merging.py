@@ -23,8 +23,12 @@ def one_after_the_other(parts):
     return first
 
 
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("kernel", [Gaussian(2.5), Gaussian(0.8), Laplacian(2.0)], ids=repr)
+# every order with one kernel, and every kernel in one order: a part is not told which of both it has
+@pytest.mark.parametrize(
+    ("kernel", "order"),
+    [*((Gaussian(0.8), order) for order in ORDERS), (Gaussian(2.5), ORDERS[-1]), (Laplacian(2.0), ORDERS[-1])],
+    ids=str,
+)
 def test_sixteen_parts_lose_little_more_than_one_pass(kernel, order):
     X = ordered(mixture(3200, 4), order)
     one_pass = error_of(X, streamed(X, kernel=kernel, size=20, buffer=100).result().mean)

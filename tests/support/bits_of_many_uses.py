@@ -1,4 +1,4 @@
-"""A digest of what several uses return, computed in the way that is named: one line for each time it was computed."""
+"""A digest of what several uses return, computed in the ways that are named: a line for each way, with what each time gave."""
 
 from __future__ import annotations
 
@@ -88,26 +88,32 @@ def after_forks() -> list[str]:
     found = [digest()]  # all is imported and compiled: a child of a thread that imports would wait for ever for its lock
     other = threading.Thread(target=compute)
     other.start()
+    children = []
     try:
         for k in range(TIMES):
             time.sleep(0.05 + 0.1 * k)
-            found += _forked(digest)
+            children.append(_fork(digest))
     finally:
-        over.set()
+        over.set()  # what the children have of it does not change any more
         other.join()
-    return found
+    return found + [each for child in children for each in _end(*child)]
 
 
-def _forked(function) -> list[str]:
-    """What a function returns in a forked child; the child ends without what it inherited being cleaned up twice."""
+def _fork(function) -> tuple[int, int]:
+    """A child that computes a function, and where it writes what that returns."""
     ours, theirs = os.pipe()
     child = os.fork()
     if child == 0:
         try:
             os.write(theirs, " ".join(np.atleast_1d(function())).encode())
         finally:
-            os._exit(0)
+            os._exit(0)  # without what it inherited being cleaned up twice
     os.close(theirs)
+    return child, ours
+
+
+def _end(child: int, ours: int) -> list[str]:
+    """What a child wrote."""
     with os.fdopen(ours) as pipe:
         text = pipe.read()
     os.waitpid(child, 0)
@@ -159,7 +165,7 @@ def limits_after_a_fork() -> list[str]:
     other = threading.Thread(target=hold)
     other.start()
     holds.wait()
-    found = _forked(lambda: [*limits(), "lifted" if counts() == before else f"not-lifted:{counts()}"])
+    found = _end(*_fork(lambda: [*limits(), "lifted" if counts() == before else f"not-lifted:{counts()}"]))
     over.set()
     other.join()
     return found
@@ -193,4 +199,5 @@ WAYS = {
 }
 
 if __name__ == "__main__":
-    print(*WAYS[sys.argv[1]](), sep="\n")
+    for way in sys.argv[1:]:
+        print(way, *WAYS[way](), sep="\t", flush=True)
