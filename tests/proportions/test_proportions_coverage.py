@@ -29,10 +29,10 @@ OPTIONS = {name: {"method": "matching"} | options for name, options in MATCHING.
     "likelihood, kernel": {"norm": "kernel"},
     "likelihood, all": {"norm": "kernel", "size": "all"},
     "likelihood, classifier": {"classifier": QuadraticDiscriminantAnalysis()},
-    "likelihood, plain classifier": {"classifier": LogisticRegression()},
-    "likelihood, regularised classifier": {"classifier": LogisticRegression(C=1e-3)},
-    "matching, regularised classifier": {"classifier": LogisticRegression(C=1e-3), "method": "matching"},
-    "matching, plain classifier": {"classifier": LogisticRegression(), "method": "matching"},
+    "likelihood, plain classifier": {"classifier": LogisticRegression(solver="newton-cholesky")},
+    "likelihood, regularised classifier": {"classifier": LogisticRegression(C=1e-3, solver="newton-cholesky")},
+    "matching, regularised classifier": {"classifier": LogisticRegression(C=1e-3, solver="newton-cholesky"), "method": "matching"},
+    "matching, plain classifier": {"classifier": LogisticRegression(solver="newton-cholesky"), "method": "matching"},
 }
 
 
