@@ -179,7 +179,7 @@ def sheet(inner, outer, scale, seed=0, n=600):
         (sheet(3, 100, 10.0), Gaussian(1.0), 100),
         (sheet(1, 20, 3.0), Laplacian(1.0), 30),
         (sheet(1, 20, 3.0), Gaussian(0.3), 150),
-        (sheet(2, 10, 5.0), Laplacian(3.0, space="l2"), 150),
+        (sheet(2, 10, 5.0, n=1500), Laplacian(3.0, space="l2"), 150),
         (sheet(2, 20, 5.0), Student(9.0), 150),
         (np.random.default_rng(0).normal(size=(600, 3)) * [30.0, 30.0, 0.01], Gaussian(9.0), 150),
         (np.random.default_rng(0).normal(size=(600, 6)) * [5, 5, 0.01, 0.01, 0.01, 0.01], Laplacian(2.0, metric="cityblock"), 150),

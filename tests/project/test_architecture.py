@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -25,11 +26,17 @@ def module_of(path):
 
 
 TEXTS = {module_of(path): path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
-TREES = {module: ast.parse(text) for module, text in TEXTS.items()}
 
 
-def imports_of(tree):
+@cache  # and not when tests are collected, which each process does
+def tree_of(module):
+    return ast.parse(TEXTS[module])
+
+
+@cache
+def imports_of(module):
     """(module, name or None, whether only for type checkers) of everything that is imported, wherever in a file."""
+    tree = tree_of(module)
     typing_only = {
         id(node)
         for block in ast.walk(tree)
@@ -46,27 +53,24 @@ def imports_of(tree):
     return found
 
 
-IMPORTS = {module: imports_of(tree) for module, tree in TREES.items()}
-
-
 def inside(module, name):
     """The module of the package that an import names, None for one of another package."""
     parts = [*module.split("."), *([name] if name else [])]
     if parts[0] != "reduset":
         return None
-    while ".".join(parts[1:]) not in TREES:  # the last part may be a name inside a module
+    while ".".join(parts[1:]) not in TEXTS:  # the last part may be a name inside a module
         parts.pop()
     return ".".join(parts[1:])
 
 
 def neighbours(module):
     """The modules of the package that one imports when it runs."""
-    return {inside(source, name) for source, name, typing_only in IMPORTS[module] if not typing_only} - {None}
+    return {inside(source, name) for source, name, typing_only in imports_of(module) if not typing_only} - {None}
 
 
 def packages(module):
     """The first names of all that a module imports."""
-    return {source.split(".")[0] for source, _, _ in IMPORTS[module]}
+    return {source.split(".")[0] for source, _, _ in imports_of(module)}
 
 
 def room(module):
@@ -75,11 +79,11 @@ def room(module):
 
 def faults(find):
     """What ``find`` says of each module, where it says something."""
-    return {module: said for module in TREES if (said := find(module))}
+    return {module: said for module in TEXTS if (said := find(module))}
 
 
 def test_every_module_has_its_room():
-    assert {room(module) for module in TREES if module} == set(ROOMS)
+    assert {room(module) for module in TEXTS if module} == set(ROOMS)
 
 
 def test_the_tree_of_the_design_page_is_the_tree():
@@ -102,8 +106,8 @@ def test_imports_point_one_way():
 
 
 def test_no_imports_run_in_a_circle():
-    graph = {module: neighbours(module) - {module} for module in TREES}
-    assert set(TopologicalSorter(graph).static_order()) == set(TREES)  # a circle raises
+    graph = {module: neighbours(module) - {module} for module in TEXTS}
+    assert set(TopologicalSorter(graph).static_order()) == set(TEXTS)  # a circle raises
 
 
 def test_the_parser_of_imports_sees_what_is_there():
@@ -114,7 +118,9 @@ def test_the_parser_of_imports_sees_what_is_there():
 def test_no_private_name_is_imported_across_rooms():
     def private(module):
         found = [
-            (source, name) for source, name, _ in IMPORTS[module] if source.startswith("reduset") and (name or "").startswith("_")
+            (source, name)
+            for source, name, _ in imports_of(module)
+            if source.startswith("reduset") and (name or "").startswith("_")
         ]
         return [each for each in found if inside(*each) != each[1] and room(inside(*each)) != room(module)]
 
@@ -122,8 +128,8 @@ def test_no_private_name_is_imported_across_rooms():
 
 
 def test_every_room_says_what_it_holds():
-    for name in {room(module) for module in TREES if "." in module}:
-        said = ast.get_docstring(TREES[name]) or ""
+    for name in {room(module) for module in TEXTS if "." in module}:
+        said = ast.get_docstring(tree_of(name)) or ""
         assert len(said.splitlines()) >= 3, f"{name}: what lives here, and what may be imported from where"
         assert "May import" in said, name
         if not name.startswith("_"):
@@ -131,7 +137,7 @@ def test_every_room_says_what_it_holds():
 
 
 def test_a_name_of_a_class_is_used_once():
-    names = Counter(node.name for tree in TREES.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    names = Counter(node.name for module in TEXTS for node in ast.walk(tree_of(module)) if isinstance(node, ast.ClassDef))
     allowed = {"CohortMap"}  # in memory and on Dask: one name for users of either
     assert not {name for name, count in names.items() if count > 1} - allowed
 
@@ -150,11 +156,11 @@ def test_no_file_is_long():
 
 
 def test_every_file_opens_with_what_it_is():
-    assert not faults(lambda module: not ast.get_docstring(TREES[module]))
+    assert not faults(lambda module: not ast.get_docstring(tree_of(module)))
 
 
 def test_users_never_meet_an_assertion():
-    assert not faults(lambda module: [node.lineno for node in ast.walk(TREES[module]) if isinstance(node, ast.Assert)])
+    assert not faults(lambda module: [node.lineno for node in ast.walk(tree_of(module)) if isinstance(node, ast.Assert)])
 
 
 HEAVY = ["anndata", "matplotlib", "plotly", "polars", "PIL", "dask", "onnx", "flowio", "h5py", "typer"]
