@@ -16,8 +16,11 @@ from study_cases import CELLS, SAMPLES, plain_study, sample_cells, study_in_memo
 ALWAYS = ["populations", "shares", "counts", "intervals", "map", "distances", "errors"]
 
 
+ALL_DIGITS = {} if int(pd.__version__.split(".")[0]) >= 3 else {"float_precision": "round_trip"}  # from pandas 3 on it always is
+
+
 def tables(folder, study):
-    return {path.stem: pd.read_csv(path, float_precision="round_trip") for path in write_tables(folder, study)}
+    return {path.stem: pd.read_csv(path, **ALL_DIGITS) for path in write_tables(folder, study)}
 
 
 @pytest.fixture(scope="module")

@@ -76,7 +76,7 @@ def cells_of_study(study: CohortStudy, *, every_cell: bool = False) -> Any:
         EVENT: _events(study)[rows],
         SKETCH: chosen[rows],
         SKETCH + WEIGHT: weights[rows],
-        SKETCH + OWNER: pandas().Categorical.from_codes(owners, _names(small.n_samples, small.indices)),
+        SKETCH + OWNER: categories(owners, _names(small.n_samples, small.indices)),
     }
     if samples.sources:
         files = list(dict.fromkeys(samples.sources))
