@@ -23,10 +23,10 @@ def one_after_the_other(parts):
     return first
 
 
-# every order with one kernel, and every kernel in one order: a part is not told which of both it has
+# every order with the kernel that tells most, and the others in the order that is hardest
 @pytest.mark.parametrize(
     ("kernel", "order"),
-    [*((Gaussian(0.8), order) for order in ORDERS), (Gaussian(2.5), ORDERS[-1]), (Laplacian(2.0), ORDERS[-1])],
+    [*((Gaussian(2.5), order) for order in ORDERS), (Gaussian(0.8), "clustered"), (Laplacian(2.0), "clustered")],
     ids=str,
 )
 def test_sixteen_parts_lose_little_more_than_one_pass(kernel, order):
