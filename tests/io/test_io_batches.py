@@ -112,7 +112,13 @@ def test_what_is_known_of_all_batches_is_known_before_the_first(folder):
     reading = io.batches(folder, **OPTIONS)
     assert reading.columns == ("a", "b")
     assert reading.scales == {"a": "logicle:T=5000,W=0.5"}
-    assert reading.total == (None if next(folder.iterdir()).suffix in (".csv", ".arrows") else sum(COUNTS))
+    suffix = next(folder.iterdir()).suffix
+    if suffix in (".arrow", ".feather") and not hasattr(
+        pa.ipc.RecordBatchFileReader, "count_rows"
+    ):  # older pyarrow: only by reading
+        assert reading.total is None
+    else:
+        assert reading.total == (None if suffix in (".csv", ".arrows") else sum(COUNTS))
     assert len(reading.sources) == len(list(folder.iterdir()))
     assert reading.position == 0
     assert "3 rows with missing values left out" in reading.notes(3)

@@ -104,8 +104,12 @@ class LossEvaluator:
         score = r2_score if machine.rule.kind == "regressor" else accuracy_score
         if targets.dtype.kind == "f" and not np.isfinite(targets).all():
             raise ValueError(f"y must be finite, got {targets[~np.isfinite(targets)][0]}; drop such rows")
+        if predicted is None:
+            predicted = machine.rule.predict(self._before)
         try:
-            return float(score(targets, machine.rule.predict(self._before) if predicted is None else predicted))
+            if (targets.dtype.kind in "OSU") != (predicted.dtype.kind in "OSU"):  # scikit-learn 1.6 calls all of these wrong
+                raise TypeError(f"labels are {predicted.dtype}, y is {targets.dtype}")
+            return float(score(targets, predicted))
         except (TypeError, ValueError) as error:
             raise ValueError(f"y must hold what fitted predicts, labels of its classes or finite targets: {error}") from error
 
