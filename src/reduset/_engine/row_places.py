@@ -71,7 +71,8 @@ class HostRows:
 
 
 def _multiply(rows: NDArray[Any], centres: NDArray[np.float32], out: NDArray[np.float32]) -> None:
-    np.matmul(rows.astype(np.float32, copy=False), centres, out=out)
+    with np.errstate(invalid="ignore"):  # BLAS may look at numbers beyond the last row, and tells of what it found there
+        np.matmul(rows.astype(np.float32, copy=False), centres, out=out)
 
 
 @compiled()
