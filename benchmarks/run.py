@@ -1,15 +1,24 @@
 """Run the benchmarks and record them in RESULTS.md: all of them, or those named on the command line.
 
-Each section is replaced as a whole, with the machine and the versions it was measured with.
+    python benchmarks/run.py kernel_sums papers/cruz2017_table1
+    python benchmarks/run.py --quick papers/cruz2017_table1     # a small version; nothing is recorded
+    python benchmarks/run.py --report                           # RESULTS.md from the recorded figures, nothing measured
+
+A benchmark in a folder has two functions. ``measure(quick)`` returns its figures, which are stored in ``results/<name>.json`` of the
+folder with the date, the machine and the versions. ``report(figures)`` formats them as Markdown. The others have one function,
+``run()``, which returns the Markdown. Each section of RESULTS.md is replaced as a whole.
 """
 
 from __future__ import annotations
 
+import argparse
+import datetime
 import importlib
+import json
 import re
-import sys
 import time
 from pathlib import Path
+from types import ModuleType
 
 from harness import machine
 
@@ -90,26 +99,74 @@ Peers and ours are timed in the same run, in turns; times are medians of 3. Rati
 
 
 def recorded() -> dict[str, str]:
+    """The sections of RESULTS.md by name."""
     if not RESULTS.exists():
         return {}
-    return dict(re.findall(r"<!-- (\w+) -->\n(.*?)(?=\n<!-- \w+ -->|\Z)", RESULTS.read_text(encoding="utf-8"), flags=re.DOTALL))
+    return dict(re.findall(r"<!-- ([\w/]+) -->\n(.*?)(?=\n<!-- [\w/]+ -->|\Z)", RESULTS.read_text(encoding="utf-8"), flags=re.DOTALL))
 
 
-def main(names: list[str]) -> None:
-    every = (*SECTIONS, *GPU_SECTIONS)
-    unknown = set(names) - set(every)
+def foldered() -> tuple[str, ...]:
+    """The names of the benchmarks in folders, such as papers/cruz2017_table1."""
+    return tuple(sorted(f"{path.parent.name}/{path.stem}" for path in RESULTS.parent.glob("papers/*.py") if path.stem[0] != "_"))
+
+
+def stored_at(name: str) -> Path:
+    """The file with the figures of a benchmark in a folder."""
+    folder, stem = name.split("/")
+    return RESULTS.parent / folder / "results" / f"{stem}.json"
+
+
+def module_of(name: str) -> ModuleType:
+    return importlib.import_module(name.replace("/", "."))
+
+
+def section_of(name: str) -> str:
+    """The section of a benchmark in a folder, from its stored figures."""
+    stored = json.loads(stored_at(name).read_text(encoding="utf-8"))
+    module = module_of(name)
+    return f"## {module.TITLE}\n\n{module.report(stored['figures'])}\n\n*{stored['machine']}, {stored['date']}*\n"
+
+
+def write_results(sections: dict[str, str]) -> None:
+    every = (*SECTIONS, *foldered(), *GPU_SECTIONS)
+    text = "\n".join(f"<!-- {key} -->\n{sections[key].strip()}\n" for key in every if key in sections)
+    RESULTS.write_text(f"{HEAD}\n{text}", encoding="utf-8")
+
+
+def measured(name: str, quick: bool) -> str:
+    """Run a benchmark and return its section; figures of a full run in a folder are stored."""
+    module = module_of(name)
+    if "/" not in name:
+        return f"## {module.TITLE}\n\n{module.run()}\n\n*{machine()}*\n"
+    figures = module.measure(quick)
+    if quick:
+        return module.report(json.loads(json.dumps(figures)))
+    stored = {"date": datetime.date.today().isoformat(), "machine": machine(), "figures": figures}
+    stored_at(name).parent.mkdir(exist_ok=True)
+    stored_at(name).write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+    return section_of(name)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--report", action="store_true")
+    given = parser.parse_args()
+    every = (*SECTIONS, *foldered(), *GPU_SECTIONS)
+    unknown = set(given.names) - set(every)
     if unknown:
-        raise SystemExit(f"unknown benchmark {', '.join(sorted(unknown))}; there are {', '.join(every)}")
-    for name in names or SECTIONS:
+        parser.error(f"unknown benchmark {', '.join(sorted(unknown))}; there are {', '.join(every)}")
+    for name in () if given.report else given.names or (*SECTIONS, *foldered()):
         begun = time.perf_counter()
         print(f"{name} …", flush=True)
-        module = importlib.import_module(name)
-        body = module.run()
+        body = measured(name, given.quick)
         print(body, f"\n({time.perf_counter() - begun:.0f} s)\n", flush=True)
-        sections = recorded() | {name: f"## {module.TITLE}\n\n{body}\n\n*{machine()}*\n"}
-        text = "\n".join(f"<!-- {key} -->\n{sections[key].strip()}\n" for key in every if key in sections)
-        RESULTS.write_text(f"{HEAD}\n{text}", encoding="utf-8")
+        if not given.quick:
+            write_results(recorded() | {name: body})
+    if given.report:
+        write_results(recorded() | {name: section_of(name) for name in foldered() if stored_at(name).exists()})
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()
