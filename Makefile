@@ -106,7 +106,7 @@ bench: $(VENV)/bench.stamp $(PEERS)
 	$(BIN)/python benchmarks/run.py
 
 bench-gpu: $(VENV)/gpu.stamp
-	$(BIN)/python benchmarks/run.py gpu_subset gpu_sums gpu_compress gpu_sending
+	$(BIN)/python benchmarks/run.py gpu_cover gpu_sums gpu_compress gpu_sending
 
 peers: $(VENV)/bench.stamp .venv-peers/peers.stamp
 	$(BIN)/python benchmarks/peers.py

@@ -30,7 +30,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from reduset import background
+from reduset.explain import background
 
 WHOLE, EXPLAINED, SIZE, MORE = 2000, 12, 100, 300
 REPEATS = 20  # of random rows

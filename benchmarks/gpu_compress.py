@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import reduset
-from gpu_subset import best_of, card, drawn
+from gpu_cover import best_of, card, drawn
 from harness import table
 from reduset import Compression, compress
 from reduset.cohort import CohortMap

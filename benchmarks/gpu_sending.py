@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 import reduset
-from gpu_subset import best_of, card
+from gpu_cover import best_of, card
 from harness import table
 from reduset import Gaussian, KernelMean
 from reduset._engine import device

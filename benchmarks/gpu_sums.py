@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gpu_subset import best_of, card
+from gpu_cover import best_of, card
 from harness import table
 from reduset import Gaussian, KernelMean
 

@@ -4,8 +4,8 @@
     python benchmarks/run.py --quick papers/cruz2017_table1     # a small version; nothing is recorded
     python benchmarks/run.py --report                           # RESULTS.md from the recorded figures, nothing measured
 
-A benchmark in a folder has two functions. ``measure(quick)`` returns its figures, which are stored in ``results/<name>.json`` of the
-folder with the date, the machine and the versions. ``report(figures)`` formats them as Markdown. The others have one function,
+A benchmark in a folder has two functions. ``measure(quick)`` returns its figures, which are stored in ``results/<name>.json`` of
+the folder with the date, the machine and the versions. ``report(figures)`` formats them as Markdown. The others have one function,
 ``run()``, which returns the Markdown. Each section of RESULTS.md is replaced as a whole.
 """
 
@@ -24,7 +24,7 @@ from harness import machine
 
 SECTIONS = (
     "farthest_first",
-    "subset",
+    "cover",
     "kernel_sums",
     "whole_compression",
     "growth",
@@ -89,7 +89,7 @@ SECTIONS = (
     "drift_e_detector",
     "drift_corner",
 )
-GPU_SECTIONS = ("gpu_subset", "gpu_sums", "gpu_compress", "gpu_sending")  # for a machine with a CUDA device: `make bench-gpu`
+GPU_SECTIONS = ("gpu_cover", "gpu_sums", "gpu_compress", "gpu_sending")  # for a machine with a CUDA device: `make bench-gpu`
 RESULTS = Path(__file__).with_name("RESULTS.md")
 HEAD = """# Results
 
@@ -102,7 +102,9 @@ def recorded() -> dict[str, str]:
     """The sections of RESULTS.md by name."""
     if not RESULTS.exists():
         return {}
-    return dict(re.findall(r"<!-- ([\w/]+) -->\n(.*?)(?=\n<!-- [\w/]+ -->|\Z)", RESULTS.read_text(encoding="utf-8"), flags=re.DOTALL))
+    return dict(
+        re.findall(r"<!-- ([\w/]+) -->\n(.*?)(?=\n<!-- [\w/]+ -->|\Z)", RESULTS.read_text(encoding="utf-8"), flags=re.DOTALL)
+    )
 
 
 def foldered() -> tuple[str, ...]:

@@ -34,7 +34,7 @@ chapters = {
     "Begin": ["start", "compress", "command", "files", "report", "gallery/index"],
     "Uses": [
         "sketch",
-        "subset",
+        "cover",
         "anndata",
         "density",
         "modes",

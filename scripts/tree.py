@@ -18,8 +18,8 @@ ROOMS = [
     *("_types", "_messages", "_engine", "_columns", "_frames", "_validate", "_progress", "_drawing", "_archive"),
     *("bandwidth", "kernels", "mean", "mixture", "weights", "certificate", "select", "simplification", "compression"),  # the core
     *("stream", "sketching", "populations", "differences"),
-    *("density", "modes", "proportions", "cohort", "distributed", "drift", "svm", "spectral", "features", "learning"),  # the uses
-    *("io", "subset", "cytometry", "anndata", "model", "report", "cli", "__main__"),  # the doors
+    *("density", "modes", "proportions", "cohort", "distributed", "drift", "svm", "spectral", "features", "explain"),  # the uses
+    *("io", "covers", "cytometry", "anndata", "model", "report", "cli", "__main__"),  # the doors
 ]
 
 

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from reduset._engine import get_device, get_threads, set_device, set_threads
     from reduset.certificate import Certificate
     from reduset.compression import Compression, NotReachedWarning, compress, weigh
+    from reduset.covers import Cover, cover
     from reduset.kernels import *  # noqa: F403 - every kernel of its registry
-    from reduset.learning import Background, background
     from reduset.mean import KernelMean
     from reduset.mixture import ComponentMean, Mixture
     from reduset.model import Model
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 __all__ = [
-    "Background",
     "Certificate",
     "ComponentMean",
     "Compression",
+    "Cover",
     "KernelMean",
     "Mixture",
     "Model",
     "NotReachedWarning",
     "Simplification",
     "Sketch",
-    "background",
     "compress",
+    "cover",
     "get_device",
     "get_threads",
     "set_device",
@@ -48,8 +48,8 @@ _HOMES = {
     "_engine": ("get_device", "get_threads", "set_device", "set_threads"),
     "certificate": ("Certificate",),
     "compression": ("Compression", "NotReachedWarning", "compress", "weigh"),
+    "covers": ("Cover", "cover"),
     "kernels": ("FunctionKernel", "Kernel", *FAMILIES.values()),
-    "learning": ("Background", "background"),
     "mean": ("KernelMean",),
     "mixture": ("ComponentMean", "Mixture"),
     "model": ("Model",),
@@ -65,15 +65,16 @@ _ROOMS = [
     "certificate",
     "cohort",
     "compression",
+    "covers",
     "cytometry",
     "density",
     "differences",
     "distributed",
     "drift",
+    "explain",
     "features",
     "io",
     "kernels",
-    "learning",
     "mean",
     "mixture",
     "model",
@@ -86,7 +87,6 @@ _ROOMS = [
     "sketching",
     "spectral",
     "stream",
-    "subset",
     "svm",
     "weights",
 ]

@@ -39,8 +39,8 @@ place_whitened       components from variables about a start; back by `whitened_
 ==================== ==================================================================== ================ ======================
 
 What these speak in: `Frame` (coordinates), `Profile` (a kernel's shape) by its metrics SQUARED, CITYBLOCK, SOFT_CITYBLOCK and
-families ROOT, LOGARITHM, TABLE, and whether it `has_single_products`; `Leaves`, `leaves_for`, `Cover`, `Moments`; covariances by
-`as_diagonal`, `as_full`, `is_shared`, `from_lower_rows`, `log_determinants`, `log_peaks`, LOG_2PI.
+families ROOT, LOGARITHM, TABLE, and whether it `has_single_products`; `Leaves`, `leaves_for`, `LeafCover`, `Moments`; covariances
+by `as_diagonal`, `as_full`, `is_shared`, `from_lower_rows`, `log_determinants`, `log_peaks`, LOG_2PI.
 
 What stays with the processor, matrices of the atoms alone and the machine itself: `cholesky_dropping` and its `pivot_floor`,
 `Pursuit`, `order_by_energy`, `rows_by_weight`, `first_of_order`, `line_dips` between two groups of points, `columnwise_gram`,
@@ -92,7 +92,7 @@ if TYPE_CHECKING:
     from reduset._engine.lloyd import cell_sums
     from reduset._engine.maps import KernelMaps, product_matrix
     from reduset._engine.memory import physical_memory
-    from reduset._engine.neighbours import Cover, each_nearest, leaves_for, nearest
+    from reduset._engine.neighbours import LeafCover, each_nearest, leaves_for, nearest
     from reduset._engine.oblique_boxes import oblique_box_sums
     from reduset._engine.profile import Frame, Profile
     from reduset._engine.pursuit import Pursuit, order_by_energy
@@ -118,7 +118,7 @@ __all__ += ["DeviceRows", "HostRows", "LazyCover", "WindowSums", "line_dips"]
 __all__ += ["DevicePoints", "as_cupy", "as_given", "beside", "on_device", "refuse_device"]
 __all__ += ["get_device", "set_device"]
 __all__ += ["CITYBLOCK", "LOGARITHM", "ROOT", "SOFT_CITYBLOCK", "SQUARED", "TABLE", "Frame", "Profile"]
-__all__ += ["Cover", "Leaves", "Moments", "UseGram", "leaves_for"]
+__all__ += ["LeafCover", "Leaves", "Moments", "UseGram", "leaves_for"]
 __all__ += ["LOG_2PI", "as_diagonal", "as_full", "from_lower_rows", "is_shared", "log_determinants", "log_peaks"]
 __all__ += ["Pursuit", "cholesky_dropping", "costs", "order_by_energy", "physical_memory", "pivot_floor", "rows_by_weight"]
 __all__ += [
@@ -175,7 +175,7 @@ _HOMES = {
     "leaves": "Leaves cells grow",
     "likely": "likely_nearest",
     "memory": "physical_memory",
-    "neighbours": "Cover each_nearest leaves_for nearest",
+    "neighbours": "LeafCover each_nearest leaves_for nearest",
     "oblique_boxes": "oblique_box_sums",
     "profile": "Frame Profile",
     "pursuit": "Pursuit order_by_energy",

@@ -37,7 +37,7 @@ FEW = 1024  # atoms, up to which looking at each takes less time than growing le
 
 
 @dataclass(frozen=True)
-class Cover:
+class LeafCover:
     """Points in leaves, as a selector has them at hand, for whoever needs distances to the atoms next."""
 
     leaves: Leaves

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from reduset._engine import Cover, beside
+from reduset._engine import LeafCover, beside
 from reduset._types import Array
 from reduset.mean import KernelMean
 from reduset.weights.counts import with_nearest_atoms
@@ -59,7 +59,7 @@ class Bounds:
         return min((c for c in candidates if c is not None), default=None), theorem
 
 
-def bounds_of(mean: KernelMean, atoms: Array, chosen: float, cover: Cover | None) -> Bounds:
+def bounds_of(mean: KernelMean, atoms: Array, chosen: float, cover: LeafCover | None) -> Bounds:
     """The bounds from each point's nearest atom, ``chosen`` the Σ|w| of the points that are atoms. One pass over the data."""
     parts: dict[int, tuple[float, float, float, float, float]] = {}
 

@@ -3,7 +3,7 @@
 from reduset.cli import (  # noqa: F401, I001 (the order is that of the help)
     compress,
     sketch,
-    subset,
+    cover,
     cohort,
     segment,
     info,

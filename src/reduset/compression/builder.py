@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._engine import Cover, blocks, order_by_energy
+from reduset._engine import LeafCover, blocks, order_by_energy
 from reduset._progress import Progress
 from reduset._types import Array
 from reduset.certificate.bounds import Bounds, bounds_of
@@ -240,7 +240,7 @@ class Builder:
         return Prefixes(full.kernel, span, self.residual(True), kind, full.mass, total, shares, covered, self._confidence, own)
 
     @property
-    def _cover(self) -> Cover | None:
+    def _cover(self) -> LeafCover | None:
         """The points in leaves, where the selector has them."""
         return None if self._traversal is None else self._traversal.cover
 

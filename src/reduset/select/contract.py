@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from reduset import _validate
-from reduset._engine import Cover, rows_of
+from reduset._engine import LeafCover, rows_of
 from reduset._types import Array, Floats, Indices, Report
 from reduset.mean import KernelMean
 
@@ -41,7 +41,7 @@ class Selection:
     indices: Indices | None
     radii: Array | None = None
     weights: Array | None = None
-    cover: Cover | None = field(default=None, repr=False, compare=False)
+    cover: LeafCover | None = field(default=None, repr=False, compare=False)
     owners: Indices | None = field(default=None, repr=False, compare=False)
     radius: float | None = None
 
@@ -58,7 +58,7 @@ class Traversal(ABC):
 
     nested: bool = True
     cuttable: bool = True
-    cover: Cover | None = None
+    cover: LeafCover | None = None
 
     @abstractmethod
     def extend(self, size: int, report: Report | None = None) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from reduset import _validate
-from reduset._engine import SQUARED, Cover, costs, nearest, rows_by_weight
+from reduset._engine import SQUARED, LeafCover, costs, nearest, rows_by_weight
 from reduset._types import Array, Floats, Indices, Report
 from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean
@@ -103,7 +103,7 @@ class Covering:
         return left[found[: near[0] + 1]] if len(near) else None
 
     @property
-    def leaves(self) -> Cover | None:
+    def leaves(self) -> LeafCover | None:
         """The points in leaves, where the traversal has them."""
         return None if self._traversal is None else self._traversal.cover
 

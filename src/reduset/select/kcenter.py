@@ -18,7 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _validate
-from reduset._engine import SQUARED, Cover, FarthestFirst, Frame, LazyCover, costs, on_device, row_blocks, rows_in_place, rows_of
+from reduset._engine import (
+    SQUARED,
+    FarthestFirst,
+    Frame,
+    LazyCover,
+    LeafCover,
+    costs,
+    on_device,
+    row_blocks,
+    rows_in_place,
+    rows_of,
+)
 from reduset._types import Floats, Indices, Report
 from reduset.kernels import FunctionKernel, RadialKernel
 from reduset.mean import KernelMean
@@ -134,10 +145,10 @@ class _InCoordinates(Traversal):
         return self._order.indices
 
     @property
-    def cover(self) -> Cover | None:  # type: ignore[override]  # grown anew where float32 does not suffice, so always asked for
+    def cover(self) -> LeafCover | None:  # type: ignore[override]  # grown anew where float32 does not suffice, so always asked for
         if not self._order.complete:
             return None
-        return Cover(self._order.leaves, self._metric, self._scale * self._order.unit)
+        return LeafCover(self._order.leaves, self._metric, self._scale * self._order.unit)
 
     def radii(self) -> Radii:
         return self._scale * self._order.covering_radii()

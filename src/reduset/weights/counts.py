@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._engine import Cover, blocks, each_nearest, to_numpy
+from reduset._engine import LeafCover, blocks, each_nearest, to_numpy
 from reduset._types import Array
 from reduset.kernels import Kernel, RadialKernel
 from reduset.mean import KernelMean
@@ -29,7 +29,7 @@ UseNearest = Callable[[int, Any, NDArray[np.integer], Array, Array], None]
 
 
 def with_nearest_atoms(
-    mean: KernelMean, atoms: Array, cover: Cover | None, use: UseNearest, products: bool = True, there: bool = False
+    mean: KernelMean, atoms: Array, cover: LeafCover | None, use: UseNearest, products: bool = True, there: bool = False
 ) -> None:
     """Call ``use(block, rows, index, g/C with that atom, its distance)`` for all blocks of points, from several threads.
 
@@ -57,7 +57,7 @@ def with_nearest_atoms(
         use(k, slice(a, b), index, largest, np.sqrt(2 - 2 * largest))
 
 
-def owners(mean: KernelMean, atoms: Array, cover: Cover | None = None) -> NDArray[np.int64]:
+def owners(mean: KernelMean, atoms: Array, cover: LeafCover | None = None) -> NDArray[np.int64]:
     """(n,) the nearest atom of each point."""
     found = np.empty(mean.size, np.int64)
 
@@ -68,7 +68,7 @@ def owners(mean: KernelMean, atoms: Array, cover: Cover | None = None) -> NDArra
     return found
 
 
-def counts(mean: KernelMean, atoms: Array, cover: Cover | None = None) -> Array:
+def counts(mean: KernelMean, atoms: Array, cover: LeafCover | None = None) -> Array:
     """(m,) what the points nearest to each atom weigh."""
     if not mean.is_uniform:
         return np.bincount(owners(mean, atoms, cover), mean.weights, len(atoms)).astype(np.float64)

@@ -7,11 +7,11 @@ a fixed sum of such values: φᵢ(x) = E_P hᵢ, linear in P (interventional Sha
     |φᵢ(x; P) − φᵢ(x; Q)| = |E_P hᵢ − E_Q hᵢ| ≤ ‖hᵢ‖ · ‖f_P − f_Q‖
 
 in any kernel's norm, whatever x is. In v(S) the columns of S stand still, so that hᵢ is made of functions of few columns more than
-the model is: the kernel is one of sets of columns, beside one of whole rows (`learning.explaining_kernel`). A model that adds up
+the model is: the kernel is one of sets of columns, beside one of whole rows (`explain.explaining_kernel`). A model that adds up
 functions gⱼ of single columns needs no norm: its φᵢ changes by at most V(gᵢ) · sup |P(Xᵢ ≤ t) − Q(Xᵢ ≤ t)|, V the total variation
 (Koksma).
 
-Rows are chosen by `learning.selecting`. O(n·(m + 384)·d), and O(q²·d) for the choice among q ≤ 8,192 of them.
+Rows are chosen by `explain.selecting`. O(n·(m + 384)·d), and O(q²·d) for the choice among q ≤ 8,192 of them.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from reduset import _validate
 from reduset._frames import framed, table_weights
 from reduset._messages import NotReachedWarning, warn
 from reduset._types import PointsLike, ProgressLike, SeedLike, WeightsLike
-from reduset.learning.columns import coordinates, distribution_gaps
-from reduset.learning.explained import Background, names_of, rows_like
-from reduset.learning.explaining_kernel import explaining_kernel
-from reduset.learning.selecting import few_rows
+from reduset.explain.columns import coordinates, distribution_gaps
+from reduset.explain.explained import Background, names_of, rows_like
+from reduset.explain.explaining_kernel import explaining_kernel
+from reduset.explain.selecting import few_rows
 from reduset.mean import KernelMean
 
 WEIGHTS = ("equal", "simplex")
@@ -76,7 +76,7 @@ def background(
     Examples
     --------
     >>> import numpy as np
-    >>> from reduset import background
+    >>> from reduset.explain import background
     >>> rng = np.random.default_rng(0)
     >>> X = np.column_stack([rng.normal(size=3000), 1000 * rng.exponential(size=3000), rng.integers(0, 2, 3000)])
     >>> small = background(X, 50, rng=0)

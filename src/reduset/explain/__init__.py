@@ -3,7 +3,7 @@
 May import: compression, select, weights, mean, kernels and what these may.
 """
 
-from reduset.learning.background_rows import background
-from reduset.learning.explained import Background
+from reduset.explain.choosing import background
+from reduset.explain.explained import Background
 
 __all__ = ["Background", "background"]

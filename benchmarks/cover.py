@@ -1,4 +1,4 @@
-"""Subsets of embeddings on the processor, against fpsample and against the traversal in leaves: the same rows, in what time."""
+"""Covers of embeddings on the processor, against fpsample and against the traversal in leaves: the same rows, in what time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from harness import medians, table
 from reduset._engine import FarthestFirst, Frame, HostRows, LazyCover
 
-TITLE = "Subsets of embeddings on the processor"
+TITLE = "Covers of embeddings on the processor"
 
 # law, rows, columns, type, rows chosen
 CASES = [
@@ -49,7 +49,7 @@ def by_fpsample(rows: np.ndarray, size: int) -> list[int]:
     return fpsample.fps_sampling(rows.astype(np.float32), size, start_idx=0).tolist()
 
 
-METHODS: dict[str, Any] = {"subset": lazily, "leaves": in_leaves, "fpsample": by_fpsample}
+METHODS: dict[str, Any] = {"cover": lazily, "leaves": in_leaves, "fpsample": by_fpsample}
 
 NOTE = """Farthest-first from the same row; *leaves* is the traversal that `KCenter` uses. *Same* says of how many of the rows
 fpsample, whose distances are in single precision, agrees."""

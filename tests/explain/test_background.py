@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from scipy.stats import ks_2samp
 from sklearn.cluster import KMeans
 
-from reduset import background, get_threads, set_threads
-from reduset.learning.columns import coordinates, distribution_gaps, ranks
-from reduset.learning.explaining_kernel import explaining_kernel
+from reduset import get_threads, set_threads
+from reduset.explain import background
+from reduset.explain.columns import coordinates, distribution_gaps, ranks
+from reduset.explain.explaining_kernel import explaining_kernel
 
 ONES = np.broadcast_to(1.0, 600)
 

@@ -1,4 +1,4 @@
-"""`reduset subset`: embeddings in, the rows out that are near all others, and which of them is near each."""
+"""`reduset cover`: choose rows of embeddings that cover all others, and write the nearest chosen row of every row."""
 
 from __future__ import annotations
 
@@ -11,58 +11,61 @@ from reduset.cli import messages, targets
 from reduset.cli import options as o
 from reduset.cli.app import DONE, command
 
-# written out, since importing them would make help wait for the compiler; a test compares
+# repeated here, because importing them would load the compiler for --help; a test compares the two
 METRICS = ("euclidean", "cosine")
 ROW = "row"
 
 
 @command("embeddings.npy --size 10000 --metric cosine -o keep.parquet")
-class SubsetCommand(o.Threaded, o.Telling):
-    """Keep rows so chosen that every other row is near one of them: exact k-centre, or a cover of a given radius."""
+class CoverCommand(o.Threaded, o.Telling):
+    """Choose rows so that every other row is near one of them: exact k-centre, or a cover of a given radius."""
 
-    data: Annotated[
-        Path, typer.Argument(help="Rows: .npy (mapped, not read at once), .parquet or .feather with a column of lists.")
-    ]
+    data: Annotated[Path, typer.Argument(help="Rows: .npy (memory-mapped), .parquet or .feather with a column of lists.")]
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", help="The rows kept, .parquet, .feather, .csv or .tsv: their numbers, distances and counts."
+            "--output", "-o", help="Table of the chosen rows (.parquet, .feather, .csv, .tsv): row number, distance, count."
         ),
     ]
-    size: Annotated[int | None, typer.Option("--size", "-m", help="How many rows to keep.")] = None
+    size: Annotated[int | None, typer.Option("--size", "-m", help="Number of rows to choose.")] = None
     radius: Annotated[
-        float | None, typer.Option("--radius", help="Keep as few as bring every row this near to one of them; or --size of them.")
+        float | None,
+        typer.Option("--radius", help="Choose rows until every row is within this distance of one, or until there are --size."),
     ] = None
     metric: Annotated[str, typer.Option("--metric", help="euclidean, or cosine (1 − cos).")] = METRICS[0]
     start: Annotated[
         Path | None,
-        typer.Option("--start", help="Go on from rows kept before: a file that this command wrote. They are not written again."),
+        typer.Option(
+            "--start", help="Add to rows chosen earlier: a file that this command wrote. Those rows are not written again."
+        ),
     ] = None
-    owners: Annotated[
-        Path | None, typer.Option("--owners", help="Write which row kept is nearest to each, and how far: .parquet, .csv, ….")
+    assignments: Annotated[
+        Path | None, typer.Option("--assignments", help="Table of the nearest chosen row of every row, and its distance.")
     ] = None
-    column: Annotated[str | None, typer.Option("--column", help="Of a table, the column of lists.")] = None
+    column: Annotated[str | None, typer.Option("--column", help="The column of lists in a table.")] = None
 
     def check(self) -> None:
-        """Refuse what cannot be done before any work is."""
+        """Raise an error for invalid options before any work."""
         if self.size is None and self.radius is None:
-            raise ValueError("--size or --radius must be given: how many rows, or how near every row is to be to one of them")
+            raise ValueError(
+                "--size or --radius must be given: the number of rows, or the largest distance of a row to a chosen one"
+            )
         if self.metric not in METRICS:
             raise ValueError(f"--metric must be {' or '.join(METRICS)}, got {self.metric}")
         read = [self.data, *([] if self.start is None else [self.start])]
-        targets.check_all((self.output, targets.rows(), read), (self.owners, targets.rows(), read))
+        targets.check_all((self.output, targets.rows(), read), (self.assignments, targets.rows(), read))
 
     def run(self) -> int:
         """Run it; the exit code."""
         import numpy as np
 
         from reduset import _archive
-        from reduset.subset import subset
+        from reduset.covers import cover
 
         self.check()
         start = None if self.start is None else self._rows_before()
         with messages.progress(self.silent) as shown:
-            found = subset(
+            found = cover(
                 self.data,
                 self.size,
                 radius=self.radius,
@@ -75,12 +78,12 @@ class SubsetCommand(o.Threaded, o.Telling):
         first = np.where(np.isinf(found.distances), np.nan, found.distances)
         with _archive.together():
             _write(self.output, {ROW: found.indices, "distance": first, "count": counts})
-            if self.owners is not None:
-                rows = np.arange(len(found.owners))
-                _write(self.owners, {ROW: rows, "owner": kept[found.owners], "distance": found.owner_distances})
-        written = [self.output, *([] if self.owners is None else [self.owners])]
+            if self.assignments is not None:
+                rows = np.arange(len(found.assignments))
+                _write(self.assignments, {ROW: rows, "assignment": kept[found.assignments], "distance": found.assignment_distances})
+        written = [self.output, *([] if self.assignments is None else [self.assignments])]
         facts = {
-            "n": len(found.owners),
+            "n": len(found.assignments),
             "size": found.size,
             "start": len(found.start),
             "metric": found.metric,
@@ -92,12 +95,12 @@ class SubsetCommand(o.Threaded, o.Telling):
         return DONE
 
     def _rows_before(self) -> Any:
-        """The numbers of rows in a file that was written before."""
+        """Row numbers in a file that this command wrote."""
         from reduset.io import read
 
         rows = read(str(self.start), columns=[ROW]).values[:, 0]
         if (rows % 1 != 0).any():
-            raise ValueError(f"--start must hold whole numbers of rows, got {rows[rows % 1 != 0][0]:g} in {self.start}")
+            raise ValueError(f"--start must hold whole row numbers, got {rows[rows % 1 != 0][0]:g} in {self.start}")
         return rows.astype("int64")
 
 

@@ -123,7 +123,7 @@ class Background:
         Examples
         --------
         >>> import numpy as np
-        >>> from reduset import background
+        >>> from reduset.explain import background
         >>> X = np.random.default_rng(0).normal(size=(1000, 3))
         >>> small = background(X, 50, rng=0)
         >>> model = lambda rows: 2 * rows[:, 0] + rows[:, 1] * rows[:, 2]

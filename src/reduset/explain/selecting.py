@@ -14,7 +14,7 @@ import numpy as np
 from reduset._types import Array, Indices, Report
 from reduset.compression import Compression
 from reduset.compression.compressing import compress_quietly
-from reduset.learning.affine import AffineGreedy
+from reduset.explain.affine import AffineGreedy
 from reduset.mean import KernelMean
 from reduset.select import Selector, Thinning
 from reduset.select.contract import Traversal

@@ -1,6 +1,6 @@
-"""Subsets on a GPU: farthest-first of rows that lie there, beside a loop of torch and beside the processor of the same machine.
+"""Covers on a GPU: farthest-first of rows that lie there, beside a loop of torch and beside the processor of the same machine.
 
-`python benchmarks/run.py gpu_subset` on a machine with a CUDA device and cupy; torch is taken where it is there.
+`python benchmarks/run.py gpu_cover` on a machine with a CUDA device and cupy; torch is taken where it is there.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from harness import table
+from reduset import cover
 from reduset._engine import HostRows, LazyCover
-from reduset.subset import subset
 
-TITLE = "Subsets on a GPU"
+TITLE = "Covers on a GPU"
 
 # law, rows, columns, type, centres, seconds that are wished for
 CASES = [
@@ -47,10 +47,10 @@ def drawn(law: str, n: int, d: int, dtype: str) -> Any:
 
 
 def ours(place: Any, size: int) -> LazyCover:
-    cover = LazyCover(place)
-    cover.add_rows(np.array([0]))
-    cover.extend(size - 1)
-    return cover
+    traversal = LazyCover(place)
+    traversal.add_rows(np.array([0]))
+    traversal.extend(size - 1)
+    return traversal
 
 
 def by_torch(rows: Any, size: int) -> list[int]:
@@ -85,22 +85,22 @@ def line(law: str, n: int, d: int, dtype: str, size: int, wished: float) -> list
     rows = drawn(law, n, d, dtype)
     place = DeviceRows(rows)
     ours(place, 10)
-    seconds, cover = best_of(3, partial(ours, place, size))
-    subset(rows[: n // 10], size)  # all that is compiled on the way
-    whole, _ = best_of(1, partial(subset, rows, size))
+    seconds, traversal = best_of(3, partial(ours, place, size))
+    cover(rows[: n // 10], size)  # all that is compiled on the way
+    whole, _ = best_of(1, partial(cover, rows, size))
     told = [f"{law}, {n:,} × {d} {dtype}", f"{size:,}", f"{seconds:.3f} s", f"{wished:g} s", "yes" if seconds <= wished else "NO"]
     told.append(f"{whole:.2f} s")
     if n * d <= TORCH_UP_TO:
         by_torch(rows, 10)
         theirs, chosen = best_of(1, partial(by_torch, rows, size))
-        told += [f"{theirs:.2f} s", f"{theirs / seconds:.1f}", f"{np.mean(np.array(chosen[1:]) == cover.indices):.0%}"]
+        told += [f"{theirs:.2f} s", f"{theirs / seconds:.1f}", f"{np.mean(np.array(chosen[1:]) == traversal.indices):.0%}"]
     else:
         told += ["", "", ""]
     if (law, n, d, dtype, size) == HOST:
         begun = time.perf_counter()
         host = ours(HostRows(rows.get()), size)
         slower = time.perf_counter() - begun
-        told += [f"{slower:.2f} s", f"{slower / seconds:.0f}", "yes" if host.indices == cover.indices else "NO"]
+        told += [f"{slower:.2f} s", f"{slower / seconds:.0f}", "yes" if host.indices == traversal.indices else "NO"]
     else:
         told += ["", "", ""]
     return told
@@ -113,7 +113,7 @@ def _empty() -> None:
     cupy.get_default_memory_pool().free_all_blocks()
 
 
-NOTE = """Rows on the device, the first given; medians of 3, after one small run. The *whole call* is `subset(E, size)`: checked,
+NOTE = """Rows on the device, the first given; medians of 3, after one small run. The *whole call* is `cover(E, size)`: checked,
 begun at the row nearest to the mean, with the owner of every row. *torch* is the loop that people write: all rows
 once a centre, distances in single precision (so that near-ties may fall otherwise: *same*). *Processor* is the same
 traversal on all cores of the machine, and whether it chose the same rows."""

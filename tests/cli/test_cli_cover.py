@@ -1,4 +1,4 @@
-"""`reduset subset`: rows kept and owners written, going on from a file, and what is refused."""
+"""`reduset cover`: rows kept and owners written, going on from a file, and what is refused."""
 
 import json
 
@@ -7,9 +7,9 @@ import pytest
 from pyarrow import csv, parquet
 
 from cli_processes import in_this_process
-from reduset.cli import subset as command
-from reduset.subset import subset
-from reduset.subset.subsetting import METRICS
+from reduset import cover
+from reduset.cli import cover as command
+from reduset.covers.covering import METRICS
 
 
 @pytest.fixture
@@ -25,14 +25,14 @@ def test_the_command_knows_the_metrics():
 
 def test_rows_kept_and_owners_are_those_of_the_library(tmp_path, data):
     keep, owners = tmp_path / "keep.parquet", tmp_path / "owners.csv"
-    said = in_this_process("subset", "e.npy", "--size", 20, "-o", keep, "--owners", owners, "--json", folder=tmp_path)
-    found = subset(data, 20)
+    said = in_this_process("cover", "e.npy", "--size", 20, "-o", keep, "--assignments", owners, "--json", folder=tmp_path)
+    found = cover(data, 20)
     kept, each = parquet.read_table(keep), csv.read_csv(owners)
     assert kept["row"].to_pylist() == found.indices.tolist()
     assert kept["count"].to_pylist() == found.counts.tolist()
     assert kept["distance"].to_pylist()[0] is None
     np.testing.assert_allclose(kept["distance"].to_pylist()[1:], found.distances[1:])
-    np.testing.assert_array_equal(each["owner"].to_numpy(), found.indices[found.owners])
+    np.testing.assert_array_equal(each["assignment"].to_numpy(), found.indices[found.assignments])
     facts = json.loads(said.stdout)
     assert facts["radius"] == pytest.approx(found.radius)
     assert (facts["n"], facts["size"], facts["start"]) == (300, 20, 0)
@@ -40,22 +40,22 @@ def test_rows_kept_and_owners_are_those_of_the_library(tmp_path, data):
 
 def test_going_on_from_what_was_kept_is_going_all_the_way(tmp_path, data):
     first, more = tmp_path / "first.parquet", tmp_path / "more.parquet"
-    in_this_process("subset", "e.npy", "--size", 12, "--metric", "cosine", "-o", first, folder=tmp_path)
-    said = in_this_process("subset", "e.npy", "--size", 8, "--metric", "cosine", "--start", first, "-o", more, folder=tmp_path)
-    whole = subset(data, 20, metric="cosine").indices.tolist()
+    in_this_process("cover", "e.npy", "--size", 12, "--metric", "cosine", "-o", first, folder=tmp_path)
+    said = in_this_process("cover", "e.npy", "--size", 8, "--metric", "cosine", "--start", first, "-o", more, folder=tmp_path)
+    whole = cover(data, 20, metric="cosine").indices.tolist()
     assert parquet.read_table(first)["row"].to_pylist() + parquet.read_table(more)["row"].to_pylist() == whole
-    assert "8 of 300 rows, beside 12 that were there: every row is within cosine distance" in said.stdout
+    assert "8 of 300 rows added to 12 given ones" in said.stdout
 
 
 def test_rows_to_go_on_from_are_whole_numbers(tmp_path, data):
     (tmp_path / "start.csv").write_text("row\n1.7\n3\n")
-    said = in_this_process("subset", "e.npy", "--size", 3, "--start", "start.csv", "-o", "keep.csv", folder=tmp_path, code=2)
-    assert "--start must hold whole numbers of rows, got 1.7" in said.stderr
+    said = in_this_process("cover", "e.npy", "--size", 3, "--start", "start.csv", "-o", "keep.csv", folder=tmp_path, code=2)
+    assert "--start must hold whole row numbers, got 1.7" in said.stderr
 
 
 def test_a_radius_says_how_many(tmp_path, data):
-    in_this_process("subset", "e.npy", "--radius", 3.0, "-o", tmp_path / "keep.csv", folder=tmp_path)
-    assert csv.read_csv(tmp_path / "keep.csv").num_rows == subset(data, radius=3.0).size
+    in_this_process("cover", "e.npy", "--radius", 3.0, "-o", tmp_path / "keep.csv", folder=tmp_path)
+    assert csv.read_csv(tmp_path / "keep.csv").num_rows == cover(data, radius=3.0).size
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_radius_says_how_many(tmp_path, data):
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line(tmp_path, data, options, message):
-    said = in_this_process("subset", "e.npy", *options, "-o", tmp_path / "keep.parquet", folder=tmp_path, code=2)
+    said = in_this_process("cover", "e.npy", *options, "-o", tmp_path / "keep.parquet", folder=tmp_path, code=2)
     assert message in said.stderr
     assert said.stderr.count("\n") == 1
     assert not (tmp_path / "keep.parquet").exists()

@@ -1,13 +1,12 @@
-"""Subsets against the definition, their words, radii, owners and groups; rows from arrays, files and tensors; what is refused."""
+"""Covers against the definition, their words, radii, owners and groups; rows from arrays, files and tensors; what is refused."""
 
 import numpy as np
 import pyarrow as arrow
 import pytest
 from pyarrow import feather, parquet
 
-from reduset import _validate
+from reduset import _validate, cover
 from reduset.io import FileError
-from reduset.subset import subset
 
 
 @pytest.fixture(scope="module")
@@ -23,14 +22,14 @@ def farthest_first(rows, first, size):
 
 
 def test_rows_are_chosen_farthest_first_from_the_one_nearest_to_the_mean(rows):
-    found = subset(rows, 30)
+    found = cover(rows, 30)
     exact = rows.astype(float)
     first = int(np.linalg.norm(exact - exact.mean(axis=0), axis=1).argmin())
     assert found.indices.tolist() == farthest_first(exact, first, 30)
     gaps = np.linalg.norm(exact[:, None] - exact[found.indices], axis=2)
     assert found.radius == pytest.approx(gaps.min(axis=1).max())
-    np.testing.assert_array_equal(found.owners, gaps.argmin(axis=1))
-    np.testing.assert_allclose(found.owner_distances, gaps.min(axis=1), rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(found.assignments, gaps.argmin(axis=1))
+    np.testing.assert_allclose(found.assignment_distances, gaps.min(axis=1), rtol=1e-5, atol=1e-6)
     assert np.isinf(found.distances[0])
     assert (np.diff(found.distances[1:]) <= 0).all()
     assert found.distances[-1] >= found.radius
@@ -38,42 +37,42 @@ def test_rows_are_chosen_farthest_first_from_the_one_nearest_to_the_mean(rows):
 
 
 def test_a_radius_is_kept_by_no_more_rows_than_it_takes(rows):
-    found = subset(rows, radius=2.0)
+    found = cover(rows, radius=2.0)
     assert found.radius <= 2.0
-    assert subset(rows, found.size - 1).radius > 2.0
-    assert subset(rows, 5, radius=2.0).size == 5
-    assert subset(rows, radius=0.0).size == 600
+    assert cover(rows, found.size - 1).radius > 2.0
+    assert cover(rows, 5, radius=2.0).size == 5
+    assert cover(rows, radius=0.0).size == 600
 
 
 def test_cosine_distances_are_one_less_the_cosine(rows):
-    found = subset(rows * np.linspace(0.1, 30, 600)[:, None].astype(np.float32), 20, metric="cosine")
+    found = cover(rows * np.linspace(0.1, 30, 600)[:, None].astype(np.float32), 20, metric="cosine")
     unit = rows / np.linalg.norm(rows, axis=1)[:, None]
     distances = 1 - unit @ unit[found.indices].T
     assert found.radius == pytest.approx(distances.min(axis=1).max(), rel=1e-4)
-    np.testing.assert_allclose(found.owner_distances, distances.min(axis=1), atol=1e-5)
-    wide = subset(rows, radius=0.3, metric="cosine")
+    np.testing.assert_allclose(found.assignment_distances, distances.min(axis=1), atol=1e-5)
+    wide = cover(rows, radius=0.3, metric="cosine")
     assert wide.radius <= 0.3
 
 
 def test_going_on_from_rows_or_places_chooses_beside_them(rows):
-    whole = subset(rows, 40)
-    more = subset(rows, 15, start=whole.indices[:25])
+    whole = cover(rows, 40)
+    more = cover(rows, 15, start=whole.indices[:25])
     assert more.indices.tolist() == whole.indices[25:].tolist()
     np.testing.assert_allclose(more.distances, whole.distances[25:])
     assert more.radius == whole.radius
-    np.testing.assert_array_equal(more.owners, whole.owners)
+    np.testing.assert_array_equal(more.assignments, whole.assignments)
     assert more.start.tolist() == whole.indices[:25].tolist()
-    places = subset(rows, 15, start=rows[whole.indices[:25]])
+    places = cover(rows, 15, start=rows[whole.indices[:25]])
     assert places.indices.tolist() == more.indices.tolist()
     assert set(places.start.tolist()) == {-1}
-    assert subset(rows, 1, start=np.zeros((1, 6))).size == 1
+    assert cover(rows, 1, start=np.zeros((1, 6))).size == 1
 
 
 def test_groups_are_rows_that_are_nearly_the_same():
     rng = np.random.default_rng(1)
     copies = np.repeat(rng.normal(size=(20, 8)), [5] * 10 + [1] * 10, axis=0)
     near = copies + rng.normal(0, 1e-3, copies.shape)
-    found = subset(near, radius=0.05)
+    found = cover(near, radius=0.05)
     assert found.size == 20
     groups = found.groups()
     assert sorted(len(group) for group in groups) == [5] * 10
@@ -90,58 +89,58 @@ def test_owners_are_the_nearest_where_centres_are_closer_than_single_precision_t
     base = rng.normal(size=(150, 96))
     base /= np.linalg.norm(base, axis=1)[:, None]
     rows = np.concatenate([base, base + 5e-6 * rng.normal(size=base.shape), base]).astype(np.float32)
-    found = subset(rows, radius=1e-5)
+    found = cover(rows, radius=1e-5)
     assert found.radius <= 1e-5
-    assert found.owner_distances.max() <= found.radius * (1 + 1e-6)
+    assert found.assignment_distances.max() <= found.radius * (1 + 1e-6)
     assert len(found.groups()) == 150
     apart = np.concatenate([rng.normal(0, 0.1, (400, 4)) + 1e3, rng.normal(0, 0.1, (400, 4)) - 1e3]).astype(np.float32)
-    found = subset(apart, 60)
+    found = cover(apart, 60)
     gaps = nearest_of(apart, apart[found.indices])
-    np.testing.assert_array_equal(found.owners, gaps.argmin(axis=1))
-    every = subset(rng.normal(size=(500, 1)), 500)
-    assert (every.radius, every.owner_distances.max()) == (0.0, 0.0)
+    np.testing.assert_array_equal(found.assignments, gaps.argmin(axis=1))
+    every = cover(rng.normal(size=(500, 1)), 500)
+    assert (every.radius, every.assignment_distances.max()) == (0.0, 0.0)
     parallel = (1 + 1e-3 * rng.normal(size=(500, 8))).astype(np.float32)
-    found = subset(parallel, 40, metric="cosine")
+    found = cover(parallel, 40, metric="cosine")
     unit = parallel.astype(float) / np.linalg.norm(parallel.astype(float), axis=1)[:, None]
     gaps = nearest_of(unit, unit[found.indices])
-    np.testing.assert_allclose(gaps[np.arange(500), found.owners], gaps.min(axis=1), rtol=1e-9)
+    np.testing.assert_allclose(gaps[np.arange(500), found.assignments], gaps.min(axis=1), rtol=1e-9)
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 def test_the_radius_of_a_choice_asks_for_that_choice(metric):
     for seed in range(12):
         rows = np.random.default_rng(seed).normal(size=(120, 5))
-        found = subset(rows, 17, metric=metric)
-        assert subset(rows, radius=found.radius, metric=metric).size <= 17
+        found = cover(rows, 17, metric=metric)
+        assert cover(rows, radius=found.radius, metric=metric).size <= 17
 
 
 def test_small_numbers_beside_a_large_one_are_told_apart():
     rows = np.random.default_rng(3).normal(size=(800, 4)) * 1e-22
     rows[0] = 1.0
-    found = subset(rows, 100, start=[0])
+    found = cover(rows, 100, start=[0])
     assert found.indices.tolist() == farthest_first(rows, 0, 101)[1:]
 
 
 def test_places_to_go_on_from_keep_their_own_precision():
     rows = np.random.default_rng(4).normal(size=(400, 4)).astype(np.float16)
     places = np.random.default_rng(5).normal(size=(3, 4)) * 1.0001
-    found = subset(rows, 20, start=places)
+    found = cover(rows, 20, start=places)
     exact = rows.astype(float)
     least = nearest_of(exact, places).min(axis=1)
     assert found.indices[0] == int(least.argmax())
     assert found.distances[0] == pytest.approx(least.max(), rel=1e-14)
-    assert subset(rows, 5, start=np.full((1, 4), 1e5)).radius < 1e5
+    assert cover(rows, 5, start=np.full((1, 4), 1e5)).radius < 1e5
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float64, np.int64])
 def test_types_are_kept_or_made_double(rows, dtype):
     given = (rows * 10).astype(dtype)
-    assert subset(given, 10).indices.tolist() == subset(given.astype(float), 10).indices.tolist()
+    assert cover(given, 10).indices.tolist() == cover(given.astype(float), 10).indices.tolist()
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_rows_of_files_are_those_of_memory(tmp_path, rows, order):
-    expected = subset(rows, 12)
+    expected = cover(rows, 12)
     np.save(tmp_path / "e.npy", np.asarray(rows, order=order))
     lists = arrow.array(list(rows), arrow.list_(arrow.float32(), 6))
     parquet.write_table(arrow.table({"text": [str(k) for k in range(600)], "embedding": lists}), tmp_path / "e.parquet")
@@ -150,44 +149,44 @@ def test_rows_of_files_are_those_of_memory(tmp_path, rows, order):
     )
     parquet.write_table(arrow.table({f"c{k}": rows[:, k] for k in range(6)}), tmp_path / "columns.parquet")
     for name in ("e.npy", "e.parquet", "e.feather", "columns.parquet"):
-        found = subset(tmp_path / name, 12)
+        found = cover(tmp_path / name, 12)
         assert found.indices.tolist() == expected.indices.tolist(), name
         assert found.radius == expected.radius
     large = arrow.array(rows.tolist(), arrow.large_list(arrow.float32()))
     parquet.write_table(arrow.table({"id": np.arange(600), "e": large}), tmp_path / "large.parquet")
     parquet.write_table(arrow.table({"id": np.arange(600)} | {f"c{k}": rows[:, k] for k in range(6)}), tmp_path / "id.parquet")
     for name in ("large.parquet", "id.parquet"):
-        assert subset(tmp_path / name, 12).indices.tolist() == expected.indices.tolist(), name
+        assert cover(tmp_path / name, 12).indices.tolist() == expected.indices.tolist(), name
     two = arrow.table({"a": lists, "b": lists})
     parquet.write_table(two, tmp_path / "two.parquet")
-    with pytest.raises(FileError, match=r"several columns of lists, say which \(column=\): a, b"):
-        subset(tmp_path / "two.parquet", 3)
-    assert subset(str(tmp_path / "two.parquet"), 12, column="b").radius == expected.radius
+    with pytest.raises(FileError, match=r"several columns of lists \(a, b\); choose one with column="):
+        cover(tmp_path / "two.parquet", 3)
+    assert cover(str(tmp_path / "two.parquet"), 12, column="b").radius == expected.radius
 
 
 def test_words_say_how_many_and_how_near(rows):
-    found = subset(rows, 20)
-    assert str(found).startswith("20 of 600 rows: every row is within distance ")
-    assert "cosine distance" in str(subset(rows, 3, metric="cosine"))
-    assert "beside 4 that were there" in str(subset(rows, 3, start=[1, 2, 3, 4]))
+    found = cover(rows, 20)
+    assert str(found).startswith("Cover: 20 of 600 rows\n")
+    assert "cosine distance" in str(cover(rows, 3, metric="cosine"))
+    assert "added to 4 given ones" in str(cover(rows, 3, start=[1, 2, 3, 4]))
 
 
 def test_owners_are_left_out_where_nobody_asks(rows):
-    found = subset(rows, 20, owners=False)
-    assert set(found.owners.tolist()) == {-1}
+    found = cover(rows, 20, assignments=False)
+    assert set(found.assignments.tolist()) == {-1}
     assert found.counts.sum() == 0
-    assert found.radius == subset(rows, 20).radius
+    assert found.radius == cover(rows, 20).radius
 
 
 def test_rows_that_are_all_the_same_are_one():
-    found = subset(np.ones((50, 4)), 10)
+    found = cover(np.ones((50, 4)), 10)
     assert (found.size, found.radius) == (1, 0.0)
     assert len(found.groups()[0]) == 50
 
 
 def test_progress_is_told(rows):
     told = []
-    subset(rows, 20, progress=lambda *given: told.append(given[0]))
+    cover(rows, 20, progress=lambda *given: told.append(given[0]))
     assert {"choosing", "nearest"} <= set(told)
 
 
@@ -203,29 +202,29 @@ ONES = np.ones((5, 2))
         ((ONES, 2, {"metric": "l1"}), "metric must be one of"),
         ((ONES, 2, {"radius": -1.0}), "radius must be a finite distance"),
         ((ONES, 2, {"radius": np.inf}), "radius must be a finite distance"),
-        ((np.array([[1.0], [np.nan]]), 1), "E must be finite, got nan in row 1"),
-        ((np.array([[1.0], [np.inf]], np.float16), 1), "E must be finite, got inf in row 1, column 0"),
-        ((np.ones(4), 1), "E must have two dimensions"),
-        ((np.ones(4, np.float16), 1), "E must have two dimensions"),
+        ((np.array([[1.0], [np.nan]]), 1), "data must be finite, got nan in row 1"),
+        ((np.array([[1.0], [np.inf]], np.float16), 1), "data must be finite, got inf in row 1, column 0"),
+        ((np.ones(4), 1), "data must have two dimensions"),
+        ((np.ones(4, np.float16), 1), "data must have two dimensions"),
         (
             (np.array([[1.0, 1], [0, 0], [0, 0]]), 1, {"metric": "cosine"}),
-            "no row of zeros under the cosine.*2 are, the first is row 1",
+            "rows of zeros.*2 rows do, the first is row 1",
         ),
-        ((ONES, 1, {"metric": "cosine", "start": np.zeros((1, 2))}), "start must hold no row of zeros"),
-        ((ONES, 1, {"start": [7]}), "start must hold one or more rows of E, each from 0 to 4"),
-        ((ONES, 1, {"start": np.ones((1, 3))}), "start must have 2 columns like E"),
-        ((ONES, 1, {"start": []}), "start must hold one or more rows of E"),
-        ((ONES, 1, {"start": np.full((1, 2), 1e60)}), "start must have its largest number between"),
+        ((ONES, 1, {"metric": "cosine", "start": np.zeros((1, 2))}), "start must not contain a row of zeros"),
+        ((ONES, 1, {"start": [7]}), "start must hold row numbers from 0 to 4"),
+        ((ONES, 1, {"start": np.ones((1, 3))}), "start must have 2 columns"),
+        ((ONES, 1, {"start": []}), "start must hold row numbers"),
+        ((ONES, 1, {"start": np.full((1, 2), 1e60)}), "largest absolute value of start"),
         ((ONES, 2, {"radius": "far"}), "radius must be a finite distance"),
-        ((np.array([[1.0, 0], [0, 1e-30]], np.float32), 1, {"metric": "cosine"}), "no row of zeros under the cosine.*row 1"),
-        ((ONES * 1e20, 1), "E must have its largest number between 1e-15 and 1e"),
-        ((ONES * 1e-20, 1), "rescale it"),
+        ((np.array([[1.0, 0], [0, 1e-30]], np.float32), 1, {"metric": "cosine"}), "rows of zeros.*row 1"),
+        ((ONES * 1e20, 1), "largest absolute value of data must be between 1e-15 and 1e"),
+        ((ONES * 1e-20, 1), "rescale data"),
     ],
 )
 def test_wrong_arguments_are_named(arguments, message):
     *given, options = arguments if isinstance(arguments[-1], dict) else (*arguments, {})
     with pytest.raises(ValueError, match=message):
-        subset(*given, **options)
+        cover(*given, **options)
 
 
 def test_wrong_files_are_named(tmp_path, rows):
@@ -245,14 +244,14 @@ def test_wrong_files_are_named(tmp_path, rows):
         "none.npy": "cannot be read",
         "rows.txt": "must end in .npy",
         "bad.parquet": "cannot be read",
-        "ragged.parquet": "must be of one length",
-        "text.parquet": "neither a column of lists nor of numbers",
+        "ragged.parquet": "must have equal lengths",
+        "text.parquet": "neither a column of lists nor a numeric column",
     }.items():
         with pytest.raises(FileError, match=f"{name}: .*{message}"):
-            subset(tmp_path / name, 1)
+            cover(tmp_path / name, 1)
     parquet.write_table(arrow.table({"e": arrow.array([[1.0]])}), tmp_path / "one.parquet")
-    with pytest.raises(FileError, match="has no column 'f'; it has e"):
-        subset(tmp_path / "one.parquet", 1, column="f")
+    with pytest.raises(FileError, match="has no column 'f'; its columns are e"):
+        cover(tmp_path / "one.parquet", 1, column="f")
 
 
 class OnDevice:
@@ -269,5 +268,5 @@ def test_what_does_not_run_on_a_gpu_says_so():
 
 def test_arrays_on_a_gpu_ask_for_the_library_that_they_need(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "cupy", None)
-    with pytest.raises(ImportError, match=r"E is an array on a GPU, which needs cupy, not installed: pip install 'reduset\[gpu\]'"):
-        subset(OnDevice(), 3)
+    with pytest.raises(ImportError, match=r"data is an array on a GPU, which needs cupy.* pip install 'reduset\[gpu\]'"):
+        cover(OnDevice(), 3)

@@ -1,10 +1,10 @@
-"""Subsets on a GPU: the rows, radii and owners of the processor, whatever the type and the shape, and where the rows lie."""
+"""Covers on a GPU: the rows, radii and owners of the processor, whatever the type and the shape, and where the rows lie."""
 
 import numpy as np
 import pytest
 
+from reduset import cover
 from reduset._engine import HostRows, LazyCover
-from reduset.subset import subset
 
 pytestmark = pytest.mark.gpu
 
@@ -34,9 +34,9 @@ def test_rows_and_gaps_are_those_of_the_processor(kind, dtype, n, d, cosine):
     if cosine:
         rows = rows + np.asarray(0.25, dtype)
     covers = [LazyCover(place, cosine) for place in (HostRows(rows), DeviceRows(cupy.asarray(rows)))]
-    for cover in covers:
-        cover.add_rows(np.array([1]))
-    left = [cover.extend(80) for cover in covers]
+    for traversal in covers:
+        traversal.add_rows(np.array([1]))
+    left = [traversal.extend(80) for traversal in covers]
     host, device = covers
     if cosine:  # lengths are added up in another order: the last digit of a distance may be another
         np.testing.assert_allclose(device.gaps, host.gaps, rtol=1e-9, atol=1e-15)
@@ -56,11 +56,11 @@ def test_arrays_on_the_device_go_in_as_they_are(library, metric):
     if library == "torch":
         torch = pytest.importorskip("torch")
         given = torch.from_numpy(rows).cuda()
-    found, expected = subset(given, 60, metric=metric), subset(rows, 60, metric=metric)
+    found, expected = cover(given, 60, metric=metric), cover(rows, 60, metric=metric)
     assert found.indices.tolist() == expected.indices.tolist()
     assert found.radius == pytest.approx(expected.radius, rel=1e-9)
-    assert np.mean(found.owners == expected.owners) >= 0.999
-    np.testing.assert_allclose(found.owner_distances, expected.owner_distances, rtol=1e-4, atol=1e-5)
+    assert np.mean(found.assignments == expected.assignments) >= 0.999
+    np.testing.assert_allclose(found.assignment_distances, expected.assignment_distances, rtol=1e-4, atol=1e-5)
 
 
 def test_half_precision_is_multiplied_in_full():
@@ -84,14 +84,14 @@ def test_what_is_wrong_on_the_device_is_named():
 
     rows = cupy.ones((5, 2))
     rows[3, 1] = cupy.nan
-    with pytest.raises(ValueError, match="E must be finite, got nan in row 3, column 1"):
-        subset(rows, 2)
-    with pytest.raises(ValueError, match="E must be of a floating type on a GPU, got int64"):
-        subset(cupy.ones((5, 2), cupy.int64), 2)
-    with pytest.raises(ValueError, match="E must have two dimensions"):
-        subset(cupy.ones(5), 2)
+    with pytest.raises(ValueError, match="data must be finite, got nan in row 3, column 1"):
+        cover(rows, 2)
+    with pytest.raises(ValueError, match="data must be of a floating type on a GPU, got int64"):
+        cover(cupy.ones((5, 2), cupy.int64), 2)
+    with pytest.raises(ValueError, match="data must have two dimensions"):
+        cover(cupy.ones(5), 2)
     with pytest.raises(ValueError, match="no row of zeros under the cosine"):
-        subset(cupy.zeros((5, 2)), 2, metric="cosine")
+        cover(cupy.zeros((5, 2)), 2, metric="cosine")
     torch = pytest.importorskip("torch")
     with pytest.raises(ValueError, match=r"got a tensor that requires grad; pass E\.detach\(\)"):
-        subset(torch.ones((5, 2), device="cuda", requires_grad=True), 2)
+        cover(torch.ones((5, 2), device="cuda", requires_grad=True), 2)

@@ -1,0 +1,170 @@
+"""cover: rows chosen so that every other row is near one of them, with the exact covering radius.
+
+Farthest-first traversal: each step selects the row farthest from those already selected. The covering radius is at most twice the
+smallest possible for as many rows, and no polynomial algorithm guarantees less unless P = NP (Gonzalez 1985). Distances are updated
+lazily (`_engine.lazy_cover`), so most rows of an embedding are compared with the centres only a few times.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from reduset import _validate
+from reduset._engine import LazyCover
+from reduset._progress import Progress
+from reduset._types import Indices, ProgressLike
+from reduset.covers.result import Cover
+from reduset.covers.rows import open_rows, require_range
+
+METRICS = ("euclidean", "cosine")
+BLOCK_ROWS = 1 << 16
+MAX_RADIUS, MAX_ULPS = 1e150, 8
+MIN_NORM = 1e-15  # a row whose largest entry is smaller has no direction in single precision
+
+
+def cover(
+    data: Any,
+    size: int | None = None,
+    *,
+    radius: float | None = None,
+    metric: str = "euclidean",
+    start: Any = None,
+    assignments: bool = True,
+    column: str | None = None,
+    progress: ProgressLike = False,
+) -> Cover:
+    """Choose rows so that every row is near one of them.
+
+    Parameters
+    ----------
+    data : (n, d) array, path, or GPU array
+        Rows of any floating type. A path names a ``.npy`` file, which is memory-mapped, or a Parquet or Feather file with a column
+        of lists or numeric columns. Arrays on a GPU (CuPy, torch, DLPack) stay there.
+    size : int, number of rows to choose
+    radius : float
+        Choose rows until every row is within this distance of a chosen one, or until there are ``size``. Give ``size``, ``radius``
+        or both.
+    metric : "euclidean" or "cosine" (1 − cos)
+    start : (s,) row numbers or (s, d) points, optional
+        Centres that exist already; the chosen rows are added to them. By default the first centre is the row nearest to the mean.
+    assignments : bool
+        Whether to compute the nearest centre of every row.
+    column : str, the column of lists in a table
+    progress : bool, or a function of (stage, done, total)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset import cover
+    >>> E = np.random.default_rng(0).normal(size=(1000, 32)).astype(np.float16)
+    >>> chosen = cover(E, 50)
+    >>> chosen.size, round(chosen.radius, 2)
+    (50, 7.58)
+    >>> bool(chosen.assignment_distances.max() <= chosen.radius * (1 + 1e-6))
+    True
+    """
+    cosine = _validate.one_of(metric, "metric", METRICS) == "cosine"
+    if size is None and radius is None:
+        raise ValueError("size or radius must be given: the number of rows, or the largest distance of a row to a chosen one")
+    if radius is not None and not (isinstance(radius, Real) and np.isfinite(float(radius)) and radius >= 0):
+        raise ValueError(f"radius must be a finite distance of at least 0, got {radius!r}")
+    rows = open_rows(data, column)
+    n = rows.count
+    most = n if size is None else _validate.whole(size, "size", 1, n, "it is a number of rows")
+    if cosine:
+        _require_directions(rows)
+    traversal = LazyCover(rows, cosine)
+    given = _first_centres(traversal, start)
+    chosen = [] if start is not None else given.tolist()
+    shown = Progress(progress)
+    try:
+        nearer = 0.0 if radius is None else float(_squared(radius, cosine))
+        left = traversal.extend(max(most - len(chosen), 0), nearer, shown.stage("choosing"))
+        nearest, distance = np.full(n, -1, np.int64), np.full(n, np.inf, np.float32)
+        if assignments:
+            nearest, distance = traversal.owners(shown.stage("nearest"))
+    finally:
+        shown.close()
+    at = np.sqrt(np.concatenate([np.full(len(chosen), np.inf), traversal.gaps]))
+    return Cover(
+        indices=np.array([*chosen, *traversal.indices], np.int64),
+        distances=_in_metric(at, cosine),
+        radius=float(_in_metric(np.sqrt(left), cosine)),
+        assignments=nearest,
+        assignment_distances=_in_metric(distance, cosine).astype(np.float32),
+        start=np.empty(0, np.int64) if start is None else given,
+        metric=metric,
+    )
+
+
+def _squared(radius: float, cosine: bool) -> float:
+    """The largest squared Euclidean distance that `_in_metric` still converts to at most the radius."""
+    square = 2.0 * radius if cosine else min(float(radius), MAX_RADIUS) ** 2
+    for _ in range(MAX_ULPS):
+        larger = float(np.nextafter(square, np.inf))
+        if _in_metric(np.sqrt(larger), cosine) > radius:
+            break
+        square = larger
+    return square
+
+
+def _in_metric(distance: Any, cosine: bool) -> Any:
+    """Convert Euclidean distances to the metric: on the unit sphere ‖x − y‖² = 2(1 − cos)."""
+    return np.square(distance) / 2 if cosine else distance
+
+
+def _first_centres(traversal: LazyCover, start: Any) -> Indices:
+    """Add the first centres and return their row numbers, −1 for points that are not rows."""
+    rows = traversal.place
+    if start is None:
+        first = np.array([_row_near_mean(traversal)])
+        traversal.add_rows(first)
+        return first
+    given = np.asarray(start.get() if hasattr(start, "get") else start)
+    if not given.size or (given.ndim == 1 and given.dtype.kind in "iu"):
+        if not given.size or given.min() < 0 or given.max() >= rows.count:
+            raise ValueError(f"start must hold row numbers from 0 to {rows.count - 1}, at least one; got {given.tolist()[:5]}")
+        traversal.add_rows(given.astype(np.int64))
+        return given.astype(np.int64)
+    points = _validate.points(given, "start")
+    if points.shape[1] != rows.dimension:
+        raise ValueError(f"start must have {rows.dimension} columns like the data, or hold row numbers; got shape {points.shape}")
+    require_range(points, "start")
+    if traversal.cosine and (np.abs(points).max(axis=1) < MIN_NORM).any():
+        raise ValueError("start must not contain a row of zeros with metric='cosine', since it has no direction; remove it")
+    traversal.add(rows.arrays.asarray(points.astype(np.float64)))
+    return np.full(len(points), -1, np.int64)
+
+
+def _row_near_mean(traversal: LazyCover) -> int:
+    """The row nearest to the mean of all rows; the lowest row number among ties."""
+    rows, xp = traversal.place, traversal.place.arrays
+    starts = range(0, rows.count, BLOCK_ROWS)
+    with rows.at_work():
+        mean = sum(traversal.defining(rows.take(slice(a, a + BLOCK_ROWS))).sum(axis=0) for a in starts) / rows.count
+        best, least = 0, np.inf
+        for a in starts:
+            squares = xp.square(traversal.defining(rows.take(slice(a, a + BLOCK_ROWS))) - mean).sum(axis=1)
+            k = int(squares.argmin())
+            if float(squares[k]) < least:
+                best, least = a + k, float(squares[k])
+    return best
+
+
+def _require_directions(rows: Any) -> None:
+    """Raise an error for rows of zeros, which have no direction under the cosine."""
+    zeros, first = 0, -1
+    for a in range(0, rows.count, BLOCK_ROWS):
+        none = abs(rows.take(slice(a, a + BLOCK_ROWS))).max(axis=1) < MIN_NORM
+        count = int(none.sum())
+        if count and first < 0:
+            first = a + int(none.argmax())
+        zeros += count
+    if zeros:
+        raise ValueError(
+            f"data must not contain rows of zeros with metric='cosine', since they have no direction; {zeros:,} rows do, the first "
+            f"is row {first}. Remove them, or use metric='euclidean'"
+        )
