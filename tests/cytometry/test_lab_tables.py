@@ -147,3 +147,61 @@ def test_what_is_no_table_is_refused():
         lab_table({"a": "text"}, "panel")
     with pytest.raises(ValueError, match="columns of one length"):
         lab_table({"a": [1], "b": [1, 2]}, "panel")
+
+
+def write_ods(path, rows):
+    """A minimal OpenDocument sheet of these XML rows."""
+    spaces = " ".join(f'xmlns:{part}="urn:oasis:names:tc:opendocument:xmlns:{part}:1.0"' for part in ("office", "table", "text"))
+    with zipfile.ZipFile(path, "w") as packed:
+        packed.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+        packed.writestr("META-INF/manifest.xml", "<manifest/>")
+        packed.writestr(
+            "content.xml",
+            f"<office:document-content {spaces}><office:body><office:spreadsheet><table:table table:name='S'>{rows}</table:table>"
+            "</office:spreadsheet></office:body></office:document-content>",
+        )
+    return path
+
+
+def ods_cell(text):
+    return f"<table:table-cell office:value-type='string'><text:p>{text}</text:p></table:table-cell>"
+
+
+def test_a_cell_in_the_far_corner_is_named_before_memory_is_allocated(tmp_path):
+    book = openpyxl.Workbook()
+    book.active["A1"], book.active["XFD1048576"] = "channel", 1
+    book.save(tmp_path / "corner.xlsx")
+    far = "<table:table-row table:number-rows-repeated='1048574'><table:table-cell/></table:table-row>"
+    last = f"<table:table-row><table:table-cell table:number-columns-repeated='16382'/>{ods_cell('x')}</table:table-row>"
+    write_ods(tmp_path / "corner.ods", f"<table:table-row>{ods_cell('channel')}</table:table-row>{far}{last}")
+    for name, cells in {"corner.xlsx": "17,179,869,184", "corner.ods": "17,178,820,608"}.items():
+        with pytest.raises(FileError, match=f"{name}: .* spans {cells} cells"):
+            lab_table(tmp_path / name, "panel")
+
+
+def test_a_sheet_under_another_name_in_the_archive_is_checked_too(tmp_path):
+    book = openpyxl.Workbook()
+    book.active["A1"], book.active["XFD1048576"] = "channel", 1
+    book.save(tmp_path / "plain.xlsx")
+    with zipfile.ZipFile(tmp_path / "plain.xlsx") as given, zipfile.ZipFile(tmp_path / "hidden.xlsx", "w") as changed:
+        for member in given.namelist():
+            content = given.read(member).replace(b"worksheets/sheet1.xml", b"worksheets/data.bin")
+            changed.writestr(member.replace("sheet1.xml", "data.bin"), content)
+    with pytest.raises(FileError, match=r"data\.bin spans 17,179,869,184 cells"):
+        lab_table(tmp_path / "hidden.xlsx", "panel")
+
+
+def test_repeated_empty_cells_after_a_table_are_no_part_of_it(tmp_path):
+    blank = "<table:table-cell table:number-columns-repeated='16382'/>"
+    rows = [f"<table:table-row>{ods_cell(a)}{ods_cell(b)}{blank}</table:table-row>" for a, b in [("file", "dose"), ("a.fcs", "3")]]
+    wide = "<table:table-cell table:number-columns-repeated='16384'/>"
+    below = f"<table:table-row table:number-rows-repeated='1048574'>{wide}</table:table-row>"
+    path = write_ods(tmp_path / "samples.ods", "".join(rows) + below)
+    assert lab_table(path, "samples").columns == {"file": ("a.fcs",), "dose": ("3",)}
+
+
+@pytest.mark.parametrize("suffix", [".xls", ".xlsb"])
+def test_binary_workbooks_name_the_formats_to_save_them_in(tmp_path, suffix):
+    (tmp_path / f"panel{suffix}").write_bytes(b"\xd0\xcf\x11\xe0")
+    with pytest.raises(FileError, match=rf"panel{suffix}: {suffix} workbooks are not supported; save it as \.xlsx, \.ods or CSV"):
+        lab_table(tmp_path / f"panel{suffix}", "panel")

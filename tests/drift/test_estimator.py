@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 import reduset
-from reduset import Gaussian, KernelMean, Model, compress
-from reduset.drift import DriftTest, two_sample
+from reduset import Gaussian, KernelMean, Model, _archive, compress
+from reduset.drift import DriftTest, estimator, two_sample
 from reduset.drift.reference import StoredReference
 from reduset.stream import StreamCompressor
 
@@ -194,8 +194,8 @@ def test_a_distance_has_an_interval_and_what_chance_allows():
         (lambda: two_sample(X, Y, sample_weight=np.ones(9000)), "sample_weight must be a pair"),
         (lambda: DriftTest().fit(StreamCompressor(Gaussian(1.0), 5, 0).partial_fit(X[:1])), "at least 2 rows"),
         (lambda: DriftTest(alpha=0.0).fit(X), "alpha must lie between 0 and 1"),
-        (lambda: DriftTest(size=1).fit(X), "size must be at least 2"),
-        (lambda: DriftTest(n_resamples=9).fit(X), "n_resamples must be at least 99"),
+        (lambda: DriftTest(size=1).fit(X), "size must be between 2 and 100000, got"),
+        (lambda: DriftTest(n_resamples=9).fit(X), "n_resamples must be between 99 and 1000000, got"),
         (lambda: DriftTest(scales="iqr").fit(X), "scales must be one of"),
         (lambda: DriftTest().fit(X, sample_weight=np.zeros(9000)), "all zero"),
         (lambda: DriftTest().fit(X).test(Y, sample_weight=-np.ones(400)), "negative"),
@@ -279,6 +279,25 @@ def test_a_reference_file_that_was_changed_is_refused(reference, tmp_path):
     compress(X[:200], size=20, rng=0).mean.save(path)
     with pytest.raises(ValueError, match=r"holds 'reduset\.KernelMean'"):
         DriftTest.load(path)
+
+
+@pytest.mark.parametrize(("name", "value"), [("n_resamples", 2**62), ("size", 2**40)])
+def test_a_reference_file_with_settings_out_of_range_names_them(tmp_path, name, value):
+    path = tmp_path / "reference.npz"
+    DriftTest(size=64, random_state=0).fit(X[:500]).save(path)
+    header, arrays = _archive.read(path, {estimator.KIND: estimator.FORMAT})
+    header.pop("digest", None)
+    _archive.write(path, header | {"settings": header["settings"] | {name: value}}, arrays)
+    with pytest.raises(ValueError, match=f"{name} must"):
+        DriftTest.load(path)
+
+
+@pytest.mark.parametrize("rows", [500, 9000])
+def test_a_reference_in_single_precision_loads_without_a_warning(tmp_path, rows):
+    path = tmp_path / "reference.npz"
+    kept = DriftTest(size=64, random_state=0).fit(X[:rows].astype(np.float32))
+    kept.save(path)
+    assert DriftTest.load(path).test(Y).p_value == kept.test(Y).p_value
 
 
 def test_a_reference_must_be_fitted_first():

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from reduset.drift import DriftMonitor, DriftTest
+from reduset import _archive
+from reduset.drift import DriftMonitor, DriftTest, monitor_file
 from reduset.drift.dependence import Dependence
 from reduset.drift.history import History
 
@@ -100,6 +101,20 @@ def test_a_checkpoint_that_was_changed_is_refused(monitor, tmp_path):
     content[-3000] ^= 1
     path.write_bytes(bytes(content))
     with pytest.raises(ValueError, match=r"changed after|not a readable"):
+        DriftMonitor.resume(path)
+
+
+@pytest.mark.parametrize(("name", "value"), [("ring", 1e99), ("windows", 1e30), ("kept", -1e30), ("early", 1e20), ("form", 1e60)])
+def test_a_checkpoint_with_numbers_out_of_range_names_them(monitor, tmp_path, name, value):
+    path = tmp_path / "state.npz"
+    monitor.update(X[:50])
+    monitor.checkpoint(path)
+    header, arrays = _archive.read(path, {monitor_file.KIND: monitor_file.FORMAT})
+    changed = arrays[name].copy()
+    changed.flat[changed.size // 2] = value
+    header.pop("digest", None)
+    _archive.write(path, header, arrays | {name: changed})
+    with pytest.raises(ValueError, match=f"{name} must hold finite numbers of at most"):
         DriftMonitor.resume(path)
 
 

@@ -1,39 +1,50 @@
-"""Sheets of Excel and LibreOffice (.xlsx, .xls, .ods) as rows of text, by python-calamine.
+"""Sheets of Excel and LibreOffice (.xlsx, .xlsm, .ods) as rows of text, read by python-calamine.
 
-A sheet is the first of its file, or that of `path.xlsx#Sheet name`. Numbers are told as the sheet shows them: 3, not 3.0.
+`path.xlsx` names the first sheet, `path.xlsx#Sheet name` another. Numbers are formatted as in the sheet: 3, not 3.0.
+
+calamine allocates the whole rectangle up to the last cell, so one cell in the far corner of an otherwise empty sheet exhausts the
+memory. The extent of every sheet is therefore read from the XML first, which costs one pass over the file. The binary formats .xls
+and .xlsb offer no such check and are not supported.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import zipfile
 from pathlib import Path
+from xml.parsers import expat
 
 from reduset.cohort.sample_columns import as_text
 from reduset.io.guard import check_bomb, need
 from reduset.io.paths import head_of
 from reduset.io.table import FileError, listed, nearest, refusing
 
-SUFFIXES = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
+SUFFIXES = (".xlsx", ".xlsm", ".ods")
+BINARY_SUFFIXES = (".xls", ".xlsb")
+MAX_CELLS = 2_000_000
+CELLS = b"sheetData"  # the element that holds the cells of a sheet
+REFERENCE = re.compile(r"([A-Za-z]{1,7})(\d{1,10})")
 
 
 def sheet_of(path: str) -> tuple[str, str | None] | None:
-    """The file and the sheet that a path names; None for what is no such file."""
-    if Path(path).suffix.lower() in SUFFIXES:
+    """The file and the sheet that a path names; None if it names no workbook."""
+    if Path(path).suffix.lower() in SUFFIXES + BINARY_SUFFIXES:
         return path, None
     file, mark, sheet = path.rpartition("#")
-    return (file, sheet) if mark and Path(file).suffix.lower() in SUFFIXES and not os.path.exists(path) else None
+    workbook = mark and Path(file).suffix.lower() in SUFFIXES + BINARY_SUFFIXES
+    return (file, sheet) if workbook and not os.path.exists(path) else None
 
 
 def sheet_rows(path: str, sheet: str | None) -> list[list[str]]:
-    """The cells of a sheet, row by row, each as long as the first that is not blank."""
+    """The cells of a sheet, row by row, without blank rows."""
     head_of(path)
+    suffix = Path(path).suffix.lower()
+    if suffix in BINARY_SUFFIXES:
+        raise FileError(f"{path}: {suffix} workbooks are not supported; save it as .xlsx, .ods or CSV")
     library = need(f"{path}: reading Excel", "python_calamine", "excel")
     with refusing(path, "a workbook"):
-        if zipfile.is_zipfile(path):
-            with zipfile.ZipFile(path) as packed:
-                for member in packed.infolist():
-                    check_bomb(path, member.compress_size, member.file_size, member.filename)
+        _check_extents(path)
         with library.load_workbook(path) as book:
             names = list(book.sheet_names)
             if not names:
@@ -43,3 +54,116 @@ def sheet_rows(path: str, sheet: str | None) -> list[list[str]]:
             rows = book.get_sheet_by_name(names[0] if sheet is None else sheet).to_python()
     texts = [[as_text(cell) for cell in row] for row in rows]
     return [row for row in texts if any(row)]
+
+
+def _check_extents(path: str) -> None:
+    """Raise an error if the rectangle of cells of any sheet is too large to allocate.
+
+    The relations of a workbook may give a sheet any name, so every member of the archive is examined.
+    """
+    with zipfile.ZipFile(path) as packed:
+        for member in packed.infolist():
+            check_bomb(path, member.compress_size, member.file_size, member.filename)
+            extent: Extent = OdsExtent() if member.filename == "content.xml" else XlsxExtent()
+            parser = expat.ParserCreate()
+            parser.StartElementHandler, parser.EndElementHandler = extent.start, extent.end
+            parser.CharacterDataHandler = extent.text
+            try:
+                with packed.open(member) as stream:
+                    parser.ParseFile(stream)
+            except expat.ExpatError:
+                if CELLS in packed.read(member):  # a damaged sheet; pictures and the like are not XML
+                    raise
+            if extent.cells > MAX_CELLS:
+                raise FileError(
+                    f"{path}: {member.filename} spans {extent.cells:,} cells, at most {MAX_CELLS:,} are read; delete the cells far "
+                    "outside the table"
+                )
+
+
+class Extent:
+    """The number of cells up to the last one of a sheet, from the events of an XML parser."""
+
+    cells = 0
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        """An element begins."""
+
+    def text(self, data: str) -> None:
+        """Text of an element."""
+
+    def end(self, name: str) -> None:
+        """An element ends."""
+
+
+def _local(name: str) -> str:
+    """An XML name without its namespace prefix."""
+    return name.rpartition(":")[2]
+
+
+class XlsxExtent(Extent):
+    """The rectangle from the first cell of a sheet to the last row and column that a reference names."""
+
+    def __init__(self) -> None:
+        self._rows = self._columns = 0
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        """Extend the rectangle by a row or cell that states its position."""
+        reference, kind = attributes.get("r", ""), _local(name)
+        if kind == "row" and reference.isdecimal():
+            self._rows = max(self._rows, int(reference[:10]))
+        cell = REFERENCE.fullmatch(reference) if kind == "c" else None
+        if cell:
+            column = 0
+            for letter in cell[1].upper():
+                column = 26 * column + ord(letter) - ord("A") + 1
+            self._rows, self._columns = max(self._rows, int(cell[2])), max(self._columns, column)
+        self.cells = self._rows * self._columns
+
+
+class OdsExtent(Extent):
+    """The rectangles of the tables of a document, up to the last cell that is not empty, with repetitions."""
+
+    def __init__(self) -> None:
+        self._start_table()
+
+    def _start_table(self) -> None:
+        self._rows = self._used_rows = self._used_columns = 0
+        self._start_row(1)
+
+    def _start_row(self, repeated: int) -> None:
+        self._repeated, self._columns, self._used = repeated, 0, 0
+        self._in_cell = self._filled = False
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        """Open a table, a row or a cell."""
+        kind, local = _local(name), {_local(key): value for key, value in attributes.items()}
+        if kind == "table":
+            self._start_table()
+        elif kind == "table-row":
+            self._start_row(_count(local.get("number-rows-repeated")))
+        elif kind in ("table-cell", "covered-table-cell"):
+            self._columns += _count(local.get("number-columns-repeated"))
+            self._in_cell, self._filled = True, "value-type" in local
+
+    def text(self, data: str) -> None:
+        """A cell with text is not empty."""
+        self._filled = self._filled or bool(self._in_cell and data.strip())
+
+    def end(self, name: str) -> None:
+        """Close a cell, a row or a table."""
+        kind = _local(name)
+        if kind in ("table-cell", "covered-table-cell"):
+            if self._filled:
+                self._used = self._columns
+            self._in_cell = self._filled = False
+        elif kind == "table-row":
+            self._rows += self._repeated
+            if self._used:
+                self._used_rows, self._used_columns = self._rows, max(self._used_columns, self._used)
+        elif kind == "table":
+            self.cells = max(self.cells, self._used_rows * self._used_columns)
+
+
+def _count(repeated: str | None) -> int:
+    return int(repeated[:10]) if repeated and repeated.isdecimal() else 1

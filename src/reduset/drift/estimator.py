@@ -25,6 +25,7 @@ from reduset.stream import StreamCompressor
 
 SIZE = 256
 DRAWS = 999
+MAX_SIZE, MAX_RESAMPLES = 100_000, 1_000_000
 ALPHA = 0.05
 WHOLE_ROWS, WHOLE_BYTES = 8192, 2_500_000  # of a reference whose rows are all kept
 LARGEST_SEED = 2**63
@@ -46,9 +47,9 @@ class DriftTest(BaseEstimator):
         Units of the columns, by which each is divided: its interquartile range (its standard deviation where that is 0), the
         standard deviation, or none, for columns of one unit such as embeddings.
     size : int
-        The number of places at which the samples are compared.
+        Number of atoms at which the samples are compared, at most 100,000.
     n_resamples : int
-        How often chance is drawn.
+        Number of resamples under the null hypothesis, at most 1,000,000.
     alpha : float
         The p-value from which on down a difference is called drift.
     keep_rows : bool
@@ -191,8 +192,8 @@ class DriftTest(BaseEstimator):
             _validate.one_of(self.scales, "scales", SCALES)
         _validate.flag(self.keep_rows, "keep_rows")
         return (
-            _validate.whole(self.size, "size", 2),
-            _validate.whole(self.n_resamples, "n_resamples", 99),
+            _validate.whole(self.size, "size", 2, MAX_SIZE),
+            _validate.whole(self.n_resamples, "n_resamples", 99, MAX_RESAMPLES),
             _validate.between(self.alpha, "alpha", 0, 1),
         )
 

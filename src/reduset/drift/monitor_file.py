@@ -20,10 +20,11 @@ from reduset.drift.run_length import Thresholds
 from reduset.drift.sample import Sample
 from reduset.drift.watch_rule import WatchRule, WatchState
 
-LARGEST = 1e100
 KIND = "reduset.DriftMonitor"
 OWN = ("form", "kept", "windows", "thresholds", "ring", "early", "history")
 FORMAT = _archive.Kind(1, (*reference_file.STORED, *OWN))
+# largest absolute value of each array: coordinates are below 1e9, and sums of them over at most 2**53 rows below 1e25
+BOUNDS = {"form": 1e30, "kept": 1e9, "windows": 1e9, "thresholds": 1e30, "ring": 1e25, "early": 1e10, "history": 1e50}
 
 
 def write(path: _archive.Path_, rule: WatchRule, state: WatchState, about: dict[str, Any]) -> None:
@@ -59,11 +60,18 @@ def read(path: _archive.Path_) -> tuple[WatchRule, WatchState, dict[str, Any]]:
     """The rule, what is known of the stream, and the values beside them."""
     told, arrays = _archive.read(path, {KIND: FORMAT})
     try:
-        own = {name: np.asarray(arrays.pop(name), np.float64) for name in OWN}
+        own = {name: _bounded(name, np.asarray(arrays.pop(name), np.float64)) for name in OWN}
         rule = _rule(told, own, reference_file.from_arrays(told, arrays))
         return rule, _state(told, own, rule), reference_file.about_from(told)
     except (LookupError, TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{os.fspath(path)} describes no monitor: {error}") from error
+
+
+def _bounded(name: str, array: Array) -> Array:
+    """The array, or an error if a value is not finite or larger than any monitor has."""
+    if not np.isfinite(array).all() or np.abs(array).max(initial=0.0) > BOUNDS[name]:
+        raise ValueError(f"{name} must hold finite numbers of at most {BOUNDS[name]:g}")
+    return array
 
 
 def _rule(told: dict[str, Any], own: dict[str, Array], known: Any) -> WatchRule:
@@ -81,7 +89,6 @@ def _rule(told: dict[str, Any], own: dict[str, Array], known: Any) -> WatchRule:
         and (windows >= 2).all()
         and (np.diff(windows) > 0).all()
         and own["thresholds"].shape == (2, len(windows))
-        and all(np.isfinite(each).all() and np.abs(each).max(initial=0.0) < LARGEST for each in own.values())
     )
     if not fits:
         raise ValueError("the parts of its rule do not belong together")

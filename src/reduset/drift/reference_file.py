@@ -72,7 +72,7 @@ def from_arrays(told: dict[str, Any], arrays: Arrays) -> Sample | StoredReferenc
     arrays = {name: array if name in ("rows", "sample") else array.astype(np.float64) for name, array in arrays.items()}
     for name, array in arrays.items():
         largest = LARGEST if name in ("rows", "sample", "atoms", "edges", "scales", "cell_sums", "cell_squares") else FEATURE
-        if not np.isfinite(array).all() or np.abs(array).max(initial=0.0) > largest:
+        if not np.isfinite(array).all() or float(np.abs(array).max(initial=0.0)) > largest:
             raise ValueError(f"{name} must hold finite numbers of a size that a reference has")
     if _validate.flag(told["whole"], "whole"):
         _require("rows", arrays["rows"].ndim == 2 and arrays["rows"].shape[1] == d and len(arrays["rows"]) >= 2)
