@@ -327,3 +327,13 @@ def test_copies_go_their_own_ways():
 
 def test_scikit_learn_finds_nothing_to_complain_about():
     check_estimator(StreamCompressor(size=5, random_state=0), on_skip=None)
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_weights_in_the_position_of_y_raise_an_error(method):
+    X, w = np.random.default_rng(0).normal(size=(30, 2)), np.random.default_rng(1).random(30)
+    with pytest.raises(ValueError, match=r"y is ignored, got 30 .* pass sample_weight="):
+        getattr(StreamCompressor(size=5), method)(X, w)
+    with pytest.raises(TypeError, match="positional"):
+        getattr(StreamCompressor(size=5), method)(X, None, w)
+    getattr(StreamCompressor(size=5), method)(X, np.arange(30) % 3)  # labels, as in a pipeline

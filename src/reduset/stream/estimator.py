@@ -103,15 +103,16 @@ class StreamCompressor(BaseEstimator):
     def _ending(self) -> tuple[str, float]:
         return _validate.one_of(self.weights, "weights", KINDS), _validate.confidence(self.confidence)
 
-    def fit(self, X: PointsLike, y: object = None, sample_weight: WeightsLike = None) -> Self:
-        """Begin anew, with X as the first chunk.
+    def fit(self, X: PointsLike, y: object = None, *, sample_weight: WeightsLike = None) -> Self:
+        """Start a new stream with X as the first chunk.
 
         Parameters
         ----------
         X : (n, d) array or frame
-        y : ignored
+        y : ignored; an array that looks like weights raises an error
         sample_weight : (n,) array, optional
         """
+        _require_no_weights(y)
         sample_weight = table_weights(X) if sample_weight is None else sample_weight
         if not on_device(X):
             rows = check_array(_validate.known(X.values if is_table(X) else X), dtype=(np.float64, np.float32))
@@ -125,16 +126,17 @@ class StreamCompressor(BaseEstimator):
             self._stream = before
             raise
 
-    def partial_fit(self, X: PointsLike, y: object = None, sample_weight: WeightsLike = None) -> Self:
-        """Take in more rows. A chunk that is refused, or an interrupt, leaves everything as it was; an empty one changes nothing.
+    def partial_fit(self, X: PointsLike, y: object = None, *, sample_weight: WeightsLike = None) -> Self:
+        """Add rows. After an error or an interrupt the state is unchanged; an empty chunk changes nothing.
 
         Parameters
         ----------
         X : (n, d) array or frame
-        y : ignored
+        y : ignored; an array that looks like weights raises an error
         sample_weight : (n,) array, optional
             Non-negative, on one scale for all chunks; 1 for each row by default.
         """
+        _require_no_weights(y)
         return self._take(X, sample_weight, empty=True)
 
     def _begun(self) -> RowBuffer:
@@ -301,3 +303,12 @@ def _weights(value: WeightsLike, given: PointsLike, count: int) -> Array:
         heaviest, "where it is not 0, sample_weight must lie", f"the largest is {heaviest:g}; rescale all of them alike"
     )
     return weights
+
+
+def _require_no_weights(y: object) -> None:
+    """Raise an error for weights in the position of y: non-negative numbers with fractions."""
+    if y is None or not hasattr(y, "__len__"):
+        return
+    values = np.asarray(y)
+    if values.ndim == 1 and values.dtype.kind == "f" and values.size and (values >= 0).all() and (values % 1 != 0).any():
+        raise ValueError(f"y is ignored, got {len(values):,} non-negative numbers that look like weights; pass sample_weight=")
