@@ -185,7 +185,7 @@ class KernelMean(LinearCombination):
     atoms : (n, d) array
         The centres of the bumps. Kept by reference, not copied: do not change them afterwards.
     weights : (n,) array
-        Of either sign, never renormalised.
+        Signed, never renormalised. All zeros are the zero function.
     kernel : Kernel
         Its bandwidth and scales numbers, or rules to be applied to the atoms; the median distance where the bandwidth is open.
 
@@ -208,8 +208,11 @@ class KernelMean(LinearCombination):
 
     def __post_init__(self) -> None:
         atoms = _rows.points(self.atoms, "atoms")
-        self._freeze(atoms=atoms, weights=_rows.weights(self.weights, self.atoms, len(atoms), "weights", signed=True))
+        self._freeze(atoms=atoms, weights=self._checked_weights(len(atoms)))
         object.__setattr__(self, "kernel", as_kernel(self.kernel).resolve(self.atoms, self.magnitudes))
+
+    def _checked_weights(self, count: int) -> Array:
+        return _rows.weights(self.weights, self.atoms, count, "weights", signed=True, zero=True)
 
     @classmethod
     def from_samples(cls, X: PointsLike, kernel: KernelLike = None, sample_weight: WeightsLike = None) -> KernelMean:

@@ -10,6 +10,8 @@ from scipy import sparse
 from reduset import FunctionKernel, Gaussian, KernelMean, Laplacian, NotReachedWarning, Student, bandwidth, compress
 from reduset.kernels import FAMILIES
 from reduset.select import KCenter, Random
+from reduset.weights import KINDS
+from reduset.weights.kinds import SIGNED
 
 GAUSSIAN = Gaussian(0.8)
 
@@ -78,7 +80,6 @@ def test_weights_that_break_a_rule_are_refused(entry, w, message):
 @pytest.mark.parametrize(
     ("atoms", "weights", "message"),
     [
-        (cloud(3), [0, 0, 0], "weights must not be all zero"),
         (cloud(3), [1, np.nan, 1], "weights must be finite, got nan at position 1"),
         (cloud(3), [1, 1], r"weights must have shape \(3,\), one weight a point; got \(2,\)"),
         ([[np.inf]], [1], "atoms must be finite, got inf in row 0, column 0"),
@@ -88,6 +89,15 @@ def test_weights_that_break_a_rule_are_refused(entry, w, message):
 def test_a_mean_refuses_what_breaks_a_rule(atoms, weights, message):
     with pytest.raises(ValueError, match=message):
         KernelMean(atoms, weights, GAUSSIAN)
+
+
+def test_the_zero_function_is_a_mean_but_cannot_be_compressed():
+    zero = KernelMean(cloud(3), np.zeros(3), GAUSSIAN)
+    assert zero.norm() == zero.mass == 0
+    np.testing.assert_array_equal(zero(cloud(5)), np.zeros(5))
+    np.testing.assert_array_equal((2 * zero).weights, np.zeros(3))
+    with pytest.raises(ValueError, match="the weights' magnitudes must sum to between"):
+        compress(zero, size=2)
 
 
 # -- the right answer where one exists -------------------------------------------------------------------------------
@@ -113,7 +123,7 @@ def test_one_point_is_its_own_compression(kernel, goal):
 
 
 @pytest.mark.parametrize("kernel", DEGENERATE_KERNELS, ids=repr)
-@pytest.mark.parametrize("weights", ["free", "sum_to_one", "clipped", "simplex_projection", "simplex"])
+@pytest.mark.parametrize("weights", KINDS)
 @pytest.mark.parametrize("select", ["kcenter", "random", KCenter("mean"), KCenter(groups=np.arange(100) // 100)])
 def test_a_constant_cloud_compresses_to_one_atom_with_error_zero(kernel, weights, select):
     small = compress(np.full((100, 3), 0.1), kernel, size=5, rng=0, weights=weights, select=select)
@@ -330,7 +340,7 @@ def test_a_compression_is_no_data_but_its_mean_is():
         compress(small, size=5)
 
 
-@pytest.mark.parametrize("weights", ["clipped", "simplex_projection", "simplex"])
+@pytest.mark.parametrize("weights", [kind for kind in KINDS if kind not in SIGNED])
 @pytest.mark.parametrize("sign", [-1.0, 0.0])
 def test_weights_on_a_simplex_need_mass(weights, sign):
     full = KernelMean(cloud(2), [1.0 if sign == 0 else -2.0, -1.0], GAUSSIAN)

@@ -6,6 +6,7 @@ import pytest
 from cases import DRAWN, SELECTORS, WAYS, WITH_OWN_WEIGHTS, kernels_of, squeeze
 from reduset import FunctionKernel, Gaussian, KernelMean, Laplacian, Student, compress
 from reduset.select import BY_NAME, Auto, Greedy, Herding, KMeans, Shadow, as_selector
+from reduset.weights import KINDS
 
 GAUSSIAN = Gaussian(0.8)
 KERNELS = {
@@ -182,7 +183,7 @@ def test_one_point_is_its_own_compression(select):
 
 
 @WAY
-@pytest.mark.parametrize("weights", ["free", "sum_to_one", "clipped", "simplex_projection", "simplex"])
+@pytest.mark.parametrize("weights", KINDS)
 def test_a_constant_cloud_compresses_to_one_atom_with_error_zero(select, weights):
     for kernel in kernels_for(select):
         small = squeeze(np.full((100, 3), 0.1), kernel, select, size=5, rng=0, weights=weights)

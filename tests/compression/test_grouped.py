@@ -7,6 +7,7 @@ import pytest
 from reduset import Gaussian, KernelMean, compress
 from reduset.compression import NotReachedWarning
 from reduset.compression.grouped import quotas
+from reduset.weights import KINDS
 
 
 def classes(n=4000, rare=0.03, seed=0):
@@ -15,7 +16,7 @@ def classes(n=4000, rare=0.03, seed=0):
     return rng.normal(size=(n, 3)) + 0.7 * (y == "rare")[:, None], y
 
 
-@pytest.mark.parametrize("weights", ["free", "sum_to_one", "clipped", "simplex", "simplex_projection", "counts"])
+@pytest.mark.parametrize("weights", [*KINDS, "counts"])
 def test_every_group_keeps_its_exact_share(weights):
     X, y = classes()
     small = compress(X, size=80, groups=y, weights=weights, rng=0)

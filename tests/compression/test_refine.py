@@ -13,6 +13,7 @@ import reduset.compression.refine as module
 from cases import COVARIANCE, Given, cloud
 from reduset import Gaussian, KernelMean, Laplacian, NotReachedWarning, Student
 from reduset.certificate.surrogate import distance_from, surrogate
+from reduset.weights.kinds import WEIGHTINGS
 
 compress = partial(reduset.compress, select="kcenter")  # far from the best places, so that there is something to gain
 
@@ -164,7 +165,7 @@ def test_moves_stay_within_their_bound_in_the_coordinates_of_the_kernel(bound):
 
 
 @KERNEL
-@pytest.mark.parametrize("kind", ["free", "sum_to_one", "clipped", "simplex_projection", "simplex"])
+@pytest.mark.parametrize("kind", WEIGHTINGS)
 def test_moved_atoms_lose_less(kernel, kind):
     full = KernelMean.from_samples(cloud(200), KERNELS[kernel])
     plain, moved = assert_no_worse(full, size=8, weights=kind)

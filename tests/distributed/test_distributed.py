@@ -14,6 +14,7 @@ from cases import KERNELS
 from dask_cases import assert_equal, cluster, parts, points, true_error
 from reduset import Gaussian, KernelMean, Laplacian, NotReachedWarning, compress, distributed, get_threads
 from reduset._engine.threads import threads_here
+from reduset.weights import KINDS
 
 X = points()
 RADIAL = [name for name in KERNELS if name != "function"]
@@ -95,7 +96,7 @@ def test_a_search_that_begins_too_small_goes_on(monkeypatch):
     assert true_error(X, small.mean) <= 0.05
 
 
-@pytest.mark.parametrize("weights", ["sum_to_one", "clipped", "simplex_projection", "simplex"])
+@pytest.mark.parametrize("weights", [kind for kind in KINDS if kind != "free"])
 def test_other_weights_are_kept_and_charged(weights):
     small = distributed.compress(parts(X), Gaussian(0.8), size=40, weights=weights, rng=0)
     assert small.mean.mass == pytest.approx(1.0)

@@ -126,7 +126,7 @@ def test_a_tolerance_is_met_by_atoms_that_cover(select):
     assert small.certificate.radius <= 1.6 * reach(X, farthest.atoms)
 
 
-@pytest.mark.parametrize("weights", ["simplex", "clipped", "simplex_projection"])
+@pytest.mark.parametrize("weights", ["simplex", "clipped", "sum_to_one_clipped", "simplex_projection"])
 @pytest.mark.parametrize("select", ["balanced", "kcenter"])
 def test_atoms_without_weight_cover_nothing(select, weights):
     Y = np.random.default_rng(3).normal(size=(2000, 2))

@@ -17,6 +17,7 @@ from reduset import Gaussian, KernelMean, Laplacian, Student, compress, set_thre
 from reduset.kernels import ANY_FAMILY, FunctionKernel
 from reduset.stream import StreamCompressor
 from reduset.stream.online_kcenter import FACTOR
+from reduset.weights import KINDS
 from stream_cases import ORDERS, apart, assert_identical, assert_within, best_radius, error_of, mixture, ordered, streamed
 
 KERNELS = [
@@ -114,7 +115,7 @@ def test_weights_are_those_of_the_rows():
     np.testing.assert_allclose(scaled.mean.weights, result.mean.weights, rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize("weights", ["sum_to_one", "clipped", "simplex_projection", "simplex"])
+@pytest.mark.parametrize("weights", [kind for kind in KINDS if kind != "free"])
 def test_every_kind_of_weights_is_certified(weights):
     X = ordered(mixture(4000, 2), "clustered")
     result = streamed(X, kernel=Gaussian(1.0), weights=weights).result()

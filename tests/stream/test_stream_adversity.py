@@ -10,6 +10,7 @@ from scipy.spatial.distance import cdist
 from reduset import Gaussian, Laplacian
 from reduset.stream import StreamCompressor
 from reduset.stream.online_kcenter import OnlineKCenter
+from reduset.weights import KINDS
 
 
 def exact_error(X, w, mean):
@@ -158,7 +159,7 @@ def test_rows_that_come_one_by_one_do_not_move_all_those_that_wait():
     assert_same(stream.result(), StreamCompressor(Gaussian(6.0), 10, 0).fit(np.asfortranarray(X)).result())
 
 
-@pytest.mark.parametrize("kind", ["free", "sum_to_one", "clipped", "simplex_projection", "simplex"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_certificate_and_its_bound_hold_where_atoms_have_seen_a_part_alone(kind, monkeypatch):
     from reduset.stream import reservoir, sketch
 

@@ -22,6 +22,7 @@ from reduset.select import (
     Thinning,
 )
 from reduset.select.contract import Traversal
+from reduset.weights import KINDS
 
 COVARIANCE = np.array([[1.5, 0.4], [0.4, 0.7]])
 KERNELS = {
@@ -74,7 +75,7 @@ DRAWN = [
 ]  # by a draw over rows, which repeated or absent rows change
 WITH_OWN_WEIGHTS = [name for name, selector in SELECTORS.items() if selector.weighs]
 
-WEIGHTINGS = ["free", "sum_to_one", "clipped", "simplex_projection", "simplex"]
+WEIGHTINGS = list(KINDS)
 
 
 def kernels_of(select):
@@ -90,7 +91,10 @@ def every_third(select):
 PAIRS = [(select, kernel) for select in ("kcenter", "random") for kernel in KERNELS] + [
     (select, kernel) for select in WAYS[2:] for kernel in every_third(select)
 ]
-SAMPLE = [(select, WEIGHTINGS[(list(KERNELS).index(kernel) + 2 * WAYS.index(select)) % 5], kernel) for select, kernel in PAIRS] + [
+SAMPLE = [
+    (select, WEIGHTINGS[(list(KERNELS).index(kernel) + 2 * WAYS.index(select)) % len(WEIGHTINGS)], kernel)
+    for select, kernel in PAIRS
+] + [
     *(("kcenter", weights, "gaussian") for weights in WEIGHTINGS[1:]),
     ("moved kcenter", "free", "gaussian"),
 ]

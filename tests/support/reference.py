@@ -217,13 +217,19 @@ def free_weights(kernel, X, w, atoms):
     return cho_solve(cho_factor(product(kernel, atoms, atoms)), product(kernel, atoms, X) @ w)
 
 
-def sum_to_one_weights(kernel, X, w, atoms):
-    """The nearest among those whose weights add up to 1, by the bordered system."""
+def sum_to_one_weights(kernel, X, w, atoms, mass=1.0):
+    """The nearest among those whose weights add up to ``mass``, by the bordered system."""
     m = len(atoms)
     system = np.ones((m + 1, m + 1))
     system[:m, :m] = product(kernel, atoms, atoms)
     system[m, m] = 0.0
-    return np.linalg.solve(system, np.append(product(kernel, atoms, X) @ w, 1.0))[:m]
+    return np.linalg.solve(system, np.append(product(kernel, atoms, X) @ w, mass))[:m]
+
+
+def sum_to_one_clipped_weights(kernel, X, w, atoms, mass=1.0):
+    """α⁽²⁾ of the 2014 paper: those that sum to ``mass``, the negative ones set to 0, all rescaled to it; one by one."""
+    kept = [max(weight, 0.0) for weight in sum_to_one_weights(kernel, X, w, atoms, mass)]
+    return np.array([weight * mass / sum(kept) for weight in kept])
 
 
 def inner(kernel, X, w, Y, v):

@@ -1,14 +1,19 @@
 """Weights: each kind against its definition, and the dropping of redundant atoms."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from reduset import Gaussian, Laplacian
+import reference
+from reduset import Gaussian, Laplacian, compress
 from reduset._engine.factor import cholesky_dropping
-from reduset.weights.kinds import weights_from
+from reduset.stream import StreamCompressor
+from reduset.weights import KINDS
+from reduset.weights.kinds import SIGNED, WEIGHTINGS, weights_from
 from reduset.weights.simplex import project_onto_simplex, simplex_by_exchange
 from reduset.weights.span import FactoredSpan, IterativeSpan
 
@@ -56,6 +61,36 @@ def test_clipped_weights_are_the_free_ones_without_the_negative():
     assert free.min() < 0
     clipped = span.weights("clipped", 1.0, 12)
     np.testing.assert_allclose(clipped, np.maximum(free, 0) / np.maximum(free, 0).sum())
+
+
+@pytest.mark.parametrize("mass", [1.0, 2.5])
+def test_the_second_weights_of_2014_are_those_of_equation_8_clipped_and_rescaled(mass):
+    X, kernel, span, _, _ = example(h=2.0)
+    expected = reference.sum_to_one_clipped_weights(kernel, X, np.full(200, 1 / 200), X[:12], mass)
+    assert (expected == 0).sum() > 2  # some were negative
+    np.testing.assert_allclose(span.weights("sum_to_one_clipped", mass, 12), expected, atol=1e-6 * mass)
+
+
+def test_the_two_clipped_kinds_of_2014_differ():
+    _, _, span, _, _ = example(h=2.0)
+    first, second = (span.weights(kind, 1.0, 12) for kind in ("clipped", "sum_to_one_clipped"))
+    assert np.abs(first - second).max() > 1e-3
+    assert first.sum() == pytest.approx(1)
+    assert second.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_named_where_users_look_for_it(kind):
+    root = Path(__file__).parents[2]
+    pages = ["docs/api.md", "docs/compress.md", "src/reduset/distributed/two_pass.py"]  # which needs Dask to be imported
+    texts = [compress.__doc__, StreamCompressor.__doc__, *((root / page).read_text(encoding="utf-8") for page in pages)]
+    assert all(f'"{kind}"' in text for text in texts)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_registry_states_which_weights_may_be_negative(kind):
+    _, _, span, _, _ = example(h=2.0)
+    assert (span.weights(kind, 1.0, 12).min() < 0) == WEIGHTINGS[kind].signed == (kind in SIGNED)
 
 
 @settings(max_examples=50, deadline=None)
@@ -126,7 +161,7 @@ def test_conjugate_gradients_agree_with_the_factor(kernel):
     atoms = X[:300].copy()
     kappa = kernel.product_sums(X, np.full(3000, 1 / 3000), atoms)
     by_factor, by_steps = FactoredSpan(kernel, atoms, kappa), IterativeSpan(kernel, atoms, kappa)
-    for kind in ("free", "sum_to_one", "clipped", "simplex_projection"):
+    for kind in [kind for kind in KINDS if kind != "simplex"]:
         weights = by_steps.weights(kind, 1.0, 300)
         assert by_factor.excess(weights, 300) == pytest.approx(
             by_factor.excess(by_factor.weights(kind, 1.0, 300), 300), rel=1e-5, abs=1e-9 * by_factor.energy(300)
@@ -152,7 +187,7 @@ def test_many_atoms_go_to_conjugate_gradients(monkeypatch):
 
 def test_mass_must_be_positive_for_the_simplex():
     _, _, span, _, _ = example()
-    for kind in ("clipped", "simplex_projection", "simplex"):
+    for kind in [kind for kind in KINDS if kind not in SIGNED]:
         with pytest.raises(ValueError, match="sum to more than 0"):
             span.weights(kind, 0.0, 12)
 

@@ -240,8 +240,10 @@ def missing(label: Any) -> bool:
     return label is None or type(label).__name__ in ("NAType", "NaTType") or bool(label != label)
 
 
-def weights(value: Any, count: int, name: str = "sample_weight", *, signed: bool = False) -> NDArray[np.float64]:
-    """(count,) finite weights, not all zero; non-negative unless ``signed``."""
+def weights(
+    value: Any, count: int, name: str = "sample_weight", *, signed: bool = False, zero: bool = False
+) -> NDArray[np.float64]:
+    """(count,) finite weights; non-negative unless ``signed``, and not all zero unless ``zero``."""
     array = as_numbers(value, name).astype(np.float64, copy=False)
     if array.shape != (count,):
         raise ValueError(f"{name} must have shape ({count},), one weight a point; got {array.shape}")
@@ -255,7 +257,7 @@ def weights(value: Any, count: int, name: str = "sample_weight", *, signed: bool
             f"{name} must not be negative, got {array[where]} at position {where}; "
             "for signed weights build KernelMean(atoms, weights, kernel)"
         )
-    if not array.any():
+    if not zero and not array.any():
         raise ValueError(f"{name} must not be all zero" + ("" if signed else "; leave it out to weigh every point alike"))
     return given
 

@@ -65,6 +65,6 @@ def brought(value: Any, given: Any, name: str = "sample_weight") -> Any:
     return value
 
 
-def weights(value: Any, given: Any, count: int, name: str = "sample_weight", *, signed: bool = False) -> Array:
-    """(count,) weights of rows, here."""
-    return checks.weights(brought(value, given, name), count, name, signed=signed)
+def weights(value: Any, given: Any, count: int, name: str = "sample_weight", *, signed: bool = False, zero: bool = False) -> Array:
+    """(count,) weights of rows, on the processor."""
+    return checks.weights(brought(value, given, name), count, name, signed=signed, zero=zero)

@@ -13,6 +13,7 @@ from reduset.mixture.component_mean import SmallMean
 
 DENSITY_ROWS = 256
 ROUNDING = 1e-3  # of an exact error, beyond which its interval is shown
+NO_THEOREM = "does not apply, since ν is negative"  # which can happen for kernels with negative inner products
 METHODS = {  # every way to measure that a certificate can name, in words
     "exact": "computed exactly, from every pair of rows",
     "frequencies": "measured on random waves, each over all rows",
@@ -36,9 +37,12 @@ class Certificate:
         In many dimensions a density's C may leave the range of floating point, and norm, bounds and incoherence with it: the
         relative error does not.
     bound : an upper bound on ‖f − f_m‖, certain before any measuring
-    theorem_bound : the same by Theorem 1, never below ``bound``
+    theorem_bound : the same by Theorem 1 of the 2017 paper, never below ``bound``; None where it is not known, and where
+        ``incoherence`` is negative, since the theorem does not hold there
     sup_bound : an upper bound on the largest |f(x) − f_m(x)|; None in "l2", whose norm bounds no single value
-    incoherence : ν, the least over points of the largest inner product with an atom
+    incoherence : ν, the smallest over all points of the largest inner product with an atom
+        It is negative where a kernel has negative inner products and some point has one with every atom; ``bound`` holds all the
+        same.
     log_density_change : the largest |log f_m − log f| seen on a sample of the data, for densities; else None
     negative_mass : the share of the small mean's Σ|w| that is negative
         Where it is not 0, the weights of the atoms in some region do not add up to the share of the data that lies there.
@@ -84,6 +88,8 @@ class Certificate:
                 text += f"\nbound      says nothing here: {percent(self.bound / self.norm)} of ‖f‖"
             if self.incoherence is not None and 0 < self.energy < np.inf:
                 text += f" (incoherence ν/C {self.incoherence / self.energy:.3g})"
+                if self.incoherence < 0:
+                    text += f"\n           Theorem 1 {NO_THEOREM}; this bound holds for any ν"
         if self.radius:  # none where every row is an atom
             text += f"\ncovering   every point is within {self.radius:.3g} of an atom"
         if self.log_density_change is not None:

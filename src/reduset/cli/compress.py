@@ -26,7 +26,7 @@ SELECTORS = "auto, balanced, cholesky, columnnorm, greedy, herding, kcenter, kme
 WEIGHTS_HELP = (
     "simplex (the best of which none is negative; for models at a resolution, and rows with --tol and --bandwidth), free (the "
     "best, of either sign; for models with --bandwidth), counts (shares of the rows nearest to each; for all other rows), "
-    "sum_to_one, clipped, simplex_projection, own."
+    "sum_to_one, clipped, sum_to_one_clipped, simplex_projection, own."
 )
 PIECES_HELP = (
     "What the result is made of: rows (real rows of the table; for .csv, .parquet, .feather and .tsv), atoms (points that need not "

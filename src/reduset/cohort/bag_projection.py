@@ -18,8 +18,6 @@ from reduset.kernels import Kernel
 from reduset.mean import KernelMean
 from reduset.weights.span import Span
 
-UNSEEN = 1e-300  # least κ of the first atom: a mean that no atom sees projects to 0, which a KernelMean cannot be
-
 
 @dataclass(frozen=True)
 class BagEvidence:
@@ -62,8 +60,6 @@ class BagProjector:
         self._places = span.given
         self._kappa = np.concatenate([self._kappa[:known], fresh])[: len(span.given)]
         kappa = self._kappa.copy()
-        if abs(kappa[0]) < UNSEEN:
-            kappa[0] = UNSEEN
         mine = span.facing(kappa)
         if self._probe is None:
             self._probe = probe_for(mean, self._confidence, self._rng)

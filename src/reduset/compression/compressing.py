@@ -17,6 +17,7 @@ from reduset._types import KernelLike, PointsLike, ProgressLike, SeedLike, Selec
 from reduset.bandwidth.rules import warn_of_units
 from reduset.certificate import Certificate
 from reduset.certificate.cancelling import require_norm
+from reduset.certificate.certificate import percent
 from reduset.compression import resolution, summary
 from reduset.compression.builder import Builder
 from reduset.compression.clock import Clock
@@ -81,7 +82,8 @@ def compress(
     refine : bool or int
         Move the selected atoms to where the error is least, by L-BFGS; a number is the most steps. Moved atoms have no indices.
         The result is never worse than what it started from, and its certificate is measured on the data like any other.
-    weights : "free", "sum_to_one", "clipped", "simplex_projection", "simplex", "counts", or "own" (the selector's own)
+    weights : "free", "sum_to_one", "clipped", "sum_to_one_clipped", "simplex_projection", "simplex", "counts" or "own"
+        "own" are those that the selector gives.
         By default "free", and where the bandwidth is open or pieces are components "simplex" ("sum_to_one" with ``refine``), which
         fine and coarse scales bear alike.
         "free" are the best and may be negative: sums of them over a part of the data are not its share. "counts" are the masses of
@@ -135,6 +137,8 @@ def compress(
                 result, outlook = _by_groups(request, groups, quotas, limits, options, rng, shown), ""
     finally:
         shown.close()
+    if not is_quiet():
+        _warn_of_zero_projection(result)
     if not result.reached and not is_quiet():
         own_end = f"{request.selector}'s own end"
         warn(
@@ -144,6 +148,21 @@ def compress(
             NotReachedWarning,
         )
     return result
+
+
+def _warn_of_zero_projection(result: Compression) -> None:
+    """Warn if the mean is orthogonal to all atoms, up to rounding: no weights then bring them closer to it than 0 does."""
+    if not result.is_orthogonal or not result.certificate.norm > 0:
+        return
+    pieces = f"{summary.noun(result.mean)}s"
+    if result.mean.weights.any():
+        consequence = f"the error with weights={result.weighting!r} is {percent(result.certificate.relative_error)}"
+    else:
+        consequence = "the best weights are 0, so the result is the zero function, with an error of 100 %"
+    warn(
+        f"the mean is orthogonal to all {pieces} chosen, {result.selected} of {result.n_samples:,} points: {consequence}. "
+        f"Choose more {pieces} by a larger size, or others by another select or rng"
+    )
 
 
 class CompressionRun:

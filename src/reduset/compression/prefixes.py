@@ -15,14 +15,15 @@ from numpy.typing import NDArray
 from reduset._engine import cached_property
 from reduset._types import Array
 from reduset.certificate import Certificate
-from reduset.certificate.bounds import Bounds, theorem_one
+from reduset.certificate.bounds import Bounds
+from reduset.certificate.cancelling import NOTHING
 from reduset.certificate.certificate import negative_share
 from reduset.certificate.probe import Measurement
 from reduset.kernels import Kernel
 from reduset.kernels.base import exponential
 from reduset.mixture.component_mean import SmallMean, mean_of
 from reduset.weights.counts import handed_down, heirs
-from reduset.weights.kinds import COUNTS
+from reduset.weights.kinds import COUNTS, FREE, WEIGHTINGS
 from reduset.weights.span import FactoredSpan, Span
 
 PATH_SIZES, EVERY_UP_TO = 24, 300  # where weights must be found anew at every size
@@ -109,8 +110,20 @@ class Prefixes:
             return self._own_error(self.own, size)
         if self.last is not None and size == span.size:
             return self._error(self.last, span.excess(self.last, size), size)
-        weights = span.weights(self.kind, self.mass, size)
+        weights = self._weights(size)
         return self._error(weights, 0.0 if self.kind == "free" else span.excess(weights, size), size)
+
+    def is_orthogonal(self, size: int) -> bool:
+        """Whether the projection of f onto the first ``size`` atoms is 0 up to rounding."""
+        return float(np.sqrt(self.span.energy(min(size, self.span.size)))) <= NOTHING * self.total
+
+    def _weights(self, size: int) -> Array:
+        """Weights of the kind asked for; free weights of a mean that is orthogonal to the atoms are 0, not their rounding."""
+        weighting = WEIGHTINGS[self.kind]
+        if weighting.start != FREE or not self.is_orthogonal(size):
+            return self.span.weights(self.kind, self.mass, size)
+        zeros = np.zeros(size)
+        return zeros if weighting.finish is None else weighting.finish(zeros, self.mass)
 
     @cached_property
     def _heirs(self) -> NDArray[np.int64]:
@@ -180,8 +193,7 @@ class Prefixes:
         error = self.error(size)
         if bounds is None:
             nu = float(self.covered[size - 1]) if self.covered is not None and size <= len(self.covered) else None
-            theorem = None if nu is None else theorem_one(max(self.total - float(self.shares[:size].sum()), 0.0), nu)
-            bounds = Bounds(theorem, theorem, None, nu)
+            bounds = Bounds.from_incoherence(max(self.total - float(self.shares[:size].sum()), 0.0), nu)
         # bounds are those of the best weights, which these are not where coordinates are rounded
         beyond = error.excess if self.residual.whole is None else error.excess + self.residual.high
         bound, theorem = bounds.best(beyond, self.kind if self.residual.whole is None else "free")

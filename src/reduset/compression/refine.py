@@ -34,7 +34,7 @@ from reduset.certificate.surrogate import surrogate
 from reduset.kernels import ANY_FAMILY, RadialKernel
 from reduset.mean import KernelMean
 from reduset.select.contract import support
-from reduset.weights.kinds import weights_from
+from reduset.weights.kinds import SIGNED, weights_from
 
 Slopes = Callable[[Array], tuple[Array, Array]]
 
@@ -48,7 +48,6 @@ SURROGATE_ATOMS = (256, 2048)
 ROUNDS, STEPS_A_ROUND = 5, 8  # at most, and at least
 LOOKS_A_STEP = 1.8  # evaluations that a step takes, with its line search
 CLOSE = 0.05  # share of κ that a surrogate may lack: beyond, its curvature means nothing
-CLOSED_FORM = ("free", "sum_to_one")
 LEAST = 1e-15  # squared relative error that rounding leaves anyway
 COARSE = 1e-4  # squared relative error above which single precision tells the steps apart
 
@@ -81,7 +80,7 @@ def refine(
     Parameters
     ----------
     atoms : (m, d)
-    kind : of the weights; "clipped" and "simplex_projection" are fitted as "simplex", which they approximate
+    kind : of the weights; the clipped and projected ones are fitted as "simplex", which they approximate
     lost : the squared relative error at the start
     steps : 0 for as many as take `SECONDS`
     """
@@ -150,7 +149,7 @@ def _surrogate_size(full: KernelMean, size: int) -> int:
 def _price_of_step(mean: KernelMean, size: int, precision: Precision, kind: str) -> float:
     n, d = mean.size, mean.dimension
     share = 0.5 if precision == "auto" and d < costs.MANY else 1.0
-    weighing = costs.of_factor(size) + (0.0 if kind in CLOSED_FORM else costs.of_quadratic_program(size))
+    weighing = costs.of_factor(size) + (0.0 if kind in SIGNED else costs.of_quadratic_program(size))
     own = costs.START + MEMORY * size * d * A_COORDINATE
     return share * costs.of_slopes(n, size, d) + costs.of_slopes(size, size, d) + weighing + own
 
@@ -199,7 +198,7 @@ class _Problem:
         self, kernel: RadialKernel, kind: str, mass: float, size: int, lost: float, count: Callable[[Array], None]
     ) -> None:
         self.kernel, self._mass, self._lost, self._count = kernel, mass, lost, count
-        self._kind = kind if kind in CLOSED_FORM else "simplex"
+        self._kind = kind if kind in SIGNED else "simplex"
         self._ridge = pivot_floor(size)
 
     def _weigh(self, places: Array, kappa: Array) -> tuple[float, Array]:

@@ -22,7 +22,7 @@ from reduset.mean import KernelMean
 from reduset.mixture.component_mean import as_density
 from reduset.select import Auto, Balanced, KMeans, Selector, Thinning, as_selector, with_own_weights
 from reduset.weights import KINDS
-from reduset.weights.kinds import COUNTS, OWN
+from reduset.weights.kinds import COUNTS, OWN, SIGNED
 from reduset.weights.simplex import require_mass
 
 ROWS, ATOMS, COMPONENTS = PIECES = ("rows", "atoms", "components")
@@ -183,7 +183,7 @@ def _kind(weights: str, selector: Selector, full: KernelMean) -> str:
         raise ValueError(
             f"weights='own' are the selector's own, and {selector} has none ({with_own_weights()} do); use weights='free'"
         )
-    if kind not in ("free", "sum_to_one", COUNTS, OWN):
+    if kind not in (*SIGNED, COUNTS, OWN):
         require_mass(kind, full.mass)
     return kind
 

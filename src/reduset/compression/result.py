@@ -115,6 +115,11 @@ class Compression:
         return float(np.sqrt(square)) * exponential(kernel.log_energy(self.mean.dimension) / 2)
 
     @property
+    def is_orthogonal(self) -> bool:
+        """Whether f is orthogonal to all atoms, up to rounding, so that their projection of it is the zero function."""
+        return self._prefixes.is_orthogonal(self.selected)
+
+    @property
     def resolution(self) -> float | None:
         """The finest bandwidth within the tolerance, here and at every coarser scale, where it was searched for."""
         return None if self.resolved is None else self.resolved.bandwidth

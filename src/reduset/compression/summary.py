@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from reduset.certificate.certificate import ROUNDING, percent
 from reduset.kernels import Kernel, RadialKernel
 from reduset.mixture.component_mean import ComponentMean, SmallMean
+from reduset.weights.kinds import COUNTS, OWN, WEIGHTINGS
 
 if TYPE_CHECKING:
     from reduset.certificate import Certificate
@@ -17,14 +18,9 @@ if TYPE_CHECKING:
 
 COVERING = ("Balanced", "Stratified")  # selections that promise to be near every row
 NEXT_TO_NOTHING = 1e-5  # as a share, below which digits are of no use to anybody
-WEIGHTS = {
-    "free": "the best of either sign",
-    "sum_to_one": "the best that add up to the rows' weight",
-    "clipped": "none negative",
-    "simplex_projection": "none negative",
-    "simplex": "none negative",
-    "counts": "each what its nearest rows weigh",
-    "own": "those of the selection",
+WEIGHTS = {kind: weighting.description for kind, weighting in WEIGHTINGS.items()} | {
+    COUNTS: "each what its nearest rows weigh",
+    OWN: "those of the selection",
 }
 
 

@@ -21,7 +21,7 @@ from scipy.linalg import solve_triangular
 
 from reduset._engine import Frame, leaves_for, nearest
 from reduset._types import Array, Floats, Precision
-from reduset.certificate.bounds import Bounds, bound_terms
+from reduset.certificate.bounds import Bounds, BoundTerms
 from reduset.certificate.by_frequencies import FrequencyProbe
 from reduset.certificate.by_rows import ROWS, by_rows, rows_quantile
 from reduset.certificate.certificate import DENSITY_ROWS
@@ -155,10 +155,9 @@ def _bound_sums(plan: SecondPassPlan, rows: Floats, weights: Array) -> tuple[Arr
     terms, distance, start = [], np.full(len(rows), np.inf), 0
     for stop in plan.sizes:
         distance = np.minimum(distance, nearest(rows, plan.atoms[start:stop], frame, metric, leaves)[1])
-        terms.append(bound_terms(kernel.product_at(scale * distance, d), weights))
+        terms.append(BoundTerms.of(kernel.product_at(scale * distance, d), weights))
         start = stop
-    found = np.array(terms)
-    return found[:, :3], found[:, 3]
+    return np.array([(each.summed, each.quantised, each.total) for each in terms]), np.array([each.least for each in terms])
 
 
 def residual(plan: SecondPassPlan, sums: SecondPassSums, span: Span, mass: float, confidence: float) -> Measurement:
@@ -178,8 +177,8 @@ def bounds_from_sums(plan: SecondPassPlan, sums: SecondPassSums, size: int, mass
     looked = [k for k, each in enumerate(plan.sizes) if each <= size]
     if not looked:
         return None
-    summed, quantised, total = (sums.bounds[looked[-1]] / mass).tolist()
-    return Bounds.from_sums(summed, quantised, total, float(sums.nearest[looked[-1]]))
+    least = float(sums.nearest[looked[-1]])  # of a radial kernel, so not negative
+    return Bounds.from_terms(BoundTerms(*(sums.bounds[looked[-1]] / mass).tolist(), least, least**2))
 
 
 def density_change(plan: SecondPassPlan, sums: SecondPassSums, mass: float, small: KernelMean) -> float | None:

@@ -89,7 +89,7 @@ def compress(
     tol : float
         The fewest atoms whose error, ‖f − f_m‖ / ‖f‖, is certified to be at most this.
     max_size : int, default min(n, 5000), the most atoms for ``tol``
-    weights : "free", "sum_to_one", "clipped", "simplex_projection" or "simplex"
+    weights : "free", "sum_to_one", "clipped", "sum_to_one_clipped", "simplex_projection" or "simplex"
     sample_weight : Dask array or series, name of a column, or list of delayed arrays, as the collection is
     confidence : float, of the certificate's interval
     rng : None, seed or Generator

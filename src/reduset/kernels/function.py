@@ -142,8 +142,8 @@ class FunctionKernel(Kernel):
     value_sums = product_sums
 
     def product_at(self, distances: Array, dimension: int) -> Array:
-        """g / g(0) of two points at a given distance in feature space, of unit bumps."""
-        return np.maximum(1.0 - np.square(distances) / 2, 0.0)
+        """g / g(0) of two points at a given distance in feature space, where kernel functions have norm 1; it may be negative."""
+        return np.maximum(1.0 - np.square(distances) / 2, -1.0)
 
     def to_dict(self) -> dict[str, Any]:
         if not isinstance(self.function, str):

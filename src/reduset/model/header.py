@@ -55,7 +55,7 @@ NAMED: dict[str, Any] = {"timings": (int, float), "versions": str, "transform": 
 
 
 def certificate_from(told: Any) -> Certificate:
-    """The certificate that a header describes: known fields alone, none negative."""
+    """The certificate that a header describes: known fields only, none negative except the incoherence."""
     if not isinstance(told, dict):
         raise ValueError(f"certificate must be an object, got {_short(told)}")
     known = {field.name: field for field in fields(Certificate)}
@@ -65,7 +65,7 @@ def certificate_from(told: Any) -> Certificate:
     found: dict[str, Any] = {}
     for name, field in known.items():
         if name in told:
-            found[name] = _measured(told[name], f"certificate.{name}", str(field.type))
+            found[name] = _measured(told[name], f"certificate.{name}", str(field.type), signed=name == "incoherence")
         elif field.default is MISSING:
             raise ValueError(f"certificate.{name} is missing")
     _validate.one_of(found["method"], "certificate.method", METHODS)
@@ -75,22 +75,22 @@ def certificate_from(told: Any) -> Certificate:
     return Certificate(**found)
 
 
-def _measured(value: Any, name: str, kind: str) -> Any:
-    """A field of the certificate, by what its class says it is."""
+def _measured(value: Any, name: str, kind: str, signed: bool) -> Any:
+    """A field of the certificate, by the type that its class declares."""
     if kind == "str":
         return value
     if kind.startswith("tuple"):
         if not isinstance(value, list) or len(value) != 2:
             raise ValueError(f"{name} must be two numbers, got {_short(value)}")
         return tuple(_amount(each, name) for each in value)
-    return None if value is None and "None" in kind else _amount(value, name)
+    return None if value is None and "None" in kind else _amount(value, name, signed)
 
 
-def _amount(value: Any, name: str) -> float:
-    """A number that is not negative; not known, or beyond floating point, it may be."""
+def _amount(value: Any, name: str, signed: bool = False) -> float:
+    """A number, not negative unless ``signed``; it may be NaN or infinite."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"{name} must be a number, got {_short(value)}")
-    if value < 0:
+    if value < 0 and not signed:
         raise ValueError(f"{name} must not be negative, got {value!r}")
     return float(value)
 

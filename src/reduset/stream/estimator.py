@@ -44,7 +44,7 @@ class StreamCompressor(BaseEstimator):
         where compressors are to be merged.
     size : int, the number of atoms
     random_state : None, seed, Generator or RandomState
-    weights : "free", "sum_to_one", "clipped", "simplex_projection" or "simplex"
+    weights : "free", "sum_to_one", "clipped", "sum_to_one_clipped", "simplex_projection" or "simplex"
     half_life : float, optional
         Rows after which a row counts half, for streams that drift. By default nothing is forgotten.
     buffer : int

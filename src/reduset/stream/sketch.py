@@ -21,7 +21,7 @@ import numpy as np
 from reduset._engine import Frame, order_by_energy, single_threaded_blas
 from reduset._types import Array
 from reduset.certificate import Certificate
-from reduset.certificate.bounds import Bounds, theorem_one
+from reduset.certificate.bounds import Bounds
 from reduset.certificate.by_frequencies import angles_have_digits
 from reduset.certificate.frequencies import FrequencyLadders, Waves, two_sided
 from reduset.certificate.probe import Measurement
@@ -224,8 +224,9 @@ class StreamSketch:
     def _bounds(self, radius: float, moved: float, lost: float) -> Bounds:
         """The a-priori bounds from the covering: all rows within a radius of an atom, except for those that were forgotten."""
         incoherence = float(self.kernel.product_at(np.array([radius]), self.dimension)[0])
-        theorem = theorem_one(1.0, incoherence) + lost / self.mass
-        return Bounds(min(moved, theorem), theorem, moved, incoherence)
+        known = Bounds.from_incoherence(1.0, incoherence)
+        theorem, summed = (None if each is None else each + lost / self.mass for each in (known.theorem, known.summed))
+        return Bounds(moved if summed is None else min(moved, summed), theorem, moved, incoherence)
 
     def _without_pythagoras(self, result: Compression, centres: OnlineKCenter) -> Certificate:
         """The certificate where κ of some atoms was read off other candidates, so that the weights are not quite the best.

@@ -2,16 +2,23 @@
 
 =====================  ==================================================================================================
 free                   K⁻¹κ (Cruz Cortés & Scott 2017, eq. 4)
-sum_to_one             the best with the mass of f (2014, eq. 8)
-clipped                the free ones, negative ones set to 0, rescaled to the mass of f (2014, α⁽¹⁾)
-simplex_projection     the Euclidean projection of the free ones onto the simplex (2017, Section V-B)
-simplex                the best on the simplex: a quadratic program
-counts                 what the rows nearest to each atom weigh (`counts`): for proportions, not the best of the norm
-own                    those that the selector itself gives: counts, equal shares, a line search; not the best of anything
+sum_to_one             the best weights whose sum is that of f (2014, eq. 8)
+clipped                the free weights, negative ones set to 0, rescaled to the sum of f (2014, α⁽¹⁾)
+sum_to_one_clipped     the same from the "sum_to_one" weights (2014, α⁽²⁾)
+simplex_projection     the Euclidean projection of the free weights onto the simplex (2017, Section V-B)
+simplex                the best weights on the simplex: a quadratic program
+counts                 the weight of the rows nearest to each atom (`counts`): for proportions, not optimal in the norm
+own                    the weights that the selector itself gives: counts, equal weights, a line search
 =====================  ==================================================================================================
+
+`WEIGHTINGS` is the registry of the kinds that are solved for. An entry states the linear solution it starts from and the function
+that makes the weights from it, so that a new kind is one entry.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
@@ -19,32 +26,75 @@ from scipy.linalg import cho_solve, solve_triangular
 from reduset._types import Array
 from reduset.weights.simplex import project_onto_simplex, quadratic_program, require_mass
 
-KINDS = ("free", "sum_to_one", "clipped", "simplex_projection", "simplex")
+FREE, SUM_TO_ONE, PROGRAM = "free", "sum_to_one", "program"  # the solutions that weights start from
+
+
+@dataclass(frozen=True)
+class Weighting:
+    """One kind of weights.
+
+    Attributes
+    ----------
+    description : a few words, for printed results
+    start : the solution it starts from: "free", "sum_to_one", or "program" (the quadratic program on the simplex)
+    finish : makes the weights from that solution and the sum of f; None where the solution is the result
+    """
+
+    description: str
+    start: str
+    finish: Callable[[Array, float], Array] | None = None
+
+    @property
+    def signed(self) -> bool:
+        """Whether weights may be negative; if not, f needs a positive sum."""
+        return self.finish is None and self.start != PROGRAM
+
+
+def clipped(weights: Array, mass: float) -> Array:
+    """Negative weights set to 0, the others rescaled to ``mass``; equal weights where none is positive."""
+    positive = np.maximum(weights, 0.0)
+    return positive * (mass / positive.sum()) if positive.any() else np.full(len(weights), mass / len(weights))
+
+
+WEIGHTINGS = {
+    "free": Weighting("the best of either sign", FREE),
+    "sum_to_one": Weighting("the best that add up to the rows' weight", SUM_TO_ONE),
+    "clipped": Weighting("none negative", FREE, clipped),
+    "sum_to_one_clipped": Weighting("none negative", SUM_TO_ONE, clipped),
+    "simplex_projection": Weighting("none negative", FREE, project_onto_simplex),
+    "simplex": Weighting("none negative", PROGRAM),
+}
+KINDS = tuple(WEIGHTINGS)
+SIGNED = tuple(kind for kind, weighting in WEIGHTINGS.items() if weighting.signed)
 COUNTS = "counts"
 OWN = "own"
 
 
 def weights_from(L: Array, y: Array, kind: str, mass: float) -> Array:
     """Weights of a kind from the factor L of the atoms' Gram matrix and y = L⁻¹κ."""
-    if kind == "simplex":
+
+    def program() -> Array:
         return quadratic_program(L, y, mass)
-    free = solve_triangular(L, y, lower=True, trans=1, check_finite=False)
-    if kind == "sum_to_one":
-        return with_mass(free, cho_solve((L, True), np.ones(len(y)), check_finite=False), mass)
-    return constrained(kind, free, mass)
+
+    def free() -> Array:
+        return solve_triangular(L, y, lower=True, trans=1, check_finite=False)
+
+    def ones() -> Array:
+        return cho_solve((L, True), np.ones(len(y)), check_finite=False)
+
+    return made_from(kind, mass, free, ones, program)
+
+
+def made_from(kind: str, mass: float, free: Callable[[], Array], ones: Callable[[], Array], program: Callable[[], Array]) -> Array:
+    """Weights of a kind from functions for K⁻¹κ, K⁻¹1 and the quadratic program, of which only those needed are called."""
+    weighting = WEIGHTINGS[kind]
+    if not weighting.signed:
+        require_mass(kind, mass)
+    solutions = {FREE: free, SUM_TO_ONE: lambda: with_mass(free(), ones(), mass), PROGRAM: program}
+    found = solutions[weighting.start]()
+    return found if weighting.finish is None else weighting.finish(found, mass)
 
 
 def with_mass(free: Array, ones: Array, mass: float) -> Array:
     """The best weights of that mass, from the free ones and K⁻¹1."""
     return free + ones * ((mass - free.sum()) / ones.sum())
-
-
-def constrained(kind: str, free: Array, mass: float) -> Array:
-    """Weights of the kinds that are made of the free ones."""
-    if kind == "free":
-        return free
-    require_mass(kind, mass)
-    if kind == "simplex_projection":
-        return project_onto_simplex(free, mass)
-    clipped = np.maximum(free, 0.0)
-    return clipped * (mass / clipped.sum()) if clipped.any() else np.full(len(free), mass / len(free))

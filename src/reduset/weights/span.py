@@ -23,7 +23,7 @@ from reduset._messages import warn
 from reduset._types import Array
 from reduset.kernels import Kernel
 from reduset.mixture.pieces import ComponentPieces, Pieces, gram_of
-from reduset.weights.kinds import constrained, weights_from, with_mass
+from reduset.weights.kinds import PROGRAM, WEIGHTINGS, made_from, weights_from
 
 CHOLESKY_UP_TO = 8000
 PRECONDITIONER_ENTRIES = 40_000_000
@@ -192,15 +192,14 @@ class IterativeSpan(Span):
         return LinearOperator((size, size), matvec=apply, dtype=np.float64)
 
     def weights(self, kind: str, mass: float, size: int) -> Array:
-        free = self._solve("kappa", self.kappa[:size])
-        if kind == "sum_to_one":
-            return with_mass(free, self._solve("ones", np.ones(size)), mass)
-        if kind == "simplex":
-            raise ValueError(
-                f"weights='simplex' works up to {CHOLESKY_UP_TO} atoms, got {size}; "
-                "use 'simplex_projection' or 'clipped', or a smaller size"
-            )
-        return constrained(kind, free, mass)
+        def program() -> Array:
+            others = ", ".join(repr(name) for name, each in WEIGHTINGS.items() if not each.signed and each.start != PROGRAM)
+            raise ValueError(f"weights={kind!r} works up to {CHOLESKY_UP_TO} atoms, got {size}; use {others}, or a smaller size")
+
+        def free() -> Array:
+            return self._solve("kappa", self.kappa[:size])
+
+        return made_from(kind, mass, free, lambda: self._solve("ones", np.ones(size)), program)
 
     def energy(self, size: int) -> float:
         return float(self.kappa[:size] @ self._solve("kappa", self.kappa[:size]))
