@@ -19,7 +19,7 @@ from reduset.svm.machines import read
 from svm_cases import CLASSIFIERS, MACHINES, data, fitted, queries, rows_of, values_of
 
 EVERY = pytest.mark.parametrize("name", MACHINES)
-METHODS = ["mixture", "kl", "refine", "kcenter"]
+METHODS = ["mixture", "zhang", "kl", "refine", "kcenter"]
 
 
 def compressed_now(name, **options):

@@ -222,6 +222,19 @@ def test_the_nearest_bump_is_a_stationary_point_in_its_height():
         assert distance_in_l2(points, weights, 0.8, at[0] + 0.1, at[1], at[2]) > least
 
 
+def test_zhang_is_section_iv_of_the_paper():
+    """(28) to (30): centre, width by (29) and height by (30) repeat themselves, up to the paper's tolerance 0.01."""
+    points, weights = positive()
+    h2, d = 0.8**2, points.shape[1]
+    found = grouped(points, weights, 0.8, 1, "zhang")
+    t, wide, height = found.centres[0], found.widths[0] ** 2, found.weights[0, 0]
+    values = weights * np.exp(-np.square(points - t).sum(axis=1) / (2 * (h2 + wide)))
+    assert np.linalg.norm(values @ points / values.sum() - t) <= 0.011
+    V = values @ np.square(points - t).sum(axis=1) / values.sum() / d
+    assert np.sqrt(d) * abs(V + np.sqrt(h2**2 + V**2) - wide) <= 0.01
+    assert height == pytest.approx(h2 ** (d / 2) * (2 / (h2 + wide)) ** (d / 2) * values.sum(), rel=1e-12)
+
+
 def test_the_rival_keeps_mass_mean_and_variance():
     points, weights = positive()
     found = grouped(points, weights, 0.8, 1, "kl")
@@ -232,7 +245,7 @@ def test_the_rival_keeps_mass_mean_and_variance():
     assert found.weights[0, 0] * found.widths[0] ** 2 == pytest.approx(weights.sum() * 0.8**2)
 
 
-@pytest.mark.parametrize("method", ["mixture", "kl"])
+@pytest.mark.parametrize("method", ["mixture", "zhang", "kl"])
 def test_as_many_groups_as_bumps_are_the_bumps(method):
     points, weights = positive(n=6)
     found = grouped(points, weights, 0.5, 6, method)
@@ -242,7 +255,7 @@ def test_as_many_groups_as_bumps_are_the_bumps(method):
     np.testing.assert_allclose(found.weights[order, 0], weights[same])
 
 
-@pytest.mark.parametrize("method", ["mixture", "kl"])
+@pytest.mark.parametrize("method", ["mixture", "zhang", "kl"])
 def test_bumps_that_coincide_are_one(method):
     points = np.repeat([[0.0, 0.0], [5.0, 5.0]], 10, axis=0)
     found = grouped(points, np.ones(20), 1.0, 6, method)
@@ -280,7 +293,7 @@ def test_the_fewest_that_reach_a_tolerance_are_found():
     assert (found.size, reached) == (100, False)
 
 
-@pytest.mark.parametrize("method", ["mixture", "kl", "refine", "kcenter"])
+@pytest.mark.parametrize("method", ["mixture", "zhang", "kl", "refine", "kcenter"])
 def test_the_same_seed_gives_the_same_bumps(method):
     full = expansion()
     parts = (full.weights[:, 0] > 0).astype(int)

@@ -191,12 +191,13 @@ class Components:
             return ratio * self._sums(point_moments, (for_loops(places - self.centre), L), 0, 1)[:, 0]
         return self._sums(pair_moments, (for_loops(places - self.centre), self._entries(covariances)), 0, 1)[:, 0]
 
-    def moments(self, places: Array, covariances: Array, bounds: Labels | None = None) -> Moments:
-        """The sums over all components, or for component i over those from bounds[i] to bounds[i + 1] only."""
+    def moments(self, places: Array, covariances: Array, bounds: Labels | Spans | None = None) -> Moments:
+        """The sums over all components, or for component i over those from bounds[i] to bounds[i + 1] only, or from its first to its
+        last of ``bounds = (first, last)``."""
         d = self.dimension
         entries = d * (d + 1) // 2 if self.full else d
         here = for_loops(places - self.centre)
-        spans = None if bounds is None else (bounds[:-1], bounds[1:])
+        spans = bounds if bounds is None or isinstance(bounds, tuple) else (bounds[:-1], bounds[1:])
         if not self.shared:
             sums = self.pair_sums(here, self._entries(covariances), spans)
             stiff, square = sums[:, 1 + d : 1 + d + entries], sums[:, 1 + d + entries :]

@@ -5,16 +5,23 @@ With r = f − g, ‖r‖² = ⟨f, r⟩ − ⟨g, r⟩. The second product is e
 with chances proportional to |αⱼ|‖φⱼ‖: then no draw counts for more than ‖r‖ Σ|αⱼ|‖φⱼ‖, however much the components differ in width.
 Since r is small, so is the standard error. ⟨φⱼ, f⟩ of the drawn ones is computed once. Where all pairs are taken and covariances
 are their own, ‖f‖² is summed over each pair once, and the first product needs no pass of its own.
+
+`local_squares` are the terms of the bound (6) of Zhang & Kwok 2010: for any groups S₁ … S_m of the components
+
+    ‖f − g‖² ≤ m Σᵢ ‖wᵢgᵢ − Σ_{j∈Sᵢ} αⱼφⱼ‖²
+
+by the Cauchy–Schwarz inequality. All pairs within a group are summed: about n²/m of them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
-from reduset._engine import Components, sums_at
-from reduset._types import Array
+from reduset._engine import Components, log_peaks, sums_at
+from reduset._types import Array, Labels
 from reduset.mixture.covariances import log_squares, widened
 from reduset.simplification.joint_fit import JointFit
 from reduset.simplification.local_fit import ComponentArrays
@@ -38,6 +45,23 @@ class RelativeL2Error:
 def _deviation(drawn: Array) -> float:
     """The standard error of the sum of independent draws."""
     return float(drawn.std(ddof=1) * np.sqrt(len(drawn)))
+
+
+def local_squares(f: ComponentArrays, groups: Labels, few: ComponentArrays) -> tuple[Array, float]:
+    """(m,) ‖wᵢgᵢ − Σ_{j∈Sᵢ} αⱼφⱼ‖² of every group, and the logarithm of their unit; groups are labels 0 … m − 1, −1 for none."""
+    full = max(f.covariances.ndim, few.covariances.ndim) == 3
+    log_unit = float(log_peaks(f.covariances, f.dimension).max())
+    order = np.argsort(groups, kind="stable")
+    bounds = np.searchsorted(groups[order], np.arange(few.size + 1))
+    squares = np.exp(log_squares(few.covariances, f.dimension) - log_unit) * few.weights**2
+    for i, (a, b) in enumerate(pairwise(bounds)):
+        if a < b:
+            part = f.part(order[a:b])
+            side = Components(part.weights, part.means, part.covariances, full)
+            side.measure_in(log_unit)
+            own = part.weights @ side.totals(part.means, part.covariances) if side.shared else side.energy(part.weights)
+            squares[i] += own - 2 * few.weights[i] * side.totals(few.means[i : i + 1], few.covariances[i : i + 1])[0]
+    return np.maximum(squares, 0.0), log_unit
 
 
 class L2ErrorEstimator:

@@ -150,15 +150,19 @@ class LocalFit:
         with np.errstate(divide="ignore"):
             return 2 * np.log(moments.total) - log_squares(few.covariances, self._many.dimension)
 
-    def run(self, few: ComponentArrays, steps: int = STEPS) -> ComponentArrays:
-        """At most ``steps`` steps from a start, and the best weights then."""
+    def run(self, few: ComponentArrays) -> ComponentArrays:
+        """At most `STEPS` steps from a start, and the best weights then."""
         here = self.begin(few)
-        for _ in range(steps):
+        for _ in range(STEPS):
             before, here = here, self.step(here)
             if np.all((here.energy - before.energy <= ENOUGH) & (here.share == 1)):
                 break
-        unit = np.exp(log_squares(here.few.covariances, self._many.dimension) - self._many.log_unit)
-        return replace(here.few, weights=here.moments.total / unit)
+        return self._with_weights(here.few, here.moments)
+
+    def _with_weights(self, few: ComponentArrays, moments: Moments) -> ComponentArrays:
+        """The weights of least local error, p/‖g‖² (17)."""
+        unit = np.exp(log_squares(few.covariances, self._many.dimension) - self._many.log_unit)
+        return replace(few, weights=moments.total / unit)
 
     def step(self, here: LocalFitState) -> LocalFitState:
         """One update of every group's centre and covariance; a group that would explain less stays, and tries half of it next."""
@@ -167,7 +171,7 @@ class LocalFit:
         trial = replace(
             few,
             means=few.means + here.share[:, None] * (means - few.means),
-            covariances=few.covariances + _as_wide(here.share, covariances) * (covariances - few.covariances),
+            covariances=few.covariances + as_wide(here.share, covariances) * (covariances - few.covariances),
         )
         failed = not_positive(trial.covariances)
         if failed.any():
@@ -197,7 +201,7 @@ class LocalFit:
         diagonal ones the diagonals of S and M alone, spherical ones their traces.
         """
         H = widened(few.covariances, 3 if self._many.full else 2, self._many.dimension)
-        stiff, total = moments.stiff, _as_wide(moments.total, H)
+        stiff, total = moments.stiff, as_wide(moments.total, H)
         slope = (total * inverses(H) if self._many.full else total / H) - 2 * stiff + 2 * moments.square
         if self._shape == "full":
             return few.covariances + symmetric(np.asarray(np.linalg.solve(stiff, slope @ H), np.float64))
@@ -228,7 +232,8 @@ class LocalFit:
         return symmetric(root @ wide @ root.T)
 
 
-def _as_wide(values: NDArray[Any], like: Array) -> NDArray[Any]:
+def as_wide(values: NDArray[Any], like: Array) -> NDArray[Any]:
+    """(m,) values in a shape that broadcasts with m covariances."""
     return values.reshape(-1, *[1] * (like.ndim - 1))
 
 
@@ -237,7 +242,7 @@ def _mixed(first: NDArray[np.bool_], one: T, other: T) -> T:
     rows = {}
     for name in (field.name for field in fields(one)):
         here, there = getattr(one, name), getattr(other, name)
-        rows[name] = np.where(_as_wide(first, here), here, there)
+        rows[name] = np.where(as_wide(first, here), here, there)
     return replace(one, **rows)
 
 

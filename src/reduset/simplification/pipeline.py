@@ -1,6 +1,9 @@
 """The stages of a simplification: from first groups by local fits, regrouping and refitted weights to the joint descent.
 
-Weights of both signs: the positive and the negative part are grouped apart, and meet when the weights are refitted.
+Signed weights: the positive and the negative part are grouped separately. They meet when the weights are refitted.
+
+Rounds end when the distortion changes by one part in a thousand. With method="zhang" it is Σⱼ ‖φⱼ − R‖² (line 26 of Algorithm 1),
+for each sign by itself. Else the terms have the weights αⱼ, as in (10), which is the sum that the rounds lower.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from reduset._types import Array, Labels
 from reduset.mixture import Mixture
 from reduset.mixture.covariances import log_squares
 from reduset.simplification import grouping
+from reduset.simplification.converged_fit import ConvergedFit
 from reduset.simplification.joint_fit import JointFit, affordable_steps
 from reduset.simplification.l2_error import L2ErrorEstimator, RelativeL2Error
 from reduset.simplification.local_fit import ComponentArrays, LocalFit, matched_moments, regroup_by_distance, regroup_by_divergence
@@ -40,12 +44,13 @@ class StageError(NamedTuple):
 class PipelineOptions:
     """What is done in which way."""
 
-    method: str  # "l2" or "kl", of the local fits and the grouping
+    method: str  # "l2", "zhang" or "kl", of the local fits and the grouping
     shape: str  # of the result's covariances
     refit: bool  # whether all weights are fitted together
     steps: int | None  # of the joint descent; None for as many as can be afforded
     rounds: int  # of fits and regrouping, at most
     mass: float | None  # the sum that the weights keep, not negative; None where they are free
+    mass_weights: bool  # whether each component has the mass of its group
 
 
 class _Kept(NamedTuple):
@@ -66,6 +71,7 @@ class PipelineResult:
     error: RelativeL2Error
     history: list[StageError]
     reseeded: int
+    log_norm: float | None  # log ‖f‖; None where no component was replaced
 
 
 class SimplificationPipeline:
@@ -151,6 +157,9 @@ class SimplificationPipeline:
             if kept is not None and kept.value < steps[-1][1]:
                 few, groups = kept.few, kept.groups
                 steps.append(("keep", kept.value))
+        elif self._options.mass_weights:
+            held = groups >= 0
+            few = replace(few, weights=np.asarray(np.bincount(groups[held], self._f.weights[held], few.size), np.float64))
         elif self._options.mass is not None:
             few = replace(few, weights=few.weights * (self._options.mass / few.weights.sum()))
         return self._end(few, groups, steps, reseeded)
@@ -166,7 +175,8 @@ class SimplificationPipeline:
         history = [StageError(stage, value) for (stage, _), value in zip(steps, errors, strict=True)]
         labels = np.full(self._given, -1)
         labels[self._rows] = groups
-        return PipelineResult(few, labels, error, history, reseeded)
+        log_norm = 0.5 * (float(np.log(self._l2_error.energy)) + self._joint.many.log_unit)
+        return PipelineResult(few, labels, error, history, reseeded, log_norm)
 
     def _kept(self, size: int) -> _Kept | None:
         """The components of largest norm as they are and one for all the rest, with their best weights; None where that cannot be.
@@ -208,10 +218,11 @@ class SimplificationPipeline:
             if alone or done == 0 or steps[-1][1] < least:
                 least, best, chosen = steps[-1][1], few, [part.groups for part in parts]
             report(done + 1, self._options.rounds)
-            if all(part.settled for part in parts) or abs(before - distortion) <= enough * abs(distortion):
+            together = self._options.method != "zhang" and abs(before - distortion) <= enough * abs(distortion)
+            if together or all(part.settled for part in parts):
                 break
             before = distortion
-            reseeded += sum(part.reseed() for part in parts)
+            reseeded += sum(part.reseed() for part in parts if not part.settled)
         return best, self._labels(list(zip(signs, chosen, strict=True))), reseeded
 
     def _descend(self, few: ComponentArrays, steps: list[tuple[str, float]]) -> ComponentArrays:
@@ -253,24 +264,32 @@ class _SignPart:
         self.size = int(self.groups.max()) + 1
         self.settled = False
         self.kappa: Array | None = None
+        self._distortion = np.inf
 
     def fit(self) -> ComponentArrays:
-        few = matched_moments(self._f, self.groups, self.size, self._shape)
-        self._masses = few.weights
-        if self._method == "l2":
-            few = LocalFit(self._many, self.groups, few, self._shape).run(few)
-        self._few = few
-        return replace(few, weights=few.weights * self._sign)
+        if not self.settled:
+            few = matched_moments(self._f, self.groups, self.size, self._shape)
+            self._masses = few.weights
+            if self._method != "kl":
+                fit = ConvergedFit if self._method == "zhang" else LocalFit
+                few = fit(self._many, self.groups, few, self._shape).run(few)
+            self._few = few
+        return replace(self._few, weights=self._few.weights * self._sign)
 
     def regroup(self) -> float:
         """The next groups, and the distortion with them."""
-        if self._method == "l2":
-            groups, self._cost, self.kappa = regroup_by_distance(self._many, self._few, self._masses)
-        else:
+        if self.settled:
+            return self._distortion
+        if self._method == "kl":
             groups, self._cost = regroup_by_divergence(self._f, self._few)
+        else:
+            groups, self._cost, self.kappa = regroup_by_distance(self._many, self._few, self._masses)
         self._next = groups
-        self.settled = bool(np.array_equal(groups, self.groups))
-        return float(self._f.weights @ self._cost)
+        before, weights = self._distortion, np.ones(self._f.size) if self._method == "zhang" else self._f.weights
+        self._distortion = float(weights @ self._cost)
+        still = self._method == "zhang" and abs(before - self._distortion) <= SETTLED * abs(self._distortion)
+        self.settled = still or bool(np.array_equal(groups, self.groups))
+        return self._distortion
 
     def reseed(self) -> int:
         """Take the next groups; those that emptied begin anew with the components that are fitted worst."""

@@ -59,12 +59,14 @@ def compress_svm(
         Training rows serve. The bumps are fitted to the decision values there, and the loss is measured there. Without X both look
         at the support vectors, and fitting at the norm of the kernel's space too.
     y : (N,) labels or targets of X, optional; only scores are taken from them
-    method : "auto", "mixture", "kl", "refine" or "kcenter"
-        "mixture" groups support vectors in L2, each group becoming one bump of its own width (Zhang & Kwok 2010), "kl" by
-        divergence (Goldberger & Roweis 2005). "refine" keeps the width of the SVM and moves bumps, "kcenter" keeps support vectors
-        as they are. "auto" tries "mixture", "refine" and "kcenter", and keeps what loses least.
+    method : "auto", "mixture", "zhang", "kl", "refine" or "kcenter"
+        "mixture" groups support vectors in L2, and each group becomes one bump with its own width. "zhang" does so by Algorithm 1
+        of Zhang & Kwok (2010) as printed, "kl" by divergence (Goldberger & Roweis 2005). "refine" keeps the width of the SVM and
+        moves bumps, "kcenter" keeps support vectors unchanged. "auto" tries "mixture", "refine" and "kcenter", and returns the one
+        of least error.
     refit : bool
-        Find all weights together; without it, those of each group alone, as in the paper.
+        Fit all weights together; False keeps the weights of each group. ``method="zhang", refit=False, polish=False`` is the paper's
+        method.
     polish : bool or int
         Move bumps by L-BFGS; a number is the most steps.
     rng : None, seed or Generator; the same seed gives the same result

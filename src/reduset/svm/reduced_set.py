@@ -7,6 +7,7 @@ are refitted together and the bumps polished (`expansion_fit`).
 | method | start | polish |
 | --- | --- | --- |
 | "mixture" | groups in L2, each with its own width | centres and widths |
+| "zhang" | the same by Algorithm 1 of the paper as printed: each local fit to convergence | centres and widths |
 | "kl" | groups by divergence, each with its own width | centres and widths |
 | "refine" | groups in L2, all of the original width | centres |
 | "kcenter" | farthest-first among the bumps themselves | none: they stay where they are |
@@ -29,7 +30,7 @@ from reduset.simplification import simplify
 from reduset.svm.expansion import GaussianExpansion
 from reduset.svm.expansion_fit import ExpansionTarget
 
-METHODS = ("mixture", "refine", "kcenter", "kl")
+METHODS = ("mixture", "zhang", "refine", "kcenter", "kl")
 TRIED = ("mixture", "refine", "kcenter")  # by "auto"
 
 MOST_STEPS, FEWEST_STEPS = 200, 10
@@ -129,9 +130,9 @@ def _start(full: GaussianExpansion, parts: Labels, size: int, method: str, rng: 
 def _grouped(
     points: Array, weights: Array, width: float, size: int, method: str, rng: np.random.Generator
 ) -> tuple[Mixture, Labels]:
-    """Spherical components for the bumps of one part, as the paper finds them, and the group of each bump."""
+    """Spherical components for the bumps of one part, without a refit, and the group of each bump."""
     bumps = Mixture(weights, points, np.broadcast_to(width**2, len(points)))
-    rule = "kl" if method == "kl" else "l2"
+    rule = method if method in ("kl", "zhang") else "l2"
     found = simplify(bumps, size, method=rule, covariance="spherical", refit=False, polish=False, density=False, rng=rng)
     return found.mixture, found.groups
 
