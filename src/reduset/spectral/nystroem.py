@@ -1,8 +1,8 @@
 """Nyström features: K ≈ F Fᵀ from the kernel values of n rows with m atoms.
 
 `Nystroem` (Williams & Seeger 2001) computes F = K_nm K_mm^(−½): m features, with the atoms of any selector. For the same atoms the
-result equals scikit-learn's. `WeightedNystroem` (Zhang & Kwok 2010) weights each atom by the number of rows that it represents. With
-W^½ K_mm W^½ v = λv, its features F = K_nm W^½ v λ^(−½) are the leading eigenfunctions under the density of the data. If all m
+result equals scikit-learn's. `WeightedNystroem` (Zhang & Kwok 2010) weights each atom by the number of rows that it represents.
+With W^½ K_mm W^½ v = λv, its features F = K_nm W^½ v λ^(−½) are the leading eigenfunctions under the density of the data. If all m
 features are kept, the weights cancel and both F Fᵀ are equal. Cost: O(m³), and O(m) a row and feature.
 
 With ``all_rows=True``, `WeightedNystroem` extends the eigenvectors to all rows once, U = K_nm W^½ v with columns of length 1, and a
@@ -109,8 +109,8 @@ class WeightedNystroem(SpectralTransformer):
         By default ``size`` centres of k-means with the sizes of their clusters, as in the paper of Zhang & Kwok.
     all_rows : bool
         False computes the features of a new row from its kernel values with the m atoms. True extends the eigenvectors to all n
-        rows and uses the kernel values with these rows, as Kingravi, Vela & Gray compare with: ``fit`` keeps the rows, and a new row
-        costs O(n) instead of O(m). With ``reduce="random"`` this is their unweighted Nyström method.
+        rows and uses the kernel values with these rows, the form that Kingravi, Vela & Gray compare with. ``fit`` then keeps the
+        rows, and a new row costs O(n) instead of O(m). With ``reduce="random"`` this is their unweighted Nyström method.
 
     Attributes
     ----------
@@ -119,7 +119,8 @@ class WeightedNystroem(SpectralTransformer):
     eigenvectors_ : (m, k)
         Values at the atoms, with Σ weights_ · eigenvectors_² = 1.
     row_eigenvectors_ : (n, k) or None
-        With ``all_rows=True`` the approximate eigenvectors of the n×n kernel matrix, columns of length 1 (0 for an eigenvalue of 0).
+        With ``all_rows=True``, the approximate eigenvectors of the n×n kernel matrix: columns of length 1, or 0 where the
+        eigenvalue is 0.
     atoms_, weights_, indices_, kernel_ : as of `ReducedKernelPCA`
 
     Examples
