@@ -24,7 +24,7 @@ from reduset.spectral import (
 from reduset.spectral.graph import _connected
 
 WALKS = [ReducedDiffusionMap(2), ReducedLaplacianEigenmap(2), ReducedSpectralClustering(2)]
-PRODUCTS = [ReducedKernelPCA(2), Nystroem(n_components=9), WeightedNystroem(2, size=9)]
+PRODUCTS = [ReducedKernelPCA(2), Nystroem(n_components=9), WeightedNystroem(2, size=9), WeightedNystroem(2, size=9, all_rows=True)]
 ALL = [*WALKS, *PRODUCTS]
 EVERY = pytest.mark.parametrize("model", ALL, ids=lambda model: type(model).__name__)
 

@@ -19,6 +19,19 @@ def kernel_pca(K, K_query, count, centre):
     return values, K_query @ vectors / np.sqrt(values)
 
 
+def weighted_nystroem_of_all_rows(X, atoms, counts, queries, h, count):
+    """Eigenvalues, eigenvectors of the rows and features of queries by the density-weighted Nyström method that keeps all rows.
+
+    The eigenproblem of the atoms in its unsymmetric form, K_mm W a = λ a; dense (n, m) and (q, n) matrices.
+    """
+    values, at_atoms = np.linalg.eig(gaussian(atoms, atoms, h) * counts)
+    order = np.argsort(-values.real)[:count]
+    values, at_atoms = values.real[order], at_atoms.real[:, order]
+    at_rows = (gaussian(X, atoms, h) * counts) @ at_atoms / values
+    at_rows /= np.sqrt((at_rows**2).sum(axis=0))
+    return values, at_rows, gaussian(queries, X, h) @ at_rows / np.sqrt(values)
+
+
 def up_to_sign(one, other):
     """``one`` with the sign of each column that brings it nearest to ``other``."""
     return one * np.where((one * other).sum(axis=0) < 0, -1.0, 1.0)

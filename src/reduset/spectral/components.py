@@ -93,6 +93,18 @@ def principal_components(reduced: WeightedAtoms, count: int, centre: bool = True
     return PrincipalComponents(kept, vectors, coefficients, offsets, following, float(np.sqrt(max(grand, 0.0))))
 
 
+def extended_to_rows(components: PrincipalComponents, reduced: WeightedAtoms, X: Floats) -> PrincipalComponents:
+    """Uncentred components of the atoms, with their eigenvectors extended to the rows of X.
+
+    U = K_nm W^½ v, its columns scaled to length 1, approximates the eigenvectors of the n×n kernel matrix (Zhang & Kwok 2010). A
+    point then has the coordinates k(x, X) U λ^(−½), as in kernel PCA of all rows. Blocks of K_nm are discarded: O(n·k) memory.
+    """
+    at_rows = extend(reduced.kernel, reduced.atoms, components.coefficients, X)
+    norms = np.linalg.norm(at_rows, axis=0)
+    at_rows /= np.where(norms > 0, norms, 1.0)
+    return replace(components, eigenvectors=at_rows, coefficients=at_rows * inverse_roots(components.eigenvalues))
+
+
 def definite(values: Array, reduced: WeightedAtoms) -> Array:
     """Eigenvalues of the atoms, descending, above rounding; of a kernel that is no kernel they are refused."""
     scale = reduced.peak * reduced.mass

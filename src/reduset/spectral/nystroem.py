@@ -1,9 +1,13 @@
-"""Nyström features, rivals of kernel PCA on atoms: K ≈ F Fᵀ from the kernel's values with m atoms alone.
+"""Nyström features: K ≈ F Fᵀ from the kernel values of n rows with m atoms.
 
-`Nystroem` has F = K_nm K_mm^(−½) (Williams & Seeger 2001): m features, the atoms of any selector, scikit-learn's result for the
-same rows. `WeightedNystroem` (Zhang & Kwok 2009) knows how many rows each atom stands for: with W^½ K_mm W^½ v = λv, F = K_nm W^½ v
-λ^(−½), and few features are the leading eigenfunctions under the density of the data. With all m of them the weights cancel and
-both approximate K alike. O(m³) and O(n·m) for the features.
+`Nystroem` (Williams & Seeger 2001) computes F = K_nm K_mm^(−½): m features, with the atoms of any selector. For the same atoms the
+result equals scikit-learn's. `WeightedNystroem` (Zhang & Kwok 2010) weights each atom by the number of rows that it represents.
+With W^½ K_mm W^½ v = λv, its features F = K_nm W^½ v λ^(−½) are the leading eigenfunctions under the density of the data. If all m
+features are kept, the weights cancel and both F Fᵀ are equal. Cost: O(m³), and O(m) a row and feature.
+
+With ``all_rows=True``, `WeightedNystroem` extends the eigenvectors to all rows once, U = K_nm W^½ v with columns of length 1, and a
+point has the features k(x, X) U λ^(−½). This is the form that Kingravi, Vela & Gray 2013 compare with (Table 2): it keeps the rows
+and U, O(n·(d + k)) memory, and costs O(n) a row and feature.
 """
 
 from __future__ import annotations
@@ -20,9 +24,9 @@ from reduset._messages import warn
 from reduset._types import Array, KernelLike, PointsLike
 from reduset.select import Shadow
 from reduset.spectral.base import SpectralEstimator, SpectralTransformer, as_rows, keeping_single
-from reduset.spectral.components import principal_components
+from reduset.spectral.components import extended_to_rows, principal_components
 from reduset.spectral.extension import extend
-from reduset.spectral.reduction import is_given
+from reduset.spectral.reduction import WeightedAtoms, is_given
 
 LEAST = 1e-12  # eigenvalues below count as this, as in scikit-learn
 
@@ -103,13 +107,20 @@ class WeightedNystroem(SpectralTransformer):
         The number of features.
     kernel, gamma, kernel_params, reduce, ell, size, weights, eigen_solver, random_state : as of `ReducedKernelPCA`
         By default ``size`` centres of k-means with the sizes of their clusters, as in the paper of Zhang & Kwok.
+    all_rows : bool
+        False computes the features of a new row from its kernel values with the m atoms. True extends the eigenvectors to all n
+        rows and uses the kernel values with these rows, the form that Kingravi, Vela & Gray compare with. ``fit`` then keeps the
+        rows, and a new row costs O(n) instead of O(m). With ``reduce="random"`` this is their unweighted Nyström method.
 
     Attributes
     ----------
     eigenvalues_ : (k,)
-        Of the n×n matrix that the atoms stand for.
+        Approximate eigenvalues of the n×n kernel matrix of the rows.
     eigenvectors_ : (m, k)
         Values at the atoms, with Σ weights_ · eigenvectors_² = 1.
+    row_eigenvectors_ : (n, k) or None
+        With ``all_rows=True``, the approximate eigenvectors of the n×n kernel matrix: columns of length 1, or 0 where the
+        eigenvalue is 0.
     atoms_, weights_, indices_, kernel_ : as of `ReducedKernelPCA`
 
     Examples
@@ -125,17 +136,26 @@ class WeightedNystroem(SpectralTransformer):
     kernel: KernelLike | str = "rbf"
     reduce: Any = "kmeans"
     size: int | None = 100
+    all_rows: bool = False
+    row_eigenvectors_: Array | None = field(init=False)
 
     def fit(self, X: PointsLike, y: Any = None) -> Self:
         """Choose the atoms and solve their weighted eigenproblem."""
         X = self._rows(X, reset=True)
+        all_rows = _validate.flag(self.all_rows, "all_rows")
         found = self._weighted_atoms(X)
         count = self._count(found, "n_components", self.n_components)
         self._functions = components = principal_components(found, count, False, self.eigen_solver)
         self.eigenvalues_, self.eigenvectors_ = components.eigenvalues, components.eigenvectors
+        self.row_eigenvectors_ = None
+        if all_rows:
+            self._functions = extended_to_rows(components, found, X)
+            self.row_eigenvectors_ = self._functions.eigenvectors
+            n = len(X)
+            self._reduced = WeightedAtoms(np.array(X, np.float64), np.ones(n), found.kernel, np.arange(n), n, None)
         self._tell_of_zeros(self.eigenvalues_)
         return self
 
     def transform(self, X: PointsLike) -> Array:
-        """(q, k) features; 0 far from all atoms."""
+        """(q, k) features; 0 far from all atoms, or from all rows with ``all_rows=True``."""
         return self._at(X)
