@@ -28,6 +28,7 @@ from reduset._validate.checks import (
     shortened,
     sparse_points,
     squares_summable,
+    tolerance,
     weights,
     whole,
 )
@@ -55,6 +56,7 @@ __all__ = [
     "shortened",
     "sparse_points",
     "squares_summable",
+    "tolerance",
     "weights",
     "whole",
 ]

@@ -279,6 +279,14 @@ def positive(value: Any, name: str, way_out: str = "") -> float:
     return number
 
 
+def tolerance(value: Any, name: str = "tol") -> float:
+    """A relative error: a number between 0 and 1, since the zero function has a relative error of 1."""
+    number = positive(value, name, "it is a relative error, 0.01 for one percent")
+    if number >= 1:
+        raise ValueError(f"{name} must be below 1, got {value!r}; it is a relative error, 0.01 for one percent")
+    return number
+
+
 def finite(value: Any, name: str) -> float:
     """A finite real number."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):

@@ -33,22 +33,25 @@ WIDENED = 1.2  # over the normal width: the terms of lattices and of fine scales
 DRAWS, SEED = 2000, 20131
 FEW_ROWS, MANY_ROWS = 384, 4096  # whose pairs are looked at
 EPSILON = float(np.finfo(np.float64).eps)
+MASS_ROUNDING = 1e-12
 ROWS_A_STEP = 512
 HARDLY = 0.25  # of a bandwidth: directions in which data spread less do not count
 
 
 @dataclass(frozen=True)
 class ErrorProfile:
-    """What a small mean loses at every scale.
+    """The error of a small mean at every bandwidth.
 
     Attributes
     ----------
     bandwidths : (k,) from coarse to fine
-    relative_errors : (k,) ‖f − f_m‖ / ‖f‖ with bumps of each
-    intervals : (k, 2) ends of intervals that hold at all scales at once
-    random_rows : (k,) what as many rows drawn at random lose, in the mean square
-    noise : (k,) how far the sample itself is from the law it was drawn from, in the mean square
+    relative_errors : (k,) ‖f − f_m‖ / ‖f‖ at each bandwidth
+    intervals : (k, 2) simultaneous confidence intervals
+    random_rows : (k,) root mean square error of as many random rows
+    noise : (k,) sampling error of the data themselves, root mean square
     confidence : of the intervals
+    limit : the error as the bandwidth goes to infinity, |1 − Σα / Σw|; it and the error at the coarsest bandwidth bound the errors
+        in between
     """
 
     bandwidths: Array
@@ -57,10 +60,11 @@ class ErrorProfile:
     random_rows: Array
     noise: Array
     confidence: float
+    limit: float = 0.0
 
     def finest(self, tol: float) -> float | None:
-        """The finest of the bandwidths at which, and at every coarser one, the error is certified within ``tol``; None for none."""
-        within = np.cumprod(self.intervals[:, 1] <= tol)
+        """The smallest bandwidth at which, and at all larger ones, the error is certified to be at most ``tol``; None for none."""
+        within = np.cumprod(self.intervals[:, 1] <= tol) * (self.limit <= tol)
         return float(self.bandwidths[int(within.sum()) - 1]) if within[0] else None
 
     @classmethod
@@ -73,7 +77,11 @@ class ErrorProfile:
                 strict=True,
             )
         )
-        return cls(bandwidths, errors, intervals, random, noise, parts[0].confidence)
+        return cls(bandwidths, errors, intervals, random, noise, parts[0].confidence, parts[0].limit)
+
+    def coarser_error(self, bandwidth: float) -> float:
+        """The largest upper end of the error at coarser bandwidths, up to infinity."""
+        return max(self.limit, float(self.intervals[self.bandwidths > bandwidth * (1 + 1e-9), 1].max(initial=0.0)))
 
 
 class Scales(ABC):
@@ -143,7 +151,8 @@ class ExactScales(Scales):
             rounding[k] = 4 * EPSILON * (mean.total + float(small.magnitudes.sum())) ** 2 / whole[k]
         ends = np.sqrt(np.stack([np.maximum(errors - rounding, 0.0), errors + rounding], axis=1))
         alone, drawn = _by_chance(whole, mean.mass, squares, random)
-        return ErrorProfile(np.asarray(bandwidths), np.sqrt(errors), ends, drawn, alone, confidence)
+        limit = missing_mass(mean.mass, small.mass)
+        return ErrorProfile(np.asarray(bandwidths), np.sqrt(errors), ends, drawn, alone, confidence, limit)
 
 
 @dataclass(frozen=True)
@@ -218,7 +227,16 @@ class WaveScales(Scales):
         slack = np.where(by_pairs, unsure, 1.0) * norm
         intervals = np.clip(ends, np.maximum(np.abs(1 - norm) - slack, 0.0)[:, None], (1 + norm + slack)[:, None])
         alone, drawn = _by_chance(whole, self.mass, self.squares, random)
-        return ErrorProfile(np.asarray(bandwidths), np.clip(errors, *intervals.T), intervals, drawn, alone, confidence)
+        limit = missing_mass(self.mass, small.mass)
+        return ErrorProfile(np.asarray(bandwidths), np.clip(errors, *intervals.T), intervals, drawn, alone, confidence, limit)
+
+
+def missing_mass(mass: float, small: float) -> float:
+    """|1 − Σα / Σw|, the error as the bandwidth goes to infinity; rounding errors of a sum are not counted."""
+    missing = abs(mass - small)
+    if missing <= MASS_ROUNDING * max(abs(mass), abs(small)):
+        return 0.0
+    return missing / abs(mass) if mass != 0 else np.inf
 
 
 def sum_of_squares(weights: Array) -> float:

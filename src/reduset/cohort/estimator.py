@@ -135,7 +135,7 @@ class CohortMap(TransformerMixin, BaseEstimator):
             pieces=pieces,
             atoms=WAYS[0] if self.atoms is None else _validate.one_of(self.atoms, "atoms", WAYS),
             size=None if size is None else _validate.whole(size, "size", 1),
-            tol=None if tol is None else _validate.positive(tol, "tol", "it is a share, 0.02 for 2 percent"),
+            tol=None if tol is None else _validate.tolerance(tol),
             max_size=MOST[distance] if self.max_size is None else _validate.whole(self.max_size, "max_size", 1),
             selector=as_selector(self.select),
             confidence=_validate.confidence(self.confidence),

@@ -98,7 +98,7 @@ class Resolved:
         if scales is not None:
             small = mean_of(prefixes.atoms[:m], error.weights, builder.full.kernel)
             profile = scales.profile(small, scales.bandwidths, prefixes.confidence, random or m)
-            high = max(high, coarser_end(profile, bandwidth))
+            high = max(high, profile.coarser_error(bandwidth))
             rows = bandwidth_where(profile.bandwidths, profile.random_rows, tol)
         return cls(builder, prefixes, Resolution(bandwidth, tol, median, rows), selection, high <= tol, size)
 
@@ -165,7 +165,7 @@ def by_default(full: KernelMean, size: int | None, tol: float | None) -> tuple[i
     """Size and tolerance of a search, checked, and what is not said."""
     most = min(SIZE, full.size)
     size = most if size is None else _validate.whole(size, "size", 1, full.size, "it is a number of the data's points")
-    return size, TOL if tol is None else _validate.positive(tol, "tol", "it is a share, 0.01 for one percent")
+    return size, TOL if tol is None else _validate.tolerance(tol)
 
 
 class ResolutionSearch:
@@ -234,7 +234,8 @@ class ResolutionSearch:
         kind = "free" if self._kind == "free" else "sum_to_one"
         weights = builder.span.weights(kind, self._full.mass, builder.size)
         small = KernelMean(builder.span.atoms, weights, builder.full.kernel)
-        return float(self._scales.profile(small, coarser, 0.95, self._size).intervals[:, 1].max())
+        profile = self._scales.profile(small, coarser, 0.95, self._size)
+        return max(profile.limit, float(profile.intervals[:, 1].max()))
 
     def _between(self, grid: Array, fine: int, highs: dict[int, float]) -> float:
         """Where the error, a power of the bandwidth between two of the grid, is the tolerance."""
@@ -305,7 +306,7 @@ class ResolutionSearch:
                 prefixes, profile = self._steadied(builder, prefixes, small, profile_of)
             else:
                 profile = profile_of(small)
-            high = coarser_end(profile, bandwidth)
+            high = profile.coarser_error(bandwidth)
             random = bandwidth_where(profile.bandwidths, profile.random_rows, self._tol)
         high = max(high, prefixes.error(len(prefixes.atoms)).interval[1])
         resolution = Resolution(bandwidth, self._tol, cast(RadialKernel, self._full.kernel).width, random, self._alone)
@@ -332,8 +333,3 @@ class ResolutionSearch:
         counted = KernelMean(small.atoms, with_masses_of_groups(small.weights, groups, masses), small.kernel)
         weights, profile = not_worse(counted, with_masses_of_groups(steady, groups, masses), profile_of)
         return replace(prefixes, last=weights), profile
-
-
-def coarser_end(profile: ErrorProfile, bandwidth: float) -> float:
-    """The largest upper end at coarser bandwidths."""
-    return float(profile.intervals[profile.bandwidths > bandwidth * (1 + 1e-9), 1].max(initial=0.0))

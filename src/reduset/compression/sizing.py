@@ -52,7 +52,7 @@ def asked_for(n: int, ending: bool, max_size: int | None, **goals: Any) -> SizeG
     if not given:
         return SizeGoal(lambda builder, kind, steps: by_end(builder, kind, most, steps), "", most)
     ((name, goal),) = given.items()
-    share = _validate.positive(goal, name, "it is a share, 0.01 for one percent")
+    share = _validate.tolerance(goal, name)
     find = by_tolerance if name == "tol" else by_plateau
     return SizeGoal(lambda builder, kind, steps: find(builder, share, kind, most, steps), f"{name}={goal}", most)
 

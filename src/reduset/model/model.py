@@ -19,7 +19,7 @@ from reduset import _archive
 from reduset._messages import printable
 from reduset._types import Array
 from reduset.certificate import Certificate
-from reduset.certificate.by_scale import ErrorProfile
+from reduset.certificate.by_scale import ErrorProfile, missing_mass
 from reduset.compression import Compression, Path
 from reduset.compression.resolution import Resolution
 from reduset.compression.summary import fineness, head, lost, noun, resolved
@@ -173,7 +173,12 @@ class Model:
                 "this model knows the error at its own scale only: its kernel has no bandwidth to change, its rows were compressed "
                 "in parts, or its file is from before there were profiles; see certificate.relative_error"
             )
-        return self.profiles.profiles[self.profiles.nearest(int(self.step_sizes[step]))]
+        nearest = self.profiles.nearest(int(self.step_sizes[step]))
+        profile, size = self.profiles.profiles[nearest], int(self.profiles.sizes[nearest])
+        if self.total is None or size not in self.step_sizes:
+            return profile
+        weights = self.step_weights[int(np.flatnonzero(self.step_sizes == size)[0])]
+        return replace(profile, limit=missing_mass(self.total, float(weights.sum())))
 
     def at(self, step: int) -> SmallMean:
         """The nested mean of ``step_sizes[step]`` atoms or components."""
