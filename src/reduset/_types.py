@@ -29,3 +29,4 @@ BandwidthLike: TypeAlias = "float | str"  # a number, or the name of a rule
 SelectorLike: TypeAlias = "Selector | str"
 SeedLike: TypeAlias = "int | np.random.Generator | np.random.RandomState | np.random.SeedSequence | None"
 ProgressLike: TypeAlias = "bool | Callable[[str, int, int], None]"
+MaxSizeLike: TypeAlias = "int | str | Callable[[int], int]"  # a number, "sqrt", or a function of the number of points

@@ -6,6 +6,7 @@ import pytest
 from reduset import Gaussian, KernelMean, Laplacian, Mixture, NotReachedWarning
 from reduset.cohort import CohortMap, divergences
 from reduset.cohort.bag_components import as_components
+from reduset.compression.atom_request import AtomRequest
 
 
 def cohort(n=600, seed=0):
@@ -56,7 +57,7 @@ def test_a_bag_on_as_many_components_as_points_is_its_density():
 @pytest.mark.parametrize("kernel", [Gaussian(0.5), Gaussian(0.7, covariance=np.diag([1.0, 0.5, 2.0]), normalized=True)], ids=repr)
 def test_components_are_densities_whatever_the_scale_and_shape_of_the_kernel(kernel):
     bag = cohort()[0]
-    found = as_components(bag, kernel, 20, None, 1000, np.random.default_rng(0))
+    found = as_components(bag, kernel, AtomRequest(size=20, weights="simplex", pieces="components"), np.random.default_rng(0))
     assert found.mean.mass == pytest.approx(1)
     assert found.mean.weights.min() >= 0
     assert found.n_samples == len(bag)

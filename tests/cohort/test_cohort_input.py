@@ -159,7 +159,7 @@ OPTIONS = {
     "layout": ({"layout": "tsne"}, "layout must be one of"),
     "atoms": ({"atoms": "some"}, "atoms must be one of"),
     "n_components": ({"n_components": 5}, "n_components must be between 1 and 4, got 5; 5 bags lie in at most 4 dimensions"),
-    "both goals": ({"size": 5, "tol": 0.1}, "give size or tol, not both"),
+    "both goals": ({"size": 5, "tol": 0.1}, "give at most one of size, tol and plateau"),
     "tol": ({"tol": 0.0}, "tol must be above 0"),
     "size": ({"size": 0}, "size must be at least 1"),
     "max_size": ({"max_size": 0}, "max_size must be at least 1"),

@@ -224,7 +224,7 @@ def test_the_bandwidth_is_that_of_the_rule():
 
 
 def test_a_tolerance_out_of_reach_is_said_and_the_atoms_climbed():
-    message = "10 atoms leave an error of .*, above tol=0.03: .* wider bandwidth, a larger tol or a larger max_size"
+    message = "tol=0.03 was not reached with 10 atoms, which leave .* A wider bandwidth, a larger tol or a larger max_size"
     with pytest.warns(NotReachedWarning, match=message):
         shift = fitted(tol=0.03, max_size=10)
     assert shift.mean_.size == 10
@@ -298,7 +298,7 @@ def test_with_a_tolerance_what_gathering_moves_is_a_small_part_of_it():
 
 
 def test_a_tolerance_out_of_reach_of_components_is_said():
-    with pytest.warns(NotReachedWarning, match="2 components leave an error of .*, above tol=0.01: .* a larger max_size") as caught:
+    with pytest.warns(NotReachedWarning, match="tol=0.01 was not reached with 2 components.* a larger max_size") as caught:
         shift = fitted(via="mixture", tol=0.01, max_size=2)
     assert caught[0].filename == __file__
     assert shift.mixture_.size == 2
@@ -458,14 +458,14 @@ def test_progress_is_reported():
         ({"bandwidth": 0.0}, ValueError, "bandwidth must be above 0, got 0.0"),
         ({"bandwidth": "wide"}, ValueError, "bandwidth must be one of .*; got 'wide'"),
         ({"size": 0}, ValueError, "size must be at least 1, got 0"),
-        ({"size": 5, "tol": 0.1}, ValueError, "give one of tol, size and radius at most, got tol=0.1 and size=5"),
+        ({"size": 5, "tol": 0.1}, ValueError, "give at most one of size, tol, plateau and radius, got size=5 and tol=0.1"),
         ({"via": "bins"}, ValueError, "via must be one of .*; got 'bins'"),
         ({"radius": 1.0}, ValueError, "radius=1.0 is of a mixture's groups; use via='mixture'"),
         ({"radius": 0.0, "via": "mixture"}, ValueError, "radius must be above 0, got 0.0"),
         (
             {"radius": 1.0, "size": 3, "via": "mixture"},
             ValueError,
-            "one of tol, size and radius at most, got size=3 and radius=1.0",
+            "at most one of size, tol, plateau and radius, got size=3 and radius=1.0",
         ),
         ({"size": 0, "via": "mixture"}, ValueError, "size must be at least 1, got 0"),
         ({"tol": -1.0, "via": "mixture"}, ValueError, "tol must be above 0, got -1.0"),

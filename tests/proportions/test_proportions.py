@@ -416,7 +416,7 @@ X_, Y_ = draw([20, 20, 20])
         (X_[:, 0], Y_, {}, "two dimensions"),
         (X_, Y_, {"size": 61}, "size must be between 3 and 60, got 61; .*'all' takes every row"),
         (X_, Y_, {"size": "some"}, "size must be one of 'all'; got 'some'"),
-        (X_, Y_, {"tol": 0.1}, "give size or tol, not both"),
+        (X_, Y_, {"tol": 0.1}, "give at most one of size, tol and plateau"),
         (X_, Y_, {"size": "all"}, "size='all' goes with norm='kernel'"),
         (X_, Y_, {"norm": "l1"}, "norm must be one of 'kernel', 'whitened'"),
         (X_, Y_, {"space": "l1"}, "space must be one of 'l2', 'rkhs'"),

@@ -222,10 +222,9 @@ def test_what_is_kept_is_not_the_users_memory():
     np.testing.assert_array_equal(before.interval, after.interval)
 
 
-def test_a_tolerance_takes_a_bounded_number_of_atoms(monkeypatch):
-    monkeypatch.setattr("reduset.proportions.estimator.MOST_BY_TOL", 12)
-    with pytest.warns(NotReachedWarning, match="tol=1e-06 was not reached with 12 atoms.* Give size for more"):
-        model = ClassProportions(Gaussian(0.5), tol=1e-6, ridge=1e-3, random_state=0).fit(X, Y)
+def test_a_tolerance_takes_a_bounded_number_of_atoms():
+    with pytest.warns(NotReachedWarning, match="tol=1e-06 was not reached with 12 atoms.* give size for more"):
+        model = ClassProportions(Gaussian(0.5), tol=1e-6, max_size=12, ridge=1e-3, random_state=0).fit(X, Y)
     assert len(model.atoms_) == 12
 
 

@@ -153,3 +153,18 @@ def column_norms(K, w):
     """|wⱼ| Σₖ |wₖ| Kₖⱼ²."""
     n = len(K)
     return np.array([abs(w[j]) * sum(abs(w[k]) * K[k, j] ** 2 for k in range(n)) for j in range(n)])
+
+
+def kcenter_with_plateau(kernel, X, first, epsilon, most):
+    """Rows of the 2017 paper's k-centre algorithm with its ε rule (Section V-B), a full solve at every size."""
+    rows = [first]
+    errors = []
+    while True:
+        atoms = X[rows]
+        kappa = reference.product(kernel, atoms, X).mean(axis=1)
+        errors.append(-float(kappa @ np.linalg.solve(reference.product(kernel, atoms, atoms), kappa)))
+        if len(rows) > 1 and abs(errors[-2] - errors[-1]) <= epsilon * abs(errors[0] - errors[-1]):
+            return rows
+        if len(rows) == most:
+            return rows
+        rows.append(max(range(len(X)), key=lambda j: min(float(np.linalg.norm(X[i] - X[j])) for i in rows)))

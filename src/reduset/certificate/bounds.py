@@ -102,8 +102,8 @@ class BoundTerms:
     @classmethod
     def joined(cls, parts: Sequence[BoundTerms]) -> BoundTerms:
         """Of all points of several parts, added in their order."""
-        sums = np.sum([(part.summed, part.quantised, part.total) for part in parts], axis=0).tolist()
-        return cls(*sums, min(part.least for part in parts), min(part.least_square for part in parts))
+        summed, quantised, total = np.sum([(part.summed, part.quantised, part.total) for part in parts], axis=0).tolist()
+        return cls(summed, quantised, total, min(part.least for part in parts), min(part.least_square for part in parts))
 
 
 def bounds_of(mean: KernelMean, atoms: Array, chosen: float, cover: LeafCover | None) -> Bounds:

@@ -15,7 +15,7 @@ import numpy as np
 
 from reduset._types import Floats
 from reduset.certificate import Certificate
-from reduset.compression.compressing import compress_quietly
+from reduset.compression.atom_request import AtomRequest
 from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
 from reduset.mixture import ComponentMean, Mixture
@@ -48,14 +48,11 @@ class BagComponents:
         return "\n  ".join([kept, *str(self.certificate).splitlines()])
 
 
-def as_components(
-    points: Floats, kernel: Gaussian, size: int | None, tol: float | None, max_size: int, rng: np.random.Generator
-) -> BagComponents:
-    """So many components for a bag, or about the fewest within ``tol``; as many as there are points at most."""
+def as_components(points: Floats, kernel: Gaussian, request: AtomRequest, rng: np.random.Generator) -> BagComponents:
+    """The components asked for, of one bag; as many as there are points at most."""
     as_density = replace(kernel, normalized=True, space="l2")
     full = KernelMean.of_rows(np.ascontiguousarray(points[:]), as_density)  # products round by the order in memory
-    goal = {"size": min(size, full.size)} if size is not None else {"tol": tol, "max_size": min(max_size, full.size)}
-    found = compress_quietly(full, pieces="components", rng=rng, **goal)  # said once, of all the bags that did not reach it
+    found = request.compress(full, rng)
     mean = cast(ComponentMean, found.mean)
     return BagComponents(mean / mean.mass, found.certificate, full.size, found.reached)
 

@@ -21,19 +21,20 @@ from typing import Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._messages import quietly, warn
+from reduset._messages import warn
 from reduset._progress import Progress
 from reduset._types import Array, Floats
 from reduset.cohort.bag_components import BagComponents, as_components, require_gaussian
 from reduset.cohort.bag_source import BagsInMemory, BagSource
 from reduset.cohort.distances import between
 from reduset.cohort.divergences import Density, estimate, overlooked
-from reduset.cohort.shared_atoms import SharedAtoms, SharingOptions, pooled, rows_drawn, share
+from reduset.cohort.shared_atoms import Plateau, SharedAtoms, SharingOptions, pooled, rows_drawn, share
 from reduset.cohort.stopping import BagTolerance, DistanceTolerance, StoppingRule
-from reduset.compression import Compression, NotReachedWarning, compress
+from reduset.compression import Compression, NotReachedWarning
+from reduset.compression.atom_request import AtomRequest
 from reduset.kernels import Kernel
 from reduset.mean import KernelMean
-from reduset.select import Selector
+from reduset.select import as_selector
 
 WAYS = ("shared", "own", "all")
 PIECES = ("atoms", "components")
@@ -45,23 +46,26 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class ComparisonOptions:
-    """What was asked for; at most one of ``size`` and ``tol`` is given."""
+    """What was asked for, checked.
+
+    Attributes
+    ----------
+    distance, kernel : "mmd" or "kl", between kernel means of this kernel
+    atoms : "shared", "own" or "all"
+    request : how many pieces of which kind, how they are chosen and weighed; without a goal where the distances decide
+    draws : from each density, for "kl"
+    """
 
     distance: str
     kernel: Kernel
-    pieces: str
     atoms: str
-    size: int | None
-    tol: float | None
-    max_size: int
-    selector: Selector
-    confidence: float
+    request: AtomRequest
     draws: int
 
     @property
-    def weights(self) -> str:
-        """A divergence needs true densities; for a distance the best weights may have any sign."""
-        return "simplex" if self.distance == "kl" else "free"
+    def pieces(self) -> str:
+        """What bags are made of."""
+        return self.request.pieces
 
     @property
     def on_own_pieces(self) -> bool:
@@ -69,9 +73,14 @@ class ComparisonOptions:
         return self.pieces == "components" or self.atoms == "own"
 
     @property
+    def own_request(self) -> AtomRequest:
+        """The request for a bag that has pieces of its own."""
+        return self.request.or_else(tol=OWN_TOL)
+
+    @property
     def each_within(self) -> float | None:
         """The relative error that every bag is to be within, where there is one."""
-        return OWN_TOL if self.on_own_pieces and self.tol is None and self.size is None else self.tol
+        return self.own_request.tol if self.on_own_pieces else self.request.tol
 
 
 @dataclass(frozen=True)
@@ -91,24 +100,13 @@ class LaterDistances:
 
 
 def own(points: Floats, options: ComparisonOptions, rng: np.random.Generator) -> Compression:
-    """A bag on atoms of its own."""
-    mean, tol = KernelMean.of_rows(points, options.kernel), options.each_within
-    with quietly():  # said once, of all the bags that did not reach it
-        return compress(
-            mean,
-            size=None if options.size is None else min(options.size, mean.size),
-            tol=tol,
-            max_size=None if tol is None else min(options.max_size, mean.size),
-            select=options.selector,
-            weights=options.weights,
-            confidence=options.confidence,
-            rng=rng,
-        )
+    """A bag on atoms of its own; bags that do not reach the goal are named in one warning for all."""
+    return options.own_request.compress(KernelMean.of_rows(points, options.kernel), rng)
 
 
 def own_components(points: Floats, options: ComparisonOptions, rng: np.random.Generator) -> BagComponents:
     """A bag on components of its own."""
-    return as_components(points, require_gaussian(options.kernel), options.size, options.tol, options.max_size, rng)
+    return as_components(points, require_gaussian(options.kernel), options.own_request, rng)
 
 
 def overlooked_points(points: Floats, small: Density, kernel: Kernel) -> float:
@@ -177,34 +175,38 @@ class Comparison:
         return source.each(made, [(options, rng) for rng in rngs], progress.stage("compressing"))
 
     def _share(self, source: BagSource, pool: KernelMean, rng: np.random.Generator, progress: Progress) -> None:
-        options = self._options
-        goal: int | StoppingRule
-        if options.size is not None:
-            goal = min(options.size, pool.size)
+        request = self._options.request
+        goal: int | StoppingRule | Plateau
+        if request.size is not None:
+            goal = min(request.size, pool.size)
+        elif request.plateau is not None:
+            goal = Plateau(request.plateau)
         else:
-            goal = DistanceTolerance(DISTANCE_TOL) if options.tol is None else BagTolerance(options.tol)
-        most = min(options.max_size, pool.size)
-        sharing = SharingOptions(options.selector, options.weights, options.confidence, goal, most)
+            goal = DistanceTolerance(DISTANCE_TOL) if request.tol is None else BagTolerance(request.tol)
+        # every bag is on all atoms, so that their number may be a function of all rows, and not only of those in the pool
+        most = min(request.most(sum(source.sizes)), pool.size)
+        sharing = SharingOptions(as_selector(request.select), request.weights, request.confidence, goal, most)
         self._atoms, found, self._reached = share(source, pool, sharing, rng, progress)
-        if options.tol is None and not self._reached:
-            self._warn_of_size(f"distances certain to {DISTANCE_TOL:.0%} were not reached", found[0].size)
-        limit = np.inf if options.tol is None else options.tol * (1 + ROUNDING)
+        if request.tol is None and not self._reached:
+            goal_text = f"distances certain to {DISTANCE_TOL:.0%} were" if request.plateau is None else f"{request.goal} was"
+            self._warn_of_size(f"{goal_text} not reached", found[0].size)
+        limit = np.inf if request.tol is None else request.tol * (1 + ROUNDING)
         self.compressions = [each if each.certificate.interval[1] <= limit else replace(each, reached=False) for each in found]
 
     def _warn_of_bags(self, names: Sequence[object]) -> None:
-        """Say which bags are not within tol."""
-        tol = self._options.each_within
+        """Name the bags that did not reach the goal."""
+        goal = (self._options.own_request if self._options.on_own_pieces else self._options.request).goal
         short = [(name, each) for name, each in zip(names, self.compressions or (), strict=False) if not each.reached]
-        if tol is not None and short:
+        if goal and short:
             worst = max(each.certificate.interval[1] for _, each in short)
             listed = _listed([name for name, _ in short])
-            what = f"tol={tol} was not reached by {len(short)} of {len(names)} bags ({listed}; errors up to {worst:.3g})"
+            what = f"{goal} was not reached by {len(short)} of {len(names)} bags ({listed}; errors up to {worst:.3g})"
             self._warn_of_size(what, max(each.size for _, each in short))
 
     def _warn_of_small_distances(self) -> None:
         """Say where the goal for the distances was reached only because these are small beside the bags' norms."""
         options = self._options
-        if options.distance != "mmd" or options.size is not None or options.tol is not None:
+        if options.distance != "mmd" or options.request.has_goal:
             return
         lost, apart = float(np.linalg.norm(self.errors)), float(np.linalg.norm(self.distances))
         if lost > DISTANCE_TOL * apart * (1 + 1e-6):
@@ -216,8 +218,8 @@ class Comparison:
 
     def _warn_of_size(self, what: str, size: int) -> None:
         warn(
-            f"{what} with {size} {self._options.pieces}. What that means for each distance is in errors_. Raise max_size or tol, "
-            "give a size, or widen the bandwidth",
+            f"{what} with {size} {self._options.pieces}. What that means for each distance is in errors_. Raise max_size, "
+            "loosen the goal, give a size, or widen the bandwidth",
             NotReachedWarning,
         )
 

@@ -15,17 +15,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from reduset import _validate
 from reduset._progress import Progress
-from reduset._types import Array, BagsLike, Floats, KernelLike, ProgressLike, SeedLike, SelectorLike
+from reduset._types import Array, BagsLike, Floats, KernelLike, MaxSizeLike, ProgressLike, SeedLike, SelectorLike
 from reduset._validate import rows as _rows
 from reduset.cohort.bag_components import require_gaussian
 from reduset.cohort.bag_source import BagSource
 from reduset.cohort.comparison import PIECES, WAYS, Comparison, ComparisonOptions
 from reduset.cohort.layouts import LAYOUTS, lay_out
 from reduset.cohort.scatter import scatter
+from reduset.compression.atom_request import AtomRequest
 from reduset.compression.sizing import MOST_ATOMS
 from reduset.kernels import ANY_FAMILY, Gaussian, Kernel, RadialKernel
 from reduset.kernels.registry import as_kernel
-from reduset.select import as_selector
 
 DENSITY_SIZE = {"atoms": 400, "components": 100}  # where neither tol nor size is given
 DRAWS = {"atoms": 1000, "components": 4000}  # components lose less than the noise of 1,000 draws, which are cheap from so few
@@ -59,11 +59,16 @@ class CohortMap(TransformerMixin, BaseEstimator):
         Points with weights, whose bumps all have the kernel's width; or Gaussian components with covariances of their own, each
         bag's own, for "kl" with a Gaussian kernel: of blood samples a quarter as many are ten times nearer to the divergences of
         all points, and take longer to find.
-        By default components where they can be had and ``atoms`` is not given.
+        By default components for "kl" with a Gaussian kernel, unless ``atoms`` or ``plateau`` is given.
     atoms : "shared", "own" or "all"
         The same atoms for all bags, the default; each bag its own, as in the paper; or no compression.
     select : selector or its name, of atoms
-    max_size : int, the most atoms or components for ``tol``; default 5000, for "kl" 1000
+    plateau : float
+        The ε rule of the paper, instead of ``tol`` or ``size``: stop at the first atom that adds at most this proportion of the
+        energy added since the first. With own atoms for each bag, with shared atoms for the mean of all bags.
+    max_size : int, "sqrt" or function of the number of points
+        The most atoms or components for ``tol`` and ``plateau``; default 5000, for "kl" 1000. With own atoms it is applied to each
+        bag: the paper's is ``lambda n: int(3 * n**0.5)``. "sqrt" is the largest integer below √n.
     n_neighbors : int, of the graph of layout "isomap"; at most one less than there are bags is used
     draws : int, from each density, for "kl"; default 4000 from components, 1000 from atoms
     confidence : float, of the certificates behind ``errors_``
@@ -110,7 +115,8 @@ class CohortMap(TransformerMixin, BaseEstimator):
     pieces: str | None = None
     atoms: str | None = None
     select: SelectorLike = "greedy"
-    max_size: int | None = None
+    plateau: float | None = None
+    max_size: MaxSizeLike | None = None
     n_neighbors: int = 5
     draws: int | None = None
     confidence: float = 0.95
@@ -118,40 +124,43 @@ class CohortMap(TransformerMixin, BaseEstimator):
 
     def _options(self) -> ComparisonOptions:
         distance = _validate.one_of(self.distance, "distance", MOST)
-        if self.size is not None and self.tol is not None:
-            raise ValueError(f"give size or tol, not both; got size={self.size} and tol={self.tol}")
         usual = Gaussian("iqr", normalized=True) if distance == "kl" else None
         kernel = as_kernel(usual if self.kernel is None else self.kernel)
         if distance == "kl" and not isinstance(kernel, RadialKernel):
             raise TypeError(f"distance='kl' compares densities, and {kernel!r} is none; use {ANY_FAMILY}")
         pieces = self._pieces(distance, kernel)
-        tol, size = self.tol, self.size
-        if tol is None and size is None and distance == "kl":
-            size = DENSITY_SIZE[pieces]
+        request = AtomRequest.of(
+            self,
+            pieces=pieces,
+            select="auto" if pieces == "components" else self.select,  # components are fitted, not selected
+            max_size=MOST[distance] if self.max_size is None else self.max_size,
+            weights="simplex" if distance == "kl" else "free",  # a divergence needs densities, a distance the best weights
+            confidence=_validate.confidence(self.confidence),
+        )
+        if distance == "kl":
+            request = request.or_else(size=DENSITY_SIZE[pieces])
         draws = DRAWS[pieces] if self.draws is None else self.draws
         return ComparisonOptions(
             distance=distance,
             kernel=kernel,
-            pieces=pieces,
             atoms=WAYS[0] if self.atoms is None else _validate.one_of(self.atoms, "atoms", WAYS),
-            size=None if size is None else _validate.whole(size, "size", 1),
-            tol=None if tol is None else _validate.tolerance(tol),
-            max_size=MOST[distance] if self.max_size is None else _validate.whole(self.max_size, "max_size", 1),
-            selector=as_selector(self.select),
-            confidence=_validate.confidence(self.confidence),
+            request=request,
             draws=_validate.whole(draws, "draws", 2, None, "an error needs at least two"),
         )
 
     def _pieces(self, distance: str, kernel: Kernel) -> str:
         """What bags are put on: components where they are asked for, or can be had and no way of atoms was asked for."""
         if self.pieces is None:
-            return "components" if distance == "kl" and isinstance(kernel, Gaussian) and self.atoms is None else "atoms"
+            of_atoms = self.atoms is not None or self.plateau is not None
+            return "components" if distance == "kl" and isinstance(kernel, Gaussian) and not of_atoms else "atoms"
         pieces = _validate.one_of(self.pieces, "pieces", PIECES)
         if pieces == "components":
             if distance != "kl":
                 raise ValueError(f"pieces='components' are for distance='kl', got {distance!r}; use pieces='atoms'")
             if self.atoms is not None:
                 raise ValueError(f"pieces='components' leaves no atoms, got atoms={self.atoms!r}; leave one of the two out")
+            if self.plateau is not None:
+                raise ValueError(f"plateau={self.plateau!r} goes with atoms, not with pieces='components'; give tol or size")
             require_gaussian(kernel)
         return pieces
 

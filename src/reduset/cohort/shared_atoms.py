@@ -69,20 +69,27 @@ def pooled(drawn: Sequence[Floats], kernel: Kernel) -> KernelMean:
 
 
 @dataclass(frozen=True)
+class Plateau:
+    """The ε rule of the 2017 paper, for the mean of all bags: stop at the first atom that adds at most ε of the energy so far."""
+
+    epsilon: float
+
+
+@dataclass(frozen=True)
 class SharingOptions:
     """How atoms are to be shared.
 
     Attributes
     ----------
-    goal : that many atoms; or the fewest that reach it, or ``most`` where these do not do. With other weights than free ones it is
-        a tolerance for each bag
+    goal : a number of atoms; or the rule by which they are enough, of which ``most`` are taken where it is not met before. With
+        other weights than free ones it is a number, a plateau, or a tolerance for each bag
     kind : of weights
     """
 
     selector: Selector
     kind: str
     confidence: float
-    goal: int | StoppingRule
+    goal: int | StoppingRule | Plateau
     most: int
 
 
@@ -126,6 +133,10 @@ def share(source: BagSource, pooled: KernelMean, options: SharingOptions, rng: n
             builder.grow(options.goal)
             bags.project(builder.span)
             size, reached = builder.size, True
+        elif isinstance(options.goal, Plateau):
+            most = min(options.most, CHOLESKY_UP_TO)
+            _, size, reached = sizing.by_plateau(builder, options.goal.epsilon, "free", most, None)
+            bags.project(builder.span)
         else:
             size, reached = _grow_until(options.goal, bags, builder, min(options.most, CHOLESKY_UP_TO))
         span = builder.span

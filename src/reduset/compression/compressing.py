@@ -279,14 +279,6 @@ def compress_quietly(full: KernelMean, **options: Any) -> Compression:
         return compress(full, **options)
 
 
-def compress_below(full: KernelMean, size: int, tol: float | None, max_size: int, **options: Any) -> Compression | None:
-    """For an estimator: the fewest atoms within ``tol``, or ``size`` of them; None where these are as many as the points."""
-    if tol is None:
-        return compress(full, size=size, **options) if size < full.size else None
-    most = min(_validate.whole(max_size, "max_size", 1), full.size)
-    return compress_quietly(full, tol=tol, max_size=most, **options)
-
-
 def evaluated(full: KernelMean, compression: Compression | None) -> tuple[SmallMean, Certificate]:
     """The mean to keep and what it lost; without a compression a copy, since the data are the caller's and may change."""
     if compression is not None:

@@ -17,11 +17,12 @@ from reduset import _validate, bandwidth
 from reduset._engine import on_device
 from reduset._frames import table_weights
 from reduset._messages import warn
-from reduset._types import Array, BandwidthLike, Floats, KernelLike, PointsLike, SeedLike, SelectorLike, WeightsLike
+from reduset._types import Array, BandwidthLike, Floats, KernelLike, MaxSizeLike, PointsLike, SeedLike, SelectorLike, WeightsLike
 from reduset._validate import rows as _rows
 from reduset._validate.orientation import warn_if_lying
 from reduset.compression import Compression, NotReachedWarning
-from reduset.compression.compressing import compress_below, evaluated
+from reduset.compression.atom_request import AtomRequest
+from reduset.compression.compressing import evaluated
 from reduset.compression.request import COMPONENTS, PIECES
 from reduset.compression.summary import noun
 from reduset.density import likelihood
@@ -54,12 +55,13 @@ class SparseKernelDensity(BaseEstimator):
     metric : "euclidean" (or "l2", "minkowski")
         As scikit-learn's, which has others: distances other than Euclidean are a kernel's own, ``Laplacian(metric="cityblock")``.
     tol : float, optional
-        The largest L2 error of the density, relative to its norm; 0.03 if neither it nor ``size`` is given. Where that takes more
-        than ``max_size`` atoms, a warning says so and the density is evaluated exactly, from all points.
+        The largest L2 error of the density, relative to its norm; 0.03 if none of ``tol``, ``size`` and ``plateau`` is given. If
+        that takes more than ``max_size`` atoms, the density is evaluated exactly, from all points, with a warning.
     size : int, optional
         The number of atoms, instead of ``tol``; as many as there are points, or more, evaluates the density exactly.
-    max_size : int, optional
-        The most atoms with ``tol``; half the points or 1,000, whichever is less, if not given.
+    max_size : int, "sqrt" or function of n, optional
+        The most atoms with ``tol`` or ``plateau``; by default half the points, 1,000 at most. "sqrt" is the largest integer below
+        √n.
     pieces : "atoms", "rows" or "components"
         As in `compress`. Components have covariances of their own: some hundred do what takes thousands of atoms (Gaussian
         kernels, up to 64 columns; ``select`` and ``refine`` are for atoms). ``size``, ``tol`` and ``max_size`` then count them, and
@@ -69,6 +71,9 @@ class SparseKernelDensity(BaseEstimator):
     weights, select, refine :
         As in `compress`; the default weights make a valid density.
     random_state : int, RandomState, Generator or None
+    plateau : float, optional
+        Instead of ``tol``: stop at the first atom that adds at most this proportion of the energy added since the first (the ε of
+        the 2017 paper). If ``max_size`` atoms do not reach it, these are used, with a warning.
 
     Attributes
     ----------
@@ -99,13 +104,14 @@ class SparseKernelDensity(BaseEstimator):
     metric: str = "euclidean"
     tol: float | None = None
     size: int | None = None
-    max_size: int | None = None
+    max_size: MaxSizeLike | None = None
     pieces: str = "atoms"
     whiten: bool = False
     weights: str = "simplex"
     select: SelectorLike = "auto"
     refine: bool | int = False
     random_state: SeedLike = None
+    plateau: float | None = None
 
     def fit(self, X: PointsLike, y: Any = None, sample_weight: WeightsLike = None) -> SparseKernelDensity:
         """Choose the bandwidth and compress.
@@ -127,10 +133,9 @@ class SparseKernelDensity(BaseEstimator):
                 f"metric must be {', '.join(map(repr, EUCLIDEAN[:-1]))} or {EUCLIDEAN[-1]!r}, got {self.metric!r}; a density in "
                 "city-block distance is kernel=Laplacian(metric='cityblock'), for others use sklearn.neighbors.KernelDensity"
             )
-        if self.size is not None:
-            _validate.whole(self.size, "size", 1)
-            if self.tol is not None:
-                raise ValueError(f"give tol or size, not both; got tol={self.tol!r} and size={self.size!r}")
+        request = AtomRequest.of(self).or_else(tol=TOL)
+        if self.max_size is None:
+            request = replace(request, max_size=_most_atoms)
         rng = _validate.generator(self.random_state, "random_state")
         weights = None if sample_weight is None else _rows.weights(sample_weight, given, len(X))
         kernel = self._kernel(X, weights)
@@ -142,7 +147,7 @@ class SparseKernelDensity(BaseEstimator):
             self.search_ = likelihood.search_bandwidth(X, kernel, candidates, weights, rng=rng, **how)
             kernel = replace(kernel, bandwidth=self.search_.best)
         full = KernelMean.of_rows(X, kernel, weights)
-        self.compression_: Compression | None = self._compressed(full, rng)
+        self.compression_: Compression | None = self._compressed(full, request, rng)
         self.mean_, self.certificate_ = evaluated(full, self.compression_)
         self.bandwidth_ = cast(RadialKernel, full.kernel).width
         return self
@@ -173,15 +178,16 @@ class SparseKernelDensity(BaseEstimator):
             return _validate.one_of(self.bandwidth, "bandwidth", (*bandwidth.RULES, SEARCH)) == SEARCH
         return self.bandwidth is not None and np.ndim(self.bandwidth) > 0
 
-    def _compressed(self, full: KernelMean, rng: np.random.Generator) -> Compression | None:
-        options = {"weights": self.weights, "select": self.select, "refine": self.refine, "pieces": self.pieces, "rng": rng}
-        tol = TOL if self.tol is None else self.tol
-        most = min(MOST_ATOMS, -(-full.size // 2)) if self.max_size is None else self.max_size
-        found = compress_below(full, self.size or 0, tol if self.size is None else None, most, **options)
+    def _compressed(self, full: KernelMean, request: AtomRequest, rng: np.random.Generator) -> Compression | None:
+        """The compression; None where the density is evaluated from all points."""
+        found = request.compress_below(full, rng)
         if found is None or found.reached:
             return found
+        if request.plateau is not None:
+            request.warn_if_not_reached(found, "the density is that of these atoms")
+            return found
         warn(
-            f"tol={tol:g} takes more than {found.size:,} {noun(found.mean)}s for {full.size:,} points (these leave an error of "
+            f"{request.goal} takes more than {found.size:,} {noun(found.mean)}s for {full.size:,} points (these leave an error of "
             f"{found.certificate.relative_error:.2g}): the density is evaluated exactly, from all points. A wider bandwidth, "
             "a larger tol or max_size, or a given size make it small",
             NotReachedWarning,
@@ -240,6 +246,11 @@ class SparseKernelDensity(BaseEstimator):
         if unknown:
             raise ValueError(f"columns must be numbers or among {names}, got {unknown[0]!r}")
         return [names.index(column) if isinstance(column, str) else column for column in asked]
+
+
+def _most_atoms(n: int) -> int:
+    """The most atoms for n points, where none is given."""
+    return min(MOST_ATOMS, -(-n // 2))
 
 
 def _require_tails(kernel: str, d: int) -> None:

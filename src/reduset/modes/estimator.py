@@ -20,11 +20,23 @@ from reduset import _validate
 from reduset._engine import as_given, beside, nearest, on_device, taken
 from reduset._messages import warn
 from reduset._progress import Progress
-from reduset._types import Array, BandwidthLike, Floats, Labels, PointsLike, ProgressLike, SeedLike, WeightsLike
+from reduset._types import (
+    Array,
+    BandwidthLike,
+    Floats,
+    Labels,
+    MaxSizeLike,
+    PointsLike,
+    ProgressLike,
+    SeedLike,
+    SelectorLike,
+    WeightsLike,
+)
 from reduset._validate import rows as _rows
 from reduset.certificate import Certificate
 from reduset.compression import Compression, NotReachedWarning
-from reduset.compression.compressing import compress_below, evaluated
+from reduset.compression.atom_request import AtomRequest, at_most_one
+from reduset.compression.compressing import evaluated
 from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
 from reduset.mixture import Mixture
@@ -33,6 +45,7 @@ from reduset.modes.mean_shift import MOST_STEPS, Ascent, find_modes, mean_shift
 from reduset.modes.segmentation import Segmentation, features, flat, pixels
 from reduset.modes.steps import AscentDensity, KernelMeanAscent, MixtureAscent
 from reduset.simplification import Simplification
+from reduset.weights.kinds import SIGNED
 
 LEAST_ATOMS, MOST_ATOMS = 500, 1000
 
@@ -49,16 +62,15 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
         What stands for the density: atoms of its own bandwidth, as `compress` finds them, or components with covariances of their
         own, as `simplify` does: fewer, but each costs more.
     tol : float, optional
-        The largest relative L2 error of the density. Where ``max_size`` atoms do not reach it, a warning says so, and these are
-        climbed.
+        The largest relative L2 error of the density. If ``max_size`` atoms do not reach it, these are used, with a warning.
     size : int, optional
         The number of atoms or components, instead of ``tol``; as many as there are points, or more, climbs the full density. If
         nothing is given, 500 atoms or √n, whichever is more; or with "mixture" as ``radius=2 * bandwidth``, which is as fine as
         modes of that bandwidth can be told apart (100 components where that takes more than ``max_size``).
     radius : float, optional
         With "mixture", instead of ``size``: as many groups of points as have this radius, each a component. In the units of X.
-    max_size : int
-        The most atoms or components with ``tol``.
+    max_size : int, "sqrt" or function of n
+        The most atoms or components with ``tol``, the most atoms with ``plateau``. "sqrt" is the largest integer below √n.
     finish : bool, optional
         Whether the few places at which points come to rest climb on from there on the density of all rows (gathered in cells of a
         third of a bandwidth, where they are many), so that the modes are its own and none that the few atoms or components make.
@@ -73,6 +85,13 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
         The most steps of a point.
     progress : bool or function of (stage, done, total)
     random_state : int, RandomState, Generator or None
+    select : selector or its name
+        How the atoms are chosen, as in `compress`.
+    plateau : float, optional
+        With "atoms", instead of ``size`` or ``tol``: stop at the first atom that adds at most this proportion of the energy added
+        since the first. The 2017 paper sets ``select="kcenter", plateau=1e-8, max_size="sqrt"``.
+    weights : str
+        Of the atoms, non-negative, as in `compress`. "simplex_projection" is the 2017 paper's.
 
     Attributes
     ----------
@@ -102,7 +121,7 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
     tol: float | None = None
     size: int | None = None
     radius: float | None = None
-    max_size: int = MOST_ATOMS
+    max_size: MaxSizeLike = MOST_ATOMS
     finish: bool | None = None
     merge: float = 1.0
     cluster_all: bool = True
@@ -110,6 +129,9 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
     max_iter: int = MOST_STEPS
     progress: ProgressLike = False
     random_state: SeedLike = None
+    select: SelectorLike = "auto"
+    plateau: float | None = None
+    weights: str = "simplex"
 
     def fit(self, X: PointsLike, y: Any = None, sample_weight: WeightsLike = None) -> SparseMeanShift:
         """Compress the density of X and climb it from every row.
@@ -160,12 +182,10 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
     def _fit_surrogate(self, full: KernelMean) -> None:
         """The few atoms or components that are climbed in place of all points."""
         _validate.one_of(self.via, "via", ("atoms", "mixture"))
-        goals = {name: getattr(self, name) for name in ("tol", "size", "radius") if getattr(self, name) is not None}
-        if len(goals) > 1:
-            given = " and ".join(f"{name}={value!r}" for name, value in goals.items())
-            raise ValueError(f"give one of tol, size and radius at most, got {given}")
-        if self.size is not None:
-            _validate.whole(self.size, "size", 1)
+        at_most_one(size=self.size, tol=self.tol, plateau=self.plateau, radius=self.radius)
+        request = AtomRequest.of(self)
+        if request.weights in SIGNED:
+            raise ValueError(f"weights must not be negative, for a density to climb; got {self.weights!r}, use 'simplex'")
         rng = _validate.generator(self.random_state, "random_state")
         self.mean_: KernelMean | None = None
         self.compression_: Compression | None = None
@@ -174,30 +194,31 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
         if self.via == "atoms":
             if self.radius is not None:
                 raise ValueError(f"radius={self.radius!r} is of a mixture's groups; use via='mixture', or give tol or size")
-            self.compression_ = self._compressed(full, rng)
+            request = request.or_else(size=max(LEAST_ATOMS, int(np.sqrt(full.size))))
+            self.compression_ = request.compress_below(full, rng, self.progress)
+            if self.compression_ is not None:
+                request.warn_if_not_reached(self.compression_, "the modes of these atoms may differ from those of all points")
             kept, self.certificate_ = evaluated(full, self.compression_)
             self.mean_ = cast(KernelMean, kept)  # of atoms
         else:
-            self.mixture_, self.certificate_ = self._simplified(full, goals, rng)
+            self.mixture_, self.certificate_ = self._simplified(full, request, rng)
 
-    def _compressed(self, full: KernelMean, rng: np.random.Generator) -> Compression | None:
-        usual = min(full.size, max(LEAST_ATOMS, int(np.sqrt(full.size))))
-        size = usual if self.size is None else self.size
-        options = {"weights": "simplex", "rng": rng, "progress": self.progress}
-        found = compress_below(full, size, self.tol, self.max_size, **options)
-        if found is not None and not found.reached:
-            self._warn_of(f"{found.size:,} atoms", found.certificate.relative_error)
-        return found
-
-    def _simplified(self, full: KernelMean, goals: dict[str, Any], rng: np.random.Generator) -> tuple[Mixture, Certificate]:
-        most = min(_validate.whole(self.max_size, "max_size", 1), full.size)
-        if goals.get("size", 0) >= full.size:
+    def _simplified(self, full: KernelMean, request: AtomRequest, rng: np.random.Generator) -> tuple[Mixture, Certificate]:
+        if request.plateau is not None:
+            raise ValueError(f"plateau={self.plateau!r} goes with via='atoms'; give tol, size or radius for a mixture")
+        if request.size is not None and request.size >= full.size:
             return full_mixture(full), Certificate.of_nothing_lost(full)
-        if self.tol is not None:
+        most = request.most(full.size)
+        goals = {name: getattr(self, name) for name in ("tol", "size", "radius") if getattr(self, name) is not None}
+        if request.tol is not None:
             goals["max_size"] = most
         found, certificate = simplified_density(full, cast(Gaussian, full.kernel), most, rng=rng, progress=self.progress, **goals)
         if not found.reached:
-            self._warn_of(f"{found.size:,} components", found.error)
+            warn(
+                f"{request.goal} was not reached with {found.size:,} components, which leave an error of {found.error:.2g}: their "
+                "modes may differ from those of all points. A wider bandwidth, a larger tol or a larger max_size reaches it",
+                NotReachedWarning,
+            )
         if self.radius is not None and found.size == 1:
             warn(
                 f"radius={self.radius:g} covers all rows, so that one component stands for them; it is in the units of X (of an "
@@ -205,13 +226,6 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
             )
         self.simplification_ = found
         return found.mixture, certificate
-
-    def _warn_of(self, few: str, error: float) -> None:
-        warn(
-            f"{few} leave an error of {error:.2g}, above tol={self.tol:g}: their modes may differ from those of all points. "
-            "A wider bandwidth, a larger tol or a larger max_size reaches it",
-            NotReachedWarning,
-        )
 
     def _ascent_density(self) -> AscentDensity:
         if self.mixture_ is None:

@@ -24,9 +24,19 @@ from reduset._engine import single_threaded_blas
 from reduset._frames import is_sparse
 from reduset._messages import warn
 from reduset._progress import Progress
-from reduset._types import Array, Floats, KernelLike, PointsLike, ProgressLike, Report, SeedLike, SelectorLike, WeightsLike
-from reduset.compression import NotReachedWarning
-from reduset.compression.compressing import compress_quietly
+from reduset._types import (
+    Array,
+    Floats,
+    KernelLike,
+    MaxSizeLike,
+    PointsLike,
+    ProgressLike,
+    Report,
+    SeedLike,
+    SelectorLike,
+    WeightsLike,
+)
+from reduset.compression.atom_request import AtomRequest, at_most_one
 from reduset.kernels import ANY_FAMILY, Kernel, RadialKernel
 from reduset.kernels.registry import as_kernel
 from reduset.mean import KernelMean
@@ -101,7 +111,7 @@ class ClassProportions(BaseEstimator):
         The number of atoms that the class means share, at least that of the classes. "all" does not compress: every row is an atom.
         Fitting takes about 15·m² numbers, 0.4 GB for 1,900 atoms, and a search of bandwidths up to 0.15 GB more.
     tol : float, optional
-        In place of ``size``: as many atoms as bring the error of the classes' average down to this, at most 2,000.
+        Instead of ``size``: the fewest atoms for which the relative error of the average of the class means is at most this.
     space : "rkhs" or "l2", optional
         Whose distance is minimised: that of kernel means, or the L2 distance of density estimates. Default: the kernel's own.
     norm : "whitened" or "kernel"
@@ -124,6 +134,11 @@ class ClassProportions(BaseEstimator):
     method : "likelihood" or "matching"
         The mixture of the classes that makes the sample most likely, by ratios of their densities; or the one whose kernel mean is
         nearest to the sample's, as in the paper, which is linear in the sample.
+    plateau : float, optional
+        Instead of ``size``: stop at the first atom that adds at most this proportion of the energy of the average of the class
+        means added since the first (the ε of the 2017 paper).
+    max_size : int, "sqrt" or function of the number of rows
+        The most atoms with ``tol`` or ``plateau``. "sqrt" is the largest integer below √n.
 
     Attributes
     ----------
@@ -162,6 +177,8 @@ class ClassProportions(BaseEstimator):
     progress: ProgressLike = False
     random_state: SeedLike = None
     method: str = "likelihood"
+    plateau: float | None = None
+    max_size: MaxSizeLike = MOST_BY_TOL
 
     def fit(self, X: PointsLike, y: ArrayLike, sample_weight: WeightsLike = None) -> ClassProportions:
         """Learn the class means.
@@ -224,12 +241,8 @@ class ClassProportions(BaseEstimator):
         _validate.one_of(self.method, "method", METHODS)
         if isinstance(self.size, str):
             _validate.one_of(self.size, "size", ("all",))
-        elif self.size is not None:
-            _validate.whole(self.size, "size", 1)
-        if self.tol is not None:
-            _validate.positive(self.tol, "tol", "it is a share, 0.01 for one percent")
-        if self.size is not None and self.tol is not None:
-            raise ValueError(f"give size or tol, not both; got size={self.size!r} and tol={self.tol!r}")
+            at_most_one(size=self.size, tol=self.tol, plateau=self.plateau)
+        AtomRequest.of(self, size=None if self.size == "all" else self.size)
         if self.ridge is not None:
             _validate.positive(self.ridge, "ridge", "it is a variance, 0.001 of a bump's")
         if self.size == "all" and self.norm == "whitened":
@@ -289,19 +302,13 @@ class ClassProportions(BaseEstimator):
 
     def _choose_atoms(self, average: KernelMean, rng: np.random.Generator, shown: Progress) -> Array:
         n, classes = average.size, len(self.classes_)
-        if self.tol is not None:
-            options = {"select": self.select, "rng": rng, "progress": self.progress}
-            small = compress_quietly(average, tol=self.tol, max_size=min(n, MOST_BY_TOL), **options)
-            if not small.reached:
-                warn(
-                    f"tol={self.tol:g} was not reached with {small.size:,} atoms: the error is "
-                    f"{small.certificate.relative_error:.2g}. Give size for more atoms, a larger tol or a wider bandwidth",
-                    NotReachedWarning,
-                )
+        request = AtomRequest.of(self).or_else(size=max(classes, min(MOST_ATOMS, n // 2)))
+        if request.size is None:
+            small = request.compress(average, rng, self.progress)
+            request.warn_if_not_reached(small, "give size for more atoms")
             if small.size >= classes:
                 return np.asarray(small.mean.atoms, np.float64)
-        usual = classes if self.tol is not None else max(classes, min(MOST_ATOMS, n // 2))
-        size = min(n, usual if self.size is None else int(self.size))
+        size = min(n, classes if request.size is None else request.size)
         return as_selector(self.select).select(average, size, rng, shown.stage("selecting")).atoms
 
     def _seen(self, posteriors: Array) -> Array:

@@ -12,8 +12,8 @@ from typing import Any
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from reduset._types import Array, KernelLike, PointsLike, SeedLike, SelectorLike
-from reduset.proportions.estimator import ClassProportions, Proportions
+from reduset._types import Array, KernelLike, MaxSizeLike, PointsLike, SeedLike, SelectorLike
+from reduset.proportions.estimator import MOST_BY_TOL, ClassProportions, Proportions
 
 try:
     from quapy.method.base import BaseQuantifier
@@ -51,6 +51,7 @@ class ClassProportionsQuantifier(BaseQuantifier):
         self, classifier: Any = None, method: str = "likelihood", kernel: KernelLike = None, size: int | str | None = None,
         tol: float | None = None, space: str | None = None, norm: str = "whitened", ridge: float | None = None,
         bandwidth_search: bool | None = None, solver: str = "simplex", select: SelectorLike = "kmeans", random_state: SeedLike = 0,
+        plateau: float | None = None, max_size: MaxSizeLike = MOST_BY_TOL,
     ) -> None:  # fmt: skip
         self.classifier = classifier
         self.method = method
@@ -64,6 +65,8 @@ class ClassProportionsQuantifier(BaseQuantifier):
         self.solver = solver
         self.select = select
         self.random_state = random_state
+        self.plateau = plateau
+        self.max_size = max_size
 
     def fit(self, X: PointsLike, y: ArrayLike) -> ClassProportionsQuantifier:
         """Learn the classes from rows (n, d) and their labels (n,)."""
