@@ -67,7 +67,8 @@ def report(figures: dict) -> str:
     head = ("points", "starts of EM", "test bags", "criterion", "RMSE", "paper's", "mean prediction", "ms a bag")
     return (
         f"Mixtures of 1 to {MOST} Gaussians with full covariances, EM of scikit-learn, the count with the lowest criterion. The "
-        "test bags are those of `features_components`. The paper does not state how it fits, how often it restarts EM, or the largest count that "
-        "it tries. The true counts have mean 5.5, and a constant of 5.5 an expected RMSE of 2.87, which the paper rounds to 2.8. "
-        "Ridge regression on features reaches 1.45 to 1.55 on the same bags (`features_components`).\n\n" + table(head, rows)
+        "test bags are those of `features_components`. The paper does not state how it fits, how often it restarts EM, or the "
+        "largest count that it tries. The true counts have mean 5.5, and a constant of 5.5 an expected RMSE of 2.87, which the "
+        "paper rounds to 2.8. Ridge regression on features reaches 1.45 to 1.55 on the same bags (`features_components`).\n\n"
+        + table(head, rows)
     )

@@ -5,8 +5,9 @@ For two densities p and q of a class, K = exp(−d²(p, q)/(2σ²)) and its esti
     d²(p, q) → Σ of M frequencies → sums over nodes → projection on the basis → density estimates for p and q → random features
 
 The error of each step is bounded on its own, in units of the kernel: |e^(−a/2σ²) − e^(−b/2σ²)| is at most |a − b|/(2σ²) and at most
-|√a − √b|/(σ√e). The first three steps are taken for the densities themselves, whose smoothness is assumed, so nothing is assumed about
-the density estimates. The paper takes them for the estimates, and assumes these to be smooth. docs/mathematics.md has the derivation.
+|√a − √b|/(σ√e). The first three steps are taken for the densities themselves, whose smoothness is assumed, so nothing is assumed
+about the density estimates. The paper takes them for the estimates, and assumes these to be smooth. The derivation is in
+docs/mathematics.md.
 """
 
 from __future__ import annotations
