@@ -7,6 +7,7 @@ May import: cohort and what is below it.
 """
 
 from reduset.features.density_features import DensityFeatures
+from reduset.features.error_bound import ErrorBound
 from reduset.features.histogram import HistogramFeatures
 from reduset.features.mean_map import MeanMapFeatures
 from reduset.features.neighbour import NeighbourKLKernel
@@ -16,6 +17,7 @@ from reduset.features.tuning import Tuned, tune
 
 __all__ = [
     "DensityFeatures",
+    "ErrorBound",
     "HistogramFeatures",
     "MeanMapFeatures",
     "NeighbourKLKernel",

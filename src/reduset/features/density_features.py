@@ -9,12 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from reduset import _validate
 from reduset._messages import warn
 from reduset._types import Array, BandwidthLike, ProgressLike, SeedLike
 from reduset.features.basis import MOST_DIMENSION
+from reduset.features.bound_terms import DensityClass
 from reduset.features.embedding import CubeEmbedding
+from reduset.features.error_bound import ErrorBound, error_bound
 from reduset.features.homogeneous_distances import DISTANCES, MOST_PLACED, DistanceFrequencies, drawn, placed
 from reduset.features.merging import WeightedBag
 from reduset.features.nodes import SPACING, finest, nodes_for
@@ -172,6 +175,63 @@ class DensityFeatures(TakesQuadrature, CubeEmbedding):
         least = float(bandwidth.min())
         nodes = nodes_for(len(bandwidth), n_basis, self.basis, self.integration, self.n_nodes, least, rng)
         return DensityView(columns, nodes, bandwidth)
+
+    def error_bound(
+        self,
+        n_samples: int | tuple[int, int],
+        *,
+        lower: float,
+        upper: float,
+        gradient: float,
+        curvature: float | None = None,
+        confidence: float = 0.95,
+    ) -> ErrorBound:
+        """A probability bound on the error of the estimated kernel between two bags.
+
+        For densities p and q that satisfy the assumptions, |exp(−d²(p, q)/(2σ²)) − z(p̂)·z(q̂)| is at most ``total`` with probability
+        ``confidence`` or more, where z(p̂) and z(q̂) are the rows that ``transform`` returns for a bag drawn from each. The
+        probability is over the points of the two bags and the random Fourier features.
+
+        Assumptions: the two densities are positive on the cube and zero outside of it; they satisfy ``lower``, ``upper``,
+        ``gradient`` and ``curvature``; the points of a bag are independent draws without weights; and the cube, the bandwidth and
+        the kernel width do not depend on the two bags, so they are fitted to other bags or given. With ``basis="fourier"`` the
+        densities must be periodic. All bounds are in units of the cube: coordinates are (x − cube_.low)/cube_.width, and a
+        density of x is multiplied by the volume of the box.
+
+        Parameters
+        ----------
+        n_samples : int or (int, int)
+            Points of the two bags.
+        lower, upper : float
+            lower ≤ p(x) ≤ upper everywhere on the cube; 0 < lower ≤ 1 ≤ upper.
+        gradient : float
+            Largest length of the gradient of p and q.
+        curvature : float, optional
+            Largest absolute eigenvalue of the second derivatives of p and q. Without it only ``gradient`` is used, and the bound is
+            larger.
+        confidence : float
+            Probability of the bound, half of 1 − confidence for the density estimates and half for the random features.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from reduset.features import DensityFeatures
+        >>> rng = np.random.default_rng(0)
+        >>> bags = [rng.beta(2, 2 + k, size=(500, 1)) for k in range(6)]
+        >>> features = DensityFeatures("hellinger", n_components=4000, bandwidth=0.1, kernel_width=0.5, random_state=0).fit(bags)
+        >>> bound = features.error_bound(20_000, lower=0.5, upper=1.5, gradient=2.0, curvature=6.0)
+        >>> 0 < bound.density < bound.total < 1
+        True
+        """
+        check_is_fitted(self)
+        low = _validate.between(lower, "lower", 0.0, 1.0) if lower != 1 else 1.0
+        densities = DensityClass(
+            low,
+            _validate.at_least(upper, "upper", 1.0),
+            _validate.at_least(gradient, "gradient", 0.0),
+            np.inf if curvature is None else _validate.at_least(curvature, "curvature", 0.0),
+        )
+        return error_bound(self, n_samples, densities, _validate.confidence(confidence))
 
     @property
     def _length(self) -> int:

@@ -71,14 +71,15 @@ class Grid(Nodes):
         return int(self.an_axis**self.dimension)
 
     @cached_property
-    def _axis(self) -> tuple[Array, Array]:
+    def axis(self) -> tuple[Array, Array]:
+        """(G,) nodes along an axis and their weights."""
         places, weights = np.polynomial.legendre.leggauss(self.an_axis)
         return (places + 1) / 2, weights / 2
 
     @cached_property
     def _functions(self) -> Array:
         """(n_basis, G) times the weights of the nodes."""
-        places, weights = self._axis
+        places, weights = self.axis
         return np.ascontiguousarray(basis.along_axis(places, self.n_basis, self.kind).T * weights)
 
     def density(self, points: Floats, weights: Array | None, bandwidth: Array) -> Array:
@@ -90,7 +91,7 @@ class Grid(Nodes):
 
     def _sums(self, points: Floats, shares: Array, bandwidth: Array) -> Array:
         """(count,) sums of separable bumps."""
-        places, node_weights = self._axis
+        places, node_weights = self.axis
         factors, scale = [], shares
         for axis in range(self.dimension):
             bumps = _bumps(places, points[:, axis], float(bandwidth[axis]))
@@ -109,7 +110,7 @@ class Grid(Nodes):
     def roots(self) -> Array:
         weights = np.ones(1)
         for _ in range(self.dimension):
-            weights = np.outer(weights, self._axis[1]).ravel()
+            weights = np.outer(weights, self.axis[1]).ravel()
         return np.sqrt(weights)
 
     def integrals(self, functions: Array) -> Array:
