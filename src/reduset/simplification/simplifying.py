@@ -211,7 +211,9 @@ def simplify(
     rounds = _validate.whole(rounds, "rounds", 1)
     stages = fitting_stages(refit, polish)
     if _validate.flag(mass_weights, "mass_weights") and stages[0]:
-        raise ValueError("mass_weights=True sets the weights by the groups, refit computes them anew; pass refit=False, polish=False")
+        raise ValueError(
+            "mass_weights=True sets the weights by the groups, refit computes them anew; pass refit=False, polish=False"
+        )
     options = PipelineOptions(method, covariance, *stages, rounds, mass, mass_weights)
     rng = _validate.generator(rng)
     with closing(Progress(progress)) as shown, single_threaded_blas():
