@@ -1,6 +1,6 @@
 """Figure 1 of Zhang & Kwok (2010): 500 random components on 20, from 1 to 100 dimensions, by L2, KL and local KL distance.
 
-Compared: Algorithm 1 as printed, its faster version with three steps a round, and the KL rival (GR), from the same weighted k-means.
+Compared: Algorithm 1 as printed, its faster version with three steps a round, and the KL rival (GR), from the same k-means start.
 Goal: Algorithm 1 at most 60 % of GR's L2 error on test points, GR at most 100 % of Algorithm 1's local KL distance, and the faster
 version within 2 % of Algorithm 1.
 """
@@ -65,7 +65,7 @@ def errors(d: int, variance: float, shape: str, repetition: int) -> dict[str, di
         logs = g.log_density(test)
         once = simplify(f, covariance=shape, start=start, rng=0, method=method, rounds=1, **ALONE).mixture
         out[name] = {
-            "test": float(np.linalg.norm(np.exp(logs - truth.max()) - np.exp(truth - truth.max())) / np.linalg.norm(np.exp(truth - truth.max()))),
+            "test": relative_error(truth, logs),
             "l2": l2_distance(f, g) / f.norm(),
             "divergence": divergence(f, g, draws),
             "test divergence": discrete_divergence(truth, logs),
@@ -75,6 +75,12 @@ def errors(d: int, variance: float, shape: str, repetition: int) -> dict[str, di
             "seconds": took,
         }  # fmt: skip
     return out
+
+
+def relative_error(truth: np.ndarray, logs: np.ndarray) -> float:
+    """The relative root mean squared difference at the test points, from the logarithms of both densities there."""
+    f, g = (np.exp(values - truth.max()) for values in (truth, logs))
+    return float(np.linalg.norm(g - f) / np.linalg.norm(f))
 
 
 def discrete_divergence(truth: np.ndarray, logs: np.ndarray) -> float:
@@ -125,71 +131,42 @@ def mean_ratio(rows: list[dict[str, Any]], one: str, other: str, key: str) -> fl
 
 def report(figures: dict[str, Any]) -> str:
     summary, versions, details = [], [], []
+    keys = ("test", "l2", "divergence", "test divergence", "log ratio", "local")
     for reading in figures["readings"]:
         rows, named = reading["rows"], [reading["covariances"], reading["variance"]]
-        keys = ("test", "l2", "divergence", "test divergence", "log ratio", "local")
         summary.append([*named, *(f"{mean_ratio(rows, PRINTED, GR, key):.3f}" for key in keys)])
         for row in rows:
-            cells = [f"{row[FAST]['l2'] / row[PRINTED]['l2']:.3f}", f"{row[FAST]['test'] / row[PRINTED]['test']:.3f}"]
+            cells = [f"{row[FAST][key] / row[PRINTED][key]:.3f}" for key in ("l2", "test")]
             rounds = [f"{row[name]['rounds']:.1f}" for name in (PRINTED, FAST)]
             took = [f"{1e3 * row[name]['seconds']:.0f}" for name in (GR, PRINTED, FAST)]
             versions.append([*named, row["d"], *cells, *rounds, *took])
-            details.append(
-                [*named, row["d"], *(f"{row[name][key]:.2e}" for key in ("test", "log ratio", "local") for name in (GR, PRINTED))]
-            )
+            shown = [row[name][key] for key in ("test", "log ratio", "local") for name in (GR, PRINTED)]
+            details.append([*named, row["d"], *(f"{value:.2e}" for value in shown)])
     paper = ["*the paper*", "*h = 0.5*", PAPER["test"], "", PAPER["divergence"], "", "", f"{PAPER['local']:.3f}"]
-    head = [
-        "covariances",
-        "variance",
-        "L2 on test points",
-        "L2",
-        "KL divergence",
-        "KL on test points",
-        "mean abs. log f/g",
-        "local KL",
-    ]
+    columns = ["covariances", "variance", "d"]
+    head = [*columns[:2], "L2 on test points", "L2", "KL divergence", "KL on test points", "mean abs. log f/g", "local KL"]
+    measures = [f"{key}: {name}" for key in ("test points", "abs. log f/g", "local KL") for name in (GR, PRINTED)]
+    timed = ["L2", "L2 on test points", "rounds: Algorithm 1", "three steps", "ms: GR", "Algorithm 1", "three steps"]
     ratios = np.array([float(row[3]) for row in versions])
-    best = min(float(row[2]) for row in summary)
+    best, least = min(float(row[2]) for row in summary), min(float(row[7]) for row in summary)
     repeated = ", ".join(f"{count} at d = {d}" for d, count in figures["repetitions"].items())
     return (
-        f"Repetitions: {repeated}. Ratios of Algorithm 1 to GR, averaged over the dimensions. *Local KL* is (22) on the partition of the "
-        "start, the same for both; KL divergence is that of the densities, from draws of f; *on test points* means "
+        f"Repetitions: {repeated}. Ratios of Algorithm 1 to GR, averaged over the dimensions. *Local KL* is (22) on the partition "
+        "of the start, the same for both. KL divergence is that of the densities, from draws of f. *On test points* means "
         f"{TESTED:,} points drawn like the means.\n\n{table(head, [paper, *summary])}\n\n"
-        + f"Algorithm 1 at most 60 % of GR in L2 on test points: {verdict(-best, -0.6)}, under the best reading. GR at most 100 % of "
-        f"Algorithm 1's local KL distance: {verdict(min(float(row[7]) for row in summary), 1.0)}.\n\n"
-        "![errors by dimension](papers/results/zhang2010_figure1.png)\n\n"
-        "*Figure 1, full covariances, variance 0.25.*\n\n"
-        "Differences. The paper states neither the shape of the covariances, nor whether h = 0.5 is a variance or a standard deviation, "
-        "nor how the test set was drawn, so four readings are given. The KL divergence of the densities is not smaller for "
-        "Algorithm 1: it minimises another distance, and matched moments are near the best in KL. On test points its ratio is close to "
-        "that in L2, as in the paper, which prints 0.602 and 0.605. The L2 error over the whole space falls less, because most of it "
-        "lies outside the unit cube in many dimensions. Relative errors grow with the dimension here too.\n\n"
-        '**Three steps a round** (`method="l2"`) **against Algorithm 1 as printed** (`method="zhang"`): ratios of the errors, rounds, and '
-        "milliseconds of the whole call.\n\n"
-        + table(
-            [
-                "covariances",
-                "variance",
-                "d",
-                "L2",
-                "L2 on test points",
-                "rounds: Algorithm 1",
-                "three steps",
-                "ms: GR",
-                "Algorithm 1",
-                "three steps",
-            ],
-            versions,
-        )
-        + f"\n\nThe L2 errors of three steps are {ratios.min():.3f} to {ratios.max():.3f} of Algorithm 1's, {ratios.mean():.3f} on average "
-        f"(within 2 %: {verdict(-abs(ratios.mean() - 1), -0.02)}).\n\nErrors of GR and Algorithm 1:\n\n"
-        + table(
-            [
-                "covariances",
-                "variance",
-                "d",
-                *(f"{key}: {name}" for key in ("test points", "abs. log f/g", "local KL") for name in (GR, PRINTED)),
-            ],
-            details,
-        )
+        f"Algorithm 1 at most 60 % of GR in L2 on test points: {verdict(-best, -0.6)}, under the best reading. GR at most 100 % of "
+        f"Algorithm 1's local KL distance: {verdict(least, 1.0)}.\n\n"
+        "![errors by dimension](papers/results/zhang2010_figure1.png)\n\n*Figure 1, full covariances, variance 0.25.*\n\n"
+        "Differences. The paper does not state the shape of the covariances, nor whether h = 0.5 is a variance or a standard "
+        "deviation, nor how the test set was drawn, so four readings are given. Its 0.60 lies between those of full and of "
+        "spherical covariances. The KL divergence of the densities is not smaller for Algorithm 1, which minimises another "
+        "distance. Measured on test points, as the mean absolute log-ratio, its ratio equals that in L2, as it does in the paper "
+        "(0.602 and 0.605). The L2 error over the whole space falls less, because in many dimensions most of it lies outside the "
+        "unit cube. The local KL distances are equal to 1 % up to d = 20, as in the paper; beyond, the L2 fit is much narrower "
+        "than the moments. Relative errors grow with the dimension here too.\n\n"
+        '**Three steps a round** (`method="l2"`) **against Algorithm 1 as printed** (`method="zhang"`): ratios of the errors, '
+        f"rounds, and milliseconds of the whole call.\n\n{table([*columns, *timed], versions)}\n\n"
+        f"The L2 errors of three steps are {ratios.min():.3f} to {ratios.max():.3f} of Algorithm 1's, {ratios.mean():.3f} on "
+        f"average (within 2 %: {verdict(-abs(ratios.mean() - 1), -0.02)}).\n\nErrors of GR and Algorithm 1:\n\n"
+        + table([*columns, *measures], details)
     )
