@@ -72,7 +72,7 @@ def report(figures: dict[str, Any]) -> str:
     timed = table(["digits", "GR", "Algorithm 1", "three steps", "Algorithm 1 over GR"], times)
     return (
         f"Test errors in percent, means and deviations over {count} random starts; the paper's figures in brackets. The parameters "
-        "are those of Table III, with γ/4 for pixels in [0, 1]. t is that of the paired differences GR − Algorithm 1, so that t > 0 "
+        "are those of Table III, with γ/4 for pixels in [0, 1]. t is that of the paired differences GR − Algorithm 1: t > 0 "
         'means a larger error of GR. *Algorithm 1* is `method="zhang"`, *three steps* (a round) the default `method="l2"`, '
         f"*weights by mass* `mass_weights=True`, with t against Algorithm 1.\n\n{table(head, errors)}\n\n"
         f"Within {WITHIN} points of the paper: GR {near[GR]}, Algorithm 1 {near[PRINTED]} of {len(pairs)} (goal {ENOUGH}: "
