@@ -150,18 +150,18 @@ def boxed(X: np.ndarray, low: float) -> np.ndarray:
     return low + (1 - low) * (X - least) / np.where(most > least, most - least, 1.0)
 
 
-def splits(each: Set) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
-    """Training rows and labels, test rows and labels, as many times as there are splits or starts."""
+def splits(each: Set, count: int = SPLITS) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+    """Training rows and labels, test rows and labels, ``count`` times; equal where a set has its own split."""
     data = load(each.file)
     if "X_train" in data:
         X, y, Q, answers = (data[key].astype(np.float64) for key in ("X_train", "y_train", "X_test", "y_test"))
-        return [(X, y, Q, answers)] * SPLITS
+        return [(X, y, Q, answers)] * count
     X, y = data["X"].astype(np.float64), data["y"]
     if each.file == "splice":
-        return [(X[:1000], y[:1000], X[1000:], y[1000:])] * SPLITS
+        return [(X[:1000], y[:1000], X[1000:], y[1000:])] * count
     X = X if each.low is None else boxed(X, each.low)
     found = []
-    for seed in range(SPLITS):
+    for seed in range(count):
         order = np.random.default_rng(seed).permutation(len(X))
         train, test = np.split(order, [int(0.8 * len(X))])
         found.append((X[train], y[train], X[test], y[test]))

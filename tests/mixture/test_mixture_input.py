@@ -308,8 +308,8 @@ def test_goals_are_checked(goal, error, words):
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"method": "em"}, ValueError, r"method must be one of 'kl', 'l2'; got 'em'"),
-        ({"method": None}, ValueError, r"method must be one of 'kl', 'l2'; got None"),
+        ({"method": "em"}, ValueError, r"method must be one of 'kl', 'l2', 'zhang'; got 'em'"),
+        ({"method": None}, ValueError, r"method must be one of 'kl', 'l2', 'zhang'; got None"),
         ({"covariance": "tied"}, ValueError, r"covariance must be one of 'diag', 'full', 'spherical'; got 'tied'"),
         ({"covariance": np.eye(2)}, ValueError, r"covariance must be one of"),
         ({"start": "kcenter"}, ValueError, r"start must be one of 'kmeans'; got 'kcenter'"),
@@ -333,6 +333,7 @@ def test_goals_are_checked(goal, error, words):
         ({"max_size": 5}, ValueError, r"max_size"),
         ({"refit": "no"}, TypeError, r"refit must be True or False, got 'no'"),
         ({"density": "no"}, TypeError, r"density must be True or False, got 'no'"),
+        ({"mass_weights": "no"}, TypeError, r"mass_weights must be True or False, got 'no'"),
     ],
 )
 def test_options_are_checked(options, error, words):

@@ -177,7 +177,7 @@ def test_mass_weights_of_one_component_leave_the_other_sign_out():
 
 
 def test_mass_weights_need_weights_that_are_not_refitted():
-    with pytest.raises(ValueError, match="mass_weights=True sets the weights by the groups, .* pass refit=False, polish=False"):
+    with pytest.raises(ValueError, match=r"mass_weights=True sets the weights by the groups, .* pass refit=False, polish=False"):
         simplify(many(20), 3, mass_weights=True)
 
 
@@ -263,7 +263,5 @@ def test_the_bound_does_not_overflow():
 
 def test_the_bound_needs_the_mixture_that_was_simplified():
     found = simplify(many(30), 3, rng=0)
-    with pytest.raises(
-        ValueError, match="mixture must be the one that was simplified, of 30 components in 2 dimensions; got 20 in 2"
-    ):
+    with pytest.raises(ValueError, match="simplified, of 30 components in 2 dimensions; got 20 in 2"):
         found.bound(many(20))

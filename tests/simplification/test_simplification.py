@@ -12,7 +12,7 @@ from simplification_cases import assert_same, identical, many, measured
 
 EVERY_SHAPE = pytest.mark.parametrize("shape", SHAPES)
 EVERY_OTHER = pytest.mark.parametrize("other", SHAPES)
-METHODS = pytest.mark.parametrize("method", ["l2", "kl"])
+METHODS = pytest.mark.parametrize("method", ["l2", "zhang", "kl"])
 SHARED = pytest.mark.parametrize("shared", [False, True], ids=["own", "shared"])
 
 
@@ -42,7 +42,7 @@ def test_the_error_is_the_exact_distance_over_the_norm(shape, other, method, sig
     other=st.sampled_from(SHAPES),
     options=st.fixed_dictionaries(
         {
-            "method": st.sampled_from(["l2", "kl"]),
+            "method": st.sampled_from(["l2", "zhang", "kl"]),
             "density": st.booleans(),
         }
     ),

@@ -11,7 +11,7 @@ from reference_mixture import SHAPES, covariances_of
 from simplification_cases import identical, many, measured
 
 EVERY_OTHER = pytest.mark.parametrize("other", SHAPES)
-METHODS = pytest.mark.parametrize("method", ["l2", "kl"])
+METHODS = pytest.mark.parametrize("method", ["l2", "zhang", "kl"])
 
 
 # -- what goes wrong in groups ----------------------------------------------------------------------------------------

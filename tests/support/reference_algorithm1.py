@@ -1,7 +1,7 @@
 """Algorithm 1 of Zhang & Kwok (2010) line by line: one group, one component and one update at a time, matrices inverted.
 
-Line numbers are the paper's. Line 14 follows (20), whose brackets differ from the printed line. Covariances are (n, d, d); the shape
-of the result restricts line 5 and line 14: "diag" keeps the diagonal, "spherical" a multiple of the identity. With
+Line numbers are the paper's. Line 14 follows (20), whose brackets differ from the printed line. Covariances are (n, d, d). The
+shape of the result restricts lines 5 and 14: "diag" keeps the diagonal, "spherical" a multiple of the identity. With
 ``closed_form`` line 14 is (29), entry by entry.
 """
 
@@ -30,7 +30,7 @@ def simplify_plainly(weights, means, covariances, labels, shape="full", closed_f
         assert len(np.unique(next_labels)) == m, "a group became empty, which Algorithm 1 does not provide for"
         distortions.append(e)
         if abs(e - previous) <= 0.001 * abs(e) or np.array_equal(labels, next_labels):  # line 28; equal groups repeat the round
-            return tuple(np.array(each) for each in zip(*fitted, strict=True)) + (labels, distortions)
+            return (*(np.array(each) for each in zip(*fitted, strict=True)), labels, distortions)
         labels, previous = next_labels, e
 
 

@@ -192,8 +192,7 @@ class Components:
         return self._sums(pair_moments, (for_loops(places - self.centre), self._entries(covariances)), 0, 1)[:, 0]
 
     def moments(self, places: Array, covariances: Array, bounds: Labels | Spans | None = None) -> Moments:
-        """The sums over all components, or for component i over those from bounds[i] to bounds[i + 1] only, or from its first to its
-        last of ``bounds = (first, last)``."""
+        """The sums over all components, or for component i only over bounds[i] … bounds[i + 1], or first[i] … last[i]."""
         d = self.dimension
         entries = d * (d + 1) // 2 if self.full else d
         here = for_loops(places - self.centre)

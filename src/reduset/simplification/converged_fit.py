@@ -44,7 +44,8 @@ class ConvergedFit(LocalFit):
                     stages.advance(active[chosen], update(found, active[chosen]))
         if stages.unconverged and not is_quiet():
             warn(
-                f"{stages.unconverged} local fits had not converged after {MAX_UPDATES} updates; scale the means to spreads of about 1",
+                f"{stages.unconverged} local fits had not converged after {MAX_UPDATES} updates, to changes of {CENTRE_TOLERANCE}; "
+                "divide the means by a larger unit",
                 NotReachedWarning,
             )
         return self._with_weights(found, self._many.moments(found.means, found.covariances, self._bounds))

@@ -164,8 +164,9 @@ def simplify(
         As many groups as it takes for every component to lie within this distance of the first of its group.
     method : "l2", "zhang" or "kl"
         The local fits and the grouping. "l2" minimises the L2 error with at most three steps of each local fit in a round. "zhang"
-        is Algorithm 1 of Zhang & Kwok (2010) as printed: each local fit iterates to convergence. It takes several times as long,
-        for an error about 1 % lower. "kl" matches moments and groups by KL divergence (Goldberger & Roweis 2005).
+        is Algorithm 1 of Zhang & Kwok (2010) as printed: each local fit iterates until a change is at most 0.01, in the units of
+        the means. On the paper's toy mixtures the errors of the two differ by less than 3 %. "kl" matches moments and groups by KL
+        divergence (Goldberger & Roweis 2005).
     covariance : "full", "diag" or "spherical"
         Of the result's components.
     start : "kmeans", or (n,) labels

@@ -65,8 +65,8 @@ def compress_svm(
         moves bumps, "kcenter" keeps support vectors unchanged. "auto" tries "mixture", "refine" and "kcenter", and returns the one
         of least error.
     refit : bool
-        Fit all weights together; False keeps the weights of each group. ``method="zhang", refit=False, polish=False`` is the paper's
-        method.
+        Fit all weights together; False keeps the weights of each group. The paper's method is ``method="zhang"`` with
+        ``refit=False, polish=False``.
     polish : bool or int
         Move bumps by L-BFGS; a number is the most steps.
     rng : None, seed or Generator; the same seed gives the same result
