@@ -1,9 +1,8 @@
-"""The experiments of Kingravi, Vela & Gray 2013, Section 6: data and bandwidths (Table 1), methods, and how they are timed.
-
-Times are processor seconds of one thread, so that other processes on the machine do not change them.
+"""The experiments of Kingravi, Vela & Gray 2013, Section 6: data and bandwidths (Table 1), methods, and classification.
 
 The paper's Gaussian is exp(−r²/σ²) by its (19), the library's exp(−r²/2h²). With h = σ/√2 and the library's ell = ℓ/√2 the kernel
 and the radius σ/ℓ of the shadows are those of the paper. `SIGMA_IS_BANDWIDTH` names the other reading, h = σ with the same radius.
+Times are processor seconds, so that other processes on the machine hardly change them.
 """
 
 from __future__ import annotations

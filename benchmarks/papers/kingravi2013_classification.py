@@ -76,8 +76,7 @@ DIFFERENCES = {
 def report(figures: dict) -> str:
     parts = [
         f"Setting: {paper.NEIGHBOURS}-NN, {figures['folds']} folds of 10, components and σ of Table 1, kernel exp(−r²/σ²), "
-        "uncentred. The paper prints curves without numbers, so its statements are compared. Times are processor seconds of one "
-        "thread.",
+        "uncentred. The paper prints curves without numbers, so its statements are compared. Times are processor seconds.",
         statements(figures),
     ]
     for name, found in figures["sets"].items():
