@@ -140,7 +140,7 @@ def report(figures: dict) -> str:
         [
             f"Setting: {figures['splits']} random splits, 80 % of the rows for training, rank 5, uncentred, {len(ells)} values of "
             "ℓ from 3 to 5. The rivals have the mean number of shadows. The paper prints curves without numbers, so its statements "
-            "are compared. Times are processor seconds of one thread.",
+            "are compared. Times are processor seconds.",
             f"Analysis of variance of the errors at each ℓ, level {LEVEL}: the least ℓ from which on shadows are better than "
             "Nyström, and no worse than weighted Nyström.\n\n" + thresholds(figures),
             CAUSES,
