@@ -76,7 +76,6 @@ SECTIONS = (
     "mixture_reduction",
     "mixture_density",
     "spectral",
-    "spectral_figures",
     "peer_suites",
     "features_gram",
     "features_speed",

@@ -15,35 +15,16 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 from growth import memory
-from harness import data_folder, table, verdict
+from harness import table, verdict
 from reduset import Gaussian
-from reduset.spectral import Nystroem, ReducedDiffusionMap, ReducedKernelPCA
+from reduset.spectral import Nystroem, ReducedDiffusionMap, ReducedKernelPCA, WeightedNystroem
+from spectral_data import SETS, large, load, some
+from spectral_pictures import EMBEDDINGS, draw_embeddings
 
 TITLE = "Kernel PCA and manifolds on few atoms"
-# the paper's σ as the bandwidth and its number of components; USPS in [0, 1]
-SETS = {"mnist_digits0to4": (24.0 * 255, 15), "german_numer": (30.0, 5), "pendigits": (120.0, 5), "usps": (18.0, 15)}
-SETS["a1a"] = 6.0, 10  # none of the paper's: rows of 0 and 1, atoms for those that differ in at most two of 123 columns
 ELLS = (3.5, 4.0, 4.5, 5.0)
 SPLITS, DRAWS, MOST = 10, 3, 1000
 SOLVERS, TURNS = ("arpack", "randomized"), 3  # "dense" takes 30 s of USPS
-
-
-def load(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """All rows in a fixed random order, and their labels."""
-    with np.load(data_folder() / f"{name}.npz") as file:
-        parts = [k[1:] for k in file.files if k.startswith("X")]
-        X, y = (np.concatenate([file[letter + part] for part in parts]) for letter in "Xy")
-    order = np.random.default_rng(0).permutation(len(X))
-    return X[order].astype(np.float64), y[order]
-
-
-def some(name: str, rows: int | None) -> tuple[np.ndarray, np.ndarray]:
-    """The first rows; with replacement where there are fewer than asked for."""
-    X, y = load(name)
-    if rows is not None and rows > len(X):
-        drawn = np.random.default_rng(0).integers(0, len(X), rows)
-        return X[drawn], y[drawn]
-    return X[:rows], y[:rows]
 
 
 def neighbours(model, X, y, cut: int) -> float:
@@ -91,12 +72,6 @@ def gap(wanted: np.ndarray, found: np.ndarray) -> float:
     return float(np.linalg.norm(wanted - found @ np.linalg.lstsq(found, wanted, rcond=None)[0]) / np.linalg.norm(wanted))
 
 
-def through_data(model: ReducedKernelPCA, X: np.ndarray, queries: np.ndarray, kernel: Gaussian) -> np.ndarray:
-    """The paper's Nyström: eigenvectors extended from the atoms to all rows, and the rows kept to transform."""
-    vectors = model.transform(X)
-    return np.asarray(kernel.product_gram(queries, X) @ (vectors / np.linalg.norm(vectors, axis=0)))
-
-
 def embeddings() -> str:
     rows, told = [], []
     for name, most in (("german_numer", 1000), ("pendigits", 3500)):
@@ -138,20 +113,12 @@ def errors_of_split(X, whole, h: float, k: int, ell: float, seed: int) -> list[f
     means = ReducedKernelPCA(k, reduce="kmeans", **few).fit(train)
     features = Nystroem(kernel, n_components=m, random_state=seed).fit(train)
     axes = np.linalg.svd(features.transform(train), full_matrices=False)[2][:k].T
-    found = [model.transform(test) for model in (ours, paper, sub)]
-    found += [through_data(sub, train, test, kernel), features.transform(test) @ axes]
-    found += [means.transform(test), through_data(means, train, test, kernel)]
+    all_rows = {"kernel": kernel, "size": m, "all_rows": True, "random_state": seed}
+    nystroem, weighted = (WeightedNystroem(k, reduce=reduce, **all_rows).fit(train) for reduce in ("random", "kmeans"))
+    found = [model.transform(test) for model in (ours, paper, sub, nystroem)]
+    found += [features.transform(test) @ axes, means.transform(test), weighted.transform(test)]
     found.append(ReducedKernelPCA(k, kernel=kernel, reduce=None, centre=False).fit(train).transform(test))
     return [m / len(train), *(gap(whole.transform(test), each) for each in found)]
-
-
-def large(seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
-    """100,000 rows of 16 columns: pendigits drawn with noise, the last 10,000 from rows that the others know nothing of."""
-    X, y = load("pendigits")
-    rng = np.random.default_rng(seed)
-    known = int(0.9 * len(X))
-    rows = np.concatenate([rng.integers(0, known, 90_000), rng.integers(known, len(X), 10_000)])
-    return X[rows] + 3.0 * rng.normal(size=(100_000, 16)), y[rows]
 
 
 def worker() -> None:
@@ -228,7 +195,9 @@ def manifolds() -> str:
 
 def run() -> str:
     warnings.simplefilter("ignore", UserWarning)
-    return "\n\n".join([speed(), embeddings(), many_rows(), manifolds()])
+    draw_embeddings()
+    picture = f"The coordinates themselves:\n\n![embeddings of all rows and of atoms]({EMBEDDINGS.name})"
+    return "\n\n".join([speed(), embeddings(), many_rows(), manifolds(), picture])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Pictures of reduced kernel PCA and diffusion maps: errors over ℓ, accuracy and speed, and the embeddings beside the full ones."""
+"""Embeddings of reduced kernel PCA and of diffusion maps, next to those of all rows, as a picture."""
 
 from __future__ import annotations
 
@@ -10,67 +10,13 @@ from sklearn.datasets import make_moons, make_swiss_roll
 
 from reduset import Gaussian
 from reduset.spectral import ReducedDiffusionMap, ReducedKernelPCA
-from spectral import SETS, load
+from spectral_data import SETS, load
 
 matplotlib.use("Agg")  # before pyplot is imported: it needs no screen
 import matplotlib.pyplot as plt
 
-ERRORS, CLASSIFICATION, EMBEDDINGS = (
-    Path(__file__).with_name(f"spectral_{name}.png") for name in ("embedding_error", "classification", "embeddings")
-)
-STYLES = {
-    "shadow, paper's form": ("tab:red", "--"),
-    "shadow, refined": ("tab:red", "-"),
-    "subsample": ("0.6", ":"),
-    "Nyström": ("tab:blue", "--"),
-    "weighted Nyström": ("tab:green", "--"),
-    "Nyström features + SVD": ("tab:blue", "-"),
-}
+EMBEDDINGS = Path(__file__).with_name("spectral_embeddings.png")
 SHOWN, ROWS, REDUCED = 1000, 3500, 20
-
-
-def save(figure, path: Path) -> None:
-    figure.savefig(path, dpi=90, metadata={"Software": None})
-    plt.close(figure)
-
-
-def line(axes, ells, values, method: str) -> None:
-    colour, style = STYLES[method]
-    axes.plot(ells, values, color=colour, linestyle=style, label=method)
-
-
-def draw_errors(ells, curves) -> None:
-    figure, panels = plt.subplots(2, len(curves), figsize=(9, 6.4), sharex=True, layout="constrained")
-    for (name, found), (upper, lower) in zip(curves.items(), panels.T, strict=True):
-        for method, each in found.methods.items():
-            line(upper, ells, each.error, method)
-            line(lower, ells, each.spectrum, method)
-        for axes, floor in ((upper, found.full.error), (lower, found.full.spectrum)):
-            axes.axhline(floor, color="0.8", linewidth=5, zorder=0, label="kernel PCA of the training rows")
-        upper.set(yscale="log", title=f"{name}, {found.kept[0]:.0%} to {found.kept[-1]:.0%} kept")
-        lower.set(yscale="log", xlabel="ℓ")
-    panels[0, 0].set_ylabel("‖O − ÕA‖ / ‖O‖ of rows left out")
-    panels[1, 0].set_ylabel("relative error of 5 eigenvalues")
-    panels[0, 0].legend(fontsize=8)
-    save(figure, ERRORS)
-
-
-def draw_classification(ells, classes) -> None:
-    figure, grid = plt.subplots(len(classes), 3, figsize=(11, 3.6 * len(classes)), layout="constrained", squeeze=False)
-    for (name, found), (accuracy, training, testing) in zip(classes.items(), grid, strict=True):
-        for method in found.methods[0]:
-            scores = [each[method] for each in found.methods]
-            line(accuracy, ells, [each.accuracy for each in scores], method)
-            line(training, ells, [found.scikit.training / each.training for each in scores], method)
-            line(testing, ells, [found.scikit.testing / each.testing for each in scores], method)
-        accuracy.axhline(found.whole.accuracy, color="k", linewidth=0.8, label="kernel PCA of all rows")
-        for axes in (training, testing):
-            axes.axhline(1.0, color="k", linewidth=0.8)
-        accuracy.set(title=f"{name}: 3-NN accuracy", xlabel="ℓ")
-        training.set(title="training, times faster", xlabel="ℓ", yscale="log")
-        testing.set(title="testing, times faster", xlabel="ℓ", yscale="log")
-        accuracy.legend(fontsize=8)
-    save(figure, CLASSIFICATION)
 
 
 def turned_alike(wanted: np.ndarray, found: np.ndarray) -> np.ndarray:
@@ -89,7 +35,7 @@ def of_digits(name: str):
 
 
 def of_manifold(name: str):
-    """Two coordinates of the dense diffusion map and of one on few k-means atoms, and the place along the manifold."""
+    """Two coordinates of the dense diffusion map and of one on few k-means atoms, and the position along the manifold."""
     n = 4000
     X, along = make_swiss_roll(n, random_state=0) if name == "Swiss roll" else make_moons(n, noise=0.05, random_state=0)
     kernel = Gaussian(3.0 if name == "Swiss roll" else 0.25)
@@ -106,4 +52,5 @@ def draw_embeddings() -> None:
             axes.scatter(*found[:SHOWN].T, c=colour[:SHOWN], s=3, cmap="tab10" if "shadows" in below else "viridis", linewidths=0)
             axes.set(title=title, xticks=[], yticks=[])
         lower.set(xlim=upper.get_xlim(), ylim=upper.get_ylim())
-    save(figure, EMBEDDINGS)
+    figure.savefig(EMBEDDINGS, dpi=90, metadata={"Software": None})
+    plt.close(figure)

@@ -96,7 +96,7 @@ def principal_components(reduced: WeightedAtoms, count: int, centre: bool = True
 def extended_to_rows(components: PrincipalComponents, reduced: WeightedAtoms, X: Floats) -> PrincipalComponents:
     """Uncentred components of the atoms, with their eigenvectors extended to the rows of X.
 
-    U = K_nm W^½ v, its columns scaled to length 1, approximates the eigenvectors of the n×n kernel matrix (Zhang & Kwok 2010). A
+    U = K_nm W^½ v, its columns scaled to length 1, approximates the eigenvectors of the n×n kernel matrix (Zhang & Kwok 2009). A
     point then has the coordinates k(x, X) U λ^(−½), as in kernel PCA of all rows. Blocks of K_nm are discarded: O(n·k) memory.
     """
     at_rows = extend(reduced.kernel, reduced.atoms, components.coefficients, X)

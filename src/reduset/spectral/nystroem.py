@@ -1,7 +1,7 @@
 """Nyström features: K ≈ F Fᵀ from the kernel values of n rows with m atoms.
 
 `Nystroem` (Williams & Seeger 2001) computes F = K_nm K_mm^(−½): m features, with the atoms of any selector. For the same atoms the
-result equals scikit-learn's. `WeightedNystroem` (Zhang & Kwok 2010) weights each atom by the number of rows that it represents.
+result equals scikit-learn's. `WeightedNystroem` (Zhang & Kwok 2009) weights each atom by the number of rows that it represents.
 With W^½ K_mm W^½ v = λv, its features F = K_nm W^½ v λ^(−½) are the leading eigenfunctions under the density of the data. If all m
 features are kept, the weights cancel and both F Fᵀ are equal. Cost: O(m³), and O(m) a row and feature.
 
@@ -151,6 +151,7 @@ class WeightedNystroem(SpectralTransformer):
         if all_rows:
             self._functions = extended_to_rows(components, found, X)
             self.row_eigenvectors_ = self._functions.eigenvectors
+            # transform evaluates the kernel with the rows, which become its atoms
             n = len(X)
             self._reduced = WeightedAtoms(np.array(X, np.float64), np.ones(n), found.kernel, np.arange(n), n, None)
         self._tell_of_zeros(self.eigenvalues_)
