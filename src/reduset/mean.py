@@ -209,7 +209,7 @@ class KernelMean(LinearCombination):
     def __post_init__(self) -> None:
         atoms = _rows.points(self.atoms, "atoms")
         self._freeze(atoms=atoms, weights=self._checked_weights(len(atoms)))
-        object.__setattr__(self, "kernel", as_kernel(self.kernel).resolve(self.atoms, self.magnitudes))
+        object.__setattr__(self, "kernel", as_kernel(self.kernel, self.atoms.shape[1]).resolve(self.atoms, self.magnitudes))
 
     def _checked_weights(self, count: int) -> Array:
         return _rows.weights(self.weights, self.atoms, count, "weights", signed=True, zero=True)
@@ -239,7 +239,7 @@ class KernelMean(LinearCombination):
             weights = _rows.weights(sample_weight, given, len(X))
             weights = weights / weights.max()  # first, so that the sum is finite
             weights /= weights.sum()
-        return cls(X, weights, as_kernel(kernel))
+        return cls(X, weights, as_kernel(kernel, X.shape[1]))
 
     # -- size ---------------------------------------------------------------------------------------------------------------
 

@@ -171,7 +171,7 @@ def test_a_picture_is_cut_into_segments(files, tmp_path):
 
 def test_the_demo_leaves_its_files(tmp_path):
     done = in_this_process("demo", "--folder", "out", "--crop", folder=tmp_path)
-    assert re.search(r"how fine   details of 0\.0\d+ and more, 1/\d.* are within 5 %; \d+ random rows", done.stdout)
+    assert re.search(r"resolution  0\.0\d+ = median distance / \d.*\d+ random rows", done.stdout)
     assert not [sign for sign in ("‖", "ν", "bound", "NOT REACHED") if sign in done.stdout]
     model = Model.load(tmp_path / "out" / "small.npz")
     assert model.n_samples == 12_150

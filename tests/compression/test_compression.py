@@ -130,10 +130,11 @@ def test_compressing_twice_adds_up():
 def test_the_result_speaks():
     small = compress(cloud(5000, 2, 5), Gaussian("median"), size=30, rng=0)
     first, *lines = str(small).splitlines()
-    assert first == "30 weighted atoms for 5,000 rows of 2 columns, 1 in 167"
-    assert [line.split("  ")[1] for line in lines[:3]] == ["lost", "how fine", "weights"]
-    assert "with 95% confidence between" in lines[0]
-    assert f"compared at distances of {small.mean.kernel.bandwidth:.3g} and more (Gaussian), not below" in lines[1]
+    assert first == "Compression: 5,000 rows × 2 columns -> 30 weighted atoms (167x)"
+    assert [line.split("  ")[1] for line in (lines[0], lines[2])] == ["error", "weights"]
+    assert "(95 % CI " in lines[0]
+    assert f"at bandwidth {small.mean.kernel.bandwidth:.3g} (Gaussian)" in lines[0]
+    assert f"at the median distance, {small.error_at_median[1]:.3g}" in lines[1]
     text = small.details()
     assert text.startswith("Compression of 5,000 points to 30 atoms in 2-D, Gaussian(")
     for word in ("error", "95% interval", "bound", "incoherence", "atoms", "time"):
@@ -146,8 +147,8 @@ def test_a_loss_that_is_next_to_nothing_is_said_so():
     X = cloud(1000, 1, 0)
     small = compress(X, Gaussian("median"), size=20, rng=0)
     assert small.certificate.relative_error < 1e-5
-    assert "lost       less than 0.001 %" in str(small)
-    assert "rows of 1 column," in str(small)
+    assert "error       below 0.001 %" in str(small)
+    assert "rows × 1 column ->" in str(small)
 
 
 def test_redundant_atoms_are_dropped_and_reported():
@@ -204,3 +205,37 @@ def test_quiet_is_only_the_thread_that_asked_for_it():
             pool.submit(fall_short).result()
     with pytest.warns(NotReachedWarning):
         fall_short()
+
+
+@pytest.mark.parametrize("n", [400, 9000])  # errors computed exactly, and by frequencies
+def test_the_error_at_the_median_distance_is_that_of_the_definition(n):
+    X = cloud(n, 2, 3)
+    for small in (compress(X, Gaussian(0.4), size=40, rng=0), compress(X, size=40, rng=0)):
+        error, median = small.error_at_median
+        assert median == KernelMean.from_samples(X, Gaussian("median")).kernel.width
+        full = KernelMean.from_samples(X, Gaussian(median))
+        exact = full.distance(KernelMean(small.mean.atoms, small.mean.weights, Gaussian(median))) / full.norm()
+        assert error == pytest.approx(exact, rel=1e-6 if n < 1000 else 0.3)
+
+
+def test_a_result_above_the_error_of_random_rows_warns_and_names_a_better_call():
+    X = np.random.default_rng(0).normal(size=(4000, 6))
+    with pytest.warns(UserWarning, match=r"is above that of 300 random rows, .* use sketch\(data, 300\)"):
+        compress(X, size=300, kernel=Gaussian(2.0), select="kmeans", weights="own", rng=0)
+
+
+@pytest.mark.parametrize(("kernel", "same"), [(0.5, Gaussian(0.5)), ("rbf", Gaussian(2**0.5)), (np.float32(2), Gaussian(2.0))])
+def test_numbers_and_names_of_kernels(kernel, same):
+    X = cloud(300, 4, 0)
+    assert compress(X, kernel, size=20, rng=0).mean.kernel == same
+
+
+def test_the_name_of_a_family_leaves_the_bandwidth_open():
+    X = cloud(300, 2, 0)
+    assert compress(X, "laplacian", size=20, rng=0).resolution == compress(X, Laplacian(), size=20, rng=0).resolution
+
+
+@pytest.mark.parametrize("kernel", ["gausian", True, [1.0]])
+def test_other_kernels_raise_an_error_that_lists_the_names(kernel):
+    with pytest.raises(TypeError, match=r"kernel must be a Gaussian\(\.\.\.\).* one of 'gaussian'"):
+        compress(cloud(30, 2, 0), kernel, size=2)

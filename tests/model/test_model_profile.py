@@ -78,12 +78,12 @@ def test_a_resolution_is_kept_and_told_as_the_result_tells_it(saved, capsys):
     back = Model.load(saved)
     assert back.resolved == small.resolved
     assert back.resolution == small.resolution == small.mean.kernel.bandwidth
-    line = next(line for line in str(small).splitlines() if "how fine" in line)
+    line = next(line for line in str(small).splitlines() if "resolution" in line)
     assert model.size == small.selected == 30
-    assert line.replace(f"{small.size} random", "30 random") in str(back).splitlines()
-    assert "the median distance, are within 5 %; 30 random rows" in line
+    assert line.replace(f"{small.size} random", "30 random").split() in [each.split() for each in str(back).splitlines()]
+    assert "= median distance / " in line
     assert run(["info", str(saved)]) == 0
-    assert "are within 5 %" in capsys.readouterr().out
+    assert "resolution" in capsys.readouterr().out
     assert run(["info", str(saved), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["resolution"]["bandwidth"] == small.resolution
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from reduset import NotReachedWarning
-from reduset.compression.summary import lost
+from reduset.compression.summary import error
 from reduset.modes import SparseMeanShift, segment
 from reduset.modes.segmentation import features, flat, pixels
 
@@ -140,7 +140,7 @@ def test_the_regions_are_found_by_way_of_a_mixture(kind, spatial):
     found = cut(image, via="mixture", radius=25 / 255, spatial=spatial)
     assert same_regions(found.labels, REGIONS[::-1] if kind == "rows from the bottom" else REGIONS)
     assert 0 < found.certificate.relative_error < 0.1
-    assert "  lost       " in str(found)
+    assert "  error      " in str(found)
     np.testing.assert_array_equal(found.labels, cut(image, via="mixture", radius=25 / 255, spatial=spatial).labels)
 
 
@@ -205,8 +205,8 @@ def test_the_result_says_what_it_is_in_plain_words():
     found = cut(noisy())
     lines = str(found).splitlines()
     assert lines[0] == "18 × 24 pixels in 3 segments (largest 50.0%, 25.0%, 25.0%)"
-    assert lines[1].startswith(f"  lost       {lost(found.certificate)}, of the density")
-    assert lines[2].startswith(f"  how fine   pixels nearer than {found.bandwidth:.3g} count as alike")
+    assert lines[1].startswith(f"  error      {error(found.certificate)}, of the density")
+    assert lines[2].startswith(f"  bandwidth  {found.bandwidth:.3g}")
     assert not [sign for sign in ("‖", "ν", "bound") if sign in str(found)]
 
 

@@ -98,7 +98,7 @@ def test_the_error_at_every_scale_is_that_of_the_models_profiles(made, tmp_path)
     texts = " ".join(Page(tmp_path / "r.html").text().split())
     assert data["sizes"][-1]["told"].replace("\N{NO-BREAK SPACE}", " ") in texts
     assert "How fine it sees" in texts
-    assert ("Finest detail" in texts) == (shown.resolved is not None)  # in place of a bound that says nothing
+    assert ("Resolution" in texts) == (shown.resolved is not None)  # in place of a bound that says nothing
 
 
 @pytest.mark.parametrize("d", [1, 3])

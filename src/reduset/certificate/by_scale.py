@@ -21,6 +21,7 @@ from typing import ClassVar, cast
 import numpy as np
 
 from reduset._engine import Frame, blocks, cached_property
+from reduset._messages import quietly
 from reduset._types import Array
 from reduset.certificate.frequencies import MASS_MISSING, FrequencyLadders, Waves
 from reduset.kernels import RadialKernel
@@ -90,11 +91,13 @@ class Scales(ABC):
     Attributes
     ----------
     bandwidths : (k,) at which it is told unasked, from coarse to fine
-    certain : whether errors are exact, at a price a scale
+    certain : whether errors are exact, at a cost for every bandwidth
+    median : the median distance of the rows, with which the search for a bandwidth starts; None if all rows coincide
     """
 
     bandwidths: Array
     certain: ClassVar[bool] = False
+    median: float | None
 
     @abstractmethod
     def profile(self, small: SmallMean, bandwidths: Array, confidence: float, random: int) -> ErrorProfile:
@@ -108,6 +111,10 @@ class ExactScales(Scales):
     mean: KernelMean
     bandwidths: Array
     certain = True
+
+    @cached_property
+    def median(self) -> float | None:  # type: ignore[override]
+        return median_distance(self.mean)
 
     @cached_property
     def _norms(self) -> dict[float, float]:
@@ -176,6 +183,7 @@ class WaveScales(Scales):
     squares: float
     norms: Array
     thin: float
+    median: float | None
 
     @classmethod
     def from_rows(
@@ -191,7 +199,7 @@ class WaveScales(Scales):
         """For a mean of the same mass whose waves are known, and of which these are all the rows or a fair sample."""
         kernel = cast(RadialKernel, rows.kernel)
         norms = square_norms(rows, squares, kernel, own_bandwidths(kernel, ladders.below, ladders.rungs), rng)
-        return cls(kernel, ladders, waves, frame, rows.mass, squares, norms, thin)
+        return cls(kernel, ladders, waves, frame, rows.mass, squares, norms, thin, median_distance(rows))
 
     @property
     def bandwidths(self) -> Array:  # type: ignore[override]
@@ -229,6 +237,15 @@ class WaveScales(Scales):
         alone, drawn = _by_chance(whole, self.mass, self.squares, random)
         limit = missing_mass(self.mass, small.mass)
         return ErrorProfile(np.asarray(bandwidths), np.clip(errors, *intervals.T), intervals, drawn, alone, confidence, limit)
+
+
+def median_distance(rows: KernelMean) -> float | None:
+    """The bandwidth that the median rule gives these rows, in the coordinates of their kernel; None if all rows coincide."""
+    if rows.size < 2:
+        return None
+    with quietly():
+        kernel = replace(cast(RadialKernel, rows.kernel), bandwidth="median").resolve(rows.atoms, rows.magnitudes)
+    return kernel.width if kernel.width > 0 else None
 
 
 def missing_mass(mass: float, small: float) -> float:

@@ -28,6 +28,7 @@ from reduset.compression.prefixes import Prefixes
 from reduset.compression.request import COMPONENTS, GIVEN, NOISE, RESOLUTION, Request, checked, is_left_open
 from reduset.compression.resolution import Resolved
 from reduset.compression.result import Compression, assemble_built, assemble_resolved
+from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean
 from reduset.mixture import Mixture
 from reduset.mixture.component_mean import SmallMean
@@ -64,7 +65,7 @@ def compress(
     Parameters
     ----------
     data : KernelMean, or (n, d) array or frame
-    kernel : Kernel or callable k(X, Y)
+    kernel : Kernel, number, name or callable k(X, Y)
         Only with points; a KernelMean has its own. By default a Gaussian whose bandwidth is left open, as that of `Gaussian()` is.
     size : int
         That many atoms (fewer where fewer points are distinct, or atoms are redundant to rounding or got no weight).
@@ -139,6 +140,7 @@ def compress(
         shown.close()
     if not is_quiet():
         _warn_of_zero_projection(result)
+        _warn_if_random_rows_are_better(result)
     if not result.reached and not is_quiet():
         own_end = f"{request.selector}'s own end"
         warn(
@@ -148,6 +150,20 @@ def compress(
             NotReachedWarning,
         )
     return result
+
+
+def _warn_if_random_rows_are_better(result: Compression) -> None:
+    """Warn if the error is certified to be above that of as many random rows of equal weight, at the bandwidth of the result."""
+    if not result.has_profile or not isinstance(result.mean.kernel, RadialKernel):
+        return
+    random = float(result.profile(result.mean.kernel.width).random_rows[0])
+    if not 0 < random < result.certificate.interval[0]:
+        return
+    warn(
+        f"the error of {percent(result.certificate.relative_error)} at bandwidth {result.mean.kernel.width:.3g} is above that of "
+        f"{result.size:,} random rows, {percent(random)}; leave out select and weights (got {result.selection} and "
+        f"{result.weighting!r}), or use sketch(data, {result.size}) for real rows with weights"
+    )
 
 
 def _warn_of_zero_projection(result: Compression) -> None:

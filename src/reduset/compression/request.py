@@ -17,7 +17,7 @@ from reduset._engine import on_device
 from reduset._types import KernelLike, SelectorLike
 from reduset.compression import resolution, sizing
 from reduset.compression.sizing import SizeGoal
-from reduset.kernels import ANY_FAMILY, Gaussian, RadialKernel
+from reduset.kernels import ANY_FAMILY, FAMILIES, Gaussian, RadialKernel
 from reduset.mean import KernelMean
 from reduset.mixture.component_mean import as_density
 from reduset.select import Auto, Balanced, KMeans, Selector, Thinning, as_selector, with_own_weights
@@ -70,7 +70,8 @@ class Request:
 
 def is_left_open(kernel: KernelLike) -> bool:
     """Whether a kernel has a bandwidth that nobody has given."""
-    return kernel is None or (isinstance(kernel, RadialKernel) and kernel.bandwidth is None)
+    named = isinstance(kernel, str) and kernel in FAMILIES
+    return kernel is None or named or (isinstance(kernel, RadialKernel) and kernel.bandwidth is None)
 
 
 def checked(

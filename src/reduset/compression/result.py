@@ -155,6 +155,13 @@ class Compression:
         asked = np.sort(np.asarray(given, np.float64))[::-1]
         return self._scales.profile(self.mean, asked, self.certificate.confidence, self.size)
 
+    @cached_property
+    def error_at_median(self) -> tuple[float, float] | None:
+        """The relative error with the median distance of the rows as bandwidth, and that distance; None if it is not known."""
+        if self._scales is None or self._scales.median is None:
+            return None
+        return float(self.profile(self._scales.median).relative_errors[0]), self._scales.median
+
     def at(self, size: int) -> Compression:
         """The nested compression of the first ``size`` atoms that were selected: no new selection, no pass over the data."""
         size = _validate.whole(size, "size", 1, self.selected, "compress again for more atoms")
@@ -192,7 +199,7 @@ class Compression:
         if rows is not None and not np.array_equal(full.atoms[rows], places):
             raise ValueError("full must be the mean that was compressed: its rows at .indices are not the atoms of this result")
         if kernel is not None:
-            full = KernelMean(full.atoms, full.weights, as_kernel(kernel))
+            full = KernelMean(full.atoms, full.weights, as_kernel(kernel, full.dimension))
         kinds: tuple[str, ...] = (*KINDS, COUNTS)
         if isinstance(self.mean, ComponentMean):
             full, kinds = as_density(full), KINDS

@@ -1,6 +1,4 @@
-"""A result in a few lines, for people who never heard of a kernel: how many of how many, what was lost and how sure that is, how
-fine the look was, and what carries weight.
-"""
+"""The printed form of a compression: size, error with its confidence interval and bandwidth, resolution, weights."""
 
 from __future__ import annotations
 
@@ -16,100 +14,106 @@ if TYPE_CHECKING:
     from reduset.compression.resolution import Resolution
     from reduset.compression.result import Compression
 
-COVERING = ("Balanced", "Stratified")  # selections that promise to be near every row
-NEXT_TO_NOTHING = 1e-5  # as a share, below which digits are of no use to anybody
+COVERING = ("Balanced", "Stratified")  # selections with a guaranteed covering radius
+NEGLIGIBLE = 1e-5  # errors below this are printed as a bound
 WEIGHTS = {kind: weighting.description for kind, weighting in WEIGHTINGS.items()} | {
-    COUNTS: "each what its nearest rows weigh",
-    OWN: "those of the selection",
+    COUNTS: "the weight of the rows nearest to each atom",
+    OWN: "from the selector",
 }
+INDENT = "\n              "  # of further lines of an entry
 
 
 def of_result(result: Compression) -> list[str]:
     """The lines of a result."""
     n, m, piece = result.n_samples, result.size, noun(result.mean)
-    share = f", 1 in {n / m:,.0f}" if n >= 2 * m else ""
-    lines = [
-        f"{head(m, n, result.mean.dimension, piece)}{share}",
-        f"lost       {lost(result.certificate)}",
-        f"how fine   {fineness(result.mean.kernel) if result.resolved is None else resolved(result.resolved, m)}",
-        f"weights    {_weights(result)}",
-    ]
+    ratio = f" ({n / m:,.0f}x)" if n >= 2 * m else ""
+    lines = [f"Compression: {head(m, n, result.mean.dimension, piece)}{ratio}", f"error       {_errors(result)}"]
+    if result.resolved is not None:
+        lines.append(f"resolution  {resolution(result.resolved, m)}")
     if result.selection in COVERING and result.certificate.radius is not None:
-        lines.insert(2, f"rare       {covering(result.certificate.radius, result.mean.kernel)}")
+        lines.append(f"radius      {covering(result.certificate.radius, result.mean.kernel)}")
+    lines.append(f"weights     {_weights(result)}")
     if not result.reached:
-        lines.append(f"NOT REACHED: what was asked for takes more {piece}s than allowed; see max_size")
+        lines.append(f"NOT REACHED: the goal needs more {piece}s than allowed; raise max_size")
     return lines
 
 
 def covering(radius: float, kernel: Kernel) -> str:
-    """How far any row is from the nearest piece."""
-    units = "" if getattr(kernel, "unit_covariance", None) is None else ", in spreads of the columns"
-    return f"every row is within {radius:.3g} of one of them{units}"
+    """The largest distance of a row to its nearest atom."""
+    units = "" if getattr(kernel, "unit_covariance", None) is None else ", in units of the columns' scales"
+    return f"every row is within {radius:.3g} of an atom{units}"
 
 
 def noun(mean: SmallMean) -> str:
-    """What a small mean is made of."""
+    """The name of what a small mean is made of."""
     return "component" if isinstance(mean, ComponentMean) else "atom"
 
 
+def counted(number: int, thing: str) -> str:
+    """A number with its noun: 1 row, 2 rows."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
 def head(size: int, rows: int, columns: int, piece: str = "atom") -> str:
-    """How many of how many."""
-
-    def counted(number: int, thing: str) -> str:
-        return f"{number:,} {thing}{'' if number == 1 else 's'}"
-
-    return f"{counted(size, f'weighted {piece}')} for {counted(rows, 'row')} of {counted(columns, 'column')}"
+    """The size before and after: 200,000 rows × 3 columns -> 500 weighted atoms."""
+    return f"{counted(rows, 'row')} × {counted(columns, 'column')} -> {counted(size, f'weighted {piece}')}"
 
 
-def lost(certificate: Certificate) -> str:
-    """The measured error, and how sure it is."""
+def _errors(result: Compression) -> str:
+    """The error at the bandwidth of the kernel and, if it is known, at the median distance."""
+    lines = [f"{error(result.certificate)}, {scale(result.mean.kernel, result.resolved)}"]
+    if result.error_at_median is not None:
+        at_median, median = result.error_at_median
+        lines.append(f"{percent(at_median)} at the median distance, {median:.3g}")
+    if result.certificate.relative_error > 1:
+        lines.append("WORSE THAN THE ZERO FUNCTION, whose error is 100 %")
+    return INDENT.join(lines)
+
+
+def error(certificate: Certificate) -> str:
+    """The measured error with its confidence interval."""
     low, high = certificate.interval
-    if high < NEXT_TO_NOTHING:
-        return f"less than {percent(NEXT_TO_NOTHING)}"
-    text = percent(certificate.relative_error)
-    if certificate.method == "exact":
-        apart = high - low > ROUNDING * high
-        text += f", between {percent(low)} and {percent(high)} by the rounding of coordinates" if apart else ", computed exactly"
-    else:
-        text += f", with {certificate.confidence:.0%} confidence between {percent(low)} and {percent(high)}"
-    if certificate.relative_error > 1:
-        text += "; WORSE THAN NOTHING: no atoms at all would be nearer to the rows"
-    return text
+    if high < NEGLIGIBLE:
+        return f"below {percent(NEGLIGIBLE)}"
+    if certificate.method != "exact":
+        interval = f"({certificate.confidence:.0%} CI {percent(low)[:-2]}-{percent(high)})"
+        return f"{percent(certificate.relative_error)}  {interval.replace('%', ' %', 1)}"
+    rounded = high - low > ROUNDING * high
+    return percent(certificate.relative_error) + (f"  (rounding: {percent(low)[:-2]}-{percent(high)})" if rounded else "  (exact)")
 
 
-def fineness(kernel: Kernel) -> str:
-    """The scale at which rows and atoms were compared: finer differences are not in the figure."""
+def scale(kernel: Kernel, resolved: Resolution | None) -> str:
+    """The scales at which an error holds."""
+    if resolved is not None:
+        return "at the resolution and all coarser scales"
     if not isinstance(kernel, RadialKernel):
-        return f"as {kernel!r} sees the rows"
-    units = "" if kernel.unit_covariance is None else " spreads of the columns"
-    return f"compared at distances of {kernel.width:.3g}{units} and more ({type(kernel).__name__}), not below"
+        return f"with {kernel!r}"
+    units = "" if kernel.unit_covariance is None else ", in units of the columns' scales"
+    return f"at bandwidth {kernel.width:.3g} ({type(kernel).__name__}{units})"
 
 
-def resolved(found: Resolution, size: int) -> str:
-    """How small a detail is kept within the tolerance, beside what as many random rows would keep."""
-    text = f"details of {found.bandwidth:.3g} and more"
-    share = found.median / found.bandwidth
-    text += f", {f'1/{share:.3g} of' if share >= 1 else f'{1 / share:.3g} times'} the median distance,"
-    text += f" are within {percent(found.tol)}"
-    if found.by_noise:
-        return f"{text}; finer ones are noise: so few rows are off their law by more"
-    if found.alone:
-        return f"{text}, and so are all finer ones: there, rows that differ stand alone"
-    rows = f"{size:,} random row{'' if size == 1 else 's'}"
-    if found.random_rows is None:
-        return f"{text}; {rows} lose more at all scales"
-    return f"{text}; {rows} would be down to {found.random_rows:.3g}"
+def resolution(resolved: Resolution, size: int) -> str:
+    """The smallest bandwidth within the tolerance, compared with the median distance and with random rows."""
+    ratio = resolved.median / resolved.bandwidth
+    text = f"{resolved.bandwidth:.3g} = median distance {f'/ {ratio:.3g}' if ratio >= 1 else f'× {1 / ratio:.3g}'}"
+    if resolved.by_noise:
+        return f"{text}; at finer scales the sampling error of the rows exceeds {percent(resolved.tol)}"
+    if resolved.alone:
+        return f"{text}; at all finer scales too, since distinct rows do not overlap there"
+    rows = counted(size, "random row")
+    if resolved.random_rows is None:
+        return f"{text}   ({rows}: above {percent(resolved.tol)} at every bandwidth)"
+    return f"{text}   ({rows}: {resolved.random_rows:.3g})"
 
 
 def _weights(result: Compression) -> str:
-    """What kind they are, and one more line for each thing to know of them."""
+    """The kind of the weights, their sum and their signs."""
     kind = result.weighting.removesuffix(" by group")
-    words = [f"{result.weighting}: {WEIGHTS[kind]}"]
-    negative = result.certificate.negative_mass
-    if negative > 0:
-        words.append(f"{percent(negative)} of them negative, so that sums over a part of the rows are not its share")
+    negative, total = result.certificate.negative_mass, float(result.mean.weights.sum())
+    sign = f"signed, {percent(negative)} negative" if negative > 0 else "non-negative"
+    lines = [f"{sign}, sum {total:.4g} ({result.weighting}: {WEIGHTS[kind]})"]
     if len(result.dropped):
-        words.append(f"{len(result.dropped):,} more {noun(result.mean)}s were like others to rounding at this scale and left out")
+        lines.append(f"{counted(len(result.dropped), f'more {noun(result.mean)}')} omitted as redundant at this bandwidth")
     if result.selected > result.size:
-        words.append(f"{result.selected - result.size:,} more {noun(result.mean)}s got none and are left out")
-    return "\n             ".join(words)
+        lines.append(f"{counted(result.selected - result.size, f'more {noun(result.mean)}')} omitted with weight 0")
+    return INDENT.join(lines)

@@ -1,7 +1,8 @@
-"""The kernels' classes by name, and kernels from what a user or a file says. Which there are stands in `reduset.kernels`."""
+"""The kernels' classes by name, and kernels from arguments and files. `reduset.kernels` lists the classes."""
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 from reduset import kernels
@@ -14,15 +15,31 @@ from reduset.kernels.gaussian import Gaussian
 KERNELS: dict[str, type[RadialKernel]] = {name: getattr(kernels, kind) for name, kind in FAMILIES.items()}
 
 
-def as_kernel(kernel: KernelLike) -> Kernel:
-    """A kernel from what a user may pass: None (a Gaussian of the median bandwidth), a kernel, or a function k(X, Y)."""
+def as_kernel(kernel: KernelLike, dimension: int | None = None) -> Kernel:
+    """A kernel from an argument.
+
+    Parameters
+    ----------
+    kernel : None (a Gaussian with the median bandwidth), a kernel, a number (the bandwidth of a Gaussian), a function k(X, Y), the
+        name of a family ("gaussian", …), or "rbf" (scikit-learn's default, exp(−‖x − y‖²/d))
+    dimension : d, which "rbf" needs
+    """
     if kernel is None:
         return Gaussian("median")
     if isinstance(kernel, Kernel):
         return kernel
+    if isinstance(kernel, Real) and not isinstance(kernel, bool):
+        return Gaussian(float(kernel))
+    if isinstance(kernel, str) and kernel in KERNELS:
+        return KERNELS[kernel]()
+    if kernel == "rbf" and dimension is not None:
+        return Gaussian((dimension / 2) ** 0.5)
     if isinstance(kernel, type) or not callable(kernel):
         offered = [f"{kind}(...)" for kind in FAMILIES.values()]
-        raise TypeError(f"kernel must be a {listed([*offered, 'a function k(X, Y)'])}; got {kernel!r}")
+        names = ", ".join(map(repr, [*FAMILIES, "rbf"]))
+        raise TypeError(
+            f"kernel must be a {listed([*offered, 'a bandwidth', 'a function k(X, Y)'])}, or one of {names}; got {kernel!r}"
+        )
     return FunctionKernel(kernel)
 
 

@@ -22,7 +22,7 @@ from reduset.certificate import Certificate
 from reduset.certificate.by_scale import ErrorProfile, missing_mass
 from reduset.compression import Compression, Path
 from reduset.compression.resolution import Resolution
-from reduset.compression.summary import fineness, head, lost, noun, resolved
+from reduset.compression.summary import error, head, noun, resolution, scale
 from reduset.mean import KernelMean
 from reduset.mixture import ComponentMean
 from reduset.mixture.component_mean import SmallMean
@@ -285,11 +285,12 @@ class Model:
 
     def __str__(self) -> str:
         lines = [
-            head(self.size, self.n_samples, len(self.columns), self.piece),
+            f"Model: {head(self.size, self.n_samples, len(self.columns), self.piece)}",
             f"columns    {printable(', '.join(self.columns[:12]))}" + (" …" if len(self.columns) > 12 else ""),
-            f"lost       {lost(self.certificate)}",
-            f"how fine   {fineness(self.mean.kernel) if self.resolved is None else resolved(self.resolved, self.size)}",
+            f"error      {error(self.certificate)}, {scale(self.mean.kernel, self.resolved)}",
         ]
+        if self.resolved is not None:
+            lines.append(f"resolution {resolution(self.resolved, self.size)}")
         if "selection" in self.about:
             told = f"{self.about['selection']}, weights {self.about.get('weighting', 'unknown')}"
             lines.append(printable(f"{self.piece + 's':<11}{told}"))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from reduset._messages import warn
 from reduset._types import Array
 from reduset.certificate import Certificate
-from reduset.compression.summary import lost
+from reduset.compression.summary import error
 
 BRIGHT = 2.0  # a float beyond it is no share of white
 
@@ -44,8 +44,8 @@ class Segmentation:
         largest = ", ".join(f"{share:.1%}" for share in shares[:5])
         lines = [
             f"{height} × {width} pixels in {self.count} segments (largest {largest})",
-            f"lost       {lost(self.certificate)}, of the density whose peaks the segments belong to",
-            f"how fine   pixels nearer than {self.bandwidth:.3g} count as alike",
+            f"error      {error(self.certificate)}, of the density whose modes define the segments",
+            f"bandwidth  {self.bandwidth:.3g}",
         ]
         return "\n  ".join(lines)
 

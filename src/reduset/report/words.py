@@ -11,7 +11,7 @@ import numpy as np
 from reduset.certificate import Certificate
 from reduset.certificate.certificate import DENSITY_ROWS, NO_THEOREM
 from reduset.compression.resolution import Resolution
-from reduset.compression.summary import resolved
+from reduset.compression.summary import resolution
 from reduset.kernels import Gaussian
 from reduset.report.figures import ROUNDING, PathFigure, ProfileFigure
 
@@ -142,9 +142,9 @@ def promised(path: PathFigure) -> Card:
 
 
 def finest(found: Resolution, size: int) -> Card:
-    """How small a detail is kept, where that was searched for."""
-    text = resolved(found, size)
-    return Card("Finest detail", f"{found.bandwidth:.3g}", text[0].upper() + text[1:] + ".")
+    """The resolution, if it was searched for."""
+    meaning = f"The smallest bandwidth at which the error is at most {percent(found.tol)}, there and at all larger ones: "
+    return Card("Resolution", f"{found.bandwidth:.3g}", f"{meaning}{resolution(found, size)}.")
 
 
 def random_rows(path: PathFigure, n: int, signed: bool = False) -> Card:

@@ -57,12 +57,12 @@ def clipped(weights: Array, mass: float) -> Array:
 
 
 WEIGHTINGS = {
-    "free": Weighting("the best of either sign", FREE),
-    "sum_to_one": Weighting("the best that add up to the rows' weight", SUM_TO_ONE),
-    "clipped": Weighting("none negative", FREE, clipped),
-    "sum_to_one_clipped": Weighting("none negative", SUM_TO_ONE, clipped),
-    "simplex_projection": Weighting("none negative", FREE, project_onto_simplex),
-    "simplex": Weighting("none negative", PROGRAM),
+    "free": Weighting("optimal", FREE),
+    "sum_to_one": Weighting("optimal with the sum of the rows' weights", SUM_TO_ONE),
+    "clipped": Weighting("optimal, then negative ones set to 0", FREE, clipped),
+    "sum_to_one_clipped": Weighting("optimal with this sum, then negative ones set to 0", SUM_TO_ONE, clipped),
+    "simplex_projection": Weighting("optimal, then projected onto the simplex", FREE, project_onto_simplex),
+    "simplex": Weighting("optimal on the simplex", PROGRAM),
 }
 KINDS = tuple(WEIGHTINGS)
 SIGNED = tuple(kind for kind, weighting in WEIGHTINGS.items() if weighting.signed)
