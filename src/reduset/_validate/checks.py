@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from reduset._columns import from_column
 from reduset._engine import refuse_device, row_blocks
 from reduset._frames import AnnotatedRows, framed, is_annotated, is_sparse, is_table, odd_column, table_weights
-from reduset._types import Floats
+from reduset._types import Array, Floats
 
 
 def as_numbers(value: Any, name: str) -> NDArray[Any]:
@@ -240,9 +240,7 @@ def missing(label: Any) -> bool:
     return label is None or type(label).__name__ in ("NAType", "NaTType") or bool(label != label)
 
 
-def weights(
-    value: Any, count: int, name: str = "sample_weight", *, signed: bool = False, zero: bool = False
-) -> NDArray[np.float64]:
+def weights(value: Any, count: int, name: str = "sample_weight", *, signed: bool = False, zero: bool = False) -> Array:
     """(count,) finite weights; non-negative unless ``signed``, and not all zero unless ``zero``."""
     array = as_numbers(value, name).astype(np.float64, copy=False)
     if array.shape != (count,):
