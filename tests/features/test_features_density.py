@@ -337,3 +337,22 @@ def test_bumps_out_of_reach_of_all_nodes_leave_a_finite_density(d):
     values = Grid(d, 4, "cosine", 16).density(points, None, np.full(d, 1e-6))
     assert np.isfinite(values).all()
     assert (values >= 0).all()
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_the_basis_and_not_the_frequencies_limits_total_variation(d):
+    """At the default settings distances are a fifth too small, whatever the number of frequencies; without a basis they are not."""
+    rng = np.random.default_rng(d)
+    bags = [rng.normal(rng.uniform(-1, 1, d), rng.uniform(0.5, 1.5, d), size=(400, d)) for _ in range(16)]
+    exact = pairwise(bags, "tv")[np.triu_indices(16, 1)]
+
+    def relative(**options):
+        found = pdist(DensityFeatures("tv", output="distance", **options).fit_transform(bags))
+        return np.linalg.norm(found - exact) / np.linalg.norm(exact)
+
+    default = relative()
+    assert 0.12 < default < 0.3
+    assert relative(n_frequencies=3) > 0.85 * default
+    assert relative(n_frequencies=10) > 0.85 * default
+    assert relative(n_basis=20) < 0.6 * default
+    assert relative(basis="values") < 0.3 * default
