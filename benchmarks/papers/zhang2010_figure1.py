@@ -182,7 +182,8 @@ def report(figures: dict[str, Any]) -> str:
         "unit cube. The local KL distances are equal to 1 % up to d = 20, as in the paper; beyond, the L2 fit is much narrower "
         "than the moments. Relative errors grow with the dimension here too.\n\n"
         '**Three steps a round** (`method="l2"`) **against Algorithm 1 as printed** (`method="zhang"`): ratios of the errors, '
-        f"rounds, and milliseconds of {figures.get('clock', 'wall-clock')} time of the whole call.\n\n{table([*columns, *timed], versions)}\n\n"
+        f"rounds, and milliseconds of {figures.get('clock', 'wall-clock')} time of the whole call.\n\n"
+        f"{table([*columns, *timed], versions)}\n\n"
         f"The L2 errors of three steps are {ratios.min():.3f} to {ratios.max():.3f} of Algorithm 1's, {ratios.mean():.3f} on "
         f"average (within 2 %: {verdict(-abs(ratios.mean() - 1), -0.02)}). With the means 1,000 times as large, where ε is "
         f"negligible, the ratios of the errors and of the times are {fine}.\n\nErrors of GR and Algorithm 1:\n\n"
