@@ -97,8 +97,9 @@ def run() -> str:
     return (
         f"Test errors in percent. In brackets the paper's. {met}\n\n"
         f"USPS pairs with the paper's parameters (γ for pixels in [0, 1]), means over {STARTS} starts, of polished ones over "
-        f"{POLISHED}. GR: Goldberger & Roweis; groups: the paper's Algorithm 1; refitted: all weights together; polished: centres "
-        f"and widths too, by the decision values on the training rows, or by the support vectors alone.\n\n{digits}\n\n"
+        f"{POLISHED}. GR: Goldberger & Roweis; groups: Algorithm 1, three steps a round; refitted: all weights together; "
+        f"polished: centres and widths too, by the decision values on the training rows, or by the support vectors alone.\n\n"
+        f"{digits}\n\n"
         f"Sets of Table VII, means and deviations over {SPLITS} splits 4 : 1 (svmguide1 and splice: their own split, as many "
         f"starts; w1a and adult1a: 4 : 1 of the training rows, the paper's test rows not being at hand). The paper does not "
         f"say how features were scaled: as they come for the first four, to [0, 1] for pima, to [−1, 1] for the others, by "

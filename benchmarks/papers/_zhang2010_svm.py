@@ -1,8 +1,8 @@
 """SVM decision functions on few spherical components (Zhang & Kwok 2010, Section IV): shared by Tables IV to VIII and Figure 3.
 
 The positive and the negative half of the support vectors are simplified separately, each from a weighted k-means with random seeds.
-All methods start from the same partition. Times are those of the two calls of `simplify`, which also compute the exact L2 error;
-k-means is not included.
+All methods start from the same partition. Times are processor times of the two calls of `simplify`, which also compute the exact
+L2 error; k-means is not included.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class Halves:
         values, seconds, d = np.full(len(self._Q), self._intercept), 0.0, self._points.shape[1]
         for rows, start in zip(self._rows, starts, strict=True):
             f = Mixture(np.abs(self._alphas[rows]), self._points[rows], np.full(len(rows), self._h2))
-            begun = time.perf_counter()
+            begun = time.process_time()
             g = simplify(f, start=start, covariance="spherical", refit=False, polish=False, density=False, **options).mixture
-            seconds += time.perf_counter() - begun
+            seconds += time.process_time() - begun
             heights = g.weights * np.exp(0.5 * d * np.log(self._h2 / g.covariances))  # (30): densities to kernels of height 1
             kernels = np.exp(-0.5 * cdist(self._Q, g.means, "sqeuclidean") / g.covariances)
             values += np.sign(self._alphas[rows[0]]) * (kernels @ heights)

@@ -122,6 +122,23 @@ def test_a_converged_fit_is_stationary(seed, d, shape, other, shared, spread):
             assert other_weight >= best
 
 
+@EVERY_SHAPE
+@EVERY_OTHER
+def test_in_fine_units_no_small_change_lowers_the_local_error(shape, other):
+    """The tolerance is absolute: with means of the order of 1000 the fit is the minimum of (7), up to one part in 10⁵."""
+    rng = np.random.default_rng(3)
+    f = mixture_of(rng, 10, 2, shape, spread=0.6)
+    f = Mixture(f.weights, 1e3 * f.means, 1e6 * f.covariances)
+    groups = np.zeros(10, np.int64)
+    g = simplify(f, start=groups, method="zhang", covariance=other, rounds=1, **ALONE).mixture
+    least = reference.local_error(f, groups, 0, g.weights[0], g.means[0], g.covariances[0])
+    for _ in range(60):
+        factor = np.exp(0.01 * rng.normal(size={"spherical": (), "diag": (2,), "full": (2, 1)}[other]))
+        wide = g.covariances[0] * factor * (factor.T if other == "full" else 1.0)
+        t, w = g.means[0] + 10 * rng.normal(size=2), g.weights[0] * np.exp(0.01 * rng.normal())
+        assert reference.local_error(f, groups, 0, w, t, wide) >= least
+
+
 def test_a_fit_that_does_not_converge_is_reported(monkeypatch):
     monkeypatch.setattr(converged_fit, "MAX_UPDATES", 2)
     with pytest.warns(NotReachedWarning, match="local fits had not converged after 2 updates"):

@@ -1,4 +1,4 @@
-"""Groups of components, each fitted by one: the alternation of Zhang & Kwok 2010 (Algorithm 1) and its rival.
+"""Groups of components, each fitted by one: a faster form of Algorithm 1 of Zhang & Kwok 2010, and its rival.
 
 Local approximation: group S of components αⱼφⱼ becomes w·g, g = N(·; t, H), of least ∫(w·g − Σ_{j∈S} αⱼφⱼ)². At the best w = p/‖g‖²
 the group's energy that is explained is p²/‖g‖², p = Σ_{j∈S} αⱼ⟨g, φⱼ⟩, so the fit maximises
@@ -15,6 +15,9 @@ V = Σ qⱼ(xⱼ − t)(xⱼ − t)ᵀ,
 so that steps need no search. Else they go along the paper's fixed points (19) and (20), which point uphill,
 
     t + M⁻¹b,        M⁻¹p − H + 2M⁻¹VH (made symmetric),        by half of it where a whole step would explain less.
+
+Centre and covariance move together, at most `STEPS` times in a round, since the groups change after it. Algorithm 1 as printed fits
+each group to convergence first (`converged_fit`).
 
 Grouping: component j joins the i of least ‖(wᵢ/Zᵢ)gᵢ − φⱼ‖, Zᵢ = Σ_{j∈Sᵢ} αⱼ (Proposition 1 there). The rival (Goldberger & Roweis
 2005) matches moments and joins j to the i of least KL(φⱼ ‖ gᵢ). A round costs a pass over the groups' own components for each step,
@@ -34,7 +37,7 @@ from reduset._engine import Components, Moments, as_diagonal, as_full, blocks, l
 from reduset._types import Array, Labels
 from reduset.mixture.covariances import NDIM, diagonals, inverses, log_squares, not_positive, projected, solved, symmetric, widened
 
-STEPS, ENOUGH = 3, 1e-4  # of a local fit in a round: at most, and the share of its energy below which a step adds too little
+STEPS, ENOUGH = 3, 1e-4  # of a local fit in a round: the most steps, and the relative gain of energy that ends it sooner
 FAINTEST = 1e-200  # what a group must explain, beside the highest peak, for its moments to be a start
 
 

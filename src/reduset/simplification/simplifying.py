@@ -51,6 +51,7 @@ class Simplification:
     reseeded : how often a group had become empty and was restarted with the component of largest error
     reached : True if ``tol`` was reached
     seconds : run time
+    log_norm : log ‖f‖ in L2, the unit of the error; None if every component was kept
     """
 
     mixture: Mixture
@@ -63,7 +64,7 @@ class Simplification:
     reached: bool
     seconds: float
     method: str = field(repr=False)
-    _log_norm: float | None = field(repr=False)
+    log_norm: float | None = field(repr=False)
 
     def local_errors(self, mixture: Mixture | KernelMean) -> Array:
         """(m,) error of each component on its own group, ‖wᵢgᵢ − Σ_{j∈Sᵢ} αⱼφⱼ‖/‖f‖, for the mixture f that was simplified.
@@ -88,7 +89,7 @@ class Simplification:
                 f"mixture must be the one that was simplified, of {self.n_components:,} components in {self.mixture.dimension} "
                 f"dimensions; got {f.size:,} in {f.dimension}"
             )
-        if self._log_norm is None:  # every component was kept
+        if self.log_norm is None:  # every component was kept
             return np.zeros(self.size)
         g = self.mixture
         few = ComponentArrays(g.weights, g.means, g.covariances)
@@ -98,7 +99,7 @@ class Simplification:
             nothing = ComponentArrays(np.zeros(1), g.means[:1], g.covariances[:1])
             few = ComponentArrays.joined([few, nothing])
         squares, log_unit = local_squares(ComponentArrays(f.weights, f.means, f.covariances), groups, few)
-        return np.sqrt(squares) * np.exp(0.5 * log_unit - self._log_norm)
+        return np.sqrt(squares) * np.exp(0.5 * log_unit - self.log_norm)
 
     @property
     def size(self) -> int:
@@ -301,7 +302,7 @@ def _result(f: Mixture, found: PipelineResult, reached: bool, method: str, secon
         reached=reached,
         seconds=seconds,
         method=method,
-        _log_norm=found.log_norm,
+        log_norm=found.log_norm,
     )
 
 
