@@ -188,7 +188,7 @@ def summary(scores: list[tuple[float, float, float]]) -> dict[str, float]:
 
 def save(figure: Any, name: str) -> None:
     RESULTS.mkdir(exist_ok=True)
-    figure.savefig(RESULTS / f"{name}.png", dpi=60, metadata={"Software": None})
+    figure.savefig(RESULTS / f"{name}.png", dpi=55, metadata={"Software": None})
     plt.close(figure)
 
 
