@@ -78,7 +78,7 @@ def test_a_resolution_is_kept_and_told_as_the_result_tells_it(saved, capsys):
     back = Model.load(saved)
     assert back.resolved == small.resolved
     assert back.resolution == small.resolution == small.mean.kernel.bandwidth
-    line = next(line for line in str(small).splitlines() if "resolution" in line)
+    line = next(line for line in str(small).splitlines() if line.startswith("  resolution"))
     assert model.size == small.selected == 30
     assert line.replace(f"{small.size} random", "30 random").split() in [each.split() for each in str(back).splitlines()]
     assert "= median distance / " in line
