@@ -31,7 +31,7 @@ matplotlib.use("Agg")  # before pyplot is imported: it needs no screen
 import matplotlib.pyplot as plt
 
 ELLS = tuple(round(3.0 + 0.1 * step, 1) for step in range(21))  # printed for the embeddings
-CLASSIFICATION_ELLS = ELLS[::5]  # 3, 3.5, …, 5: the paper does not state its steps
+CLASSIFICATION_ELLS = ELLS[::5]  # 3, 3.5, …, 5: five values for a shorter run; the paper does not state its steps
 FOLDS, NEIGHBOURS = 10, 3
 AS_PRINTED, SIGMA_IS_BANDWIDTH = "exp(−r²/σ²)", "exp(−r²/2σ²)"
 KPCA, SHADOW, REFINED = "kernel PCA", "shadow", "shadow, refine=True"
@@ -87,7 +87,7 @@ def photographs() -> tuple[np.ndarray, np.ndarray]:
     return np.clip(np.reshape(small, (len(images), -1)), 0.0, 1.0), people
 
 
-def varied_photographs(rows: int) -> tuple[np.ndarray, np.ndarray]:
+def varied_photographs(rows: int, move: bool = True, light: bool = True) -> tuple[np.ndarray, np.ndarray]:
     """As many rows as the paper has: photographs of ten people, each moved by up to a pixel and lit from random directions.
 
     The paper's rows, ten people in 5,768 photographs of different pose and lighting, are not available.
@@ -98,9 +98,11 @@ def varied_photographs(rows: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     varied = []
     for row in range(rows):
-        light = rng.uniform(0.7, 1.1) * (1.0 + rng.uniform(-0.5, 0.5) * down + rng.uniform(-0.5, 0.5) * across)
-        moved = ndimage.shift(X[row % len(X)], rng.uniform(-1.0, 1.0, 2), order=1, mode="nearest")
-        varied.append(np.clip(light * moved, 0.0, 1.0).ravel())
+        lighting = rng.uniform(0.7, 1.1) * (1.0 + rng.uniform(-0.5, 0.5) * down + rng.uniform(-0.5, 0.5) * across)
+        step = rng.uniform(-1.0, 1.0, 2)
+        image = X[row % len(X)]
+        image = ndimage.shift(image, step, order=1, mode="nearest") if move else image
+        varied.append(np.clip(lighting * image if light else image, 0.0, 1.0).ravel())
     return np.array(varied), people[np.arange(rows) % len(X)]
 
 
