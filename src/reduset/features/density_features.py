@@ -197,8 +197,8 @@ class DensityFeatures(TakesQuadrature, CubeEmbedding):
         the kernel width do not depend on the two bags, so they are fitted to other bags or given. With ``basis="fourier"`` the
         densities must be periodic, and with ``curvature`` their gradient too.
 
-        All bounds are in units of the cube: coordinates are (x − cube_.low)/cube_.width, and a density of x is multiplied by the volume
-        of the box.
+        All bounds are in units of the cube: coordinates are (x − cube_.low)/cube_.width, and a density of x is multiplied by the
+        volume of the box.
 
         Parameters
         ----------
