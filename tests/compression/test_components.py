@@ -186,10 +186,8 @@ def test_data_of_every_kind_have_components(X):
         ({"select": "kmeans"}, ValueError, "select chooses or moves atoms, .* leave one of them out"),
         ({"refine": True}, ValueError, "refine chooses or moves atoms"),
         ({"groups": np.zeros(60)}, ValueError, "groups goes with atoms, not with pieces='components'"),
-        ({"weights": "counts"}, ValueError, "weights='counts' are those of rows near atoms"),
-        ({"pieces": "shapes"}, ValueError, "pieces must be one of 'atoms', 'components', 'rows'; got 'shapes'"),
-        ({"pieces": "rows", "refine": True}, ValueError, "refine moves atoms to where no row is"),
-        ({"pieces": "rows", "select": "kmeans"}, ValueError, r"pieces='rows' are rows of the data, KMeans makes new points"),
+        ({"weights": "own"}, ValueError, "weights='own' are the selector's own, and Auto has none"),
+        ({"pieces": "shapes"}, ValueError, "pieces must be one of 'atoms', 'components'; got 'shapes'$"),
     ],
 )
 def test_what_does_not_go_together_is_refused(options, error, words):

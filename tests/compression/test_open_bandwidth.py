@@ -84,15 +84,6 @@ def test_groups_share_the_bandwidth_that_all_rows_bear():
     assert by_tol.mean.weights[by_tol.groups == 1].sum() == pytest.approx(0.05)
 
 
-def test_rows_are_rows():
-    X = clumps(2000)
-    small = compress(X, size=60, pieces="rows", rng=0)
-    np.testing.assert_array_equal(small.mean.atoms, X[small.indices])
-    counted = compress(X, size=60, pieces="rows", weights="counts", rng=0)
-    assert counted.resolution is not None
-    np.testing.assert_array_equal(counted.mean.atoms, X[counted.indices])
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [

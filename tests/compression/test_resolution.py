@@ -31,7 +31,7 @@ def small_atoms(result):
 
 
 @pytest.mark.parametrize(
-    "how", [{}, {"weights": "free"}, {"weights": "counts"}, {"select": "kmeans", "refine": 5}, {"select": "greedy"}], ids=repr
+    "how", [{}, {"weights": "free"}, {"weights": "simplex"}, {"select": "kmeans", "refine": 5}, {"select": "greedy"}], ids=repr
 )
 @pytest.mark.parametrize("d", [1, 3])
 def test_the_tolerance_is_kept_there_and_at_every_coarser_scale(how, d):

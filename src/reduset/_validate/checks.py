@@ -323,11 +323,12 @@ def flag(value: Any, name: str) -> bool:
     return bool(value)
 
 
-def one_of(value: Any, name: str, choices: Iterable[str]) -> str:
-    """One of the given names."""
+def one_of(value: Any, name: str, choices: Iterable[str], hints: Mapping[str, str] | None = None) -> str:
+    """One of the given names; ``hints`` recommends something else for other values that users may expect."""
     known = sorted(choices)
     if not isinstance(value, str) or value not in known:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}; got {value!r}")
+        hint = (hints or {}).get(value, "") if isinstance(value, str) else ""
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}; got {value!r}{hint}")
     return value
 
 
