@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.integrate import quad
 
 import reference_mixture as reference
 from reduset import Mixture, NotReachedWarning, simplify
@@ -282,3 +283,16 @@ def test_the_bound_needs_the_mixture_that_was_simplified():
     found = simplify(many(30), 3, rng=0)
     with pytest.raises(ValueError, match="simplified, of 30 components in 2 dimensions; got 20 in 2"):
         found.bound(many(20))
+
+
+def test_equation_14_fails_for_the_negative_exponential():
+    """(14) states k(r₁)·k(r₂) = k(r₁ + r₂) for squared distances r. For k(r) = exp(−β√r) it is k((√r₁ + √r₂)²), and (15) fails too."""
+    beta, first, second = 1.3, 0.7, 1.9
+    product = np.exp(-beta * np.sqrt(first)) * np.exp(-beta * np.sqrt(second))
+    assert product == pytest.approx(np.exp(-beta * (np.sqrt(first) + np.sqrt(second))), rel=1e-12)
+    assert abs(product / np.exp(-beta * np.sqrt(first + second)) - 1) > 0.5
+    # the inner product of two such components on a line, by quadrature and in closed form
+    a, b, apart = beta / np.sqrt(0.5), beta / np.sqrt(1.2), 0.8
+    value, _ = quad(lambda x: a * b / 4 * np.exp(-a * abs(x) - b * abs(x - apart)), -40, 40, points=[0, apart], limit=400)
+    closed = a * b / 2 * (a * np.exp(-b * apart) - b * np.exp(-a * apart)) / (a**2 - b**2)
+    assert value == pytest.approx(closed, rel=1e-8)
