@@ -121,7 +121,7 @@ def test_nested_sizes_print_and_times():
     assert few.certificate.relative_error > small.certificate.relative_error
     assert small.path.sizes[-1] == 12
     assert small.path.relative_errors[-1] == pytest.approx(small.certificate.relative_error)
-    assert "12 weighted components for 3,000 rows of 2 columns" in str(small)
+    assert "3,000 rows × 2 columns -> 12 weighted components" in str(small)
     assert "12 components" in small.details()
     assert small.timings["fit"] > 0
     again = small.reweigh(KernelMean.from_samples(ridges(3000), Gaussian(0.8)), weights="free")

@@ -29,7 +29,7 @@ def test_those_left_out_are_told_and_change_nothing():
     small = compress(X, Gaussian("median"), size=150, select="kcenter", weights="simplex", rng=0)
     assert small.size < small.selected
     assert small.selected + len(small.dropped) == 150
-    assert f"{small.selected - small.size} more atoms got none and are left out" in str(small)
+    assert f"{small.selected - small.size} more atoms omitted with weight 0" in str(small)
     every = small.with_all_selected()
     assert every.size == small.selected == len(every.indices)
     here = np.isin(every.indices, small.indices)
