@@ -222,11 +222,11 @@ def report(figures: dict[str, Any]) -> str:
         + table(head, rows)
         + f"\n\n{'. '.join(goals)}.\n\nEvery {EVERY}th pixel of each image, bandwidth by equation (18) of Chen et al.: "
         + "; ".join(sizes)
-        + ". Seconds of processor time. Causes of the differences: the paper's image, 500 × 487 pixels of another painting, has some "
-        "ten times as many pixels, so that √n is three times as many atoms: with as many as the paper has (third row), discrepancy "
-        "and Hausdorff distance fall. Its times are Matlab's. LSH uses five pixels of thousands: its density is much rougher than "
-        "the kernel's, its ends stay near their own pixel, and it has many more modes. The paper merges modes over a larger, "
-        "unstated distance; here it is one bandwidth for all. Its hash functions are not stated either: here "
-        f"{PROJECTIONS} projections in cells of {WIDTH:g} bandwidth. LSH is compiled here, and its five neighbours cost less than "
-        "the atoms of SKM; in Matlab its queries were the slower part."
+        + ". Seconds of processor time. Causes of the differences: the paper's image, 500 × 487 pixels of another painting, has "
+        "some ten times as many pixels; its times are Matlab's. √n is three times as many atoms there, as in the row of 493. "
+        "More atoms need not lower the error: the projection of free weights onto the simplex can be far from the best weights; "
+        "the section on mean shift has these, and meets the paper's distances. LSH uses five pixels of thousands: its density is "
+        "much rougher than the kernel's, its ends stay near their own pixel, and it has many more modes. The paper merges modes "
+        "over a larger, unstated distance; here it is one bandwidth for all. Its hash functions are not stated either: here "
+        f"{PROJECTIONS} projections in cells of {WIDTH:g} bandwidth."
     )

@@ -28,6 +28,8 @@ from reduset._types import Array
 from reduset.mean import KernelMean
 from reduset.weights.counts import with_nearest_atoms
 
+ROUNDING = 1e-14  # of a product of kernel functions of norm 1
+
 
 @dataclass(frozen=True)
 class Bounds:
@@ -53,15 +55,16 @@ class Bounds:
     @classmethod
     def from_terms(cls, terms: BoundTerms, chosen: float = 0.0, signed: bool = False, radius: float | None = None) -> Bounds:
         """From the terms of all points; ``chosen`` is the Σ|w| of the points that are atoms."""
-        rest = max(terms.total - chosen, 0.0)
+        rest, least = max(terms.total - chosen, 0.0), _rounded(terms.least)
         summed = min(terms.summed, rest * _distance_to_span(terms.least_square))
-        return cls(summed, theorem_one(rest, terms.least), terms.quantised, terms.least, signed, radius)
+        return cls(summed, theorem_one(rest, least), terms.quantised, least, signed, radius)
 
     @classmethod
     def from_incoherence(cls, rest: float, incoherence: float | None) -> Bounds:
         """From ν alone, ``rest`` the Σ|w| of the points that are not atoms; for a negative ν only ‖f − Pf‖ ≤ rest is known."""
         if incoherence is None:
             return cls(None, None, None, None)
+        incoherence = _rounded(incoherence)
         theorem = theorem_one(rest, incoherence)
         return cls(rest if theorem is None else theorem, theorem, None, incoherence)
 
@@ -127,6 +130,11 @@ def theorem_one(rest: float, incoherence: float) -> float | None:
     None where ν is negative, for which the theorem does not hold.
     """
     return rest * _distance_to_span(incoherence**2) if incoherence >= 0 else None
+
+
+def _rounded(product: float) -> float:
+    """A product of orthogonal kernel functions, which rounding leaves just below 0, is 0."""
+    return 0.0 if -ROUNDING <= product < 0 else product
 
 
 def _distance_to_span(square: float) -> float:

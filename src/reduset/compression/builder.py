@@ -230,6 +230,7 @@ class Builder:
             # up to the first atom dropped, which leaves its surroundings uncovered
             safe = len(span.kept) if span.kept.all() else int(np.argmin(span.kept))
             covered = full.kernel.product_at(radii[:safe], full.dimension)
+            covered[np.isinf(radii[:safe])] = 0.0  # a group without an atom is not covered: the bound is then Σ|w| of the rest
         total = full.total
         return Prefixes(full.kernel, span, self.residual(True), kind, full.mass, total, shares, covered, self._confidence, own)
 

@@ -178,7 +178,8 @@ def bounds_from_sums(plan: SecondPassPlan, sums: SecondPassSums, size: int, mass
     if not looked:
         return None
     least = float(sums.nearest[looked[-1]])  # of a radial kernel, so not negative
-    return Bounds.from_terms(BoundTerms(*(sums.bounds[looked[-1]] / mass).tolist(), least, least**2))
+    summed, quantised, total = (sums.bounds[looked[-1]] / mass).tolist()
+    return Bounds.from_terms(BoundTerms(summed, quantised, total, least, least**2))
 
 
 def density_change(plan: SecondPassPlan, sums: SecondPassSums, mass: float, small: KernelMean) -> float | None:
