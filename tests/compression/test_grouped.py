@@ -122,7 +122,7 @@ def test_quotas_follow_their_rule(rule, expected):
     assert quotas(40, np.array([0.9, 0.1]), np.array([900, 100]), rule).tolist() == expected
     X = np.random.default_rng(0).normal(size=(1000, 2))
     y = np.repeat([0, 1], [900, 100])
-    small = compress(X, size=40, groups=y, quotas=rule, select="random", weights="simplex", rng=0)
+    small = compress(X, Gaussian(0.3), size=40, groups=y, quotas=rule, select="kcenter", rng=0)
     assert np.bincount(small.groups).tolist() == expected
 
 

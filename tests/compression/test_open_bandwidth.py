@@ -48,7 +48,7 @@ def test_tol_alone_looks_as_closely_as_the_noise_of_the_sample_allows(tol):
     again = compress(clumps(4000, seed=1), Gaussian(small.resolution), size=2, rng=0)  # another sample of the law
     full, other = (KernelMean.from_samples(each, again.mean.kernel) for each in (X, clumps(4000, seed=1)))
     assert full.distance(other) / full.norm() == pytest.approx(np.sqrt(2) * tol, rel=0.35)
-    assert "finer ones are noise" in str(small)
+    assert f"at finer scales the sampling error of the rows exceeds {100 * tol:g} %" in str(small)
     for width in small.resolution * 2.0 ** np.arange(0, 4):
         full = KernelMean.from_samples(X, Gaussian(width))
         assert full.distance(KernelMean(small.mean.atoms, small.mean.weights, full.kernel)) <= tol * full.norm() * (1 + 1e-9)
