@@ -36,7 +36,6 @@ SECTIONS = (
     "resolution",
     "resolution_peers",
     "rare_groups",
-    "balanced",
     "sketching",
     "embedding_density",
     "pieces",

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 BETWEEN = ("reduset", "sklearn", "contextlib")  # whose frames lie between the fault and the line that a user can change
+REAL_ROWS = "use sketch(data, size) for real rows with weights"  # recommended where `compress` is asked for them
 HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 
 

@@ -98,13 +98,13 @@ def test_a_file_becomes_a_model_and_the_model_is_used(files, tmp_path):
 def test_rows_with_weights_for_other_programs(files, tmp_path, capsys):
     for suffix, reader in ((".csv", pyarrow.csv.read_csv), (".parquet", pyarrow.parquet.read_table)):
         out = tmp_path / f"rows{suffix}"
-        words = ["compress", str(files / "rows.csv"), "-c", "x,y,z", "--size", "15", "--group-column", "kind"]
+        words = ["sketch", str(files / "rows.csv"), "-c", "x,y,z", "--size", "15", "--sample-key", "kind"]
         assert run([*words, "-o", str(out)]) == 0
         table = reader(out)
-        assert table.column_names == ["kind", "x", "y", "z", "weight"]
+        assert set(table.column_names) >= {"kind", "x", "y", "z", "weight"}
         weights = np.asarray(table["weight"])
-        assert (weights >= 0).all()
-        assert abs(weights.sum() - 1) < 1e-9
+        assert (weights > 0).all()
+        assert weights.sum() == pytest.approx(2000)
         assert set(table["kind"].to_pylist()) == {"a", "b"}
     assert "written" in capsys.readouterr().out
 
@@ -333,7 +333,7 @@ def test_help_names_every_choice_and_leaves_room_for_words(capsys, monkeypatch):
     text = capsys.readouterr().out
     words = " ".join(text.split())
     assert ", ".join(sorted(BY_NAME)[:-1]) + f" or {sorted(BY_NAME)[-1]}." in words
-    for kind in (*KINDS, "counts", "own"):
+    for kind in (*KINDS, "own"):
         assert kind in words
     assert max(len(line) for line in text.splitlines()) <= 80
     assert "Labels; each group gets atoms of its own and" in text  # 44 letters in one line
@@ -420,9 +420,6 @@ def test_columns_that_drown_the_others_are_named(how, tmp_path, capsys):
     notes = " ".join(json.loads(capsys.readouterr().out)["notes"])
     assert ("Along x and y the bandwidth is" in notes) == drowned
     assert ("--scales or --whiten" in notes) == drowned
-    assert run([*words, str(tmp_path / "few.csv")]) == 0  # without a model
-    told = capsys.readouterr().out
-    assert ("'FSC' spreads" in told) == ("use --scales robust, --whiten" in told) == drowned
 
 
 def test_the_columns_of_a_cohort_count_alike(tmp_path, capsys):

@@ -132,7 +132,8 @@ def test_a_bad_request_is_one_line_and_nothing_is_written(case, files, tmp_path,
         (["distance", "{files}/damaged.npz", "{files}/rows.csv"], r"damaged\.npz.*damaged"),
         (["compress", "{files}/one.csv", "--whiten", "-o", "{out}/small.npz"], "--whiten needs at least two rows"),
         (["compress", "{files}/rows.csv", "-o", "{out}/small.txt"], "must end in"),
-        (["compress", "{files}/bags/../rows.csv", "-o", "{files}/rows.csv"], "would be lost"),
+        (["sketch", "{files}/bags/../rows.csv", "-o", "{files}/rows.csv"], "would be lost"),
+        (["compress", "{files}/bags/../rows.npz", "-o", "{files}/rows.npz"], "would be lost"),
         (["segment", "{files}/picture.png", "-o", "{files}/picture.png"], "would be lost"),
         (["cohort", "{files}/bags/a.csv", "{files}/bags/b.csv", "-o", "{files}/bags/b.csv"], "would be lost"),
         (["compress", "{files}/rows.csv", "-o", "{out}/no/small.npz"], "there is no folder"),
@@ -178,7 +179,8 @@ def test_a_full_disk_leaves_nothing(suffix, files, tmp_path, capsys, monkeypatch
 
     monkeypatch.setattr(_archive.os, "fsync", full)
     out = tmp_path / f"small{suffix}"
-    assert run(["compress", str(files / "rows.csv"), "-c", "x,y", "--size", "5", "-o", str(out)]) == 2
+    command = "compress" if suffix == ".npz" else "sketch"
+    assert run([command, str(files / "rows.csv"), "-c", "x,y", "--size", "5", "-o", str(out)]) == 2
     told = capsys.readouterr()
     assert len(lines_of(told.err)) == 1
     assert "No space left" in told.err or "no space left" in told.err
@@ -211,8 +213,8 @@ def test_a_disk_that_is_full_for_the_report_leaves_nothing_of_the_rest(command, 
 @pytest.mark.parametrize(("option", "name", "extra"), [("--report", "page.html", "report"), ("-o", "rows.csv", "tables")])
 def test_a_library_that_is_missing_is_named_before_any_work(option, name, extra, files, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(targets, "find_spec", lambda library: None)
-    words = ["-o", str(tmp_path / "small.npz")] if option != "-o" else []
-    assert run(["compress", str(files / "nothing.csv"), *words, option, str(tmp_path / name)]) == 2
+    words = ["sketch"] if option == "-o" else ["compress", "-o", str(tmp_path / "small.npz")]
+    assert run([*words, str(files / "nothing.csv"), option, str(tmp_path / name)]) == 2
     assert f"pip install 'reduset[{extra}]'" in capsys.readouterr().err
 
 

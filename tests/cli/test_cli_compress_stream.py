@@ -123,14 +123,19 @@ def test_the_model_of_a_stream_is_told_of_reported_and_used(rows, tmp_path, caps
     assert pq.read_metadata(tmp_path / "scores.parquet").num_rows == Model.load(out).n_samples
 
 
-def test_a_stream_becomes_weighted_rows_too(rows, tmp_path):
-    out = tmp_path / "small.parquet"
-    assert run(words(rows / "parts", out, "--columns", "c,a", "--weight-column", "mass", "-q")) == 0
-    small = pq.read_table(out)
-    assert small.column_names == ["c", "a", "weight"]
-    weights = np.asarray(small["weight"])
-    assert (weights >= 0).all()
-    assert abs(weights.sum() - 1) < 1e-9
+def test_a_stream_becomes_no_table(rows, tmp_path, capsys):
+    assert run(words(rows / "parts", tmp_path / "small.parquet")) == 2
+    assert "use reduset sketch … -o" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_columns_are_those_asked_for_and_simplex_weights_are_proportions(rows, tmp_path):
+    out = tmp_path / "small.npz"
+    assert run(words(rows / "parts", out, "--columns", "c,a", "--weight-column", "mass", "--weights", "simplex", "-q")) == 0
+    model = Model.load(out)
+    assert model.columns == ("c", "a")
+    assert (model.mean.weights >= 0).all()
+    assert model.mean.weights.sum() == pytest.approx(1.0)
 
 
 def test_kernels_whitening_and_seeds_reach_the_compressor(rows, tmp_path):

@@ -67,7 +67,7 @@ def test_shares_of_groups_cannot_either(tmp_path, capsys):
     table = pa.table({"a": np.random.default_rng(0).normal(size=60), "site": [CLEAR, "b\nc"] * 30})
     pq.write_table(table, tmp_path / "rows.parquet")
     words = ["compress", str(tmp_path / "rows.parquet"), "--size", "9", "--group-column", "site"]
-    assert run([*words, "-o", str(tmp_path / "small.csv")]) == 0
+    assert run([*words, "-o", str(tmp_path / "small.npz")]) == 0
     out = capsys.readouterr().out
     assert clean(out)
     assert "\nc" not in out

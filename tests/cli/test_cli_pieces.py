@@ -1,4 +1,4 @@
-"""`--pieces`: rows, atoms or components, and every command on a model of components."""
+"""`--pieces`: atoms or components, tables that `compress` does not write, and every command on a model of components."""
 
 from __future__ import annotations
 
@@ -52,39 +52,29 @@ def test_components_are_told_and_written_as_a_model(folder, tmp_path, capsys):
     assert found["selection"] == "fitted"
     assert "components" in (tmp_path / "c.html").read_text(encoding="utf-8")
     assert run(list(map(str, words))) == 0
-    assert "6 weighted components for 400 rows" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("words", [["--size", "40"], ["--size", "40", *AT], ["--tol", "0.2", *AT]], ids=" ".join)
-def test_what_is_written_as_rows_is_rows(words, folder, tmp_path):
-    assert run(["compress", str(folder / "rows.csv"), *words, "-q", "-o", str(tmp_path / "few.csv")]) == 0
-    few = io.read(tmp_path / "few.csv", columns=["x", "y"]).values
-    given = io.read(folder / "rows.csv").values
-    assert {tuple(row) for row in few} <= {tuple(row) for row in given}
-
-
-def test_rows_of_a_model_are_rows_where_they_are_asked_for(folder, tmp_path):
-    given = {tuple(row) for row in io.read(folder / "rows.csv").values}
-    for pieces, kept in (("rows", True), ("atoms", False)):
-        words = ["--pieces", pieces, "--size", "30", "-q", "-o", str(tmp_path / "few.npz")]
-        assert run(["compress", str(folder / "rows.csv"), *words]) == 0
-        assert ({tuple(row) for row in Model.load(tmp_path / "few.npz").mean.atoms} <= given) == kept
+    assert "400 rows × 2 columns -> 6 weighted components" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--pieces", "components", "-o", "x.csv"], "use --pieces rows|write a model, -o x.npz"),
-        (["--pieces", "components", "--select", "greedy"], "--select is for rows and atoms"),
-        (["--pieces", "components", "--refine"], "--refine is for rows and atoms"),
-        (["--pieces", "components", "--group-column", "y"], "--group-column is for rows and atoms"),
-        (["--pieces", "components", "--plateau", "1e-6"], "--plateau is for rows and atoms"),
+        (
+            ["-o", "x.csv"],
+            "x.csv holds rows, and compress writes a model; use reduset sketch … -o x.csv for real rows with weights",
+        ),
+        (["-o", "x.PARQUET", "--stream", "--size", "5"], "use reduset sketch … -o x.PARQUET|or write a model: -o x.npz"),
+        (["-o", "x.feather", "--report", "x.html"], "use reduset sketch … -o x.feather"),
+        (["-o", "x.tsv", "--pieces", "components"], "use reduset sketch … -o x.tsv"),
+        (["--pieces", "components", "--select", "greedy"], "--select is for atoms"),
+        (["--pieces", "components", "--refine"], "--refine is for atoms"),
+        (["--pieces", "components", "--group-column", "y"], "--group-column is for atoms"),
+        (["--pieces", "components", "--plateau", "1e-6"], "--plateau is for atoms"),
         (["--pieces", "components", "--stream", "--size", "5"], "--pieces components needs all rows at once"),
         (["--pieces", "components", "--kernel", "laplacian", "--bandwidth", "1"], "--pieces components needs a Gaussian kernel"),
-        (["--pieces", "components", "--weights", "counts"], "components share rows"),
-        (["--pieces", "rows", "--refine"], "--refine makes points that are no rows"),
-        (["--pieces", "rows", "--select", "kmeans"], "--select kmeans makes points that are no rows"),
-        (["--pieces", "blobs"], "--pieces must be rows, atoms or components, got blobs"),
+        (["--weights", "counts"], "weights must be one of|got 'counts'; use reduset sketch for real rows with weights"),
+        (["--select", "balanced"], "select must be one of|got 'balanced'; use reduset sketch for real rows with weights"),
+        (["--pieces", "rows"], "--pieces must be atoms or components, got rows; use reduset sketch for real rows with weights"),
+        (["--pieces", "blobs"], "--pieces must be atoms or components, got blobs"),
     ],
     ids=lambda each: " ".join(each) if isinstance(each, list) else "",
 )

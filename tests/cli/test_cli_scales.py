@@ -54,16 +54,6 @@ def test_a_bandwidth_is_in_the_units_of_the_columns_and_has_no_search(people, tm
     assert told(tmp_path, "--size", 20, "--whiten", "-o", "small.npz")["scales"] is None
 
 
-def test_rows_are_rows_of_the_table_and_their_weights_are_shares(people, tmp_path):
-    facts = told(tmp_path, "--size", 100, "-o", "few.csv")
-    assert facts["weights"] == "counts"
-    few = io.read(tmp_path / "few.csv", weight_column="weight")
-    assert few.weights.sum() == pytest.approx(1.0)
-    assert (few.weights > 0).all()
-    gaps = np.abs(few.values[:, None] - people[None]) / people.std(axis=0)
-    assert gaps.max(axis=2).min(axis=1).max() < 1e-9
-
-
 def test_what_was_divided_by_what_is_said_in_a_line(people, tmp_path):
     words = ["compress", "people.parquet", "--size", 50, "-o", "small.npz"]
     income, age = bandwidth.column_scales(people)
@@ -87,7 +77,7 @@ def test_pictures_have_one_unit_and_segments_too(tmp_path):
 def test_groups_have_the_resolution_of_all_rows_and_say_so(tmp_path):
     rng = np.random.default_rng(0)
     io.write_rows(tmp_path / "rows.csv", ["a", "b"], rng.normal(size=(300, 2)), labels={"kind": ["p", "q"] * 150})
-    facts = told(tmp_path, "--size", 20, "--group-column", "kind", "-o", "few.csv", data="rows.csv")
+    facts = told(tmp_path, "--size", 20, "--group-column", "kind", "-o", "few.npz", data="rows.csv")
     assert facts["resolution"] is None
     assert "the bandwidth is the resolution of all rows together; each group has an error of its own there" in facts["notes"]
 
@@ -120,12 +110,12 @@ def test_odd_columns_are_taken(tmp_path):
     )
     names = ["constant", "half", "rare", "years", "cauchy", "id"]
     io.write_rows(tmp_path / "rows.parquet", names, X.astype(float))
-    facts = told(tmp_path, "--size", 300, "-o", "few.csv", data="rows.parquet")
+    facts = told(tmp_path, "--size", 300, "-o", "few.npz", data="rows.parquet")
     assert facts["scales"]["constant"] == facts["scales"]["half"] == 1.0
     assert facts["scales"]["rare"] == pytest.approx(X[:, 2].std(), rel=1e-6)
     assert facts["marginals"]["constant"] < 1e-6
-    few = io.read(tmp_path / "few.csv", weight_column="weight")
-    assert few.weights @ few.values[:, 2] == pytest.approx(X[:, 2].mean(), abs=0.005)
+    few = Model.load(tmp_path / "few.npz").mean
+    assert few.weights @ few.atoms[:, 2] == pytest.approx(X[:, 2].mean(), abs=0.005)
     io.write_rows(tmp_path / "wide.parquet", [f"x{k}" for k in range(30)], rng.normal(size=(12, 30)) * np.geomspace(1e-6, 1e6, 30))
     assert told(tmp_path, "--size", 12, "-o", "wide.npz", data="wide.parquet")["relative_error"] < 1e-3
 

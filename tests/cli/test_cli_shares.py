@@ -1,12 +1,13 @@
-"""What a table of weighted rows keeps: shares of groups, rows that all count; and what chance explains of a distance."""
+"""Proportions of groups in models and sketches, signed weights, and the sampling error of a distance."""
 
 import json
+import re
 
 import numpy as np
 import pytest
 
 from cli_processes import in_this_process
-from reduset import Gaussian, KernelMean, io
+from reduset import Gaussian, KernelMean, Model, io
 
 
 def table(folder, n=3000, groups=2, seed=0):
@@ -20,39 +21,38 @@ def table(folder, n=3000, groups=2, seed=0):
 @pytest.mark.parametrize(
     "way", [["--size", 60], ["--tol", 0.05], ["--size", 60, "--weights", "free"], ["--size", 60, "--select", "kcenter"]]
 )
-def test_every_group_has_its_exact_share_in_the_rows_and_in_what_is_told(way, tmp_path):
+def test_every_group_has_its_exact_proportion(way, tmp_path):
     y = table(tmp_path)
-    words = ["compress", "rows.parquet", "--group-column", "class", *way, "-o", "few.csv"]
+    words = ["compress", "rows.parquet", "--group-column", "class", *way, "-o", "small.npz"]
     facts = json.loads(in_this_process(*words, "--json", folder=tmp_path).stdout)
-    few = io.read(tmp_path / "few.csv", group_column="class", weight_column="weight")
     for k in (0, 1):
-        share = np.mean(y == k)
-        assert few.weights[few.groups == f"class {k}"].sum() == pytest.approx(share, abs=1e-9)
-        assert facts["shares"][f"class {k}"] == pytest.approx(share, abs=1e-9)
-    assert len(few.values) == facts["carrying_weight"]
+        assert facts["shares"][f"class {k}"] == pytest.approx(np.mean(y == k), abs=1e-9)
+    assert Model.load(tmp_path / "small.npz").mean.weights.sum() == pytest.approx(1.0)
     told = in_this_process(*words, folder=tmp_path).stdout
     assert f"shares     class: class 1 {100 * np.mean(y == 1):.3g} % (" in told
 
 
-def test_fewer_rows_than_groups_are_refused_and_nothing_is_written(tmp_path):
+@pytest.mark.parametrize(
+    "words", [["compress", "--group-column", "class", "-o", "few.npz"], ["sketch", "--sample-key", "class", "-o", "few.csv"]]
+)
+def test_a_size_below_the_number_of_groups_is_an_error(words, tmp_path):
     table(tmp_path, groups=25)
-    words = ["compress", "rows.parquet", "--group-column", "class", "--size", 10, "-o", "few.csv"]
-    assert "number of groups, 25" in in_this_process(*words, folder=tmp_path, code=2).stderr
-    assert not (tmp_path / "few.csv").exists()
+    command, *options = words
+    assert (
+        "number of groups, 25" in in_this_process(command, "rows.parquet", "--size", 10, *options, folder=tmp_path, code=2).stderr
+    )
+    assert not (tmp_path / options[-1]).exists()
 
 
-@pytest.mark.parametrize("weights", [[], ["--weights", "simplex"], ["--weights", "counts"]])
-def test_every_row_that_is_written_counts(weights, tmp_path):
-    table(tmp_path)
-    words = ["compress", "rows.parquet", "-c", "a,b,c", "--size", 400, *weights, "-o", "few.csv", "--json"]
-    facts = json.loads(in_this_process(*words, folder=tmp_path).stdout)
-    few = io.read(tmp_path / "few.csv", weight_column="weight")
+def test_every_row_of_a_sketch_has_a_weight_and_every_group_its_proportion(tmp_path):
+    y = table(tmp_path)
+    words = ["sketch", "rows.parquet", "-c", "a,b,c", "--sample-key", "class", "--size", 60, "-o", "few.csv"]
+    in_this_process(*words, folder=tmp_path)
+    few = io.read(tmp_path / "few.csv", group_column="class", weight_column="weight")
+    assert len(few) == 60
     assert (few.weights > 0).all()
-    assert len(few.weights) == facts["carrying_weight"] == facts["size"]
-    assert few.weights.sum() == pytest.approx(1.0)
-    if not weights:
-        assert facts["weights"] == "counts"
-        assert facts["size"] == 400
+    for k in (0, 1):
+        assert few.weights[few.groups == f"class {k}"].sum() == pytest.approx(np.sum(y == k))
 
 
 def test_weights_of_both_signs_are_told(tmp_path):
@@ -60,7 +60,7 @@ def test_weights_of_both_signs_are_told(tmp_path):
     words = ["compress", "rows.parquet", "-c", "a,b,c", "--size", 200, "--bandwidth", "median", "-o", "small.npz"]
     facts = json.loads(in_this_process(*words, "--json", folder=tmp_path).stdout)
     assert facts["negative_mass"] > 0
-    assert "so that sums over a part of the rows are not its share" in in_this_process(*words, folder=tmp_path).stdout
+    assert re.search(r"weights +signed, [\d.]+ % negative", in_this_process(*words, folder=tmp_path).stdout)
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.5])

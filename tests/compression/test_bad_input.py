@@ -188,7 +188,7 @@ def test_selection_of_redundant_points_names_what_was_dropped():
     assert len(small.dropped) == 114
     assert set(small.dropped) | set(small.indices) == set(range(120))
     assert "114 redundant dropped" in small.details()
-    assert "114 more atoms were like others to rounding at this scale and left out" in str(small)
+    assert "114 more atoms omitted as redundant at this bandwidth" in str(small)
 
 
 def test_points_on_a_line_work_as_a_column():
@@ -238,7 +238,7 @@ def test_every_point_may_be_an_atom():
         ),
         ({"size": 5, "select": KCenter}, ValueError, r"select must be one of 'auto', .*, or a selector .*; write KCenter\(\)"),
         ({"size": 5, "select": None}, ValueError, "select must be one of"),
-        ({"size": 5, "weights": "best"}, ValueError, "weights must be one of 'clipped', 'counts', 'free', .*; got 'best'"),
+        ({"size": 5, "weights": "best"}, ValueError, "weights must be one of 'clipped', 'free', .*; got 'best'$"),
         ({"size": 5, "weights": np.ones(5)}, ValueError, "weights must be one of"),
         (
             {"size": 5, "progress": "yes"},
@@ -296,10 +296,10 @@ def test_kernels_that_break_a_rule_are_refused(make, kind, message):
         make()
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", Gaussian, 0.5, [Gaussian(1.0)]])
+@pytest.mark.parametrize("kernel", ["box", Gaussian, [Gaussian(1.0)]])
 def test_what_is_no_kernel_is_refused(kernel):
     offered = r"\(...\), ".join(FAMILIES.values()) + r"\(...\)"
-    with pytest.raises(TypeError, match=f"kernel must be a {offered} or a function"):
+    with pytest.raises(TypeError, match=f"kernel must be a {offered}, a bandwidth or a function"):
         compress(cloud(), kernel, size=5)
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from cases import DRAWN, SELECTORS, WAYS, WITH_OWN_WEIGHTS, kernels_of, squeeze
-from reduset import FunctionKernel, Gaussian, KernelMean, Laplacian, Student, compress
+from reduset import FunctionKernel, Gaussian, KernelMean, Laplacian, Student, compress, weigh
+from reduset.density import SparseKernelDensity
 from reduset.select import BY_NAME, Auto, Greedy, Herding, KMeans, Shadow, as_selector
 from reduset.weights import KINDS
 
@@ -103,9 +104,27 @@ def test_every_selector_has_its_name(name):
 @pytest.mark.parametrize("name", ["KMeans", "k-means", "kernel thinning", "", "shadows"])
 def test_other_names_are_refused(name):
     with pytest.raises(
-        ValueError, match=f"select must be one of 'auto', 'balanced', .*, 'thinning', or a selector .*; got '{name}'"
+        ValueError, match=f"select must be one of 'auto', 'cholesky', .*, 'thinning', or a selector .*; got '{name}'"
     ):
         compress(cloud(), GAUSSIAN, size=5, select=name)
+
+
+@pytest.mark.parametrize(
+    "asked", [{"select": "balanced"}, {"select": "stratified"}, {"weights": "counts"}, {"pieces": "rows"}], ids=str
+)
+def test_sketch_is_recommended_for_real_rows(asked):
+    (name, value), *_ = asked.items()
+    words = rf"^{name} must be one of '.*; got '{value}'; use sketch\(data, size\) for real rows with weights$"
+    with pytest.raises(ValueError, match=words):
+        compress(cloud(), GAUSSIAN, size=5, **asked)
+    with pytest.raises(ValueError, match=words):
+        SparseKernelDensity(size=5, **asked).fit(cloud())
+    if name == "weights":
+        small = compress(cloud(), GAUSSIAN, size=5)
+        with pytest.raises(ValueError, match=words):
+            small.reweigh(KernelMean.from_samples(cloud(), GAUSSIAN), **asked)
+        with pytest.raises(ValueError, match=words):
+            weigh(cloud(), np.arange(5), GAUSSIAN, **asked)
 
 
 @pytest.mark.parametrize("kind", [Greedy, KMeans, Auto])
@@ -164,7 +183,7 @@ def test_selections_tell_their_progress(select):
     assert len(chosen.atoms) == 30
     assert seen
     assert all(0 <= done <= total for done, total in seen)
-    if select not in ("auto", "balanced"):  # which begin anew with every selector that they try
+    if select != "auto":  # which begins anew with every selector that it tries
         assert [done for done, _ in seen] == sorted(done for done, _ in seen)
 
 

@@ -15,7 +15,7 @@ from reduset.weights import kinds
 
 
 @pytest.mark.parametrize("rows", [400, 9000])
-@pytest.mark.parametrize("kind", ["simplex", "clipped", "sum_to_one_clipped", "simplex_projection", "counts"])
+@pytest.mark.parametrize("kind", ["simplex", "clipped", "sum_to_one_clipped", "simplex_projection"])
 def test_steps_that_take_too_long_are_not_taken_unasked_on_data_or_model(rows, kind, monkeypatch):
     monkeypatch.setattr(moving.costs, "of_quadratic_program", lambda size: 20.0)
     X = cloud(rows, 2)

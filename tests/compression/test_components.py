@@ -121,7 +121,7 @@ def test_nested_sizes_print_and_times():
     assert few.certificate.relative_error > small.certificate.relative_error
     assert small.path.sizes[-1] == 12
     assert small.path.relative_errors[-1] == pytest.approx(small.certificate.relative_error)
-    assert "12 weighted components for 3,000 rows of 2 columns" in str(small)
+    assert "3,000 rows × 2 columns -> 12 weighted components" in str(small)
     assert "12 components" in small.details()
     assert small.timings["fit"] > 0
     again = small.reweigh(KernelMean.from_samples(ridges(3000), Gaussian(0.8)), weights="free")
@@ -186,10 +186,8 @@ def test_data_of_every_kind_have_components(X):
         ({"select": "kmeans"}, ValueError, "select chooses or moves atoms, .* leave one of them out"),
         ({"refine": True}, ValueError, "refine chooses or moves atoms"),
         ({"groups": np.zeros(60)}, ValueError, "groups goes with atoms, not with pieces='components'"),
-        ({"weights": "counts"}, ValueError, "weights='counts' are those of rows near atoms"),
-        ({"pieces": "shapes"}, ValueError, "pieces must be one of 'atoms', 'components', 'rows'; got 'shapes'"),
-        ({"pieces": "rows", "refine": True}, ValueError, "refine moves atoms to where no row is"),
-        ({"pieces": "rows", "select": "kmeans"}, ValueError, r"pieces='rows' are rows of the data, KMeans makes new points"),
+        ({"weights": "own"}, ValueError, "weights='own' are the selector's own, and Auto has none"),
+        ({"pieces": "shapes"}, ValueError, "pieces must be one of 'atoms', 'components'; got 'shapes'$"),
     ],
 )
 def test_what_does_not_go_together_is_refused(options, error, words):

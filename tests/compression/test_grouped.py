@@ -16,7 +16,7 @@ def classes(n=4000, rare=0.03, seed=0):
     return rng.normal(size=(n, 3)) + 0.7 * (y == "rare")[:, None], y
 
 
-@pytest.mark.parametrize("weights", [*KINDS, "counts"])
+@pytest.mark.parametrize("weights", KINDS)
 def test_every_group_keeps_its_exact_share(weights):
     X, y = classes()
     small = compress(X, size=80, groups=y, weights=weights, rng=0)
@@ -31,7 +31,7 @@ def test_every_group_keeps_its_exact_share(weights):
 def test_weights_of_rows_are_what_shares_are_made_of():
     X, y = classes()
     w = np.random.default_rng(1).uniform(0.1, 3, len(X))
-    small = compress(X, size=60, groups=y, sample_weight=w, weights="counts", rng=0)
+    small = compress(X, size=60, groups=y, sample_weight=w, weights="simplex", rng=0)
     assert small.mean.weights[small.groups == "rare"].sum() == pytest.approx(w[y == "rare"].sum() / w.sum(), abs=1e-12)
 
 
@@ -87,11 +87,11 @@ def test_a_tolerance_holds_for_every_group():
 
 def test_a_prefix_has_some_of_every_group_and_says_which():
     X, y = classes()
-    small = compress(X, size=80, groups=y, weights="counts", rng=0)
+    small = compress(X, size=80, groups=y, weights="simplex", rng=0)
     fewer = small.at(20)
     assert len(fewer.groups) == 20
     assert set(fewer.groups) == {"rare", "common"}
-    with pytest.raises(ValueError, match="counts by group"):
+    with pytest.raises(ValueError, match="simplex by group"):
         small.reweigh(KernelMean.from_samples(X, small.mean.kernel))
 
 
@@ -100,7 +100,7 @@ def test_the_same_seed_gives_the_same_atoms_and_one_group_is_no_group():
     a, b = (compress(X, size=30, groups=y, rng=3) for _ in range(2))
     assert np.array_equal(a.mean.atoms, b.mean.atoms)
     assert np.array_equal(a.mean.weights, b.mean.weights)
-    alone = compress(X, size=30, groups=np.zeros(800, int), weights="counts", rng=3)
+    alone = compress(X, size=30, groups=np.zeros(800, int), weights="simplex", rng=3)
     assert alone.mean.mass == pytest.approx(1.0)
 
 
@@ -110,7 +110,7 @@ def test_a_model_that_learns_from_few_weighted_rows_is_nearly_that_of_all():
 
     X, y = classes(20_000)
     test, truth = classes(20_000, seed=1)
-    small = compress(X, size=400, groups=y, weights="counts", rng=0)
+    small = compress(X, size=400, groups=y, weights="simplex", rng=0)
     whole = LogisticRegression().fit(X, y).predict_proba(test)[:, 1]
     few = LogisticRegression().fit(small.mean.atoms, small.groups, sample_weight=len(X) * small.mean.weights).predict_proba(test)
     assert few[:, 1].mean() == pytest.approx(whole.mean(), rel=0.1)
@@ -122,7 +122,7 @@ def test_quotas_follow_their_rule(rule, expected):
     assert quotas(40, np.array([0.9, 0.1]), np.array([900, 100]), rule).tolist() == expected
     X = np.random.default_rng(0).normal(size=(1000, 2))
     y = np.repeat([0, 1], [900, 100])
-    small = compress(X, size=40, groups=y, quotas=rule, select="random", weights="counts", rng=0)
+    small = compress(X, Gaussian(0.3), size=40, groups=y, quotas=rule, select="kcenter", rng=0)
     assert np.bincount(small.groups).tolist() == expected
 
 

@@ -11,7 +11,7 @@ def cloud(n=3000, d=2, seed=0):
     return np.random.default_rng(seed).normal(size=(n, d))
 
 
-@pytest.mark.parametrize("weights", ["simplex", "clipped", "sum_to_one_clipped", "simplex_projection", "counts"])
+@pytest.mark.parametrize("weights", ["simplex", "clipped", "sum_to_one_clipped", "simplex_projection"])
 @pytest.mark.parametrize("select", ["kcenter", "auto"])
 def test_every_atom_carries_weight(weights, select):
     X = cloud()
@@ -29,7 +29,7 @@ def test_those_left_out_are_told_and_change_nothing():
     small = compress(X, Gaussian("median"), size=150, select="kcenter", weights="simplex", rng=0)
     assert small.size < small.selected
     assert small.selected + len(small.dropped) == 150
-    assert f"{small.selected - small.size} more atoms got none and are left out" in str(small)
+    assert f"{small.selected - small.size} more atoms omitted with weight 0" in str(small)
     every = small.with_all_selected()
     assert every.size == small.selected == len(every.indices)
     here = np.isin(every.indices, small.indices)
@@ -59,8 +59,16 @@ def test_a_model_has_the_atoms_of_every_size():
 def test_rows_of_no_weight_are_nobodys_atoms():
     X = cloud(500)
     w = (np.arange(500) < 250).astype(float)
-    small = compress(X, Gaussian("median"), size=300, select="kcenter", weights="counts", sample_weight=w, rng=0)
+    small = compress(X, Gaussian("median"), size=300, select="kcenter", weights="simplex", sample_weight=w, rng=0)
     assert (small.mean.weights > 0).all()
+
+
+@pytest.mark.parametrize("weights", ["simplex", "clipped", "sum_to_one_clipped", "simplex_projection"])
+def test_the_radius_is_that_of_the_atoms_with_weight(weights):
+    X = cloud(2000, seed=3)
+    small = compress(X, Gaussian(0.3), size=200, select="kcenter", weights=weights, rng=0)
+    radius = max(np.linalg.norm(small.mean.atoms - row, axis=1).min() for row in X)
+    assert small.certificate.radius == pytest.approx(radius, rel=1e-6)
 
 
 def test_a_tolerance_that_was_reached_stays_reached():

@@ -31,7 +31,7 @@ def small_atoms(result):
 
 
 @pytest.mark.parametrize(
-    "how", [{}, {"weights": "free"}, {"weights": "counts"}, {"select": "kmeans", "refine": 5}, {"select": "greedy"}], ids=repr
+    "how", [{}, {"weights": "free"}, {"weights": "simplex"}, {"select": "kmeans", "refine": 5}, {"select": "greedy"}], ids=repr
 )
 @pytest.mark.parametrize("d", [1, 3])
 def test_the_tolerance_is_kept_there_and_at_every_coarser_scale(how, d):
@@ -69,7 +69,7 @@ def test_nothing_said_is_a_thousand_atoms_and_five_per_cent(monkeypatch):
 
 def test_the_result_says_how_fine_it_sees():
     text = str(compress(clumps(3000, 2), size=50, tol=0.05, rng=0))
-    assert "the median distance, are within 5 %; 50 random rows lose more at all scales" in text
+    assert "(50 random rows: above 5 % at every bandwidth)" in text
     assert compress(clumps(3000, 2), size=50, tol=0.05, rng=0).at(20).resolution is None
 
 
@@ -155,7 +155,7 @@ def test_finer_than_rows_stand_alone_nothing_is_searched_for(X, options):
     assert small.resolved.alone
     apart = np.diff(np.unique(X[:, 0])).max()
     assert 0 < small.resolution < apart
-    assert "and so are all finer ones" in str(small)
+    assert "at all finer scales too, since distinct rows do not overlap there" in str(small)
     finer = small.profile([small.resolution / 4, small.resolution / 64])
     np.testing.assert_allclose(finer.noise[0], finer.noise[1], rtol=2e-3)
 

@@ -30,7 +30,7 @@ def test_free_weights_solve_the_normal_equations(kernel):
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
-@pytest.mark.parametrize("kind", [*KINDS, "counts"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_certificate_is_true_whatever_the_weights(kernel, kind):
     small = weigh(X, ROWS, kernel, kind, rng=0)
     error, (low, high) = true_error(small, KernelMean.from_samples(X, kernel)), small.certificate.interval

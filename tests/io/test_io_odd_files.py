@@ -48,16 +48,16 @@ def test_the_command_follows_links_and_keeps_what_is_read(tmp_path, capsys):
     rows, link = tmp_path / "rows.csv", tmp_path / "small.csv"
     io.write_rows(rows, ["a"], ROWS[:50])
     link.symlink_to(rows)
-    assert run(["compress", str(rows), "--size", "5", "-o", str(link)]) == 2
+    assert run(["sketch", str(rows), "--size", "5", "-o", str(link)]) == 2
     assert "is read, and would be lost" in capsys.readouterr().err
     link.unlink()
     link.symlink_to(tmp_path / "real.csv")
-    assert run(["compress", str(rows), "--size", "5", "-q", "-o", str(link)]) == 0
+    assert run(["sketch", str(rows), "--size", "5", "-q", "-o", str(link)]) == 0
     assert link.is_symlink()
     assert len(io.read(tmp_path / "real.csv", weight_column="weight")) == 5
     link.unlink()
     link.symlink_to(tmp_path / "nowhere" / "real.csv")
-    assert run(["compress", str(rows), "--size", "5", "-o", str(link)]) == 2
+    assert run(["sketch", str(rows), "--size", "5", "-o", str(link)]) == 2
     assert "there is no folder" in capsys.readouterr().err
 
 
@@ -69,7 +69,7 @@ def test_a_pipe_is_refused_before_any_work(tmp_path, capsys):
     with pytest.raises(OSError, match="is a pipe or a device"):
         KernelMean.from_samples(ROWS[:5], Gaussian(1.0)).save(pipe)
     io.write_rows(tmp_path / "rows.csv", ["a"], ROWS[:50])
-    assert run(["compress", str(tmp_path / "rows.csv"), "--size", "5", "-o", str(pipe)]) == 2
+    assert run(["sketch", str(tmp_path / "rows.csv"), "--size", "5", "-o", str(pipe)]) == 2
     assert "pipe.csv cannot be written: it is a pipe or a device" in capsys.readouterr().err
     assert sorted(os.listdir(tmp_path)) == ["pipe.csv", "rows.csv"]
 

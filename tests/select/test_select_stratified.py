@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from reduset import FunctionKernel, Gaussian, KernelMean
-from reduset.select import Stratified, stratified
+from reduset.select import KCenter, covering, stratified
+from reduset.select.stratified import Stratified
 
 
 def mixture(n=3000, seed=0):
@@ -94,3 +95,37 @@ def test_a_function_as_a_kernel():
     found = Stratified().select(KernelMean.from_samples(X, kernel), 20, rng=0)
     assert len(set(found.indices.tolist())) == 20
     assert found.weights.sum() == pytest.approx(1.0)
+
+
+def test_rows_of_a_covered_sample_cover_all_rows(monkeypatch):
+    monkeypatch.setattr(covering, "LEAST_SAMPLED", 400)
+    monkeypatch.setattr(covering, "SAMPLED", 4)
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(3000, 41)), 40 + 5 * rng.normal(size=(9, 41))])
+    f = KernelMean.from_samples(X, Gaussian(3.0))
+
+    def radius(atoms):
+        return max(np.linalg.norm(atoms - row, axis=1).min() for row in X)
+
+    cover = covering.Covering(f, None, np.random.default_rng(0))
+    rows = cover.rows(60)
+    assert len(set(rows.tolist())) == len(rows) <= 60
+    assert radius(X[rows]) <= f.kernel.length(cover.reach(len(rows)), 41) * (1 + 1e-6)
+    found = Stratified().select(f, 60, rng=0)
+    assert len(found.indices) == 60
+    assert radius(found.atoms) <= f.kernel.length(found.radius, 41) * (1 + 1e-6)
+    assert radius(found.atoms) <= 1.45 * radius(KCenter(first=0).select(f, 60).atoms)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_fewer_distinct_rows_than_atoms(size):
+    X = np.repeat([[0.0, 0.0], [5.0, 0.0]], 50, axis=0)
+    found = Stratified().select(KernelMean.from_samples(X, Gaussian(1.0)), size, rng=0)
+    assert len(np.unique(found.atoms, axis=0)) == len(found.atoms) == min(size, 2)
+    assert found.weights.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("wrong", [-0.1, 1.5, "half"])
+def test_a_coverage_that_is_no_proportion(wrong):
+    with pytest.raises((ValueError, TypeError), match="coverage"):
+        Stratified(coverage=wrong)

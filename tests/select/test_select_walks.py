@@ -135,6 +135,15 @@ def test_the_path_of_greedy_is_that_of_least_squares(kernel):
     np.testing.assert_allclose(small.path.relative_errors, expected, rtol=1e-6)
 
 
+def test_greedy_continues_after_given_rows():
+    f = KernelMean.from_samples(np.random.default_rng(0).normal(size=(500, 4)), Gaussian(0.7))
+    found = Greedy(after=(7, 3)).select(f, 10, rng=0).indices
+    assert found[:2].tolist() == [7, 3]
+    assert len(set(found.tolist())) == 10
+    with pytest.raises(ValueError, match="after must be"):
+        Greedy(after=(10_000,)).select(f, 5)
+
+
 def test_greedy_stops_where_no_point_adds_a_direction():
     X = np.repeat(np.random.default_rng(0).normal(size=(7, 2)), 5, axis=0)
     f = KernelMean.from_samples(X, Gaussian(0.5))

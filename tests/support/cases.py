@@ -7,7 +7,6 @@ import numpy as np
 from reduset import FunctionKernel, Gaussian, Laplacian, Matern, Student, compress
 from reduset.select import (
     Auto,
-    Balanced,
     Cholesky,
     ColumnNorm,
     Greedy,
@@ -18,7 +17,6 @@ from reduset.select import (
     Random,
     Selector,
     Shadow,
-    Stratified,
     Thinning,
 )
 from reduset.select.contract import Traversal
@@ -52,15 +50,13 @@ SELECTORS = {
     "greedy": Greedy(),
     "auto": Auto(),
     "paring": Paring(),
-    "balanced": Balanced(),
-    "stratified": Stratified(),
 }
 MOVED = {"moved kcenter": "kcenter", "moved kmeans": "kmeans"}  # selections whose atoms are then moved
 STEPS = 8
 WAYS = [*SELECTORS, *MOVED]
 
 NESTED = [
-    name for name in SELECTORS if name not in ("kmeans", "thinning", "swapped", "auto", "balanced", "stratified")
+    name for name in SELECTORS if name not in ("kmeans", "thinning", "swapped", "auto")
 ]  # a longer selection begins with a shorter one
 DRAWN = [
     "random",
@@ -70,8 +66,6 @@ DRAWN = [
     "swapped",
     "auto",
     "paring",
-    "balanced",
-    "stratified",
 ]  # by a draw over rows, which repeated or absent rows change
 WITH_OWN_WEIGHTS = [name for name, selector in SELECTORS.items() if selector.weighs]
 

@@ -1,4 +1,4 @@
-"""`reduset compress`: files in, a model or weighted rows out, and how much was lost."""
+"""`reduset compress`: reads files, writes a model of few weighted atoms or components, and reports its error."""
 
 from __future__ import annotations
 
@@ -18,39 +18,38 @@ if TYPE_CHECKING:
     from reduset.io import Table
 
 DEFAULT_TOL = 0.01
-ROWS, ATOMS, COMPONENTS = PIECES = ("rows", "atoms", "components")  # a test compares them with the library's
+ATOMS, COMPONENTS = PIECES = ("atoms", "components")  # a test compares them with the library's
 WORK = 4, 24  # bytes that compress takes for its work, a number and a row: what docs/scaling.md says
 WAY_OUT = "choose fewer --columns, or read them batch by batch: --stream --size 500"
 # written out, since importing them would make help wait for the compiler; a test compares
-SELECTORS = "auto, balanced, cholesky, columnnorm, greedy, herding, kcenter, kmeans, paring, random, shadow, stratified or thinning"
+SELECTORS = "auto, cholesky, columnnorm, greedy, herding, kcenter, kmeans, paring, random, shadow or thinning"
 WEIGHTS_HELP = (
-    "simplex (the best of which none is negative; for models at a resolution, and rows with --tol and --bandwidth), free (the "
-    "best, of either sign; for models with --bandwidth), counts (shares of the rows nearest to each; for all other rows), "
-    "sum_to_one, clipped, sum_to_one_clipped, simplex_projection, own."
+    "simplex (the best non-negative ones; the default without --bandwidth), free (the best, possibly negative; the default with "
+    "--bandwidth), sum_to_one, clipped, sum_to_one_clipped, simplex_projection, own."
 )
 PIECES_HELP = (
-    "What the result is made of: rows (real rows of the table; for .csv, .parquet, .feather and .tsv), atoms (points that need not "
-    "be rows, which lose less; for models), or components (blurred clusters with shapes of their own, for densities: some hundred "
-    "do what takes thousands of atoms; only for models)."
+    "What the model is made of: atoms (weighted points), or components (Gaussians with covariances of their own; for densities, "
+    "some hundred have the error of thousands of atoms)."
 )
 
 
 @command("events.fcs --transform asinh:150 --tol 0.01 -o small.npz --report small.html")
 class CompressCommand(o.Reading, o.Seeded, o.Telling):
-    """Replace the rows of files by few weighted rows, atoms or components, and say how much was lost."""
+    """Approximate the density of the rows of files by few weighted atoms or components, and report the error.
+
+    The result is a model for other commands. For a smaller table, use reduset sketch.
+    """
 
     data: o.Data
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="small.npz for a model; .parquet, .feather, .csv or .tsv for weighted rows.")
-    ]
-    size: Annotated[int | None, typer.Option("--size", "-m", help="That many rows, atoms or components, by --pieces.")] = None
+    output: Annotated[Path, typer.Option("--output", "-o", help="The model to write, such as small.npz.")]
+    size: Annotated[int | None, typer.Option("--size", "-m", help="The number of atoms or components.")] = None
     tol: Annotated[
         float | None,
         typer.Option("--tol", help="The share that may be lost; with a --bandwidth, the fewest atoms that keep to it (0.01)."),
     ] = None
     plateau: Annotated[float | None, typer.Option("--plateau", help="Stop where the curve flattens (1e-8, say).")] = None
     max_size: Annotated[int | None, typer.Option("--max-size", help="The most atoms, with --tol or --plateau.")] = None
-    pieces: Annotated[str | None, typer.Option("--pieces", help=PIECES_HELP)] = None
+    pieces: Annotated[str, typer.Option("--pieces", help=PIECES_HELP)] = ATOMS
     kernel: o.KernelName = "gaussian"
     bandwidth: o.OpenBandwidth = None
     scales: o.Scales = None
@@ -82,34 +81,14 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
     ] = None
 
     @property
-    def writes_model(self) -> bool:
-        """Whether the output is a model, and not weighted rows."""
-        return self.output.suffix.lower() == ".npz"
-
-    @property
-    def makes_model(self) -> bool:
-        """Whether a model is made, to be written or for the report."""
-        return self.writes_model or self.report is not None
-
-    @property
     def searches(self) -> bool:
         """Whether the bandwidth is what is asked for: the resolution."""
         return not self.stream and self.bandwidth is None and self.plateau is None
 
     @property
-    def made_of(self) -> str:
-        """What the result is made of: rows where rows are written, unless it was said how to choose or to move them."""
-        if self.pieces is not None:
-            return self.pieces
-        return ATOMS if self.writes_model or self.stream or self.refine or self.select != "auto" else ROWS
-
-    @property
     def weighting(self) -> str | None:
-        """The kind of weights; None leaves it to the library. Those of rows are shares: counts, but for a tolerance at a bandwidth,
-        which these meet with many more rows, and for a stream, which does not see its rows again."""
-        if self.weights or self.writes_model:
-            return self.weights or (None if self.searches or self.made_of == COMPONENTS else "free")
-        return "counts" if self.searches or (self.size is not None and not self.stream) else "simplex"
+        """The kind of weights; None is the library's default."""
+        return self.weights or (None if self.searches or self.pieces == COMPONENTS else "free")
 
     def check(self) -> None:
         """Refuse what cannot be done before any work is."""
@@ -126,7 +105,12 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
                 )
         self._check_pieces()
         o.scales_of(self.scales, self.whiten, False)
-        targets.check_all((self.output, targets.MODEL | targets.rows(), self.data), (self.report, targets.HTML, []))
+        if self.output.suffix.lower() in targets.rows():
+            raise ValueError(
+                f"{self.output} holds rows, and compress writes a model; use reduset sketch … -o {self.output} for real rows with "
+                f"weights, or write a model: -o {self.output.stem}.npz"
+            )
+        targets.check_all((self.output, targets.MODEL, self.data), (self.report, targets.HTML, []))
         o.check_tol(self.tol)
         group = self.group_column
         if group is not None and group in (o.names_of(self.columns) or ()):
@@ -138,30 +122,18 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
 
     def _check_pieces(self) -> None:
         """Refuse what the pieces asked for have no use for."""
-        if self.pieces is None:
-            return
         if self.pieces not in PIECES:
-            raise ValueError(f"--pieces must be {', '.join(PIECES[:-1])} or {PIECES[-1]}, got {self.pieces}")
-        if self.stream and self.pieces != ATOMS:
+            hint = "; use reduset sketch for real rows with weights" if self.pieces == "rows" else ""
+            raise ValueError(f"--pieces must be {ATOMS} or {COMPONENTS}, got {self.pieces}{hint}")
+        if self.pieces == ATOMS:
+            return
+        if self.stream:
             raise ValueError(
                 f"--pieces {self.pieces} needs all rows at once, and --stream sees each once; leave out one of the two"
             )
-        moved = {"--refine": self.refine, "--select kmeans": self.select == "kmeans"}
-        if self.pieces == ROWS:
-            for name in (name for name, given in moved.items() if given):
-                raise ValueError(f"{name} makes points that are no rows, --pieces rows keeps to them; leave out one of the two")
-        if self.pieces != COMPONENTS:
-            return
         fitted = {"--select": self.select != "auto", "--refine": self.refine, "--plateau": self.plateau is not None}
         for name in (name for name, given in (fitted | {"--group-column": self.group_column is not None}).items() if given):
-            raise ValueError(
-                f"{name} is for rows and atoms, components are fitted to all rows at once; leave it out, or use --pieces atoms"
-            )
-        if not self.writes_model:
-            raise ValueError(
-                f"{self.output} cannot hold components, which have shapes and are no rows; write a model, -o {self.output.stem}.npz"
-                ", or use --pieces rows"
-            )
+            raise ValueError(f"{name} is for atoms, components are fitted to all rows at once; leave it out, or use --pieces atoms")
 
     def run(self) -> int:
         """Run it; the exit code."""
@@ -185,7 +157,7 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
             notes.append("the bandwidth is the resolution of all rows together; each group has an error of its own there")
         off = column_differences(full, small.mean)
         notes += results.columns_off(off, table.columns)
-        notes = results.write(self, small, table, table.values, notes, partial(Model.of, full, small, table.columns))
+        notes = results.write(self, table, table.values, notes, partial(Model.of, full, small, table.columns))
         results.tell(self, small, table.columns, notes, marginals=dict(zip(table.columns, off.tolist(), strict=True)))
         if not small.reached:
             way_out = "raise --size or --tol" if self.searches else "raise --max-size, or widen --bandwidth"
@@ -211,7 +183,7 @@ def _compressed(request: CompressCommand, table: Table) -> Compression:
             sample_weight=table.weights,
             **goals,
             max_size=request.max_size,
-            pieces=request.made_of,
+            pieces=request.pieces,
             select=request.select,
             groups=table.groups,
             refine=request.refine,

@@ -25,6 +25,7 @@ AS_OPTIONS = {  # ways out that the library words for Python
     "pass compensate=False": "pass --no-compensate",
     "for weight_column": "for --weight-column",
     "for group_column": "for --group-column",
+    "use sketch(data, size)": "use reduset sketch",
     "pieces='components'": "--pieces components",
     "pieces='atoms'": "--pieces atoms",
     "(keep_going=True)": "(--keep-going)",

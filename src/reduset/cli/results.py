@@ -1,4 +1,4 @@
-"""What `reduset compress` writes and tells in the end, whichever way the rows were read."""
+"""The output of `reduset compress`: the model, the report and the printed lines, for rows in memory and for streams."""
 
 from __future__ import annotations
 
@@ -27,41 +27,26 @@ def applied(transform: Any, columns: Sequence[str], scales: Mapping[str, str]) -
 
 
 def write(
-    request: CompressCommand,
-    small: Compression,
-    table: Table | Batches,
-    rows: Any,
-    notes: list[str],
-    make: Callable[[dict[str, Any]], Model],
+    request: CompressCommand, table: Table | Batches, rows: Any, notes: list[str], make: Callable[[dict[str, Any]], Model]
 ) -> list[str]:
-    """Write the model or the weighted rows, and the report, together; all there is to note.
+    """Write the model and the report together, and return the notes.
 
-    ``rows`` are those of the table, or a sample of them; ``make`` makes the model from what is to be known of its origin.
+    ``rows`` are those of the table, or a sample of them; ``make`` makes the model from a description of its origin.
     """
-    from reduset import _archive, io
+    from reduset import _archive
 
-    model = None
-    if request.makes_model:
-        scales = applied(request.reading()["transform"], table.columns, table.scales)
-        model = make(
-            origin(table.sources, notes) | {"transform": scales, "compensate": request.compensate, "encode": table.encoding or None}
-        )
+    scales = applied(request.reading()["transform"], table.columns, table.scales)
+    model = make(
+        origin(table.sources, notes) | {"transform": scales, "compensate": request.compensate, "encode": table.encoding or None}
+    )
     with _archive.together():
-        if model is not None and request.writes_model:
-            model.save(request.output)
-        else:
-            carrying = small.mean.weights != 0  # a row of no weight would look like one that counts
-            labels = {} if small.groups is None else {str(request.group_column): small.groups[carrying]}
-            atoms, masses = small.mean.atoms[carrying], small.mean.weights[carrying]
-            between = io.write_rows(request.output, table.columns, atoms, masses, labels, table.encoding)
-            notes += [f"atoms lie between the categories of {name}, which is written encoded" for name in between]
-        if model is not None and request.report is not None:
+        model.save(request.output)
+        if request.report is not None:
             from reduset.report import write_compression
 
             write_compression(request.report, model)
-    in_units = getattr(small.mean.kernel, "unit_covariance", None) is not None
-    drowned = [] if in_units else spread_note(rows, table.columns)
-    return [*notes, *(hidden(model) or drowned)]
+    in_units = getattr(model.mean.kernel, "unit_covariance", None) is not None
+    return [*notes, *(hidden(model) or ([] if in_units else spread_note(rows, table.columns)))]
 
 
 def columns_off(off: Any, columns: Sequence[str]) -> list[str]:
@@ -77,10 +62,8 @@ def columns_off(off: Any, columns: Sequence[str]) -> list[str]:
     ]
 
 
-def hidden(model: Model | None) -> list[str]:
+def hidden(model: Model) -> list[str]:
     """What the bandwidth hides of some columns, in a sentence."""
-    if model is None:
-        return []
     from reduset.report.figures import is_whitened, wide_columns
     from reduset.report.words import wide
 
@@ -95,7 +78,7 @@ def tell(request: CompressCommand, small: Compression, columns: Sequence[str], n
     facts = {
         "n": small.n_samples,
         "size": small.size,
-        "pieces": request.made_of,
+        "pieces": request.pieces,
         "columns": columns,
         "kernel": small.mean.kernel.to_dict(),
         "resolution": small.resolution,

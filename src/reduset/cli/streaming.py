@@ -48,10 +48,10 @@ def run(request: CompressCommand) -> int:
         batches.close()
     sample = compressor.sample()
     notes = [*batches.notes(dropped), *_seen_once(compressor, batches, request)]
-    if request.makes_model and sample.size < small.n_samples:
+    if sample.size < small.n_samples:
         notes.append(f"its portrait is that of {sample.size:,} rows, drawn fairly from all")
     make = partial(Model.of_stream, sample, small, batches.columns)
-    notes = results.write(request, small, batches, sample.atoms, notes, make)
+    notes = results.write(request, batches, sample.atoms, notes, make)
     checkpoint.remove()
     results.tell(request, small, batches.columns, notes, resumed=rows)
     return DONE

@@ -22,7 +22,7 @@ from reduset.compression.sizing import MOST_ATOMS
 from reduset.mean import KernelMean
 from reduset.select import as_selector
 from reduset.weights import KINDS
-from reduset.weights.kinds import COUNTS, OWN
+from reduset.weights.kinds import HINTS, OWN
 
 GOALS = ("size", "tol", "plateau")
 SQRT = "sqrt"
@@ -74,7 +74,7 @@ class AtomRequest:
             _validate.one_of(self.max_size, "max_size", (SQRT,))
         elif self.max_size is not None and not callable(self.max_size):
             _validate.whole(self.max_size, "max_size", 1, None, 'or "sqrt", or a function of the number of points')
-        _validate.one_of(self.weights, "weights", (*KINDS, COUNTS, OWN))
+        _validate.one_of(self.weights, "weights", (*KINDS, OWN), HINTS)
 
     @classmethod
     def of(cls, estimator: Any, **changes: Any) -> Self:

@@ -26,8 +26,7 @@ from reduset.mean import KernelMean
 from reduset.mixture.pieces import ComponentPieces, Pieces, gram_of
 from reduset.select import Selector, with_own_weights
 from reduset.select.contract import Traversal
-from reduset.weights.counts import counts
-from reduset.weights.kinds import COUNTS, OWN
+from reduset.weights.kinds import OWN
 from reduset.weights.span import CHOLESKY_UP_TO, Span, span_of
 
 ATOMS_A_STEP = 512
@@ -170,9 +169,7 @@ class Builder:
         kept_atoms, kept_span = self._atoms, self._span
         with self.clock.stage("refine"):
             report = self._progress.stage("moving")
-            # the gradient knows no counts: their atoms go where they are best with any weights of the simplex
-            moving = "simplex" if kind == COUNTS else kind
-            found = refine(self.full, self.span.atoms, moving, lost**2, steps, self._refine_rng, report)
+            found = refine(self.full, self.span.atoms, kind, lost**2, steps, self._refine_rng, report)
         if found.stayed:  # then neither weights nor error are found a second time, which may take as long
             after = before
             words = f"not moved by L-BFGS, {found.words}"
@@ -224,9 +221,6 @@ class Builder:
         full, span, atoms = self.full, self.span, self.atoms
         if kind == OWN and own is None:
             own = self._own_weights()
-        elif kind == COUNTS and not isinstance(atoms.places, ComponentPieces):
-            with self.clock.stage("weigh"):
-                own = counts(full, atoms.places, self._cover)
         rows = atoms.rows if atoms.rows is None or own is not None else atoms.rows[span.kept]
         shares = np.zeros(len(atoms.places)) if rows is None else full.magnitudes[rows]
         unmoved = self._traversal is not None and atoms.order is not None

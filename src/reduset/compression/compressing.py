@@ -55,49 +55,56 @@ def compress(
     rng: SeedLike = None,
     progress: ProgressLike = False,
 ) -> Compression:
-    """Replace a kernel mean, or the points X of one, by few weighted atoms.
+    """Approximate the kernel mean of the rows by a small function, and measure the error.
 
-    How many, how wrong, how fine: two of ``size``, ``tol`` and the kernel's bandwidth give the third. Where the bandwidth is left
-    open, ``size`` and ``tol`` give the resolution, the finest bandwidth at which so many atoms lose at most so much, there and at
-    every coarser scale. What is not said is 1,000 atoms and 5 %; but ``tol`` alone looks as closely as the sample's own noise
-    allows: at the scale at which the rows are off their law by ``tol``, with as few atoms as keep within it.
+    ``compress(X, size=1000)`` returns 1,000 weighted atoms, and the finest bandwidth at which their error is at most 5 %, there and
+    at every coarser scale: the resolution. With a bandwidth, ``compress(X, Gaussian(0.5), tol=0.01)`` returns the fewest atoms
+    within 1 %, and ``size=`` instead of ``tol=`` measures the error of so many. Two of size, tolerance and bandwidth determine the
+    third. ``tol`` alone chooses the bandwidth at which the sampling error of the rows equals ``tol``.
+
+    The result is for kernel computations: densities, distances, modes, drift. For a smaller table, use `sketch`, which returns real
+    rows with weights.
 
     Parameters
     ----------
     data : KernelMean, or (n, d) array or frame
     kernel : Kernel, number, name or callable k(X, Y)
-        Only with points; a KernelMean has its own. By default a Gaussian whose bandwidth is left open, as that of `Gaussian()` is.
+        The kernel of the rows, by default a Gaussian whose bandwidth is searched for, like `Gaussian()`. A KernelMean has its own.
     size : int
-        That many atoms (fewer where fewer points are distinct, or atoms are redundant to rounding or got no weight).
+        The number of atoms, by default 1,000; fewer if fewer rows are distinct, or if atoms are redundant or get weight 0.
     tol : float
-        The fewest atoms whose error, ‖f − f_m‖ / ‖f‖, is certified to be at most this: the upper end of its interval is.
+        The largest relative error ‖f − f_m‖ / ‖f‖, by default 0.05; the upper end of its confidence interval is at most this.
     plateau : float
-        Stop at the first atom that adds at most this share of the energy added since the first (the ε of the 2017 paper).
-    max_size : int, default min(n, 5000), and 1,000 where the bandwidth is open
-        The most atoms for ``tol`` and ``plateau``.
-    pieces : "atoms", "rows" or "components"
-        What the result is made of: points of any kind; rows of the data; or normal laws with covariances of their own, of which
-        some hundred do what takes thousands of atoms where a density is wanted (Gaussian kernels; ``mean`` is a `ComponentMean`).
+        Stop at the first atom that adds at most this proportion of the energy added since the first (the ε of the 2017 paper).
+    max_size : int, default min(n, 5000), or 1,000 without a bandwidth
+        The largest number of atoms with ``tol`` or ``plateau``.
+    pieces : "atoms" or "components"
+        Weighted points, or Gaussian components with covariances of their own (``mean`` is then a `ComponentMean`). For densities,
+        some hundred components have the error of thousands of atoms.
     select : "auto", the name of another class of `reduset.select` in small letters ("kcenter", "kmeans", …), or a selector
-        For counts "auto" is "thinning": rows that stand for their neighbourhood.
+        How atoms are chosen; "auto" tries several ways and keeps the best.
     refine : bool or int
-        Move the selected atoms to where the error is least, by L-BFGS; a number is the most steps. Moved atoms have no indices.
-        The result is never worse than what it started from, and its certificate is measured on the data like any other.
-    weights : "free", "sum_to_one", "clipped", "sum_to_one_clipped", "simplex_projection", "simplex", "counts" or "own"
-        "own" are those that the selector gives.
-        By default "free", and where the bandwidth is open or pieces are components "simplex" ("sum_to_one" with ``refine``), which
-        fine and coarse scales bear alike.
-        "free" are the best and may be negative: sums of them over a part of the data are not its share. "counts" are the masses of
-        the rows nearest to each atom: for proportions, and for whatever takes a ``sample_weight``.
-    sample_weight : (n,) array, optional; only with points
+        Move the selected atoms by L-BFGS to lower the error; a number is the most steps. Moved atoms have no indices.
+    weights : "free", "sum_to_one", "clipped", "sum_to_one_clipped", "simplex_projection", "simplex" or "own"
+        "free" weights have the least error and may be negative. "simplex" weights are the best non-negative ones with the sum of
+        the rows' weights. "own" are those of the selector. By default "free" at a given bandwidth, otherwise and for components
+        "simplex" ("sum_to_one" with ``refine``).
+    sample_weight : (n,) array, optional
+        Weights of the rows; a KernelMean has its own.
     groups : (n,) array of labels, optional
-        Each group gets atoms of its own, whose weights add up to exactly its share; ``tol`` holds for each.
+        Compress each group separately; its atoms have exactly its proportion of the weight, and ``tol`` holds for each group.
     quotas : "square root", "proportional" or "equal"
-        How ``size`` is shared out among groups: by the square roots of their weights, by these, or alike. None gets more atoms than
-        it has points.
-    confidence : float, of the certificate's interval
-    rng : None, seed or Generator; the same seed gives the same result
+        How ``size`` is divided among groups: by the square roots of their weights, by their weights, or equally.
+    confidence : float
+        The level of the certificate's interval.
+    rng : None, seed or Generator
+        The same seed gives the same result.
     progress : bool, or a function of (stage, done, total)
+
+    Returns
+    -------
+    Compression
+        ``mean`` is the small function, ``certificate`` its measured error, ``indices`` the rows of the atoms, if they are rows.
 
     Examples
     --------

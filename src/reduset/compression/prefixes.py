@@ -22,8 +22,7 @@ from reduset.certificate.probe import Measurement
 from reduset.kernels import Kernel
 from reduset.kernels.base import exponential
 from reduset.mixture.component_mean import SmallMean, mean_of
-from reduset.weights.counts import handed_down, heirs
-from reduset.weights.kinds import COUNTS, FREE, WEIGHTINGS
+from reduset.weights.kinds import FREE, WEIGHTINGS
 from reduset.weights.span import FactoredSpan, Span
 
 PATH_SIZES, EVERY_UP_TO = 24, 300  # where weights must be found anew at every size
@@ -66,7 +65,7 @@ class Prefixes:
     mass, total : Σw and Σ|w| of f
     shares : (m,) |w| of each atom's own point
     covered : g / C at the covering radius after each atom, for as many as are known
-    own : (k,) weights of all the atoms given, where these are not solved for: the selector's own, or counts
+    own : (k,) weights of all the atoms given, where these are not solved for: the selector's own
     last : (m,) weights of all the atoms, where they are made of those solved for; fewer atoms have the ones solved for
     """
 
@@ -125,20 +124,11 @@ class Prefixes:
         zeros = np.zeros(size)
         return zeros if weighting.finish is None else weighting.finish(zeros, self.mass)
 
-    @cached_property
-    def _heirs(self) -> NDArray[np.int64]:
-        return heirs(self.kernel, self.atoms)
-
     def _own_error(self, own: Array, size: int) -> PrefixError:
-        """A prefix of weights that are not solved for: what it drops, the others take over, so that all of the weight is there.
-
-        Of counts the nearest one does; of the selector's own weights all do, by a factor.
-        """
+        """A prefix of the selector's own weights, rescaled to the sum of all of them."""
         some = float(np.abs(own[:size]).sum())
         if size == len(own):
             weights = own
-        elif self.kind == COUNTS:
-            weights = handed_down(own, self._heirs, size)
         elif some == 0:  # atoms that the selector took without giving them a weight
             weights = np.full(size, self.mass / size)
         else:

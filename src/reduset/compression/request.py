@@ -7,25 +7,27 @@ own noise is so large (`noise_scale`), and the size there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from reduset import _validate
 from reduset._engine import on_device
+from reduset._messages import REAL_ROWS
 from reduset._types import KernelLike, SelectorLike
 from reduset.compression import resolution, sizing
 from reduset.compression.sizing import SizeGoal
 from reduset.kernels import ANY_FAMILY, FAMILIES, Gaussian, RadialKernel
 from reduset.mean import KernelMean
 from reduset.mixture.component_mean import as_density
-from reduset.select import Auto, Balanced, KMeans, Selector, Thinning, as_selector, with_own_weights
+from reduset.select import Auto, Selector, as_selector, with_own_weights
 from reduset.weights import KINDS
-from reduset.weights.kinds import COUNTS, OWN, SIGNED
+from reduset.weights.kinds import HINTS, OWN, SIGNED
 from reduset.weights.simplex import require_mass
 
-ROWS, ATOMS, COMPONENTS = PIECES = ("rows", "atoms", "components")
+ATOMS, COMPONENTS = PIECES = ("atoms", "components")
+PIECE_HINTS = {"rows": f"; {REAL_ROWS}"}
 RESOLUTION, NOISE, GIVEN = "resolution", "noise", "given"  # where the bandwidth comes from
 MOST_OPEN = resolution.SIZE  # atoms, where tol alone is given and decides both scale and size
 MOST_COMPONENTS = 500  # where a tolerance decides how many
@@ -42,7 +44,7 @@ class Request:
     scale : where the bandwidth comes from: "resolution", "noise" or "given"
     size, tol : as given or by default
     goal : how many pieces, at one bandwidth
-    pieces : "rows", "atoms" or "components"
+    pieces : "atoms" or "components"
     kind : of the weights
     steps : to move the atoms by: None for none, 0 where it is left to the time they take
     steady : whether weights may give way where random rows would be better at a finer scale: where nobody chose them
@@ -90,7 +92,7 @@ def checked(
     confidence: float,
 ) -> Request:
     """The request, or an error that names what does not go together."""
-    _validate.one_of(pieces, "pieces", PIECES)
+    _validate.one_of(pieces, "pieces", PIECES, PIECE_HINTS)
     selector = as_selector(select)
     own_end = plateau is not None or (selector.ending and size is None and tol is None)
     scale = GIVEN if own_end or not is_open else NOISE if size is None and tol is not None else RESOLUTION
@@ -110,11 +112,8 @@ def checked(
     seen_at_all_scales = scale != GIVEN or pieces == COMPONENTS
     kind = _kind(_default_kind(seen_at_all_scales, refine) if weights is None else weights, selector, full)
     if pieces == COMPONENTS:
-        _require_components(full, selector, refine, kind, plateau, groups)
+        _require_components(full, selector, refine, plateau, groups)
         full = as_density(full)  # so that norms are told as those of the result
-    else:
-        selector = _chosen(selector, pieces, kind)
-        _require_rows(pieces, selector, refine)
     steps = None if pieces == COMPONENTS else _steps(refine, kind, full)
     return Request(full, scale, size, tol, goal, pieces, selector, kind, steps, weights is None, _validate.confidence(confidence))
 
@@ -124,30 +123,7 @@ def _default_kind(at_all_scales: bool, refine: bool | int) -> str:
     return "free" if not at_all_scales else "simplex" if refine is False else "sum_to_one"
 
 
-def _chosen(selector: Selector, pieces: str, kind: str) -> Selector:
-    """The selector, where it is left to us."""
-    if isinstance(selector, Auto) and (kind == COUNTS or pieces == ROWS):
-        # what explains most of the norm may lie between the rows or at their rim, where no population is
-        return Thinning()
-    if isinstance(selector, Balanced) and pieces == ROWS:
-        return replace(selector, rows=True)
-    return selector
-
-
-def _require_rows(pieces: str, selector: Selector, refine: bool | int) -> None:
-    if pieces != ROWS:
-        return
-    if refine is not False:
-        raise ValueError("refine moves atoms to where no row is, pieces='rows' keeps them; leave one of them out")
-    if isinstance(selector, KMeans):
-        raise ValueError(
-            f"pieces='rows' are rows of the data, {selector} makes new points; use select='thinning', or pieces='atoms'"
-        )
-
-
-def _require_components(
-    full: KernelMean, selector: Selector, refine: bool | int, kind: str, plateau: float | None, groups: Any
-) -> None:
+def _require_components(full: KernelMean, selector: Selector, refine: bool | int, plateau: float | None, groups: Any) -> None:
     """Refuse what components do not have."""
     if on_device(full.atoms):
         raise TypeError(
@@ -171,20 +147,16 @@ def _require_components(
     for name, given in (("plateau", plateau is not None), ("groups", groups is not None)):
         if given:
             raise ValueError(f"{name} goes with atoms, not with pieces='components'; leave one of them out")
-    if kind in (COUNTS, OWN):
-        raise ValueError(
-            f"weights={kind!r} are those of rows near atoms, components share rows; use weights='simplex', whose sums are shares"
-        )
 
 
 def _kind(weights: str, selector: Selector, full: KernelMean) -> str:
     """The kind of weights, where the selector and the mean have such."""
-    kind = _validate.one_of(weights, "weights", (*KINDS, COUNTS, OWN))
+    kind = _validate.one_of(weights, "weights", (*KINDS, OWN), HINTS)
     if kind == OWN and not selector.weighs:
         raise ValueError(
             f"weights='own' are the selector's own, and {selector} has none ({with_own_weights()} do); use weights='free'"
         )
-    if kind not in (*SIGNED, COUNTS, OWN):
+    if kind not in (*SIGNED, OWN):
         require_mass(kind, full.mass)
     return kind
 

@@ -30,7 +30,7 @@ from reduset.mean import KernelMean
 from reduset.mixture.component_mean import mean_of
 from reduset.select import Auto, Selector
 from reduset.weights.isolated import isolated_groups, with_masses_of_groups
-from reduset.weights.kinds import COUNTS, OWN
+from reduset.weights.kinds import OWN
 from reduset.weights.simplex import simplex_by_exchange
 from reduset.weights.span import CHOLESKY_UP_TO
 
@@ -280,7 +280,7 @@ class ResolutionSearch:
     def _at_best(self, bandwidth: float) -> tuple[Builder, float]:
         """The upper end of the error there of weights that only add up: the others, which take longer to find, lose no less."""
         builder = self._at(bandwidth)
-        if self._kind in (COUNTS, OWN) or self._steps is not None or self._scales.certain:  # then the guess is as good
+        if self._kind == OWN or self._steps is not None or self._scales.certain:  # then the guess is as good
             return builder, 0.0
         prefixes = builder.prefixes("free" if self._kind == "free" else "sum_to_one")
         return builder, prefixes.error(builder.size).interval[1]

@@ -27,7 +27,7 @@ from reduset.kernels.registry import as_kernel
 from reduset.mean import KernelMean
 from reduset.mixture.component_mean import ComponentMean, SmallMean, as_density, mean_of, pieces_of
 from reduset.weights import KINDS
-from reduset.weights.kinds import COUNTS
+from reduset.weights.kinds import HINTS
 
 
 @dataclass(frozen=True)
@@ -200,13 +200,12 @@ class Compression:
             raise ValueError("full must be the mean that was compressed: its rows at .indices are not the atoms of this result")
         if kernel is not None:
             full = KernelMean(full.atoms, full.weights, as_kernel(kernel, full.dimension))
-        kinds: tuple[str, ...] = (*KINDS, COUNTS)
         if isinstance(self.mean, ComponentMean):
-            full, kinds = as_density(full), KINDS
+            full = as_density(full)
         kind = self.weighting if weights is None else weights
-        if weights is None and kind not in kinds:
+        if weights is None and kind not in KINDS:
             raise ValueError(f"weights of this result are {kind!r}, for the kernel they saw; say which to give the atoms now")
-        kind = _validate.one_of(kind, "weights", kinds)
+        kind = _validate.one_of(kind, "weights", KINDS, HINTS)
         rng = _validate.generator(rng)
         builder = Builder(full, rng, self._prefixes.confidence, Progress())
         builder.place(places, rows, ordered=True)

@@ -105,21 +105,10 @@ def _selected(builder: Builder, tol: float, kind: str, most: int) -> Found:
         prefixes = builder.prefixes(kind)
         smallest = prefixes.smallest(tol)
         if smallest is not None:
-            return (prefixes, smallest, True) if builder.traversal.cuttable else _whole(builder, tol, kind, smallest, most)
+            return prefixes, smallest, True
         if not more:
             return prefixes, len(prefixes.atoms), False
         size = min(most, 2 * size)
-
-
-def _whole(builder: Builder, tol: float, kind: str, size: int, most: int) -> Found:
-    """Selections of ever more atoms, each taken whole, until one is within tol: a prefix would not keep what they promise."""
-    while True:
-        more = builder.grow(size) and size < most
-        prefixes = builder.prefixes(kind)
-        reached = prefixes.error(len(prefixes.atoms)).interval[1] <= tol
-        if reached or not more:
-            return prefixes, len(prefixes.atoms), reached
-        size = min(most, size + max(1, size // 10))
 
 
 def _moved(builder: Builder, tol: float, kind: str, most: int, steps: int) -> Found:

@@ -7,19 +7,15 @@ from typing import TYPE_CHECKING
 from reduset.certificate.certificate import ROUNDING, percent
 from reduset.kernels import Kernel, RadialKernel
 from reduset.mixture.component_mean import ComponentMean, SmallMean
-from reduset.weights.kinds import COUNTS, OWN, WEIGHTINGS
+from reduset.weights.kinds import OWN, WEIGHTINGS
 
 if TYPE_CHECKING:
     from reduset.certificate import Certificate
     from reduset.compression.resolution import Resolution
     from reduset.compression.result import Compression
 
-COVERING = ("Balanced", "Stratified")  # selections with a guaranteed covering radius
 NEGLIGIBLE = 1e-5  # errors below this are printed as a bound
-WEIGHTS = {kind: weighting.description for kind, weighting in WEIGHTINGS.items()} | {
-    COUNTS: "the weight of the rows nearest to each atom",
-    OWN: "from the selector",
-}
+WEIGHTS = {kind: weighting.description for kind, weighting in WEIGHTINGS.items()} | {OWN: "from the selector"}
 INDENT = "\n              "  # of further lines of an entry
 
 
@@ -30,8 +26,6 @@ def of_result(result: Compression) -> list[str]:
     lines = [f"Compression: {head(m, n, result.mean.dimension, piece)}{ratio}", f"error       {_errors(result)}"]
     if result.resolved is not None:
         lines.append(f"resolution  {resolution(result.resolved, m)}")
-    if result.selection in COVERING and result.certificate.radius is not None:
-        lines.append(f"radius      {covering(result.certificate.radius, result.mean.kernel)}")
     lines.append(f"weights     {_weights(result)}")
     if not result.reached:
         lines.append(f"NOT REACHED: the goal needs more {piece}s than allowed; raise max_size")

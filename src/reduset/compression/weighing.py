@@ -85,8 +85,8 @@ def weigh(
         Only with points; a KernelMean has its own. Where its bandwidth is left open, as by default, the finest at which these atoms
         lose at most ``tol`` is searched for.
     weights : str or (m,) array
-        A kind of weights as in `compress` ("free", "simplex", "counts", …), with the same defaults; or the atoms' own weights, such
-        as 1/m each, which are kept as they are and certified.
+        A kind of weights as in `compress` ("free", "simplex", …), with the same defaults; or the atoms' own weights, such as 1/m
+        each, which are kept as they are and certified.
     tol : float, default 0.05; only where the bandwidth is left open
     sample_weight : (n,) array, optional; only with points
     confidence : float, of the certificate's interval

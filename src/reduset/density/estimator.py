@@ -23,7 +23,7 @@ from reduset._validate.orientation import warn_if_lying
 from reduset.compression import Compression, NotReachedWarning
 from reduset.compression.atom_request import AtomRequest
 from reduset.compression.compressing import evaluated
-from reduset.compression.request import COMPONENTS, PIECES
+from reduset.compression.request import COMPONENTS, PIECE_HINTS, PIECES
 from reduset.compression.summary import noun
 from reduset.density import likelihood
 from reduset.kernels import ANY_FAMILY, RadialKernel
@@ -62,7 +62,7 @@ class SparseKernelDensity(BaseEstimator):
     max_size : int, "sqrt" or function of n, optional
         The most atoms with ``tol`` or ``plateau``; by default half the points, 1,000 at most. "sqrt" is the largest integer below
         √n.
-    pieces : "atoms", "rows" or "components"
+    pieces : "atoms" or "components"
         As in `compress`. Components have covariances of their own: some hundred do what takes thousands of atoms (Gaussian
         kernels, up to 64 columns; ``select`` and ``refine`` are for atoms). ``size``, ``tol`` and ``max_size`` then count them, and
         a search for the bandwidth is by the likelihood of the full density.
@@ -127,7 +127,7 @@ class SparseKernelDensity(BaseEstimator):
             X, sample_weight = X.values, X.weights if sample_weight is None else sample_weight
         warn_if_lying(X)
         given, X = X, _rows.of_estimator(self, X)
-        _validate.one_of(self.pieces, "pieces", PIECES)
+        _validate.one_of(self.pieces, "pieces", PIECES, PIECE_HINTS)
         if self.metric not in EUCLIDEAN:
             raise ValueError(
                 f"metric must be {', '.join(map(repr, EUCLIDEAN[:-1]))} or {EUCLIDEAN[-1]!r}, got {self.metric!r}; a density in "

@@ -6,9 +6,9 @@ May import: mean, kernels, weights, certificate (a surrogate, for rows that are 
 
 from __future__ import annotations
 
+from reduset._messages import REAL_ROWS
 from reduset._types import SelectorLike
 from reduset.select.auto import Auto
-from reduset.select.balanced import Balanced
 from reduset.select.cholesky import Cholesky
 from reduset.select.columnnorm import ColumnNorm
 from reduset.select.contract import Selection, Selector
@@ -19,12 +19,10 @@ from reduset.select.kmeans import KMeans
 from reduset.select.paring import Paring
 from reduset.select.random import Random
 from reduset.select.shadow import Shadow
-from reduset.select.stratified import Stratified
 from reduset.select.thinning import Thinning
 
 __all__ = [
     "Auto",
-    "Balanced",
     "Cholesky",
     "ColumnNorm",
     "Greedy",
@@ -36,7 +34,6 @@ __all__ = [
     "Selection",
     "Selector",
     "Shadow",
-    "Stratified",
     "Thinning",
     "as_selector",
 ]
@@ -46,6 +43,7 @@ BY_NAME: dict[str, type[Selector]] = {
     for name in __all__
     if isinstance(kind := globals().get(name), type) and issubclass(kind, Selector) and kind is not Selector
 }
+HINTS = dict.fromkeys(("balanced", "stratified"), f"; {REAL_ROWS}")
 
 
 def with_own_weights() -> str:
@@ -61,5 +59,7 @@ def as_selector(select: SelectorLike) -> Selector:
     if isinstance(select, str) and select in BY_NAME:
         return BY_NAME[select]()
     names = ", ".join(map(repr, sorted(BY_NAME)))
-    hint = f"; write {select.__name__}()" if isinstance(select, type) and issubclass(select, Selector) else ""
+    hint = HINTS.get(select, "") if isinstance(select, str) else ""
+    if isinstance(select, type) and issubclass(select, Selector):
+        hint = f"; write {select.__name__}()"
     raise ValueError(f"select must be one of {names}, or a selector such as KCenter(first=0); got {select!r}{hint}")

@@ -52,12 +52,10 @@ class Traversal(ABC):
     Attributes
     ----------
     nested : whether the atoms so far stay, in their order, when more are asked for
-    cuttable : whether a prefix of the atoms keeps what the selection promises
     cover : the points in leaves, where the traversal has them
     """
 
     nested: bool = True
-    cuttable: bool = True
     cover: LeafCover | None = None
 
     @abstractmethod

@@ -5,9 +5,6 @@
 In d dimensions radii fall as m^(−1/d), so that it takes some 60 % of m atoms in two columns, 40 % in seven, less in more. The rest
 is free to go where rows are many: to the centres of k-means, with those that cover kept in their places (`centres_beside`).
 
-Those free ones are near most rows, too, and fewer can cover what they leave: both are chosen once more with these (`fewer`), and
-some atoms kept back for what the second choice leaves beyond the radius.
-
 Of very many rows of many columns a sample is covered first, and then, in one pass, the rows that it leaves farther away: every row
 is then as near as is said, by some more atoms, in a third of the time and without a copy of all rows.
 """
@@ -30,9 +27,7 @@ from reduset.weights.counts import with_nearest_atoms
 
 REACH = 1.25  # times the covering radius of as many farthest-first atoms
 ROWS = 1 << 15  # that centres are fitted to, at most: sixteen for each, at least
-SWEEPS = 2
-WORTH, SAVED = 8, 0.1  # atoms that cover, from which on fewer are tried, and the share of them that must be saved
-SPARE = 0.05  # of all atoms, kept back meanwhile
+SWEEPS = 2  # of Lloyd's algorithm: enough for cells from which rows are drawn
 SAMPLED, LEAST_SAMPLED = 32, 1 << 17  # rows of a sample for each atom, and in all
 SAME = 1 + 1e-9  # times a radius: the row that it is the distance of may be found a little farther by another sum
 
@@ -84,13 +79,6 @@ class Covering:
     def farthest(self, count: int) -> Indices:
         """The first so many of the rows that were chosen last, those that cover before others."""
         return self._rows[:count]
-
-    def fewer(self, count: int, places: Array, size: int) -> Indices | None:
-        """Rows that cover what other places leave beyond the reach of the first ``count``; None where they are hardly fewer."""
-        if self._coverage is not None or self._traversal is None or not len(places) or not WORTH < count < size:
-            return None
-        found = self.beyond(places, self.reach(count), int((1 - SAVED) * count))
-        return found if found is not None and len(found) else None
 
     def beyond(self, places: Array, radius: float, most: int) -> Indices | None:
         """Farthest-first rows of those farther than a radius from all places, until none is; None where it takes more than that."""
@@ -152,36 +140,28 @@ def _farther(mean: KernelMean, places: Array, radius: float) -> tuple[Indices, A
     return rows, gaps[rows]
 
 
-def centres_beside(
-    mean: KernelMean, cover: Indices, count: int, rng: np.random.Generator, rows: int = ROWS, sweeps: int = SWEEPS
-) -> Array:
-    """(count, d) centres of k-means beside rows that keep their places; fewer where there are fewer places.
-
-    Parameters
-    ----------
-    rows : that they are fitted to, at most (16 for each, at least)
-    sweeps : of Lloyd's algorithm; two do for cells
-    """
+def centres_beside(mean: KernelMean, cover: Indices, count: int, rng: np.random.Generator) -> Array:
+    """(count, d) centres of k-means beside rows that keep their places; fewer where there are fewer places."""
     fixed = np.asarray(mean.atoms[cover], np.float64)
     if count == 0:
         return fixed[:0]
     frame, _ = coordinates_of(mean)
-    points, weights = _some_rows(mean, len(cover) + count, rows, rng)
+    points, weights = _some_rows(mean, len(cover) + count, rng)
     leaves = leaves_of(points, frame)
     _, apart = nearest(points, fixed, frame, SQUARED, leaves)
     seeds = _drawn(weights * apart**2, count, rng)
     centres = np.concatenate([fixed, np.asarray(points[seeds], np.float64)])
-    for _ in range(sweeps):
+    for _ in range(SWEEPS):
         moved, occupied = sweep(points, weights, centres, frame, leaves)
         centres[len(fixed) :] = moved[len(fixed) :]
     return np.asarray(centres[occupied[occupied >= len(fixed)]])
 
 
-def _some_rows(mean: KernelMean, size: int, rows: int, rng: np.random.Generator) -> tuple[Floats, Array]:
+def _some_rows(mean: KernelMean, size: int, rng: np.random.Generator) -> tuple[Floats, Array]:
     """Rows of some weight and |w|: all, or so many drawn by weight."""
     points, able = support(mean)
     weights = mean.magnitudes if able is None else mean.magnitudes[able]
-    most = rows_looked_at(len(points), size, points.shape[1], rows)
+    most = rows_looked_at(len(points), size, points.shape[1], ROWS)
     if most >= len(points):
         return points, weights
     drawn = np.sort(rows_by_weight(weights, rng.random(most)))

@@ -40,13 +40,14 @@ class Stratified(Selector):
     Parameters
     ----------
     coverage : float or None
-        The share of the rows that cover, above 0 and up to 1; None for what it takes, see `Balanced`.
+        The share of the rows that cover, above 0 and up to 1; None for as many as it takes for a covering radius of at most 1.25
+        times that of farthest-first rows alone.
 
     Examples
     --------
     >>> import numpy as np
     >>> from reduset import Gaussian, KernelMean
-    >>> from reduset.select import Stratified
+    >>> from reduset.select.stratified import Stratified
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.normal(size=(5000, 2)), rng.normal(size=(5, 2)) + 12])  # five rows in a thousandth of the data
     >>> chosen = Stratified().select(KernelMean.from_samples(X, kernel=Gaussian(1.0)), 50, rng=0)
@@ -67,7 +68,6 @@ class Stratified(Selector):
 
 class _Strata(Traversal):
     nested = False
-    cuttable = False  # the atoms that cover may be its last
 
     def __init__(self, mean: KernelMean, coverage: float | None, rng: np.random.Generator) -> None:
         self._mean, self._rng = mean, rng

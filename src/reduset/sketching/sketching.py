@@ -33,7 +33,7 @@ from reduset.compression.resolution import TOL, with_bandwidth
 from reduset.kernels import Gaussian, RadialKernel
 from reduset.kernels.base import exponential
 from reduset.mean import KernelMean
-from reduset.select import Stratified
+from reduset.select.stratified import Stratified
 from reduset.sketching.result import Sketch
 from reduset.weights.kinds import OWN
 
@@ -62,7 +62,8 @@ def sketch(
     kernel : Kernel, default a Gaussian whose bandwidth is open
         Its distance says what is near: `Gaussian(scales="robust")` for columns in different units; a warning says where that looks
         to be the case and no kernel is given. A bandwidth that is given is the one at which the error is told.
-    coverage : the share of the rows that cover, None for what it takes; see `reduset.select.Balanced`
+    coverage : the share of the rows that cover
+        None for as many as it takes for a radius of at most 1.25 times that of farthest-first rows alone.
     sample_weight : (n,) array, optional
     groups : (n,) array of labels, optional
         Samples, batches or types: each gets rows of its own, whose weights add up to exactly its share.

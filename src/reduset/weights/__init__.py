@@ -1,4 +1,6 @@
-"""Weights for given atoms: the best in the span of their bumps (`span`), on the simplex, and counts.
+"""Weights for given atoms: the best in the span of their kernel functions (`span`), and on the simplex.
+
+`counts` is the nearest-atom pass.
 
 May import: mean, kernels, `_engine`.
 """

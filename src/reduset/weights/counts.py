@@ -1,11 +1,6 @@
-"""Counts: each row belongs to its nearest atom, and an atom weighs what its rows weigh.
+"""The nearest-atom pass: assign each row to its nearest atom, and sum the weights of the rows assigned to each atom.
 
-Sums of such weights over a part of the data are what that part weighs, but for the rows at its rim: the weights for proportions,
-and for everything that takes a ``sample_weight``. They are not the best for the kernel's norm. Nearest is meant in the kernel's own
-distance, in which the rows' bumps differ least. One pass over the data, O(n·m·d) at worst.
-
-The first atoms of some have no counts of their own without another pass. What the others weigh is handed down instead: from each
-to the nearest of those before it, from the last to the first.
+Distances are those of the kernel. One pass over the data, O(n·m·d) at worst.
 """
 
 from __future__ import annotations
@@ -19,7 +14,7 @@ from numpy.typing import NDArray
 
 from reduset._engine import LeafCover, blocks, each_nearest, to_numpy
 from reduset._types import Array
-from reduset.kernels import Kernel, RadialKernel
+from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean
 
 PAIRS = 1 << 20
@@ -69,7 +64,7 @@ def owners(mean: KernelMean, atoms: Array, cover: LeafCover | None = None) -> ND
 
 
 def counts(mean: KernelMean, atoms: Array, cover: LeafCover | None = None) -> Array:
-    """(m,) what the points nearest to each atom weigh."""
+    """(m,) the total weight of the points nearest to each atom."""
     if not mean.is_uniform:
         return np.bincount(owners(mean, atoms, cover), mean.weights, len(atoms)).astype(np.float64)
     rows, one_at_a_time = np.zeros(len(atoms), np.int64), allocate_lock()
@@ -81,21 +76,3 @@ def counts(mean: KernelMean, atoms: Array, cover: LeafCover | None = None) -> Ar
 
     with_nearest_atoms(mean, atoms, cover, add, products=False, there=True)
     return np.asarray(rows * float(mean.weights[0]), np.float64)
-
-
-def heirs(kernel: Kernel, atoms: Array) -> NDArray[np.int64]:
-    """(m,) for each atom the nearest of those before it; 0 for the first."""
-    found = np.zeros(len(atoms), np.int64)
-    for a, b in blocks(len(atoms), max(1, PAIRS // len(atoms))):
-        products = kernel.product_gram(atoms[a:b], atoms[:b])
-        products[np.arange(b) >= np.arange(a, b)[:, None]] = -np.inf
-        found[a:b] = products.argmax(axis=1)
-    return found
-
-
-def handed_down(weights: Array, to: NDArray[np.int64], size: int) -> Array:
-    """The weights of the first ``size`` atoms when the others' have been handed down to them."""
-    left = weights.copy()
-    for k in range(len(left) - 1, size - 1, -1):
-        left[to[k]] += left[k]
-    return left[:size]

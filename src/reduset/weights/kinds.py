@@ -7,7 +7,6 @@ clipped                the free weights, negative ones set to 0, rescaled to the
 sum_to_one_clipped     the same from the "sum_to_one" weights (2014, α⁽²⁾)
 simplex_projection     the Euclidean projection of the free weights onto the simplex (2017, Section V-B)
 simplex                the best weights on the simplex: a quadratic program
-counts                 the weight of the rows nearest to each atom (`counts`): for proportions, not optimal in the norm
 own                    the weights that the selector itself gives: counts, equal weights, a line search
 =====================  ==================================================================================================
 
@@ -23,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 
+from reduset._messages import REAL_ROWS
 from reduset._types import Array
 from reduset.weights.simplex import project_onto_simplex, quadratic_program, require_mass
 
@@ -66,8 +66,8 @@ WEIGHTINGS = {
 }
 KINDS = tuple(WEIGHTINGS)
 SIGNED = tuple(kind for kind, weighting in WEIGHTINGS.items() if weighting.signed)
-COUNTS = "counts"
 OWN = "own"
+HINTS = {"counts": f"; {REAL_ROWS}"}
 
 
 def weights_from(L: Array, y: Array, kind: str, mass: float) -> Array:
