@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from reduset import FunctionKernel, Gaussian, KernelMean, Laplacian, compress
-from reduset.select import Balanced, Greedy, KCenter, Stratified, covering
+from reduset.select import Balanced, Greedy, KCenter, covering
 
 
 def clusters(n=4000, d=4, seed=0):
@@ -77,10 +77,9 @@ def test_greedy_goes_on_after_given_rows():
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_few_atoms_and_few_places(size):
     X = np.repeat([[0.0, 0.0], [5.0, 0.0]], 50, axis=0)
-    for selector in (Balanced(), Stratified()):
-        found = selector.select(KernelMean.from_samples(X, Gaussian(1.0)), size, rng=0)
-        assert len(np.unique(found.atoms, axis=0)) == len(found.atoms) == min(size, 2)
-        assert found.weights.sum() == pytest.approx(1.0)
+    found = Balanced().select(KernelMean.from_samples(X, Gaussian(1.0)), size, rng=0)
+    assert len(np.unique(found.atoms, axis=0)) == len(found.atoms) == min(size, 2)
+    assert found.weights.sum() == pytest.approx(1.0)
 
 
 def test_other_metrics_and_kernels_are_covered_in_their_own_distance():
@@ -101,25 +100,19 @@ def test_a_sample_that_is_covered_first_leaves_no_row_behind(monkeypatch):
     bound = f.kernel.length(cover.reach(len(rows)), 41)
     assert len(set(rows.tolist())) == len(rows) <= 60
     assert reach(X, X[rows]) <= bound * (1 + 1e-6)
-    found = Stratified().select(f, 60, rng=0)
-    assert len(found.indices) == 60
-    assert reach(X, found.atoms) <= f.kernel.length(found.radius, 41) * (1 + 1e-6)
-    full = KCenter(first=0).select(f, 60)
-    assert reach(X, found.atoms) <= 1.45 * reach(X, full.atoms)
 
 
 def test_the_result_says_that_no_row_is_far():
     small = compress(clusters(), Gaussian(0.7), size=40, select="balanced", rng=0)
     assert f"every row is within {small.certificate.radius:.3g} of one of them" in str(small)
     assert f"every point is within {small.certificate.radius:.3g} of an atom" in small.details()
-    scaled = compress(clusters(), Gaussian(0.7, scales="robust"), size=40, select="stratified", weights="own", rng=0)
+    scaled = compress(clusters(), Gaussian(0.7, scales="robust"), size=40, select="balanced", rng=0)
     assert "of one of them, in spreads of the columns" in str(scaled)
 
 
-@pytest.mark.parametrize("select", ["balanced", "stratified"])
-def test_a_tolerance_is_met_by_atoms_that_cover(select):
+def test_a_tolerance_is_met_by_atoms_that_cover():
     X = clusters(2000, 2, seed=3)
-    small = compress(X, Gaussian(0.3), tol=0.05, select=select, rng=0)
+    small = compress(X, Gaussian(0.3), tol=0.05, select="balanced", rng=0)
     assert small.reached
     assert small.certificate.interval[1] <= 0.05
     farthest = KCenter(first=0).select(KernelMean.from_samples(X, Gaussian(0.3)), small.size)

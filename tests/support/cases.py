@@ -18,7 +18,6 @@ from reduset.select import (
     Random,
     Selector,
     Shadow,
-    Stratified,
     Thinning,
 )
 from reduset.select.contract import Traversal
@@ -52,14 +51,13 @@ SELECTORS = {
     "auto": Auto(),
     "paring": Paring(),
     "balanced": Balanced(),
-    "stratified": Stratified(),
 }
 MOVED = {"moved kcenter": "kcenter", "moved kmeans": "kmeans"}  # selections whose atoms are then moved
 STEPS = 8
 WAYS = [*SELECTORS, *MOVED]
 
 NESTED = [
-    name for name in SELECTORS if name not in ("kmeans", "thinning", "swapped", "auto", "balanced", "stratified")
+    name for name in SELECTORS if name not in ("kmeans", "thinning", "swapped", "auto", "balanced")
 ]  # a longer selection begins with a shorter one
 DRAWN = [
     "random",
@@ -70,7 +68,6 @@ DRAWN = [
     "auto",
     "paring",
     "balanced",
-    "stratified",
 ]  # by a draw over rows, which repeated or absent rows change
 WITH_OWN_WEIGHTS = [name for name, selector in SELECTORS.items() if selector.weighs]
 

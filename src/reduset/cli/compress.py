@@ -22,7 +22,7 @@ ROWS, ATOMS, COMPONENTS = PIECES = ("rows", "atoms", "components")  # a test com
 WORK = 4, 24  # bytes that compress takes for its work, a number and a row: what docs/scaling.md says
 WAY_OUT = "choose fewer --columns, or read them batch by batch: --stream --size 500"
 # written out, since importing them would make help wait for the compiler; a test compares
-SELECTORS = "auto, balanced, cholesky, columnnorm, greedy, herding, kcenter, kmeans, paring, random, shadow, stratified or thinning"
+SELECTORS = "auto, balanced, cholesky, columnnorm, greedy, herding, kcenter, kmeans, paring, random, shadow or thinning"
 WEIGHTS_HELP = (
     "simplex (the best of which none is negative; for models at a resolution, and rows with --tol and --bandwidth), free (the "
     "best, of either sign; for models with --bandwidth), counts (shares of the rows nearest to each; for all other rows), "

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from reduset.compression.resolution import Resolution
     from reduset.compression.result import Compression
 
-COVERING = ("Balanced", "Stratified")  # selections that promise to be near every row
+COVERING = ("Balanced",)  # selections that promise to be near every row
 NEXT_TO_NOTHING = 1e-5  # as a share, below which digits are of no use to anybody
 WEIGHTS = {
     "free": "the best of either sign",

@@ -19,7 +19,6 @@ from reduset.select.kmeans import KMeans
 from reduset.select.paring import Paring
 from reduset.select.random import Random
 from reduset.select.shadow import Shadow
-from reduset.select.stratified import Stratified
 from reduset.select.thinning import Thinning
 
 __all__ = [
@@ -36,7 +35,6 @@ __all__ = [
     "Selection",
     "Selector",
     "Shadow",
-    "Stratified",
     "Thinning",
     "as_selector",
 ]
