@@ -144,7 +144,7 @@ def test_cells_in_one_place():
     adata = cells()
     adata.obsm["X_pca"] = np.zeros((N, 2))
     adata.obsm["X_pca"][:3] = 1.0
-    sketch(adata, 2)
+    sketch(adata, 2, coverage=0.5)
     small = adata[adata.obs["sketch"]].copy()
     small.obs["place"] = small.obsm["X_pca"][:, 0].astype(str)
     project(adata, "place", small=small)

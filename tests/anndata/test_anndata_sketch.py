@@ -23,12 +23,12 @@ def test_cells_weights_and_owners_are_those_of_the_array():
     assert sketch(adata, SIZE, rng=3) is None
     small = sketch_rows(adata.obsm["X_pca"].astype(np.float32), SIZE, rng=3)
     assert np.flatnonzero(adata.obs["sketch"]).tolist() == small.indices.tolist()
-    assert adata.obs["sketch_weight"].sum() == N
-    np.testing.assert_array_equal(adata.obs["sketch_weight"].to_numpy()[small.indices], small.counts)
+    assert adata.obs["sketch_weight"].sum() == pytest.approx(N)
+    np.testing.assert_allclose(adata.obs["sketch_weight"].to_numpy()[small.indices], N * small.weights)
     assert (adata.obs["sketch_weight"][~adata.obs["sketch"]] == 0).all()
     owners = adata.obs["sketch_owner"]
     assert owners.dtype == "category"
-    assert owners.astype(str).tolist() == adata.obs_names[small.indices[small.owners]].tolist()
+    assert owners.astype(str).tolist() == adata.obs_names[small.indices[small.assignments]].tolist()
     assert (adata.obs_names == owners.astype(str))[adata.obs["sketch"]].all()  # a cell of the sketch stands for itself
 
 
@@ -36,7 +36,7 @@ def test_rare_cells_are_kept_with_their_share():
     adata = cells()
     sketch(adata, SIZE)
     weights = adata.obs["sketch_weight"].groupby(adata.obs["kind"], observed=True).sum()
-    assert weights["rare"] == N - COMMON
+    assert weights["rare"] == pytest.approx(N - COMMON, abs=N / SIZE)  # a stratum
 
 
 def test_facts_say_what_was_asked_and_what_was_lost():
@@ -46,7 +46,7 @@ def test_facts_say_what_was_asked_and_what_was_lost():
     assert (found["n"], found["size"], found["use_rep"], found["params"]["rng"]) == (N, SIZE, "X_pca", 5)
     assert found["interval"][0] <= found["relative_error"] <= found["interval"][1]
     assert found["radius"] > 0
-    assert "cells that stand for" in found["summary"]
+    assert f"{N:,} cells × 5 columns -> {SIZE} weighted cells" in found["summary"]
     assert len(found["profile"]["bandwidths"]) == len(found["profile"]["relative_errors"])
 
 
@@ -106,7 +106,7 @@ def test_samples_get_cells_of_their_own():
     sketch(adata, SIZE, sample_key="donor", quotas="equal")
     sizes = adata.obs["donor"].value_counts()
     weights = adata.obs.groupby("donor", observed=True)["sketch_weight"].sum()
-    assert weights.to_dict() == sizes.to_dict()
+    assert weights.to_dict() == pytest.approx(sizes.to_dict())
     assert adata.uns["sketch"]["samples"]["sketch"].tolist() == [20, 20, 20]
 
 
@@ -128,8 +128,8 @@ def test_cells_in_one_place_and_their_owners():
     adata = cells()
     adata.obsm["X_pca"] = np.repeat(adata.obsm["X_pca"][:50], 30, axis=0)
     sketch(adata, SIZE)
-    assert adata.obs["sketch"].sum() <= SIZE
-    assert adata.obs["sketch_weight"].sum() == N
+    assert adata.obs["sketch"].sum() == SIZE
+    assert adata.obs["sketch_weight"].sum() == pytest.approx(N)
 
 
 def test_repeated_names_give_positions_and_a_warning():

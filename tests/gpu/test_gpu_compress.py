@@ -57,7 +57,7 @@ def test_the_result_is_that_of_the_processor(options):
 
 @pytest.mark.parametrize(
     "select",
-    ["kcenter", "kmeans", "thinning", "random", "greedy", "cholesky", "herding", "columnnorm", "balanced", "stratified"],
+    ["kcenter", "kmeans", "thinning", "random", "greedy", "cholesky", "herding", "columnnorm", "balanced"],
 )
 def test_every_selector_chooses_the_same(select):
     here, there = both(Gaussian("median"), size=50, select=select)

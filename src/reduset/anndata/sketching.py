@@ -156,25 +156,25 @@ def _columns(adata: Any, small: Sketch, key: str) -> tuple[dict[str, Any], str]:
     """The columns of obs, and how owners are told."""
     pandas = need("reduset.anndata", "pandas", "anndata")
     chosen, weights = np.zeros(adata.n_obs, bool), np.zeros(adata.n_obs)
-    chosen[small.indices], weights[small.indices] = True, small.counts
+    chosen[small.indices], weights[small.indices] = True, adata.n_obs * small.weights
     owners: Any
     names = adata.obs_names
     if names.is_unique:
-        how, owners = NAME, pandas.Categorical.from_codes(small.owners, names[small.indices].astype(str))
+        how, owners = NAME, pandas.Categorical.from_codes(small.assignments, names[small.indices].astype(str))
     else:
         repeated = np.flatnonzero(names.duplicated())
         warn(
             f"{len(repeated):,} cells have names that others have too ({few_cells(adata, repeated)}), so owners are told by "
             "position, which does not survive a subset of the cells; adata.obs_names_make_unique() first makes them names"
         )
-        how, owners = POSITION, small.indices[small.owners]
+        how, owners = POSITION, small.indices[small.assignments]
     return {key: chosen, key + WEIGHT: weights, key + OWNER: owners}, how
 
 
 def facts(small: Sketch, asked: dict[str, Any], where: Representation, groups: Any) -> dict[str, Any]:
     """What a sketch says, in plain values that every file of AnnData can hold."""
     certificate, profile = small.certificate, small.profile
-    notes = [each for each in (where.note, small.remark) if each]
+    notes = [each for each in (where.note, small.message) if each]
     found: dict[str, Any] = {
         MADE_BY: OURS,
         "params": asked,

@@ -69,7 +69,7 @@ def cells_of_study(study: CohortStudy, *, every_cell: bool = False) -> Any:
     chosen[small.indices] = True
     weights = np.zeros(small.n_samples)
     weights[small.indices] = small.counts
-    owners = small.owners[rows]
+    owners = small.assignments[rows]
     obs: dict[str, Any] = {
         SAMPLE: categories(sample, samples.names),
         POPULATION: categories(found.of_atom[owners], found.names),

@@ -184,7 +184,7 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
                 progress=shown,
             )
         drowned = [] if scales is not None or self.rep is not None else spread_note(table.values, table.columns)
-        notes = [*table.notes, *drowned, *([small.remark] if small.remark else [])]
+        notes = [*table.notes, *drowned, *([small.message] if small.message else [])]
         total = len(table) if table.weights is None else float(table.weights.sum())
         suffix = self.output.suffix.lower()
         arrow = need("writing rows", "pyarrow", "tables")
@@ -197,11 +197,11 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
         write = partial(write_text, suffix=suffix) if suffix in SEPARATORS and is_text(kept) else write_table
         titles = chain(("weight", "sketch_weight", "_weight"), (f"weight_{number}" for number in count(2)))
         name = next(title for title in titles if title not in kept.column_names)
-        kept = kept.append_column(name, arrow.array(small.counts if table.weights is None else small.weights * total))
+        kept = kept.append_column(name, arrow.array(small.weights * total))
         with _archive.together():
             write(str(self.output), kept)
             if self.owners is not None:
-                owners = np.where(small.owners >= 0, small.indices[small.owners], -1)  # −1 for rows of weight 0
+                owners = np.where(small.assignments >= 0, small.indices[small.assignments], -1)  # −1 for rows of weight 0
                 self._write_owners({"row": np.arange(len(owners)), "owner": owners})
         self._tell(_facts(small, table.columns) | {"weight": name}, str(small), notes, units_told(small.mean.kernel, table.columns))
         return DONE
