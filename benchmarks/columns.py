@@ -1,4 +1,4 @@
-"""Columns one by one: what `reduset compress` makes of tables in mixed units by default, and which columns it names.
+"""Columns one by one: what `reduset compress` and `reduset sketch` make of tables in mixed units by default.
 
 Each table goes through the command as a file, with no option but the output. Every column's density, of all rows and of the result,
 is then computed anew: sums of normal bumps of a tenth of its spread, on a grid of five places a width around the bulk.
@@ -23,6 +23,7 @@ from reduset.cli.entry import run as command
 TITLE = "Columns one by one: tables in mixed units, by default"
 
 MOST = 0.05  # of a column's peak
+SIZE = 1000  # rows of a sketch, as many as atoms of a model
 MOST_PLACES, TAIL = 4000, 1e-3
 
 
@@ -63,13 +64,23 @@ def _compressed(X: np.ndarray, names: list[str], suffix: str) -> tuple[dict, np.
         told = io.StringIO()
         start = time.perf_counter()
         with redirect_stdout(told):
-            command(["compress", str(source), "-o", str(target), "--json"])
+            if suffix == ".npz":
+                command(["compress", str(source), "-o", str(target), "--json"])
+            else:
+                command(["sketch", str(source), "--size", str(min(SIZE, len(X) - 1)), "-o", str(target), "--json"])
         seconds = time.perf_counter() - start
         if suffix == ".npz":
             mean = Model.load(target).mean
             return json.loads(told.getvalue()), np.asarray(mean.atoms), mean.weights, seconds
         few = files.read(target, weight_column="weight")
-        return json.loads(told.getvalue()), few.values, few.weights, seconds
+        return json.loads(told.getvalue()), few.values, few.weights / few.weights.sum(), seconds
+
+
+def _named(marginals: dict[str, float], note: str, silent: list[str]) -> str:
+    """Whether exactly the columns beyond the limit are named in a note."""
+    if not marginals:
+        return "–"
+    return "yes" if not silent and bool(note) == any(each > MOST for each in marginals.values()) else f"NOT {silent}"
 
 
 def run() -> str:
@@ -82,17 +93,18 @@ def run() -> str:
             off = np.array([_difference(X[:, k], atoms[:, k], weights) for k in range(X.shape[1])])
             note = " ".join(text for text in told["notes"] if text.startswith("taken alone"))
             far = [name for name, each in zip(names, off, strict=True) if each > MOST]
-            silent = [name for name in far if told["marginals"][name] <= MOST]
+            marginals = told.get("marginals", {})  # a sketch names no columns
+            silent = [name for name in far if marginals.get(name, 1.0) <= MOST]
             lines.append(
                 [
                     f"{title}, {len(X):,}×{X.shape[1]}",
                     f"{kind}, {told['size']:,}",
-                    f"{told['resolution']:.3g}" if told["reached"] else "not reached",
+                    "not reached" if told["resolution"] is None else f"{told['resolution']:.3g}",
                     f"{100 * told['relative_error']:.2g} %",
                     f"{100 * np.median(off):.2g} %",
                     f"{100 * off.max():.2g} % ({names[int(off.argmax())]})",
                     f"{len(far)} of {len(names)}",
-                    "yes" if not silent and bool(note) == any(v > MOST for v in told["marginals"].values()) else f"NOT {silent}",
+                    _named(marginals, note, silent),
                     f"{seconds:.1f} s",
                 ]
             )
@@ -109,5 +121,5 @@ def run() -> str:
     ]
     return table(head, lines) + (
         "\n\nThe resolution is in interquartile ranges. A difference is the largest between a column's density in the result and "
-        "in all rows, both at a tenth of the column's spread, as a share of the peak; columns beyond 5 % must be named in a note."
+        "in all rows, both at a tenth of the column's spread, as a share of the peak; columns beyond 5 % must be named in a note of `compress`."
     )

@@ -289,12 +289,13 @@ AFTER = ("info small.npz --json", "info small.npz", "evaluate small.npz rows.par
 PAIRED = ("distance small.npz rows.tsv.gz --json", "distance small.npz small.npz --json", "report small.npz -o again.html")
 add("command/model", commands, FIRST, *AFTER, *PAIRED, table="scores.csv", page="again.html")
 for name, line, more in (
-    ("rows", "compress rows.parquet --size 20 --group-column kind --whiten -o few.csv --json", {"table": "few.csv"}),
+    ("rows", "sketch rows.parquet --columns x,y,z --size 20 --sample-key kind -o few.csv --json", {"table": "few.csv"}),
+    ("groups of atoms", "compress rows.parquet --size 20 --group-column kind --whiten -o few.npz --json", {}),
     ("options", "compress rows.csv --size 12 --kernel laplacian --select kmeans --weights simplex --refine -o s.npz --json", {}),
-    ("plateau", "compress rows.csv --plateau 1e-3 --weight-column share --seed 3 -o s.parquet --json", {"table": "s.parquet"}),
-    ("fcs", "compress Flittle.fcs --transform asinh:150 --size 12 -o s.csv --json", {"table": "s.csv"}),
+    ("plateau", "compress rows.csv --plateau 1e-3 --weight-column share --seed 3 -o s.npz --json", {}),
+    ("fcs", "compress Flittle.fcs --transform asinh:150 --size 12 -o s.npz --json", {}),
     ("not reached", "compress rows.csv --columns x,y --bandwidth 0.01 --tol 0.01 --max-size 5 -o s.npz --json", {}),
-    ("folder", "compress folder --stream --size 20 --bandwidth scott --whiten -o s.csv --json", {"table": "s.csv"}),
+    ("folder", "compress folder --stream --size 20 --bandwidth scott --whiten -o s.npz --json", {}),
     ("stream", "compress rows.npy --stream --size 20 --checkpoint kept -o s.npz --report s.html --json", {"page": "s.html"}),
     ("cohort", f"cohort {BAGS} --layout mds --size 20 -o d.csv --report c.html --json", {"table": "d.csv", "page": "c.html"}),
     ("groups", "cohort rows.csv --columns x,y --group-column kind --layout mds -o d.csv --json", {"table": "d.csv"}),

@@ -43,8 +43,8 @@ def assert_same(here, there, accuracy=1e-8):
         {"size": 50, "kernel": Gaussian("median")},
         {"tol": 0.05, "kernel": Gaussian(scales="robust")},
         {"size": 40, "kernel": Gaussian("scott", covariance=np.diag([1.0, 2.0, 0.5]))},
-        {"size": 50, "weights": "counts"},
-        {"size": 40, "pieces": "rows"},
+        {"size": 50, "weights": "free"},
+        {"size": 40, "select": "thinning"},
         {"size": 50, "kernel": Gaussian(1.0), "groups": np.arange(N) % 3},
         {"tol": 0.1, "kernel": Laplacian("median")},
         {"size": 30, "kernel": Laplacian("median", metric="cityblock")},
@@ -57,7 +57,7 @@ def test_the_result_is_that_of_the_processor(options):
 
 @pytest.mark.parametrize(
     "select",
-    ["kcenter", "kmeans", "thinning", "random", "greedy", "cholesky", "herding", "columnnorm", "balanced"],
+    ["kcenter", "kmeans", "thinning", "random", "greedy", "cholesky", "herding", "columnnorm"],
 )
 def test_every_selector_chooses_the_same(select):
     here, there = both(Gaussian("median"), size=50, select=select)
