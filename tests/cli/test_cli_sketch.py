@@ -292,7 +292,18 @@ def test_what_cannot_be_put_in_its_place_is_no_damage_of_the_input(stored, tmp_p
         raise PermissionError(13, "Permission denied", str(target))
 
     monkeypatch.setattr(_archive, "_move", refuse)
-    run(["sketch", str(stored), "--size", "20", "-o", str(tmp_path / "small.h5ad"), "--assignments", str(tmp_path / "assignments.csv")])
+    run(
+        [
+            "sketch",
+            str(stored),
+            "--size",
+            "20",
+            "-o",
+            str(tmp_path / "small.h5ad"),
+            "--assignments",
+            str(tmp_path / "assignments.csv"),
+        ]
+    )
     text = capsys.readouterr().err
     assert "small.h5ad" in text
     assert "damaged" not in text

@@ -61,8 +61,8 @@ def metacells(
     size : int, optional
         The number of metacells; one for every 75 cells by default. There are fewer only if fewer cells have distinct coordinates.
     use_rep : str, optional
-        The coordinates in which cells are compared: a key of obsm, or "X". None takes X_pca if there is one, else X itself if it has
-        at most 50 columns, else a truncated SVD of X, which is stored as ``obsm["X_svd"]``.
+        The coordinates in which cells are compared: a key of obsm, or "X". None takes X_pca if there is one, else X itself if it
+        has at most 50 columns, else a truncated SVD of X, which is stored as ``obsm["X_svd"]``.
     layer : str, optional
         The matrix to sum: a layer, "X" or "raw". None takes the first of ``layers["counts"]``, X and raw that holds counts.
     label_key : str, optional
@@ -107,7 +107,9 @@ def metacells(
     """
     check_annotated(adata, written=key_added is not None)
     n = adata.n_obs
-    count = max(1, round(n / CELLS_PER_METACELL)) if size is None else _validate.whole(size, "size", 1, n, "there are no more cells")
+    count = (
+        max(1, round(n / CELLS_PER_METACELL)) if size is None else _validate.whole(size, "size", 1, n, "there are no more cells")
+    )
     tol = _validate.positive(tol, "tol", "it is a relative error, 0.01 for one percent")
     _check_key(adata, key_added)
     labels = None if label_key is None else _Labels.of(adata, label_key, "label_key")
@@ -277,7 +279,9 @@ class _Certified:
 
     @classmethod
     def of(cls, values: Floats, groups: _Metacells, tol: float, rng: np.random.Generator) -> _Certified:
-        full, size = KernelMean.from_samples(values, Gaussian()), len(groups.sizes)
+        size = len(groups.sizes)
+        coincide = size == 1 and bool((values == values[0]).all())  # cells without a median distance
+        full = KernelMean.from_samples(values, Gaussian(1.0) if coincide else Gaussian())
         scales = Builder(full, rng, CONFIDENCE, Progress(False)).scales(size)
         if scales is None:
             raise RuntimeError("a Gaussian kernel has an error profile at every scale")
@@ -309,7 +313,9 @@ def _summary(groups: _Metacells, look: _Certified, where: Representation, purity
     n, m, d = len(groups.assignments), len(groups.sizes), groups.centres.shape[1]
     name = "X" if where.name == "X" else f"obsm['{where.name}']"
     lines = [f"{m:,} metacells of {n:,} cells, {d} column{'s' * (d != 1)} of {name}"]
-    lines.append(f"cells      {groups.sizes.min():,} to {groups.sizes.max():,} in a metacell, median {np.median(groups.sizes):,.0f}")
+    lines.append(
+        f"cells      {groups.sizes.min():,} to {groups.sizes.max():,} in a metacell, median {np.median(groups.sizes):,.0f}"
+    )
     if purity:
         lines.append(f"purity     {percent(purity['purity'])} of the cells have the majority {label_key} of their metacell")
     lines.append(f"variance   {percent(groups.explained)} lies between metacells; radius {groups.distances.max():.3g}")

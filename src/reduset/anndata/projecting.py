@@ -23,7 +23,7 @@ from reduset._messages import warn
 from reduset._types import Array, Floats, Indices
 from reduset.anndata.annotated import check_annotated, few_cells, missing_from, put, record_of
 from reduset.anndata.representation import representation
-from reduset.anndata.sketching import NAME, OURS, ASSIGNMENT
+from reduset.anndata.sketching import ASSIGNMENT, NAME, OURS
 from reduset.io.guard import need
 
 SURE = "_sure"
@@ -135,7 +135,8 @@ class _Seats:
         else:
             if int(record["n"]) != adata.n_obs:
                 raise ValueError(
-                    _unfit(adata, record, key) + "; assignments are positions, because cell names were not unique; make the sketch again"
+                    _unfit(adata, record, key)
+                    + "; assignments are positions, because cell names were not unique; make the sketch again"
                 )
             assignments = _seats_of(rows, np.asarray(adata.obs[key + ASSIGNMENT], np.int64), key)
         lost = np.flatnonzero(assignments < 0)
@@ -176,7 +177,9 @@ def _seats_of(rows: Indices, positions: Indices, key: str) -> Indices:
     assignments = np.minimum(np.searchsorted(rows, positions), len(rows) - 1)
     astray = int((rows[assignments] != positions).sum())
     standing = np.unique(assignments)
-    if astray or 2 * int((assignments[rows[standing]] == standing).sum()) < len(standing):  # cells that stand for any do for themselves
+    if astray or 2 * int((assignments[rows[standing]] == standing).sum()) < len(
+        standing
+    ):  # cells that stand for any do for themselves
         seen = f"of {astray:,} cells the one that stands for them is not where it was" if astray else "few stand for themselves"
         raise ValueError(
             f"the order of the cells has changed since the sketch {key!r} was made ({seen}), and assignments are "
@@ -317,7 +320,7 @@ def _check_target(adata: Any, seats: _Seats, target: str, column: str, values: _
 
 
 def _votes(where: Floats, seats: _Seats, k: int) -> Iterator[tuple[Indices, Indices, Array]]:
-    """For the cells assigned to one sketch cell after the other: their rows, the k cells of the sketch that they ask, and their votes (r, k)."""
+    """For the cells of one sketch cell after the other: their rows, the k sketch cells that vote on them, and the votes (r, k)."""
     sketched = where[seats.rows]
     near = NearestNeighbors(n_neighbors=k).fit(sketched).kneighbors(sketched, return_distance=False)
     own = np.arange(len(near))

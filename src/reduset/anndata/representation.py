@@ -112,6 +112,7 @@ def _opened(adata: Any, name: str) -> tuple[int, Rows]:
 
 
 def spans(n: int, width: float) -> Iterator[tuple[int, int]]:
+    """Blocks of rows of ``width`` numbers, each of at most `PART` bytes."""
     step = max(1, int(PART / (8 * width)))
     for a in range(0, n, step):
         yield a, min(a + step, n)
@@ -123,6 +124,7 @@ def in_memory(block: Any) -> Any:
 
 
 def dense(block: Any) -> NDArray[Any]:
+    """A block in memory as a dense array."""
     found = in_memory(block)
     return np.asarray(found.toarray() if hasattr(found, "toarray") else found)
 

@@ -55,9 +55,9 @@ def sketch(
     fraction : float, optional
         The share of the cells, above 0 and up to 1, in place of ``size``.
     use_rep : str or None
-        The coordinates in which distances are measured: a key of obsm, or "X". None takes X_pca if there is one, else X itself if it
-        has at most 50 columns, else a truncated SVD of X, which is stored as ``obsm["X_svd"]`` and used again. A warning names the
-        choice where it is not X_pca, and ``uns["sketch"]["note"]`` keeps it.
+        The coordinates in which distances are measured: a key of obsm, or "X". None takes X_pca if there is one, else X itself if
+        it has at most 50 columns, else a truncated SVD of X, which is stored as ``obsm["X_svd"]`` and used again. If there is no
+        X_pca, a warning names the choice, and ``uns["sketch"]["note"]`` records it.
     sample_key : str, optional
         A column of obs: each of its samples, batches or donors gets cells of its own, whose weights add up to its number of cells.
     quotas : "square root", "proportional" or "equal"
@@ -166,8 +166,8 @@ def _columns(adata: Any, small: Sketch, key: str) -> tuple[dict[str, Any], str]:
         repeated = np.flatnonzero(names.duplicated())
         warn(
             f"cell names must be unique for assignments by name, and {len(repeated):,} cells repeat a name "
-            f"({few_cells(adata, repeated)}); obs[{key + ASSIGNMENT!r}] holds positions, which become wrong in a subset of the cells. "
-            "Call adata.obs_names_make_unique() first to get names"
+            f"({few_cells(adata, repeated)}); obs[{key + ASSIGNMENT!r}] holds positions, which become wrong in a subset of the "
+            "cells. Call adata.obs_names_make_unique() first to get names"
         )
         how, assignments = POSITION, small.indices[small.owners]
     return {key: chosen, key + WEIGHT: weights, key + ASSIGNMENT: assignments}, how

@@ -57,7 +57,11 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
     ] = QUOTAS[-1]
     tol: Annotated[float, typer.Option("--tol", help="The error of the resolution, the finest detail that is kept so well.")] = TOL
     assignments: Annotated[
-        Path | None, typer.Option("--assignments", help="Table of the sketch row or cell that represents each row or cell: .parquet, .feather, .csv or .tsv.")
+        Path | None,
+        typer.Option(
+            "--assignments",
+            help="Table of the sketch row or cell that represents each row or cell: .parquet, .feather, .csv or .tsv.",
+        ),
     ] = None
     scales: o.Scales = None
     columns: o.Columns = None

@@ -5,9 +5,9 @@ Merging groups i and j adds
 
     n_i n_j / (n_i + n_j) · ‖c_i − c_j‖²        (Ward 1963)
 
-to the sum, and splitting a group at its mean along its first principal direction removes the same expression of its two halves. While
-the best split removes more than the best merge adds, the two are made together, so that the number of groups stays m. Sweeps of
-Lloyd's algorithm over all points follow. No step raises the sum.
+to the sum. Splitting a group at its mean along its first principal direction removes the same expression of its two halves. While
+the best split removes more than the best merge adds, both are made, so that the number of groups stays m. Sweeps of Lloyd's
+algorithm over all points follow. No step raises the sum.
 
 The points are sorted first. The groups therefore depend on the set of points and the seed, and not on the order of the points.
 O(n·m·d) a sweep, O(m²·d) for the merges, and a copy of the points.
@@ -80,7 +80,8 @@ class _Groups:
 
     @classmethod
     def seeded(cls, points: Floats, size: int, rng: np.random.Generator) -> _Groups:
-        mean = KernelMean.from_samples(points, Gaussian())
+        coincide = bool((points[0] == points[-1]).all())  # of sorted points: then all are equal, and have no median distance
+        mean = KernelMean.from_samples(points, Gaussian(1.0) if coincide else Gaussian())
         frame, _ = coordinates_of(mean)
         leaves = leaves_of(mean.atoms, frame)
         centres = KMeans().select(mean, size, rng=rng).atoms
