@@ -38,6 +38,7 @@ SECTIONS = (
     "rare_groups",
     "balanced",
     "sketching",
+    "metacells",
     "embedding_density",
     "pieces",
     "columns",
