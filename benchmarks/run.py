@@ -37,6 +37,7 @@ SECTIONS = (
     "resolution_peers",
     "rare_groups",
     "sketching",
+    "metacells",
     "embedding_density",
     "pieces",
     "columns",

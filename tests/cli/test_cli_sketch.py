@@ -72,7 +72,7 @@ def test_defaults_are_the_librarys():
 
 def test_cells_come_with_all_that_belongs_to_them(stored, tmp_path, capsys):
     words = ["sketch", stored, "--size", "50", "--sample-key", "donor", "--seed", "4", "-o", tmp_path / "small.h5ad"]
-    found = told(capsys, *words, "--owners", tmp_path / "owners.csv")
+    found = told(capsys, *words, "--assignments", tmp_path / "assignments.csv")
     adata = cells()
     sketch(adata, 50, sample_key="donor", rng=4)
     small = anndata.read_h5ad(tmp_path / "small.h5ad")
@@ -83,9 +83,9 @@ def test_cells_come_with_all_that_belongs_to_them(stored, tmp_path, capsys):
     assert (small.X != whole.X).nnz == (small.layers["more"] != whole.layers["more"]).nnz == 0
     np.testing.assert_array_equal(small.obsm["X_umap"], whole.obsm["X_umap"])
     assert small.raw.shape == (50, 30)
-    owners = pd.read_csv(tmp_path / "owners.csv")
-    assert owners["cell"].tolist() == adata.obs_names.tolist()
-    assert owners["owner"].tolist() == adata.obs["sketch_owner"].astype(str).tolist()
+    assigned = pd.read_csv(tmp_path / "assignments.csv")
+    assert assigned["cell"].tolist() == adata.obs_names.tolist()
+    assert assigned["assignment"].tolist() == adata.obs["sketch_assignment"].astype(str).tolist()
 
 
 def test_it_tells_people_too(stored, tmp_path, capsys):
@@ -98,15 +98,15 @@ def test_it_tells_people_too(stored, tmp_path, capsys):
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_rows_keep_their_other_columns(suffix, table, capsys):
     words = ["sketch", table / f"rows.{suffix}", "-c", "x,y", "--transform", "x=asinh:2", "--size", "30"]
-    found = told(capsys, *words, "-o", table / "few.csv", "--owners", table / "owners.parquet")
+    found = told(capsys, *words, "-o", table / "few.csv", "--assignments", table / "assignments.parquet")
     few, rows = pd.read_csv(table / "few.csv"), pd.read_csv(table / "rows.csv")
     assert found["size"] == len(few) == 30
     assert few.columns.tolist() == [*rows.columns, "weight"]
     at = few["count"].to_numpy()
     pd.testing.assert_frame_equal(few.drop(columns="weight"), rows.iloc[at].reset_index(drop=True))
     assert few["weight"].sum() == pytest.approx(400)
-    owners = pa.parquet.read_table(table / "owners.parquet")["owner"].to_numpy()
-    assert sorted(set(owners.tolist())) == sorted(at.tolist())
+    assigned = pa.parquet.read_table(table / "assignments.parquet")["assignment"].to_numpy()
+    assert sorted(set(assigned.tolist())) == sorted(at.tolist())
 
 
 def test_rows_are_those_of_the_library(table, capsys):
@@ -212,8 +212,8 @@ def test_rows_with_missing_values_are_left_out(table, capsys):
     found = told(capsys, *words, "--missing", "drop")
     assert any("only the columns that were used" in note for note in found["notes"])
     assert pd.read_csv(table / "few.csv").columns.tolist() == ["x", "y", "weight"]
-    assert "--owners must number" in refused(capsys, *words, "--missing", "drop", "--owners", table / "owners.csv")
-    assert not (table / "owners.csv").exists()
+    assert "--assignments must number" in refused(capsys, *words, "--missing", "drop", "--assignments", table / "assignments.csv")
+    assert not (table / "assignments.csv").exists()
 
 
 def test_cells_as_rows_come_with_obs(stored, tmp_path, capsys):
@@ -253,12 +253,12 @@ def test_never_over_the_input_and_no_cells_from_tables(stored, table, tmp_path, 
 
 
 def test_two_outputs_are_two_files(stored, table, tmp_path, capsys):
-    words = ["sketch", table / "rows.csv", "-c", "x,y", "--size", "30", "-o", tmp_path / "few.csv", "--owners"]
+    words = ["sketch", table / "rows.csv", "-c", "x,y", "--size", "30", "-o", tmp_path / "few.csv", "--assignments"]
     (tmp_path / "link.csv").symlink_to(tmp_path / "few.csv")
     for same in (tmp_path / "few.csv", tmp_path / "." / "few.csv", tmp_path / "link.csv"):
         assert "outputs must be different files" in refused(capsys, *words, same)
     assert not (tmp_path / "few.csv").exists()
-    told(capsys, *words, tmp_path / "owners.csv")
+    told(capsys, *words, tmp_path / "assignments.csv")
 
 
 def test_weights_find_a_name_that_is_free(table, capsys):
@@ -292,7 +292,18 @@ def test_what_cannot_be_put_in_its_place_is_no_damage_of_the_input(stored, tmp_p
         raise PermissionError(13, "Permission denied", str(target))
 
     monkeypatch.setattr(_archive, "_move", refuse)
-    run(["sketch", str(stored), "--size", "20", "-o", str(tmp_path / "small.h5ad"), "--owners", str(tmp_path / "owners.csv")])
+    run(
+        [
+            "sketch",
+            str(stored),
+            "--size",
+            "20",
+            "-o",
+            str(tmp_path / "small.h5ad"),
+            "--assignments",
+            str(tmp_path / "assignments.csv"),
+        ]
+    )
     text = capsys.readouterr().err
     assert "small.h5ad" in text
     assert "damaged" not in text
