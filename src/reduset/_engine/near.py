@@ -35,7 +35,6 @@ from reduset._engine.profile import Frame, Profile
 from reduset._engine.threads import blocks, run_all
 from reduset._types import Array, Floats
 
-LEAF = 128  # points
 SINGLE_REACH = 8192.0  # kernel units from the centre up to which float32 leaves the exponents right to 1e-5 of their value
 QUERIES_TASK = 64
 LANES = 16  # points that a loop takes at once: shorter leaves would leave the rest to be summed one by one
@@ -75,15 +74,15 @@ class NearSums:
     profile: Profile
 
     @classmethod
-    def of(cls, points: Floats, weights: Floats, frame: Frame, profile: Profile) -> NearSums:
-        """Sort (n, d) points with positive weights (n,) into leaves.
+    def of(cls, points: Floats, weights: Floats, frame: Frame, profile: Profile, length: int = 128) -> NearSums:
+        """Sort (n, d) points with positive weights (n,) into leaves of at most ``length`` points.
 
         ``profile`` is of a kernel with squared or city-block distances.
         """
         if profile.metric not in (SQUARED, CITYBLOCK):
             raise ValueError("leaves have bounds in squared and city-block distances only")
         d = points.shape[1]
-        leaves = grow(points, frame, np.float64, length=LEAF)
+        leaves = grow(points, frame, np.float64, length=length)
         reach = max(float(np.abs(leaves.low).max()), float(np.abs(leaves.high).max()))
         dtype: type = np.float32 if profile.in_single and reach <= SINGLE_REACH else np.float64
         unit = float(np.max(weights))

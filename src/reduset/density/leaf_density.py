@@ -27,9 +27,10 @@ EXACT_UP_TO = 2048  # rows, or atoms, which are quicker summed than sorted
 MOST_COLUMNS = 16  # beyond, the boxes of a tree say nothing
 MOST_ATOMS = 1 << 20
 LARGEST_SIDE = 0.25  # of a cell, in bandwidths
-FEW_COLUMNS = 3  # in which a smaller ρ costs a fifth of the time at most, and keeps near ties of outliers in their order
-LARGEST_RATIO, LARGEST_RATIO_OF_FEW_COLUMNS = 1.0, 0.25  # ρ, which is halved until it meets the tolerance
+FEW_COLUMNS = 3  # in which a small ρ costs a third more time at most, and keeps near ties of outliers in their order
+LARGEST_RATIO, LARGEST_RATIO_OF_FEW_COLUMNS = 2.0, 0.25  # ρ, which is halved until it meets the tolerance
 LOWEST = -2e4  # of a logarithm: below, single precision rounds exponents by more than 0.005
+LONGEST_LEAF, SHORTEST_LEAF, LEAVES = 128, 16, 256  # atoms of a leaf, and how many leaves there are at least
 ROOM = 0.5  # of the tolerance, for rows that come later
 
 
@@ -42,12 +43,14 @@ class LeafDensity:
     ratio: float
 
     @classmethod
-    def of(cls, mean: KernelMean, kernel: RadialKernel, ratio: float) -> LeafDensity:
-        """Sort the atoms into leaves."""
+    def of(cls, mean: KernelMean, kernel: RadialKernel, ratio: float, length: int | None = None) -> LeafDensity:
+        """Sort the atoms into leaves of at most ``length``, which by default depends on their number."""
         shape = kernel.bump(mean.dimension)
         by_leaves = mean.size > EXACT_UP_TO and mean.dimension <= MOST_COLUMNS and shape.profile.metric in (SQUARED, CITYBLOCK)
-        sums = NearSums.of(mean.atoms, mean.weights, kernel.frame(mean.atoms, shape), shape.profile) if by_leaves else None
-        return cls(mean, sums, ratio)
+        if not by_leaves:
+            return cls(mean, None, ratio)
+        frame, length = kernel.frame(mean.atoms, shape), length or _leaf_length(mean.size)
+        return cls(mean, NearSums.of(mean.atoms, mean.weights, frame, shape.profile, length), ratio)
 
     def log_density(self, Q: Floats, ratio: float | None = None) -> Array:
         """At each row of Q, (q,)."""
@@ -73,11 +76,11 @@ def fit_leaves(
     if side == 0 and (mean.size <= EXACT_UP_TO or mean.dimension > MOST_COLUMNS):
         return LeafDensity(mean, None, 0.0), EXACT
     others, queries = held_out_split(full, rng)
-    ratio, error = _calibrated(others, queries, kernel, side, log_tol)
+    ratio, error = _calibrated(mean.size, others, queries, kernel, side, log_tol)
     if error.q99 > log_tol and side <= _first_side(full, log_tol):  # dense cells far from a query: only coincident rows are one
         whole = merge_rows(full, kernel, 0.0)
         if whole.size <= most:
-            mean, (ratio, error) = whole, _calibrated(others, queries, kernel, 0.0, log_tol)
+            mean, (ratio, error) = whole, _calibrated(whole.size, others, queries, kernel, 0.0, log_tol)
     if error.q99 > log_tol:
         warn(
             f"log_tol={log_tol:g} takes more than {most:,} atoms for {full.size:,} points: the error of the log density exceeds "
@@ -87,18 +90,29 @@ def fit_leaves(
     return LeafDensity.of(mean, kernel, ratio), error
 
 
-def _calibrated(others: KernelMean, queries: Floats, kernel: RadialKernel, side: float, log_tol: float) -> tuple[float, LogError]:
-    """The largest ρ whose error at held-out rows is within the tolerance, or whose bound is; and that error."""
+def _calibrated(
+    size: int, others: KernelMean, queries: Floats, kernel: RadialKernel, side: float, log_tol: float
+) -> tuple[float, LogError]:
+    """The largest ρ whose error at held-out rows is within the tolerance, or whose bound is; and that error.
+
+    ``size`` is the number of atoms with the held-out rows. Leaves are shorter without them, so that there are as many.
+    """
     ratio = LARGEST_RATIO_OF_FEW_COLUMNS if others.dimension <= FEW_COLUMNS else LARGEST_RATIO
     if len(queries) == 0:
         return ratio, LogError.of(np.empty(0), np.empty(0))
     exact = others.log_density(queries)
-    trial = LeafDensity.of(merge_rows(others, kernel, side), kernel, ratio)
+    merged = merge_rows(others, kernel, side)
+    trial = LeafDensity.of(merged, kernel, ratio, -(-_leaf_length(size) * merged.size // size))
     while True:
         error = LogError.of(trial.log_density(queries, ratio), exact)
         if trial.sums is None or error.q99 <= ROOM * log_tol or np.log1p(ratio) <= ROOM * log_tol:
             return ratio, error
         ratio /= 2
+
+
+def _leaf_length(size: int) -> int:
+    """The most atoms of a leaf."""
+    return int(np.clip(size // LEAVES, SHORTEST_LEAF, LONGEST_LEAF))
 
 
 def _first_side(full: KernelMean, log_tol: float) -> float:

@@ -22,7 +22,7 @@ from reduset.mean import KernelMean
 
 MOST_ROWS, FEWEST_ROWS = 2000, 200
 PAIRS = 10**9  # of rows and held-out rows, where all `MOST_ROWS` are too many
-HELD_OUT_SHARE = 4  # one row in so many at most
+HELD_OUT_SHARE = 5  # one row in so many at most
 CANCELLED = 1e-6  # of f(x): below, what other rows add cannot be found by subtracting the row's own kernel
 
 
@@ -50,7 +50,7 @@ EXACT = LogError(0.0, 0.0, 0.0)
 
 
 def held_out_count(n: int) -> int:
-    """How many of n rows with weight are held out; none of fewer than 4."""
+    """How many of n rows with weight are held out; none of fewer than 5."""
     return min(n // HELD_OUT_SHARE, max(FEWEST_ROWS, min(MOST_ROWS, PAIRS // max(n, 1))))
 
 
