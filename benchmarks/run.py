@@ -59,6 +59,7 @@ SECTIONS = (
     "paper_effects",
     "paper_2014",
     "density",
+    "density_tails",
     "from_kdes",
     "mean_shift",
     "proportions",

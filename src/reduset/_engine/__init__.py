@@ -9,6 +9,7 @@ primitive            what it computes                                           
 kernel_sums          Σᵢ wᵢ φ(xᵢ, q); by a product's `Profile` also ⟨f, φ(·, q)⟩            (m,)             n·m·d
 gradient_sums        the same and Σᵢ wᵢ ∇φ(xᵢ, q)                                         (m,), (m, d)     n·m·d
 log_sums             log Σᵢ wᵢ φ(xᵢ, q), without underflow                                (m,)             n·m·d
+NearSums             the same to a given relative error, leaves near q point by point     (m,)             n·m·d/128 + near
 gram, gram_by_rows   φ(xᵢ, yⱼ) at once, or by the row as it is asked for                  (n, m); (n,)     n·m·d; n·d a row
 KernelMaps           Σⱼ φ(xᵢ, cⱼ) Aⱼₖ for all k at once; `product_matrix` the values        (n, p); (n, m)   n·m·(d + p)
 gram_blocks          φ(xᵢ, yⱼ) for many bandwidths, block by block of rows                to `UseGram`     n·m·(d + bandwidths)
@@ -92,6 +93,7 @@ if TYPE_CHECKING:
     from reduset._engine.lloyd import cell_sums
     from reduset._engine.maps import KernelMaps, product_matrix
     from reduset._engine.memory import physical_memory
+    from reduset._engine.near import NearSums
     from reduset._engine.neighbours import LeafCover, each_nearest, leaves_for, nearest
     from reduset._engine.oblique_boxes import oblique_box_sums
     from reduset._engine.profile import Frame, Profile
@@ -111,7 +113,7 @@ if TYPE_CHECKING:
 
 __all__ = ["gradient_sums", "gram", "gram_blocks", "gram_by_rows", "kernel_sums", "log_sums", "wave_sums"]
 __all__ += ["box_sums", "gap_histograms", "gap_nodes", "normal_tail", "oblique_box_sums"]
-__all__ += ["KernelMaps", "has_single_products", "product_matrix"]
+__all__ += ["KernelMaps", "NearSums", "has_single_products", "product_matrix"]
 __all__ += ["FarthestFirst", "balance_lists", "balance_products", "draw_seeds", "each_nearest", "grow", "nearest", "shadow_centres"]
 __all__ += ["cells", "columnwise_gram", "equal_mass_strata", "exchange", "own_gaps", "rows_apart"]
 __all__ += ["Components", "logs_at", "place_whitened", "sums_at", "whitened_slopes"]
@@ -175,6 +177,7 @@ _HOMES = {
     "lazy_cover": "LazyCover to_numpy",
     "leaves": "Leaves cells grow",
     "memory": "physical_memory",
+    "near": "NearSums",
     "neighbours": "LeafCover each_nearest leaves_for nearest",
     "oblique_boxes": "oblique_box_sums",
     "profile": "Frame Profile",
