@@ -121,6 +121,6 @@ def run() -> str:
     ]
     return table(head, lines) + (
         "\n\nThe resolution is in interquartile ranges. A difference is the largest between a column's density in the result and "
-        "in all rows, both at a tenth of the column's spread, as a proportion of the peak; "
-        "`compress` must name columns beyond 5 % in a note."
+        "in all rows, both at a tenth of the column's spread, as a share of the peak; columns beyond 5 % "
+        "must be named in a note of `compress`."
     )

@@ -39,7 +39,7 @@ def reduset(X: np.ndarray, size: int, seed: int) -> Found:
     from reduset import sketch
 
     found = sketch(X, size, rng=seed)
-    return {"indices": found.indices, "weights": found.weights, "owners": found.owners}
+    return {"indices": found.indices, "weights": found.weights, "owners": found.assignments}
 
 
 def _farthest(X: np.ndarray, size: int, seed: int, groups: np.ndarray | None) -> Found:

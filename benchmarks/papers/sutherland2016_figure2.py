@@ -93,7 +93,7 @@ def report(figures: dict) -> str:
         f"One seed; bandwidth {figures['bandwidth']:.3f} of the square by the likelihood of points left out. The R² differ from "
         "the paper's because it draws its mixtures as an appendix states that is not available. As in the paper, entropies "
         "estimate best, and random features cost little accuracy over the vectors. Entropies "
-        "cost N² pairs of bags, the other two N bags.\n\n"
+        "cost N² pairs of bags, the other two N bags; the times were measured on a shared machine.\n\n"
         + table(head, rows)
         + "\n\n![true and estimated kernel values](papers/results/sutherland2016_figure2.png)"
     )

@@ -156,7 +156,7 @@ def test_project_does_not_write_over_what_others_wrote(adata):
         project(adata, "kind")
 
 
-def test_project_after_a_subset_says_that_owners_are_gone(adata):
+def test_project_after_a_subset_says_that_assignments_are_gone(adata):
     sketch(adata, 50)
     part = adata[np.arange(N) % 2 == 0].copy()
     with pytest.raises(ValueError, match=r"made for 1,500 cells, and adata now has 750"):
@@ -168,9 +168,9 @@ def test_project_after_a_subset_says_that_owners_are_gone(adata):
 
 def test_project_of_repeated_names_after_a_subset(adata):
     adata.obs_names = ["same"] * N
-    with pytest.warns(UserWarning, match="not unique|names that others"):
+    with pytest.warns(UserWarning, match="not unique|repeat a name"):
         sketch(adata, 50)
-    with pytest.raises(ValueError, match="owners are positions"):
+    with pytest.raises(ValueError, match="assignments are positions"):
         project(adata[:700], "kind", key_added="more")
 
 

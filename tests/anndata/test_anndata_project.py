@@ -27,7 +27,7 @@ def by_loops(adata, labels, k):
     chosen = np.flatnonzero(adata.obs["sketch"])
     seat = {name: j for j, name in enumerate(adata.obs_names[chosen])}
     out = []
-    for i, owner in enumerate(adata.obs["sketch_owner"]):
+    for i, owner in enumerate(adata.obs["sketch_assignment"]):
         own = chosen[seat[owner]]
         near = chosen[np.argsort(((where[chosen] - where[own]) ** 2).sum(axis=1), kind="stable")[:k]]
         d = np.sqrt(((where[near] - where[i]) ** 2).sum(axis=1))
@@ -98,7 +98,7 @@ def test_embeddings_go_to_obsm(pair):
     assert adata.obs["X_map_sure"].between(0, 1).all()
 
 
-def test_after_writing_and_reading_and_in_a_part_that_has_all_owners(pair, tmp_path):
+def test_after_writing_and_reading_and_in_a_part_that_has_all_assignments(pair, tmp_path):
     adata, small = pair
     project(adata, "kind", small=small, key_added="found")
     adata.write_h5ad(tmp_path / "cells.h5ad")
@@ -129,7 +129,7 @@ def test_repeated_names_in_another_order_are_refused(size, moved):
         sketch(adata, size)
         adata = adata[np.random.default_rng(1).permutation(N) if moved == "shuffled" else np.roll(np.arange(N), 1)].copy()
         small = adata[adata.obs["sketch"]].copy()
-    with pytest.raises(ValueError, match=r"the order of the cells has changed .*; make the sketch anew"):
+    with pytest.raises(ValueError, match=r"the order of the cells has changed .* then make the sketch again"):
         project(adata, "kind", small=small, key_added="found")
 
 
@@ -144,7 +144,7 @@ def test_cells_in_one_place():
     adata = cells()
     adata.obsm["X_pca"] = np.zeros((N, 2))
     adata.obsm["X_pca"][:3] = 1.0
-    sketch(adata, 2)
+    sketch(adata, 2, coverage=0.5)
     small = adata[adata.obs["sketch"]].copy()
     small.obs["place"] = small.obsm["X_pca"][:, 0].astype(str)
     project(adata, "place", small=small)

@@ -158,7 +158,7 @@ def test_cells_belong_to_samples_populations_and_to_those_that_stand_for_them():
     cells = cells_of_study(study, every_cell=True)
     counts = pd.crosstab(cells.obs["sample"], cells.obs["population"], dropna=False).to_numpy()
     np.testing.assert_array_equal(counts, study.populations_.counts)
-    standing = cells.obs["sketch_owner"].value_counts()
+    standing = cells.obs["sketch_assignment"].value_counts()
     chosen = cells.obs[cells.obs["sketch"]]
     np.testing.assert_array_equal(standing[chosen.index], chosen["sketch_weight"])
     assert cells.var["marker_class"].tolist() == ["type", "type", "state"]

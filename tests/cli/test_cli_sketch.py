@@ -72,41 +72,41 @@ def test_defaults_are_the_librarys():
 
 def test_cells_come_with_all_that_belongs_to_them(stored, tmp_path, capsys):
     words = ["sketch", stored, "--size", "50", "--sample-key", "donor", "--seed", "4", "-o", tmp_path / "small.h5ad"]
-    found = told(capsys, *words, "--owners", tmp_path / "owners.csv")
+    found = told(capsys, *words, "--assignments", tmp_path / "assignments.csv")
     adata = cells()
     sketch(adata, 50, sample_key="donor", rng=4)
     small = anndata.read_h5ad(tmp_path / "small.h5ad")
     assert found["size"] == small.n_obs == 50
     assert small.obs_names.tolist() == adata.obs_names[adata.obs["sketch"]].tolist()
-    assert small.obs["sketch_weight"].sum() == N
+    assert small.obs["sketch_weight"].sum() == pytest.approx(N)
     whole = anndata.read_h5ad(stored)[small.obs_names]
     assert (small.X != whole.X).nnz == (small.layers["more"] != whole.layers["more"]).nnz == 0
     np.testing.assert_array_equal(small.obsm["X_umap"], whole.obsm["X_umap"])
     assert small.raw.shape == (50, 30)
-    owners = pd.read_csv(tmp_path / "owners.csv")
-    assert owners["cell"].tolist() == adata.obs_names.tolist()
-    assert owners["owner"].tolist() == adata.obs["sketch_owner"].astype(str).tolist()
+    assigned = pd.read_csv(tmp_path / "assignments.csv")
+    assert assigned["cell"].tolist() == adata.obs_names.tolist()
+    assert assigned["assignment"].tolist() == adata.obs["sketch_assignment"].astype(str).tolist()
 
 
 def test_it_tells_people_too(stored, tmp_path, capsys):
     assert run(["sketch", str(stored), "--fraction", "0.02", "-o", str(tmp_path / "small.h5ad")]) == 0
     text = capsys.readouterr().out
-    assert "30 cells that stand for 1,500" in text
+    assert "1,500 cells × 5 columns -> 30 weighted cells (50x)" in text
     assert "small.h5ad" in text
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_rows_keep_their_other_columns(suffix, table, capsys):
     words = ["sketch", table / f"rows.{suffix}", "-c", "x,y", "--transform", "x=asinh:2", "--size", "30"]
-    found = told(capsys, *words, "-o", table / "few.csv", "--owners", table / "owners.parquet")
+    found = told(capsys, *words, "-o", table / "few.csv", "--assignments", table / "assignments.parquet")
     few, rows = pd.read_csv(table / "few.csv"), pd.read_csv(table / "rows.csv")
     assert found["size"] == len(few) == 30
     assert few.columns.tolist() == [*rows.columns, "weight"]
     at = few["count"].to_numpy()
     pd.testing.assert_frame_equal(few.drop(columns="weight"), rows.iloc[at].reset_index(drop=True))
     assert few["weight"].sum() == pytest.approx(400)
-    owners = pa.parquet.read_table(table / "owners.parquet")["owner"].to_numpy()
-    assert sorted(set(owners.tolist())) == sorted(at.tolist())
+    assigned = pa.parquet.read_table(table / "assignments.parquet")["assignment"].to_numpy()
+    assert sorted(set(assigned.tolist())) == sorted(at.tolist())
 
 
 def test_rows_are_those_of_the_library(table, capsys):
@@ -150,7 +150,7 @@ def test_text_is_written_as_it_was(tmp_path, capsys):
     assert few[0] == (lines[0], ",", "weight")
     assert len(few) == 41
     assert {line for line, _, _ in few} <= set(lines)
-    assert sum(int(weight) for _, _, weight in few[1:]) == 300
+    assert sum(float(weight) for _, _, weight in few[1:]) == pytest.approx(300)
 
 
 def test_text_becomes_numbers_where_nothing_is_lost_by_it(tmp_path, capsys):
@@ -167,7 +167,7 @@ def test_text_becomes_numbers_where_nothing_is_lost_by_it(tmp_path, capsys):
         "y": "double",
         "gap": "double",
         "day": "string",
-        "weight": "int64",
+        "weight": "double",
     }
     few = few.to_pandas()
     rows = odd_rows().iloc[few["zip"].astype(int)].reset_index(drop=True)
@@ -212,8 +212,8 @@ def test_rows_with_missing_values_are_left_out(table, capsys):
     found = told(capsys, *words, "--missing", "drop")
     assert any("only the columns that were used" in note for note in found["notes"])
     assert pd.read_csv(table / "few.csv").columns.tolist() == ["x", "y", "weight"]
-    assert "--owners must number" in refused(capsys, *words, "--missing", "drop", "--owners", table / "owners.csv")
-    assert not (table / "owners.csv").exists()
+    assert "--assignments must number" in refused(capsys, *words, "--missing", "drop", "--assignments", table / "assignments.csv")
+    assert not (table / "assignments.csv").exists()
 
 
 def test_cells_as_rows_come_with_obs(stored, tmp_path, capsys):
@@ -253,12 +253,12 @@ def test_never_over_the_input_and_no_cells_from_tables(stored, table, tmp_path, 
 
 
 def test_two_outputs_are_two_files(stored, table, tmp_path, capsys):
-    words = ["sketch", table / "rows.csv", "-c", "x,y", "--size", "30", "-o", tmp_path / "few.csv", "--owners"]
+    words = ["sketch", table / "rows.csv", "-c", "x,y", "--size", "30", "-o", tmp_path / "few.csv", "--assignments"]
     (tmp_path / "link.csv").symlink_to(tmp_path / "few.csv")
     for same in (tmp_path / "few.csv", tmp_path / "." / "few.csv", tmp_path / "link.csv"):
         assert "outputs must be different files" in refused(capsys, *words, same)
     assert not (tmp_path / "few.csv").exists()
-    told(capsys, *words, tmp_path / "owners.csv")
+    told(capsys, *words, tmp_path / "assignments.csv")
 
 
 def test_weights_find_a_name_that_is_free(table, capsys):
@@ -267,7 +267,7 @@ def test_weights_find_a_name_that_is_free(table, capsys):
     taken.to_csv(table / "taken.csv", index=False)
     found = told(capsys, "sketch", table / "taken.csv", "-c", "x,y", "--size", "30", "-o", table / "few.csv")
     assert found["weight"] == "weight_3"
-    assert pd.read_csv(table / "few.csv")["weight_3"].sum() == 400
+    assert pd.read_csv(table / "few.csv")["weight_3"].sum() == pytest.approx(400)
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), RuntimeError("odd"), KeyError("odd"), TypeError("odd")])
@@ -292,7 +292,18 @@ def test_what_cannot_be_put_in_its_place_is_no_damage_of_the_input(stored, tmp_p
         raise PermissionError(13, "Permission denied", str(target))
 
     monkeypatch.setattr(_archive, "_move", refuse)
-    run(["sketch", str(stored), "--size", "20", "-o", str(tmp_path / "small.h5ad"), "--owners", str(tmp_path / "owners.csv")])
+    run(
+        [
+            "sketch",
+            str(stored),
+            "--size",
+            "20",
+            "-o",
+            str(tmp_path / "small.h5ad"),
+            "--assignments",
+            str(tmp_path / "assignments.csv"),
+        ]
+    )
     text = capsys.readouterr().err
     assert "small.h5ad" in text
     assert "damaged" not in text

@@ -286,7 +286,7 @@ def test_the_bound_needs_the_mixture_that_was_simplified():
 
 
 def test_equation_14_fails_for_the_negative_exponential():
-    """(14) states k(r₁)·k(r₂) = k(r₁ + r₂) for squared distances r. For k(r) = exp(−β√r) it is k((√r₁ + √r₂)²), and (15) fails too."""
+    """(14) states k(r₁)·k(r₂) = k(r₁ + r₂); for k(r) = exp(−β√r) it is k((√r₁ + √r₂)²), and (15) fails too."""
     beta, first, second = 1.3, 0.7, 1.9
     product = np.exp(-beta * np.sqrt(first)) * np.exp(-beta * np.sqrt(second))
     assert product == pytest.approx(np.exp(-beta * (np.sqrt(first) + np.sqrt(second))), rel=1e-12)

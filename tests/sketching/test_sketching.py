@@ -1,4 +1,4 @@
-"""Sketches of rows: which, what each stands for, and what is said of the loss."""
+"""Sketches of rows: which rows, weights, assignments, and the measured error."""
 
 import numpy as np
 import pytest
@@ -15,20 +15,72 @@ def cells(n=6000, seed=0):
     return 4 * np.eye(4)[y] + 0.5 * rng.normal(size=(n, 4)), np.array(["T", "B", "rare"])[y]
 
 
-def test_rows_ascend_weights_add_up_and_owners_point_to_them():
+def test_rows_ascend_weights_sum_to_one_and_rows_are_assigned_to_the_nearest():
     X, y = cells()
     small = sketch(X, 150, rng=0)
     assert isinstance(small, Sketch)
     assert small.size == 150
     assert (np.diff(small.indices) > 0).all()
     assert small.weights.sum() == pytest.approx(1.0)
-    assert np.array_equal(small.owners[small.indices], np.arange(150))
-    assert np.allclose(small.weights, np.bincount(small.owners, minlength=150) / len(X))
+    assert np.array_equal(small.assignments[small.indices], np.arange(150))
+    apart = np.linalg.norm(X[:, None] - X[small.indices], axis=2)
+    own = apart[np.arange(len(X)), small.assignments]
+    assert np.allclose(own, apart.min(axis=1))
+    assert own.max() == pytest.approx(small.radius, rel=1e-6)
     assert np.array_equal(small.mean.atoms, X[small.indices])
-    assert small.weights[y[small.indices] == "rare"].sum() == pytest.approx(np.mean(y == "rare"), abs=1e-12)
+    assert small.weights[y[small.indices] == "rare"].sum() == pytest.approx(np.mean(y == "rare"), abs=1 / 150)
 
 
-def test_the_certificate_tells_both_error_and_radius():
+@pytest.mark.parametrize("d", [2, 12, 45])
+@pytest.mark.parametrize("scales", [None, "robust"])
+def test_no_row_is_farther_than_the_radius_from_its_assigned_row(d, scales):
+    X = np.random.default_rng(d).standard_t(3, size=(3000, d)) * np.arange(1, d + 1)
+    small = sketch(X, 200, kernel=Gaussian(scales=scales), rng=0)
+    covariance = small.mean.kernel.unit_covariance
+    units = np.ones(d) if covariance is None else np.sqrt(np.diag(covariance) if np.ndim(covariance) == 2 else covariance)
+    own = np.linalg.norm((X - X[small.indices][small.assignments]) / units, axis=1)
+    assert own.max() <= small.radius * (1 + 1e-6)
+    assert own.max() >= small.radius * (1 - 1e-6)
+
+
+def test_without_calibration_weights_are_the_masses_of_the_strata():
+    X, _ = cells()
+    plain = sketch(X, 150, calibrate=False, coverage=0.0, rng=0)
+    assert np.allclose(plain.weights, 1 / 150)  # 6,000 rows in 150 strata of 40
+    assert plain.exact == ()
+    fitted = sketch(X, 150, coverage=0.0, rng=0)
+    assert np.array_equal(fitted.indices, plain.indices)
+    assert fitted.exact[:2] == ("means", "standard deviations")
+    assert not np.allclose(fitted.weights, plain.weights)
+    assert (fitted.weights / plain.weights).max() <= 3
+    assert np.allclose(fitted.weights @ X[fitted.indices], X.mean(axis=0), rtol=1e-9)
+
+
+def test_coverage_lowers_the_radius():
+    X = np.random.default_rng(0).standard_t(3, size=(20_000, 3))
+    few, many = (sketch(X, 400, coverage=share, rng=0) for share in (0.0, 0.5))
+    assert many.covering.sum() == 200
+    assert many.radius < few.radius / 2
+    assert many.weights[many.covering].mean() < many.weights[~many.covering].mean()
+
+
+def test_integer_weights_are_repetitions():
+    """Weighted columns of a sketch drawn by weight, and of one drawn from repeated rows, are the same."""
+    rng = np.random.default_rng(0)
+    X, weights = rng.normal(size=(3000, 2)), rng.integers(0, 4, 3000)
+    repeated = np.repeat(X, weights, axis=0)
+    small = sketch(X, 300, sample_weight=weights.astype(float), rng=0)
+    again = sketch(repeated, 300, rng=0)
+    assert (weights[small.indices] > 0).all()
+    assert (small.assignments[weights == 0] == -1).all()
+    for rows, w in ((X[small.indices], small.weights), (repeated[again.indices], again.weights)):
+        assert np.allclose(w @ rows, repeated.mean(axis=0), atol=1e-9)
+        assert np.allclose(w @ rows**2, (repeated**2).mean(axis=0), rtol=1e-9)
+    before, after = ([each.all_rows for each in found.columns] for found in (small, again))
+    assert np.allclose(before, after)
+
+
+def test_the_certificate_has_both_error_and_radius():
     X, _ = cells(3000)  # few enough for the exact error
     small = sketch(X, 100, rng=0)
     full = KernelMean.from_samples(X, small.mean.kernel)
@@ -42,7 +94,7 @@ def test_the_certificate_tells_both_error_and_radius():
 
 
 def test_intervals_cover_the_true_error():
-    X, _ = cells(9000)  # too many for the exact error: by waves
+    X, _ = cells(9000)  # too many for the exact error: by frequencies
     inside = 0
     for seed in range(10):
         small = sketch(X, 80, rng=seed)
@@ -52,7 +104,7 @@ def test_intervals_cover_the_true_error():
     assert inside >= 9
 
 
-def test_a_bandwidth_that_is_given_is_the_one_spoken_of():
+def test_a_given_bandwidth_is_used():
     X, _ = cells()
     small = sketch(X, 100, kernel=Gaussian(0.3), rng=0)
     assert small.mean.kernel.width == 0.3
@@ -78,18 +130,20 @@ def test_a_column_that_drowns_the_others_is_warned_of():
     with pytest.warns(UserWarning, match=r"column 0 spreads .* times as far as column 2.*scales='robust'"):
         sketch(people, 100, rng=0)
     small = sketch(people, 100, kernel=Gaussian(scales="robust"), rng=0)
-    assert small.weights[small.indices < 8].sum() == pytest.approx(8 / 4000)
-    sketch(people, 100, kernel=Gaussian(), rng=0)  # meant as they are: nothing to say
+    covered = sketch(people, 100, kernel=Gaussian(scales="robust"), coverage=0.1, rng=0)
+    assert covered.weights[covered.indices < 8].sum() == pytest.approx(8 / 4000, rel=1.0)
+    assert small.radius > covered.radius
+    sketch(people, 100, kernel=Gaussian(), rng=0)  # one unit is meant: no warning
 
 
 @pytest.mark.parametrize("rule", ["equal", "proportional", "square root"])
-def test_groups_have_rows_and_shares_of_their_own(rule):
+def test_groups_have_rows_and_proportions_of_their_own(rule):
     X, y = cells()
     small = sketch(X, 120, groups=y, quotas=rule, rng=0)
     shares = {name: small.weights[small.groups == name].sum() for name in ("T", "B", "rare")}
     assert all(shares[name] == pytest.approx(np.mean(y == name), abs=1e-12) for name in shares)
     assert np.array_equal(y[small.indices], small.groups)
-    assert np.array_equal(y[small.indices][small.owners], y)  # nobody stands for another group
+    assert np.array_equal(y[small.indices][small.assignments], y)  # assignments stay within groups
     counts = {name: int((small.groups == name).sum()) for name in shares}
     assert sum(counts.values()) == 120
     if rule == "equal":
@@ -107,10 +161,10 @@ def test_a_group_of_fewer_rows_than_its_quota_is_kept_whole():
     rare = np.flatnonzero(y == "rare")
     assert np.array_equal(small.indices[small.groups == "rare"], rare)
     assert small.size == 600
-    assert "rare" in small.remark
+    assert "rare" in small.message
 
 
-def test_values_are_carried_to_the_rows_they_stand_for():
+def test_values_are_carried_to_assigned_rows():
     X, y = cells()
     small = sketch(X, 200, rng=0)
     assert np.mean(small.carried(y[small.indices]) == y) > 0.99
@@ -119,41 +173,29 @@ def test_values_are_carried_to_the_rows_they_stand_for():
         small.carried(np.zeros(199))
 
 
-def test_duplicates_are_one_place():
-    X = np.repeat(np.random.default_rng(0).normal(size=(30, 3)), 40, axis=0)
-    small = sketch(X, 100, rng=0)
-    assert small.size == 30
-    assert np.allclose(small.weights, 1 / 30)
-    assert small.certificate.radius == pytest.approx(0.0, abs=1e-6)
-    assert small.certificate.relative_error == pytest.approx(0.0, abs=1e-6)
+def test_repeated_rows_keep_their_proportion_without_weights():
+    X = np.repeat(np.random.default_rng(0).normal(size=(30, 3)), [10, 70] * 15, axis=0)
+    small = sketch(X, 120, rng=0)
+    assert small.size == 120
+    places, counts = np.unique(X[small.indices], axis=0, return_counts=True)
+    truth = np.array([(place == X).all(axis=1).sum() for place in places]) / len(X)
+    assert np.abs(counts / 120 - truth).max() < 2 / 120
+    assert np.array_equal(small.assignments[small.indices], np.arange(120))
 
 
 def test_rows_that_are_nearly_all_one_place():
     X = np.zeros((9000, 3))
     X[-40:] = np.random.default_rng(0).normal(size=(40, 3))
-    small = sketch(X, 30, kernel=Gaussian(1.0), rng=0)
+    small = sketch(X, 30, kernel=Gaussian(1.0), coverage=0.5, rng=0)
     assert small.size == 30
-    assert small.weights.max() > 0.99
-
-
-def test_many_rows_of_many_columns_are_covered_by_way_of_a_sample(monkeypatch):
-    from reduset.select import covering, stratified
-
-    monkeypatch.setattr(covering, "LEAST_SAMPLED", 500)
-    monkeypatch.setattr(covering, "SAMPLED", 4)
-    monkeypatch.setattr(stratified, "MANY_CELLS", 50)
-    X = np.concatenate([np.random.default_rng(0).normal(size=(4000, 45)), 30 + np.random.default_rng(1).normal(size=(3, 45))])
-    small = sketch(X, 120, rng=0)
-    assert small.size == 120
-    assert np.array_equal(small.owners[small.indices], np.arange(120))
-    assert small.weights[small.indices >= 4000].sum() == pytest.approx(3 / 4003)
-    gaps = np.linalg.norm(X[:, None] - X[small.indices], axis=2).min(axis=1)
-    assert gaps.max() <= small.certificate.radius * (1 + 1e-6)
+    zero = (X[small.indices] == 0).all(axis=1)
+    assert zero.sum() == 15
+    assert small.weights[zero].sum() == pytest.approx(1 - 40 / 9000, abs=2e-3)
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(1, 40), st.integers(1, 4), st.integers(0, 2**32 - 1), st.booleans())
-def test_any_rows_are_parted_whole(n, d, seed, weighted):
+def test_any_rows_can_be_sketched(n, d, seed, weighted):
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 3, size=(n, d)).astype(float)
     if len(np.unique(X, axis=0)) < 2:
@@ -163,29 +205,37 @@ def test_any_rows_are_parted_whole(n, d, seed, weighted):
     w = rng.exponential(size=len(X)) if weighted else None
     size = int(rng.integers(1, len(X) + 1))
     small = sketch(X, size, kernel=Gaussian(1.0), sample_weight=w, rng=0)
-    assert small.size == min(size, len(np.unique(X, axis=0)))
-    share = np.full(len(X), 1 / len(X)) if w is None else w / w.sum()
-    assert np.allclose(small.weights, np.bincount(small.owners, share, small.size))
+    assert small.size == size
+    assert small.weights.sum() == pytest.approx(1.0)
+    assert np.array_equal(np.unique(small.assignments), np.arange(size))
+    plain = sketch(X, size, kernel=Gaussian(1.0), sample_weight=w, calibrate=False, rng=0)
+    assert np.array_equal(plain.indices, small.indices)
+    assert (small.weights <= 3 * plain.weights * (1 + 1e-9)).all()
+    assert (small.weights >= plain.weights / 3 * (1 - 1e-9)).all()
 
 
 def test_the_same_seed_gives_the_same_rows():
     X, _ = cells()
     first, second = (sketch(X, 90, rng=5) for _ in range(2))
     assert np.array_equal(first.indices, second.indices)
-    assert np.array_equal(first.owners, second.owners)
+    assert np.array_equal(first.assignments, second.assignments)
     assert first.certificate == second.certificate or np.isnan(first.certificate.norm)
     assert not np.array_equal(first.indices, sketch(X, 90, rng=6).indices)
 
 
-def test_it_says_what_it_is():
+def test_it_prints_radius_weights_error_and_columns():
     X, y = cells()
-    text = str(sketch(X, 150, groups=y, rng=0))
+    small = sketch(X, 150, groups=y, rng=0)
+    text = str(small)
     for words in (
-        "150 rows that stand for 6,000 of 4 columns, 1 in 40",
-        "every row is within",
-        "each stands for",
-        "lost",
-        "3 apart",
+        "Sketch: 6,000 rows × 4 columns -> 150 weighted rows (40x)",
+        f"radius      {small.radius:.3g}: no row is farther",
+        "times 1/150",
+        "standard deviations",
+        "error       ",
+        f"resolution  {small.resolution:.3g}",
+        "columns     largest change",
+        "groups      3, sketched separately",
     ):
         assert words in text
     seen = []
@@ -207,12 +257,12 @@ def test_it_says_what_it_is():
         ({"confidence": 1.5}, "confidence"),
     ],
 )
-def test_what_cannot_be_done_is_said(options, message):
+def test_invalid_options_raise(options, message):
     X, _ = cells()
     with pytest.raises(ValueError, match=message):
         sketch(X, **({"size": 100, "rng": 0} | options))
 
 
-def test_rows_that_are_no_numbers_are_refused():
+def test_missing_numbers_raise():
     with pytest.raises(ValueError, match=r"NaN|finite|missing"):
         sketch(np.array([[1.0, np.nan], [0.0, 1.0], [2.0, 2.0]]), 2)

@@ -9,6 +9,7 @@ primitive            what it computes                                           
 kernel_sums          Σᵢ wᵢ φ(xᵢ, q); by a product's `Profile` also ⟨f, φ(·, q)⟩            (m,)             n·m·d
 gradient_sums        the same and Σᵢ wᵢ ∇φ(xᵢ, q)                                         (m,), (m, d)     n·m·d
 log_sums             log Σᵢ wᵢ φ(xᵢ, q), without underflow                                (m,)             n·m·d
+NearSums             the same to a given relative error, leaves near q point by point     (m,)             n·m·d/128 + near
 gram, gram_by_rows   φ(xᵢ, yⱼ) at once, or by the row as it is asked for                  (n, m); (n,)     n·m·d; n·d a row
 KernelMaps           Σⱼ φ(xᵢ, cⱼ) Aⱼₖ for all k at once; `product_matrix` the values        (n, p); (n, m)   n·m·(d + p)
 gram_blocks          φ(xᵢ, yⱼ) for many bandwidths, block by block of rows                to `UseGram`     n·m·(d + bandwidths)
@@ -17,7 +18,6 @@ gap_histograms       how much weight is how far from q (at `gap_nodes`)         
 grow                 points sorted into boxes, which the next four look into              `Leaves`         n·(d + log n)
 cells                the same boxes, of any length, as an order of the rows               rows, starts     n·(d + log n)
 nearest              each point's nearest atom and its distance; `each_nearest` by block  (n,), (n,)       n·m·d at worst
-likely_nearest       an atom near each point, most often the nearest                      (n,)             n·√m·d
 own_gaps             how far each point is from the centre that owns it                   (n,)             n·d
 FarthestFirst        the farthest-first traversal (k-centre), continued as wanted         (m,) rows, radii n·m·d at worst
 LazyCover            the same of long rows, `HostRows` or `DeviceRows`, by products       (m,) rows, radii n·m·d at worst
@@ -26,7 +26,9 @@ rows_apart           the rows that equal none of a few places                   
 cell_sums            Σ w and Σ w (x − c) over the points nearest to each centre c          (m,), (m, d)     as `nearest`
 LabelSums            Σ v by the label of each row, of many columns v                        (m,)             n
 draw_seeds           the seeds of k-means++                                               (m,) rows        n·m·d
-exchange             which of a few rows of each of k cells, so that waves add up best    (k,)             k·s·(d + rungs)
+equal_mass_strata    rows in strata of equal mass, cut along principal directions         rows, starts     n·d·log m
+exchange             which of a few rows of each of k strata, so that waves, moments and   (k,)             k·s·(d + rungs)
+                     deciles add up best to those of `ColumnGoals`
 balance_lists        which of each pair stays in kernel halving; `balance_products` of    (lists, pairs)   pairs²·d
                      a Gram matrix
 Components           sums and moments of products of Gaussian components; `sums_at` and   (m,) … (m, d, d) n·m·d, n·m·d²,
@@ -81,17 +83,17 @@ if TYPE_CHECKING:
     from reduset._engine.device import get_device, set_device
     from reduset._engine.dips import line_dips
     from reduset._engine.draws import first_of_order, rows_by_weight
-    from reduset._engine.exchanging import exchange
+    from reduset._engine.exchanging import ColumnGoals, exchange
     from reduset._engine.factor import cholesky_dropping, pivot_floor
     from reduset._engine.farthest import FarthestFirst
     from reduset._engine.gaps import CITYBLOCK, SOFT_CITYBLOCK, SQUARED
     from reduset._engine.label_sums import LabelSums
     from reduset._engine.lazy_cover import LazyCover, to_numpy
     from reduset._engine.leaves import Leaves, cells, grow
-    from reduset._engine.likely import likely_nearest
     from reduset._engine.lloyd import cell_sums
     from reduset._engine.maps import KernelMaps, product_matrix
     from reduset._engine.memory import physical_memory
+    from reduset._engine.near import NearSums
     from reduset._engine.neighbours import LeafCover, each_nearest, leaves_for, nearest
     from reduset._engine.oblique_boxes import oblique_box_sums
     from reduset._engine.profile import Frame, Profile
@@ -101,6 +103,7 @@ if TYPE_CHECKING:
     from reduset._engine.row_places import HostRows, rows_in_place
     from reduset._engine.seeds import draw_seeds
     from reduset._engine.shadows import shadow_centres
+    from reduset._engine.strata import equal_mass_strata
     from reduset._engine.sums import gradient_sums, gram, gram_by_rows, kernel_sums, log_sums
     from reduset._engine.sweep import UseGram, gram_blocks
     from reduset._engine.threads import blocks, get_threads, row_blocks, run_all, set_threads, threads_here
@@ -110,15 +113,15 @@ if TYPE_CHECKING:
 
 __all__ = ["gradient_sums", "gram", "gram_blocks", "gram_by_rows", "kernel_sums", "log_sums", "wave_sums"]
 __all__ += ["box_sums", "gap_histograms", "gap_nodes", "normal_tail", "oblique_box_sums"]
-__all__ += ["KernelMaps", "has_single_products", "product_matrix"]
+__all__ += ["KernelMaps", "NearSums", "has_single_products", "product_matrix"]
 __all__ += ["FarthestFirst", "balance_lists", "balance_products", "draw_seeds", "each_nearest", "grow", "nearest", "shadow_centres"]
-__all__ += ["cells", "columnwise_gram", "exchange", "likely_nearest", "own_gaps", "rows_apart"]
+__all__ += ["cells", "columnwise_gram", "equal_mass_strata", "exchange", "own_gaps", "rows_apart"]
 __all__ += ["Components", "logs_at", "place_whitened", "sums_at", "whitened_slopes"]
 __all__ += ["DeviceRows", "HostRows", "LazyCover", "WindowSums", "line_dips"]
 __all__ += ["DevicePoints", "as_cupy", "as_given", "beside", "on_device", "refuse_device"]
 __all__ += ["get_device", "set_device"]
 __all__ += ["CITYBLOCK", "LOGARITHM", "ROOT", "SOFT_CITYBLOCK", "SQUARED", "TABLE", "Frame", "Profile"]
-__all__ += ["LeafCover", "Leaves", "Moments", "UseGram", "leaves_for"]
+__all__ += ["ColumnGoals", "LeafCover", "Leaves", "Moments", "UseGram", "leaves_for"]
 __all__ += ["LOG_2PI", "as_diagonal", "as_full", "from_lower_rows", "is_shared", "log_determinants", "log_peaks"]
 __all__ += ["Pursuit", "cholesky_dropping", "costs", "order_by_energy", "physical_memory", "pivot_floor", "rows_by_weight"]
 __all__ += [
@@ -164,7 +167,7 @@ _HOMES = {
     "device": "get_device set_device",
     "dips": "line_dips",
     "draws": "first_of_order rows_by_weight",
-    "exchanging": "exchange",
+    "exchanging": "ColumnGoals exchange",
     "factor": "cholesky_dropping pivot_floor",
     "farthest": "FarthestFirst",
     "gaps": "CITYBLOCK SOFT_CITYBLOCK SQUARED",
@@ -173,8 +176,8 @@ _HOMES = {
     "maps": "KernelMaps product_matrix",
     "lazy_cover": "LazyCover to_numpy",
     "leaves": "Leaves cells grow",
-    "likely": "likely_nearest",
     "memory": "physical_memory",
+    "near": "NearSums",
     "neighbours": "LeafCover each_nearest leaves_for nearest",
     "oblique_boxes": "oblique_box_sums",
     "profile": "Frame Profile",
@@ -184,6 +187,7 @@ _HOMES = {
     "ranks": "arrays_of",
     "seeds": "draw_seeds",
     "shadows": "shadow_centres",
+    "strata": "equal_mass_strata",
     "sums": "gradient_sums gram gram_by_rows kernel_sums log_sums",
     "sweep": "UseGram gram_blocks",
     "threads": "blocks get_threads row_blocks run_all set_threads threads_here",

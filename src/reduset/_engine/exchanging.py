@@ -1,12 +1,15 @@
-"""Which of a few rows of each cell: exchanged one after the other for the one that brings the sum of waves nearest to its goal.
+"""One of a few candidate rows of each stratum, exchanged in turn for the one that brings the sample's sums nearest to their goals.
 
-    min |F − Σⱼ wⱼ e(x_{j,t(j)})|²,   e(x) = exp(i 2^r ω·x) on s ladders of frequencies ω, 2ω, 4ω, …,   over the choices t(j)
+    min |F − Σⱼ wⱼ e(x_{j,t(j)})|²   over the choices t(j),
 
-by coordinates: a change in one cell changes the rest by wⱼ times a difference of two waves, so that a sweep over k cells of t rows
-costs O(k·t·s·(d + rungs)), and no matrix of all waves is held.
+where e(x) holds waves exp(i 2^r ω·x) on s ladders of frequencies, and for each column its value, its square and whether it exceeds
+each of q limits. Coordinate descent: a change in one stratum changes the residual by wⱼ times a difference, so that a sweep over k
+strata of t candidates costs O(k·t·s·(d + rungs)), and no matrix of all features is held.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +21,39 @@ from reduset._engine.profile import Frame
 from reduset._engine.threads import blocks
 from reduset._types import Array, Floats
 
-CELLS_A_TIME = 128
+STRATA_AT_ONCE = 128
+MOMENT_FACTOR = 3.0  # how much more a column's mean and square count than a wave
+
+
+@dataclass(frozen=True)
+class ColumnGoals:
+    """Of c columns: the weighted mean and spread, the spread of the squares, and limits (q, c) with the mass at or below each."""
+
+    columns: NDArray[np.int64]
+    means: Array
+    spreads: Array
+    square_spreads: Array
+    limits: Array
+    below: Array
+
+    def moments(self, rows: Floats) -> Array:
+        """(…, 2c) standardised values and squares of rows (…, d), each with a goal of 0."""
+        z = (rows[..., self.columns] - self.means) / self.spreads
+        return MOMENT_FACTOR * np.concatenate([z, (z * z - 1) / self.square_spreads], axis=-1)
+
+    def ranks(self, rows: Floats) -> NDArray[np.int8]:
+        """(…, c) the number of limits that each value exceeds."""
+        values = rows[..., self.columns]
+        found = np.zeros(values.shape, np.int8)
+        for limit in self.limits:
+            found += values > limit
+        return found
+
+    def residuals(self, rows: Floats, weights: Array, total: float) -> tuple[Array, Array]:
+        """What rows (m, d) of given weights lack: of the moments (2c,), and of the masses at or below the limits (q, c)."""
+        ranks = self.ranks(rows)
+        reached = np.stack([weights @ (ranks <= k) for k in range(len(self.limits))]) if len(self.limits) else self.below
+        return -(weights @ self.moments(rows)), total * self.below - reached
 
 
 def exchange(
@@ -28,37 +63,45 @@ def exchange(
     frequencies: Array,
     frame: Frame,
     left: NDArray[np.complex128],
+    goals: ColumnGoals,
+    fixed: tuple[Floats, Array],
     sweeps: int,
 ) -> NDArray[np.int64]:
-    """(k,) which of its candidates each cell ends with; the first of each is where it begins.
+    """(k,) which of its candidates each stratum ends with; the first of each is where it begins.
 
     Parameters
     ----------
-    points : (n, d); candidates : (k, t) rows of them, −1 after the last of a cell; weights : (k,)
+    points : (n, d); candidates : (k, t) rows of them, −1 after the last of a stratum; weights : (k,)
     frequencies : (s, d) the lowest rungs, in the frame's coordinates
-    left : (s, rungs) the goal less the waves of the first candidates and of all else
+    left : (s, rungs) the goal less the waves of the first candidates and of the fixed rows
+    goals : of columns, for a total weight of 1
+    fixed : rows (f, d) that stay, and their weights (f,)
     """
     k, t = candidates.shape
     counts = (candidates >= 0).sum(axis=1)
     chosen = np.zeros(k, np.int64)
     turns = frequencies.T / (2 * np.pi)
-    rest = np.ascontiguousarray(np.stack([left.real.T, left.imag.T], axis=1))  # (rungs, 2, s)
+    waves_left = np.ascontiguousarray(np.stack([left.real.T, left.imag.T], axis=1))  # (rungs, 2, s)
+    first = np.concatenate([np.asarray(fixed[0], np.float64), np.asarray(points[candidates[:, 0]], np.float64)])
+    moments_left, ranks_left = goals.residuals(first, np.concatenate([fixed[1], weights]), float(fixed[1].sum() + weights.sum()))
     with single_threaded_blas():
         for _ in range(sweeps):
             before = chosen.copy()
-            for a, b in blocks(k, CELLS_A_TIME):
-                rows = np.maximum(candidates[a:b], 0).ravel()
-                angles = (frame.apply(points[rows]) @ turns).reshape(b - a, t, -1)
-                _exchange(angles, counts[a:b], weights[a:b], chosen[a:b], rest)
+            for a, b in blocks(k, STRATA_AT_ONCE):
+                rows = np.asarray(points[np.maximum(candidates[a:b], 0).ravel()], np.float64)
+                angles = (frame.apply(rows) @ turns).reshape(b - a, t, -1)
+                rows = rows.reshape(b - a, t, -1)
+                features = angles, goals.moments(rows), goals.ranks(rows)
+                _exchange(*features, counts[a:b], weights[a:b], chosen[a:b], waves_left, moments_left, ranks_left)
             if np.array_equal(chosen, before):
                 break
     return chosen
 
 
 @compiled(fastmath=FAST)
-def _exchange(angles, counts, weights, chosen, rest):
-    """One sweep over some cells; ``chosen`` and ``rest`` are changed."""
-    rungs, _, s = rest.shape
+def _exchange(angles, moments, ranks, counts, weights, chosen, waves_left, moments_left, ranks_left):
+    """One sweep over some strata; ``chosen`` and the residuals are changed."""
+    rungs, _, s = waves_left.shape
     waves = np.empty((angles.shape[1], rungs, 2, s))
     for cell in range(len(counts)):
         if counts[cell] < 2:
@@ -86,7 +129,15 @@ def _exchange(angles, counts, weights, chosen, rest):
                 for part in range(2):
                     for j in range(s):
                         step = w * (waves[t, r, part, j] - waves[now, r, part, j])
-                        change += step * (step - 2.0 * rest[r, part, j])
+                        change += step * (step - 2.0 * waves_left[r, part, j])
+            for j in range(moments.shape[2]):
+                step = w * (moments[cell, t, j] - moments[cell, now, j])
+                change += step * (step - 2.0 * moments_left[j])
+            for j in range(ranks.shape[2]):
+                for limit in range(ranks[cell, t, j], ranks[cell, now, j]):  # the new value is below, the old one above
+                    change += w * (w - 2.0 * ranks_left[limit, j])
+                for limit in range(ranks[cell, now, j], ranks[cell, t, j]):
+                    change += w * (w + 2.0 * ranks_left[limit, j])
             if change < least:
                 least = change
                 best = t
@@ -94,5 +145,12 @@ def _exchange(angles, counts, weights, chosen, rest):
             for r in range(rungs):
                 for part in range(2):
                     for j in range(s):
-                        rest[r, part, j] -= w * (waves[best, r, part, j] - waves[now, r, part, j])
+                        waves_left[r, part, j] -= w * (waves[best, r, part, j] - waves[now, r, part, j])
+            for j in range(moments.shape[2]):
+                moments_left[j] -= w * (moments[cell, best, j] - moments[cell, now, j])
+            for j in range(ranks.shape[2]):
+                for limit in range(ranks[cell, best, j], ranks[cell, now, j]):
+                    ranks_left[limit, j] -= w
+                for limit in range(ranks[cell, now, j], ranks[cell, best, j]):
+                    ranks_left[limit, j] += w
             chosen[cell] = best

@@ -46,13 +46,19 @@ class Leaves:
         return int(self.low.shape[1])
 
 
-def grow(points: Floats, frame: Frame, dtype: type = np.float32, rows: NDArray[np.int32] | None = None) -> Leaves:
-    """Sort the points, or some rows of them, into leaves, in the coordinates of ``frame``."""
+def grow(
+    points: Floats, frame: Frame, dtype: type = np.float32, rows: NDArray[np.int32] | None = None, length: int | None = None
+) -> Leaves:
+    """Sort the points, or some rows of them, into leaves, in the coordinates of ``frame``.
+
+    ``length`` is the most points a leaf holds. By default it depends on the columns, and the number of leaves is bounded.
+    """
     d = points.shape[1]
     order = np.arange(len(points), dtype=np.int32) if rows is None else rows.copy()
     n = len(order)
     keys = _keys(points, rows, frame, dtype)
-    length = max(LEAF if d <= KEYS else LEAF_OF_MANY, -(-n // MOST_LEAVES))
+    if length is None:
+        length = max(LEAF if d <= KEYS else LEAF_OF_MANY, -(-n // MOST_LEAVES))
     starts = _cut(keys, order, length)
     count = len(starts) - 1
     columns = keys.reshape(-1) if d <= KEYS else np.empty(n * d, dtype)

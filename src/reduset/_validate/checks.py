@@ -1,4 +1,4 @@
-"""Arrays of the processor, tables, bags, weights and single values: each is what it should be, or is refused in words."""
+"""Arrays, tables, bags, weights and covariances in main memory: shapes, finite values, matching lengths."""
 
 from __future__ import annotations
 
@@ -269,85 +269,6 @@ def squares_summable(weight: float, rule: str, seen: str) -> None:
         raise ValueError(f"{rule} between {LIGHTEST:g} and {HEAVIEST:g}, for their squares to be finite; {seen}")
 
 
-def positive(value: Any, name: str, way_out: str = "") -> float:
-    """A finite number above zero."""
-    number = finite(value, name)
-    if not number > 0:
-        raise ValueError(f"{name} must be above 0, got {value!r}{'; ' + way_out if way_out else ''}")
-    return number
-
-
-def tolerance(value: Any, name: str = "tol") -> float:
-    """A relative error: a number between 0 and 1, since the zero function has a relative error of 1."""
-    number = positive(value, name, "it is a relative error, 0.01 for one percent")
-    if number >= 1:
-        raise ValueError(f"{name} must be below 1, got {value!r}; it is a relative error, 0.01 for one percent")
-    return number
-
-
-def finite(value: Any, name: str) -> float:
-    """A finite real number."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name} must be a number, got {value!r}")
-    try:
-        number = float(value)
-    except OverflowError:
-        raise ValueError(f"{name} must be a number of floating point, got one beyond 1e308") from None
-    if not np.isfinite(number):
-        raise ValueError(f"{name} must be finite, got {value!r}")
-    return number
-
-
-def confidence(value: Any, name: str = "confidence") -> float:
-    """The share of cases in which an interval is to hold."""
-    number = finite(value, name)
-    if not 0 < number <= 0.999999:
-        raise ValueError(f"{name} must lie between 0 and 1, got {number}; the largest that can be measured is 0.999999")
-    return number
-
-
-def whole(value: Any, name: str, low: int, high: int | None = None, way_out: str = "") -> int:
-    """A whole number between low and high."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name} must be a whole number, got {value!r}")
-    if value < low or (high is not None and value > high):
-        rule = f"at least {low}" if high is None else f"between {low} and {high}"
-        raise ValueError(f"{name} must be {rule}, got {value}{'; ' + way_out if way_out else ''}")
-    return int(value)
-
-
-def flag(value: Any, name: str) -> bool:
-    """True or False."""
-    if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be True or False, got {value!r}")
-    return bool(value)
-
-
-def one_of(value: Any, name: str, choices: Iterable[str], hints: Mapping[str, str] | None = None) -> str:
-    """One of the given names; ``hints`` recommends something else for other values that users may expect."""
-    known = sorted(choices)
-    if not isinstance(value, str) or value not in known:
-        hint = (hints or {}).get(value, "") if isinstance(value, str) else ""
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}; got {value!r}{hint}")
-    return value
-
-
-def between(value: Any, name: str, low: float, high: float) -> float:
-    """A number strictly between low and high."""
-    number = finite(value, name)
-    if not low < number < high:
-        raise ValueError(f"{name} must lie between {low:g} and {high:g}, got {value!r}")
-    return number
-
-
-def at_least(value: Any, name: str, low: float) -> float:
-    """A finite number from low on."""
-    number = finite(value, name)
-    if number < low:
-        raise ValueError(f"{name} must be at least {low:g}, got {value!r}")
-    return number
-
-
 def labelled(y: Any, sample_weight: Any, count: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64], NDArray[np.float64]]:
     """(count,) labels, the classes (k,) in order, the number of each label's class, and (count,) weights, the largest 1."""
     if y is None:
@@ -446,14 +367,3 @@ def covariances(value: Any, count: int, dimension: int, name: str = "covariances
         once = (once + once.transpose(0, 2, 1)) / 2
         return np.broadcast_to(once, array.shape) if array.strides[0] == 0 else once
     return array
-
-
-def generator(rng: Any, name: str = "rng") -> np.random.Generator:
-    """A NumPy generator from a seed, a generator, or None (fresh entropy)."""
-    if isinstance(rng, np.random.RandomState):
-        return np.random.default_rng(rng.randint(0, 2**31 - 1, size=4))
-    try:
-        return np.random.default_rng(rng)
-    except (TypeError, ValueError) as error:
-        rule = f"{name} must be None, a seed or a numpy Generator, got {rng!r}; a seed is a whole number of at least 0"
-        raise TypeError(rule) from error

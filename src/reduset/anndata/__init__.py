@@ -7,9 +7,10 @@ May import: io, cohort, sketching, compression and what these may. The library a
 
 from reduset.anndata.densities import density
 from reduset.anndata.files import write_annotated
+from reduset.anndata.metacell import metacells
 from reduset.anndata.projecting import project
 from reduset.anndata.sketching import sketch
 from reduset.anndata.studies import from_study
 from reduset.anndata.study_cells import cells_of_study
 
-__all__ = ["cells_of_study", "density", "from_study", "project", "sketch", "write_annotated"]
+__all__ = ["cells_of_study", "density", "from_study", "metacells", "project", "sketch", "write_annotated"]

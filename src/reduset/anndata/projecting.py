@@ -5,7 +5,7 @@ A cell asks the sketch cell that stands for it and the sketch cells nearest to t
     label = the one with the largest share of Σ aⱼ,    score = Σ aⱼ sⱼ / Σ aⱼ,    aⱼ = (1 − (dⱼ / 1.05 D)³)³,
 
 which falls off smoothly (Cleveland's tricube weights, 1979). Votes are by closeness alone and not by mass: a rare cell near its own
-kind is not outvoted by a common kind that is far. O(n·k·d), an owner at a time, and O(m²·d) for the neighbours of its cells.
+kind is not outvoted by a common kind that is far. O(n·k·d), one sketch cell at a time, and O(m²·d) for the neighbours of its cells.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from reduset._messages import warn
 from reduset._types import Array, Floats, Indices
 from reduset.anndata.annotated import check_annotated, few_cells, missing_from, put, record_of
 from reduset.anndata.representation import representation
-from reduset.anndata.sketching import NAME, OURS, OWNER
+from reduset.anndata.sketching import ASSIGNMENT, NAME, OURS
 from reduset.io.guard import need
 
 SURE = "_sure"
 BEYOND = 1.05  # of the farthest candidate's distance, so that its vote counts too
-MOST_ROWS = 1 << 16  # cells of an owner at a time
+MOST_ROWS = 1 << 16  # cells at a time
 
 
 def project(
@@ -116,13 +116,13 @@ class _Seats:
 
     record: dict[str, Any]
     rows: Indices
-    owners: Indices
+    assignments: Indices
     names: Any
 
     @classmethod
     def of(cls, adata: Any, key: str) -> _Seats:
         record = record_of(adata, key, OURS)
-        if record is None or key not in adata.obs or key + OWNER not in adata.obs:
+        if record is None or key not in adata.obs or key + ASSIGNMENT not in adata.obs:
             made = [name for name in adata.uns if record_of(adata, name, OURS) is not None]
             raise ValueError(
                 missing_from("key", key, "the sketches of adata", made) + "; make one first: reduset.anndata.sketch(adata)"
@@ -130,21 +130,22 @@ class _Seats:
         rows = np.flatnonzero(np.asarray(adata.obs[key], bool))
         if len(rows) == 0:
             raise ValueError(f"obs[{key!r}] marks no cell: the sketch's cells were left out since; make it anew")
-        if str(record["owners"]) == NAME:
-            owners = adata.obs_names[rows].get_indexer(np.asarray(adata.obs[key + OWNER]).astype(str))
+        if str(record["assignments"]) == NAME:
+            assignments = adata.obs_names[rows].get_indexer(np.asarray(adata.obs[key + ASSIGNMENT]).astype(str))
         else:
             if int(record["n"]) != adata.n_obs:
                 raise ValueError(
-                    _unfit(adata, record, key) + "; owners are positions, for names of cells were not unique; make it anew"
+                    _unfit(adata, record, key)
+                    + "; assignments are positions, because cell names were not unique; make the sketch again"
                 )
-            owners = _seats_of(rows, np.asarray(adata.obs[key + OWNER], np.int64), key)
-        lost = np.flatnonzero(owners < 0)
+            assignments = _seats_of(rows, np.asarray(adata.obs[key + ASSIGNMENT], np.int64), key)
+        lost = np.flatnonzero(assignments < 0)
         if len(lost):
             raise ValueError(
                 f"{_unfit(adata, record, key)}: of {len(lost):,} cells ({few_cells(adata, lost)}) the one that stands for "
                 "them is not there; project before taking a subset, or make the sketch anew"
             )
-        return cls(record, rows, owners, adata.obs_names[rows])
+        return cls(record, rows, assignments, adata.obs_names[rows])
 
     @property
     def use_rep(self) -> str:
@@ -154,7 +155,7 @@ class _Seats:
     def seats_in(self, small: Any) -> Indices:
         """Where each of these cells is in another object."""
         check_annotated(small, "small", written=False)
-        if str(self.record["owners"]) != NAME or not small.obs_names.is_unique:
+        if str(self.record["assignments"]) != NAME or not small.obs_names.is_unique:
             if small.n_obs != len(self.rows):
                 raise ValueError(
                     f"small must hold the sketch's {len(self.rows):,} cells in their order, for names of cells are not unique; "
@@ -173,16 +174,18 @@ class _Seats:
 
 def _seats_of(rows: Indices, positions: Indices, key: str) -> Indices:
     """Which of the sketch's cells has each of these positions; refused where cells have moved since, and positions have not."""
-    owners = np.minimum(np.searchsorted(rows, positions), len(rows) - 1)
-    astray = int((rows[owners] != positions).sum())
-    standing = np.unique(owners)
-    if astray or 2 * int((owners[rows[standing]] == standing).sum()) < len(standing):  # cells that stand for any do for themselves
+    assignments = np.minimum(np.searchsorted(rows, positions), len(rows) - 1)
+    astray = int((rows[assignments] != positions).sum())
+    standing = np.unique(assignments)
+    if astray or 2 * int((assignments[rows[standing]] == standing).sum()) < len(
+        standing
+    ):  # cells that stand for any do for themselves
         seen = f"of {astray:,} cells the one that stands for them is not where it was" if astray else "few stand for themselves"
         raise ValueError(
-            f"the order of the cells has changed since the sketch {key!r} was made ({seen}), and owners are positions, for names "
-            "of cells were not unique; make the sketch anew, after adata.obs_names_make_unique() best"
+            f"the order of the cells has changed since the sketch {key!r} was made ({seen}), and assignments are "
+            "positions, because cell names were not unique; call adata.obs_names_make_unique(), then make the sketch again"
         )
-    return owners
+    return assignments
 
 
 def _unfit(adata: Any, record: dict[str, Any], key: str) -> str:
@@ -317,21 +320,21 @@ def _check_target(adata: Any, seats: _Seats, target: str, column: str, values: _
 
 
 def _votes(where: Floats, seats: _Seats, k: int) -> Iterator[tuple[Indices, Indices, Array]]:
-    """For the cells of one owner after the other: their rows, the k cells of the sketch that they ask, and their votes (r, k)."""
+    """For the cells of one sketch cell after the other: their rows, the k sketch cells that vote on them, and the votes (r, k)."""
     sketched = where[seats.rows]
     near = NearestNeighbors(n_neighbors=k).fit(sketched).kneighbors(sketched, return_distance=False)
     own = np.arange(len(near))
     lacking = (near != own[:, None]).all(axis=1)  # where others lie in the same place
     near[lacking, -1] = own[lacking]
-    order = np.argsort(seats.owners, kind="stable")
-    ends = np.searchsorted(seats.owners[order], np.arange(len(near) + 1))
-    for owner, (a, b) in enumerate(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)):
-        asked = near[owner]
-        targets = (sketched[asked] - sketched[owner]).astype(np.float64)  # from the owner, so that digits are not lost
+    order = np.argsort(seats.assignments, kind="stable")
+    ends = np.searchsorted(seats.assignments[order], np.arange(len(near) + 1))
+    for atom, (a, b) in enumerate(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)):
+        asked = near[atom]
+        targets = (sketched[asked] - sketched[atom]).astype(np.float64)  # relative to it, so that no digits cancel
         squares = np.einsum("kd,kd->k", targets, targets)
         for first in range(a, b, MOST_ROWS):
             rows = order[first : min(first + MOST_ROWS, b)]
-            cells = (where[rows] - sketched[owner]).astype(np.float64)
+            cells = (where[rows] - sketched[atom]).astype(np.float64)
             distances = np.sqrt(np.maximum(np.einsum("rd,rd->r", cells, cells)[:, None] + squares - 2 * cells @ targets.T, 0))
             farthest = BEYOND * distances.max(axis=1, keepdims=True)
             votes = (1 - (distances / np.where(farthest > 0, farthest, 1)) ** 3) ** 3

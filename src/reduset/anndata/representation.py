@@ -1,11 +1,13 @@
-"""Where cells are: an array of obsm, X itself, or a truncated SVD of X, as one float32 array read by blocks of rows.
+"""The coordinates of cells: an array of obsm, X itself, or a truncated SVD of X, as one float32 array read by blocks of rows.
 
-Arrays may lie in memory, dense or sparse, in HDF5 or zarr files, or be dask's: each is asked for rows a to b and no more, so that
-of the genes only a block is ever held. The SVD is that of X minus its mean, never made dense, by subspace iteration,
+Arrays may be in memory, dense or sparse, in HDF5 or zarr files, or Dask arrays. Each is read by blocks of rows, so that only one
+block of the genes is held at a time. The SVD is that of X minus its mean, which is never made dense, by subspace iteration,
 
     W ← orth(Σ_blocks Bᵀ(B W) − n·μ(μᵀW)),
 
-one pass over the rows each time, and a last one for the scores: `PASSES` in all, whatever n is. It stores n × 60 numbers.
+with one pass over the rows each, and a last pass for the scores: `PASSES` in all, for any n. It stores n × 60 numbers. If X holds
+counts, each row is first scaled to `TARGET` counts and replaced by log(1 + x), as is usual before PCA: without it, the first
+component is the number of counts of a cell.
 """
 
 from __future__ import annotations
@@ -25,16 +27,17 @@ PCA, SVD = "X_pca", "X_svd"
 FEW_COLUMNS = 50
 COMPONENTS, BEYOND = 50, 10  # of the SVD, and directions beside them that make it converge
 PASSES = 5
+TARGET = 1e4  # counts of a cell after scaling
 PART = 1 << 25  # bytes of dense rows held at a time
 TIMES = 8  # as many of genes, since each block of them adds to a matrix of genes by directions
-LOOKED_AT = 1000  # rows that tell whether X holds counts
+CHECKED_ROWS = 1000  # by which an array is recognised as counts
 
 Rows = Callable[[int, int], Any]
 
 
 @dataclass(frozen=True)
 class Representation:
-    """(n, d) float32 coordinates, the name they have, and what there is to say; ``made`` where they are new."""
+    """(n, d) float32 coordinates, their name, and a note on how they were chosen; ``made`` if they are new and to be stored."""
 
     values: NDArray[np.float32]
     name: str
@@ -43,12 +46,17 @@ class Representation:
 
 
 def representation(adata: Any, use_rep: str | None, rng: np.random.Generator | None = None) -> Representation:
-    """The coordinates of cells; None takes X_pca, or an SVD that was made before, or X where it has few columns, or its SVD."""
-    name = use_rep
+    """The coordinates of cells; None takes X_pca, else an SVD that was made before, else X if it has few columns, else its SVD."""
+    name, note = use_rep, ""
     if name is None:
         name = next((each for each in (PCA, SVD) if each in adata.obsm), "X")
-        if name == "X" and adata.X is not None and adata.n_vars > FEW_COLUMNS:
-            return _decomposed(adata, np.random.default_rng(0) if rng is None else rng)
+        if name == "X" and adata.X is not None:
+            if adata.n_vars > FEW_COLUMNS:
+                return _decomposed(adata, np.random.default_rng(0) if rng is None else rng)
+            note = f"distances are measured in X itself, which has {adata.n_vars:,} column{'s' * (adata.n_vars != 1)}"
+            warn(f"adata has no obsm['{PCA}'], so {note}; use_rep='X' chooses this without a warning")
+        elif name == SVD:
+            note = f"distances are measured in obsm['{SVD}'], for there is no obsm['{PCA}']"
     there = [*adata.obsm, *(["X"] if adata.X is not None else [])]
     if name not in there:
         raise ValueError(
@@ -57,10 +65,10 @@ def representation(adata: Any, use_rep: str | None, rng: np.random.Generator | N
     width, rows = _opened(adata, name)
     check_room(f"obsm[{name!r}]" if name != "X" else "X", 4.0 * adata.n_obs * width, "all its columns", "choose use_rep with fewer")
     values, title = np.empty((adata.n_obs, width), np.float32), "X" if name == "X" else f"obsm[{name!r}]"
-    for a, b in _spans(adata.n_obs, width):
-        values[a:b] = single(adata, _dense(rows(a, b)), a, title)
+    for a, b in spans(adata.n_obs, width):
+        values[a:b] = single(adata, dense(rows(a, b)), a, title)
     check_finite(adata, values, title)
-    return Representation(values, name)
+    return Representation(values, name, note)
 
 
 def single(adata: Any, block: NDArray[Any], first: int, name: str) -> NDArray[np.float32]:
@@ -103,19 +111,21 @@ def _opened(adata: Any, name: str) -> tuple[int, Rows]:
     return int(item.shape[1]), lambda a, b: item[a:b]
 
 
-def _spans(n: int, width: float) -> Iterator[tuple[int, int]]:
+def spans(n: int, width: float) -> Iterator[tuple[int, int]]:
+    """Blocks of rows of ``width`` numbers, each of at most `PART` bytes."""
     step = max(1, int(PART / (8 * width)))
     for a in range(0, n, step):
         yield a, min(a + step, n)
 
 
-def _read(block: Any) -> Any:
-    """A block that is at hand: computed where it is dask's; sparse ones stay so."""
+def in_memory(block: Any) -> Any:
+    """A block in memory; Dask's are computed, sparse ones stay sparse."""
     return block.compute() if hasattr(block, "compute") else block
 
 
-def _dense(block: Any) -> NDArray[Any]:
-    found = _read(block)
+def dense(block: Any) -> NDArray[Any]:
+    """A block in memory as a dense array."""
+    found = in_memory(block)
     return np.asarray(found.toarray() if hasattr(found, "toarray") else found)
 
 
@@ -131,12 +141,14 @@ def _decomposed(adata: Any, rng: np.random.Generator) -> Representation:
     _, rows = _opened(adata, "X")
     directions = np.linalg.qr(rng.standard_normal((width, found)))[0].astype(np.float32)
     scores = np.empty((n, found), np.float32)
+    counts = holds_counts(dense(rows(0, min(n, CHECKED_ROWS))))
     for each in range(PASSES):
         sums, product, last = np.zeros(width), np.zeros((width, found)), each == PASSES - 1
-        for a, b in _spans(n, width / TIMES):
+        for a, b in spans(n, width / TIMES):
             block = _as_floats(rows(a, b))
             if each == 0:
                 _check_block(adata, block, a)
+            block = _log_normalised(block) if counts else block
             part = np.asarray(block @ directions)
             sums += np.asarray(block.sum(axis=0), np.float64).ravel()
             if last:
@@ -151,16 +163,16 @@ def _decomposed(adata: Any, rng: np.random.Generator) -> Representation:
     variances, turn = np.linalg.eigh(scores.T.astype(np.float64) @ scores)
     order = np.argsort(variances)[::-1][:kept]
     values = np.ascontiguousarray(scores @ turn[:, order].astype(np.float32))
-    note = f"a truncated SVD of X ({len(order)} components of {width:,} columns, centred) was made, and is kept as obsm['{SVD}']"
-    counts = _holds_counts(_dense(rows(0, min(n, LOOKED_AT))))
+    note = f"distances are measured in a truncated SVD of X ({len(order)} components of {width:,} columns, centred)"
     if counts:
-        note += "; X holds whole numbers, counts perhaps: normalise and take logarithms first, or depth is what cells differ by"
-    warn(f"there is no obsm['{PCA}'], so {note}")
+        note += f"; X holds counts, so each cell was first scaled to {TARGET:,.0f} counts and log(1 + x) taken"
+    note += f". It is stored as obsm['{SVD}']"
+    warn(f"adata has no obsm['{PCA}'], so {note}")
     return Representation(values, SVD, note, made=True)
 
 
 def _as_floats(block: Any) -> Any:
-    found = _read(block)
+    found = in_memory(block)
     if hasattr(found, "toarray"):
         return found.tocsr().astype(np.float32)
     return np.asarray(found, np.float32)
@@ -177,5 +189,15 @@ def _check_block(adata: Any, block: Any, first: int) -> None:
         )
 
 
-def _holds_counts(values: NDArray[Any]) -> bool:
+def _log_normalised(block: Any) -> Any:
+    """log(1 + x) of each row scaled to `TARGET` counts; a row without counts stays 0."""
+    totals = np.asarray(block.sum(axis=1), np.float64).ravel()
+    factors = (TARGET / np.where(totals > 0, totals, 1)).astype(np.float32)
+    if hasattr(block, "toarray"):
+        return block.multiply(factors[:, None]).tocsr().log1p()
+    return np.log1p(block * factors[:, None])
+
+
+def holds_counts(values: NDArray[Any]) -> bool:
+    """Whether all numbers are whole and none negative, with more than 0 and 1 among them."""
     return bool((values >= 0).all() and (values == np.round(values)).all() and values.max() > 1)

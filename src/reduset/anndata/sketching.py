@@ -15,7 +15,7 @@ from reduset import _validate
 from reduset._messages import warn
 from reduset._types import ProgressLike, SeedLike
 from reduset.anndata.annotated import MADE_BY, check_annotated, check_free, few_cells, labels_of, put, record_of
-from reduset.anndata.representation import PCA, Representation, representation
+from reduset.anndata.representation import Representation, representation
 from reduset.compression.grouped import SQUARE_ROOT
 from reduset.compression.resolution import TOL
 from reduset.io.guard import need
@@ -25,7 +25,7 @@ from reduset.sketching import sketch as sketch_rows
 
 SIZE = 5000
 OURS = "reduset.anndata.sketch"
-WEIGHT, OWNER = "_weight", "_owner"
+WEIGHT, ASSIGNMENT = "_weight", "_assignment"
 NAME, POSITION = "name", "position"
 
 
@@ -34,7 +34,7 @@ def sketch(
     size: int | None = None,
     *,
     fraction: float | None = None,
-    use_rep: str | None = PCA,
+    use_rep: str | None = None,
     sample_key: str | None = None,
     quotas: str = SQUARE_ROOT,
     key_added: str = "sketch",
@@ -55,8 +55,9 @@ def sketch(
     fraction : float, optional
         The share of the cells, above 0 and up to 1, in place of ``size``.
     use_rep : str or None
-        Where cells are near each other: a key of obsm, or "X". None takes X_pca; without one X itself if it has at most 50 columns,
-        else a truncated SVD of it, which is kept as ``obsm["X_svd"]`` and used again.
+        The coordinates in which distances are measured: a key of obsm, or "X". None takes X_pca if there is one, else X itself if
+        it has at most 50 columns, else a truncated SVD of X, which is stored as ``obsm["X_svd"]`` and used again. If there is no
+        X_pca, a warning names the choice, and ``uns["sketch"]["note"]`` records it.
     sample_key : str, optional
         A column of obs: each of its samples, batches or donors gets cells of its own, whose weights add up to its number of cells.
     quotas : "square root", "proportional" or "equal"
@@ -78,8 +79,8 @@ def sketch(
         Which cells.
     obs["sketch_weight"] : float
         How many cells each stands for, itself among them; 0 outside the sketch, so that sums over all cells are right too.
-    obs["sketch_owner"] : categorical
-        The name of the cell that stands for each; its position, a whole number, where names of cells are not unique.
+    obs["sketch_assignment"] : categorical
+        The name of the sketch cell that represents each cell; its position, an integer, if cell names are not unique.
     uns["sketch"] : dict
         What was asked for, and what was lost: relative_error, interval, confidence, resolution, radius, the profile over all
         scales, and a summary in words.
@@ -118,7 +119,7 @@ def sketch(
     uns = facts(small, asked, where, groups) | {"projected": before.get("projected", {})}
     columns, how = _columns(adata, small, key_added)
     kept = {where.name: where.values} if where.made else {}
-    put(adata, columns, {key_added: uns | {"owners": how}}, kept)
+    put(adata, columns, {key_added: uns | {"assignments": how}}, kept)
     return adata if copy else None
 
 
@@ -146,35 +147,36 @@ def _before(adata: Any, key: str) -> dict[str, Any]:
         raise TypeError(f"key_added must be a name for columns of obs, got {key!r}")
     found = record_of(adata, key, OURS)
     way_out = f"choose another key_added than {key!r}, or delete it"
-    check_free(adata, (key, key + WEIGHT, key + OWNER), found is not None, way_out)
+    check_free(adata, (key, key + WEIGHT, key + ASSIGNMENT), found is not None, way_out)
     if found is None and key in adata.uns:
         raise ValueError(f"uns[{key!r}] is there already, and holds something else that would be lost; {way_out}")
     return found or {}
 
 
 def _columns(adata: Any, small: Sketch, key: str) -> tuple[dict[str, Any], str]:
-    """The columns of obs, and how owners are told."""
+    """The columns of obs, and whether assignments are names or positions."""
     pandas = need("reduset.anndata", "pandas", "anndata")
     chosen, weights = np.zeros(adata.n_obs, bool), np.zeros(adata.n_obs)
-    chosen[small.indices], weights[small.indices] = True, small.counts
-    owners: Any
+    chosen[small.indices], weights[small.indices] = True, adata.n_obs * small.weights
+    assignments: Any
     names = adata.obs_names
     if names.is_unique:
-        how, owners = NAME, pandas.Categorical.from_codes(small.owners, names[small.indices].astype(str))
+        how, assignments = NAME, pandas.Categorical.from_codes(small.assignments, names[small.indices].astype(str))
     else:
         repeated = np.flatnonzero(names.duplicated())
         warn(
-            f"{len(repeated):,} cells have names that others have too ({few_cells(adata, repeated)}), so owners are told by "
-            "position, which does not survive a subset of the cells; adata.obs_names_make_unique() first makes them names"
+            f"cell names must be unique for assignments by name, and {len(repeated):,} cells repeat a name "
+            f"({few_cells(adata, repeated)}); obs[{key + ASSIGNMENT!r}] holds positions, which become wrong in a subset of the "
+            "cells. Call adata.obs_names_make_unique() first to get names"
         )
-        how, owners = POSITION, small.indices[small.owners]
-    return {key: chosen, key + WEIGHT: weights, key + OWNER: owners}, how
+        how, assignments = POSITION, small.indices[small.assignments]
+    return {key: chosen, key + WEIGHT: weights, key + ASSIGNMENT: assignments}, how
 
 
 def facts(small: Sketch, asked: dict[str, Any], where: Representation, groups: Any) -> dict[str, Any]:
     """What a sketch says, in plain values that every file of AnnData can hold."""
     certificate, profile = small.certificate, small.profile
-    notes = [each for each in (where.note, small.remark) if each]
+    notes = [each for each in (where.note, small.message) if each]
     found: dict[str, Any] = {
         MADE_BY: OURS,
         "params": asked,

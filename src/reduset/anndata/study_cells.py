@@ -1,4 +1,4 @@
-"""cells_of_study: the cells of a cohort study as AnnData, those that stand for all others, or every one with what stands for it.
+"""cells_of_study: the cells of a cohort study as AnnData, those that stand for all others, or all cells with their assignments.
 
 Columns and facts are those that `reduset.anndata.sketch` writes, so that `project` carries labels of the sketch to every cell. Of n
 cells with d markers 4·n·d bytes of X are held, and some 30 bytes a cell beside their names.
@@ -15,7 +15,7 @@ from reduset._types import Floats, Indices
 from reduset._validate import flag
 from reduset.anndata.annotated import library
 from reduset.anndata.representation import Representation
-from reduset.anndata.sketching import NAME, OWNER, WEIGHT, facts
+from reduset.anndata.sketching import ASSIGNMENT, NAME, WEIGHT, facts
 from reduset.anndata.studies import POPULATION, sample_frame
 from reduset.anndata.study_columns import categories, frame, pandas
 from reduset.anndata.study_facts import study_facts
@@ -41,8 +41,8 @@ def cells_of_study(study: CohortStudy, *, every_cell: bool = False) -> Any:
 
     X : (n, d) float32, on the scales of the study
     obs : ``sample``, ``population``, ``event`` (its number in its file, from 0 on, or in its sample) and ``source`` (that file);
-        ``sketch``, ``sketch_weight`` (how many cells it stands for, 0 outside the sketch) and ``sketch_owner`` (the name of the
-        cell that stands for it); and the table of samples, texts as categories. A cell is called by its number among all cells
+        ``sketch``, ``sketch_weight`` (how many cells it represents, 0 outside the sketch) and ``sketch_assignment`` (the name of
+        the sketch cell that represents it); and the table of samples, texts as categories. Cells are named by their number
     var : ``marker_class`` ("type" or "state") and ``scale`` of each marker
     uns : ``sketch`` as `reduset.anndata.sketch` has it, and what `from_study` has
 
@@ -69,14 +69,14 @@ def cells_of_study(study: CohortStudy, *, every_cell: bool = False) -> Any:
     chosen[small.indices] = True
     weights = np.zeros(small.n_samples)
     weights[small.indices] = small.counts
-    owners = small.owners[rows]
+    assignments = small.assignments[rows]
     obs: dict[str, Any] = {
         SAMPLE: categories(sample, samples.names),
-        POPULATION: categories(found.of_atom[owners], found.names),
+        POPULATION: categories(found.of_atom[assignments], found.names),
         EVENT: _events(study)[rows],
         SKETCH: chosen[rows],
         SKETCH + WEIGHT: weights[rows],
-        SKETCH + OWNER: categories(owners, _names(small.n_samples, small.indices)),
+        SKETCH + ASSIGNMENT: categories(assignments, _names(small.n_samples, small.indices)),
     }
     if samples.sources:
         files = list(dict.fromkeys(samples.sources))
@@ -128,4 +128,4 @@ def _sketch_facts(study: CohortStudy, X: Floats) -> dict[str, Any]:
     state = sorted(study.samples_.state)
     note = "every sample has the same mass" + (f"; chosen without the markers of class state: {', '.join(state)}" if state else "")
     asked = {"sample_key": SAMPLE, "use_rep": "X"}
-    return facts(study.populations_.sketch, asked, Representation(X, "X", note), None) | {"owners": NAME, "projected": {}}
+    return facts(study.populations_.sketch, asked, Representation(X, "X", note), None) | {"assignments": NAME, "projected": {}}

@@ -44,8 +44,8 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
         str | None,
         typer.Option(
             "--rep",
-            help="Of an .h5ad, where cells are near each other: a key of obsm, or X. If not given X_pca, or X if it has few "
-            "columns, or a truncated SVD of X.",
+            help="Of an .h5ad, the coordinates of the cells: a key of obsm, or X. Default: X_pca if there is one, else X if it has "
+            "at most 50 columns, else a truncated SVD of X.",
         ),
     ] = None
     sample_key: Annotated[
@@ -56,8 +56,12 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
         str, typer.Option("--quotas", help="How --size is shared out among them: square root, proportional or equal.")
     ] = QUOTAS[-1]
     tol: Annotated[float, typer.Option("--tol", help="The error of the resolution, the finest detail that is kept so well.")] = TOL
-    owners: Annotated[
-        Path | None, typer.Option("--owners", help="Write which row or cell stands for each: .parquet, .feather, .csv or .tsv.")
+    assignments: Annotated[
+        Path | None,
+        typer.Option(
+            "--assignments",
+            help="Table of the sketch row or cell that represents each row or cell: .parquet, .feather, .csv or .tsv.",
+        ),
     ] = None
     scales: o.Scales = None
     columns: o.Columns = None
@@ -83,7 +87,7 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
             raise ValueError(f"--fraction must lie between 0 and 1, got {self.fraction:g}; for a number of rows there is --size")
         if self.quotas not in QUOTAS:
             raise ValueError(f"--quotas must be {', '.join(QUOTAS[:-1])} or {QUOTAS[-1]}, got {self.quotas}")
-        targets.check_all((self.output, H5AD | targets.rows(), self.data), (self.owners, targets.rows(), self.data))
+        targets.check_all((self.output, H5AD | targets.rows(), self.data), (self.assignments, targets.rows(), self.data))
         annotated = [path.suffix.lower() in H5AD for path in self.data]
         if self.rep is not None and not all(annotated):
             raise ValueError("--rep is for .h5ad files; choose --columns of other tables")
@@ -92,10 +96,10 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
                 f"--rep and --key both say what is read of an .h5ad; leave one of them out, got {self.rep} and {self.key}"
             )
         if not self.writes_cells:
-            if self.owners is not None and self.missing == "drop":
+            if self.assignments is not None and self.missing == "drop":
                 raise ValueError(
-                    f"--owners must number the rows of the files, and --missing drop leaves some out, so that numbers shift; got "
-                    f"{self.owners}; fill in or leave out these rows in the files first, or do without --owners"
+                    f"--assignments must number the rows of the files, and --missing drop removes some of them; got "
+                    f"{self.assignments}; fill in or remove these rows in the files first, or omit --assignments"
                 )
             if any(annotated) and self.rep is None and self.key is None:
                 raise ValueError(f"{self.output} holds rows: say which array of the .h5ad they are of, --rep X_pca say, or --rep X")
@@ -143,11 +147,11 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
                 )
             facts = dict(adata.uns[KEY])
             small = adata[np.asarray(adata.obs[KEY])].to_memory()
-            named = {"cell": np.asarray(adata.obs_names, object), "owner": np.asarray(adata.obs[f"{KEY}_owner"])}
+            named = {"cell": np.asarray(adata.obs_names, object), "assignment": np.asarray(adata.obs[f"{KEY}_assignment"])}
         with _archive.together():  # when the file that was read is closed, so that it is not blamed for what is wrong here
             write_cells(str(self.output), small)
-            if self.owners is not None:
-                self._write_owners(named)
+            if self.assignments is not None:
+                self._write_assignments(named)
         summary, note = facts.pop("summary"), facts.pop("note")
         self._tell(facts | {"weight": f"{KEY}_weight"}, summary, [note] if note else [])
         return DONE
@@ -184,7 +188,7 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
                 progress=shown,
             )
         drowned = [] if scales is not None or self.rep is not None else spread_note(table.values, table.columns)
-        notes = [*table.notes, *drowned, *([small.remark] if small.remark else [])]
+        notes = [*table.notes, *drowned, *([small.message] if small.message else [])]
         total = len(table) if table.weights is None else float(table.weights.sum())
         suffix = self.output.suffix.lower()
         arrow = need("writing rows", "pyarrow", "tables")
@@ -197,24 +201,24 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
         write = partial(write_text, suffix=suffix) if suffix in SEPARATORS and is_text(kept) else write_table
         titles = chain(("weight", "sketch_weight", "_weight"), (f"weight_{number}" for number in count(2)))
         name = next(title for title in titles if title not in kept.column_names)
-        kept = kept.append_column(name, arrow.array(small.counts if table.weights is None else small.weights * total))
+        kept = kept.append_column(name, arrow.array(small.weights * total))
         with _archive.together():
             write(str(self.output), kept)
-            if self.owners is not None:
-                owners = np.where(small.owners >= 0, small.indices[small.owners], -1)  # −1 for rows of weight 0
-                self._write_owners({"row": np.arange(len(owners)), "owner": owners})
+            if self.assignments is not None:
+                rows = np.where(small.assignments >= 0, small.indices[small.assignments], -1)  # −1 for rows of weight 0
+                self._write_assignments({"row": np.arange(len(rows)), "assignment": rows})
         self._tell(_facts(small, table.columns) | {"weight": name}, str(small), notes, units_told(small.mean.kernel, table.columns))
         return DONE
 
-    def _write_owners(self, columns: dict[str, Any]) -> None:
+    def _write_assignments(self, columns: dict[str, Any]) -> None:
         from reduset.io.guard import need
         from reduset.io.writing import write_table
 
         arrow = need("writing rows", "pyarrow", "tables")
-        write_table(str(self.owners), arrow.table({name: arrow.array(each) for name, each in columns.items()}))
+        write_table(str(self.assignments), arrow.table({name: arrow.array(each) for name, each in columns.items()}))
 
     def _tell(self, facts: dict[str, Any], summary: str, notes: list[str], units: list[str] | None = None) -> None:
-        written = [self.output, *([] if self.owners is None else [self.owners])]
+        written = [self.output, *([] if self.assignments is None else [self.assignments])]
         messages.answer(
             self, facts | {"notes": notes, "written": written}, summary, *(units or []), *messages.ending(notes, written)
         )

@@ -1,4 +1,4 @@
-"""A kernel density estimate with few atoms: scikit-learn's KernelDensity, certified.
+"""Kernel density estimation with fast queries and a measured error, in place of scikit-learn's KernelDensity.
 
 May import: compression and what is below it, mixture.
 """

@@ -1,6 +1,7 @@
-"""Density estimation on few atoms or components: a scikit-learn shell around `compress` with weights on the simplex.
+"""Kernel density estimation: a scikit-learn estimator around `fit_leaves`, or around `compress` with weights on the simplex.
 
-Fitting costs one compression, O(n·m); a query O(m) instead of O(n).
+By default all rows of low density are kept and a query sums the leaves near it (`leaf_density`): right in the tails. With ``tol``
+or ``size`` the rows are compressed in L2: fitting costs O(n·m), a query O(m).
 """
 
 from __future__ import annotations
@@ -20,16 +21,21 @@ from reduset._messages import warn
 from reduset._types import Array, BandwidthLike, Floats, KernelLike, MaxSizeLike, PointsLike, SeedLike, SelectorLike, WeightsLike
 from reduset._validate import rows as _rows
 from reduset._validate.orientation import warn_if_lying
+from reduset.certificate import Certificate
+from reduset.certificate.between import certificate_between
 from reduset.compression import Compression, NotReachedWarning
 from reduset.compression.atom_request import AtomRequest
 from reduset.compression.compressing import evaluated
 from reduset.compression.request import COMPONENTS, PIECE_HINTS, PIECES
 from reduset.compression.summary import noun
 from reduset.density import likelihood
+from reduset.density.leaf_density import LeafDensity, fit_leaves
+from reduset.density.log_error import EXACT, LogError, left_out_error
 from reduset.kernels import ANY_FAMILY, RadialKernel
 from reduset.kernels.registry import KERNELS
 from reduset.mean import KernelMean
 from reduset.mixture import ComponentMean, Mixture, conditioning
+from reduset.mixture.component_mean import SmallMean
 
 NAMED = KERNELS | {"exponential": KERNELS["laplacian"]}  # scikit-learn calls it so
 # kernels that end at their bandwidth, which others have and this house has not: (1 − r²)^p as p, and the cone
@@ -37,39 +43,49 @@ COMPACT: dict[str, int | None] = {"tophat": 0, "box": 0, "epanechnikov": 1, "epa
 COMPACT |= {"linear": None, "tri": None, "triangular": None}
 EUCLIDEAN = "euclidean", "l2", "minkowski"  # the names that scikit-learn has for it
 SEARCH = "likelihood"
-TOL = 0.03
+TOL, LOG_TOL = 0.03, 0.1
 MOST_ATOMS = 1000  # beyond, weights on the simplex take seconds and a query as long as a tree's
+COMPRESSION_DEFAULTS = {"pieces": "atoms", "weights": "simplex", "select": "auto", "refine": False}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SparseKernelDensity(BaseEstimator):
-    """Kernel density estimation, compressed: in place of `sklearn.neighbors.KernelDensity`.
+    """Kernel density estimation with fast queries: in place of `sklearn.neighbors.KernelDensity`.
+
+    By default `score_samples` is right in the tails, so that it can rank outliers. Rows closer than a tenth of a bandwidth are
+    merged, all others are kept, and a query sums the rows near it. The log density at held-out rows is measured, and ``log_error_``
+    states its error. With ``tol`` or ``size``, the rows are replaced by a few atoms or components that are close in L2. Queries and
+    storage then cost less, and the log density of outliers can be far off.
 
     Parameters
     ----------
     bandwidth : float, str, array or None
-        A number; the name of a rule of `reduset.bandwidth`; "likelihood" to search 50 around Scott's rule by the likelihood of
-        points left out; or an array of bandwidths to search. Where ``size`` is given, it is the likelihood of a density of so many
-        atoms. None takes the kernel's own, and "scott" for a kernel given by name.
+        A number; the name of a rule of `reduset.bandwidth`; "likelihood" to search 50 bandwidths around Scott's rule by the
+        likelihood of held-out points; or an array of bandwidths to search. With ``size``, the search uses the likelihood of a
+        density of that many atoms. None takes the kernel's own bandwidth, and "scott" for a kernel given by name.
     kernel : "gaussian", "exponential" (or "laplacian"), "student", … (`reduset.kernels.FAMILIES`), or a kernel object
     metric : "euclidean" (or "l2", "minkowski")
-        As scikit-learn's, which has others: distances other than Euclidean are a kernel's own, ``Laplacian(metric="cityblock")``.
+        As in scikit-learn. Other distances belong to a kernel: ``Laplacian(metric="cityblock")``.
+    log_tol : float, optional
+        The largest error of the log density at 99 % of held-out rows; 0.1 by default. It cannot be combined with ``tol``,
+        ``size`` or ``plateau``.
     tol : float, optional
-        The largest L2 error of the density, relative to its norm; 0.03 if none of ``tol``, ``size`` and ``plateau`` is given. If
-        that takes more than ``max_size`` atoms, the density is evaluated exactly, from all points, with a warning.
+        The largest L2 error of the density, relative to its norm. If that takes more than ``max_size`` atoms, a warning is given
+        and the density is evaluated exactly, from all points. It defaults to 0.03 if ``pieces``, ``weights``, ``select`` or
+        ``refine`` is set without ``size``, and for rows on a GPU.
     size : int, optional
-        The number of atoms, instead of ``tol``; as many as there are points, or more, evaluates the density exactly.
+        The number of atoms, instead of ``tol``. The number of points or more evaluates the density exactly.
     max_size : int, "sqrt" or function of n, optional
-        The most atoms with ``tol`` or ``plateau``; by default half the points, 1,000 at most. "sqrt" is the largest integer below
-        √n.
+        The most atoms. By default 1,048,576; with ``tol`` or ``plateau`` half the points, and at most 1,000. "sqrt" is the largest
+        integer below √n.
     pieces : "atoms" or "components"
-        As in `compress`. Components have covariances of their own: some hundred do what takes thousands of atoms (Gaussian
-        kernels, up to 64 columns; ``select`` and ``refine`` are for atoms). ``size``, ``tol`` and ``max_size`` then count them, and
-        a search for the bandwidth is by the likelihood of the full density.
+        As in `compress`. Components have their own covariances: a few hundred do what takes thousands of atoms (Gaussian kernels,
+        up to 64 columns; ``select`` and ``refine`` are for atoms). ``size``, ``tol`` and ``max_size`` then count components, and a
+        search for the bandwidth uses the likelihood of the full density.
     whiten : bool
-        Bumps as wide and as oblique as the data: the kernel's covariance is that of the data.
+        If True, the kernel has the covariance of the data.
     weights, select, refine :
-        As in `compress`; the default weights make a valid density.
+        As in `compress`. The default weights make a valid density.
     random_state : int, RandomState, Generator or None
     plateau : float, optional
         Instead of ``tol``: stop at the first atom that adds at most this proportion of the energy added since the first (the ε of
@@ -77,12 +93,15 @@ class SparseKernelDensity(BaseEstimator):
 
     Attributes
     ----------
-    mean_ : KernelMean, or ComponentMean where pieces are components
-        What is evaluated.
+    mean_ : KernelMean, or ComponentMean if pieces are components
+        The density.
+    log_error_ : LogError or None
+        ``median``, 99 % quantile ``q99`` and ``maximum`` of the error of the log density at up to 2,000 held-out rows; zeros if the
+        density is evaluated exactly, and None for rows on a GPU, where it is not measured.
     certificate_ : Certificate
-        How much was lost, in L2; an error of 0 where nothing was compressed.
+        The L2 error; 0 if no rows were merged or compressed.
     compression_ : Compression or None
-        None where the density is evaluated exactly.
+        None unless the rows were compressed by ``tol`` or ``size``.
     bandwidth_ : float
     search_ : BandwidthScores or None
         The bandwidths tried and their scores.
@@ -92,16 +111,19 @@ class SparseKernelDensity(BaseEstimator):
     >>> import numpy as np
     >>> from reduset.density import SparseKernelDensity
     >>> X = np.random.default_rng(0).normal(size=(5000, 2))
-    >>> density = SparseKernelDensity(tol=0.02, random_state=0).fit(X)
-    >>> density.mean_.size < 300
+    >>> density = SparseKernelDensity(random_state=0).fit(X)
+    >>> density.log_error_.q99 < 0.1
     True
     >>> bool(np.exp(density.score_samples(np.zeros((1, 2))))[0] > 0.12)
+    True
+    >>> SparseKernelDensity(tol=0.02, random_state=0).fit(X).mean_.size < 300
     True
     """
 
     bandwidth: BandwidthLike | ArrayLike | None = None
     kernel: KernelLike | str = "gaussian"
     metric: str = "euclidean"
+    log_tol: float | None = None
     tol: float | None = None
     size: int | None = None
     max_size: MaxSizeLike | None = None
@@ -134,8 +156,8 @@ class SparseKernelDensity(BaseEstimator):
                 "city-block distance is kernel=Laplacian(metric='cityblock'), for others use sklearn.neighbors.KernelDensity"
             )
         request = AtomRequest.of(self).or_else(tol=TOL)
-        if self.max_size is None:
-            request = replace(request, max_size=_most_atoms)
+        if self.log_tol is not None:
+            self._require_leaves(on_device(X))
         rng = _validate.generator(self.random_state, "random_state")
         weights = None if sample_weight is None else _rows.weights(sample_weight, given, len(X))
         kernel = self._kernel(X, weights)
@@ -147,10 +169,46 @@ class SparseKernelDensity(BaseEstimator):
             self.search_ = likelihood.search_bandwidth(X, kernel, candidates, weights, rng=rng, **how)
             kernel = replace(kernel, bandwidth=self.search_.best)
         full = KernelMean.of_rows(X, kernel, weights)
-        self.compression_: Compression | None = self._compressed(full, request, rng)
-        self.mean_, self.certificate_ = evaluated(full, self.compression_)
+        self.compression_: Compression | None = None
+        self.log_error_: LogError | None = None
+        self._leaves: LeafDensity | None = None
+        if self._compresses() or on_device(X):
+            self._fit_compressed(full, replace(request, max_size=self.max_size or _most_atoms), rng)
+        else:
+            self._fit_leaves(full, None if self.max_size is None else request.most(full.size), rng)
         self.bandwidth_ = cast(RadialKernel, full.kernel).width
         return self
+
+    def _compresses(self) -> bool:
+        """Whether an option of `compress` is set."""
+        changed = any(getattr(self, name) != default for name, default in COMPRESSION_DEFAULTS.items())
+        return changed or any(goal is not None for goal in (self.tol, self.size, self.plateau))
+
+    def _require_leaves(self, there: bool) -> None:
+        """Raise if ``log_tol`` is set where rows are compressed in L2."""
+        _validate.positive(self.log_tol, "log_tol")
+        if self._compresses():
+            raise ValueError(
+                "log_tol cannot be combined with tol, size, plateau, pieces, weights, select or refine, which compress in L2; drop log_tol "
+                "or these"
+            )
+        if there:
+            raise ValueError("log_tol needs rows in the memory of the processor, got rows on a GPU; use tol or size")
+
+    def _fit_leaves(self, full: KernelMean, most: int | None, rng: np.random.Generator) -> None:
+        kernel = cast(RadialKernel, full.kernel)
+        self._leaves, self.log_error_ = fit_leaves(full, kernel, LOG_TOL if self.log_tol is None else self.log_tol, most, rng)
+        self.mean_: SmallMean = self._leaves.mean
+        merged = self.log_error_ != EXACT and self.mean_.size < np.count_nonzero(full.weights)
+        self.certificate_ = certificate_between(full, self.mean_, kernel, rng) if merged else Certificate.of_nothing_lost(full)
+
+    def _fit_compressed(self, full: KernelMean, request: AtomRequest, rng: np.random.Generator) -> None:
+        self.compression_ = self._compressed(full, request, rng)
+        self.mean_, self.certificate_ = evaluated(full, self.compression_)
+        if self.compression_ is None:
+            self.log_error_ = EXACT
+        elif not on_device(full.atoms):
+            self.log_error_ = left_out_error(full, self.mean_.log_density, self.compression_.indices, rng)
 
     def _kernel(self, X: Floats, weights: Array | None) -> RadialKernel:
         """The kernel as a density in L2, with the bandwidth that does not need a search."""
@@ -195,9 +253,12 @@ class SparseKernelDensity(BaseEstimator):
         return None
 
     def score_samples(self, X: PointsLike) -> Array:
-        """log density at each row of X, (q,); on a GPU, in the library of X, where X is."""
+        """log density at each row of X, (q,); on a GPU, in the library of X, where X is, summed over all atoms."""
         check_is_fitted(self)
-        return self.mean_.log_density(X if on_device(X) else _rows.of_estimator(self, X, reset=False))
+        if on_device(X):
+            return self.mean_.log_density(X)
+        rows = _rows.of_estimator(self, X, reset=False)
+        return self.mean_.log_density(rows) if self._leaves is None else self._leaves.log_density(rows)
 
     def score(self, X: PointsLike, y: Any = None) -> float:
         """The log-likelihood of X: the sum of `score_samples`."""

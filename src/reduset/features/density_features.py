@@ -195,8 +195,10 @@ class DensityFeatures(TakesQuadrature, CubeEmbedding):
         Assumptions: the two densities are positive on the cube and zero outside of it; they satisfy ``lower``, ``upper``,
         ``gradient`` and ``curvature``; the points of a bag are independent draws without weights; and the cube, the bandwidth and
         the kernel width do not depend on the two bags, so they are fitted to other bags or given. With ``basis="fourier"`` the
-        densities must be periodic. All bounds are in units of the cube: coordinates are (x − cube_.low)/cube_.width, and a
-        density of x is multiplied by the volume of the box.
+        densities must be periodic, and with ``curvature`` their gradient too.
+
+        All bounds are in units of the cube: coordinates are (x − cube_.low)/cube_.width, and a density of x is multiplied by the
+        volume of the box.
 
         Parameters
         ----------

@@ -30,6 +30,7 @@ from reduset.populations.result import Populations
 from reduset.populations.strays import Stray, join_strays
 from reduset.sketching import Sketch, sketch
 
+COVERAGE = 0.3  # of the atoms are farthest-first cells, so that rare populations have several
 ATOMS, CELLS_AN_ATOM, FEWEST_ATOMS = 1000, 50, 20
 GROUPS = 1000  # of atoms at most, from which merging begins
 DIP = 0.5  # of the lower peak, below which a valley parts two populations
@@ -97,7 +98,16 @@ def find_populations(
         used = pooled if len(columns) == d else np.ascontiguousarray(pooled[:, columns])
         if scales is not None:
             used = used / _units(scales, d).astype(used.dtype)[columns]
-        small = sketch(used, size, kernel=Gaussian(), sample_weight=by_sample, rng=atoms_rng, progress=progress)
+        small = sketch(
+            used,
+            size,
+            kernel=Gaussian(),
+            coverage=COVERAGE,
+            calibrate=False,
+            sample_weight=by_sample,
+            rng=atoms_rng,
+            progress=progress,
+        )
         with single_threaded_blas():
             groups = max(GROUPS, n_populations or 0)
             group_of_atom, tree = _merged(used, by_sample, small, groups, groups_rng, merges_rng, shown)
@@ -152,11 +162,12 @@ def _merged(
     shown: Progress,
 ) -> tuple[Indices, MergeTree]:
     """The group of each atom, its own if they are few, and how groups merge."""
-    places = np.asarray(cells[small.indices], np.float64)
-    group_of_atom = np.arange(len(places))
-    if size < len(places):
-        group_of_atom = sketch(places, size, kernel=Gaussian(), sample_weight=small.weights, rng=groups_rng).owners
-    group = group_of_atom[small.owners]
+    atoms, group_of_atom = np.unique(np.asarray(cells[small.indices], np.float64), axis=0, return_inverse=True)
+    if size < len(atoms):
+        masses = np.bincount(group_of_atom[small.assignments], weights, len(atoms))
+        fewer = sketch(atoms, size, kernel=Gaussian(), coverage=COVERAGE, calibrate=False, sample_weight=masses, rng=groups_rng)
+        group_of_atom = fewer.assignments[group_of_atom]
+    group = group_of_atom[small.assignments]
     order = np.argsort(group, kind="stable")
     parts = np.split(order, np.cumsum(np.bincount(group))[:-1])
     fences = _fences(cells)
@@ -190,7 +201,7 @@ def _described(
     """The populations from the largest on, with counts, medians and names."""
     m = small.size
     sample = np.repeat(np.arange(len(sizes)), sizes)
-    atom_counts = np.bincount(sample * m + small.owners, minlength=len(sizes) * m).reshape(len(sizes), m)
+    atom_counts = np.bincount(sample * m + small.assignments, minlength=len(sizes) * m).reshape(len(sizes), m)
     shares = atom_counts / sizes[:, None]
     of_atom, strays = tree.cut(None if size is not None else dip, size)[group_of_atom], list[Stray]()
     if size is None:
@@ -201,8 +212,8 @@ def _described(
     k, d = len(masses), len(markers)
     some = np.arange(len(cells))
     if len(cells) > MOST_CELLS:  # of each population, so that rare ones have their own
-        some = _some_of_each(of_atom[small.owners], MOST_CELLS // k, rng)
-    owner, rows = of_atom[small.owners[some]], np.asarray(cells[some], np.float64)
+        some = _some_of_each(of_atom[small.assignments], MOST_CELLS // k, rng)
+    owner, rows = of_atom[small.assignments[some]], np.asarray(cells[some], np.float64)
     weight = masses[owner] / np.bincount(owner, minlength=k)[owner]
     medians, above, separations = np.empty((k, d)), np.empty((k, d)), np.empty((k, d))
     fences = _fences(rows)

@@ -84,7 +84,7 @@ class Populations:
 
     def owners(self) -> Indices:
         """The population of every cell, of one sample after the other."""
-        return self.of_atom[self.sketch.owners]
+        return self.of_atom[self.sketch.assignments]
 
     def marked(self, k: int, most: int = 4) -> list[str]:
         """The markers that tell a population from the other cells, with signs, those first that tell most."""

@@ -1,9 +1,10 @@
-"""Sketches: rows of the data that stand for all others, rare ones among them, with weights, and with what was lost.
+"""Sketches: rows of the data with weights, right for means, spreads, quantiles and proportions, with the measured error.
 
-May import: compression, select, certificate and what these may.
+May import: compression, select, weights, certificate and what these may.
 """
 
+from reduset.sketching.columns import Change, ColumnTable
 from reduset.sketching.result import Sketch
 from reduset.sketching.sketching import sketch
 
-__all__ = ["Sketch", "sketch"]
+__all__ = ["Change", "ColumnTable", "Sketch", "sketch"]

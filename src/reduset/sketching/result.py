@@ -1,4 +1,4 @@
-"""The result of a sketch: which rows, what each stands for, which of them stands for each row, and what was lost."""
+"""The result of a sketch: rows, weights, assignments, the covering radius, the error at every scale, and a before/after table."""
 
 from __future__ import annotations
 
@@ -12,58 +12,76 @@ from reduset._types import Array, Indices
 from reduset.certificate import Certificate
 from reduset.certificate.by_scale import ErrorProfile
 from reduset.certificate.certificate import percent
-from reduset.compression import summary
 from reduset.mean import KernelMean
+from reduset.sketching.columns import ColumnTable
+from reduset.sketching.tables import KeptRows
 
 
 @dataclass(frozen=True)
 class Sketch:
-    """Rows that stand for all others.
+    """Rows of the data, with weights, that represent all rows.
 
     Attributes
     ----------
-    indices : (m,) rows of the data, ascending
-    weights : (m,) the weight of the rows that each stands for; they sum to that of all rows
-    owners : (n,) which of the m stands for each row; −1 for rows of weight 0
-    certificate : the measured error, at the resolution where there is one, and the covering radius
-    mean : KernelMean of these rows and weights, of the kernel that the certificate speaks of
-    resolution : the finest bandwidth at which the error is certified within ``tol``, there and at every coarser one; None for none
+    indices : (m,) row numbers, ascending
+    weights : (m,) the mass that each row represents; they sum to 1
+    assignments : (n,) the position in ``indices`` of the nearest row of the sketch; −1 for rows of weight 0
+    covering : (m,) True for rows that were added because they are far from all others; their weights are small
+    certificate : the measured error, at the resolution if there is one, and the covering radius
+    mean : KernelMean of these rows and weights, with the kernel at which the certificate measures
+    resolution : the smallest bandwidth at which the error is within ``tol``, there and at all coarser ones; None if there is none
     tol : the tolerance of the resolution
-    profile : the error at every scale; None where no waves tell it
-    groups : (m,) the group of each, where groups were sketched apart
+    profile : the error at every scale; None for kernels without a scale
+    columns : all rows compared with the weighted sketch, column by column
+    exact : the summaries of the columns that calibration made equal to those of all rows
+    groups : (m,) the group of each row, if groups were sketched separately
     timings : seconds by stage
-    remark : what there is to say of the choice
+    message : what else there is to know of the selection
     """
 
     indices: Indices
     weights: Array
-    owners: Indices = field(repr=False)
+    assignments: Indices = field(repr=False)
+    covering: NDArray[np.bool_] = field(repr=False)
     certificate: Certificate
     mean: KernelMean = field(repr=False)
     resolution: float | None
     tol: float
     profile: ErrorProfile | None = field(repr=False)
+    columns: ColumnTable = field(repr=False)
+    exact: tuple[str, ...]
     groups: NDArray[Any] | None = field(repr=False)
     timings: dict[str, float] = field(repr=False)
-    remark: str = ""
+    kept: KeptRows = field(repr=False)
+    message: str = ""
 
     @property
     def size(self) -> int:
-        """How many rows."""
+        """Number of rows in the sketch."""
         return len(self.indices)
 
     @property
     def n_samples(self) -> int:
-        """How many rows they stand for."""
-        return len(self.owners)
+        """Number of rows of the data."""
+        return len(self.assignments)
+
+    @property
+    def radius(self) -> float | None:
+        """The largest distance of a row to its assigned row, in units of the data, or of the kernel's scales."""
+        return self.certificate.radius
+
+    @property
+    def error(self) -> float:
+        """‖f − f_m‖ / ‖f‖ at the resolution, or at the kernel's bandwidth if there is none."""
+        return self.certificate.relative_error
 
     @property
     def counts(self) -> Indices:
-        """(m,) how many rows each stands for."""
-        return np.bincount(self.owners[self.owners >= 0], minlength=self.size)
+        """(m,) number of rows assigned to each row of the sketch."""
+        return np.bincount(self.assignments[self.assignments >= 0], minlength=self.size)
 
     def carried(self, values: Any) -> NDArray[Any]:
-        """Values of the sketch's rows, (m, …), given to the rows that each stands for, (n, …).
+        """Values of the sketch's rows, (m, …), copied to the rows assigned to them, (n, …).
 
         Parameters
         ----------
@@ -72,27 +90,54 @@ class Sketch:
         found = np.asarray(values)
         if found.ndim < 1 or len(found) != self.size:
             raise ValueError(f"values must have {self.size:,} rows, one for each row of the sketch; got shape {found.shape}")
-        if (self.owners < 0).any():
-            raise ValueError("some rows have weight 0, and nothing stands for them; leave them out of what is sketched")
-        return np.asarray(found[self.owners])
+        if (self.assignments < 0).any():
+            raise ValueError("some rows have weight 0 and are not assigned to any row; omit them from the data")
+        return np.asarray(found[self.assignments])
+
+    def to_frame(self, weight: str = "weight") -> Any:
+        """The rows in the type that came in (pandas, polars, Arrow; pandas for arrays), with a column of weights.
+
+        Parameters
+        ----------
+        weight : the name of that column; weights are scaled to sum to the number of rows of the data
+        """
+        return self.kept.with_column(weight, self.weights * (self.n_samples / self.weights.sum()))
 
     def __str__(self) -> str:
         n, m, d = self.n_samples, self.size, self.mean.dimension
-        counts = self.counts
-        share = f", 1 in {n / m:,.0f}" if n >= 2 * m else ""
-        lines = [f"{m:,} row{'s' * (m != 1)} that stand for {n:,} of {d} column{'s' * (d != 1)}{share}"]
-        if self.certificate.radius is not None:
-            lines.append(f"rare       {summary.covering(self.certificate.radius, self.mean.kernel)}")
-        lines.append(f"right      each stands for {counts.min():,} to {counts.max():,} rows: its weight")
-        lines.append(f"lost       {self._lost()}")
+        factor = f" ({n / m:,.0f}x)" if n >= 2 * m else ""
+        lines = [f"Sketch: {n:,} row{'s' * (n != 1)} × {d} column{'s' * (d != 1)} -> {m:,} weighted row{'s' * (m != 1)}{factor}"]
+        if self.radius is not None:
+            scaled = getattr(self.mean.kernel, "unit_covariance", None) is not None
+            units = " spreads of the columns" if scaled else ""
+            lines.append(f"radius      {self.radius:.3g}{units}: no row is farther from its nearest row of the sketch")
+        lines.append(f"weights     {self._weights()}")
+        low, high = self.certificate.interval
+        error = f"{percent(self.error)} ({self.certificate.confidence:.0%} CI {percent(low)} to {percent(high)})"
+        if self.resolution is not None:
+            lines.append(f"error       {error}, at the resolution; at most {percent(self.tol)} at all coarser scales")
+            lines.append(f"resolution  {self.resolution:.3g}")
+        else:
+            width = getattr(self.mean.kernel, "width", None)
+            lines.append(f"error       {error}" if width is None else f"error       {error}, at bandwidth {width:.3g}")
+        largest = self.columns.largest
+        if largest is not None:
+            lines.append(
+                f"columns     largest change {abs(largest.difference):.2g} standard deviations ({largest.column}, "
+                f"{largest.statistic}); {m:,} random rows: {largest.random_rows:.2g}"
+            )
         if self.groups is not None:
-            lines.append(f"groups     {len(np.unique(self.groups)):,} apart, each with its own share of the weight")
+            lines.append(f"groups      {len(np.unique(self.groups)):,}, sketched separately; their proportions are exact")
         return "\n  ".join(lines)
 
-    def _lost(self) -> str:
-        low, high = self.certificate.interval
-        text = f"{percent(self.certificate.relative_error)} ({percent(low)} to {percent(high)})"
-        width = getattr(self.mean.kernel, "width", None)
-        if self.resolution is not None:
-            return f"{text} of details of {self.resolution:.3g}, and at most {percent(self.tol)} of all coarser ones"
-        return text if width is None else f"{text} of details of {width:.3g}: more than {percent(self.tol)} at every scale"
+    def _weights(self) -> str:
+        relative = self.weights[~self.covering] * (self.size / self.weights.sum())
+        text = "" if not len(relative) else f"{relative.min():.2g} to {relative.max():.2g} times 1/{self.size:,}"
+        covers = self.weights[self.covering] * (self.size / self.weights.sum())
+        if len(covers):
+            rows = f"{len(covers):,} covering row{'s' * (len(covers) != 1)}"
+            text += f"{'; ' if text else ''}{rows} with {covers.min():.2g} to {covers.max():.2g}"
+        if self.exact:
+            *first, last = self.exact
+            text += f"; {' and '.join(filter(None, [', '.join(first), last]))} of columns equal those of all rows"
+        return text

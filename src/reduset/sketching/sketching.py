@@ -1,12 +1,11 @@
-"""sketch: n rows in, m of them out, which cover all, with the weight of the rows that each stands for.
+"""sketch: n rows in, m of them out, with weights.
 
-The rows are those of `Stratified`: each row belongs to a cell, each cell to one row of its own, and its weight is that of the cell.
-Such weights know no kernel, so their error at every scale comes from waves of one pass over the rows (`certificate.by_scale`), and
-no inner product of any row with an atom is needed:
+1. `strata`: covering rows, and one row of each stratum of equal mass; right without weights, too.
+2. `calibration`: weights near the masses of the strata, with which the columns' summaries equal those of all rows.
+3. Assignments: each row to its nearest row of the sketch, O(n·m·d) at worst; the largest distance is the covering radius.
+4. The error at every scale, from random Fourier features of one pass over the rows (`certificate.by_scale`):
 
-    e(h) = ‖f − f_m‖ / ‖f‖,     resolution = the finest h at which e ≤ tol, there and at every coarser one.
-
-O(n·m·d) at worst: once for farthest-first rows, once for the cells.
+    e(h) = ‖f − f_m‖ / ‖f‖,     resolution = the smallest h at which e ≤ tol, there and at all coarser scales.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _validate
-from reduset._engine import single_threaded_blas
+from reduset._engine import on_device, rows_of, single_threaded_blas, to_numpy
 from reduset._progress import Progress
 from reduset._types import Array, Indices, KernelLike, PointsLike, ProgressLike, Report, SeedLike, WeightsLike
 from reduset.bandwidth.rules import warn_of_units
@@ -27,14 +26,19 @@ from reduset.certificate.by_scale import ErrorProfile
 from reduset.compression.builder import Builder
 from reduset.compression.clock import Clock
 from reduset.compression.grouped import QUOTAS, SQUARE_ROOT, labels_of
-from reduset.compression.grouped import quotas as shared_out
+from reduset.compression.grouped import quotas as apportioned
 from reduset.compression.request import is_left_open
 from reduset.compression.resolution import TOL, with_bandwidth
 from reduset.kernels import Gaussian, RadialKernel
 from reduset.kernels.base import exponential
 from reduset.mean import KernelMean
-from reduset.select.stratified import Stratified
+from reduset.sketching.calibration import BOUND, Calibration, calibrate_weights
+from reduset.sketching.columns import compare_columns
 from reduset.sketching.result import Sketch
+from reduset.sketching.strata import StratifiedRows, checked_coverage, draw_rows
+from reduset.sketching.summaries import Summary, summarise
+from reduset.sketching.tables import KeptRows
+from reduset.weights.counts import with_nearest_atoms
 from reduset.weights.kinds import OWN
 
 
@@ -44,6 +48,7 @@ def sketch(
     *,
     kernel: KernelLike = None,
     coverage: float | None = None,
+    calibrate: bool = True,
     sample_weight: WeightsLike = None,
     groups: Any = None,
     quotas: str = SQUARE_ROOT,
@@ -52,25 +57,29 @@ def sketch(
     rng: SeedLike = None,
     progress: ProgressLike = False,
 ) -> Sketch:
-    """Choose rows that stand for all others: rare ones are among them, and their weights are right for shares.
+    """Choose rows that represent all rows, with weights; nearly as right without the weights.
 
     Parameters
     ----------
     data : (n, d) array or frame
     size : int
-        That many rows (fewer where fewer are distinct).
-    kernel : Kernel, default a Gaussian whose bandwidth is open
-        Its distance says what is near: `Gaussian(scales="robust")` for columns in different units; a warning says where that looks
-        to be the case and no kernel is given. A bandwidth that is given is the one at which the error is told.
-    coverage : the share of the rows that cover
-        None for as many as it takes for a radius of at most 1.25 times that of farthest-first rows alone.
+        Number of rows (all rows of non-zero weight, if there are fewer).
+    kernel : Kernel, default a Gaussian whose bandwidth is found
+        Sets the distance: `Gaussian(scales="robust")` for columns in different units. A warning reports such columns if no kernel
+        is given. The error is measured at its bandwidth, if it has one.
+    coverage : float, optional
+        Proportion of the size for covering rows, the farthest-first rows of the data. A large one lowers the radius, and makes the
+        weights necessary. By default at most 1 %, and no more than leave means and spreads right without weights.
+    calibrate : bool
+        Adjust the weights, so that weighted means, standard deviations and deciles of all columns equal those of all rows; False
+        keeps the masses of the strata.
     sample_weight : (n,) array, optional
     groups : (n,) array of labels, optional
-        Samples, batches or types: each gets rows of its own, whose weights add up to exactly its share.
+        Samples, batches or types: each has rows of its own, and its weights sum to its proportion exactly.
     quotas : "square root", "proportional" or "equal"
-        How ``size`` is shared out among groups; a group of fewer rows than its quota is kept whole, and others get more.
+        How ``size`` is divided among groups. A group with fewer rows than its quota is kept whole, and others get more.
     tol : float
-        The error of the resolution, the finest detail that is kept so well.
+        The error that sets the resolution.
     confidence : float, of the intervals
     rng : None, seed or Generator; the same seed gives the same result
     progress : bool, or a function of (stage, done, total)
@@ -80,117 +89,159 @@ def sketch(
     >>> import numpy as np
     >>> from reduset import sketch
     >>> rng = np.random.default_rng(0)
-    >>> X = np.concatenate([rng.normal(size=(50_000, 3)), rng.normal(size=(50, 3)) + 9])  # one row in a thousand is rare
+    >>> X = rng.normal(size=(20_000, 3)) * [1, 2, 3] + [0, 10, 20]
     >>> small = sketch(X, 500, rng=0)
-    >>> rare = small.indices >= 50_000
-    >>> bool(rare.any()), round(float(small.weights[rare].sum()), 6) == round(50 / 50_050, 6)
-    (True, True)
-    >>> small.owners.shape
-    (50050,)
+    >>> (small.weights @ X[small.indices]).round(6) == X.mean(axis=0).round(6)
+    array([ True,  True,  True])
+    >>> bool(np.abs(X[small.indices].std(axis=0) / X.std(axis=0) - 1).max() < 0.02)  # without weights
+    True
+    >>> small.assignments.shape
+    (20000,)
     """
     full = KernelMean.from_samples(data, Gaussian() if kernel is None else kernel, sample_weight)
     size = _validate.whole(size, "size", 1, full.size, "it is a number of the data's rows")
-    tol = _validate.positive(tol, "tol", "it is a share, 0.01 for one percent")
-    confidence, selector = _validate.confidence(confidence), Stratified(coverage)
+    tol = _validate.positive(tol, "tol", "it is a proportion, 0.01 for one percent")
+    confidence, coverage = _validate.confidence(confidence), checked_coverage(coverage)
     _validate.one_of(quotas, "quotas", QUOTAS)
     rng = _validate.generator(rng)
     if kernel is None:
-        warn_of_units(full.atoms, data, "rows that are rare by it may be lost")
+        warn_of_units(full.atoms, data, "rare rows may be missed")
     clock, shown = Clock(), Progress(progress)
     try:
         with single_threaded_blas():
+            with clock.stage("summarise"):
+                before = _summary(full)
             with clock.stage("select"):
-                report = shown.stage("selecting")
-                if groups is None:
-                    cells = _Cells.of(full, selector, size, rng, report)
-                else:
-                    cells = _by_groups(full, selector, size, groups, quotas, rng, shown)
+                parts = _parts(full, size, groups, quotas)
+                chosen = _chosen(full, parts, before, coverage, rng, shown)
+            with clock.stage("weigh"):
+                rows = np.asarray(to_numpy(rows_of(full.atoms, chosen.rows)), np.float64)
+                start = Calibration(chosen.weights, (), ())
+                found = calibrate_weights(rows, chosen.weights, before, chosen.group) if calibrate else start
+                chosen = replace(chosen, weights=found.weights)
+            with clock.stage("assign"):
+                assignments, radius = _assigned(full, parts, chosen)
             with clock.stage("certify"):
                 shown.stage("certifying")(0, 1)
-                look = _Look.at(full, cells, tol if is_left_open(kernel) else None, confidence, rng, shown)
+                errors = _Errors.of(full, chosen, radius, tol if is_left_open(kernel) else None, confidence, rng, shown)
     finally:
         shown.close()
+    kept = KeptRows.of(data, chosen.rows, rows)
     return Sketch(
-        indices=cells.rows,
-        weights=cells.weights,
-        owners=cells.owners,
-        certificate=look.certificate,
-        mean=look.mean,
-        resolution=look.resolution,
+        indices=chosen.rows,
+        weights=chosen.weights,
+        assignments=assignments,
+        covering=chosen.covering,
+        certificate=errors.certificate,
+        mean=errors.mean,
+        resolution=errors.resolution,
         tol=tol,
-        profile=look.profile,
-        groups=cells.labels,
+        profile=errors.profile,
+        columns=compare_columns(kept.names, before, rows, chosen.weights, full.size),
+        exact=found.exact,
+        groups=None if chosen.group is None else parts.names[chosen.group],
         timings=clock.timings(),
-        remark=cells.remark,
+        kept=kept,
+        message="; ".join(filter(None, [parts.message, _omissions(found)])),
     )
 
 
+def _omissions(found: Calibration) -> str:
+    """Which summaries of the columns the weights do not reproduce."""
+    if not found.omitted:
+        return ""
+    return f"{' and '.join(found.omitted)} are not exact: that takes more rows, or weights that change by more than {BOUND:g} times"
+
+
 @dataclass(frozen=True)
-class _Cells:
-    """Rows, ascending, with the weights of their cells; the cell of every row; how far any row is from the nearest, at most."""
+class _Parts:
+    """The rows of each group, and how many of them to choose; one group of all rows where none were given."""
+
+    names: NDArray[Any]
+    rows: list[Indices | None]
+    sizes: list[int]
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """Rows, ascending, with weights, which of them cover, and the group of each (None for one group)."""
 
     rows: Indices
     weights: Array
-    owners: Indices
-    radius: float | None
-    remark: str
-    labels: NDArray[Any] | None = None
-
-    @classmethod
-    def of(cls, mean: KernelMean, selector: Stratified, size: int, rng: np.random.Generator, report: Report) -> _Cells:
-        traversal = selector.begin(mean, rng)
-        traversal.extend(size, report)
-        found, weights, owners = traversal.indices, traversal.weights(), traversal.owners()
-        if found is None or weights is None or owners is None:
-            raise RuntimeError(f"{selector} chooses rows, each of which stands for some")
-        return cls.ascending(found, weights, owners, traversal.radius(), traversal.remark())
-
-    @classmethod
-    def ascending(
-        cls, rows: Indices, weights: Array, owners: Indices, radius: float | None, remark: str, labels: Any = None
-    ) -> _Cells:
-        """The same with the rows in the order of the data."""
-        order = np.argsort(rows)
-        place = np.empty(len(order) + 1, np.int64)
-        place[order], place[-1] = np.arange(len(order)), -1  # rows of no weight, whose owner is −1, keep it
-        return cls(rows[order], weights[order], place[owners], radius, remark, None if labels is None else labels[order])
+    covering: NDArray[np.bool_]
+    group: Indices | None
 
 
-def _by_groups(
-    full: KernelMean, selector: Stratified, size: int, groups: Any, rule: str, rng: np.random.Generator, shown: Progress
-) -> _Cells:
-    """Each group apart, by its quota, under the numbers of all rows."""
+def _parts(full: KernelMean, size: int, groups: Any, rule: str) -> _Parts:
+    if groups is None:
+        return _Parts(np.empty(0), [None], [size])
     names, of = labels_of(groups, full.size)
     counts = np.bincount(of, full.weights != 0, len(names)).astype(np.int64)
     if (counts == 0).any():
         empty = ", ".join(map(str, names[counts == 0][:5]))
-        raise ValueError(f"groups must have rows of some weight, {empty} {'has' if (counts == 0).sum() == 1 else 'have'} none")
-    masses = np.bincount(of, full.magnitudes, len(names)).astype(np.float64)
-    given = shared_out(size, masses, counts, rule)
-    report = shown.stage("groups")
-    rows, weights, label, radii = [], [], [], []
-    owners, begun = np.full(full.size, -1), 0
-    for k, stream in enumerate(rng.spawn(len(names))):
-        report(k, len(names))
-        own = np.flatnonzero(of == k)
-        part = KernelMean(full.atoms[own], full.weights[own], full.kernel)
-        cells = _Cells.of(part, selector, int(given[k]), stream, lambda *_: None)
-        rows.append(own[cells.rows])
-        weights.append(cells.weights)
-        label.append(np.full(len(cells.rows), k))
-        radii.append(cells.radius)
-        owners[own] = np.where(cells.owners >= 0, cells.owners + begun, -1)
-        begun += len(cells.rows)
-    whole = [str(name) for name in names[given == counts]]
-    remark = f"kept whole, since their quota is all they have: {', '.join(whole)}" if whole else ""
-    radius = None if any(each is None for each in radii) else max(each for each in radii if each is not None)
-    labels = names[np.concatenate(label)]
-    return _Cells.ascending(np.concatenate(rows), np.concatenate(weights), owners, radius, remark, labels)
+        raise ValueError(f"groups must have rows of non-zero weight, {empty} {'has' if (counts == 0).sum() == 1 else 'have'} none")
+    sizes = apportioned(size, np.bincount(of, full.magnitudes, len(names)).astype(np.float64), counts, rule)
+    order = np.argsort(of, kind="stable")
+    rows = np.split(order, np.cumsum(np.bincount(of, minlength=len(names)))[:-1])
+    whole = [str(name) for name in names[sizes == counts]]
+    message = f"kept whole, since they have no more rows than their quota: {', '.join(whole)}" if whole else ""
+    return _Parts(names, list(rows), sizes.tolist(), message)
+
+
+def _summary(mean: KernelMean) -> Summary:
+    points = to_numpy(mean.atoms[:]) if on_device(mean.atoms) else mean.atoms
+    return summarise(points, None if mean.is_uniform else mean.magnitudes)
+
+
+def _part_of(full: KernelMean, rows: Indices | None) -> KernelMean:
+    return full if rows is None else KernelMean(rows_of(full.atoms, rows), full.weights[rows], full.kernel)
+
+
+def _chosen(
+    full: KernelMean, parts: _Parts, before: Summary, coverage: float | None, rng: np.random.Generator, shown: Progress
+) -> _Chosen:
+    """The rows of every group, by its quota, under the numbers of all rows."""
+    report = shown.stage("selecting" if len(parts.rows) == 1 else "groups")
+    found: list[StratifiedRows] = []
+    for k, (rows, size, stream) in enumerate(zip(parts.rows, parts.sizes, rng.spawn(len(parts.rows)), strict=True)):
+        part = _part_of(full, rows)
+        summary = before if rows is None else _summary(part)
+        inner: Report | None = report if len(parts.rows) == 1 else None
+        if inner is None:
+            report(k, len(parts.rows))
+        drawn = draw_rows(part, summary, size, coverage, stream, inner)
+        found.append(drawn if rows is None else replace(drawn, rows=rows[drawn.rows]))
+    rows, weights, covering = (np.concatenate([getattr(each, name) for each in found]) for name in ("rows", "weights", "covering"))
+    order = np.argsort(rows)
+    group = np.repeat(np.arange(len(found)), [len(each.rows) for each in found])[order] if len(parts.names) else None
+    return _Chosen(rows[order], weights[order], covering[order], group)
+
+
+def _assigned(full: KernelMean, parts: _Parts, chosen: _Chosen) -> tuple[Indices, float | None]:
+    """(n,) the nearest row of the sketch, of the same group, for each row of non-zero weight; and how far any is from it."""
+    found, farthest = np.full(full.size, -1), 0.0
+    for k, rows in enumerate(parts.rows):
+        mine = np.arange(len(chosen.rows)) if chosen.group is None else np.flatnonzero(chosen.group == k)
+        part = _part_of(full, rows)
+        index, distance = np.empty(part.size, np.int64), np.zeros(part.size)
+
+        def note(_: int, which: Any, nearest: Any, __: Array, apart: Array, index: Indices = index, far: Array = distance) -> None:
+            index[which], far[which] = nearest, apart
+
+        with_nearest_atoms(
+            part, np.asarray(to_numpy(rows_of(full.atoms, chosen.rows[mine])), np.float64), None, note, products=False
+        )
+        weighty = part.weights != 0
+        found[np.arange(full.size) if rows is None else rows] = np.where(weighty, mine[index], -1)
+        farthest = max(farthest, float(distance[weighty].max()))
+    found[chosen.rows] = np.arange(len(chosen.rows))  # of equal rows, each to itself
+    return found, full.kernel.length(farthest, full.dimension)
 
 
 @dataclass(frozen=True)
-class _Look:
-    """What was lost, and through which kernel that is told."""
+class _Errors:
+    """The measured error, and the kernel at which it is measured."""
 
     certificate: Certificate
     mean: KernelMean
@@ -198,17 +249,24 @@ class _Look:
     profile: ErrorProfile | None
 
     @classmethod
-    def at(
-        cls, full: KernelMean, cells: _Cells, tol: float | None, confidence: float, rng: np.random.Generator, shown: Progress
-    ) -> _Look:
-        """At the finest bandwidth within ``tol``; at that of the kernel where none is, or where no tolerance is given."""
+    def of(
+        cls,
+        full: KernelMean,
+        chosen: _Chosen,
+        radius: float | None,
+        tol: float | None,
+        confidence: float,
+        rng: np.random.Generator,
+        shown: Progress,
+    ) -> _Errors:
+        """At the smallest bandwidth within ``tol``; at that of the kernel if there is none, or if no tolerance is given."""
         builder = Builder(full, rng, confidence, shown)
-        scales, size = builder.scales(len(cells.rows)), len(cells.rows)
-        small = KernelMean(np.asarray(full.atoms[cells.rows], np.float64), cells.weights, full.kernel)
-        radius = None if cells.radius is None else full.kernel.length(cells.radius, full.dimension)
-        if scales is None:  # no bandwidth but the kernel's own, which takes inner products with all rows
-            builder.place(np.asarray(small.atoms, np.float64), cells.rows, ordered=True)
-            _, certificate = builder.prefixes(OWN, cells.weights).state(size)
+        scales, size = builder.scales(len(chosen.rows)), len(chosen.rows)
+        atoms = np.asarray(to_numpy(rows_of(full.atoms, chosen.rows)), np.float64)
+        small = KernelMean(atoms, chosen.weights, full.kernel)
+        if scales is None:  # a kernel without a scale, whose error takes inner products with all rows
+            builder.place(atoms, chosen.rows, ordered=True)
+            _, certificate = builder.prefixes(OWN, chosen.weights).state(size)
             return cls(replace(certificate, radius=radius), small, None, None)
         profile = scales.profile(small, scales.bandwidths, confidence, size)
         found = None if tol is None else profile.finest(tol)

@@ -1,0 +1,184 @@
+"""partition: n points in at most m groups with a small sum of squared distances to the means of the groups.
+
+k-means finds a local optimum that depends on its seeds: some groups hold one outlier, others two clusters. Exchanges repair this.
+Merging groups i and j adds
+
+    n_i n_j / (n_i + n_j) · ‖c_i − c_j‖²        (Ward 1963)
+
+to the sum. Splitting a group at its mean along its first principal direction removes the same expression of its two halves. While
+the best split removes more than the best merge adds, both are made, so that the number of groups stays m. Sweeps of Lloyd's
+algorithm over all points follow. No step raises the sum.
+
+The points are sorted first. The groups therefore depend on the set of points and the seed, and not on the order of the points.
+O(n·m·d) a sweep, O(m²·d) for the merges, and a copy of the points.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from reduset._engine import SQUARED, Frame, Leaves, blocks, nearest
+from reduset._types import Array, Floats, Indices
+from reduset.kernels import Gaussian
+from reduset.mean import KernelMean
+from reduset.select.kmeans import KMeans, coordinates_of, leaves_of, sweep
+
+ROUNDS, SWEEPS, LAST_SWEEPS = 4, 2, 6
+POWER_STEPS = 5
+ENTRIES = 1 << 22  # numbers in a block of rows or of pairs
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Groups of points, in the lexicographic order of their first points.
+
+    Attributes
+    ----------
+    assignments : (n,) the group of each point
+    centres : (m, d) the means of the groups
+    distances : (n,) from each point to the mean of its group
+    """
+
+    assignments: Indices
+    centres: Array
+    distances: Array
+
+
+def partition(points: Floats, size: int, rng: np.random.Generator, exchange: bool = True) -> Partition:
+    """Divide points into at most ``size`` groups; fewer only if fewer points are distinct. Without ``exchange``, plain k-means."""
+    order = np.lexsort(np.asarray(points).T[::-1])
+    sorted_points = np.ascontiguousarray(points[order])
+    groups = _Groups.seeded(sorted_points, size, rng)
+    for _ in range(ROUNDS if exchange else 0):
+        groups.settle(SWEEPS)
+        if not groups.exchange():
+            break
+    groups.settle(LAST_SWEEPS)
+    _, first, own = np.unique(groups.assignments, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    assignments = np.empty(len(order), np.int64)
+    assignments[order] = rank[own]
+    centres = _means(sorted_points, rank[own], len(first))
+    distances = np.empty(len(order))
+    for a, b in blocks(len(order), max(1, ENTRIES // points.shape[1])):
+        distances[a:b] = np.linalg.norm(points[a:b] - centres[assignments[a:b]], axis=1)
+    return Partition(assignments, centres, distances)
+
+
+@dataclass
+class _Groups:
+    """Centres, and the points that are nearest to each."""
+
+    points: Floats
+    frame: Frame
+    leaves: Leaves | None
+    centres: Array
+    assignments: Indices
+
+    @classmethod
+    def seeded(cls, points: Floats, size: int, rng: np.random.Generator) -> _Groups:
+        coincide = bool((points[0] == points[-1]).all())  # of sorted points: then all are equal, and have no median distance
+        mean = KernelMean.from_samples(points, Gaussian(1.0) if coincide else Gaussian())
+        frame, _ = coordinates_of(mean)
+        leaves = leaves_of(mean.atoms, frame)
+        centres = KMeans().select(mean, size, rng=rng).atoms
+        return cls(mean.atoms, frame, leaves, np.asarray(centres, np.float64), np.empty(0, np.int64))
+
+    def settle(self, sweeps: int) -> None:
+        """Sweeps of Lloyd's algorithm, until nothing moves or there were so many; then assign all points."""
+        weights = np.ones(len(self.points))
+        for _ in range(sweeps):
+            moved, _ = sweep(self.points, weights, self.centres, self.frame, self.leaves)
+            if np.array_equal(moved, self.centres):
+                break
+            self.centres = moved
+        found, _ = nearest(self.points, self.centres, self.frame, SQUARED, self.leaves)
+        self.assignments = found.astype(np.int64)
+
+    def exchange(self) -> bool:
+        """Merge pairs of groups and split others, as long as that lowers the sum; whether any was."""
+        m = len(self.centres)
+        sizes = np.bincount(self.assignments, minlength=m)
+        means = np.where(sizes[:, None] > 0, _means(self.points, self.assignments, m), self.centres)
+        removed, halves = self._splits(sizes, means)
+        added, partners = _merges(sizes, means)
+        ranking, busy, changed = np.argsort(-removed, kind="stable").tolist(), np.zeros(m, bool), False
+        moved = means.copy()
+        for i in np.argsort(added, kind="stable").tolist():
+            j = int(partners[i])
+            if busy[i] or busy[j]:
+                continue
+            split = next((k for k in ranking if not busy[k] and k not in (i, j)), None)
+            if split is None or removed[split] <= added[i]:
+                break
+            busy[[i, j, split]] = True
+            moved[i] = (sizes[i] * means[i] + sizes[j] * means[j]) / max(sizes[i] + sizes[j], 1)
+            moved[[j, split]] = halves[:, split]
+            changed = True
+        self.centres = moved
+        return changed
+
+    def _splits(self, sizes: Indices, means: Array) -> tuple[Array, Array]:
+        """(m,) what a split of each group removes from the sum, and (2, m, d) the means of its halves."""
+        m, d = means.shape
+        removed, halves = np.zeros(m), np.stack([means, means])
+        order = np.argsort(self.assignments, kind="stable")
+        ends = np.concatenate([[0], np.cumsum(sizes)])
+        for groups in _runs(sizes, max(1, ENTRIES // d)):
+            rows = order[ends[groups[0]] : ends[groups[-1] + 1]]
+            offsets = self.points[rows] - means[self.assignments[rows]]
+            starts, own = ends[groups] - ends[groups[0]], np.repeat(np.arange(len(groups)), sizes[groups])
+            above = np.einsum("nd,nd->n", offsets, _directions(offsets, starts, own)[own]) > 0
+            sums = np.add.reduceat(np.where(above[:, None], offsets, 0.0), starts)
+            upper = np.add.reduceat(above, starts, dtype=np.int64)
+            lower = sizes[groups] - upper
+            able = (upper > 0) & (lower > 0)
+            groups, sums, upper, lower = groups[able], sums[able], upper[able, None], lower[able, None]
+            # the offsets of a group sum to 0, so those below the mean sum to −sums
+            removed[groups] = (np.square(sums) * (1 / upper + 1 / lower)).sum(axis=1)
+            halves[:, groups] += np.stack([sums / upper, -sums / lower])
+        return removed, halves
+
+
+def _directions(offsets: Array, starts: Indices, own: Indices) -> Array:
+    """(g, d) the first principal direction of the offsets of each group, by power steps from its widest column."""
+    found = np.zeros((len(starts), offsets.shape[1]))
+    found[np.arange(len(starts)), np.add.reduceat(np.square(offsets), starts).argmax(axis=1)] = 1.0
+    for _ in range(POWER_STEPS):
+        along = np.einsum("nd,nd->n", offsets, found[own])
+        found = np.add.reduceat(offsets * along[:, None], starts)
+        found /= np.maximum(np.linalg.norm(found, axis=1, keepdims=True), np.finfo(float).tiny)
+    return found
+
+
+def _merges(sizes: Indices, means: Array) -> tuple[Array, Indices]:
+    """(m,) what the cheapest merge of each group adds to the sum, and with which group."""
+    m = len(means)
+    added, partners = np.full(m, np.inf), np.zeros(m, np.int64)
+    if m == 1:
+        return added, partners
+    centred = means - means.mean(axis=0)
+    squares = np.einsum("md,md->m", centred, centred)
+    for a, b in blocks(m, max(1, ENTRIES // m)):
+        apart = np.maximum(squares[a:b, None] + squares - 2 * centred[a:b] @ centred.T, 0)
+        costs = apart * (sizes[a:b, None] * sizes / np.maximum(sizes[a:b, None] + sizes, 1))
+        costs[np.arange(b - a), np.arange(a, b)] = np.inf
+        partners[a:b] = costs.argmin(axis=1)
+        added[a:b] = costs[np.arange(b - a), partners[a:b]]
+    return added, partners
+
+
+def _means(points: Floats, groups: Indices, m: int) -> Array:
+    """(m, d) the means of groups of points; 0 for a group without points."""
+    counts = np.maximum(np.bincount(groups, minlength=m), 1)
+    return np.stack([np.bincount(groups, column, m) / counts for column in np.asarray(points).T], axis=1)
+
+
+def _runs(sizes: Indices, rows: int) -> list[Indices]:
+    """Groups that have points, in runs of some ``rows`` points each."""
+    occupied = np.flatnonzero(sizes)
+    cuts = np.flatnonzero(np.diff((np.cumsum(sizes[occupied]) - 1) // rows)) + 1
+    return np.split(occupied, cuts)

@@ -1,0 +1,234 @@
+"""One row of each stratum of equal mass, and a few rows that cover what strata may miss.
+
+1. Covering rows: farthest-first rows (Gonzalez 1985), counted from the row nearest the mean. They exaggerate tails wherever weights
+   are ignored, so by default there are at most `COVER_SHARE` of the size m (`FEW_COVERING` of a small one), and no more than would
+   raise the variance of a column by its standard error in m random rows.
+2. Strata: the other rows, in parts of equal mass (`_engine.strata`). A row that weighs more than a stratum is kept with certainty.
+3. One row of each stratum: of `CANDIDATES` rows drawn by weight, the one with which the sketch comes nearest to all rows, in means,
+   squares and deciles of the columns and in waves at three scales (`_engine.exchanging`). Covering rows count here halfway between
+   a use with weights and one without, where they count 1/m.
+
+Rows nearer to a covering row than to the first candidate of their stratum leave the stratum for it: a rare group that no stratum
+represents has its mass there. The weight of a drawn row is the mass of its stratum, near 1/m; that of a covering row is the mass of
+the rows that came to it. O(n·d·log m) for the strata, O(n·c·d) for c covering rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reduset import _validate, bandwidth
+from reduset._engine import (
+    SQUARED,
+    ColumnGoals,
+    each_nearest,
+    equal_mass_strata,
+    exchange,
+    on_device,
+    rows_of,
+    to_numpy,
+    wave_sums,
+)
+from reduset._types import Array, Indices, Report
+from reduset.mean import KernelMean
+from reduset.select import KCenter
+from reduset.select.kmeans import coordinates_of
+from reduset.sketching.summaries import Summary
+
+COVER_SHARE, FEW_COVERING = 0.01, 5
+CANDIDATES, SWEEPS = 8, 2
+LADDERS, RUNGS = 256, 3  # frequencies, from the median distance to a quarter of it
+MEDIAN_ROWS = 2000
+GOAL_ROWS, GOAL_ROWS_A_STRATUM = 1 << 17, 32  # rows from which the waves of all rows are estimated, at most
+MATCHED_LEVELS = np.array([0.05, *np.arange(1, 10) / 10, 0.95])
+
+
+@dataclass(frozen=True)
+class StratifiedRows:
+    """Rows, ascending, with the masses of their strata, and which of them are there to cover."""
+
+    rows: Indices
+    weights: Array
+    covering: NDArray[np.bool_]
+
+
+def checked_coverage(coverage: float | None) -> float | None:
+    """A proportion of the rows from 0 to 1, or None."""
+    if coverage is None:
+        return None
+    proportion = _validate.at_least(coverage, "coverage", 0.0)
+    if proportion > 1:
+        raise ValueError(f"coverage must be at most 1, it is a proportion of the rows; got {coverage!r}")
+    return proportion
+
+
+def draw_rows(
+    mean: KernelMean, summary: Summary, size: int, coverage: float | None, rng: np.random.Generator, report: Report | None = None
+) -> StratifiedRows:
+    """``size`` rows of the mean: covering rows and one of each stratum; all rows where there are no more."""
+    support = np.flatnonzero(mean.weights)
+    mass = mean.magnitudes / mean.magnitudes.sum()
+    if size >= len(support):
+        return StratifiedRows(support, mean.magnitudes[support], np.zeros(len(support), bool))
+    cover = _covering_rows(mean, summary, size, coverage, report)
+    certain = _heavy_rows(mass, cover, size)
+    fixed = np.concatenate([cover, certain])
+    rest = support if not len(fixed) else np.setdiff1d(support, fixed, assume_unique=True)
+    count = size - len(fixed)
+    if not count:
+        return _ascending(fixed, mean.magnitudes[fixed], len(cover))
+    points = mean.atoms if len(rest) == mean.size else rows_of(mean.atoms, rest)
+    points = to_numpy(points) if on_device(points) else points
+    frame, _ = coordinates_of(mean)
+    order, starts = equal_mass_strata(points, mass[rest], count, frame)
+    strata = _Strata(mean, mass, rest[order], starts, cover, certain)
+    return strata.sample(summary, rng)
+
+
+def _ascending(rows: Indices, weights: Array, covers: int) -> StratifiedRows:
+    order = np.argsort(rows)
+    return StratifiedRows(rows[order], weights[order], order < covers)
+
+
+def _covering_rows(mean: KernelMean, summary: Summary, size: int, coverage: float | None, report: Report | None) -> Indices:
+    """Farthest-first rows; by default as few as leave the columns' variances nearly as they are when weights are ignored."""
+    few = min(max(int(COVER_SHARE * size), FEW_COVERING), size // 10)
+    most = few if coverage is None else min(round(coverage * size), size - 1)
+    if not most:
+        return np.empty(0, np.int64)
+    traversal = KCenter(first="mean").begin(mean, np.random.default_rng(0))  # which draws nothing
+    traversal.extend(most + 1, report)
+    rows = np.asarray(traversal.indices)[1 : most + 1]
+    if coverage is not None:
+        return rows
+    values = np.asarray(to_numpy(rows_of(mean.atoms, rows)), np.float64)
+    squares = np.square((values - summary.means) / np.where(summary.spreads > 0, summary.spreads, np.inf))
+    allowed, kept = np.maximum(summary.square_spreads, 1.0) * np.sqrt(size), []
+    for row, square in zip(rows.tolist(), squares, strict=True):
+        if (square <= allowed).all():
+            allowed = allowed - square
+            kept.append(row)
+    return np.array(kept, np.int64)
+
+
+def _heavy_rows(mass: Array, cover: Indices, size: int) -> Indices:
+    """Rows that weigh at least as much as a stratum of the others would."""
+    left, count = 1.0 - mass[cover].sum(), size - len(cover)
+    free = np.ones(len(mass), bool)
+    free[cover] = False
+    heavy = np.empty(0, np.int64)
+    while len(heavy) < count:
+        more = np.flatnonzero(free & (mass * (count - len(heavy)) > left * (1 + 1e-9)))
+        if not len(more):
+            break
+        more = more[np.argsort(-mass[more], kind="stable")][: count - len(heavy)]
+        free[more] = False
+        left -= mass[more].sum()
+        heavy = np.concatenate([heavy, more])
+    return heavy
+
+
+@dataclass(frozen=True)
+class _Strata:
+    """Rows in the order of their strata, and the rows that are in the sketch already."""
+
+    mean: KernelMean
+    mass: Array
+    order: Indices
+    starts: Indices
+    cover: Indices
+    certain: Indices
+
+    def sample(self, summary: Summary, rng: np.random.Generator) -> StratifiedRows:
+        """The rows that are in the sketch already, and one of each stratum."""
+        keys = rng.exponential(size=len(self.order)) / self.mass[self.order]  # Efraimidis & Spirakis (2006)
+        candidates = self._candidates(keys)
+        masses, covered = self.mass[self.order], np.zeros(len(self.cover))
+        if len(self.cover):
+            to = self._nearer_cover(candidates[:, 0])
+            covered = np.bincount(to[to >= 0], masses[to >= 0], len(self.cover)).astype(np.float64)
+            candidates = self._candidates(np.where(to >= 0, np.inf, keys))
+            masses = np.where(to >= 0, 0.0, masses)
+        strata = np.add.reduceat(masses, self.starts[:-1])
+        fixed = np.concatenate([self.cover, self.certain])
+        weights = np.concatenate([self.mass[self.cover] + covered, self.mass[self.certain]])
+        equal = (1 - self.mass[self.certain].sum()) / (len(strata) + len(self.cover))
+        halfway = np.concatenate([(equal + weights[: len(self.cover)]) / 2, self.mass[self.certain]])
+        share = (1 - halfway.sum()) / len(strata)
+        drawn = self._exchanged(candidates, np.full(len(strata), share), fixed, halfway, summary, rng)
+        total = float(self.mean.magnitudes.sum())
+        return _ascending(np.concatenate([fixed, drawn]), total * np.concatenate([weights, strata]), len(self.cover))
+
+    def _candidates(self, keys: Array) -> Indices:
+        """(k, CANDIDATES) the rows of each stratum with the smallest finite keys, in their order; −1 after the last."""
+        stratum = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+        by_key = np.lexsort((keys, stratum))
+        order = np.where(np.isfinite(keys[by_key]), self.order[by_key], -1)
+        at = self.starts[:-1, None] + np.arange(CANDIDATES)
+        return np.where(at < self.starts[1:, None], order[np.minimum(at, len(order) - 1)], -1)
+
+    def _nearer_cover(self, firsts: Indices) -> Indices:
+        """For each row in the order of the strata the covering row that is nearer than the first one of its stratum; −1 if none."""
+        frame, _ = coordinates_of(self.mean)
+        points = to_numpy(rows_of(self.mean.atoms, self.order))
+        cover = np.asarray(to_numpy(rows_of(self.mean.atoms, self.cover)), np.float64)
+        first = frame.apply(np.asarray(to_numpy(rows_of(self.mean.atoms, firsts)), np.float64))
+        stratum = np.repeat(np.arange(len(firsts)), np.diff(self.starts))
+        found = np.full(len(self.order), -1)
+
+        def note(_: int, which: Any, index: Any, distance: Array) -> None:
+            own = frame.apply(points[which]) - first[stratum[which]]
+            found[which] = np.where(distance < np.sqrt(np.einsum("ij,ij->i", own, own)), index, -1)
+
+        each_nearest(points, cover, frame, SQUARED, None, note)
+        return found
+
+    def _exchanged(
+        self, candidates: Indices, weights: Array, fixed: Indices, fixed_weights: Array, summary: Summary, rng: np.random.Generator
+    ) -> Indices:
+        """(k,) one candidate of each stratum."""
+        atoms, goals = self.mean.atoms, column_goals(summary)
+        frame, _ = coordinates_of(self.mean)
+        some = frame.apply(np.asarray(to_numpy(rows_of(atoms, self.order[:: max(1, len(self.order) // MEDIAN_ROWS)]))))
+        moves = (some != some[0]).any(axis=0)
+        frequencies = np.zeros((LADDERS, self.mean.dimension))
+        if moves.any():
+            frequencies[:, moves] = rng.standard_normal((LADDERS, int(moves.sum()))) / bandwidth.median(some)
+        rows, both = np.concatenate([fixed, candidates[:, 0]]), np.concatenate([fixed_weights, weights])
+        left = self._all_waves(frequencies, fixed) - wave_sums(rows_of(atoms, rows), both, frequencies, frame, RUNGS)
+        points, at = atoms, candidates
+        if on_device(atoms):
+            points = to_numpy(rows_of(atoms, np.maximum(candidates, 0).ravel()))
+            at = np.where(candidates >= 0, np.arange(candidates.size).reshape(candidates.shape), -1)
+        stays = np.asarray(to_numpy(rows_of(atoms, fixed)), np.float64), fixed_weights
+        found = exchange(points, at, weights, frequencies, frame, left, goals, stays, SWEEPS)
+        return np.asarray(candidates[np.arange(len(candidates)), found])
+
+    def _all_waves(self, frequencies: Array, fixed: Indices) -> NDArray[np.complex128]:
+        """Those of all rows; of very many, of some rows of each stratum."""
+        frame, _ = coordinates_of(self.mean)
+        atoms, step = self.mean.atoms, len(self.order) // max(GOAL_ROWS, GOAL_ROWS_A_STRATUM * (len(self.starts) - 1))
+        if step < 2:
+            return wave_sums(atoms, self.mass, frequencies, frame, RUNGS)
+        some = self.order[step // 2 :: step]
+        weights = self.mass[some] * (self.mass[self.order].sum() / self.mass[some].sum())
+        waves = wave_sums(rows_of(atoms, some), weights, frequencies, frame, RUNGS)
+        return waves + wave_sums(rows_of(atoms, fixed), self.mass[fixed], frequencies, frame, RUNGS)
+
+
+def column_goals(summary: Summary) -> ColumnGoals:
+    """What the exchange aims at, for the columns that are not constant."""
+    moving = np.flatnonzero(summary.spreads > 0)
+    limits = summary.quantiles(MATCHED_LEVELS)[:, moving]
+    return ColumnGoals(
+        moving,
+        summary.means[moving],
+        summary.spreads[moving],
+        np.maximum(summary.square_spreads[moving], 1e-3),  # of a column with two values at the same distance from its mean: 0
+        limits,
+        summary.below(MATCHED_LEVELS)[:, moving],
+    )
