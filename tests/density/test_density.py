@@ -430,7 +430,7 @@ def test_the_data_are_not_changed():
         ({"bandwidth": "narrow"}, ValueError, "bandwidth must be one of .*'likelihood'.*; got 'narrow'"),
         ({"bandwidth": -1.0}, ValueError, "bandwidth must be above 0, got -1.0"),
         ({"bandwidth": []}, ValueError, "bandwidth must hold at least one number"),
-        ({"tol": 0.0}, ValueError, "tol must be above 0, got 0.0; it is a proportion"),
+        ({"tol": 0.0}, ValueError, "tol must be above 0, got 0.0; it is a relative error"),
         ({"size": 0}, ValueError, "size must be at least 1, got 0"),
         ({"size": 0, "bandwidth": "likelihood"}, ValueError, "size must be at least 1, got 0"),
         ({"size": 5, "tol": 0.1}, ValueError, "give at most one of size, tol and plateau, got size=5 and tol=0.1"),
