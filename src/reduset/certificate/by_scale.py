@@ -113,7 +113,7 @@ class ExactScales(Scales):
     certain = True
 
     @cached_property
-    def median(self) -> float | None:  # type: ignore[override]
+    def median(self) -> float | None:
         return median_distance(self.mean)
 
     @cached_property
