@@ -103,7 +103,7 @@ def test_a_file_tells_all(d, tmp_path):
     for name, value in vars(model.portrait).items():
         np.testing.assert_array_equal(getattr(back.portrait, name), value)
     assert str(back) == str(model)
-    assert f"{small.size} weighted atoms for {full.size:,} rows" in str(back)
+    assert f"-> {small.size} weighted atoms" in str(back)
     mean = KernelMean.load(tmp_path / "small.npz")
     np.testing.assert_array_equal(mean.atoms, small.mean.atoms)
     assert mean.kernel == small.mean.kernel

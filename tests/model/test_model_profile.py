@@ -96,7 +96,7 @@ def test_older_files_load_as_before_and_say_nothing_of_it(saved, tmp_path, capsy
     assert len(back.profiles.sizes) == 0
     with pytest.raises(ValueError, match="this model knows the error at its own scale only"):
         back.profile()
-    assert "compared at distances of" in str(back)
+    assert "resolution" not in str(back)
     assert run(["info", str(saved)]) == 0
     assert run(["report", str(saved), "-o", str(tmp_path / "old.html")]) == 0
     assert "fine-title" not in (tmp_path / "old.html").read_text(encoding="utf-8")
@@ -153,7 +153,7 @@ def test_a_hostile_resolution_is_named(saved, told, field):
 
 def test_random_rows_that_are_within_at_no_scale_are_kept_as_none(saved):
     reseal(saved, resolved=GOOD)
-    assert "random rows lose more at all scales" in str(Model.load(saved))
+    assert "random rows: above 5 % at every bandwidth)" in str(Model.load(saved))
 
 
 @pytest.mark.parametrize(

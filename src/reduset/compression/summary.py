@@ -32,12 +32,6 @@ def of_result(result: Compression) -> list[str]:
     return lines
 
 
-def covering(radius: float, kernel: Kernel) -> str:
-    """The largest distance of a row to its nearest atom."""
-    units = "" if getattr(kernel, "unit_covariance", None) is None else ", in units of the columns' scales"
-    return f"every row is within {radius:.3g} of an atom{units}"
-
-
 def noun(mean: SmallMean) -> str:
     """The name of what a small mean is made of."""
     return "component" if isinstance(mean, ComponentMean) else "atom"
