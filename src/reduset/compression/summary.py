@@ -99,7 +99,8 @@ def _weights(result: Compression) -> str:
     kind = result.weighting.removesuffix(" by group")
     negative, total = result.certificate.negative_mass, float(result.mean.weights.sum())
     sign = f"signed, {percent(negative)} negative" if negative > 0 else "non-negative"
-    lines = [f"{sign}, sum {total:.4g} ({result.weighting}: {WEIGHTS[kind]})"]
+    described = result.weighting if result.weighting == "simplex" else f"{result.weighting}: {WEIGHTS[kind]}"
+    lines = [f"{sign}, sum {total:.4g} ({described})"]
     if len(result.dropped):
         lines.append(f"{counted(len(result.dropped), f'more {noun(result.mean)}')} omitted as redundant at this bandwidth")
     if result.selected > result.size:

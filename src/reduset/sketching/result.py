@@ -12,6 +12,7 @@ from reduset._types import Array, Indices
 from reduset.certificate import Certificate
 from reduset.certificate.by_scale import ErrorProfile
 from reduset.certificate.certificate import percent
+from reduset.compression import summary
 from reduset.mean import KernelMean
 from reduset.sketching.columns import ColumnTable
 from reduset.sketching.tables import KeptRows
@@ -107,37 +108,45 @@ class Sketch:
         n, m, d = self.n_samples, self.size, self.mean.dimension
         factor = f" ({n / m:,.0f}x)" if n >= 2 * m else ""
         lines = [f"Sketch: {n:,} row{'s' * (n != 1)} × {d} column{'s' * (d != 1)} -> {m:,} weighted row{'s' * (m != 1)}{factor}"]
+        lines += self._columns()
+        lines.append(f"weights     {self._weights()}")
         if self.radius is not None:
             scaled = getattr(self.mean.kernel, "unit_covariance", None) is not None
-            units = " spreads of the columns" if scaled else ""
-            lines.append(f"radius      {self.radius:.3g}{units}: no row is farther from its nearest row of the sketch")
-        lines.append(f"weights     {self._weights()}")
-        low, high = self.certificate.interval
-        error = f"{percent(self.error)} ({self.certificate.confidence:.0%} CI {percent(low)} to {percent(high)})"
-        if self.resolution is not None:
-            lines.append(f"error       {error}, at the resolution; at most {percent(self.tol)} at all coarser scales")
-            lines.append(f"resolution  {self.resolution:.3g}")
-        else:
-            width = getattr(self.mean.kernel, "width", None)
-            lines.append(f"error       {error}" if width is None else f"error       {error}, at bandwidth {width:.3g}")
-        largest = self.columns.largest
-        if largest is not None:
-            lines.append(
-                f"columns     largest change {abs(largest.difference):.2g} standard deviations ({largest.column}, "
-                f"{largest.statistic}); {m:,} random rows: {largest.random_rows:.2g}"
-            )
+            units = " in units of the columns' scales," if scaled else ","
+            lines.append(f"radius      {self.radius:.3g}{units} the largest distance of a row to its nearest row of the sketch")
+        lines.append(f"error       {self._error()}")
         if self.groups is not None:
             lines.append(f"groups      {len(np.unique(self.groups)):,}, sketched separately; their proportions are exact")
         return "\n  ".join(lines)
 
-    def _weights(self) -> str:
-        relative = self.weights[~self.covering] * (self.size / self.weights.sum())
-        text = "" if not len(relative) else f"{relative.min():.2g} to {relative.max():.2g} times 1/{self.size:,}"
-        covers = self.weights[self.covering] * (self.size / self.weights.sum())
-        if len(covers):
-            rows = f"{len(covers):,} covering row{'s' * (len(covers) != 1)}"
-            text += f"{'; ' if text else ''}{rows} with {covers.min():.2g} to {covers.max():.2g}"
+    def _columns(self) -> list[str]:
+        """Which statistics of columns are exact, and the largest change of the others."""
+        text = []
         if self.exact:
             *first, last = self.exact
-            text += f"; {' and '.join(filter(None, [', '.join(first), last]))} of columns equal those of all rows"
+            text.append(f"weighted {' and '.join(filter(None, [', '.join(first), last]))} equal those of all rows")
+        largest = self.columns.largest
+        if largest is not None:
+            other = "largest other change" if self.exact else "largest change"
+            text.append(
+                f"{other} {abs(largest.difference):.2g} standard deviations, {largest.statistic} of column {largest.column} "
+                f"({self.size:,} random rows: {largest.random_rows:.2g})"
+            )
+        return [f"{'columns' if not k else '':<12}{line}" for k, line in enumerate(text)]
+
+    def _error(self) -> str:
+        """The error of the kernel density with its bandwidth."""
+        width = getattr(self.mean.kernel, "width", None) if self.resolution is None else self.resolution
+        text = f"{summary.error(self.certificate)}, of the kernel density"
+        if width is not None:
+            text += f" at bandwidth {width:.3g}"
+        return text if self.resolution is None else f"{text}; at most {percent(self.tol)} at all larger bandwidths"
+
+    def _weights(self) -> str:
+        relative = self.weights[~self.covering] * (self.size / self.weights.sum())
+        text = "" if not len(relative) else f"{relative.min():.2g} to {relative.max():.2g} times the average"
+        covers = self.weights[self.covering] * (self.size / self.weights.sum())
+        if len(covers):
+            rows = f"{len(covers):,} row{'s' * (len(covers) != 1)} that cover{'s' * (len(covers) == 1)} rare values"
+            text += f"{'; ' if text else ''}{covers.min():.2g} to {covers.max():.2g} for {rows}"
         return text
