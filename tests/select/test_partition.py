@@ -37,7 +37,7 @@ def test_centres_are_means_and_distances_are_to_them(d, n, m):
 @pytest.mark.parametrize("seed", range(4))
 def test_exchanges_do_not_raise_the_sum_of_squares(d, n, m, seed):
     X = rows(d, n, seed)
-    plain, better = ((partition(X, m, np.random.default_rng(seed), each).distances ** 2).sum() for each in (False, True))
+    plain, better = ((partition(X, m, np.random.default_rng(seed), exchange=each).distances ** 2).sum() for each in (False, True))
     assert better <= plain * (1 + 1e-3)  # both are local optima, reached by different numbers of sweeps
 
 
@@ -87,10 +87,11 @@ def test_blocks_of_groups_change_nothing(monkeypatch):
     np.testing.assert_array_equal(first.assignments, second.assignments)
 
 
+@pytest.mark.parametrize("smooth", [False, True])
 @pytest.mark.parametrize(("d", "n", "m"), CASES)
-def test_permuted_rows_have_permuted_assignments(d, n, m):
+def test_permuted_rows_have_permuted_assignments(d, n, m, smooth):
     X, order = rows(d, n), np.random.default_rng(5).permutation(n)
-    first, second = (partition(each, m, np.random.default_rng(0)) for each in (X, X[order]))
+    first, second = (partition(each, m, np.random.default_rng(0), smooth=smooth) for each in (X, X[order]))
     np.testing.assert_array_equal(first.assignments[order], second.assignments)
     np.testing.assert_array_equal(first.centres, second.centres)
 
@@ -99,7 +100,7 @@ def test_the_number_of_threads_changes_nothing():
     X, found = rows(7, 3000), []
     for threads in (1, 2):
         set_threads(threads)
-        found.append(partition(X, 60, np.random.default_rng(0)).assignments)
+        found.append(partition(X, 60, np.random.default_rng(0), smooth=True).assignments)
     set_threads(1)
     np.testing.assert_array_equal(*found)
 
@@ -111,6 +112,18 @@ def test_separate_clusters_are_found():
     found = partition(X.astype(np.float32), 40, np.random.default_rng(1)).assignments
     pairs = set(zip(of.tolist(), found.tolist(), strict=True))
     assert len(pairs) == 40  # each cluster is one group, which plain k-means rarely finds
+
+
+def test_averages_make_groups_of_curves_purer():
+    """Two kinds along parallel curves, with noise in other columns: averages follow the curves."""
+    rng = np.random.default_rng(0)
+    kind, along = rng.integers(0, 2, 2000), rng.uniform(0, 3, 2000)
+    X = rng.normal(size=(2000, 30))
+    X[:, 0], X[:, 1] = 4 * along, 3 * np.sin(2 * along) + 5 * kind
+    groups = [partition(X.astype(np.float32), 40, np.random.default_rng(0), smooth=each).assignments for each in (False, True)]
+    plain, smooth = (np.mean([max(np.mean(kind[own == k]), 1 - np.mean(kind[own == k])) for k in own]) for own in groups)
+    assert plain < smooth
+    assert smooth > 0.95
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])

@@ -158,3 +158,16 @@ def test_all_rows_when_there_are_no_more():
 def test_coverage_is_a_proportion(coverage):
     with pytest.raises(ValueError, match="coverage must be"):
         checked_coverage(coverage)
+
+
+@pytest.mark.parametrize("d", [3, 20, 50])
+def test_isolated_groups_as_large_as_a_stratum_have_rows(d):
+    rng = np.random.default_rng(d)
+    X = rng.normal(size=(40_000, d))
+    labels = np.zeros(40_000, int)
+    for k in range(10):  # 40 rows each, one in a thousand: a stratum
+        direction = rng.normal(size=d)
+        labels[40 * k : 40 * k + 40] = k + 1
+        X[40 * k : 40 * k + 40] = 8 * direction / np.linalg.norm(direction) + rng.normal(size=(40, d)) * 0.5
+    found = [len(np.unique(labels[drawn(X, 1000, seed, 0.0).rows])) - 1 for seed in range(3)]
+    assert np.mean(found) >= 9  # random rows have 6.3

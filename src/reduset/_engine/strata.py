@@ -27,13 +27,17 @@ LEAST_PART = 0.25  # of the strata of a part go to each side
 PARTS_AT_ONCE = 64  # from here on each part is cut to the end by one task
 
 
-def equal_mass_strata(points: Floats, weights: Array, size: int, frame: Frame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def equal_mass_strata(
+    points: Floats, weights: Array, size: int, frame: Frame, finer: int = 1
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The rows in the order of their strata (n,), and where in it each stratum starts, with the end of the last (size + 1,).
 
     Parameters
     ----------
-    points : (n, d); weights : (n,) positive, none above the mass of a stratum; size : number of strata, at most n
+    points : (n, d); weights : (n,) positive, none above the mass of a stratum; size : number of strata
     frame : the coordinates in which directions and projections are taken
+    finer : each stratum is cut into so many cells of equal mass, whose starts are given instead, (size·finer + 1,)
+        There must be at least size·finer rows.
     """
     n, d = points.shape
     sized, _ = frame.sized(points)
@@ -60,6 +64,12 @@ def equal_mass_strata(points: Floats, weights: Array, size: int, frame: Frame) -
         halves = [half for (first, last), m in zip(parts, middles, strict=True) for half in ((first, m), (m, last))]
         parts = [(first, last) for first, last in halves if last - first > 1]
     run_all([partial(_cut_fully, keys, order, mass, starts, begun, first, last) for first, last in parts])
+    if finer > 1:
+        coarse, before = starts, begun
+        starts, begun = np.zeros(size * finer + 1, np.int64), np.zeros(size * finer + 1)
+        starts[::finer], begun[::finer] = coarse, before
+        cells = range(0, size * finer, finer)
+        run_all([partial(_cut_fully, keys, order, mass, starts, begun, first, first + finer) for first in cells])
     return order, starts
 
 

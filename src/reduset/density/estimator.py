@@ -189,8 +189,8 @@ class SparseKernelDensity(BaseEstimator):
         _validate.positive(self.log_tol, "log_tol")
         if self._compresses():
             raise ValueError(
-                "log_tol cannot be combined with tol, size, plateau, pieces, weights, select or refine, which compress in L2; leave "
-                "out log_tol or these"
+                "log_tol cannot be combined with tol, size, plateau, pieces, weights, select or refine, which compress in L2; "
+                "leave out log_tol or these"
             )
         if there:
             raise ValueError("log_tol needs rows in the memory of the processor, got rows on a GPU; use tol or size")

@@ -9,6 +9,10 @@ to the sum. Splitting a group at its mean along its first principal direction re
 the best split removes more than the best merge adds, both are made, so that the number of groups stays m. Sweeps of Lloyd's
 algorithm over all points follow. No step raises the sum.
 
+With ``smooth``, the points are first averaged with their neighbours (`smoothing`), and the groups are those of the averages. Noise
+then counts less, and scattered points of a rare kind draw together. A kind with fewer points than some three times the neighbours
+is blurred instead, unless it lies apart.
+
 The points are sorted first. The groups therefore depend on the set of points and the seed, and not on the order of the points.
 O(n·m·d) a sweep, O(m²·d) for the merges, and a copy of the points.
 """
@@ -24,9 +28,11 @@ from reduset._types import Array, Floats, Indices
 from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
 from reduset.select.kmeans import KMeans, coordinates_of, leaves_of, sweep
+from reduset.select.smoothing import smoothed
 
 ROUNDS, SWEEPS, LAST_SWEEPS = 4, 2, 6
 POWER_STEPS = 5
+NEIGHBOURS, PER_GROUP = 10, 5  # most neighbours that are averaged, and how often they go into a group
 ENTRIES = 1 << 22  # numbers in a block of rows or of pairs
 
 
@@ -46,11 +52,23 @@ class Partition:
     distances: Array
 
 
-def partition(points: Floats, size: int, rng: np.random.Generator, exchange: bool = True) -> Partition:
-    """Divide points into at most ``size`` groups; fewer only if fewer points are distinct. Without ``exchange``, plain k-means."""
+def partition(points: Floats, size: int, rng: np.random.Generator, *, exchange: bool = True, smooth: bool = False) -> Partition:
+    """Divide points into at most ``size`` groups; fewer only if fewer points are distinct.
+
+    Parameters
+    ----------
+    points : (n, d)
+    exchange : whether groups are merged and split; plain k-means without
+    smooth : whether points are averaged with neighbours first: 10, or a fifth of the points per group if that is less
+    """
     order = np.lexsort(np.asarray(points).T[::-1])
     sorted_points = np.ascontiguousarray(points[order])
     groups = _Groups.seeded(sorted_points, size, rng)
+    neighbours = min(NEIGHBOURS, len(order) // (PER_GROUP * size))
+    if smooth and neighbours > 1:
+        groups.settle(1)
+        averages = smoothed(groups.points, groups.assignments, groups.centres, neighbours)
+        groups = _Groups.seeded(averages, size, rng)
     for _ in range(ROUNDS if exchange else 0):
         groups.settle(SWEEPS)
         if not groups.exchange():
@@ -80,7 +98,7 @@ class _Groups:
 
     @classmethod
     def seeded(cls, points: Floats, size: int, rng: np.random.Generator) -> _Groups:
-        coincide = bool((points[0] == points[-1]).all())  # of sorted points: then all are equal, and have no median distance
+        coincide = bool((points == points[0]).all())  # points without a median distance
         mean = KernelMean.from_samples(points, Gaussian(1.0) if coincide else Gaussian())
         frame, _ = coordinates_of(mean)
         leaves = leaves_of(mean.atoms, frame)

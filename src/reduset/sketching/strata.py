@@ -6,7 +6,10 @@
 2. Strata: the other rows, in parts of equal mass (`_engine.strata`). A row that weighs more than a stratum is kept with certainty.
 3. One row of each stratum: of `CANDIDATES` rows drawn by weight, the one with which the sketch comes nearest to all rows, in means,
    squares and deciles of the columns and in waves at three scales (`_engine.exchanging`). Covering rows count here halfway between
-   a use with weights and one without, where they count 1/m.
+   a use with weights and one without, where they count 1/m; with a given ``coverage``, they count what they weigh.
+
+4. Groups without a row: the strata are cut into `CELLS` cells each. Cells near each other and far from all cells with a row of
+   the sketch are such a group, and one of their rows takes the place of the drawn row of its stratum.
 
 Rows nearer to a covering row than to the first candidate of their stratum leave the stratum for it: a rare group that no stratum
 represents has its mass there. The weight of a drawn row is the mass of its stratum, near 1/m; that of a covering row is the mass of
@@ -25,9 +28,12 @@ from reduset import _validate, bandwidth
 from reduset._engine import (
     SQUARED,
     ColumnGoals,
+    Frame,
+    blocks,
     each_nearest,
     equal_mass_strata,
     exchange,
+    nearest,
     on_device,
     rows_of,
     to_numpy,
@@ -41,6 +47,8 @@ from reduset.sketching.summaries import Summary
 
 COVER_SHARE, FEW_COVERING = 0.01, 5
 CANDIDATES, SWEEPS = 8, 2
+CELLS, ROWS_A_CELL, MEAN_ROWS, MANY_ROWS = 4, 8, 16, 5000  # cells of a stratum, in which groups are looked for up to so many rows
+APART, MOST_GROUPS = 1.6, 100
 LADDERS, RUNGS = 256, 3  # frequencies, from the median distance to a quarter of it
 MEDIAN_ROWS = 2000
 GOAL_ROWS, GOAL_ROWS_A_STRATUM = 1 << 17, 32  # rows from which the waves of all rows are estimated, at most
@@ -84,8 +92,10 @@ def draw_rows(
     points = mean.atoms if len(rest) == mean.size else rows_of(mean.atoms, rest)
     points = to_numpy(points) if on_device(points) else points
     frame, _ = coordinates_of(mean)
-    order, starts = equal_mass_strata(points, mass[rest], count, frame)
-    strata = _Strata(mean, mass, rest[order], starts, cover, certain)
+    searched = not coverage and size <= MANY_ROWS and len(rest) >= ROWS_A_CELL * CELLS * count  # covering rows find groups, too
+    cells = CELLS if searched else 1
+    order, starts = equal_mass_strata(points, mass[rest], count, frame, cells)
+    strata = _Strata(mean, mass, rest[order], starts[::cells], starts, cover, certain, coverage is not None)
     return strata.sample(summary, rng)
 
 
@@ -140,8 +150,10 @@ class _Strata:
     mass: Array
     order: Indices
     starts: Indices
+    cells: Indices  # where the cells of strata start; as the strata, if these are not cut any further
     cover: Indices
     certain: Indices
+    by_weight: bool  # covering rows count what they weigh, because weights are needed for them
 
     def sample(self, summary: Summary, rng: np.random.Generator) -> StratifiedRows:
         """The rows that are in the sketch already, and one of each stratum."""
@@ -157,9 +169,17 @@ class _Strata:
         fixed = np.concatenate([self.cover, self.certain])
         weights = np.concatenate([self.mass[self.cover] + covered, self.mass[self.certain]])
         equal = (1 - self.mass[self.certain].sum()) / (len(strata) + len(self.cover))
-        halfway = np.concatenate([(equal + weights[: len(self.cover)]) / 2, self.mass[self.certain]])
-        share = (1 - halfway.sum()) / len(strata)
-        drawn = self._exchanged(candidates, np.full(len(strata), share), fixed, halfway, summary, rng)
+        counted = weights[: len(self.cover)] if self.by_weight else (equal + weights[: len(self.cover)]) / 2
+        counted_for = np.concatenate([counted, self.mass[self.certain]])
+        share = (1 - counted_for.sum()) / len(strata)
+        shares = np.full(len(strata), share)
+        drawn = self._exchanged(candidates, shares, fixed, counted_for, summary, rng)
+        if len(self.cells) > len(self.starts):
+            kept = self._with_groups(drawn, fixed)
+            if not np.array_equal(kept, drawn):  # the strata of such rows keep them, and the others make up for it
+                locked = np.where((kept != drawn)[:, None] & (np.arange(CANDIDATES) > 0), -1, candidates)
+                locked[:, 0] = np.where(kept != drawn, kept, drawn)
+                drawn = self._with_groups(self._exchanged(locked, shares, fixed, counted_for, summary, rng), fixed)
         total = float(self.mean.magnitudes.sum())
         return _ascending(np.concatenate([fixed, drawn]), total * np.concatenate([weights, strata]), len(self.cover))
 
@@ -170,6 +190,37 @@ class _Strata:
         order = np.where(np.isfinite(keys[by_key]), self.order[by_key], -1)
         at = self.starts[:-1, None] + np.arange(CANDIDATES)
         return np.where(at < self.starts[1:, None], order[np.minimum(at, len(order) - 1)], -1)
+
+    def _with_groups(self, drawn: Indices, fixed: Indices) -> Indices:
+        """The drawn rows, some of them exchanged for rows of groups of cells that have none.
+
+        A cell is represented if a row of the sketch is in it. Of a group without rows, cells are near each other and far from all
+        cells that are represented: `APART` times as far.
+        """
+        frame, _ = coordinates_of(self.mean)
+        position = np.empty(self.mean.size, np.int64)
+        position[self.order] = np.arange(len(self.order))
+        lengths, per = np.diff(self.cells), (len(self.cells) - 1) // (len(self.starts) - 1)
+        some = self.cells[:-1, None] + lengths[:, None] * np.arange(MEAN_ROWS) // MEAN_ROWS
+        rows = self.order[some.ravel()]
+        means = frame.apply(np.asarray(to_numpy(rows_of(self.mean.atoms, rows)), np.float64))
+        means = means.reshape(len(lengths), MEAN_ROWS, -1).mean(axis=1)
+        represented = np.zeros(len(means), bool)
+        represented[np.searchsorted(self.cells, position[drawn], side="right") - 1] = True
+        stays = frame.apply(np.asarray(to_numpy(rows_of(self.mean.atoms, fixed)), np.float64))
+        plain = Frame(np.zeros(means.shape[1]), 1.0)
+        found, others = drawn.copy(), np.flatnonzero(~represented)
+        _, far = nearest(means[others], np.concatenate([means[represented], stays]), plain)
+        near = _nearest_other(means[others])
+        for _ in range(MOST_GROUPS):
+            alone = far > APART * near
+            if not alone.any():
+                break
+            most = int(np.argmax(np.where(alone, far, 0.0)))
+            cell = int(others[most])
+            found[cell // per] = self.order[self.cells[cell] + lengths[cell] // 2]
+            far = np.minimum(far, np.linalg.norm(means[others] - means[cell], axis=1))
+        return found
 
     def _nearer_cover(self, firsts: Indices) -> Indices:
         """For each row in the order of the strata the covering row that is nearer than the first one of its stratum; −1 if none."""
@@ -218,6 +269,16 @@ class _Strata:
         weights = self.mass[some] * (self.mass[self.order].sum() / self.mass[some].sum())
         waves = wave_sums(rows_of(atoms, some), weights, frequencies, frame, RUNGS)
         return waves + wave_sums(rows_of(atoms, fixed), self.mass[fixed], frequencies, frame, RUNGS)
+
+
+def _nearest_other(points: Array) -> Array:
+    """(n,) the distance of each point to the nearest other one."""
+    found, squares = np.full(len(points), np.inf), np.einsum("ij,ij->i", points, points)
+    for a, b in blocks(len(points), 1024):
+        gaps = squares[a:b, None] + squares - 2 * (points[a:b] @ points.T)
+        gaps[np.arange(b - a), np.arange(a, b)] = np.inf
+        found[a:b] = np.sqrt(np.maximum(gaps.min(axis=1, initial=np.inf), 0.0))
+    return found
 
 
 def column_goals(summary: Summary) -> ColumnGoals:
