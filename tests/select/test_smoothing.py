@@ -27,7 +27,8 @@ def test_neighbours_and_averages_are_those_of_a_loop(n, m, d, k, monkeypatch):
     np.testing.assert_array_equal(np.sort(found), np.sort(expected))
     monkeypatch.setattr(smoothing, "ENTRIES", 500)  # several blocks
     np.testing.assert_array_equal(np.sort(nearest_in_groups(X, groups, centres, k)), np.sort(expected))
-    value = X.astype(float)
+    value, reach = X.astype(float), 2 * np.sqrt(np.sort(apart, axis=1)[:, k - 1])
+    expected = [[j if np.sqrt(apart[i, j]) <= reach[j] else i for j in own] for i, own in enumerate(expected)]
     for _ in range(smoothing.ROUNDS):
         value = np.array([value[own].mean(axis=0) for own in expected])
     np.testing.assert_allclose(smoothed(X, groups, centres, k), value, atol=1e-5)
@@ -54,6 +55,14 @@ def test_few_candidates_are_filled_with_the_point_itself_and_many_are_thinned(mo
     X, groups, centres = grouped(500, 2, 2)
     found = nearest_in_groups(X, groups, centres, 5)
     assert all(len(np.unique(found[groups == k])) <= 50 for k in (0, 1))
+
+
+def test_a_few_points_far_from_all_others_stay_there():
+    X, groups, centres = grouped(400, 6, 5)
+    X[:3] += 40
+    found = smoothed(X, groups, centres, 10)
+    assert np.linalg.norm(found[:3] - X[:3], axis=1).max() < 5
+    assert np.linalg.norm(found[3:], axis=1).max() < np.linalg.norm(X[3:], axis=1).max()
 
 
 def test_the_spread_within_clusters_falls_and_clusters_stay_apart():

@@ -2,6 +2,9 @@
 
     x ← mean of the k nearest points of x,    `ROUNDS` times, with neighbours found once.
 
+A neighbour counts only if its distance is at most `REACH` times the neighbour's distance to its own k-th neighbour; x itself takes
+its place otherwise. A few points far from all others, fewer than k, are therefore not drawn to the nearest cluster.
+
 Neighbours are sought in the group of a point and the groups nearest to it, given a partition of the points: at most `CANDIDATES`
 points, evenly taken from these groups if they have more. O(n·candidates·d) for the neighbours, O(n·k·d) a round; n·k indices and a
 copy of the points are held.
@@ -16,6 +19,7 @@ from reduset._engine import blocks
 from reduset._types import Array, Floats, Indices
 
 ROUNDS = 2
+REACH = 2.0  # times the distance of a point to its farthest neighbour
 NEAR_GROUPS, MOST_GROUPS = 16, 64  # groups that neighbours are sought in: more than the first number only if these are small
 FEWEST = 10  # candidates for every neighbour
 CANDIDATES = 2048
@@ -29,7 +33,7 @@ def smoothed(points: Floats, groups: Indices, centres: Array, neighbours: int) -
     ----------
     points : (n, d); groups : (n,) the group of each point; centres : (m, d) the means of the groups
     """
-    near = nearest_in_groups(points, groups, centres, neighbours)
+    near = _in_reach(points, nearest_in_groups(points, groups, centres, neighbours))
     found = np.asarray(points, np.float32)
     for _ in range(ROUNDS):
         averaged = np.empty_like(found)
@@ -64,6 +68,16 @@ def nearest_in_groups(points: Floats, groups: Indices, centres: Array, count: in
             best = np.argpartition(ranks, kept - 1, axis=1)[:, :kept]
             found[rows, :kept] = candidates[best]
     return found
+
+
+def _in_reach(points: Floats, near: Indices) -> Indices:
+    """The same with a point's own number in place of neighbours that it is far from, by their own distances to neighbours."""
+    apart = np.empty(near.shape)
+    for a, b in blocks(len(near), max(1, ENTRIES // points.shape[1])):
+        for j, column in enumerate(near[a:b].T):
+            offsets = points[a:b] - points[column]
+            apart[a:b, j] = np.sqrt(np.einsum("nd,nd->n", offsets, offsets))
+    return np.where(apart <= REACH * apart.max(axis=1)[near], near, np.arange(len(near))[:, None])
 
 
 def _nearest_groups(centres: Array) -> Indices:
