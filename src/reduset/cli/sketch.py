@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from itertools import chain, count
 from pathlib import Path
@@ -187,6 +188,7 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
                 rng=self.seed,
                 progress=shown,
             )
+        small = replace(small, columns=small.columns.renamed(table.columns))
         drowned = [] if scales is not None or self.rep is not None else spread_note(table.values, table.columns)
         notes = [*table.notes, *drowned, *([small.message] if small.message else [])]
         total = len(table) if table.weights is None else float(table.weights.sum())

@@ -8,7 +8,7 @@ proportion, and for a quantile the distance to the quantiles at p ± √(p(1 −
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,11 @@ class ColumnTable(Sequence[Change]):
         """The statistic that differs most, extremes aside; None if every column is constant."""
         able = [each for each in self.changes if each.statistic not in (MINIMUM, MAXIMUM)]
         return max(able, key=lambda each: abs(each.difference), default=None)
+
+    def renamed(self, names: Sequence[str]) -> ColumnTable:
+        """The same table with other names of columns, given in their order."""
+        titles = dict(zip(dict.fromkeys(each.column for each in self.changes), map(str, names), strict=True))
+        return ColumnTable(tuple(replace(each, column=titles[each.column]) for each in self.changes))
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Columns of a table with one row a statistic, as `pandas.DataFrame` takes them."""
