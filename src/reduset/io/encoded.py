@@ -67,14 +67,13 @@ def encoding_of(openers: Sequence[Opener], options: ReadOptions) -> tuple[dict[s
     ranked = {name for name in open_ended if encoders[name].way == ORDINAL and name in first.ordered}
     for name, found in _categories(openers, open_ended, ranked).items():
         kept = found if name in ranked else in_order(found)
+        if name not in asked and not (options.columns and name in options.columns) and not 0 < len(kept) <= MOST_BY_ITSELF:
+            del encoders[name]  # names and free text: omitted, as other columns without numbers are
+            continue
         most = MOST if name in asked else MOST_BY_ITSELF
         if encoders[name].way == ONEHOT and len(kept) > most:
             counted = f"{len(kept):,}" if len(kept) <= MOST else f"more than {MOST:,}"
-            way_out = (
-                "choose other columns"
-                if name in asked
-                else f"choose columns without it, or name it (encode='{AUTO},{name}=onehot')"
-            )
+            way_out = "choose other columns" if name in asked else f"choose columns without it, or encode='{AUTO},{name}=onehot'"
             raise FileError(
                 f"{first.path}: column {name!r} must have at most {most:,} categories to be encoded, got {counted}; {way_out}"
             )

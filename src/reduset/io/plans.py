@@ -15,7 +15,7 @@ from reduset.io.choice import ColumnChoice, choose, choose_alike
 from reduset.io.encoded import encoded, encoding_of
 from reduset.io.folders import files_of
 from reduset.io.guard import READ, Work
-from reduset.io.identifiers import told_identifiers
+from reduset.io.identifiers import without_identifiers
 from reduset.io.registry import open_source
 from reduset.io.source import ReadOptions, Source
 from reduset.io.table import FileError, Table
@@ -102,8 +102,12 @@ def plan_of(paths: Any, options: ReadOptions) -> ReadPlan:
         source = reopen()
         choice = choose_alike(source, options, files[0].choice, names[0]) if files else choose(source, options)
         if not files and options.columns is None:
-            counting = told_identifiers(source, choice)
-        choice = replace(choice, notes=(*choice.notes, *counting))  # what the first file shows is said of all
+            plain, choice = choice, without_identifiers(source, choice, options.identifiers == "omit")
+            counting = choice.notes[len(plain.notes) :]
+            if len(choice.names) < len(plain.names):
+                options = replace(options, columns=list(choice.titles))
+        elif counting:
+            choice = replace(choice, notes=(*choice.notes, *counting))  # what the first file shows holds for all
         files.append(FilePlan.of(source, choice, options.transform, reopen if len(names) > 1 else None))
         if files[-1].scales != files[0].scales:  # scatter and time of FCS files are left alone
             raise FileError(f"{name}: transform takes other columns than in {names[0]}; say it for each column by name")

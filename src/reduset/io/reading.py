@@ -16,7 +16,7 @@ from reduset.io.arrow import FrameSource
 from reduset.io.choice import choose
 from reduset.io.encoded import encoded, encoding_of
 from reduset.io.guard import READ, Work
-from reduset.io.identifiers import told_identifiers
+from reduset.io.identifiers import without_identifiers
 from reduset.io.paths import named
 from reduset.io.plans import FilePlan, ReadPlan, plan_of
 from reduset.io.registry import open_source
@@ -49,6 +49,7 @@ def read(
     missing: str = "refuse",
     key: str | None = None,
     encode: Any = None,
+    identifiers: str = "keep",
 ) -> Table:
     """Read one file, or several with the same columns, as one table.
 
@@ -66,13 +67,16 @@ def read(
     encode : columns of categories and dates to make numbers of: "auto" for all that were chosen (dates as days since 1970-01-01,
         ordered categories by their places 0, 1, …, others of up to 50 categories as columns of 0 and 1, `city=Paris`);
         "city=onehot,grade=ordinal:low:mid:high,when=days" for some, in that order of categories if one is given; a dict of the
-        same; or the ``encoding`` of a table, by which a category that it has not is refused.
+        same; or the ``encoding`` of a table, by which a category that it has not is refused. With "auto", text columns with more
+        than 50 categories are omitted.
+    identifiers : "keep" or "omit"
+        Columns of whole numbers that rise or fall from row to row; both add a note. Columns that are named are always read.
 
     Raises
     ------
     FileError : in one line, for whatever is wrong with a file.
     """
-    options = ReadOptions(columns, weight_column, group_column, transform, compensate, missing, key, encode)
+    options = ReadOptions(columns, weight_column, group_column, transform, compensate, missing, key, encode, identifiers)
     return _gathered(plan_of(paths, options))
 
 
@@ -132,9 +136,10 @@ def as_table(
     transform: Any = None,
     missing: str = "refuse",
     encode: Any = None,
+    identifiers: str = "keep",
 ) -> Table:
     """A table from a pandas or polars frame (a lazy one too), or an Arrow table; arguments as in ``read``."""
-    options = ReadOptions(columns, weight_column, group_column, transform, missing=missing, encode=encode)
+    options = ReadOptions(columns, weight_column, group_column, transform, missing=missing, encode=encode, identifiers=identifiers)
     wanted = None
     if options.columns is not None:
         wanted = [*options.columns, *(name for name in (weight_column, group_column) if name is not None)]
@@ -142,6 +147,7 @@ def as_table(
     encoders, options = encoding_of([lambda: plain], options)
     source = encoded(lambda: plain, encoders)
     choice = choose(source, options)
-    counting = told_identifiers(source, choice) if options.columns is None else ()
-    file = FilePlan.of(source, replace(choice, notes=(*choice.notes, *counting)), transform)
+    if options.columns is None:
+        choice = without_identifiers(source, choice, identifiers == "omit")
+    file = FilePlan.of(source, choice, transform)
     return replace(_gathered(ReadPlan([file], options)), sources=())

@@ -40,11 +40,13 @@ class ReadOptions:
     missing: str = "refuse"
     key: str | None = None
     encode: Any = None
+    identifiers: str = "keep"
 
     def __post_init__(self) -> None:
         self.columns = _names(self.columns)
         flag(self.compensate, "compensate")
         one_of(self.missing, "missing", ("refuse", "drop"))
+        one_of(self.identifiers, "identifiers", ("keep", "omit"))
         if self.key is not None and not isinstance(self.key, str):
             raise TypeError(f"key must be the name of an array in the file, got {self.key!r}")
 
