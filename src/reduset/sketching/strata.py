@@ -111,7 +111,10 @@ def _covering_rows(mean: KernelMean, summary: Summary, size: int, coverage: floa
     most = few if coverage is None else min(round(coverage * size), size - 1)
     if not most:
         return np.empty(0, np.int64)
-    traversal = KCenter(first="mean").begin(mean, np.random.default_rng(0))  # which draws nothing
+    frame, _ = coordinates_of(mean)
+    _, apart = nearest(mean.atoms, summary.means[None], frame, SQUARED)
+    first = int(np.argmin(np.where(mean.weights != 0, apart, np.inf)))
+    traversal = KCenter(first=first).begin(mean, np.random.default_rng(0))  # which draws nothing
     traversal.extend(most + 1, report)
     rows = np.asarray(traversal.indices)[1 : most + 1]
     if coverage is not None:
