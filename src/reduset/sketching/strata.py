@@ -2,7 +2,7 @@
 
 1. Covering rows: farthest-first rows (Gonzalez 1985), counted from the row nearest the mean. They exaggerate tails wherever weights
    are ignored, so by default there are at most `COVER_SHARE` of the size m (`FEW_COVERING` of a small one), and no more than would
-   raise the variance of a column by its standard error in m random rows.
+   raise the variance of a column by `EXCESS` of its standard error in m random rows.
 2. Strata: the other rows, in parts of equal mass (`_engine.strata`). A row that weighs more than a stratum is kept with certainty.
 3. One row of each stratum: of `CANDIDATES` rows drawn by weight, the one with which the sketch comes nearest to all rows, in means,
    squares and deciles of the columns and in waves at three scales (`_engine.exchanging`). Covering rows count here halfway between
@@ -46,6 +46,7 @@ from reduset.select.kmeans import coordinates_of
 from reduset.sketching.summaries import Summary
 
 COVER_SHARE, FEW_COVERING = 0.01, 5
+EXCESS = 0.7  # standard errors of a column's variance in random rows, that covering rows may add to it
 CANDIDATES, SWEEPS = 8, 2
 CELLS, ROWS_A_CELL, MEAN_ROWS, MANY_ROWS = 4, 8, 16, 5000  # cells of a stratum, in which groups are looked for up to so many rows
 APART, MOST_GROUPS = 1.6, 100
@@ -110,14 +111,17 @@ def _covering_rows(mean: KernelMean, summary: Summary, size: int, coverage: floa
     most = few if coverage is None else min(round(coverage * size), size - 1)
     if not most:
         return np.empty(0, np.int64)
-    traversal = KCenter(first="mean").begin(mean, np.random.default_rng(0))  # which draws nothing
+    frame, _ = coordinates_of(mean)
+    _, apart = nearest(mean.atoms, summary.means[None], frame, SQUARED)
+    first = int(np.argmin(np.where(mean.weights != 0, apart, np.inf)))
+    traversal = KCenter(first=first).begin(mean, np.random.default_rng(0))  # which draws nothing
     traversal.extend(most + 1, report)
     rows = np.asarray(traversal.indices)[1 : most + 1]
     if coverage is not None:
         return rows
     values = np.asarray(to_numpy(rows_of(mean.atoms, rows)), np.float64)
     squares = np.square((values - summary.means) / np.where(summary.spreads > 0, summary.spreads, np.inf))
-    allowed, kept = np.maximum(summary.square_spreads, 1.0) * np.sqrt(size), []
+    allowed, kept = EXCESS * np.maximum(summary.square_spreads, 1.0) * np.sqrt(size), []
     for row, square in zip(rows.tolist(), squares, strict=True):
         if (square <= allowed).all():
             allowed = allowed - square
