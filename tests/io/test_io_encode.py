@@ -183,7 +183,6 @@ def test_what_lies_between_categories_is_written_encoded(tmp_path):
     ("asked", "seen"),
     [
         ("name=onehot", None),
-        ("auto", "column 'name' must have at most 50 categories to be encoded, got 60; choose columns without it, or name it"),
         (
             "when=days",
             r"column 'when' must hold dates to be encoded as days, got '17/11/2026' in row 1; in text, write them as 2026-",
@@ -236,3 +235,28 @@ def test_orders_that_differ_are_refused(tmp_path):
         io.read(tmp_path, encode="auto")
     told = io.read(tmp_path, encode="grade=ordinal:low:high")
     assert told.values[:, 0].tolist() == [0, 1, 0, 1]
+
+
+def test_auto_omits_text_with_many_categories_unless_it_is_named(tmp_path):
+    names = [f"n{k}" for k in range(60)]
+    rows = pd.DataFrame({"x": np.arange(60) / 7, "name": names, "city": ["a", "b"] * 30})
+    path = written(tmp_path, ".csv", rows)
+    table = io.read(path, encode="auto")
+    assert table.columns == ("x", "city=a", "city=b")
+    assert any("name" in note for note in table.notes)
+    with pytest.raises(io.FileError, match="column 'name' must have at most 50 categories to be encoded, got 60"):
+        io.read(path, columns=["x", "name"], encode="auto")
+
+
+def test_identifiers_are_omitted_if_asked_for_in_every_file(tmp_path):
+    for k in range(2):
+        pd.DataFrame({"id": np.arange(40) + 40 * k, "x": np.sin(np.arange(40))}).to_csv(tmp_path / f"part{k}.csv", index=False)
+    table = io.read(tmp_path, identifiers="omit")
+    assert table.columns == ("x",)
+    assert len(table) == 80
+    assert any(note.startswith("id looks like an identifier and is not used") for note in table.notes)
+    assert io.read(tmp_path, identifiers="keep").columns == ("id", "x")
+    assert io.read(tmp_path, columns=["id"], identifiers="omit").columns == ("id",)
+    frame = pd.DataFrame({"id": np.arange(40), "x": np.sin(np.arange(40))})
+    assert io.as_table(frame, identifiers="omit").columns == ("x",)
+    assert io.as_table(frame[["id"]], identifiers="omit").columns == ("id",)  # nothing else to use

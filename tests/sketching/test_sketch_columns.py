@@ -70,7 +70,7 @@ def test_print_shows_the_table_and_its_largest_change():
     assert len(text) == 1 + len(small.columns)
     largest = small.columns.largest
     assert abs(largest.difference) == max(abs(each.difference) for each in small.columns if "imum" not in each.statistic)
-    assert f"({largest.column}, {largest.statistic}); 300 random rows:" in str(small)
+    assert f"{largest.statistic} of column {largest.column} (300 random rows:" in str(small)
     assert pd.DataFrame(small.columns.to_dict()).shape == (len(small.columns), 6)
     other = small.columns.renamed(["a", "b", "c"])
     assert [each.column for each in other] == [{"age": "a", "visits": "b", "member": "c"}[each.column] for each in small.columns]

@@ -1,6 +1,7 @@
 """Sketches of rows: which rows, weights, assignments, and the measured error."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -266,3 +267,65 @@ def test_invalid_options_raise(options, message):
 def test_missing_numbers_raise():
     with pytest.raises(ValueError, match=r"NaN|finite|missing"):
         sketch(np.array([[1.0, np.nan], [0.0, 1.0], [2.0, 2.0]]), 2)
+
+
+def people(n=3000):
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "id": np.arange(n),
+            "income": np.exp(rng.normal(10, 0.6, n)),
+            "age": rng.integers(18, 95, n),
+            "member": rng.random(n) < 0.3,
+            "city": rng.choice(["Berlin", "Oslo", "Paris"], n, p=[0.6, 0.1, 0.3]),
+            "name": [f"person {k}" for k in range(n)],
+            "joined": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), unit="D"),
+        }
+    )
+
+
+def test_frames_are_encoded_and_scaled_and_identifiers_are_not_used():
+    frame = people()
+    small = sketch(frame, 150, rng=0)
+    cities = ("city=Berlin", "city=Oslo", "city=Paris")
+    assert small.kept.names == ("income", "age", "member", *cities, "joined")
+    notes = "\n".join(small.notes)
+    for words in ("city as 3 columns", "joined as days", "id looks like an identifier", "name"):
+        assert words in notes
+        assert words in str(small)
+    kept = small.to_frame()
+    assert list(kept) == [*frame, "weight"]
+    for city, proportion in frame["city"].value_counts(normalize=True).items():
+        weighted = kept.loc[kept["city"] == city, "weight"].sum() / kept["weight"].sum()
+        assert weighted == pytest.approx(proportion, rel=1e-9)
+    for column in ("income", "age"):
+        assert np.average(kept[column], weights=kept["weight"]) == pytest.approx(frame[column].mean(), rel=1e-9)
+    assert small.mean.kernel.scales is not None
+
+
+def test_encoding_and_scales_can_be_switched_off():
+    frame = people()[["income", "age", "city"]]
+    numbers = sketch(frame, 100, encode=None, scales="standard", rng=0)
+    assert numbers.kept.names == ("income", "age")
+    np.testing.assert_allclose(numbers.mean.kernel.scales, frame[["income", "age"]].std(ddof=0), rtol=1e-6)
+    plain = sketch(frame[["age"]], 100, scales=None, rng=0)
+    assert plain.mean.kernel.scales is None
+    with pytest.raises(ValueError, match="scales goes with kernel=None"):
+        sketch(frame[["age"]], 100, kernel=Gaussian(1.0), scales="robust")
+
+
+def test_a_missing_entry_of_a_frame_is_named_by_its_column():
+    frame = people()
+    frame.loc[7, "income"] = np.nan
+    with pytest.raises(ValueError, match="income"):
+        sketch(frame, 100)
+
+
+def test_arrays_are_not_scaled():
+    X, _ = cells()
+    assert sketch(X, 100, rng=0).mean.kernel.scales is None
+
+
+def test_numbers_as_names_of_columns():
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(300, 3)))
+    assert sketch(frame, 20, rng=0).kept.names == ("0", "1", "2")

@@ -71,7 +71,14 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
     compensate: o.Compensate = True
     missing: o.Missing = "refuse"
     key: o.Key = None
-    encode: o.Encode = None
+    encode: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--encode",
+            help="How text, categories and dates become numbers: auto (the default), none, or NAME=onehot, "
+            "NAME=ordinal:low:mid:high, NAME=days, separated by commas.",
+        ),
+    ] = None
 
     @property
     def writes_cells(self) -> bool:
@@ -119,6 +126,11 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
         """Run it; the exit code."""
         self.check()
         return self._cells() if self.writes_cells else self._rows()
+
+    def _encoding(self) -> str | None:
+        """How text and dates become numbers: automatically, as given, or not at all."""
+        given = ",".join(self.encode) if self.encode else "auto"
+        return None if given == "none" else given
 
     def _count(self, n: int) -> int:
         """How many rows were asked for."""
@@ -171,6 +183,8 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
         reading = self.reading()
         if self.rep is not None:
             reading["key"] = "X" if self.rep == "X" else f"obsm/{self.rep}"
+        else:
+            reading |= {"encode": self._encoding(), "identifiers": "omit"}
         work = Work(*WORK, "the rows, and the work on them,", "choose fewer --columns")
         table = read_for(work, self.data, group_column=self.sample_key, **reading)
         scales = (

@@ -38,6 +38,7 @@ class Sketch:
     groups : (m,) the group of each row, if groups were sketched separately
     timings : seconds by stage
     message : what else there is to know of the selection
+    notes : what was done to the columns of a frame: encoded, not used
     """
 
     indices: Indices
@@ -55,6 +56,7 @@ class Sketch:
     timings: dict[str, float] = field(repr=False)
     kept: KeptRows = field(repr=False)
     message: str = ""
+    notes: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def size(self) -> int:
@@ -117,6 +119,7 @@ class Sketch:
         lines.append(f"error       {self._error()}")
         if self.groups is not None:
             lines.append(f"groups      {len(np.unique(self.groups)):,}, sketched separately; their proportions are exact")
+        lines += [f"note        {note}" for note in self.notes]
         return "\n  ".join(lines)
 
     def _columns(self) -> list[str]:

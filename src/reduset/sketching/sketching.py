@@ -37,7 +37,7 @@ from reduset.sketching.columns import compare_columns
 from reduset.sketching.result import Sketch
 from reduset.sketching.strata import StratifiedRows, checked_coverage, draw_rows
 from reduset.sketching.summaries import Summary, summarise
-from reduset.sketching.tables import KeptRows
+from reduset.sketching.tables import KeptRows, TableRows
 from reduset.weights.counts import with_nearest_atoms
 from reduset.weights.kinds import OWN
 
@@ -47,6 +47,8 @@ def sketch(
     size: int,
     *,
     kernel: KernelLike = None,
+    scales: Any = "auto",
+    encode: Any = "auto",
     coverage: float | None = None,
     calibrate: bool = True,
     sample_weight: WeightsLike = None,
@@ -65,8 +67,13 @@ def sketch(
     size : int
         Number of rows (all rows of non-zero weight, if there are fewer).
     kernel : Kernel, default a Gaussian whose bandwidth is found
-        Sets the distance: `Gaussian(scales="robust")` for columns in different units. A warning reports such columns if no kernel
-        is given. The error is measured at its bandwidth, if it has one.
+        Sets the distance. The error is measured at its bandwidth, if it has one.
+    scales : "auto", "robust", "standard", numbers or None
+        Divide columns by these before distances are computed: interquartile ranges ("robust") or standard deviations. "auto" is
+        "robust" for frames, and None for arrays, with a warning if one column dominates all distances. Only with ``kernel=None``.
+    encode : "auto", None, or as in `reduset.io.read`
+        How text, categories and dates of a frame become numbers. "auto": categories become columns of 0 and 1, ordered categories
+        0, 1, …, dates days; text with more than 50 categories is not used. None uses numeric columns only.
     coverage : float, optional
         Proportion of the size for covering rows, the farthest-first rows of the data. A large one lowers the radius, and makes the
         weights necessary. By default at most 1 %, and no more than leave means and spreads right without weights.
@@ -98,13 +105,14 @@ def sketch(
     >>> small.assignments.shape
     (20000,)
     """
-    full = KernelMean.from_samples(data, Gaussian() if kernel is None else kernel, sample_weight)
+    table = TableRows.of(data, encode)
+    full = KernelMean.from_samples(table.values, _kernel(kernel, scales, table.is_frame), sample_weight)
     size = _validate.whole(size, "size", 1, full.size, "it is a number of the data's rows")
     tol = _validate.positive(tol, "tol", "it is a proportion, 0.01 for one percent")
     confidence, coverage = _validate.confidence(confidence), checked_coverage(coverage)
     _validate.one_of(quotas, "quotas", QUOTAS)
     rng = _validate.generator(rng)
-    if kernel is None:
+    if kernel is None and cast(RadialKernel, full.kernel).scales is None:
         warn_of_units(full.atoms, data, "rare rows may be missed")
     clock, shown = Clock(), Progress(progress)
     try:
@@ -126,7 +134,7 @@ def sketch(
                 errors = _Errors.of(full, chosen, radius, tol if is_left_open(kernel) else None, confidence, rng, shown)
     finally:
         shown.close()
-    kept = KeptRows.of(data, chosen.rows, rows)
+    kept = KeptRows.of(data, chosen.rows, rows, table.names)
     return Sketch(
         indices=chosen.rows,
         weights=chosen.weights,
@@ -143,7 +151,17 @@ def sketch(
         timings=clock.timings(),
         kept=kept,
         message="; ".join(filter(None, [parts.message, _omissions(found)])),
+        notes=table.notes,
     )
+
+
+def _kernel(kernel: KernelLike, scales: Any, is_frame: bool) -> KernelLike:
+    """The kernel given, or a Gaussian with an open bandwidth and the scales of the columns."""
+    if isinstance(scales, str) and scales == "auto":
+        return kernel if kernel is not None else Gaussian(scales="robust" if is_frame else None)
+    if kernel is not None:
+        raise ValueError("scales goes with kernel=None, a kernel has its own; use Gaussian(scales=...), or leave out kernel")
+    return Gaussian(scales=scales)
 
 
 def _omissions(found: Calibration) -> str:

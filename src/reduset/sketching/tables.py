@@ -1,4 +1,8 @@
-"""Rows of a table in the type that came in: pandas, polars and Arrow keep theirs; arrays become a pandas frame when asked for."""
+"""Rows of a table: frames as numbers for a sketch, and rows of the sketch in the type that came in.
+
+Frames go through the encoders of `reduset.io`, as files do, so that Python and the command agree: text and categories become
+columns of 0 and 1, dates days, and columns that look like identifiers are not used.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,36 @@ import numpy as np
 
 from reduset._frames import framed, is_annotated
 from reduset._types import Array, Indices
+from reduset.io import as_table
 
 PANDAS, POLARS, ARROW, ARRAY = "pandas", "polars", "pyarrow", "array"
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """The rows of the data as numbers.
+
+    Attributes
+    ----------
+    values : what is sketched: the data, or the numbers of a frame
+    names : of the columns; None for x0, x1, …
+    notes : what was done to the columns of a frame
+    is_frame : whether columns may have different units
+    """
+
+    values: Any
+    names: tuple[str, ...] | None = None
+    notes: tuple[str, ...] = ()
+    is_frame: bool = False
+
+    @classmethod
+    def of(cls, data: Any, encode: Any) -> TableRows:
+        """The numbers of a pandas, polars or Arrow frame; all other data unchanged."""
+        home = type(data).__module__.split(".")[0]
+        if home not in (PANDAS, POLARS, ARROW) or not (hasattr(data, "columns") and hasattr(data, "shape")):
+            return cls(data)
+        table = as_table(data, encode=encode, identifiers="omit")
+        return cls(table.values, table.columns, table.notes, True)
 
 
 @dataclass(frozen=True)
@@ -23,9 +55,9 @@ class KeptRows:
     names: tuple[str, ...]
 
     @classmethod
-    def of(cls, data: Any, indices: Indices, atoms: Array) -> KeptRows:
-        """The rows at ``indices`` of what came in; ``atoms`` (m, d) are their numbers."""
-        names = column_names(data, atoms.shape[1])
+    def of(cls, data: Any, indices: Indices, atoms: Array, titles: tuple[str, ...] | None = None) -> KeptRows:
+        """The rows at ``indices`` of what came in; ``atoms`` (m, d) are their numbers, in columns of these titles."""
+        names = column_names(data, atoms.shape[1]) if titles is None else titles
         home = type(data).__module__.split(".")[0]
         if home == PANDAS and hasattr(data, "iloc"):
             return cls(PANDAS, data.iloc[indices].copy(), names)
