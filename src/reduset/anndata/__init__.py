@@ -1,4 +1,4 @@
-"""AnnData in, AnnData out: sketches, labels and scores carried back to all cells, densities of embeddings; as scanpy keeps them.
+"""AnnData in, AnnData out: sketches, labels and scores for all cells, metacells, densities of embeddings, as scanpy stores them.
 
 `studies` and `study_cells` have a cohort study as AnnData: its samples, and its cells.
 
