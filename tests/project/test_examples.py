@@ -35,7 +35,7 @@ def test_photograph_prints_the_result_and_draws_a_picture(tmp_path):
         timeout=600,
     )
     assert result.returncode == 0, result.stderr
-    assert "607 weighted atoms for 12,150 rows of 5 columns" in result.stdout
+    assert "12,150 rows × 5 columns -> 607 weighted atoms" in result.stdout
     assert picture.read_bytes().startswith(b"\x89PNG")
     pixels = image.imread(picture)[..., :3]
     assert min(pixels.shape[:2]) > 500

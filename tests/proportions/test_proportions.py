@@ -433,7 +433,7 @@ def test_bad_input_is_refused_by_name(X, y, options, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"kernel": "gaussian"}, "kernel must be a Gaussian"),
+        ({"kernel": "gausian"}, "kernel must be a Gaussian"),
         ({"size": 2.5}, "size must be a whole number"),
         ({"bandwidth_search": "yes"}, "bandwidth_search must be True, False or None"),
         ({"kernel": lambda A, B: np.ones((len(A), len(B))), "bandwidth_search": True}, "bandwidth_search needs a Gaussian"),

@@ -130,7 +130,7 @@ def test_how_fine_a_result_sees_is_said_in_words():
     )
     card = told.finest(shown.resolved, shown.size)
     assert card.figure == f"{shown.resolution:.3g}"
-    assert card.meaning.startswith(f"Details of {card.figure} and more, 1/")
+    assert f"there and at all larger ones: {card.figure} = median distance / " in card.meaning
     between = replace(figure, noise_finest=0.7)
     assert "by more than 20\N{NO-BREAK SPACE}% below 0.7: finer than that nobody needs to go" in told.noise(between, 1200)
     assert "at every scale" in told.noise(replace(figure, noise_finest=None), 1200)

@@ -44,7 +44,8 @@ def in_order(kind):
 
 @cache
 def batch():
-    return compress(rim(), WIDE, size=SIZE, rng=0).certificate.relative_error
+    """The largest error over seeds: near rounding, one selection can have three times the error of another."""
+    return max(compress(rim(), WIDE, size=SIZE, rng=seed).certificate.relative_error for seed in range(5))
 
 
 # -- the sums -------------------------------------------------------------------------------------------------------------
