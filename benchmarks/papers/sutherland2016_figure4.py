@@ -122,12 +122,12 @@ def report(figures: dict) -> str:
     return (
         f"RMSE on 2,000 test bags, D = {figures['components']:,}, M = 5, one seed; * is the lowest of a complete row. The paper "
         "prints this figure as curves: Jensen–Shannon, Hellinger and total variation lowest, above them the histogram, L2, MMD and "
-        "KL. Here Hellinger and total variation are lowest. At 200 points Jensen–Shannon is within 0.01 of L2 and MMD. At 800 points "
-        "and 16,000 bags it is below both by 0.02, as in the paper. The histogram and KL are above them at 200 points. The "
+        "KL. Here Hellinger and total variation are lowest. At 200 points Jensen–Shannon is within 0.01 of L2 and MMD. At 800 "
+        "points and 16,000 bags it is below both by 0.02, as in the paper. The histogram and KL are above them at 200 points. The "
         "differences are smaller than in the paper, perhaps because every rival has its bandwidth, bins and kernel width from "
         "validation. Times are in `features_components` (D = 2,000), since the machine was shared during this run. The KL kernel "
-        "(k = 4) is from a GPU and 4,000 bags only: by the exponent of `features_speed` it takes about 10 minutes for 4,000 bags of "
-        "200 points on two cores, so about 35 minutes for 8,000 and 2 hours for 16,000; the paper did not run its largest case "
+        "(k = 4) is from a GPU and 4,000 bags only: by the exponent of `features_speed` it takes about 10 minutes for 4,000 bags "
+        "of 200 points on two cores, so about 35 minutes for 8,000 and 2 hours for 16,000; the paper did not run its largest case "
         f"either. `features_components` has all sizes with five seeds at D = 2,000. Linear kernels on the vectors: {linear}. The "
         "paper reports them as no better than a constant, whose RMSE is 2.87.\n\n"
         + table(("points", "training bags", *names), rows)
