@@ -12,10 +12,10 @@ import errno
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,25 +66,32 @@ def write_whole(path: Path_, fill: Callable[[BinaryIO], Any]) -> None:
         raise OSError(
             errno.EINVAL, f"is {what}, and a file can only be written in place of a file; give another name", os.fspath(path)
         )
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.", suffix=".part")
+    # the name is known before the file exists, so that an interrupt at any moment finds what to remove
+    temporary = os.fspath(target.parent / f".{target.name[:40]}.{secrets.token_hex(8)}.part")
     try:
-        with os.fdopen(handle, "wb") as stream:
+        with open(temporary, "xb", opener=_private) as stream:
             fill(stream)
             stream.flush()
             os.fsync(stream.fileno())
         mask = os.umask(0)
         os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)  # mkstemp is private; a saved file follows the user's own mask
+        os.chmod(temporary, 0o666 & ~mask)  # the temporary file is private; a saved file follows the user's own mask
         waiting = _WAITING.get()
         if waiting is None:
             _move(temporary, target)
         else:
             waiting.append((temporary, target))
     except BaseException as error:
-        os.unlink(temporary)
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
         if isinstance(error, OSError) and error.errno and error.filename is None:
             error.filename = os.fspath(path)  # a full disk is no news without the name
         raise
+
+
+def _private(path: str, flags: int) -> int:
+    """Open a file that other users cannot read while it is written."""
+    return os.open(path, flags, 0o600)
 
 
 def _move(temporary: str, target: Path) -> None:

@@ -97,7 +97,7 @@ def test_the_error_at_every_scale_is_that_of_the_models_profiles(made, tmp_path)
         assert drawn["finest"] == (shown.resolution if last and shown.resolved else profile.finest(data["tol"]))
     texts = " ".join(Page(tmp_path / "r.html").text().split())
     assert data["sizes"][-1]["told"].replace("\N{NO-BREAK SPACE}", " ") in texts
-    assert "How fine it sees" in texts
+    assert "Error by bandwidth" in texts
     assert ("Resolution" in texts) == (shown.resolved is not None)  # in place of a bound that says nothing
 
 
@@ -120,21 +120,22 @@ def test_the_report_of_components_has_their_covariances_and_no_atoms(d, tmp_path
 def test_how_fine_a_result_sees_is_said_in_words():
     shown = resolved()
     figure, space = profile_figure(shown), "\N{NO-BREAK SPACE}"
-    start = f"40 atoms keep details of {shown.resolution:.3g} and more within 20{space}%"
-    start += f", with 95{space}% confidence; 40 random rows would"
-    assert told.fine(figure) == f"{start} do so down to {shown.resolved.random_rows:.3g}."
-    assert told.fine(replace(figure, random_finest=None)) == f"{start} lose more than that at every scale."
+    start = f"The error of 40 atoms is at most 20{space}% at bandwidth {shown.resolution:.3g} and all larger ones"
+    start += f", with 95{space}% confidence"
+    rows = f"With 40 random rows it is at most 20{space}% only from bandwidth {shown.resolved.random_rows:.3g} on"
+    assert told.fine(figure) == f"{start}. {rows}."
+    assert told.fine(replace(figure, random_finest=None)) == f"{start}. The error of 40 random rows is larger at every bandwidth."
     assert told.fine(replace(figure, random_rows=figure.errors * np.nan)).endswith("confidence.")
     assert told.fine(replace(figure, size=1, finest=None)).startswith(
-        f"At no scale is it certain that 1 atom loses at most 20{space}%; 1"
+        f"The error of 1 atom is not certified to be at most 20{space}% at any bandwidth"
     )
     card = told.finest(shown.resolved, shown.size)
     assert card.figure == f"{shown.resolution:.3g}"
     assert f"there and at all larger ones: {card.figure} = median distance / " in card.meaning
     between = replace(figure, noise_finest=0.7)
-    assert "by more than 20\N{NO-BREAK SPACE}% below 0.7: finer than that nobody needs to go" in told.noise(between, 1200)
-    assert "at every scale" in told.noise(replace(figure, noise_finest=None), 1200)
-    assert told.noise(replace(figure, noise_finest=figure.bandwidths[-1]), 1200).endswith("at the finest scale shown.")
+    assert f"above 20{space}% below bandwidth 0.7" in told.noise(between, 1200)
+    assert "at every bandwidth" in told.noise(replace(figure, noise_finest=None), 1200)
+    assert told.noise(replace(figure, noise_finest=figure.bandwidths[-1]), 1200).endswith("at the smallest bandwidth shown.")
     assert told.noise(replace(figure, noise=figure.noise * np.nan), 1200) == ""
 
 
@@ -142,7 +143,7 @@ def test_a_result_that_knows_one_scale_has_a_report_without_the_others(tmp_path)
     full = KernelMean.from_samples(np.random.default_rng(0).normal(size=(200, 2)), FunctionKernel("rbf", gamma=0.5))
     write_compression(tmp_path / "r.html", Model.of(full, compress(full, size=8, rng=0)))
     assert embedded(tmp_path / "r.html")["profile"] is None
-    assert "How fine it sees" not in Page(tmp_path / "r.html").text()
+    assert "Error by bandwidth" not in Page(tmp_path / "r.html").text()
 
 
 def test_the_numbers_in_a_report_of_a_cohort_are_the_estimators(reports):

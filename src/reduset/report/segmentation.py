@@ -122,7 +122,7 @@ def _cards(segmentation: Segmentation, sizes: NDArray[np.int64]) -> list[Card]:
             count(segmentation.count),
             f"Half of all pixels lie in the largest {half}." if half > 1 else "Half of all pixels lie in the largest.",
         ),
-        replace(words.lost(segmentation.certificate, "pixel"), title="Lost by the density"),
+        replace(words.lost(segmentation.certificate, "pixel"), title="Error of the density"),
         Card("Largest", percent(largest), "Of all pixels, in one segment."),
     ]
 

@@ -20,7 +20,7 @@ RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 RAREST = 1e-6  # p-value that is told apart from smaller ones
 MEASURED = {
     "exact": "computed exactly, from every pair of rows",
-    "frequencies": "measured on random waves, each over all rows",
+    "frequencies": "measured with random Fourier features over all rows",
     "rows": "measured on a sample of rows",
 }
 
@@ -96,7 +96,7 @@ def kept(n: int, m: int, piece: str = "atom") -> Card:
 def lost(certificate: Certificate, thing: str = "row", piece: str = "atom") -> Card:
     """The measured error, its interval, and how it was measured; of rows, or of pixels."""
     if certificate.relative_error < ROUNDING:
-        return Card("Lost", percent(0.0), "Nothing but rounding.")
+        return Card("Error", percent(0.0), "Nothing but rounding.")
     low, high = certificate.interval
     how = MEASURED.get(certificate.method, f"measured by {certificate.method}").replace("row", thing)
     if certificate.method == "exact":
@@ -105,7 +105,7 @@ def lost(certificate: Certificate, thing: str = "row", piece: str = "atom") -> C
         meaning = f"Between {percent(low)} and {percent(high)} with {confidence(certificate)} confidence, {how}."
     if certificate.relative_error > 1:
         meaning = f"Worse than nothing: the zero function is closer to the data than these {piece}s are. " + meaning
-    return Card("Lost", percent(certificate.relative_error), meaning)
+    return Card("Error", percent(certificate.relative_error), meaning)
 
 
 def error(certificate: Certificate, thing: str = "row", piece: str = "atom") -> str:
@@ -164,30 +164,30 @@ def random_rows(path: PathFigure, n: int, signed: bool = False) -> Card:
 
 
 def fine(shown: ProfileFigure) -> str:
-    """How fine so many pieces see, and as many random rows."""
+    """The resolution of the atoms, compared with as many random rows."""
     atoms, drawn, tol = count(shown.size, shown.piece), count(shown.size, "random row"), percent(shown.tol)
     if shown.finest is None:
-        text = f"At no scale is it certain that {atoms} lose{'s' if shown.size == 1 else ''} at most {tol}"
+        text = f"The error of {atoms} is not certified to be at most {tol} at any bandwidth"
     else:
-        text = f"{atoms} keep{'s' if shown.size == 1 else ''} details of {shown.finest:.3g} and more within {tol}"
+        text = f"The error of {atoms} is at most {tol} at bandwidth {shown.finest:.3g} and all larger ones"
         text += f", with {percent(shown.confidence)} confidence"
     if np.isnan(shown.random_rows).all():
         return text + "."
     if shown.random_finest is None:
-        return f"{text}; {drawn} would lose more than that at every scale."
-    return f"{text}; {drawn} would do so down to {shown.random_finest:.3g}."
+        return f"{text}. The error of {drawn} is larger at every bandwidth."
+    return f"{text}. With {drawn} it is at most {tol} only from bandwidth {shown.random_finest:.3g} on."
 
 
 def noise(shown: ProfileFigure, n: int) -> str:
-    """How fine anybody needs to look: the rows are a sample themselves."""
+    """The sampling error of the rows themselves."""
     if np.isnan(shown.noise).all():
         return ""
-    text = f"The {count(n, 'row')} are a sample themselves, and off the law they were drawn from by"
+    text = f"The sampling error of the {count(n, 'row')} themselves is"
     if shown.noise_finest is None:
-        return f"{text} more than {percent(shown.tol)} at every scale: beyond that nobody needs to go."
+        return f"{text} above {percent(shown.tol)} at every bandwidth."
     if shown.noise_finest == shown.bandwidths[-1]:
-        return f"{text} {percent(shown.noise[-1])} at the finest scale shown."
-    return f"{text} more than {percent(shown.tol)} below {shown.noise_finest:.3g}: finer than that nobody needs to go."
+        return f"{text} {percent(shown.noise[-1])} at the smallest bandwidth shown."
+    return f"{text} above {percent(shown.tol)} below bandwidth {shown.noise_finest:.3g}."
 
 
 def densities(kernel: Any) -> str:
