@@ -329,3 +329,12 @@ def test_arrays_are_not_scaled():
 def test_numbers_as_names_of_columns():
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(300, 3)))
     assert sketch(frame, 20, rng=0).kept.names == ("0", "1", "2")
+
+
+def test_means_that_no_bounded_weights_reach_are_printed_as_not_exact():
+    frame = people()[["income", "city"]]
+    frame.loc[0, "city"] = "Rome"
+    frame = pd.concat([frame, frame.iloc[[1] * 3000]], ignore_index=True)
+    small = sketch(frame, 20, rng=0)
+    assert ("weighted means are not exact" in str(small)) == (not small.exact)
+    assert "not exact" not in str(sketch(frame, 20, calibrate=False, rng=0))

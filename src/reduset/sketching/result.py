@@ -39,6 +39,7 @@ class Sketch:
     timings : seconds by stage
     message : what else there is to know of the selection
     notes : what was done to the columns of a frame: encoded, not used
+    calibrated : whether the weights were calibrated, as far as the bounds on them allow
     """
 
     indices: Indices
@@ -57,6 +58,7 @@ class Sketch:
     kept: KeptRows = field(repr=False)
     message: str = ""
     notes: tuple[str, ...] = field(default=(), repr=False)
+    calibrated: bool = field(default=True, repr=False)
 
     @property
     def size(self) -> int:
@@ -125,6 +127,8 @@ class Sketch:
     def _columns(self) -> list[str]:
         """Which statistics of columns are exact, and the largest change of the others."""
         text = []
+        if not self.exact and self.calibrated:
+            text.append("weighted means are not exact: that takes more rows, or weights that change by more than a factor of 3")
         if self.exact:
             *first, last = self.exact
             text.append(f"weighted {' and '.join(filter(None, [', '.join(first), last]))} equal those of all rows")

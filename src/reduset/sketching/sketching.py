@@ -152,6 +152,7 @@ def sketch(
         kept=kept,
         message="; ".join(filter(None, [parts.message, _omissions(found)])),
         notes=table.notes,
+        calibrated=calibrate,
     )
 
 
