@@ -37,6 +37,8 @@ SECTIONS = (
     "resolution_peers",
     "rare_groups",
     "sketching",
+    "sketch_clusters",
+    "sketch_tables",
     "metacells",
     "embedding_density",
     "pieces",

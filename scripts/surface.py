@@ -64,10 +64,15 @@ def members(kind: type) -> Iterator[str]:
             found |= dict.fromkeys(inspect.get_annotations(base)) | vars(base)
             found |= dict.fromkeys(getattr(base, "__dataclass_fields__", {}))
     for name in sorted(found):
-        if not name.startswith("_") and not MADE_BY_SCIKIT_LEARN.fullmatch(name):
+        if not name.startswith("_") and not MADE_BY_SCIKIT_LEARN.fullmatch(name) and not _is_foreign(found[name]):
             value = inspect.getattr_static(kind, name, None)
             callable_ = isinstance(value, staticmethod | classmethod) or inspect.isfunction(value)
             yield name + (signature(getattr(kind, name)) if callable_ else "")
+
+
+def _is_foreign(value: Any) -> bool:
+    """Whether a function is a wrapped one of scikit-learn."""
+    return inspect.isfunction(value) and (_home(value) or "").split(".")[0] == "sklearn"
 
 
 def surface() -> list[str]:

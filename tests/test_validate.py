@@ -65,9 +65,12 @@ def test_points_must_be_finite_and_the_place_is_named(bad, dtype):
         _validate.points(X)
 
 
-@pytest.mark.parametrize("missing", [pd.DataFrame({"a": [1.0, None]}), pl.DataFrame({"a": [1.0, None]}), [[1.0], [None]]])
-def test_missing_values_count_as_nan(missing):
-    with pytest.raises(ValueError, match="X must be finite, got nan in row 1, column 0"):
+@pytest.mark.parametrize(
+    ("missing", "column"),
+    [(pd.DataFrame({"a": [1.0, None]}), "'a'"), (pl.DataFrame({"a": [1.0, None]}), "'a'"), ([[1.0], [None]], "0")],
+)
+def test_missing_values_count_as_nan(missing, column):
+    with pytest.raises(ValueError, match=f"X must be finite, got nan in row 1, column {column};"):
         _validate.points(missing)
 
 
@@ -233,8 +236,8 @@ def test_names_are_among_those_known(value):
 # -- covariances and generators --------------------------------------------------------------------------------------
 
 
-def test_a_vector_of_variances_is_a_diagonal_covariance():
-    np.testing.assert_array_equal(_validate.covariance([1, 4]), np.diag([1.0, 4.0]))
+def test_a_vector_of_variances_stays_a_vector():
+    np.testing.assert_array_equal(_validate.covariance([1, 4]), [1.0, 4.0])
 
 
 @pytest.mark.parametrize(
@@ -291,13 +294,13 @@ def test_frames_of_every_home_are_points(home):
 
 @pytest.mark.parametrize("home", FRAMES)
 def test_a_column_of_text_is_named(home):
-    with pytest.raises(TypeError, match=r"X must hold numbers, .*(column 'site' holds 'x'|'x' in column 'site').*; encode or drop"):
+    with pytest.raises(TypeError, match=r"X must hold numbers, column 'site' holds 'x'; encode or drop"):
         _validate.points(FRAMES[home]({"a": [1.0, 2.0], "site": ["x", "y"]}))
 
 
 @pytest.mark.parametrize("home", FRAMES)
 def test_what_a_frame_lacks_is_refused(home):
-    with pytest.raises(ValueError, match="X must be finite, got nan in row 1, column 0"):
+    with pytest.raises(ValueError, match="X must be finite, got nan in row 1, column 'a'"):
         _validate.points(FRAMES[home]({"a": [1, None, 3], "b": [0.5, 1.5, 2.5]}))
 
 

@@ -145,15 +145,16 @@ class Kind:
 MEAN, MODEL, MIXTURE = "reduset.KernelMean", "reduset.Model", "reduset.Mixture"
 COMPONENTS, COMPONENT_MODEL = "reduset.ComponentMean", "reduset.ComponentModel"
 PICTURE = ("grids", "widths", "marginals", "pair_grids", "pair_widths", "pairs", "joint")
+BARS = "bars"  # histograms of the rows
 LAWS = ("weights", "means", "covariances")
 MODEL_NAMES = ("path", "step_sizes", "step_weights", *PICTURE)
 BY_SCALE = ("scales", "profile_sizes", "profiles")
 KINDS = {
     MEAN: Kind(1, ("atoms", "weights")),
-    MODEL: Kind(2, ("atoms", "weights", *MODEL_NAMES, *BY_SCALE), since=tuple((name, 2) for name in BY_SCALE)),
+    MODEL: Kind(3, ("atoms", "weights", *MODEL_NAMES, *BY_SCALE, BARS), since=(*((name, 2) for name in BY_SCALE), (BARS, 3))),
     MIXTURE: Kind(1, LAWS),
     COMPONENTS: Kind(1, LAWS),
-    COMPONENT_MODEL: Kind(1, (*LAWS, *MODEL_NAMES, *BY_SCALE)),
+    COMPONENT_MODEL: Kind(2, (*LAWS, *MODEL_NAMES, *BY_SCALE, BARS), since=((BARS, 2),)),
 }
 READERS = {kind: f"{kind}.load" for kind in KINDS} | {COMPONENT_MODEL: f"{MODEL}.load"}
 

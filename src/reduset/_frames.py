@@ -36,8 +36,16 @@ def is_sparse(value: Any) -> bool:
     return hasattr(value, "nnz") and hasattr(value, "toarray")
 
 
+def names_of(value: Any) -> list[Any] | None:
+    """The names of the columns of a frame, or of a table that `reduset.io` read; None for what has none."""
+    names = getattr(framed(value), "columns", None)
+    return None if names is None or callable(names) else list(names)
+
+
 def odd_column(value: Any) -> tuple[Any, Any] | None:
     """The first column of a frame that holds text, dates or the like, and its first entry; None where there is none."""
+    if type(value).__module__.split(".")[0] == "pandas" and hasattr(value, "dtypes") and hasattr(value, "columns"):
+        return _odd_of_pandas(value)
     if not hasattr(value, "columns") or not hasattr(value, "schema"):
         return None
     for name, kind in value.schema.items():
@@ -45,6 +53,19 @@ def odd_column(value: Any) -> tuple[Any, Any] | None:
         if is_number is not None and not is_number() and str(kind) not in ("Boolean", "Object", "Unknown", "Null"):
             column = value[name].drop_nulls()
             return name, (column[0] if len(column) else f"the type {kind}")
+    return None
+
+
+def _odd_of_pandas(frame: Any) -> tuple[Any, Any] | None:
+    for place, kind in enumerate(frame.dtypes):
+        if kind.kind not in "OMm":
+            continue
+        column = frame.iloc[:, place].dropna()
+        if kind.kind != "O":
+            return frame.columns[place], (column.iloc[0] if len(column) else f"the type {kind}")
+        text = next((entry for entry in column if isinstance(entry, str | bytes)), None)
+        if text is not None:
+            return frame.columns[place], text
     return None
 
 

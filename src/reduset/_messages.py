@@ -7,10 +7,11 @@ escapes, `\\x1b` for one. Every text that the command prints or a report holds g
 
 from __future__ import annotations
 
+import difflib
 import re
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -47,6 +48,31 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in BETWEEN:
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
+
+
+def closest(value: object, names: Iterable[str]) -> str | None:
+    """The name that a misspelled one may stand for: similar up to case, hyphens, underscores and spaces, or abbreviated by it."""
+    if not isinstance(value, str):
+        return None
+    word, by_letters = _letters(value), {_letters(name): name for name in names}
+    close = difflib.get_close_matches(word, by_letters, 1) or [each for each in by_letters if _abbreviates(word, each)]
+    return by_letters[close[0]] if close else None
+
+
+def did_you_mean(value: object, names: Iterable[str]) -> str:
+    """The end of a message that names the closest of the names; nothing if none is close."""
+    found = closest(value, names)
+    return "" if found is None else f"; did you mean {found!r}?"
+
+
+def _letters(name: str) -> str:
+    return re.sub("[-_ ]", "", name.lower())
+
+
+def _abbreviates(word: str, name: str) -> bool:
+    """Whether a name has the letters of a word in their order, from its first on: "sqrt" of "square root"."""
+    rest = iter(name)
+    return len(word) > 2 and word[0] == name[:1] and all(letter in rest for letter in word)
 
 
 def printable(text: object, lines: bool = False) -> str:

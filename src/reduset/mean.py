@@ -24,6 +24,7 @@ from reduset._types import Array, Floats, KernelLike, PointsLike, Precision, See
 from reduset._validate import boxes as _boxes
 from reduset._validate import rows as _rows
 from reduset._validate.orientation import warn_if_lying
+from reduset._validate.seeds import seeded
 from reduset.kernels import ANY_FAMILY, Kernel, RadialKernel
 from reduset.kernels.base import exponential
 from reduset.kernels.boxes import boxes_of
@@ -329,8 +330,8 @@ class KernelMean(LinearCombination):
     def _extent(self, reach: float) -> tuple[Array, Array]:
         if not isinstance(self.kernel, RadialKernel):
             raise TypeError(f"{self.kernel!r} has no bandwidth, so nobody knows how far a grid goes; use {ANY_FAMILY}")
-        shape = self.kernel.unit_covariance
-        beyond = reach * self.kernel.width * (1.0 if shape is None else np.sqrt(np.diag(shape)))
+        units = self.kernel.column_units
+        beyond = reach * self.kernel.width * (1.0 if units is None else units)
         atoms = self.atoms[np.flatnonzero(self.weights)]
         return atoms.min(axis=0) - beyond, atoms.max(axis=0) + beyond
 
@@ -355,6 +356,7 @@ class KernelMean(LinearCombination):
         self._require_alike(other)
         return 0.0 if other is self else (self - other).norm()
 
+    @seeded
     def sample(self, count: int, rng: SeedLike = None) -> Array:
         """``count`` draws from the density that f is, up to its mass; needs weights of one sign."""
         count = _validate.whole(count, "count", 0)

@@ -213,3 +213,14 @@ def test_every_way_to_measure_that_the_source_names_is_known():
     source = Path(reduset.__file__).parent
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in source.rglob("*.py")]
     assert {method for tree in trees for method in methods_in(tree)} == set(METHODS)
+
+
+@pytest.mark.parametrize("gap", [2e-14, 1e-13, 1e-12, 1e-10])
+def test_a_laplacian_certificate_holds_for_rows_that_nearly_coincide(gap):
+    """Its spectrum has no variance, so that few of any drawn frequencies are as high as such gaps need."""
+    full = KernelMean.from_samples(np.array([[gap, 0.0], [0.0, 0.0]]), Laplacian(1.0), np.array([0.5, 0.5]))
+    certificate = compress(full, size=1, select="kcenter", weights="free", rng=0).certificate
+    truth = 0.5 * np.sqrt(-np.expm1(-2 * gap)) / full.norm()
+    low, high = certificate.interval
+    assert low <= truth <= high
+    assert certificate.relative_error == pytest.approx(truth, rel=0.1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import re
@@ -460,3 +461,22 @@ def test_columns_that_an_fcs_file_leaves_alone_are_left_alone_in_other_formats(t
     np.testing.assert_allclose(io.read(f"{fcs}.csv").values, io.read(f"{parquet}.csv").values)
     assert run(["cohort", fcs, parquet, "-c", "FSC-A,CD4", "--transform", "asinh:5", "--json"]) == 2
     assert "transform takes other columns than in" in capsys.readouterr().err
+
+
+def test_an_interrupt_waits_for_the_end_of_an_import(heard, tmp_path, monkeypatch):
+    """A compiled module makes an ImportError of it, after a traceback of its own."""
+    text = (
+        "import signal, time\n"
+        "try:\n    signal.raise_signal(signal.SIGTERM)\n    time.sleep(0.2)\n"
+        "except KeyboardInterrupt:\n    raise ImportError('numpy.core.multiarray failed to import') from None\n"
+    )
+    (tmp_path / "struck_while_imported.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def command(*_, **__):
+        importlib.import_module("struck_while_imported")
+        time.sleep(30)
+
+    monkeypatch.setattr("reduset.cli.entry.app", command)
+    assert run(["info", "x.npz"]) == 130
+    assert "struck_while_imported" in sys.modules

@@ -210,8 +210,10 @@ def test_rows_with_missing_values_are_left_out(table, capsys):
     words = ["sketch", table / "holes.csv", "-c", "x,y", "--size", "30", "-o", table / "few.csv"]
     assert "missing" in refused(capsys, *words)
     found = told(capsys, *words, "--missing", "drop")
-    assert any("only the columns that were used" in note for note in found["notes"])
-    assert pd.read_csv(table / "few.csv").columns.tolist() == ["x", "y", "weight"]
+    assert any("1 row with missing values left out" in note for note in found["notes"])
+    few = pd.read_csv(table / "few.csv")  # the rows of the file, with all their columns
+    pd.testing.assert_frame_equal(few.drop(columns="weight"), rows.iloc[few["count"]].reset_index(drop=True))
+    assert few["weight"].sum() == pytest.approx(399)
     assert "--assignments must number" in refused(capsys, *words, "--missing", "drop", "--assignments", table / "assignments.csv")
     assert not (table / "assignments.csv").exists()
 

@@ -123,7 +123,7 @@ BAD = {
     "NaN": (with_bag(np.array([[0.0, 1.0], [np.nan, 2.0]])), None, r"bags\[2\] must be finite, got nan in row 1, column 0"),
     "flat": (with_bag(np.ones(4)), None, r"bags\[2\] must have two dimensions"),
     "named": (NAMED | {"d": np.ones((1, 2))}, None, r"bags\['d'\] must hold at least 2 points"),
-    "NaN in a table": (table_with("x", 3, np.nan), "patient", r"sample 'b' must be finite, got nan in row 0"),
+    "NaN in a table": (table_with("x", 3, np.nan), "patient", "bags must be finite, got nan in row 3, column 'x'"),
     "no label": (table_with("patient", 3, None), "patient", "sample must not be missing, got .* in row 3"),
     "one of a label": (table_with("patient", 3, "z"), "patient", "sample 'z' must hold at least 2 points, got 1"),
     "unknown column": (TABLE, "doctor", r"sample='doctor' must be one of the columns \['x', 'patient', 'y'\]"),

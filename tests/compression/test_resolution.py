@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from reduset import FunctionKernel, Gaussian, KernelMean, NotReachedWarning, bandwidth, compress
+from reduset import FunctionKernel, Gaussian, KernelMean, Matern, NotReachedWarning, bandwidth, compress
+from reduset.certificate.by_scale import ExactScales
 from reduset.compression import resolution
 from reduset.select import Selector
 from reduset.select.contract import Traversal
@@ -250,3 +251,18 @@ def test_a_tolerance_of_one_or_more_raises_an_error(options):
     for tol in (1, 1.5):
         with pytest.raises(ValueError, match=f"tol must be below 1, got {tol}"):
             compress(np.random.default_rng(0).normal(size=(50, 2)), tol=tol, **options)
+
+
+def test_profiles_end_where_no_bump_overlaps_another(monkeypatch):
+    """Nearly as many random rows as there are rows lose half at no scale; heavy tails have a grid of many scales."""
+    scales, profile = [], ExactScales.profile
+
+    def counted(self, small, bandwidths, *rest):
+        scales.extend(bandwidths)
+        return profile(self, small, bandwidths, *rest)
+
+    monkeypatch.setattr(ExactScales, "profile", counted)
+    X = np.random.default_rng(0).standard_cauchy(size=(250, 5))
+    small = compress(X, kernel=Matern(), size=249, tol=0.001, rng=0)
+    assert small.certificate.interval[1] <= 0.001
+    assert len(scales) < 1000

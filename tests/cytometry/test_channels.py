@@ -5,7 +5,6 @@ import pytest
 
 from reduset.cytometry.channels import find_channel
 from reduset.cytometry.markers import study_markers
-from reduset.cytometry.mass_channels import is_mass
 from reduset.cytometry.opening import FileChannels
 from reduset.cytometry.panel import read_panel
 from reduset.io import FileError
@@ -152,11 +151,11 @@ MASS = ["Time", "Event_length", "Ce140Di", "(Nd142)Dd", "Ir191Di", "Center"]
 
 
 def test_mass_cytometry_is_known_by_isotopes_without_scatter():
-    assert is_mass(made(MASS))
-    assert is_mass(made(["Time", "1", "2", "3"], ["", "140Ce_CD3", "142Nd", "Sm152Di_CD4"]))
-    assert not is_mass(made([*MASS, "FSC-A"]))
-    assert not is_mass(made(["Time", "CD111", "Cd3-A", "PE-A", "IR700-A"]))
-    assert not is_mass(made(MASS, is_fcs=False))
+    assert made(MASS).is_mass
+    assert made(["Time", "1", "2", "3"], ["", "140Ce_CD3", "142Nd", "Sm152Di_CD4"]).is_mass
+    assert not made([*MASS, "FSC-A"]).is_mass
+    assert not made(["Time", "CD111", "Cd3-A", "PE-A", "IR700-A"]).is_mass
+    assert not made(MASS, is_fcs=False).is_mass
 
 
 def test_of_mass_cytometry_isotopes_are_the_markers():

@@ -12,6 +12,7 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
+from lab_files import write_ods_sheet
 from reduset.cytometry.lab_tables import lab_table
 from reduset.io import FileError
 
@@ -76,26 +77,20 @@ def test_columns_are_found_in_any_spelling_and_two_that_mean_the_same_are_a_clas
         lab_table({"file_name": ["a"], "FileName": ["b"]}, "samples").find(("file_name",))
 
 
-ODS = """<?xml version="1.0"?><office:document-content xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0"
- xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0" xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0">
-<office:body><office:spreadsheet><table:table table:name="s">{}</table:table></office:spreadsheet></office:body>
-</office:document-content>"""
-
-
 def test_sheets_of_libreoffice_are_read_as_those_of_excel(tmp_path):
-    def cell(value):
-        kind = "float" if isinstance(value, float) else "string"
-        said = f' office:value="{value}"' if kind == "float" else ""
-        return f'<table:table-cell office:value-type="{kind}"{said}><text:p>{value}</text:p></table:table-cell>'
-
-    rows = [[cell or "" for cell in row] for row in ROWS]
-    lines = "".join(f"<table:table-row>{''.join(map(cell, row))}</table:table-row>" for row in rows)
-    path = tmp_path / "t.ods"
-    with zipfile.ZipFile(path, "w") as packed:
-        packed.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
-        packed.writestr("META-INF/manifest.xml", "<manifest/>")
-        packed.writestr("content.xml", ODS.format(lines))
+    path = write_ods_sheet(tmp_path / "t.ods", [[cell or "" for cell in row] for row in ROWS])
     assert lab_table(path, "samples").columns == CELLS
+
+
+def test_a_sheet_of_libreoffice_whose_elements_do_not_end_is_refused(tmp_path):
+    path = write_ods_sheet(tmp_path / "t.ods", ROWS)
+    with zipfile.ZipFile(path) as packed:
+        members = {name: packed.read(name) for name in packed.namelist()}
+    with zipfile.ZipFile(path, "w") as packed:
+        for name, content in members.items():
+            packed.writestr(name, content.replace(b"</table:table>", b"</table:tabl>"))
+    with pytest.raises(FileError, match=r"t\.ods: cannot be read as a workbook; it is damaged"):
+        lab_table(path, "samples")
 
 
 def test_dates_and_flags_of_a_sheet_are_told_as_text(tmp_path):

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reduset.cytometry.scaling import asked_scales, linear_decades, noise_reach, pooled, put_on_scales, scale_of, told_tops
+from reduset.cytometry.scaling import asked_scales, put_on_scales, told_tops
+from reduset.io.scale_estimates import linear_decades, noise_reach, pooled, scale_of
 from reduset.io.transforms import parse
 
 MARKERS = ("CD3", "CD4", "HLA-DR")

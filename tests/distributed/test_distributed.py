@@ -230,3 +230,28 @@ def test_a_city_block_kernel_in_many_dimensions_works():
     for kernel in (Gaussian(8.0), Laplacian(30.0, metric="cityblock")):
         small = distributed.compress(parts(Y, 600), kernel, size=40, rng=0)
         assert small.certificate.relative_error == pytest.approx(true_error(Y, small.mean), rel=0.3)
+
+
+def test_fewer_atoms_than_asked_for_are_explained():
+    Y = np.random.default_rng(0).normal(size=(3000, 2))
+    small = distributed.compress(da.from_array(Y, chunks=(1000, 2)), Gaussian(1.7), size=300, rng=0)
+    assert small.size < 300
+    assert f"{small.size} of the 300 atoms asked for: more are redundant at this bandwidth" in str(small)
+    whole = distributed.compress(da.from_array(Y, chunks=(1000, 2)), Gaussian(0.4), size=300, rng=0)
+    assert whole.size == 300
+    assert "asked for" not in str(whole)
+
+
+@pytest.mark.parametrize("tol", [0.05, 0.01])
+def test_a_tolerance_selects_about_as_many_atoms_as_in_memory(tol):
+    Y, selected = np.random.default_rng(0).normal(size=(3000, 3)), []
+    collection = da.from_array(Y, chunks=(750, 3))
+
+    def progress(stage, done, total):
+        if stage == "selecting":
+            selected.append(total)
+
+    small = distributed.compress(collection, Gaussian(1.0), tol=tol, rng=0, progress=progress)
+    few = compress(Y, Gaussian(1.0), tol=tol, rng=0).size
+    assert small.size <= 1.3 * few
+    assert 0 < max(selected) <= 4 * few

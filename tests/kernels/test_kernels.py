@@ -562,7 +562,7 @@ def test_to_dict_holds_plain_values():
         "bandwidth": 2.0,
         "normalized": False,
         "space": "rkhs",
-        "covariance": [[1.0, 0.0], [0.0, 2.0]],
+        "covariance": [1.0, 2.0],
         "exponent": 3.0,
     }
 

@@ -284,3 +284,15 @@ def test_a_norm_whose_square_is_nothing_leaves_no_comparison(saved, tmp_path):
     model = Model.load(saved)
     assert model.subsample_errors(model.step_sizes) is None
     assert run(["report", str(saved), "-o", str(tmp_path / "small.html")]) == 0
+
+
+@pytest.mark.parametrize("name", ["grids", "widths", "marginals", "pair_grids", "pair_widths", "joint", "step_weights"])
+def test_numbers_that_are_none_are_refused_with_the_file_and_the_field(saved, name):
+    content = members(saved)
+    header = json.loads(content.pop("header").tobytes())
+    header.pop("digest")
+    content[name] = content[name].astype(np.float64)
+    content[name].flat[0] = np.nan
+    _archive.write(saved, header, content)
+    with pytest.raises(ValueError, match=f"{saved.name} describes no model: {name} must hold finite numbers, got nan"):
+        Model.load(saved)

@@ -39,7 +39,7 @@ def changed(path, **arrays):
 def as_version_one(path):
     """The file as it was before there were profiles."""
     header, content = header_of(path), members(path)
-    for name in ("header", "scales", "profile_sizes", "profiles"):
+    for name in ("header", "scales", "profile_sizes", "profiles", "bars"):
         content.pop(name)
     header = {name: value for name, value in header.items() if name not in ("digest", "resolved")} | {"version": 1}
     _archive.write(path, header, content)

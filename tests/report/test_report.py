@@ -21,15 +21,29 @@ from reduset.certificate import Certificate
 from reduset.cohort import CohortMap
 from reduset.model import Model
 from reduset.report import words as told
-from reduset.report import write_cohort, write_compression, write_drift, write_segmentation, write_watch
+from reduset.report import write_cohort, write_compression, write_drift, write_segmentation, write_sketch, write_watch
 from reduset.report.cohort_figure import alike_beside
 from reduset.report.figures import path_figure, profile_figure, wide_columns
 from reduset.report.page import as_json, as_script, plotly_script
 from reduset.report.png import encoded
 from reduset.report.segmentation import as_bytes, borders, coded, shrunk
-from report_cases import BREAKERS, GROUPS, HOSTILE, Page, cohort, embedded, image, laws, model, resolved, segmentation, unpacked
+from report_cases import (
+    BREAKERS,
+    GROUPS,
+    HOSTILE,
+    Page,
+    cohort,
+    embedded,
+    image,
+    laws,
+    model,
+    resolved,
+    segmentation,
+    sketched,
+    unpacked,
+)
 
-KINDS = ["compression", "cohort", "drift", "segmentation", "watch"]
+KINDS = ["compression", "cohort", "drift", "segmentation", "sketch", "watch"]
 
 
 def written(kind, folder):
@@ -42,6 +56,8 @@ def written(kind, folder):
         write_drift(path, drift_cases.result(), about={"sources": ["today.csv"]})
     elif kind == "watch":
         write_watch(path, drift_cases.monitor(), drift_cases.WATCHED)
+    elif kind == "sketch":
+        write_sketch(path, *sketched(), about={"command": HOSTILE})
     else:
         write_segmentation(path, image(), segmentation(image()), about={HOSTILE: HOSTILE})
     return path

@@ -10,17 +10,17 @@ import drift_cases
 from reduset import Gaussian, KernelMean, Laplacian, compress
 from reduset.compression import Path
 from reduset.model import Model
-from reduset.report import write_cohort, write_compression, write_drift, write_segmentation, write_study, write_watch
+from reduset.report import write_cohort, write_compression, write_drift, write_segmentation, write_sketch, write_study, write_watch
 from reduset.report.cohort_figure import alike_beside
 from reduset.report.compression import NAMED
 from reduset.report.drift_figure import drift_figure
 from reduset.report.figures import ROUNDING, profile_figure
-from reduset.report.words import fine, percent, shortened
-from report_cases import GROUPS, HOSTILE, cohort, image, laws, model, resolved, segmentation, study
+from reduset.report.words import figures, fine, percent, shortened
+from report_cases import GROUPS, HOSTILE, cohort, image, laws, model, resolved, segmentation, sketched, study
 from report_visits import SIZES, WIDER, Visit, hovered
 
 WIDTHS = {"phone": (360, 390), "desktop": (700, 1280)}  # and turned to these: nothing moves sideways at any
-KINDS = ["compression", "one column", "components", "cohort", "drift", "segmentation", "study", "watch"]
+KINDS = ["compression", "one column", "components", "cohort", "drift", "segmentation", "sketch", "study", "watch"]
 MANY = 14  # columns, of which a dozen are drawn at once
 
 
@@ -47,6 +47,7 @@ def reports(tmp_path_factory):
     write_drift(folder / "drift of one.html", drift_cases.result(d=1, names=[HOSTILE]))
     write_watch(paths["watch"], drift_cases.monitor(), drift_cases.WATCHED)
     write_study(paths["study"], study())
+    write_sketch(paths["sketch"], *sketched())
     write_segmentation(paths["segmentation"], image(), segmentation(image()), about={"command": HOSTILE})
     return paths | {name: folder / f"{name}.html" for name in ("many", "resolved", "drift of one")}
 
@@ -169,7 +170,7 @@ def test_the_slider_moves_the_error_at_every_scale(visit):
         np.testing.assert_allclose(seen.trace("fine", drawn.index(f"{size} atoms"), "y"), profile.relative_errors)
         np.testing.assert_allclose(seen.trace("fine", drawn.index(f"{size} atoms"), "x"), profile.bandwidths)
         np.testing.assert_allclose(seen.trace("fine", drawn.index(f"{size} random rows"), "y"), profile.random_rows)
-        np.testing.assert_allclose(seen.trace("fine", drawn.index("noise of the sample itself"), "y"), profile.noise)
+        np.testing.assert_allclose(seen.trace("fine", drawn.index("sampling error of all rows"), "y"), profile.noise)
         np.testing.assert_allclose(seen.trace("fine", drawn.index("95\N{NO-BREAK SPACE}% interval"), "y"), profile.intervals[:, 1])
         assert seen.page.inner_text("#fine-told") == fine(profile_figure(shown, step))
     within = next(k for k, name in enumerate(drawn) if name.startswith("within 20"))
@@ -380,3 +381,32 @@ def test_a_watch_marks_its_alarm_and_where_it_began(visit):
     began = "document.getElementById('time').layout.shapes.filter(({ type }) => type === 'rect').map(({ x0, x1 }) => [x0, x1])"
     assert seen.page.evaluate(began) == [[140, 155]]
     assert seen.complaints == []
+
+
+def test_the_pictures_of_a_sketch_are_its_counts_and_its_table_can_be_sorted(visit):
+    seen = visit("sketch")
+    columns = seen.page.evaluate("() => JSON.parse(document.getElementById('data').textContent).columns")
+    for k, column in enumerate(columns):
+        drawn = seen.trace(f"column-{k}", 0, "y" if column["edges"] else "x")
+        np.testing.assert_allclose(drawn[drawn > 0], [share for share in column["before"] if share > 0])
+        if not column["edges"]:
+            np.testing.assert_allclose(seen.trace(f"column-{k}", 1, "x"), column["after"])
+    assert seen.page.evaluate("() => document.getElementById('column-5')._fullLayout.xaxis.type") == "date"
+    changes = "() => [...document.querySelectorAll('#changes tbody tr')].map((row) => Number(row.dataset.change))"
+    before = seen.page.evaluate(changes)
+    seen.page.select_option("#order", "change")
+    assert seen.page.evaluate(changes) == sorted(before, reverse=True)
+    seen.page.select_option("#order", "column")
+    assert seen.page.evaluate(changes) == before
+    assert seen.complaints == []
+    assert seen.dialogs == []
+
+
+def test_a_compression_shows_the_rows_as_they_were_counted(visit):
+    seen, shown = visit("compression"), model()
+    names = "() => document.getElementById('marginal-0').data.map((each) => each.name)"
+    place = seen.page.evaluate(names).index("rows counted")
+    bars = shown.portrait.bars[0]
+    there = bars[1] > bars[0]
+    np.testing.assert_allclose(seen.trace("marginal-0", place, "y"), bars[2, there])
+    assert f"smoothed at {figures(shown.portrait.widths[0])}" in seen.page.inner_text("figure:has(#marginal-0)")

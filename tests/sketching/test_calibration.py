@@ -94,9 +94,52 @@ def test_few_rows_get_fewer_constraints():
         assert found.weights.sum() == pytest.approx(start.sum())
 
 
-def test_what_no_weights_give_is_omitted():
+def test_a_column_that_no_weights_match_is_omitted_alone():
     X = np.random.default_rng(0).normal(size=(5000, 2))
     rows = X[X[:, 0] > 0][:500]  # whose mean cannot be 0 in the first column
+    start = np.full(500, 1 / 500)
+    found = calibrate_weights(rows, start, summarise(X, None))
+    assert set(found.exceptions) >= {(0, "mean"), (0, "standard deviation")}
+    assert not {(1, "mean"), (1, "standard deviation")} & set(found.exceptions)
+    mean = found.weights @ rows
+    assert mean[1] == pytest.approx(X[:, 1].mean(), abs=1e-9)
+    assert np.sqrt(found.weights @ np.square(rows[:, 1] - mean[1])) == pytest.approx(X[:, 1].std(), rel=1e-9)
+    assert (found.weights <= start * BOUND * (1 + 1e-12)).all()
+
+
+def test_a_category_with_one_row_of_small_weight_leaves_the_other_columns_exact():
+    """It would take a weight of more than three times its start."""
+    X = columns()
+    X[:, 4] = np.arange(len(X)) < 40  # a category of 0.2 %
+    rows, start = some_rows(X[40:], 800)
+    rows, start = np.concatenate([rows, X[:1]]), np.append(start, 1e-5)
+    found = calibrate_weights(rows, start, summarise(X, None))
+    assert found.exact == EVERY
+    assert found.exceptions == ((4, "mean"),)
+    mean = found.weights @ rows / start.sum()
+    assert np.allclose(mean[:4], X.mean(axis=0)[:4], rtol=1e-9)
+    assert 1e-5 / BOUND <= found.weights[-1] <= BOUND * 1.0001e-5
+    for q in np.quantile(X[:, 0], DECILES, method="inverted_cdf"):
+        assert found.weights[rows[:, 0] <= q].sum() / start.sum() == pytest.approx(np.mean(X[:, 0] <= q), rel=1e-9)
+
+
+def test_quantiles_are_omitted_before_moments():
+    """No row but one lies in the upper tail, so that it cannot have its mass and its share of the variance."""
+    rng = np.random.default_rng(3)
+    X = rng.lognormal(0, 1.2, (20_000, 1))
+    rows, start = some_rows(X[X[:, 0] < np.quantile(X, 0.995)], 600)
+    rows, start = np.concatenate([rows, [[np.quantile(X, 0.9995)]]]), np.append(start, 1 / 600)
+    found = calibrate_weights(rows, start, summarise(X, None))
+    assert found.exact[:2] == EVERY[:2]
+    assert all("quantile" in statistic for _, statistic in found.exceptions)
+    mean = found.weights @ rows / start.sum()
+    assert mean == pytest.approx(X.mean(axis=0), rel=1e-9)
+    assert np.sqrt(found.weights @ np.square(rows - mean) / start.sum()) == pytest.approx(X.std(axis=0), rel=1e-9)
+
+
+def test_rows_without_any_feasible_column_keep_their_weights():
+    X = np.random.default_rng(0).normal(size=(5000, 1))
+    rows = X[X[:, 0] > 0][:500]
     found = calibrate_weights(rows, np.full(500, 1 / 500), summarise(X, None))
     assert found.exact == ()
     assert found.omitted == EVERY

@@ -1,5 +1,7 @@
 """Sketches of rows: which rows, weights, assignments, and the measured error."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -338,3 +340,69 @@ def test_means_that_no_bounded_weights_reach_are_printed_as_not_exact():
     small = sketch(frame, 20, rng=0)
     assert ("weighted means are not exact" in str(small)) == (not small.exact)
     assert "not exact" not in str(sketch(frame, 20, calibrate=False, rng=0))
+
+
+def incomes(n=60_000, seed=0):
+    """Income with a long upper tail, age, a count and a category of 0.1 %."""
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "income": np.round(rng.lognormal(10.3, 0.6, n)),
+            "age": np.round(np.clip(rng.normal(45, 15, n), 18, 95)),
+            "children": rng.poisson(1.2, n),
+            "city": rng.choice(["A", "B", "C", "rare"], n, p=[0.5, 0.3, 0.199, 0.001]),
+        }
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_tables_keep_minima_and_maxima_of_columns_and_their_spreads_without_weights(seed):
+    frame = incomes(seed=seed)
+    small = sketch(frame, 1000, rng=seed)
+    rows = frame.iloc[small.indices]
+    for name in ("income", "age", "children"):
+        assert rows[name].max() == frame[name].max()
+        assert rows[name].min() == frame[name].min()
+        chance = np.sqrt((((frame[name] - frame[name].mean()) / frame[name].std()) ** 4).mean() / 4000)  # of 1,000 random rows
+        assert abs(rows[name].std() / frame[name].std() - 1) < 2 * chance
+        mean = np.average(rows[name], weights=small.weights)
+        assert mean == pytest.approx(frame[name].mean(), rel=1e-9)
+        assert np.sqrt(np.average((rows[name] - mean) ** 2, weights=small.weights)) == pytest.approx(
+            frame[name].std(ddof=0), rel=1e-9
+        )
+    extreme = rows["income"].to_numpy() == frame["income"].max()
+    assert small.weights[extreme].sum() < 1e-4  # of the one row that it is
+    assert small.covering[extreme].all()
+    assert set(rows["city"]) == {"A", "B", "C", "rare"}
+
+
+def test_extremes_beyond_what_other_rows_offset_are_omitted():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=20_000), "y": rng.normal(size=20_000)})
+    frame.loc[7, "x"] = 1e4
+    small = sketch(frame, 500, rng=0)
+    assert 7 not in small.indices
+    assert frame["y"].idxmax() in small.indices
+    assert sketch(frame, 500, coverage=0.0, rng=0).covering.sum() == 0
+
+
+def test_exceptions_of_calibration_are_printed_by_column():
+    small = sketch(np.random.default_rng(0).normal(size=(3000, 2)), 200, rng=0)
+    assert "except" not in str(small)
+    other = replace(small, exceptions=(("city=rare", "mean"), ("age", "90% quantile")))
+    assert "all rows, except the mean of city=rare and the 90% quantile of age" in str(other)
+    many = replace(small, exceptions=tuple((f"x{k}", "mean") for k in range(7)))
+    assert "except 7 of columns x0, x1, x2 and 4 more" in str(many)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_category_smaller_than_a_stratum_keeps_a_row_and_its_proportion(seed):
+    """Beside a heavy-tailed column, whose extremes leave no budget for other covering rows."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"amount": 10 * (1 + rng.pareto(2.5, 40_000)), "country": rng.choice(["DE", "FR"], 40_000)})
+    frame.loc[rng.choice(40_000, 40, replace=False), "country"] = "IS"
+    small = sketch(frame, 500, rng=seed)
+    rare = (frame["country"].iloc[small.indices] == "IS").to_numpy()
+    assert 1 <= rare.sum() <= 2
+    assert small.weights[rare].sum() == pytest.approx(0.001, rel=1e-6)
+    assert small.exceptions == ()

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reduset import Gaussian, KernelMean, Laplacian, _archive, compress
-from reduset.certificate.exact import ExactProbe
 from reduset.certificate.rule import probe_for
 from reduset.stream import StreamCompressor
 from reduset.stream.moments import LOST, GaussianMoments
@@ -137,7 +136,7 @@ def test_the_certificate_holds_near_rounding(options):
     small = streamed(X, **options).result()
     age = np.arange(len(X) - 1, -1, -1) / options.get("half_life", np.inf)
     full = KernelMean.from_samples(X, WIDE, sample_weight=2.0**-age)
-    probe = ExactProbe(full, probe_for(full, 0.95, np.random.default_rng(3)))
+    probe = probe_for(full, 0.95, np.random.default_rng(3))
     atoms = np.asarray(small.mean.atoms)
     found = probe.measure(atoms, small.mean.weights, WIDE.product_sums(full.atoms, full.weights, atoms))
     low, high = small.certificate.interval

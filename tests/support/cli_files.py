@@ -25,7 +25,7 @@ TABLES: dict[str, list[str]] = {
     "rows.orc": ["--columns", "x,y,z"],
     "rows.npy": [],
     "rows.npz": ["--key", "X"],
-    "rows.fcs": [],
+    "rows.fcs": ["--transform", "none"],
     "rows.h5ad": ["--key", "obsm/X_pca"],
 }
 

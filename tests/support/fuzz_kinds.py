@@ -4,12 +4,17 @@ from dataclasses import asdict
 from itertools import islice
 
 import numpy as np
+import openpyxl
+import pyarrow as pa
+import pyarrow.parquet as pq
 from sklearn.svm import SVC
 
 from file_kinds import SUFFIXES, write_any
 from fuzz_mutations import mutated_bytes, mutated_gzip, mutated_model, mutated_zip
-from reduset import ComponentMean, FunctionKernel, Gaussian, KernelMean, Laplacian, compress, io
+from lab_files import PANEL, write_ods_sheet
+from reduset import ComponentMean, FunctionKernel, Gaussian, KernelMean, Laplacian, compress, cover, io
 from reduset.cli.messages import as_json
+from reduset.cytometry.lab_tables import lab_table
 from reduset.drift import DriftMonitor, DriftTest
 from reduset.mixture import Mixture
 from reduset.model import Model
@@ -148,6 +153,35 @@ def _use_drift_monitor(path, _):
     str(monitor.update(np.zeros((3, len(monitor.reference_.names)))))
 
 
+def _embedding(path):
+    rows = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
+    if path.suffix == ".npy":
+        np.save(path, rows)
+    else:
+        pq.write_table(pa.table({"id": np.arange(40), "embedding": list(rows)}), path, row_group_size=25)
+
+
+def _use_embedding(path, rng):
+    metric = "cosine" if rng is not None and rng.random() < 0.5 else "euclidean"
+    str(cover(str(path), 3, metric=metric, column=None if path.suffix == ".npy" else "embedding"))
+
+
+def _sheet(path):
+    rows = [line.split(",") for line in PANEL.splitlines()]
+    if path.suffix == ".ods":
+        write_ods_sheet(path, rows)
+        return
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    book.save(path)
+
+
+def _use_sheet(path, _):
+    table = lab_table(str(path), "the panel")
+    str(table.columns)
+
+
 MUTATIONS = {"csv.gz": mutated_gzip, "npz": mutated_zip}
 KINDS = {  # by name: the file's suffix, what makes it, what makes it wrong, what is done with it
     **{each: (each, write_any, MUTATIONS.get(each, mutated_bytes), read_table) for each in SUFFIXES},
@@ -160,4 +194,8 @@ KINDS = {  # by name: the file's suffix, what makes it, what makes it wrong, wha
     "checkpoint": ("npz", _checkpoint, mutated_model, _use_checkpoint),
     "drift test": ("npz", _drift_test, mutated_model, _use_drift_test),
     "drift monitor": ("npz", _drift_monitor, mutated_model, _use_drift_monitor),
+    "cover of npy": ("npy", _embedding, mutated_bytes, _use_embedding),
+    "cover of parquet": ("parquet", _embedding, mutated_bytes, _use_embedding),
+    "xlsx": ("xlsx", _sheet, mutated_zip, _use_sheet),
+    "ods": ("ods", _sheet, mutated_zip, _use_sheet),
 }

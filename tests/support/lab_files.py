@@ -1,5 +1,7 @@
 """A lab's folder in small: FCS files of patients with time, scatter and dyes, and the tables beside them."""
 
+import zipfile
+
 import numpy as np
 
 from io_cases import write_fcs
@@ -41,4 +43,26 @@ def write_samples(path, count=4, extra=""):
     """CATALYST's table of the samples of such a folder, in two conditions of paired patients; its path."""
     rows = [f"a{k}.fcs,s{k},{'ref' if k % 2 else 'stim'},p{k // 2},{40 + k}" for k in range(count)]
     path.write_text("file_name,sample_id,condition,patient_id,age\n" + "\n".join(rows) + "\n" + extra)
+    return path
+
+
+ODS = """<?xml version="1.0"?><office:document-content xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0"
+ xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0" xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0">
+<office:body><office:spreadsheet><table:table table:name="s">{}</table:table></office:spreadsheet></office:body>
+</office:document-content>"""
+
+
+def write_ods_sheet(path, rows):
+    """A sheet of LibreOffice with these rows of text and numbers; its path."""
+
+    def cell(value):
+        kind = "float" if isinstance(value, float) else "string"
+        said = f' office:value="{value}"' if kind == "float" else ""
+        return f'<table:table-cell office:value-type="{kind}"{said}><text:p>{value}</text:p></table:table-cell>'
+
+    lines = "".join(f"<table:table-row>{''.join(map(cell, row))}</table:table-row>" for row in rows)
+    with zipfile.ZipFile(path, "w") as packed:
+        packed.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+        packed.writestr("META-INF/manifest.xml", "<manifest/>")
+        packed.writestr("content.xml", ODS.format(lines))
     return path

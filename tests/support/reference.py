@@ -78,7 +78,9 @@ def in_cityblock(kernel):
 def whitened(kernel, X):
     """X in coordinates where the kernel has unit bandwidth and no covariance."""
     X = np.asarray(X, np.float64)
-    if kernel.covariance is not None:
+    if np.ndim(kernel.covariance) == 1:
+        X = X / np.sqrt(kernel.covariance)
+    elif kernel.covariance is not None:
         X = np.linalg.solve(np.linalg.cholesky(kernel.covariance), X.T).T
     if kernel.scales is not None:
         X = X / kernel.scales

@@ -6,8 +6,9 @@ import re
 from html.parser import HTMLParser
 
 import numpy as np
+import pandas as pd
 
-from reduset import Gaussian, KernelMean, compress
+from reduset import Gaussian, KernelMean, compress, sketch
 from reduset.certificate import Certificate
 from reduset.cohort import CohortMap, CohortStudy, SampleSet
 from reduset.model import Model
@@ -88,6 +89,28 @@ def study(samples=None, test="condition", block="patient", batch="run", control=
     """A small study of all that a report may show."""
     shown = sample_set() if samples is None else samples
     return CohortStudy(test, block, batch, control=control, n_atoms=40, random_state=0, **options).fit(shown)
+
+
+def people(n=1500, seed=0):
+    """A frame of all that a table may hold: a long tail, ages, a count, a flag, categories, dates, and names that are code."""
+    rng = np.random.default_rng(seed)
+    start = np.datetime64("2015-01-01")
+    return pd.DataFrame(
+        {
+            "income": np.exp(rng.normal(10, 1.2, n)),
+            "age": rng.integers(0, 96, n).astype(float),
+            "visits": rng.poisson(1.5, n),
+            HOSTILE: (rng.random(n) < 0.1).astype(int),
+            "city": rng.choice(["Berlin", "Oslo", QUOTED, HOSTILE], n, p=[0.6, 0.3, 0.09, 0.01]),
+            "joined": (start + rng.integers(0, 900, n).astype("timedelta64[D]")).astype("datetime64[ns]"),
+        }
+    )
+
+
+def sketched(n=1500, size=120):
+    """A sketch of such a frame, and the frame."""
+    frame = people(n)
+    return sketch(frame, size, rng=0), frame
 
 
 def image(height=40, width=60):

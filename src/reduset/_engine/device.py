@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 from reduset._engine.cuda.arrays import on_device
+from reduset._messages import did_you_mean
 
 DEVICES = ("cpu", "cuda", "auto")
 # pairs of points and queries, from which a launch, and the way there and back, costs less than it saves
@@ -44,7 +45,7 @@ def get_device() -> str:
 
 def _known(device: Any, name: str) -> str:
     if device not in DEVICES:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, DEVICES))}; got {device!r}")
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, DEVICES))}; got {device!r}{did_you_mean(device, DEVICES)}")
     return str(device)
 
 

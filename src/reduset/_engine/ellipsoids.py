@@ -339,7 +339,8 @@ def values_at(X, start, stop, centres, L, weights, order, out):
     d = X.shape[0]
     z = np.empty((d, TILE))
     a = np.empty(TILE)
-    P = np.empty((d, d))
+    side = d if order == 2 and L.shape[1] > 1 else 1  # of a diagonal no matrix is held
+    P = np.empty((side, side))
     for i in range(len(centres)):
         full = len(L[i]) > 1
         if order == 2 and full:

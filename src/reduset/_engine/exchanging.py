@@ -21,7 +21,7 @@ from reduset._engine.profile import Frame
 from reduset._engine.threads import blocks
 from reduset._types import Array, Floats
 
-STRATA_AT_ONCE = 128
+STRATA_AT_ONCE, ROOM = 128, 1 << 17  # numbers of a block of candidates
 MOMENT_FACTOR = 3.0  # how much more a column's mean and square count than a wave
 
 
@@ -60,7 +60,7 @@ def exchange(
     points: Floats,
     candidates: NDArray[np.int64],
     weights: Array,
-    frequencies: Array,
+    turns: Array,
     frame: Frame,
     left: NDArray[np.complex128],
     goals: ColumnGoals,
@@ -72,7 +72,7 @@ def exchange(
     Parameters
     ----------
     points : (n, d); candidates : (k, t) rows of them, −1 after the last of a stratum; weights : (k,)
-    frequencies : (s, d) the lowest rungs, in the frame's coordinates
+    turns : (s, d) frequencies of the lowest rungs over 2π, in the frame's coordinates
     left : (s, rungs) the goal less the waves of the first candidates and of the fixed rows
     goals : of columns, for a total weight of 1
     fixed : rows (f, d) that stay, and their weights (f,)
@@ -80,16 +80,15 @@ def exchange(
     k, t = candidates.shape
     counts = (candidates >= 0).sum(axis=1)
     chosen = np.zeros(k, np.int64)
-    turns = frequencies.T / (2 * np.pi)
     waves_left = np.ascontiguousarray(np.stack([left.real.T, left.imag.T], axis=1))  # (rungs, 2, s)
     first = np.concatenate([np.asarray(fixed[0], np.float64), np.asarray(points[candidates[:, 0]], np.float64)])
     moments_left, ranks_left = goals.residuals(first, np.concatenate([fixed[1], weights]), float(fixed[1].sum() + weights.sum()))
     with single_threaded_blas():
         for _ in range(sweeps):
             before = chosen.copy()
-            for a, b in blocks(k, STRATA_AT_ONCE):
+            for a, b in blocks(k, min(STRATA_AT_ONCE, max(1, ROOM // (t * points.shape[1])))):
                 rows = np.asarray(points[np.maximum(candidates[a:b], 0).ravel()], np.float64)
-                angles = (frame.apply(rows) @ turns).reshape(b - a, t, -1)
+                angles = (frame.apply(rows) @ turns.T).reshape(b - a, t, -1)
                 rows = rows.reshape(b - a, t, -1)
                 features = angles, goals.moments(rows), goals.ranks(rows)
                 _exchange(*features, counts[a:b], weights[a:b], chosen[a:b], waves_left, moments_left, ranks_left)

@@ -47,37 +47,44 @@ def wave_sums(
         from reduset._engine.cuda.waves import wave_sums as on_card
 
         return on_card(points, weights, frequencies, frame, rungs, late, release)
-    turns = frequencies / (2 * np.pi)
-    slow = np.zeros((len(turns), 0)) if late is None else late / (2 * np.pi)
+    slow = np.zeros((len(frequencies), 0)) if late is None else late
     rows = row_blocks(points, points.shape[1])
-    part = np.zeros((len(rows), len(turns), rungs, 2))
+    part = np.zeros((len(rows), len(frequencies), rungs, 2))
     by_blas = points.shape[1] >= BLAS_FROM
     task = _blas_task if by_blas else _tile_task
     tasks = [
-        partial(task, points[a:b], weights[a:b], turns[c:e], slow[c:e], release, frame, part[k, c:e])
+        partial(task, points[a:b], weights[a:b], frequencies[c:e], slow[c:e], release, frame, part[k, c:e])
         for k, (a, b) in enumerate(rows)
-        for c, e in blocks(len(turns), 256)
+        for c, e in blocks(len(frequencies), 256)
     ]
     run_all(tasks, in_turn, blas=by_blas)
     return np.ascontiguousarray(part.sum(axis=0)).view(np.complex128)[..., 0]
 
 
-def _tile_task(points, w, turns, slow, release, frame, out):
+def _tile_task(points, w, frequencies, slow, release, frame, out):
     Z, w = np.ascontiguousarray(frame.apply(points).T), w.astype(np.float64)
+    turns, slow = frequencies / (2 * np.pi), slow / (2 * np.pi)
     if slow.shape[1]:
         _late_wave_tiles(Z, w, turns, slow, release, out)
     else:
         _wave_tiles(Z, w, turns, out)
 
 
-def _blas_task(points, w, turns, slow, release, frame, out):
+def _blas_task(points, w, frequencies, slow, release, frame, out):
     w = w.astype(np.float64)
     for a, b in blocks(len(points), BLAS_ROWS):
         Z = frame.apply(points[a:b]).T
         if slow.shape[1]:
-            _late_wave_rows(turns @ Z, slow @ Z, release, w[a:b], out)
+            _late_wave_rows(_in_turns(frequencies, Z), _in_turns(slow, Z), release, w[a:b], out)
         else:
-            _wave_rows(turns @ Z, w[a:b], out)
+            _wave_rows(_in_turns(frequencies, Z), w[a:b], out)
+
+
+def _in_turns(frequencies, Z):
+    """(s, n) angles over 2π; the products are divided, since with many columns frequencies take more room than they do."""
+    angles = frequencies @ Z
+    angles /= 2 * np.pi
+    return angles
 
 
 @njit(inline="always")

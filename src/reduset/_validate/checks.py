@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from reduset._columns import from_column
 from reduset._engine import refuse_device, row_blocks
-from reduset._frames import AnnotatedRows, framed, is_annotated, is_sparse, is_table, odd_column, table_weights
+from reduset._frames import AnnotatedRows, framed, is_annotated, is_sparse, is_table, names_of, odd_column, table_weights
+from reduset._messages import did_you_mean, printable
 from reduset._types import Array, Floats
+from reduset._validate.integers import require_distinct
 
 
 def as_numbers(value: Any, name: str) -> NDArray[Any]:
@@ -25,16 +27,16 @@ def as_numbers(value: Any, name: str) -> NDArray[Any]:
         )
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError(f"{name} must not be a masked array; fill it ({name}.filled(...)) or drop the masked rows first")
-    value, columns = framed(value), None
+    value = framed(value)
     if hasattr(value, "to_numpy") and not isinstance(value, np.ndarray):  # pandas, polars, Arrow
-        columns = list(value.columns) if hasattr(value, "columns") else None
         odd = odd_column(value)
         if odd is not None:
             raise TypeError(
-                f"{name} must hold numbers, column {odd[0]!r} holds {odd[1]!r}; encode or drop such columns, "
-                f"reduset.io.as_table({name}, encode='auto') makes numbers of them"
+                f"{name} must hold numbers, column {odd[0]!r} holds {odd[1]!r}; encode or drop such columns: "
+                f"table = reduset.io.as_table({name}, encode='auto'), and as_table(other, encode=table.encoding) for later frames"
             )
-        value = value.to_numpy()
+        _require_distinct_columns(value, name)
+        value = _values(value)
     _require_array_like(value, name)
     try:
         array = np.asarray(value)
@@ -44,10 +46,8 @@ def as_numbers(value: Any, name: str) -> NDArray[Any]:
         raise TypeError(f"{name} must be real, got {array.dtype}; pass its real and imaginary parts as columns")
     if array.dtype.kind == "O":
         try:
-            text = next((place for place, item in np.ndenumerate(array) if isinstance(item, str | bytes)), None)
-            if text is not None:
-                where = f" {array[text]!r} in column {columns[text[1]]!r}" if columns is not None and len(text) == 2 else ""
-                raise TypeError(f"text{where}")
+            if any(isinstance(item, str | bytes) for item in array.flat):
+                raise TypeError("text")
             array = array.astype(np.float64)
         except (TypeError, ValueError) as error:
             raise TypeError(
@@ -60,6 +60,24 @@ def as_numbers(value: Any, name: str) -> NDArray[Any]:
     if array.dtype.kind == "f" and array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float32 if array.dtype == np.float16 else np.float64)
     return array
+
+
+def _values(frame: Any) -> Any:
+    """The values of a frame; missing ones of pandas' nullable columns as NaN."""
+    values = frame.to_numpy()
+    if values.dtype.kind == "O" and any(type(item).__name__ == "NAType" for item in values.flat):
+        return frame.to_numpy(dtype=np.float64, na_value=np.nan)
+    return values
+
+
+def _require_distinct_columns(frame: Any, name: str) -> None:
+    """Check the columns of 64-bit integers one by one: next to others, a frame itself makes them float64."""
+    kinds = getattr(frame, "dtypes", None)
+    if kinds is not None and hasattr(frame, "columns"):
+        for title, kind in zip(frame.columns, kinds, strict=True):
+            if str(kind).lower() in ("int64", "uint64"):
+                for column in np.atleast_2d(np.asarray(frame[title].to_numpy()).T):
+                    require_distinct(column, name, title)
 
 
 def _require_array_like(value: Any, name: str) -> None:
@@ -88,6 +106,7 @@ def known(value: Any, name: str = "X") -> Any:
 
 def points(value: Any, name: str = "X", dimension: int | None = None) -> Floats:
     """An (n, d) array of finite numbers, n, d ≥ 1. Not copied where it is numeric already."""
+    value = framed(value)
     array = as_numbers(value, name)
     if array.ndim == 1:
         raise ValueError(
@@ -100,17 +119,26 @@ def points(value: Any, name: str = "X", dimension: int | None = None) -> Floats:
         raise ValueError(f"{name} must hold at least one row and one column, got shape {array.shape}")
     if dimension is not None and array.shape[1] != dimension:
         raise ValueError(f"{name} must have {dimension} columns like the atoms, got shape {array.shape}")
+    if array.dtype.kind in "iu" and array.dtype.itemsize == 8:
+        for k in range(array.shape[1]):
+            require_distinct(array[:, k], name, k)
     if array.dtype.kind == "f":
-        for a, b in row_blocks(array, array.shape[1]):
-            finite = np.isfinite(array[a:b])
-            if not finite.all():
-                row, column = (int(i) for i in np.argwhere(~finite)[0])
-                bad = array[a + row, column]
-                raise ValueError(f"{name} must be finite, got {bad} in row {a + row}, column {column}; drop or impute such rows")
-            # squares of what passes here cannot overflow
-            if array.dtype == np.float64 and np.abs(array[a:b]).max() > 1e150:
-                raise ValueError(f"{name} must stay below 1e150 in size, so that squared distances are finite; rescale it")
+        _require_finite(array, name, names_of(value))
     return array
+
+
+def _require_finite(array: NDArray[Any], name: str, columns: list[Any] | None) -> None:
+    """Raise an error for NaN, infinite and huge numbers; it has the row and the column, by name where columns have names."""
+    for a, b in row_blocks(array, array.shape[1]):
+        finite = np.isfinite(array[a:b])
+        if not finite.all():
+            row, column = (int(i) for i in np.argwhere(~finite)[0])
+            which = column if columns is None else repr(printable(columns[column]))
+            bad = array[a + row, column]
+            raise ValueError(f"{name} must be finite, got {bad} in row {a + row}, column {which}; drop or impute such rows")
+        # squares of what passes here cannot overflow
+        if array.dtype == np.float64 and np.abs(array[a:b]).max() > 1e150:
+            raise ValueError(f"{name} must stay below 1e150 in size, so that squared distances are finite; rescale it")
 
 
 def sparse_points(value: Any, name: str = "X", dimension: int | None = None) -> Any:
@@ -216,13 +244,17 @@ def _split(table: Any, sample: Any, by: str) -> tuple[list[Any], list[NDArray[An
             raise ValueError(f"{by}={sample!r} names a column, but a table has but numbers; read_bags reads a bag a label")
         known = table.obs if isinstance(table, AnnotatedRows) else table  # whose columns are genes
         if sample not in list(known.columns):
-            raise ValueError(f"{by}={sample!r} must be one of the columns {shortened(list(known.columns))}")
+            names = list(known.columns)
+            hint = did_you_mean(sample, [name for name in names if isinstance(name, str)])
+            raise ValueError(f"{by}={sample!r} must be one of the columns {shortened(names)}{hint}")
         labels = known[sample]
         table = table if known is not table else table[[column for column in table.columns if column != sample]]
     else:
         labels = sample
     labels = np.asarray(labels.to_numpy() if hasattr(labels, "to_numpy") else labels)
     array = as_numbers(table, "bags")
+    if framed and array.ndim == 2 and array.dtype.kind == "f":
+        _require_finite(array, "bags", list(table.columns))
     if labels.shape != array.shape[:1]:
         raise ValueError(f"{by} must hold a label for each of the {len(array)} rows, got shape {labels.shape}")
     seen: dict[Any, int] = {}
@@ -302,18 +334,16 @@ def labelled(y: Any, sample_weight: Any, count: int) -> tuple[NDArray[Any], NDAr
 
 
 def covariance(value: Any, name: str = "covariance") -> NDArray[np.float64]:
-    """A (d, d) symmetric positive definite matrix; a (d,) vector of variances becomes a diagonal one."""
+    """A (d, d) symmetric positive definite matrix, or the (d,) variances of a diagonal one."""
     array = as_numbers(value, name).astype(np.float64)
-    if array.ndim == 1:
-        array = np.diag(array)
-    if array.ndim != 2 or array.shape[0] != array.shape[1] or not len(array):
+    if array.ndim not in (1, 2) or array.shape[0] != array.shape[-1] or not len(array):
         raise ValueError(f"{name} must be a square matrix (d, d) or a vector of variances (d,), got shape {array.shape}")
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite")
     if not np.allclose(array, array.T, rtol=1e-8, atol=1e-12 * float(np.abs(array).max())):
         raise ValueError(f"{name} must be symmetric; use ({name} + {name}.T) / 2 if the difference is rounding")
     array = (array + array.T) / 2
-    eigenvalues = np.linalg.eigvalsh(array)
+    eigenvalues = np.sort(array) if array.ndim == 1 else np.linalg.eigvalsh(array)
     if eigenvalues[0] <= 1e-14 * eigenvalues[-1]:
         raise ValueError(
             f"{name} must be positive definite, its least eigenvalue is {eigenvalues[0]:.3g}; "

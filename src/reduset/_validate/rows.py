@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from reduset._engine import DevicePoints, as_cupy, on_device
+from reduset._frames import names_of
 from reduset._types import Array, Floats
 from reduset._validate import checks
 
@@ -40,13 +43,35 @@ def of_estimator(estimator: Any, X: Any, reset: bool = True) -> Floats:
     if not on_device(X):
         from sklearn.utils.validation import validate_data
 
-        return np.asarray(validate_data(estimator, checks.known(X), dtype=(np.float64, np.float32), reset=reset))
+        with naming_columns(X):
+            return np.asarray(validate_data(estimator, checks.known(X), dtype=(np.float64, np.float32), reset=reset))
     found = points(X, "X", None if reset else estimator.n_features_in_)
     if reset:
         estimator.n_features_in_ = found.shape[1]
         if hasattr(estimator, "feature_names_in_"):  # of an earlier fit
             del estimator.feature_names_in_
     return found
+
+
+@contextmanager
+def naming_columns(X: Any, name: str = "X") -> Iterator[None]:
+    """Errors of scikit-learn about a frame with text or missing values replaced by ours, which name the column and the row."""
+    try:
+        yield
+    except (TypeError, ValueError):
+        fault = _fault_of_frame(X, name)
+        if fault is None:
+            raise
+        raise fault from None
+
+
+def _fault_of_frame(X: Any, name: str) -> Exception | None:
+    if names_of(X) is not None:
+        try:
+            checks.points(X, name)
+        except (TypeError, ValueError) as error:
+            return error.with_traceback(None)
+    return None
 
 
 def brought(value: Any, given: Any, name: str = "sample_weight") -> Any:

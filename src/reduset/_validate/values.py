@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import numbers
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+
+from reduset._messages import closest, did_you_mean
 
 
 def positive(value: Any, name: str, way_out: str = "") -> float:
@@ -69,11 +70,16 @@ def one_of(value: Any, name: str, choices: Iterable[str], hints: Mapping[str, st
     known = sorted(choices)
     if isinstance(value, str) and value in known:
         return value
-    hint = ""
-    if isinstance(value, str):
-        near = difflib.get_close_matches(value.lower().replace("-", ""), known, 1)
-        hint = (hints or {}).get(value, f"; did you mean {near[0]!r}?" if near else "")
-    raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}; got {value!r}{hint}")
+    raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}; got {value!r}{hint_for(value, known, hints)}")
+
+
+def hint_for(value: Any, choices: Iterable[str], hints: Mapping[str, str] | None = None) -> str:
+    """The end of a message about an unknown name: the hint for that name, the closest choice, or the hint for the closest name."""
+    hints = hints or {}
+    if isinstance(value, str) and value in hints:
+        return hints[value]
+    near = closest(value, hints)
+    return did_you_mean(value, choices) or ("" if near is None else hints[near])
 
 
 def between(value: Any, name: str, low: float, high: float) -> float:

@@ -14,6 +14,7 @@ import numpy as np
 from reduset import _validate
 from reduset._messages import warn
 from reduset._types import ProgressLike, SeedLike
+from reduset._validate.seeds import seeded
 from reduset.anndata.annotated import MADE_BY, check_annotated, check_free, few_cells, labels_of, put, record_of
 from reduset.anndata.representation import Representation, representation
 from reduset.compression.grouped import SQUARE_ROOT
@@ -29,6 +30,7 @@ WEIGHT, ASSIGNMENT = "_weight", "_assignment"
 NAME, POSITION = "name", "position"
 
 
+@seeded
 def sketch(
     adata: Any,
     size: int | None = None,

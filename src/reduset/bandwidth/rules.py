@@ -26,6 +26,8 @@ look at pairs or neighbours work on a subsample, always the same for the same da
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
@@ -228,16 +230,12 @@ def drowned_column(X: Floats) -> tuple[int, int, float] | None:
     return wide, narrow, float(spread[wide] / spread[narrow])
 
 
-def warn_of_units(X: Floats, given: object, so: str) -> None:
-    """Warn where one column alone decides what is near, and nobody has said that it should; ``so`` is what comes of it.
-
-    Columns are named as in what was ``given``, where that names them.
-    """
+def warn_of_units(X: Floats, names: Sequence[object] | None, so: str) -> None:
+    """Warn if one column dominates all distances; ``so`` states the consequence. Columns have names, or numbers if None."""
     found = drowned_column(X)
     if found is not None:
         *which, times = found
-        names = getattr(given, "columns", None)
-        wide, narrow = (k if names is None or callable(names) else repr(printable(list(names)[k])) for k in which)
+        wide, narrow = (k if names is None else repr(printable(names[k])) for k in which)
         warn(
             f"column {wide} spreads {times:,.0f} times as far as column {narrow}, which hardly counts beside it: {so}. "
             "kernel=Gaussian(scales='robust') counts columns alike; kernel=Gaussian() says that they are in one unit, as principal "

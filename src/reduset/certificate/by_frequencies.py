@@ -7,7 +7,8 @@ the spread of the data to the spacing of the atoms, re-weighted (`frequencies`).
 
 from __future__ import annotations
 
-from typing import Any, cast
+from copy import deepcopy
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,14 @@ def angles_have_digits(z: Array) -> bool:
     return bool(np.median(np.abs(z)) < PHASES_UP_TO)
 
 
+class _Bank(NamedTuple):
+    """Ladders and f̂ at them; ``start`` draws the same ladders again where they are not kept."""
+
+    start: np.random.Generator
+    ladders: FrequencyLadders | None
+    waves: Waves
+
+
 class FrequencyProbe(Probe):
     """By the kernel's spectrum, at several scales in the directions in which the data spread."""
 
@@ -51,7 +60,7 @@ class FrequencyProbe(Probe):
         # centred where most points are, so that one far outlier does not cost the phases of all others their digits
         self.frame = Frame(np.median(self._some_rows(), axis=0), frame.matrix)
         self.resolved = angles_have_digits(self._coordinates())
-        self._banks: dict[tuple[int, int], tuple[FrequencyLadders, Waves]] = {}
+        self._banks: dict[tuple[int, int], _Bank] = {}
 
     def _some_rows(self) -> Array:
         return np.asarray(self._mean.atoms[:: max(1, self._mean.size // SOME_ROWS)], np.float64)
@@ -69,11 +78,14 @@ class FrequencyProbe(Probe):
 
     def ladders(self, count: int, size: int) -> FrequencyLadders:
         """``count`` ladders for compressions to ``size`` atoms, drawn anew with every call."""
+        return self._drawn(count, size, self._rng)
+
+    def _drawn(self, count: int, size: int, rng: np.random.Generator) -> FrequencyLadders:
         starts, below, rungs = self._span_of_scales(size)
         spectrum, wide = self._spectrum, self._scales[0]
         if isinstance(spectrum, ProductSpectrum):
-            return FrequencyLadders.along_axes(spectrum, wide, count, starts, below, rungs, self._rng)
-        return FrequencyLadders.spanning(spectrum, wide, count, starts, below, rungs, self._rng)
+            return FrequencyLadders.along_axes(spectrum, wide, count, starts, below, rungs, rng)
+        return FrequencyLadders.spanning(spectrum, wide, count, starts, below, rungs, rng)
 
     def scales(self, size: int, rng: np.random.Generator) -> Scales:
         ladders, waves = self._bank(LADDERS, size)
@@ -97,9 +109,20 @@ class FrequencyProbe(Probe):
         """``count`` ladders for compressions to ``size`` atoms, drawn once: f̂ at them is the only pass over the data."""
         rungs = self._span_of_scales(size)[2]
         if (count, rungs) not in self._banks:
+            start = deepcopy(self._rng)
             ladders = self.ladders(count, size)
-            self._banks[count, rungs] = ladders, ladders.waves(self._mean.atoms, self._mean.weights, self.frame)
-        return self._banks[count, rungs]
+            self._banks[count, rungs] = _Bank(start, ladders, ladders.waves(self._mean.atoms, self._mean.weights, self.frame))
+        known = self._banks[count, rungs]
+        if known.ladders is None:
+            known = self._banks[count, rungs] = known._replace(ladders=self._drawn(count, size, deepcopy(known.start)))
+        return cast(FrequencyLadders, known.ladders), known.waves
+
+    def release(self) -> None:
+        """Keep no ladders that are larger than the data, as with many columns; they are drawn again when they are needed."""
+        for key, known in self._banks.items():
+            if known.ladders is not None and known.ladders.climbing.nbytes > self._mean.atoms.nbytes:
+                self._banks[key] = known._replace(ladders=None)
+                self.__dict__.pop("_scales", None)  # as large as the data
 
     def _span_of_scales(self, size: int) -> tuple[tuple[float, float], int, int]:
         """Where ladders start, how many rungs lie below the spectrum's own scale, and how many there are.

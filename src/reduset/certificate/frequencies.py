@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from reduset._engine import Frame, wave_sums
+from reduset._engine import Frame, blocks, wave_sums
 from reduset._types import Array, Floats
 from reduset.certificate.probe import Measurement
 from reduset.kernels import RadialKernel
@@ -32,6 +32,7 @@ Waves = NDArray[np.complex128]
 SAFETY = 1.1  # the interval's width over the normal one: estimated variances of skewed terms run a little low
 COUNT, DEEP = 64, 12  # ladders for any data, and the octaves they start below the spectrum's own scale
 SEED = 20171
+ROOM = 1 << 15  # numbers of a block of frequencies
 MASS_MISSING = 0.1  # of the mass: of a difference of so much, waves see too little (`rule.rows_needed`)
 
 
@@ -88,26 +89,31 @@ class FrequencyLadders:
         below : how many rungs lie below the spectrum's own scale
         """
         half, k = count // 2, spectrum.dimension if wide is None else wide.shape[1]
-        drawn = spectrum.draw(2 * half, rng)
-        inside = drawn if wide is None else (drawn @ wide) @ wide.T
-        climbing, rest = np.repeat(starts, half)[:, None] * inside, drawn - inside
+        # with many columns these are larger than the data, so that they are changed in place
+        rest = spectrum.draw(2 * half, rng)
+        climbing = rest.copy() if wide is None else (rest @ wide) @ wide.T
+        rest -= climbing
+        climbing *= np.repeat(starts, half)[:, None]
         # a power law is wide in all directions at once, so above its own scale they all climb; other laws not
         release = below if spectrum.heavy else rungs
         climbed = 2.0 ** np.maximum(0, np.arange(rungs) - release)
         s, t = np.array([(start * 2.0**j, climbed[j]) for start in starts for j in range(rungs)]).T[:, :, None]
         volumes = k * np.log(s) + (spectrum.dimension - k) * np.log(t)
         # a rung in the units of another's law depends on how far they are apart: powers of 2 scale without rounding
-        units = climbing / np.array(starts)[:, None, None]
+        origins = np.array(starts)[:, None, None]
         known: dict[tuple[int, float], Array] = {}
         for apart in range(1 - rungs, rungs):
             further = np.unique([climbed[j] / climbed[j - apart] for j in range(max(0, apart), min(rungs, rungs + apart))])
-            within = (units * 2.0**apart)[:, None] + rest * further[:, None, None]
-            laws = spectrum.proposal_log_density(within.reshape(-1, spectrum.dimension)).reshape(len(starts), len(further), -1)
+            laws = np.empty((len(starts), len(further), len(climbing)))
+            for a, b in blocks(len(climbing), max(1, ROOM // (spectrum.dimension * len(starts) * len(further)))):
+                within = (climbing[a:b] / origins * 2.0**apart)[:, None] + rest[a:b] * further[:, None, None]
+                found = spectrum.proposal_log_density(within.reshape(-1, spectrum.dimension))
+                laws[:, :, a:b] = found.reshape(len(starts), len(further), -1)
             known.update(((apart, ratio), laws[:, i]) for i, ratio in enumerate(further))
         shares = np.empty((len(climbing), rungs))
         for j in range(rungs):
             laws = np.stack([known[j - i, climbed[j] / climbed[i]] for i in range(rungs)], axis=1).reshape(len(s), -1) - volumes
-            at = spectrum.log_density(climbing * 2.0**j + rest * climbed[j])
+            at = _by_blocks(spectrum, climbing, rest, 2.0**j, climbed[j])
             shares[:, j] = at - np.logaddexp.reduce(laws) + np.log(2.0)
         return cls(
             spectrum,
@@ -186,11 +192,9 @@ class FrequencyLadders:
         d, still = self.spectrum.dimension, 1.0 if self.thin else ratio
         wider, own = np.empty_like(self.shares), np.empty_like(self.shares)
         for j in range(self.rungs):
-            climbed, rest = self.climbing * 2.0**j, np.zeros(1)
-            if self.late is not None:
-                rest = self.late * 2.0 ** max(0, j - self.release)
-            own[:, j] = self.spectrum.log_density(climbed + rest)
-            wider[:, j] = self.spectrum.log_density(ratio * climbed + still * rest)
+            climbed, late = 2.0**j, 2.0 ** max(0, j - self.release)
+            own[:, j] = _by_blocks(self.spectrum, self.climbing, self.late, climbed, late)
+            wider[:, j] = _by_blocks(self.spectrum, self.climbing, self.late, ratio * climbed, still * late)
         return self.shares + wider - own + (d - self.thin) * np.log(ratio)
 
     def measure(self, difference: Waves, quantile: float) -> Measurement:
@@ -206,6 +210,17 @@ class FrequencyLadders:
         width = quantile * SAFETY * error / mean  # on the scale of the logarithm, because the terms are skewed
         square = mean * np.exp(shift)
         return Measurement(float(square), float(square * np.exp(-width)), float(square * np.exp(width)), "frequencies")
+
+
+def _by_blocks(spectrum: Spectrum, climbing: Array, late: Array | None, up: float, along: float) -> Array:
+    """(s,) log-density of the spectrum at up·climbing + along·late, by blocks of ladders."""
+    found = np.empty(len(climbing))
+    for a, b in blocks(len(climbing), max(1, ROOM // spectrum.dimension)):
+        frequencies = climbing[a:b] * up
+        if late is not None:
+            frequencies += late[a:b] * along
+        found[a:b] = spectrum.log_density(frequencies)
+    return found
 
 
 @lru_cache(maxsize=32)

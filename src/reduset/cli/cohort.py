@@ -88,7 +88,7 @@ class CohortCommand(Studying, o.Reading, o.Seeded, o.Telling):
         with messages.progress(self.silent) as shown:
             found = _map_of(tables, self, shown)
         names = [str(name) for name in found.names_]
-        in_units = getattr(found.kernel_, "unit_covariance", None) is not None
+        in_units = not getattr(found.kernel_, "is_isotropic", True)
         notes = [*messages.notes_of(tables), *([] if in_units else spread_note(first.values, first.columns))]
         with _archive.together():
             if self.output is not None:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from reduset._messages import did_you_mean
 from reduset.cli import messages, results, streaming, targets
 from reduset.cli import options as o
 from reduset.cli.app import DONE, NOT_REACHED, command
-from reduset.cli.request import are_pictures, covariance_of, kernel_of
+from reduset.cli.request import covariance_of, in_one_unit, kernel_of
 
 if TYPE_CHECKING:
     from reduset.compression import Compression
@@ -59,7 +60,8 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
         str | None, typer.Option("--group-column", help="Labels; each group gets atoms of its own and keeps its exact share.")
     ] = None
     whiten: o.Whiten = False
-    transform: o.Transform = None
+    transform: o.AutoTransform = None
+    scales_channels = True
     compensate: o.Compensate = True
     missing: o.Missing = "refuse"
     key: o.Key = None
@@ -123,7 +125,7 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
     def _check_pieces(self) -> None:
         """Refuse what the pieces asked for have no use for."""
         if self.pieces not in PIECES:
-            hint = "; use reduset sketch for real rows with weights" if self.pieces == "rows" else ""
+            hint = "; use reduset sketch for real rows with weights" if self.pieces == "rows" else did_you_mean(self.pieces, PIECES)
             raise ValueError(f"--pieces must be {ATOMS} or {COMPONENTS}, got {self.pieces}{hint}")
         if self.pieces == ATOMS:
             return
@@ -171,7 +173,7 @@ def _compressed(request: CompressCommand, table: Table) -> Compression:
     from reduset.compression.compressing import compress
     from reduset.compression.resolution import TOL
 
-    scales = o.scales_of(request.scales, request.whiten, are_pictures(table.sources))
+    scales = o.scales_of(request.scales, request.whiten, in_one_unit(request, table))
     covariance = covariance_of(table.values, table.weights) if request.whiten else None
     goals = o.given(size=request.size, tol=request.tol, plateau=request.plateau)
     if not goals and not (request.searches and request.max_size is None):

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from reduset._messages import did_you_mean
 from reduset.cli import messages, targets
 from reduset.cli import options as o
 from reduset.cli.app import DONE, command
@@ -51,7 +52,7 @@ class CoverCommand(o.Threaded, o.Telling):
                 "--size or --radius must be given: the number of rows, or the largest distance of a row to a chosen one"
             )
         if self.metric not in METRICS:
-            raise ValueError(f"--metric must be {' or '.join(METRICS)}, got {self.metric}")
+            raise ValueError(f"--metric must be {' or '.join(METRICS)}, got {self.metric}{did_you_mean(self.metric, METRICS)}")
         read = [self.data, *([] if self.start is None else [self.start])]
         targets.check_all((self.output, targets.rows(), read), (self.assignments, targets.rows(), read))
 

@@ -1,18 +1,22 @@
 """Interrupts that are answered: Ctrl-C, and a polite request to end, which is an end like it.
 
 Python drops an exception that strikes while it runs something for itself (the callback of a weak reference, a finaliser), and with
-it the interrupt. So an interrupt is raised again, every `AGAIN` seconds, until somebody has it in hand.
+it the interrupt. So an interrupt is raised again, every `AGAIN` seconds, until somebody has it in hand. While a module is imported
+it waits, for at most `LONGEST_IMPORT` seconds: compiled modules print a traceback and make another error of it.
 """
 
 from __future__ import annotations
 
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 AGAIN = 1.0  # seconds
+LONGEST_IMPORT, LOOK_AGAIN = 10.0, 0.05
+_asked: list[float] = []  # when the first interrupt came
 ENDS = ("SIGINT", "SIGTERM", "SIGHUP")  # Windows has no SIGHUP
 IGNORED = (signal.SIG_IGN, None)  # as nohup has it, or somebody who is no Python
 
@@ -31,15 +35,28 @@ def interruptible() -> Iterator[None]:
         yield
     finally:
         _again(0.0)
+        _asked.clear()
         for number, handler in before.items():
             if handler not in IGNORED:
                 signal.signal(number, handler)
 
 
 def _interrupt(number: int, frame: Any) -> None:
+    _asked.append(time.monotonic())
+    if hasattr(signal, "setitimer") and _is_importing(frame) and time.monotonic() - _asked[0] < LONGEST_IMPORT:
+        _again(LOOK_AGAIN)
+        return
     _again(AGAIN)
     if not isinstance(sys.exception(), KeyboardInterrupt):  # while one is on its way out, nothing may stop the tidying up
         raise KeyboardInterrupt
+
+
+def _is_importing(frame: Any) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _again(seconds: float) -> None:

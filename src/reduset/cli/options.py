@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from reduset._messages import did_you_mean
 from reduset.kernels import FAMILIES, listed
 
 FORMATS = "{formats}"  # in a help: the suffixes of all formats
@@ -20,7 +21,15 @@ Columns = Annotated[
 Weight = Annotated[str | None, typer.Option("--weight-column", help="The column that says how much each row counts.")]
 Transform = Annotated[
     list[str] | None,
-    typer.Option("--transform", help="asinh:150 (arcsinh of x/150), logicle or log, for all columns; NAME=asinh:5 for one."),
+    typer.Option("--transform", help="asinh:150 (arcsinh of x/150), logicle, log or none, for all columns; NAME=asinh:5 for one."),
+]
+AutoTransform = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--transform",
+        help="asinh:150 (arcsinh of x/150), logicle, log or none, for all columns; NAME=asinh:5 for one. If not given, channels of "
+        "FCS files are transformed: logicle for fluorescence, asinh:5 for mass cytometry.",
+    ),
 ]
 Compensate = Annotated[bool, typer.Option("--compensate/--no-compensate", help="Apply the spillover matrix of FCS files.")]
 Missing = Annotated[str, typer.Option("--missing", help="Rows with missing values: refuse them, or drop (and count) them.")]
@@ -50,7 +59,8 @@ Scales = Annotated[
     typer.Option(
         "--scales",
         help="What columns are divided by, so that all count alike: robust (interquartile ranges), standard (standard deviations), "
-        "none, or numbers separated by commas. If not given robust, and none for pictures or with --whiten.",
+        "none, or numbers separated by commas. If not given robust; none for pictures, for transformed channels of FCS "
+        "files, and with --whiten.",
     ),
 ]
 Whiten = Annotated[bool, typer.Option("--whiten", help="Measure distances in units of the data's covariance.")]
@@ -110,13 +120,16 @@ class Reading:
     missing: Missing = "refuse"
     key: Key = None
     encode: Encode = None
+    scales_channels = False  # whether channels of FCS files that --transform does not name are transformed, too
 
     def reading(self) -> dict[str, Any]:
         """What is read of the files, as `reduset.io` takes it."""
-        return {
+        transform = transform_of(self.transform)
+        automatic = {"automatic": True} if self.scales_channels and not isinstance(transform, str) else {}
+        return automatic | {
             "columns": names_of(self.columns),
             "weight_column": getattr(self, "weight_column", None),
-            "transform": transform_of(self.transform),
+            "transform": transform,
             "compensate": self.compensate,
             "missing": self.missing,
             "key": self.key,
@@ -164,12 +177,12 @@ def number_or_rule(text: str | None) -> float | str | None:
         return text
 
 
-def scales_of(given: str | None, whiten: bool, pictures: bool) -> Any:
+def scales_of(given: str | None, whiten: bool, in_one_unit: bool) -> Any:
     """Units of columns as the library takes them: a rule, numbers, or None for none."""
     from reduset.bandwidth import SCALES
 
     if given is None:
-        return None if whiten or pictures else "robust"
+        return None if whiten or in_one_unit else "robust"
     if whiten:
         raise ValueError(f"--whiten and --scales both say in what units distances are; leave one of them out, got --scales {given}")
     if given in ("none", *SCALES):
@@ -177,8 +190,10 @@ def scales_of(given: str | None, whiten: bool, pictures: bool) -> Any:
     try:
         return [float(number) for number in given.split(",")]
     except ValueError:
-        words = ", ".join(SCALES)
-        raise ValueError(f"--scales must be {words}, none, or a number for each column, as in 31000,16; got {given}") from None
+        words, hint = ", ".join(SCALES), did_you_mean(given, ("none", *SCALES))
+        raise ValueError(
+            f"--scales must be {words}, none, or a number for each column, as in 31000,16; got {given}{hint}"
+        ) from None
 
 
 def check_tol(tol: float | None) -> None:

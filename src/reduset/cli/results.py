@@ -20,10 +20,10 @@ MOST_OFF, MOST_TOLD = 0.05, 24  # of a column's peak, and how many columns are n
 
 
 def applied(transform: Any, columns: Sequence[str], scales: Mapping[str, str]) -> Any:
-    """The transform by columns, where it was for all and some were left alone: in another format they would not be."""
-    if not isinstance(transform, str) or len(scales) == len(columns):
+    """The transform as it is kept with a model: one for all columns, or by column if some have another or none."""
+    if isinstance(transform, str) and len(scales) == len(columns):
         return transform
-    return dict.fromkeys(scales, transform) or None
+    return dict(scales) or None
 
 
 def write(
@@ -45,7 +45,7 @@ def write(
             from reduset.report import write_compression
 
             write_compression(request.report, model)
-    in_units = getattr(model.mean.kernel, "unit_covariance", None) is not None
+    in_units = not getattr(model.mean.kernel, "is_isotropic", True)
     return [*notes, *(hidden(model) or ([] if in_units else spread_note(rows, table.columns)))]
 
 

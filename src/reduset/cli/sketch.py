@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from reduset._messages import did_you_mean
 from reduset.cli import messages, targets
 from reduset.cli import options as o
 from reduset.cli.app import DONE, command
-from reduset.cli.request import are_pictures, kernel_of, spread_note, units_by_name, units_told
+from reduset.cli.request import in_one_unit, kernel_of, origin, spread_note, units_by_name, units_told
 
 if TYPE_CHECKING:
     from reduset.sketching import Sketch
@@ -23,6 +24,9 @@ WORK = 4, 32  # bytes that a sketch takes for its work, a number and a row
 # written out, since importing them would make help wait for the compiler; a test compares
 SIZE, TOL, KEY = 5000, 0.05, "sketch"
 QUOTAS = ("equal", "proportional", "square root")
+TRANSFORMED = (
+    "statistics of columns, distances and the error are of the transformed values; rows are written with the values of the file"
+)
 
 
 @command("cells.h5ad --rep X_pca --size 5000 --sample-key donor -o small.h5ad")
@@ -64,10 +68,12 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
             help="Table of the sketch row or cell that represents each row or cell: .parquet, .feather, .csv or .tsv.",
         ),
     ] = None
+    report: o.Report = None
     scales: o.Scales = None
     columns: o.Columns = None
     weight_column: o.Weight = None
-    transform: o.Transform = None
+    transform: o.AutoTransform = None
+    scales_channels = True
     compensate: o.Compensate = True
     missing: o.Missing = "refuse"
     key: o.Key = None
@@ -94,8 +100,13 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
         if self.fraction is not None and not 0 < self.fraction <= 1:
             raise ValueError(f"--fraction must lie between 0 and 1, got {self.fraction:g}; for a number of rows there is --size")
         if self.quotas not in QUOTAS:
-            raise ValueError(f"--quotas must be {', '.join(QUOTAS[:-1])} or {QUOTAS[-1]}, got {self.quotas}")
-        targets.check_all((self.output, H5AD | targets.rows(), self.data), (self.assignments, targets.rows(), self.data))
+            hint = did_you_mean(self.quotas, QUOTAS)
+            raise ValueError(f"--quotas must be {', '.join(QUOTAS[:-1])} or {QUOTAS[-1]}, got {self.quotas}{hint}")
+        targets.check_all(
+            (self.output, H5AD | targets.rows(), self.data),
+            (self.assignments, targets.rows(), self.data),
+            (self.report, targets.HTML, []),
+        )
         annotated = [path.suffix.lower() in H5AD for path in self.data]
         if self.rep is not None and not all(annotated):
             raise ValueError("--rep is for .h5ad files; choose --columns of other tables")
@@ -116,6 +127,11 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
             raise ValueError(
                 f"{self.output} holds cells of one .h5ad file, got {', '.join(map(str, self.data))}; write rows, "
                 f"-o {self.output.stem}.parquet"
+            )
+        if self.report is not None:
+            raise ValueError(
+                f"--report shows the columns of rows, and {self.output} holds cells; write rows, --rep X_pca -o "
+                f"{self.output.stem}.parquet, or leave --report out"
             )
         tables = {"--columns": self.columns, "--weight-column": self.weight_column, "--transform": self.transform}
         for name, given in (tables | {"--key": self.key, "--encode": self.encode, "--scales": self.scales}).items():
@@ -187,9 +203,7 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
             reading |= {"encode": self._encoding(), "identifiers": "omit"}
         work = Work(*WORK, "the rows, and the work on them,", "choose fewer --columns")
         table = read_for(work, self.data, group_column=self.sample_key, **reading)
-        scales = (
-            None if self.rep is not None and self.scales is None else o.scales_of(self.scales, False, are_pictures(table.sources))
-        )
+        scales = None if self.rep is not None and self.scales is None else o.scales_of(self.scales, False, in_one_unit(self, table))
         with messages.progress(self.silent) as shown:
             small = sketch(
                 table.values,
@@ -202,18 +216,16 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
                 rng=self.seed,
                 progress=shown,
             )
-        small = replace(small, columns=small.columns.renamed(table.columns))
+        titles = dict(zip(small.kept.names, table.columns, strict=True))
+        exceptions = tuple((titles[column], statistic) for column, statistic in small.exceptions)
+        small = replace(small, columns=small.columns.renamed(table.columns), exceptions=exceptions)
         drowned = [] if scales is not None or self.rep is not None else spread_note(table.values, table.columns)
-        notes = [*table.notes, *drowned, *([small.message] if small.message else [])]
+        notes = [*table.notes, *drowned, *([TRANSFORMED] if table.scales else []), *([small.message] if small.message else [])]
         total = len(table) if table.weights is None else float(table.weights.sum())
         suffix = self.output.suffix.lower()
         arrow = need("writing rows", "pyarrow", "tables")
-        if table.dropped:  # the numbers of rows are no longer those of the files
-            kept = arrow.table(dict(zip(table.columns, table.values[small.indices].T.copy(), strict=True)))
-            notes.append("rows were left out, so only the columns that were used are written")
-        else:
-            kept, told = pick_rows(self.data, small.indices, reading["key"], suffix in SEPARATORS)
-            notes += told
+        kept, told = pick_rows(self.data, table.file_rows(small.indices), reading["key"], suffix in SEPARATORS)
+        notes += told
         write = partial(write_text, suffix=suffix) if suffix in SEPARATORS and is_text(kept) else write_table
         titles = chain(("weight", "sketch_weight", "_weight"), (f"weight_{number}" for number in count(2)))
         name = next(title for title in titles if title not in kept.column_names)
@@ -223,7 +235,12 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
             if self.assignments is not None:
                 rows = np.where(small.assignments >= 0, small.indices[small.assignments], -1)  # −1 for rows of weight 0
                 self._write_assignments({"row": np.arange(len(rows)), "assignment": rows})
-        self._tell(_facts(small, table.columns) | {"weight": name}, str(small), notes, units_told(small.mean.kernel, table.columns))
+            if self.report is not None:
+                from reduset.report import write_sketch
+
+                write_sketch(self.report, small, table, sample_weight=table.weights, about=origin(table.sources, notes))
+        facts = _facts(small, table.columns) | {"transform": table.scales, "weight": name}
+        self._tell(facts, str(small), notes, units_told(small.mean.kernel, table.columns))
         return DONE
 
     def _write_assignments(self, columns: dict[str, Any]) -> None:
@@ -234,7 +251,7 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
         write_table(str(self.assignments), arrow.table({name: arrow.array(each) for name, each in columns.items()}))
 
     def _tell(self, facts: dict[str, Any], summary: str, notes: list[str], units: list[str] | None = None) -> None:
-        written = [self.output, *([] if self.assignments is None else [self.assignments])]
+        written = [self.output, *(each for each in (self.assignments, self.report) if each is not None)]
         messages.answer(
             self, facts | {"notes": notes, "written": written}, summary, *(units or []), *messages.ending(notes, written)
         )

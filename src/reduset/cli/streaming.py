@@ -12,7 +12,7 @@ from reduset.cli import messages, results
 from reduset.cli.app import DONE
 from reduset.cli.checkpoints import RunCheckpoint, files_told
 from reduset.cli.options import given, number_or_rule, scales_of
-from reduset.cli.request import are_pictures, covariance_of, kernel_of
+from reduset.cli.request import covariance_of, in_one_unit, kernel_of
 
 if TYPE_CHECKING:
     from reduset.cli.compress import CompressCommand
@@ -113,7 +113,7 @@ def _begun(request: CompressCommand, table: Table) -> StreamCompressor:
     from reduset.stream import StreamCompressor
 
     covariance = covariance_of(table.values, table.weights) if request.whiten else None
-    scales = scales_of(request.scales, request.whiten, are_pictures(table.sources))
+    scales = scales_of(request.scales, request.whiten, in_one_unit(request, table))
     kernel = kernel_of(request.kernel, number_or_rule(request.bandwidth or MEDIAN), covariance, scales)
     return StreamCompressor(kernel, request.size or 0, request.seed, weights=request.weighting or "free")
 

@@ -27,6 +27,7 @@ from reduset import _validate
 from reduset._engine import blocks, single_threaded_blas
 from reduset._progress import Progress
 from reduset._types import Array, ProgressLike, SeedLike
+from reduset._validate.seeds import seeded
 from reduset.cohort.distances import on_same_atoms
 from reduset.kernels import ANY_FAMILY, RadialKernel
 from reduset.mean import KernelMean
@@ -45,6 +46,7 @@ class Divergences(NamedTuple):
     errors: Array
 
 
+@seeded
 def divergences(
     means: Sequence[Density],
     others: Sequence[Density] | None = None,

@@ -17,6 +17,7 @@ from reduset import _validate
 from reduset._progress import Progress
 from reduset._types import Array, BagsLike, Floats, KernelLike, MaxSizeLike, ProgressLike, SeedLike, SelectorLike
 from reduset._validate import rows as _rows
+from reduset._validate.seeds import seeded
 from reduset.cohort.bag_components import require_gaussian
 from reduset.cohort.bag_source import BagSource
 from reduset.cohort.comparison import PIECES, WAYS, Comparison, ComparisonOptions
@@ -32,6 +33,7 @@ DRAWS = {"atoms": 1000, "components": 4000}  # components lose less than the noi
 MOST = {"mmd": MOST_ATOMS, "kl": 1000}  # weights of densities are a quadratic program for each bag
 
 
+@seeded
 @dataclass(eq=False, repr=False)
 class CohortMap(TransformerMixin, BaseEstimator):
     """A map on which bags that are alike are near each other.

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from reduset import _validate, bandwidth
 from reduset._messages import warn
 from reduset._types import Array, KernelLike, ProgressLike, SeedLike
+from reduset._validate.seeds import seeded
 from reduset.cohort.batches import BatchCheck, check_batches
 from reduset.cohort.estimator import CohortMap
 from reduset.cohort.sample_set import SampleSet
@@ -33,6 +34,7 @@ LOOKED_AT = 100_000  # cells, for scales
 YES = ("yes", "y", "true", "t", "1", "1.0", "control")
 
 
+@seeded
 @dataclass(eq=False, repr=False)
 class CohortStudy(BaseEstimator):
     """Samples compared: a map of them, their populations, and which populations differ between groups of samples.

@@ -28,6 +28,7 @@ from reduset.select.auto import KMEANS_ROWS
 from reduset.weights.counts import counts, with_nearest_atoms
 
 HALF = 0.5  # of ‖f‖: where random rows lose more, they are no measure of anything
+ALONE = 1.01  # of the noise at the finest scale over that where bumps are said not to overlap
 THINNED_AT = 1.5  # of the tolerance: what random rows lose at the resolution of thinned ones, by a glance
 THINNED_ROWS = 64  # for each that stays: random ones would be an eighth of the error that as few as stay have
 LEAST_SHARE = 0.5  # of the mass of an atom: groups of less may go without
@@ -127,14 +128,19 @@ def _missed(full: KernelMean, places: Array) -> list[int]:
 def while_random_rows_tell(
     scales: Scales, small: KernelMean, confidence: float, random: int, at_least: float = np.inf
 ) -> ErrorProfile:
-    """The profile from the coarsest scale to where so many random rows lose half, and to a bandwidth at least."""
+    """The profile from the coarsest scale to where so many random rows lose half, and to a bandwidth at least.
+
+    It also ends where no bump overlaps another: nearly as many random rows as there are rows never lose half.
+    """
     grid = scales.bandwidths
     if not scales.certain:
         return scales.profile(small, grid, confidence, random)
+    alone = float(scales.profile(small, grid[-1:], confidence, random).noise[0]) / ALONE
     parts = [scales.profile(small, grid[:1], confidence, random)]
     for k in range(1, len(grid)):
         before, last = (float(part.random_rows[0]) for part in (parts[-2:] if k > 1 else parts * 2))
-        if last**2 >= HALF * before > 0 and grid[k - 1] <= at_least:  # errors are a power of the bandwidth, or nearly so
+        # errors are a power of the bandwidth, or nearly so
+        if grid[k - 1] <= at_least and (last**2 >= HALF * before > 0 or parts[-1].noise[0] >= alone > 0):
             break
         parts.append(scales.profile(small, grid[k : k + 1], confidence, random))
     return ErrorProfile.joined(parts)

@@ -11,9 +11,11 @@ import numpy as np
 
 from reduset import _validate
 from reduset._engine import single_threaded_blas
+from reduset._frames import names_of
 from reduset._messages import NotReachedWarning, is_quiet, quietly, warn
 from reduset._progress import Progress
 from reduset._types import KernelLike, PointsLike, ProgressLike, SeedLike, SelectorLike, WeightsLike
+from reduset._validate.seeds import seeded
 from reduset.bandwidth.rules import warn_of_units
 from reduset.certificate import Certificate
 from reduset.certificate.cancelling import require_norm
@@ -36,6 +38,7 @@ from reduset.select import Auto, KMeans
 from reduset.select.auto import KMEANS_ROWS
 
 
+@seeded
 def compress(
     data: KernelMean | PointsLike,
     kernel: KernelLike = None,
@@ -118,7 +121,7 @@ def compress(
     full = as_mean(data, kernel, sample_weight)
     require_norm(full)
     if kernel is None and full is not data:
-        warn_of_units(full.atoms, data, "what was lost is told of the wide one alone")
+        warn_of_units(full.atoms, names_of(data), "what was lost is told of the wide one alone")
     request = checked(
         full,
         full is not data and is_left_open(kernel),

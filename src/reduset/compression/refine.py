@@ -230,11 +230,11 @@ class _Problem:
         """
         # moves are in the kernel's own coordinates, in which all directions matter alike
         matrix = self.kernel.plain_frame(start).matrix
-        to_data = np.linalg.inv(np.atleast_2d(matrix))
+        to_data: Array = np.asarray(1 / np.asarray(matrix) if np.ndim(matrix) < 2 else np.linalg.inv(matrix), np.float64)
         unit, least, best = 0.0, np.inf, start
 
         def stretched(moves: Array, map_: Array) -> Array:
-            return moves * map_[0, 0] if map_.size == 1 else moves @ map_
+            return moves * map_ if map_.ndim < 2 else moves @ map_
 
         def value(u: Array) -> tuple[float, Array]:
             nonlocal unit, least, best

@@ -13,6 +13,7 @@ from reduset import _validate
 from reduset._engine import cached_property
 from reduset._progress import Progress
 from reduset._types import Indices
+from reduset._validate.seeds import seeded
 from reduset.certificate import Certificate
 from reduset.certificate.bounds import Bounds
 from reduset.certificate.by_scale import ErrorProfile, Scales
@@ -96,6 +97,7 @@ class Compression:
     groups: NDArray[Any] | None = None
     _scales: Scales | None = field(default=None, repr=False)
     resolved: Resolution | None = field(default=None, repr=False)
+    _asked: int | None = field(default=None, repr=False)  # the number of atoms asked for, where it says more than ``dropped``
 
     @property
     def size(self) -> int:
@@ -177,6 +179,7 @@ class Compression:
         mean, _ = self._prefixes.state(self.selected)
         return replace(self._selected, all_shown=True).told_of(replace(self, mean=mean))
 
+    @seeded
     def reweigh(self, full: KernelMean, kernel: Any = None, weights: str | None = None, rng: Any = None) -> Compression:
         """The same atoms for another kernel (or other weights): one pass over ``full``, no new selection.
 
@@ -249,6 +252,7 @@ def assemble(
     remark: str = "",
     all_shown: bool = False,
     scales: Scales | None = None,
+    asked: int | None = None,
 ) -> Compression:
     """The result for the first ``size`` atoms, from what is known of the rows: in memory, from a stream, on Dask or in a cohort.
 
@@ -259,6 +263,7 @@ def assemble(
     bounds : those of ``size`` atoms; None: from the covering radii, where these are known
     density_change : what the logarithm of a density changed by, of the small mean
     all_shown : whether atoms without a weight are kept, because other results have the same atoms
+    asked : the number of atoms asked for, where the rows of redundant ones are not known
     """
     with clock.stage("weigh"):
         mean, certificate = prefixes.state(size, bounds)
@@ -279,6 +284,7 @@ def assemble(
         _prefixes=prefixes,
         _selected=selected,
         _scales=scales,
+        _asked=asked,
     )
     return selected.told_of(result)
 

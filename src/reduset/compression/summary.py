@@ -76,7 +76,7 @@ def scale(kernel: Kernel, resolved: Resolution | None) -> str:
         return "at the resolution and all coarser scales"
     if not isinstance(kernel, RadialKernel):
         return f"with {kernel!r}"
-    units = "" if kernel.unit_covariance is None else ", in units of the columns' scales"
+    units = "" if kernel.is_isotropic else ", in units of the columns' scales"
     return f"at bandwidth {kernel.width:.3g} ({type(kernel).__name__}{units})"
 
 
@@ -103,6 +103,8 @@ def _weights(result: Compression) -> str:
     lines = [f"{sign}, sum {total:.4g} ({described})"]
     if len(result.dropped):
         lines.append(f"{counted(len(result.dropped), f'more {noun(result.mean)}')} omitted as redundant at this bandwidth")
+    if result._asked is not None and result.selected < result._asked:
+        lines.append(f"{result.selected:,} of the {result._asked:,} atoms asked for: more are redundant at this bandwidth")
     if result.selected > result.size:
         lines.append(f"{counted(result.selected - result.size, f'more {noun(result.mean)}')} omitted with weight 0")
     return INDENT.join(lines)

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable
 
 from reduset.cytometry.lab_tables import loose
 from reduset.cytometry.opening import FileChannels
+from reduset.io.fcs_channels import PULSES
 from reduset.io.table import FileError
 
 WAY_OUT = "say in the panel which is meant, by its $PnN or its number ($P7)"
-PULSES = ("-A", "-H", "-W")  # area, height and width of one detector's pulse
 
 
 def find_channel(file: FileChannels, name: str, among: Iterable[int] | None = None) -> int | None:
@@ -53,14 +53,3 @@ def says_something(file: FileChannels, place: int) -> bool:
     """Whether a channel's label says more than its name."""
     label = file.labels[place]
     return bool(loose(label)) and loose(label) != loose(file.names[place])
-
-
-def redundant(file: FileChannels) -> list[int]:
-    """The places of dyes that measure a pulse once more: by height or width where its area is there.
-
-    Where more detectors have a height than an area, the height is what was meant, as on a FACSCalibur.
-    """
-    pulses = {place: (file.names[place][:-2], file.names[place][-1]) for place in file.dyes if file.names[place][-2:] in PULSES}
-    stems = {way: {stem for stem, each in pulses.values() if each == way} for way in "AHW"}
-    order = "AHW" if len(stems["A"]) >= len(stems["H"]) else "HAW"
-    return [place for place, (stem, way) in pulses.items() if any(stem in stems[other] for other in order[: order.index(way)])]

@@ -24,6 +24,7 @@ SUFFIXES = (".xlsx", ".xlsm", ".ods")
 BINARY_SUFFIXES = (".xls", ".xlsb")
 MAX_CELLS = 2_000_000
 CELLS = b"sheetData"  # the element that holds the cells of a sheet
+ODS_SHEETS = "content.xml"  # the member that holds the sheets
 REFERENCE = re.compile(r"([A-Za-z]{1,7})(\d{1,10})")
 
 
@@ -64,7 +65,7 @@ def _check_extents(path: str) -> None:
     with zipfile.ZipFile(path) as packed:
         for member in packed.infolist():
             check_bomb(path, member.compress_size, member.file_size, member.filename)
-            extent: Extent = OdsExtent() if member.filename == "content.xml" else XlsxExtent()
+            extent: Extent = OdsExtent() if member.filename == ODS_SHEETS else XlsxExtent()
             parser = expat.ParserCreate()
             parser.StartElementHandler, parser.EndElementHandler = extent.start, extent.end
             parser.CharacterDataHandler = extent.text
@@ -72,7 +73,8 @@ def _check_extents(path: str) -> None:
                 with packed.open(member) as stream:
                     parser.ParseFile(stream)
             except expat.ExpatError:
-                if CELLS in packed.read(member):  # a damaged sheet; pictures and the like are not XML
+                # a damaged sheet, in which calamine may look for the end forever; pictures and the like are not XML
+                if member.filename == ODS_SHEETS or CELLS in packed.read(member):
                     raise
             if extent.cells > MAX_CELLS:
                 raise FileError(

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from reduset.cytometry.channels import find_channel, redundant, says_something
+from reduset.cytometry.channels import find_channel, says_something
 from reduset.cytometry.lab_tables import loose
-from reduset.cytometry.mass_channels import is_mass, isotopes
 from reduset.cytometry.opening import FileChannels
 from reduset.cytometry.panel import STATE, Panel, PanelMarker
+from reduset.io.fcs_channels import isotopes, redundant
 from reduset.io.table import FileError, listed, nearest
 
 COMMON, SAME = "common", "same"
@@ -150,14 +150,18 @@ def _by_file(files: Sequence[FileChannels], rule: str) -> tuple[dict[str, Places
     found, clashes = _without_clashes(files, _once(found, files))
     if clashes and rule == SAME:
         raise FileError(f"{files[0].path}: a marker must be the same in all files, and {clashes[0]}; say in a panel what it is")
-    spare = list(dict.fromkeys(file.names[place] for file in files for place in redundant(file) if not is_mass(file)))
+    spare = list(
+        dict.fromkeys(file.names[place] for file in files for place in redundant(file.names, file.dyes) if not file.is_mass)
+    )
     notes = [f"left out unless a panel names them, for the same pulse is measured by another: {listed(spare)}"] if spare else []
     return found, notes + [f"left out, for {clash}" for clash in clashes]
 
 
 def _dyes(file: FileChannels) -> list[int]:
     """The channels that measure markers: in mass cytometry those of isotopes, else dyes by one number a pulse."""
-    left_out = set(range(len(file.names))) - set(isotopes(file.names, file.labels)) if is_mass(file) else redundant(file)
+    left_out = (
+        set(range(len(file.names))) - set(isotopes(file.names, file.labels)) if file.is_mass else redundant(file.names, file.dyes)
+    )
     dyes = [place for place in file.dyes if place not in left_out]
     if not dyes:
         raise StrangeFile(

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from reduset._types import Array
 from reduset.cytometry.file_events import FileEvents
 from reduset.io.fcs import LABELS, FcsSource
+from reduset.io.fcs_channels import are_mass_channels, no_dye
 from reduset.io.guard import check_room
 from reduset.io.registry import open_source
 from reduset.io.source import NUMERIC, ReadOptions, Source
@@ -49,6 +50,11 @@ class FileChannels:
     compensated: bool
     notes: tuple[str, ...] = ()
 
+    @property
+    def is_mass(self) -> bool:
+        """Whether it is a file of mass cytometry."""
+        return self.is_fcs and are_mass_channels(self.names, self.labels)
+
 
 def look_at(path: str, compensate: bool) -> FileChannels:
     """The channels of a file."""
@@ -61,7 +67,7 @@ def look_at(path: str, compensate: bool) -> FileChannels:
     others = [name for name in source.kinds if name not in names]
     notes = [note for note in source.notes if not (is_fcs and note.startswith(LABELS))]
     notes += [f"left out, for they hold no numbers: {listed(others)}"] if others else []
-    dyes = tuple(place for place, name in enumerate(names) if name not in source.unasked)
+    dyes = tuple(place for place, name in enumerate(names) if not (is_fcs and no_dye(name)))
     compensated = isinstance(source, FcsSource) and source.compensated
     return FileChannels(path, names, labels, tops, dyes, source.rows, is_fcs, compensated, tuple(notes))
 

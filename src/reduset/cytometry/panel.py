@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reduset.cytometry.lab_tables import Cells, LabTable, lab_table, loose
+from reduset.io.source import NONE, PLAIN
 from reduset.io.table import FileError, listed, nearest
 from reduset.io.transforms import parse
 
@@ -25,7 +26,6 @@ CLASSES: dict[str, str | None] = {
     **dict.fromkeys(("state", "functional"), STATE),
     **dict.fromkeys(("none", "unused"), None),
 }
-PLAIN = ("none", "linear")  # a scale that leaves values as they are
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def _scale(source: str, row: int, transform: str | None, cofactor: str | None) -
     if transform is None or transform.casefold() == "auto":
         return None
     if transform.casefold() in PLAIN:
-        return PLAIN[0]
+        return NONE
     try:
         parse(transform)
     except (TypeError, ValueError) as error:

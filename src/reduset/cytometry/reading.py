@@ -26,15 +26,16 @@ from reduset.cytometry.excel import sheet_of
 from reduset.cytometry.file_events import FileEvents
 from reduset.cytometry.lab_tables import lab_table
 from reduset.cytometry.markers import COMMON, SAME, StrangeFile, StudyMarkers, study_markers
-from reduset.cytometry.mass_channels import is_mass
 from reduset.cytometry.opening import FileChannels, look_at, read_events
 from reduset.cytometry.panel import Panel, read_panel
 from reduset.cytometry.sample_table import NamedSamples, by_file, by_table
-from reduset.cytometry.scaling import FLUORESCENCE, MASS, NONE, asked_scales, pooled, put_on_scales, scale_of, told_tops
+from reduset.cytometry.scaling import asked_scales, put_on_scales, told_tops
 from reduset.cytometry.study_files import study_files
 from reduset.io.batching import ahead
 from reduset.io.guard import check_room
 from reduset.io.plans import gathered_notes
+from reduset.io.scale_estimates import FLUORESCENCE, MASS, automatic_scale, pooled, scale_of
+from reduset.io.source import NONE
 from reduset.io.table import FileError, listed
 from reduset.io.transforms import Transform
 
@@ -304,7 +305,7 @@ def _scales(
 ) -> tuple[list[Transform | None], list[str]]:
     """The scale of each marker, and a note where the ranges of files differ."""
     files = list(heads.values())
-    automatic = MASS if all(map(is_mass, files)) else FLUORESCENCE if all(file.is_fcs for file in files) else NONE
+    automatic = automatic_scale([MASS if file.is_mass else FLUORESCENCE if file.is_fcs else NONE for file in files])
     tops = np.array([file.tops[markers.places[file.path]] for file in files])
     some = pooled(cells.slices())
     scales = []
@@ -328,6 +329,6 @@ def _of_files(cells: _StudyCells, heads: dict[str, FileChannels], compensate: bo
     said = []
     for name, notes in zip(cells.names, cells.notes, strict=True):
         head = heads[name]
-        bare = compensate and head.is_fcs and not is_mass(head) and not any("ompensate" in note for note in head.notes)
+        bare = compensate and head.is_fcs and not head.is_mass and not any("ompensate" in note for note in head.notes)
         said.append((name, [*head.notes, *(["no spillover matrix: not compensated"] if bare else []), *notes]))
     return gathered_notes(said, "samples")

@@ -17,10 +17,11 @@ from sklearn.utils.validation import check_is_fitted
 from reduset import _validate, bandwidth
 from reduset._engine import on_device
 from reduset._frames import table_weights
-from reduset._messages import warn
+from reduset._messages import did_you_mean, warn
 from reduset._types import Array, BandwidthLike, Floats, KernelLike, MaxSizeLike, PointsLike, SeedLike, SelectorLike, WeightsLike
 from reduset._validate import rows as _rows
 from reduset._validate.orientation import warn_if_lying
+from reduset._validate.seeds import seeded
 from reduset.certificate import Certificate
 from reduset.certificate.between import certificate_between
 from reduset.compression import Compression, NotReachedWarning
@@ -48,6 +49,7 @@ MOST_ATOMS = 1000  # beyond, weights on the simplex take seconds and a query as 
 COMPRESSION_DEFAULTS = {"pieces": "atoms", "weights": "simplex", "select": "auto", "refine": False}
 
 
+@seeded
 @dataclass(eq=False, repr=False, kw_only=True)
 class SparseKernelDensity(BaseEstimator):
     """Kernel density estimation with fast queries: in place of `sklearn.neighbors.KernelDensity`.
@@ -154,6 +156,7 @@ class SparseKernelDensity(BaseEstimator):
             raise ValueError(
                 f"metric must be {', '.join(map(repr, EUCLIDEAN[:-1]))} or {EUCLIDEAN[-1]!r}, got {self.metric!r}; a density in "
                 "city-block distance is kernel=Laplacian(metric='cityblock'), for others use sklearn.neighbors.KernelDensity"
+                f"{did_you_mean(self.metric, EUCLIDEAN)}"
             )
         request = AtomRequest.of(self).or_else(tol=TOL)
         if self.log_tol is not None:
@@ -264,6 +267,7 @@ class SparseKernelDensity(BaseEstimator):
         """The log-likelihood of X: the sum of `score_samples`."""
         return float(self.score_samples(X).sum())
 
+    @seeded
     def sample(self, n_samples: int = 1, random_state: SeedLike = None) -> Array:
         """(n_samples, d) draws from the density; with bumps of every kernel."""
         check_is_fitted(self)

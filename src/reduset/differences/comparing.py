@@ -23,6 +23,7 @@ from scipy.stats import t as t_law
 from reduset import _validate
 from reduset._engine import single_threaded_blas
 from reduset._types import Array, SeedLike
+from reduset._validate.seeds import seeded
 from reduset.differences.design import Design, DesignError
 from reduset.differences.discovery import found_at, largest_p_values, own_p_values, pooled_p_values, q_values
 from reduset.differences.fitting import Fits, fit
@@ -115,6 +116,7 @@ def _many(count: int) -> str:
     return f"{count:,}" if count < TOO_MANY else f"about 10^{log10(count):.0f}"
 
 
+@seeded
 def compare(
     counts: NDArray[np.integer],
     sizes: NDArray[np.integer],

@@ -18,6 +18,7 @@ import numpy as np
 from reduset._engine import single_threaded_blas
 from reduset._types import Array, SeedLike
 from reduset._validate import generator
+from reduset._validate.seeds import seeded
 from reduset.differences.design import Design
 from reduset.differences.relabelling import relabellings
 
@@ -54,6 +55,7 @@ class WholeTest:
         )
 
 
+@seeded
 def compare_whole(distances: Array, errors: Array | None, design: Design, rng: SeedLike = None) -> WholeTest:
     """Test whether groups of samples differ, from (N, N) distances and how far each can be too small."""
     rows = np.ix_(design.rows, design.rows)

@@ -23,15 +23,17 @@ from reduset import cohort as in_memory
 from reduset._frames import framed
 from reduset._progress import Progress
 from reduset._types import Array, BagsLike, Floats, Indices, Report
+from reduset._validate.seeds import seeded
 from reduset.cohort.bag_projection import BagEvidence, BagProjector
 from reduset.cohort.bag_source import BagSource
 from reduset.cohort.comparison import Comparison, LaterDistances
-from reduset.distributed.scheduling import Scheduler, constant, key, scheduler, tasks
+from reduset.distributed.scheduling import Fault, Scheduler, constant, key, scheduler, tasks
 from reduset.kernels import Kernel
 from reduset.mean import KernelMean
 from reduset.weights.span import Span
 
 
+@seeded
 @dataclass(eq=False, repr=False)
 class CohortMap(in_memory.CohortMap):
     """`reduset.cohort.CohortMap` whose bags are worked on as Dask tasks, where they are.
@@ -123,7 +125,7 @@ class DaskBags(BagSource):
         known = None if columns is None else "the bags that were fitted"
         wanted, like = dimension, "the bags that were fitted"
         self.sizes: list[int] = []
-        opening = tasks("reduset-bag-open", opened, zip(self._bags, self._titles, strict=True))
+        opening = tasks("reduset-bag-open", partial(Fault.in_place, opened), zip(self._bags, self._titles, strict=True))
         for title, (shape, mine) in zip(self._titles, workers.run(opening, opening, report), strict=True):
             if wanted is None:
                 wanted, like = shape[1], title
@@ -166,7 +168,8 @@ def opened(bag: Any, title: str) -> tuple[tuple[int, ...], list[Any] | None]:
 
 def on_bag(function: Callable[..., Any], bag: Any, title: str, arguments: tuple[Any, ...], *shared: Any) -> Any:
     """A function of the points of one bag; chance numbers are copied, since a task must leave what it is given as it was."""
-    return function(_validate.points(framed(bag), title), *deepcopy(arguments), *shared)
+    points = Fault.in_place(_validate.points, framed(bag), title)
+    return points if isinstance(points, Fault) else function(points, *deepcopy(arguments), *shared)
 
 
 def pick_rows(points: Floats, rows: Indices | None) -> Floats:

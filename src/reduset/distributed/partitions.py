@@ -14,10 +14,11 @@ from dask.base import is_dask_collection
 from dask.delayed import Delayed, delayed
 
 from reduset import _validate
-from reduset._frames import framed
+from reduset._frames import framed, odd_column
 from reduset._types import Array, Floats
 
 WAY_OUT = "for data in memory use reduset.compress"
+ENCODE = "encode or drop such columns, alike in all partitions: dask.dataframe.get_dummies(collection.categorize())"
 
 
 @dataclass(frozen=True)
@@ -135,6 +136,9 @@ def rows_of(part: Any, weights: Any, weight_column: Any, number: int) -> Partiti
     named = None if columns is None else tuple(columns)
     if len(np.shape(part)) == 2 and np.shape(part)[0] == 0:
         return PartitionRows(number, np.empty((0, 0)), np.empty(0), 0, None)
+    odd = odd_column(part)
+    if odd is not None:
+        raise TypeError(f"{name} must hold numbers, column {odd[0]!r} holds {odd[1]!r}; {ENCODE}")
     points = np.ascontiguousarray(_validate.points(part, name))
     count = len(points)
     checked = np.broadcast_to(1.0, count) if weights is None else _weights(weights, count, f"sample_weight of {name}")

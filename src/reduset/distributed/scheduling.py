@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -28,8 +29,40 @@ FAN_IN = 8
 CONNECT_WITHIN = 8.0  # seconds
 
 
+@dataclass(frozen=True)
+class Fault:
+    """An error of the input checks in place of a task's result.
+
+    A task that raises leaves the traceback of its worker in the user's error and in the worker's log. A fault is passed on by the
+    tasks that take it, ends the work, and is raised as a plain error on the machine of the caller.
+    """
+
+    kind: type[Exception]
+    message: str
+
+    @classmethod
+    def in_place(cls, check: Callable[..., Any], *arguments: Any) -> Any:
+        """What a check of the input returns, or its error as a fault."""
+        try:
+            return check(*arguments)
+        except (TypeError, ValueError) as error:
+            return cls(TypeError if isinstance(error, TypeError) else ValueError, str(error))
+
+
+class _Faulty(Exception):
+    """Ends the work once a fault is known."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.message)
+        self.fault = fault
+
+
 def alone(function: Callable[..., Any], *arguments: Any) -> Any:
     """Call a function in the one thread that Dask gives it: the cores are shared with the other tasks."""
+    given = (each for value in arguments for each in (value if isinstance(value, list) else [value]))
+    fault = next((each for each in given if isinstance(each, Fault)), None)
+    if fault is not None:
+        return fault
     with threads_here(1), single_threaded_blas():
         return function(*arguments)
 
@@ -74,19 +107,32 @@ def tree(name: str, leaves: Sequence[Any], merge: Callable[[int, int], Callable[
 class Scheduler(ABC):
     """Who does the work."""
 
-    @abstractmethod
     def run(self, goals: Sequence[Any], counted: Sequence[Any], report: Report) -> list[Any]:
-        """The values of delayed goals; ``report`` is told how many of the counted ones, which they are made of, are done."""
+        """The values of delayed goals; ``report`` is told how many of the counted ones, which they are made of, are done.
+
+        The first fault among the counted ones ends the work and is raised.
+        """
+        try:
+            return self._run(goals, counted, report)
+        except _Faulty as error:
+            fault = error.fault
+        raise fault.kind(fault.message) from None
+
+    @abstractmethod
+    def _run(self, goals: Sequence[Any], counted: Sequence[Any], report: Report) -> list[Any]:
+        """The same, by this scheduler; a fault is a `_Faulty`."""
 
 
 class LocalScheduler(Scheduler):
     """Dask's own scheduler in this process: threads, unless its configuration says otherwise."""
 
-    def run(self, goals: Sequence[Any], counted: Sequence[Any], report: Report) -> list[Any]:
+    def _run(self, goals: Sequence[Any], counted: Sequence[Any], report: Report) -> list[Any]:
         waiting = {each.key for each in counted}
         total = len(waiting)
 
-        def done(key: Any, *_: Any) -> None:
+        def done(key: Any, value: Any, *_: Any) -> None:
+            if isinstance(value, Fault):
+                raise _Faulty(value)
             if key in waiting:
                 waiting.remove(key)
                 report(total - len(waiting), total)
@@ -108,7 +154,7 @@ class ClusterScheduler(Scheduler):
         self._client = client
         self._address = str(client.scheduler.address)
 
-    def run(self, goals: Sequence[Any], counted: Sequence[Any], report: Report) -> list[Any]:
+    def _run(self, goals: Sequence[Any], counted: Sequence[Any], report: Report) -> list[Any]:
         from distributed import as_completed
 
         keys = {each.key for each in counted}
@@ -121,6 +167,8 @@ class ClusterScheduler(Scheduler):
                 running.discard(future)
                 if future.status != "finished":
                     future.result()  # raises what went wrong
+                if future.type is Fault:  # known here without the result
+                    raise _Faulty(future.result())
                 if future.key in keys:
                     done += 1
                     report(done, len(keys))

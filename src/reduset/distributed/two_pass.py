@@ -27,6 +27,8 @@ from reduset._engine import single_threaded_blas
 from reduset._messages import warn
 from reduset._progress import Progress
 from reduset._types import KernelLike, ProgressLike, SeedLike
+from reduset._validate.seeds import seeded
+from reduset.bandwidth.rules import warn_of_units
 from reduset.compression import Compression, NotReachedWarning
 from reduset.compression.builder import Builder
 from reduset.compression.clock import Clock
@@ -42,7 +44,7 @@ from reduset.distributed.first_pass import (
     sketch_of,
 )
 from reduset.distributed.partitions import Partitions, partitions, rows_of
-from reduset.distributed.scheduling import FAN_IN, Scheduler, key, scheduler, tasks, tree
+from reduset.distributed.scheduling import FAN_IN, Fault, Scheduler, key, scheduler, tasks, tree
 from reduset.distributed.second_pass import SecondPassPlan, SecondPassSums, add_sums, bounds_from_sums, density_change, residual
 from reduset.kernels import ANY_FAMILY, RadialKernel
 from reduset.kernels.registry import as_kernel
@@ -54,10 +56,12 @@ from reduset.weights.span import CHOLESKY_UP_TO, span_of
 MARGIN = 1.5  # small means have that many times the atoms asked for
 LEAST_SIZE, TOGETHER = 512, 2048  # atoms of a small mean, and of those of few partitions together, at least
 FIRST_SIZE = 1024  # of the search for a tolerance
+FIRST_CHOSEN = 64  # atoms that the choice for a tolerance starts with
 AHEAD, AT_LEAST = 1.15, 16  # of the size that the merged mean asks for
 PREFIXES = (0.5, 0.65, 0.75, 0.85, 0.93)  # of a search's atoms, for which bounds are summed too
 
 
+@seeded
 def compress(
     collection: Any,
     kernel: KernelLike = None,
@@ -85,7 +89,8 @@ def compress(
     kernel : kernel of a distance (any but a function), default ``Gaussian("median")``
         A bandwidth rule takes one more pass and is applied to a sample of 4096 rows.
     size : int
-        That many atoms (fewer where they are redundant to rounding). Exactly one of ``size`` and ``tol`` is given.
+        That many atoms; fewer if the others are redundant to rounding, which ``print`` then states. Exactly one of ``size`` and
+        ``tol`` is given.
     tol : float
         The fewest atoms whose error, ‖f − f_m‖ / ‖f‖, is certified to be at most this.
     max_size : int, default min(n, 5000), the most atoms for ``tol``
@@ -106,7 +111,7 @@ def compress(
     >>> small.size, small.n_samples, small.certificate.relative_error < 0.05
     (50, 20000, True)
     """
-    kernel = as_kernel(kernel)
+    units_given, kernel = kernel is not None, as_kernel(kernel)
     if not isinstance(kernel, RadialKernel):
         raise TypeError(f"kernel must be a {ANY_FAMILY} to be compressed in parts, got {kernel!r}")
     if (size is None) == (tol is None):
@@ -121,7 +126,7 @@ def compress(
     parts = partitions(collection, sample_weight)
     rng = _validate.generator(rng)
     with closing(Progress(progress)) as shown, scheduler(client) as workers:
-        run = TwoPassRun(kernel, kind, confidence, parts, workers, rng, shown)
+        run = TwoPassRun(kernel, kind, confidence, parts, workers, rng, shown, units_given)
         result = run.by_size(size or 1) if share is None else run.by_tolerance(share, most)
     if not result.reached:
         warn(
@@ -154,6 +159,7 @@ class TwoPassRun:
         workers: Scheduler,
         rng: np.random.Generator,
         progress: Progress,
+        units_given: bool = True,
     ) -> None:
         self._kernel, self._kind, self._confidence = kernel, kind, confidence
         self._parts, self._workers, self._progress = parts, workers, progress
@@ -163,6 +169,8 @@ class TwoPassRun:
         if not kernel.is_resolved:
             (looked,) = self._pass("looking", "look", look_at, lambda *_: join_sketches, 1, self._seed)
             looked.require_rows()
+            if not units_given:
+                warn_of_units(looked.sample.points, looked.columns, "the error is that of the wide column alone")
             self._kernel = looked.resolved(kernel)
 
     # -- the passes ---------------------------------------------------------------------------------------------------------
@@ -215,7 +223,7 @@ class TwoPassRun:
         tried = [self._best(small, enough), self._clusters(small, size)]
         chosen = max(tried, key=lambda run: run.span.energy(size))
         evidence = self._evidence(chosen, (min(size, chosen.size),), sketch)
-        return self._result(evidence, len(evidence.prefixes.atoms), chosen.remark, True)
+        return self._result(evidence, len(evidence.prefixes.atoms), chosen.remark, True, size)
 
     def by_tolerance(self, tol: float, allowed: int) -> Compression:
         """The fewest atoms within tol, all that are allowed where none are.
@@ -227,12 +235,13 @@ class TwoPassRun:
             enough = int(np.ceil(MARGIN * first))
             sketch, small = self._sketch(enough)
             most = min(allowed, sketch.count)
-            chosen = self._best(small, enough)
-            with single_threaded_blas():
-                expected = chosen.prefixes("free").smallest(tol)
+            chosen, expected = self._fewest(small, tol, enough)
             last = first >= most
             if expected is not None or last:
                 evidence, smallest = self._within(tol, chosen, expected, min(most, chosen.size), sketch)
+                if smallest is None and chosen.size < min(enough, len(small.atoms)):  # the rows need more than the merged mean
+                    chosen = self._best(small, enough)
+                    evidence, smallest = self._within(tol, chosen, None, min(most, chosen.size), sketch)
                 if smallest is not None or last:
                     size = len(evidence.prefixes.atoms) if smallest is None else smallest
                     return self._result(evidence, size, chosen.remark, smallest is not None)
@@ -245,7 +254,7 @@ class TwoPassRun:
 
         A little more than the merged mean expects are tried first, and then all.
         """
-        sizes = [available] if expected is None else [min(available, int(AHEAD * expected) + AT_LEAST), available]
+        sizes = [available] if expected is None else [min(available, _ahead(expected)), available]
         for size in dict.fromkeys(sizes):
             looked_at = {max(1, int(share * size)) for share in PREFIXES} | {size}
             evidence = self._evidence(chosen, tuple(sorted(looked_at)), sketch)
@@ -265,6 +274,21 @@ class TwoPassRun:
             builder.grow(min(size, len(small.atoms)))
         return builder
 
+    def _fewest(self, small: SmallMean, tol: float, most: int) -> tuple[Builder, int | None]:
+        """Atoms that are enough for tol by the merged mean, with some to spare, and how many it takes; at most ``most`` of them.
+
+        Their number doubles until it is enough, so that a coarse tolerance does not cost what a fine one does.
+        """
+        size = FIRST_CHOSEN
+        while True:
+            chosen = self._best(small, min(size, most))
+            with single_threaded_blas():
+                expected = chosen.prefixes("free").smallest(tol)
+            enough = expected is not None and _ahead(expected) <= chosen.size
+            if enough or size >= min(most, len(small.atoms)):
+                return chosen, expected
+            size *= 2
+
     def _clusters(self, small: SmallMean, size: int) -> Builder:
         """The same with clusters of the merged mean's atoms."""
         with self._clock.stage("choose"), single_threaded_blas():
@@ -277,7 +301,7 @@ class TwoPassRun:
         mean = KernelMean(small.atoms, small.weights, self._kernel)
         return Builder(mean, self._rng, self._confidence, self._progress)
 
-    def _result(self, evidence: Evidence, size: int, remark: str, reached: bool) -> Compression:
+    def _result(self, evidence: Evidence, size: int, remark: str, reached: bool, asked: int | None = None) -> Compression:
         prefixes, plan, sums, sketch = evidence.prefixes, evidence.plan, evidence.sums, evidence.sketch
         looked = len(plan.atoms) if size == len(prefixes.atoms) else size  # redundant atoms lie in the span of the others
         with single_threaded_blas():
@@ -291,9 +315,16 @@ class TwoPassRun:
                 density_change=lambda small: density_change(plan, sums, sketch.mass, cast(KernelMean, small)),
                 reached=reached,
                 remark=remark,
+                asked=asked,
             )
+
+
+def _ahead(expected: int) -> int:
+    """A little more than the merged mean expects."""
+    return int(AHEAD * expected) + AT_LEAST
 
 
 def on_rows(function: Callable[..., Any], part: Any, weights: Any, column: Any, number: int, *given: Any) -> Any:
     """A function of the rows of one partition, looked over: a task."""
-    return function(rows_of(part, weights, column, number), *given)
+    rows = Fault.in_place(rows_of, part, weights, column, number)
+    return rows if isinstance(rows, Fault) else function(rows, *given)

@@ -10,6 +10,7 @@ correction.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
@@ -49,13 +50,18 @@ class ColumnBins:
         found = []
         with home_of(rows):
             for k, edges in enumerate(self.edges):
-                column = column_of(rows, k)
-                cuts = beside(column, edges)
-                below = np.searchsorted(cuts, column, side="left")
-                at = below < len(cuts)
-                at[at] = cuts[below[at]] == column[at]
-                found.append(LabelSums(2 * below + at, 2 * len(edges) + 1).of(beside(column, weights)))
+                positions = self.positions(rows, k)
+                found.append(LabelSums(positions, 2 * len(edges) + 1).of(beside(positions, weights)))
         return tuple(found)
+
+    def positions(self, rows: Floats, k: int) -> Any:
+        """(n,) the bin of every row in column k, where the rows lie."""
+        column = column_of(rows, k)
+        cuts = beside(column, self.edges[k])
+        below = np.searchsorted(cuts, column, side="left")
+        at = below < len(cuts)
+        at[at] = cuts[below[at]] == column[at]
+        return 2 * below + at
 
     def quantile(self, k: int, shares: Array, q: float) -> float:
         """Of column k: an edge, or a place between two by how much of the bin lies below."""

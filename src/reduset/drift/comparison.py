@@ -74,9 +74,13 @@ def pooled(old: Sample, new: Sample, size: int, scales: str | None, draws: int, 
     units = column_units(rows, scales)
     atoms = np.unique(shaping[:size], axis=0)
     features = FeatureMap.shaped(shaping, atoms, units, median_distance(rows, units))
+    del shaping
     weights = np.concatenate([old.weights, new.weights])
-    before, after = (features.mean(each.rows, each.weights) for each in (old, new))
     n, count = old.effective, new.effective
+    bins = ColumnBins.of(rows)
+    shares = [bins.shares(each.rows, each.weights) for each in (old, new)]
+    features = features.with_columns(bins, tuple((n * b + count * a) / (n + count) for b, a in zip(*shares, strict=True)))
+    before, after = (features.mean(each.rows, each.weights, own) for each, own in zip((old, new), shares, strict=True))
     noise = 1 / n + 1 / count
     exact = old.is_uniform and new.is_uniform and len(rows) <= PERMUTED_ROWS
     fair = rows if len(rows) <= PERMUTED_ROWS else rows[np.sort(rng.choice(len(rows), FAIR_ROWS, replace=False))]
@@ -95,7 +99,6 @@ def pooled(old: Sample, new: Sample, size: int, scales: str | None, draws: int, 
         centre = (n * before + count * after) / (n + count)
         covariance = weighted_covariance(features, old, centre) + weighted_covariance(features, new, centre)
         drawn = normal(square_root(covariance), draws, rng)
-    bins = ColumnBins.of(rows)
     return SideBySide(
         features,
         before,
@@ -106,7 +109,7 @@ def pooled(old: Sample, new: Sample, size: int, scales: str | None, draws: int, 
         (n, count),
         (CellSums.of(features, old.rows, old.weights), CellSums.of(features, new.rows, new.weights)),
         bins,
-        (bins.shares(old.rows, old.weights), bins.shares(new.rows, new.weights)),
+        (shares[0], shares[1]),
         fair,
         old.names,
         np.zeros(len(features.octaves)),
@@ -117,7 +120,8 @@ def pooled(old: Sample, new: Sample, size: int, scales: str | None, draws: int, 
 def stored(reference: StoredReference, new: Sample, draws: int, seed: int) -> SideBySide:
     """Against a reference whose rows are gone but for a fair sample, or all gone."""
     features, n, count = reference.features, reference.rows, new.effective
-    after = features.mean(new.rows, new.weights)
+    shares = reference.places.bins.shares(new.rows, new.weights)
+    after = features.mean(new.rows, new.weights, shares)
     covariance = reference.covariance * (1 / n + 1 / count)
     if not new.is_uniform:
         if count >= WEIGHTED_ROWS:  # enough to tell their own noise, which weights may have to do with
@@ -139,7 +143,7 @@ def stored(reference: StoredReference, new: Sample, draws: int, seed: int) -> Si
         (n, count),
         (reference.cells, CellSums.of(features, new.rows, new.weights)),
         reference.places.bins,
-        (reference.shares, reference.places.bins.shares(new.rows, new.weights)),
+        (reference.shares, shares),
         reference.sample,
         reference.names,
         reference.errors,

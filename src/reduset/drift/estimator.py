@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from reduset import _archive, _validate
 from reduset._types import PointsLike, SeedLike, WeightsLike
+from reduset._validate.seeds import seeded
 from reduset.bandwidth import SCALES
 from reduset.drift import reference_file
 from reduset.drift.comparison import pooled, stored
@@ -30,9 +31,10 @@ ALPHA = 0.05
 WHOLE_ROWS, WHOLE_BYTES = 8192, 2_500_000  # of a reference whose rows are all kept
 LARGEST_SEED = 2**63
 KIND = "reduset.DriftTest"
-FORMAT = _archive.Kind(1, (*reference_file.WHOLE, *reference_file.STORED))
+FORMAT = _archive.Kind(reference_file.VERSION, (*reference_file.WHOLE, *reference_file.STORED), reference_file.SINCE)
 
 
+@seeded
 @dataclass(eq=False, repr=False, kw_only=True)
 class DriftTest(BaseEstimator):
     """Has the law of the rows changed since a reference, where, in which columns, and how sure is that?
@@ -88,7 +90,8 @@ class DriftTest(BaseEstimator):
 
         Parameters
         ----------
-        X : (n, d) array or frame; or a `Compression` or `Model`, a `StreamCompressor`, a Dask collection
+        X : (n, d) array or frame of numbers; or a `Compression` or `Model`, a `StreamCompressor`, a Dask collection
+            `reduset.io.as_table` encodes frames with text, those to be tested with the ``encoding`` of the reference's table.
             Of a stream its fair sample is the reference. A compression knows its own error, by which differences are taken shorter.
         y : ignored
         sample_weight : (n,) array, optional; as the collection is with Dask, none with a compression or a stream
@@ -198,6 +201,7 @@ class DriftTest(BaseEstimator):
         )
 
 
+@seeded
 def two_sample(
     X: PointsLike,
     Y: PointsLike,
@@ -213,7 +217,8 @@ def two_sample(
 
     Parameters
     ----------
-    X, Y : (n, d) and (n', d) arrays or frames; what is said of the result is of Y compared with X
+    X, Y : (n, d) and (n', d) arrays or frames of numbers; what is said of the result is of Y compared with X
+        `reduset.io.as_table` encodes frames with text, Y with the ``encoding`` of X's table.
     sample_weight : pair of (n,) and (n',) arrays, or None
     scales, size, n_resamples, alpha : as in `DriftTest`
     rng : None, seed or Generator

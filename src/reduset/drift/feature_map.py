@@ -21,6 +21,9 @@ from scipy.linalg import cholesky, eigh, solve_triangular
 from reduset import bandwidth
 from reduset._engine import blocks, cached_property, single_threaded_blas
 from reduset._types import Array, Floats
+from reduset.drift import column_scores
+from reduset.drift.column_scores import ColumnScores
+from reduset.drift.columns import ColumnBins
 from reduset.kernels import Gaussian
 
 OCTAVES = (-1, 0, 1, 2, 3, 4)  # below the median distance
@@ -53,6 +56,7 @@ class FeatureMap:
     projections : S matrices (m, p_s)
     variances : (p,) of the coordinates, all scales one after the other
     is_plain : whether statistics are plain alone, one a scale
+    scores : scores of single columns, whose coordinates follow those of the scales; None where there are none
     """
 
     scales: Array
@@ -62,6 +66,7 @@ class FeatureMap:
     projections: tuple[Array, ...]
     variances: Array
     is_plain: bool = False
+    scores: ColumnScores | None = None
 
     @classmethod
     def shaped(cls, rows: Floats, atoms: Array, scales: Array, width: float) -> FeatureMap:
@@ -97,6 +102,10 @@ class FeatureMap:
         """With projections as a file keeps them, so that a reference gives the same answers before and after it is saved."""
         return replace(self, projections=tuple(each.astype(np.float32).astype(np.float64) for each in self.projections))
 
+    def with_columns(self, bins: ColumnBins, shares: tuple[Array, ...]) -> FeatureMap:
+        """The same with scores of single columns, shaped by the shares of their bins."""
+        return replace(self, scores=ColumnScores.of(bins, shares))
+
     def plain(self) -> FeatureMap:
         """The same with plain statistics alone."""
         return replace(self, is_plain=True)
@@ -111,8 +120,13 @@ class FeatureMap:
 
     @property
     def size(self) -> int:
-        """The number p of coordinates, of all scales together."""
-        return len(self.variances)
+        """The number p of coordinates, of all scales and columns together."""
+        return len(self.variances) + (0 if self.scores is None else self.scores.size)
+
+    @property
+    def column_part(self) -> slice:
+        """The coordinates of single columns, the last ones."""
+        return slice(len(self.variances), self.size)
 
     @cached_property
     def kernels(self) -> tuple[Gaussian, ...]:
@@ -130,30 +144,47 @@ class FeatureMap:
         """The coordinates of the scale of the median distance; of the only one, where there is no other."""
         return self.parts[min(1, len(self.parts) - 1)]
 
+    @property
+    def asked(self) -> tuple[tuple[int, float | None, float], ...]:
+        """(octave, ridge λ or None for plain, weight) of each statistic, at the scales that there are."""
+        every = tuple((octave, None, 1.0) for octave in OCTAVES) if self.is_plain else STATISTICS
+        return tuple(each for each in every if each[0] in self.octaves)
+
     @cached_property
     def forms(self) -> tuple[Array, Array]:
-        """(K, p) the weights ω of each statistic, and (K,) how much each counts among them."""
+        """(K, p) the weights ω of each statistic of a scale, and (K,) how much each counts among all of them."""
         rows, counts = [], []
-        asked = tuple((octave, None, 1.0) for octave in OCTAVES) if self.is_plain else STATISTICS
-        for octave, ridge, count in asked:
-            if octave not in self.octaves:
-                continue
+        for octave, ridge, count in self.asked:
             part = self.parts[self.octaves.index(octave)]
             form = np.zeros(self.size)
             spread = self.variances[part]
             form[part] = 1.0 if ridge is None else 1.0 / (spread + ridge * spread[0])
             rows.append(form)
             counts.append(count)
-        return np.asarray(rows), np.asarray(counts) / np.sum(counts)
+        return np.asarray(rows), np.asarray(counts)
+
+    @cached_property
+    def counts(self) -> Array:
+        """(K + 2,) how much each statistic counts, those of columns last; they sum to 1."""
+        counts = self.forms[1]
+        if self.scores is not None:  # the coarsest scale comes first
+            counts = np.concatenate([[column_scores.COARSEST_WEIGHT], counts[1:], column_scores.WEIGHTS])
+        return np.asarray(counts / counts.sum())
 
     def statistics(self, differences: Array) -> Array:
-        """(…, K) of differences (…, p)."""
-        return np.asarray(np.square(differences) @ self.forms[0].T)
+        """(…, K + 2) of differences (…, p): of the scales, then of columns."""
+        found = np.asarray(np.square(differences) @ self.forms[0].T)
+        if self.scores is None:
+            return found
+        return np.concatenate([found, self.scores.statistics(differences[..., self.column_part])], axis=-1)
 
-    def mean(self, rows: Floats, weights: Array) -> Array:
-        """(p,) Σ wᵢ φ(xᵢ)."""
+    def mean(self, rows: Floats, weights: Array, shares: tuple[Array, ...] | None = None) -> Array:
+        """(p,) Σ wᵢ φ(xᵢ); ``shares`` are those of the bins of columns, where they are known."""
         sums = (kernel.product_sums(rows, weights, self.atoms, "auto") for kernel in self.kernels)
-        return np.concatenate([total @ projection for total, projection in zip(sums, self.projections, strict=True)])
+        means = [total @ projection for total, projection in zip(sums, self.projections, strict=True)]
+        if self.scores is not None:
+            means.append(self.scores.mean(self.scores.bins.shares(rows, weights) if shares is None else shares))
+        return np.concatenate(means)
 
     def rows(self, rows: Floats) -> Array:
         """(n, p) the coordinates of every row; for few of them."""
@@ -162,6 +193,8 @@ class FeatureMap:
             for kernel, projection, part in zip(self.kernels, self.projections, self.parts, strict=True):
                 for a, b in blocks(len(rows), ROWS_A_BLOCK):
                     found[a:b, part] = kernel.product_gram(rows[a:b], self.atoms) @ projection
+        if self.scores is not None:
+            found[:, self.column_part] = self.scores.rows(rows)
         return found
 
     def by_block(self, rows: Floats) -> Iterator[tuple[int, int, Array]]:

@@ -17,6 +17,7 @@ from reduset import _archive, _validate
 from reduset._messages import warn
 from reduset._progress import Progress
 from reduset._types import Array, Indices, PointsLike, ProgressLike, SeedLike
+from reduset._validate.seeds import seeded
 from reduset.drift import monitor_file
 from reduset.drift.dependence import ROWS as DEPENDENCE_ROWS
 from reduset.drift.dependence import Dependence
@@ -59,6 +60,7 @@ class MonitorState:
         return f"{self.n_seen:,} rows, DRIFT{told}"
 
 
+@seeded
 class DriftMonitor:
     """Watch rows as they come against a reference.
 

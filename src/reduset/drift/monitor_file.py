@@ -22,7 +22,7 @@ from reduset.drift.watch_rule import WatchRule, WatchState
 
 KIND = "reduset.DriftMonitor"
 OWN = ("form", "kept", "windows", "thresholds", "ring", "early", "history")
-FORMAT = _archive.Kind(1, (*reference_file.STORED, *OWN))
+FORMAT = _archive.Kind(reference_file.VERSION, (*reference_file.STORED, *OWN), reference_file.SINCE)
 # largest absolute value of each array: coordinates are below 1e9, and sums of them over at most 2**53 rows below 1e25
 BOUNDS = {"form": 1e30, "kept": 1e9, "windows": 1e9, "thresholds": 1e30, "ring": 1e25, "early": 1e10, "history": 1e50}
 

@@ -121,7 +121,7 @@ def beyond_draws(observed: Array, forms: Array, covariance: Array, counts: Array
 
     Parameters
     ----------
-    observed : (K,); forms : (K, p); counts : (K,) that sum to 1
+    observed : (K,); forms : (K, p); counts : (K,) that sum to 1 at most
     covariance : (p, p) of the difference under chance alone
     """
     least = 1.0

@@ -47,7 +47,9 @@ class Places:
         atoms = KMeans().select(seen, max(min(size, len(shaping) // (2 * fewest - 1)), 1), rng).atoms
         if fewest > 1:
             atoms = _centres_of_many(shaping, atoms, seen.kernel.plain_frame(shaping), fewest)  # type: ignore[attr-defined]
-        return cls(FeatureMap.shaped(shaping, atoms, units, width).stored(), ColumnBins.of(shaping, fewest))
+        bins = ColumnBins.of(shaping, fewest)
+        shares = bins.shares(shaping, np.full(len(shaping), 1 / len(shaping)))
+        return cls(FeatureMap.shaped(shaping, atoms, units, width).stored().with_columns(bins, shares), bins)
 
 
 def _centres_of_many(rows: Array, atoms: Array, frame: Frame, fewest: int) -> Array:
@@ -81,8 +83,9 @@ class ReferenceSums:
         """Of rows (n, d) with weights (n,)."""
         found = CellSums.of(places.features, rows, weights)
         cells = np.concatenate([found.shares[:, None], found.sums, found.squares], axis=1)
-        means = places.features.mean(rows, weights)
-        return cls(float(weights.sum()), float(weights @ weights), means, cells, places.bins.shares(rows, weights))
+        shares = places.bins.shares(rows, weights)
+        means = places.features.mean(rows, weights, shares)
+        return cls(float(weights.sum()), float(weights @ weights), means, cells, shares)
 
     def __add__(self, other: ReferenceSums) -> ReferenceSums:
         columns = tuple(one + two for one, two in zip(self.columns, other.columns, strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from reduset import _validate
 from reduset._types import Array
+from reduset.drift.column_scores import KINDS, MAX_COLUMNS, ColumnScores
 from reduset.drift.columns import ColumnBins
 from reduset.drift.feature_map import OCTAVES, FeatureMap
 from reduset.drift.reference import Places, StoredReference
@@ -18,8 +20,9 @@ from reduset.drift.sample import Sample
 WHOLE = ("rows", "weights")
 STORED = (
     *("scales", "atoms", "bandwidths", "projections", "variances", "mean", "covariance", "errors"),
-    *("cell_shares", "cell_sums", "cell_squares", "edges", "shares", "sample"),
+    *("cell_shares", "cell_sums", "cell_squares", "edges", "shares", "sample", "column_scores", "column_variances"),
 )
+VERSION, SINCE = 2, (("column_scores", 2), ("column_variances", 2))  # files of version 1 have no scores of columns
 MOST, LARGEST, FEATURE = (
     2**53,
     1e300,
@@ -45,7 +48,7 @@ def arrays_of(reference: Sample | StoredReference) -> tuple[dict[str, Any], Arra
         "known_rows": reference.cells.rows,
         "n_samples": reference.n_samples,
     }
-    return told, {
+    arrays: Arrays = {
         "scales": features.scales,
         "atoms": features.atoms,
         "bandwidths": features.bandwidths,
@@ -61,6 +64,7 @@ def arrays_of(reference: Sample | StoredReference) -> tuple[dict[str, Any], Arra
         "shares": np.concatenate(reference.shares),
         "sample": reference.sample,
     }
+    return told, arrays | _scores_of(features)
 
 
 def from_arrays(told: dict[str, Any], arrays: Arrays) -> Sample | StoredReference:
@@ -80,6 +84,7 @@ def from_arrays(told: dict[str, Any], arrays: Arrays) -> Sample | StoredReferenc
         return Sample(_validate.points(arrays["rows"], "rows"), weights / weights.sum(), tuple(names), named)
     features = _features(told, arrays, d)
     bins, shares = _columns(told, arrays, d)
+    features = replace(features, scores=_scores(arrays, bins))
     m, p = len(features.atoms), features.size
     cells = tuple(arrays[name] for name in ("cell_shares", "cell_sums", "cell_squares"))
     _require("cells", [each.shape for each in cells] == [(m,), (m, d), (m, d)] and (cells[0] >= 0).all())
@@ -130,6 +135,28 @@ def _columns(told: dict[str, Any], arrays: Arrays, d: int) -> tuple[ColumnBins, 
     _require("shares", abs(float(arrays["shares"].sum()) - d) < 1e-6 * d)
     shares = tuple(np.split(arrays["shares"], np.cumsum([2 * count + 1 for count in counts])[:-1]))
     return ColumnBins(edges, listed), shares
+
+
+def _scores_of(features: FeatureMap) -> Arrays:
+    """The scores of columns and their variances; nothing where there are none."""
+    scores = features.scores
+    if scores is None:
+        return {}
+    return {
+        "column_scores": np.concatenate(scores.values, axis=1).astype(np.float32),
+        "column_variances": scores.variances,
+    }
+
+
+def _scores(arrays: Arrays, bins: ColumnBins) -> ColumnScores | None:
+    """What `_scores_of` gave; None where it gave nothing, as in files of version 1."""
+    values, variances = (arrays.get(name, np.empty(0)) for name in ("column_scores", "column_variances"))
+    if not values.size and not variances.size:
+        return None
+    counts = [2 * len(each) + 1 for each in bins.edges]
+    _require("column_scores", len(counts) <= MAX_COLUMNS and values.shape == (KINDS, sum(counts)) and (np.abs(values) <= 1).all())
+    _require("column_variances", variances.shape == (KINDS * len(counts),) and ((variances >= 0) & (variances <= 1)).all())
+    return ColumnScores(bins, tuple(np.split(values, np.cumsum(counts)[:-1], axis=1)), variances)
 
 
 def _require(part: str, holds: Any) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from reduset import _validate
 from reduset._engine import cached_property
+from reduset._types import Array
 from reduset.drift import null_law
 from reduset.drift.columns import ColumnChange, changed_columns
 from reduset.drift.comparison import SideBySide
@@ -55,11 +56,11 @@ class DriftResult:
     def of(cls, comparison: SideBySide, alpha: float, seed: int) -> DriftResult:
         """From two samples side by side."""
         features, difference = comparison.features, comparison.difference
-        forms, counts = features.forms
+        counts = features.counts
         observed, drawn = features.statistics(difference), features.statistics(comparison.drawn)
         p_value, each = null_law.joined(observed, drawn, counts)
         if not comparison.exact and p_value <= 1 / (1 + len(drawn)):
-            p_value = min(p_value, max(null_law.beyond_draws(observed, forms, comparison.covariance, counts), LEAST))
+            p_value = min(p_value, max(_beyond_draws(comparison, observed), LEAST))
         part = features.median_part
         own = comparison.covariance[part, part]
         square, noise = float(np.square(difference[part]).sum()), float(np.trace(own))
@@ -127,7 +128,7 @@ class DriftResult:
 
     def _detectable(self, change: object) -> float:
         """The least step at which the change is found with probability 0.8; infinite where none is."""
-        seen, counts = self.comparison, self.comparison.features.forms[1]
+        seen, counts = self.comparison, self.comparison.features.counts
         half = len(seen.drawn) // 2
         drawn = seen.features.statistics(seen.drawn)
         low, high = 0, len(STEPS)
@@ -142,3 +143,16 @@ class DriftResult:
         from reduset.drift.words import of_result
 
         return "\n  ".join(of_result(self))
+
+
+def _beyond_draws(comparison: SideBySide, observed: Array) -> float:
+    """A p-value where no draw came near: the least of all statistics, each over how much it counts (weighted Bonferroni)."""
+    features, covariance = comparison.features, comparison.covariance
+    forms, counts = features.forms[0], features.counts
+    k, part = len(forms), features.column_part
+    least = null_law.beyond_draws(observed[:k], forms, covariance, counts[:k])
+    if features.scores is None:
+        return least
+    smaller = min(comparison.rows)
+    bounds = features.scores.beyond_draws(comparison.difference[part], np.diag(covariance)[part], smaller)
+    return min(least, float((bounds / counts[k:]).min()))

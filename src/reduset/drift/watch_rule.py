@@ -126,7 +126,7 @@ def _law(reference: StoredReference, kept: Indices) -> tuple[Array, Array]:
 
 def _form(reference: StoredReference) -> tuple[Array, Indices]:
     """(p,) one quadratic form of all statistics, each over its standard deviation; in the coordinates that make up most of it."""
-    forms, counts = reference.features.forms
+    forms, counts = reference.features.forms[0], reference.features.forms[1] / reference.features.forms[1].sum()
     total = np.zeros(reference.features.size)
     for form, count in zip(forms, counts, strict=True):
         root = np.sqrt(form)

@@ -108,13 +108,13 @@ def change(region: Region) -> str:
     return f"{verb} {percent(abs(region.change))} of all rows ({percent(region.before)} before, {percent(region.after)} now)"
 
 
-def place(region: Region, names: Sequence[str]) -> str:
-    """Where a region is, by the columns in which it is out of the ordinary."""
+def place(region: Region, names: Sequence[str], longest: int = LONGEST) -> str:
+    """Where a region is, by the columns in which it is out of the ordinary; names of at most ``longest`` letters."""
     told = region.columns[:PLACED]
     if not told:
         return "in the midst of the rows"
     positions = [names.index(name) for name in told]
-    return "near " + ", ".join(f"{named(names[k])} {between(region.centre[k], region.extent[k])}" for k in positions)
+    return "near " + ", ".join(f"{named(names[k], longest)} {between(region.centre[k], region.extent[k])}" for k in positions)
 
 
 def between(centre: float, extent: float) -> str:
@@ -138,11 +138,11 @@ def seen(result: DriftResult) -> str:
     return f"{', or '.join(words)}, would have been found 8 times in 10"
 
 
-def named(name: str) -> str:
+def named(name: str, longest: int = LONGEST) -> str:
     """A name as it may be shown, without its middle where it is long: names that begin alike often differ at the end."""
     text = printable(name)
-    last = (LONGEST - 1) // 2
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1 - last]}…{text[-last:]}"
+    last = (longest - 1) // 2
+    return text if len(text) <= longest else f"{text[: longest - 1 - last]}…{text[-last:]}"
 
 
 def distances_by_chance(result: DriftResult) -> Array:

@@ -24,6 +24,7 @@ from reduset import _validate
 from reduset._frames import framed, table_weights
 from reduset._messages import NotReachedWarning, warn
 from reduset._types import PointsLike, ProgressLike, SeedLike, WeightsLike
+from reduset._validate.seeds import seeded
 from reduset.explain.columns import coordinates, distribution_gaps
 from reduset.explain.explained import Background, names_of, rows_like
 from reduset.explain.explaining_kernel import explaining_kernel
@@ -35,6 +36,7 @@ SIZE = 100
 MAX_SIZE = 1000
 
 
+@seeded
 def background(
     X: PointsLike,
     size: int | None = None,
@@ -54,7 +56,7 @@ def background(
 
     Parameters
     ----------
-    X : (n, d) array or frame of numbers
+    X : (n, d) array or frame of numbers; `reduset.io.as_table` encodes text
     size : int, default 100
         That many rows (fewer where some get no weight); beyond 1,000 their weights are equal.
     tol : float

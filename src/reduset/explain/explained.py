@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from reduset import _validate
 from reduset._engine import blocks
 from reduset._types import Array, Floats, Indices, PointsLike, SeedLike, WeightsLike
+from reduset._validate.seeds import seeded
 from reduset.certificate import Certificate
 from reduset.certificate.certificate import percent
 
@@ -89,6 +90,7 @@ class Background:
         whole = sum(mass[a:b] @ _outputs(model, X, points[a:b]) for a, b in blocks(len(points), ROWS_A_CALL))
         return _plain(small - whole)
 
+    @seeded
     def change(
         self,
         model: Predictor,

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from reduset import _validate
 from reduset._messages import warn
 from reduset._types import Array, BandwidthLike, ProgressLike, SeedLike
+from reduset._validate.seeds import seeded
 from reduset.features.basis import MOST_DIMENSION
 from reduset.features.bound_terms import DensityClass
 from reduset.features.embedding import CubeEmbedding
@@ -27,6 +28,7 @@ from reduset.features.quadrature import Quadrature, TakesQuadrature, options_unl
 ROUNDING = 1e-12  # of the cube: what a constant column's spread may come out as
 
 
+@seeded
 class DensityFeatures(TakesQuadrature, CubeEmbedding):
     """Features of bags whose inner products are a kernel of a distance between the bags' densities.
 

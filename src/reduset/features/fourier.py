@@ -21,10 +21,13 @@ def unit_frequencies(dimension: int, count: int, orthogonal: bool, rng: np.rando
     blocks = []
     for start in range(0, count, dimension):
         size = min(dimension, count - start)
-        basis = qr(rng.normal(size=(dimension, size)), mode="economic", overwrite_a=True, check_finite=False)[0]
+        normal = np.asfortranarray(rng.normal(size=(dimension, size)))  # which is then factorised in place
+        basis = qr(normal, mode="economic", overwrite_a=True, check_finite=False)[0]
         # a normal matrix has uniform directions up to the signs that the factorisation fixes
-        blocks.append(basis * rng.choice([-1.0, 1.0], size) * np.sqrt(rng.chisquare(dimension, size)))
-    return np.hstack(blocks)
+        basis *= rng.choice([-1.0, 1.0], size)
+        basis *= np.sqrt(rng.chisquare(dimension, size))
+        blocks.append(basis)
+    return np.hstack(blocks) if len(blocks) > 1 else blocks[0]
 
 
 def fourier_features(vectors: Array, frequencies: Array) -> Array:

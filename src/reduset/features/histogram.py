@@ -14,6 +14,7 @@ import numpy as np
 
 from reduset import _validate
 from reduset._types import Array
+from reduset._validate.seeds import seeded
 from reduset.features.embedding import CubeEmbedding
 from reduset.features.homogeneous_distances import DISTANCES, MOST_PLACED, DistanceFrequencies, feature_map, placed
 from reduset.features.merging import WeightedBag
@@ -21,6 +22,7 @@ from reduset.features.merging import WeightedBag
 MOST_BINS = 10**6
 
 
+@seeded
 @dataclass(eq=False, repr=False, kw_only=True)
 class HistogramFeatures(CubeEmbedding):
     """Features of bags whose inner products are a Gaussian kernel of a distance between the bags' histograms.

@@ -16,6 +16,7 @@ import numpy as np
 from reduset import _validate
 from reduset._engine import Frame, single_threaded_blas, wave_sums
 from reduset._types import Array, BandwidthLike
+from reduset._validate.seeds import seeded
 from reduset.cohort.shared_atoms import pool
 from reduset.features.embedding import Embedding, even
 from reduset.features.fourier import unit_frequencies
@@ -25,6 +26,7 @@ from reduset.kernels import Gaussian
 LARGE_BAG = 1 << 17  # points, from which on all threads share a bag
 
 
+@seeded
 @dataclass(eq=False, repr=False, kw_only=True)
 class MeanMapFeatures(Embedding):
     """Features of bags whose inner products are a Gaussian kernel of their maximum mean discrepancy.
@@ -75,7 +77,7 @@ class MeanMapFeatures(Embedding):
         self._frame = Frame.around(pooled.atoms, 1 / self.bandwidth_)
         orthogonal = _validate.flag(self.orthogonal, "orthogonal")
         with single_threaded_blas():  # many small factors, which more threads only slow down
-            self._point_waves = unit_frequencies(self.n_features_in_, count // 2, orthogonal, rng).T.copy()
+            self._point_waves = np.ascontiguousarray(unit_frequencies(self.n_features_in_, count // 2, orthogonal, rng).T)
 
     @property
     def _length(self) -> int:

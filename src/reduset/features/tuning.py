@@ -23,7 +23,8 @@ from sklearn.pipeline import Pipeline
 from reduset import _validate
 from reduset._engine import single_threaded_blas
 from reduset._progress import Progress
-from reduset._types import Array
+from reduset._types import Array, ProgressLike, SeedLike
+from reduset._validate.seeds import seeded
 from reduset.features.base import BagTransformer
 from reduset.features.embedding import frequencies_of, kernel_width_of
 from reduset.features.fourier import fourier_features
@@ -61,6 +62,7 @@ class Tuned:
         return f"Tuned: {chosen}; score {self.score:.4g} on validation bags, best of {len(self.tried)}"
 
 
+@seeded
 def tune(
     features: BagTransformer,
     model: Any,
@@ -72,8 +74,8 @@ def tune(
     model_grid: Mapping[str, Iterable[Any]] | None = None,
     validation: float = 0.1,
     scoring: Any = None,
-    random_state: Any = None,
-    progress: Any = False,
+    rng: SeedLike = None,
+    progress: ProgressLike = False,
 ) -> Tuned:
     """The parameters that do best on a part of the bags that is set aside.
 
@@ -87,7 +89,7 @@ def tune(
     model_grid : parameters of the model, ``{"alpha": [0.01, 0.1, 1.0]}``
     validation : share of the bags that is set aside; by class for a classifier
     scoring : name of a scorer of scikit-learn, or a function of (estimator, X, y); the model's own score if not given
-    random_state : None, seed, Generator or RandomState
+    rng : None, seed, Generator or RandomState
     progress : bool, or a function of (stage, done, total)
 
     Examples
@@ -99,7 +101,7 @@ def tune(
     >>> spread = rng.uniform(0.5, 2.0, size=200)
     >>> bags = [rng.normal(0, s, size=(100, 2)) for s in spread]
     >>> found = tune(DensityFeatures("js", n_components=200, margin=0.2), Ridge(), bags, spread,
-    ...     features_grid={"bandwidth": [0.03, 0.1]}, model_grid={"alpha": [1e-3, 0.1]}, random_state=0)
+    ...     features_grid={"bandwidth": [0.03, 0.1]}, model_grid={"alpha": [1e-3, 0.1]}, rng=0)
     >>> found.score > 0.9, found.pipeline.predict(bags[:3]).shape
     (True, (3,))
     """
@@ -116,7 +118,7 @@ def tune(
     for name, way_out in OWN.items():
         if any(name in options for options in grids[0]):
             raise ValueError(f"features_grid must not hold {name!r}; {way_out}")
-    rng = _validate.generator(random_state, "random_state")
+    rng = _validate.generator(rng)
     parts = _as_list(bags, features.group)
     y = np.asarray(y)
     if len(y) != len(parts):

@@ -66,11 +66,15 @@ def mapped_array(path: str) -> Numbers:
             shape, fortran, dtype = _header(path, stream, "its array")
             offset = stream.tell()
             size = _check(path, shape, dtype, stream.seek(0, 2) - offset, "its array")
-    except (OSError, ValueError) as error:
-        if isinstance(error, FileError):
-            raise
+    except FileError:
+        raise
+    except Exception as error:  # a damaged header is refused by the parser of Python, in many ways
         raise FileError(f"{path}: cannot be read ({one_line(error)})") from error
-    return np.memmap(path, dtype, "r", offset, shape, "F" if fortran else "C") if size else np.empty(shape, dtype)
+    if dtype.kind == "c":
+        raise FileError(f"{path}: must hold real numbers, got {dtype}; save its real and imaginary parts as columns")
+    if not size:
+        raise FileError(f"{path}: must hold at least one row and one column, got shape {shape}")
+    return np.memmap(path, dtype, "r", offset, shape, "F" if fortran else "C")
 
 
 class NpySource(Source):

@@ -212,6 +212,8 @@ class FrameSource(ArrowSource):
     """A frame in memory: pandas, polars (lazy too) and Arrow objects, through narwhals."""
 
     title = "a frame"
+    first_row = 0
+    drop_rows = "reduset.io.as_table(frame, missing='drop')"
 
     def __init__(self, frame: Any, wanted: Sequence[str] | None) -> None:
         nw, arrow = (need("reading frames", library, "tables") for library in ("narwhals", "pyarrow"))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from reduset._types import Indices
+from reduset._validate.integers import SUBTRACT, merged_integers
 from reduset.io.choice import ColumnChoice
 from reduset.io.guard import Work, check_room
 from reduset.io.source import Block, CodedLabels, LabelDictionary, Numbers, ReadOptions, Source
@@ -60,22 +61,30 @@ def chunks(source: Source, choice: ColumnChoice, options: ReadOptions, single: b
     scales, _ = scales_of(options.transform, source, choice)
     names = [*choice.names, *([] if choice.weight is None else [choice.weight])]
     for block in source.blocks(names, [] if choice.group is None else [choice.group], rows, start):
-        chunk = _stacked(block, choice, single)
+        chunk = _stacked(source.path, block, choice, single)
         there = _complete(chunk)
         if not there.all():
-            _refuse(source.path, choice, chunk.rows(~there), options.missing)
+            _refuse(source, choice, chunk.rows(~there), options.missing)
             chunk = chunk.rows(there)
         for place, title in enumerate(choice.titles):
             if title in scales:
-                chunk.values[:, place] = scales[title].apply(source.path, title, chunk.values[:, place], chunk.numbers)
+                chunk.values[:, place] = scales[title].apply(
+                    source.path, title, chunk.values[:, place], chunk.numbers - 1 + source.first_row
+                )
         yield chunk
 
 
-def _stacked(block: Block, choice: ColumnChoice, single: bool) -> Chunk:
+def _stacked(path: str, block: Block, choice: ColumnChoice, single: bool) -> Chunk:
     """Columns beside each other; the last is that of weights, where there are weights."""
     numbers = np.arange(block.first + 1, block.end + 1)
     values = np.empty((len(numbers), len(choice.names)), np.float32 if single else np.float64)
     for place in range(values.shape[1]):
+        merged = merged_integers(block.columns[place])
+        if merged is not None:
+            raise FileError(
+                f"{path}: column {choice.titles[place]!r} has the integers {merged[0]} and {merged[1]}, which float64 makes one "
+                f"number; {SUBTRACT}"
+            )
         values[:, place] = block.columns[place]
     weights = None if choice.weight is None else np.asarray(block.columns[-1], np.float64)
     return Chunk(values, weights, block.labels[0] if block.labels else None, numbers, block.end)
@@ -91,22 +100,22 @@ def _complete(chunk: Chunk) -> Numbers:
     return there
 
 
-def _refuse(path: str, choice: ColumnChoice, chunk: Chunk, missing: str) -> None:
+def _refuse(source: Source, choice: ColumnChoice, chunk: Chunk, missing: str) -> None:
     """Refuse infinite values in rows that are not complete, and missing ones unless they are to be dropped."""
     titles = [*choice.titles, *([] if choice.weight is None else [choice.weight])]
     cells = chunk.values if chunk.weights is None else np.column_stack([chunk.values, chunk.weights])
-    infinite = np.argwhere(np.isinf(cells))
+    infinite, numbers = np.argwhere(np.isinf(cells)), chunk.numbers - 1 + source.first_row
     if len(infinite):
         row, column = infinite[0]
         raise FileError(
-            f"{path}: column {titles[column]!r} must be finite, got {cells[row, column]} in row {chunk.numbers[row]}; "
+            f"{source.path}: column {titles[column]!r} must be finite, got {cells[row, column]} in row {numbers[row]}; "
             "correct it, or leave the row out of the file"
         )
     if missing == "refuse":
         lacking = np.flatnonzero(np.isnan(cells[0]))
         name = titles[lacking[0]] if len(lacking) else choice.group
         raise FileError(
-            f"{path}: column {name!r} has no value in row {chunk.numbers[0]}; fill it, or leave such rows out (missing='drop')"
+            f"{source.path}: column {name!r} has no value in row {numbers[0]}; fill it, or leave such rows out ({source.drop_rows})"
         )
 
 

@@ -36,11 +36,13 @@ class EncodedSource(Source):
         self._inner, self._encoders = inner, encoders
         self._home = {title: name for name, each in encoders.items() for title in each.titles}
         self.title, self.may_number_rows = inner.title, inner.may_number_rows
+        self.first_row, self.drop_rows = inner.first_row, inner.drop_rows
         self.aside, self.aliases = inner.aside, inner.aliases
         self.unasked = {name: what for name, what in inner.unasked.items() if name not in encoders}
         self.upright = inner.upright | frozenset(self._home)
         self.notes = [*inner.notes, *(each.note for each in encoders.values())]
         self.encoding = {name: each.plain for name, each in encoders.items()}
+        self.automatic, self.highest = inner.automatic, inner.highest
 
     def _blocks(self, names: Sequence[str], labels: Sequence[str], rows: int, start: int) -> Iterator[Block]:
         homes = dict.fromkeys(self._home[name] for name in names if name in self._home)
@@ -50,7 +52,7 @@ class EncodedSource(Source):
             columns = dict(zip(plain, block.columns, strict=True))
             for name, found in zip(coded, block.labels, strict=False):
                 each = self._encoders[name]
-                columns |= each.columns(each.codes(self.path, found, block.first))
+                columns |= each.columns(each.codes(self.path, found, block.first + self.first_row))
             yield Block(block.first, [columns[name] for name in names], block.labels[len(coded) :])
 
 

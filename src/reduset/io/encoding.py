@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reduset._messages import did_you_mean
 from reduset.io.source import CodedLabels, Numbers
 from reduset.io.table import FileError, listed
 
@@ -72,7 +73,7 @@ class Encoder:
         return f"{self.column} as 0 to {len(self.known) - 1}: {' < '.join(map(str, self.known[:SHOWN]))}{more}"
 
     def codes(self, path: str, labels: CodedLabels, first: int) -> Numbers:
-        """The place of each label among the categories, NaN where one is missing; ``first`` rows lie before them."""
+        """The place of each label among the categories, NaN where one is missing; ``first`` is the number of the first row."""
         places = {str(each): place for place, each in enumerate(self.known)}
         table = np.array([*(places.get(str(each), UNKNOWN) for each in labels.categories), ABSENT])
         codes = table[labels.codes]
@@ -81,7 +82,7 @@ class Encoder:
             seen = labels.categories[labels.codes[row]]
             raise FileError(
                 f"{path}: column {self.column!r} must hold categories that its encoding has ({listed(self.known, 6)}), "
-                f"got {str(seen)[:40]!r} in row {first + row + 1}; leave such rows out, or encode anew with all of them"
+                f"got {str(seen)[:40]!r} in row {first + row}; leave such rows out, or encode anew with all of them"
             )
         return np.where(codes == ABSENT, np.nan, codes)
 
@@ -113,7 +114,7 @@ def parsed(encode: Any) -> tuple[bool, dict[str, Encoder]]:
         pairs = [(part, PAIR.fullmatch(part)) for part in parts if part != AUTO]
         for part, pair in pairs:
             if pair is None:
-                raise ValueError(f"encode must be {WAYS}; got {part!r}")
+                raise ValueError(f"encode must be {WAYS}; got {part!r}{_suggested(part)}")
         named = [(pair[1], pair[2], pair[3].split(":")[1:] or None) for _, pair in pairs if pair is not None]
         if len({column for column, *_ in named}) < len(named):
             raise ValueError(f"encode must name each column once, got {encode!r}")
@@ -126,9 +127,15 @@ def parsed(encode: Any) -> tuple[bool, dict[str, Encoder]]:
         if isinstance(way, Mapping) and len(way) == 1:
             ((way, given),) = way.items()
         if not isinstance(column, str) or way not in (ONEHOT, ORDINAL, DAYS) or isinstance(given, str):
-            raise ValueError(f"encode must be {WAYS}; got {way!r} for {column!r}")
+            raise ValueError(f"encode must be {WAYS}; got {way!r} for {column!r}{did_you_mean(way, (ONEHOT, ORDINAL, DAYS))}")
         found[column] = encoder(column, way, given)
     return False, found
+
+
+def _suggested(part: str) -> str:
+    """The closest name of a way: of a part "column=way", or of one that names no column."""
+    _, sign, way = part.partition("=")
+    return did_you_mean(way.partition(":")[0], (ONEHOT, ORDINAL, DAYS)) if sign else did_you_mean(part, (AUTO,))
 
 
 def encoder(column: str, way: str, categories: Iterable[Any] | None) -> Encoder:

@@ -13,16 +13,12 @@ from functools import partial
 
 import numpy as np
 
+from reduset.io.fcs_channels import are_mass_channels, no_dye, omitted
 from reduset.io.fcs_text import Channel, FcsHead, read_head
+from reduset.io.scale_estimates import FLUORESCENCE, MASS
 from reduset.io.source import NUMBER, SINGLE, Block, Format, Numbers, ReadOptions, Source, block_of
 from reduset.io.spillover import spillover_of
 from reduset.io.table import FileError, listed
-
-# Measured along no dye: left out unless named, and by a transform of all left alone. FS and SS are what Coulter writes.
-NO_DYE = {
-    "time or scatter": re.compile(r"fsc|ssc|(fs|ss)\b|time|hdr-t\b|event", re.IGNORECASE),
-    "counted by the instrument": re.compile(r"hdr-\w+|(width|center|offset|residual)$", re.IGNORECASE),
-}
 
 LABELS = "labels"  # how the note on them begins
 
@@ -46,8 +42,11 @@ class FcsSource(Source):
         self._channels, (self._step, unclear) = head.channels, _step(head)
         self._places = {name: place for place, name in enumerate(names)}
         self.aliases = _labels(head.channels)
-        self.unasked = {name: what for name in names if (what := _no_dye(name))}
-        self.upright = frozenset(self.unasked)
+        self.unasked = omitted(names, self.labels)
+        self.upright = frozenset(name for name in names if no_dye(name))
+        if not self._stored:
+            self.automatic = MASS if are_mass_channels(names, self.labels) else FLUORESCENCE
+            self.highest = dict(zip(names, self.tops.tolist(), strict=True))
         self.notes += [*head.notes, *self._record.notes, *unclear]
         named = [f"{name} is {label}" for label, name in self.aliases.items()]
         self.notes += [f"{LABELS}: {listed(named, 40)}"] if named else []
@@ -98,11 +97,6 @@ class FcsSource(Source):
     def _column(self, cells: Numbers, place: int) -> Numbers:
         stored = self._record.column(cells, place)
         return stored if self._stored else _linear(stored, self._channels[place], self._step)
-
-
-def _no_dye(name: str) -> str | None:
-    """What a channel is that is measured along no dye; None for one that is."""
-    return next((what for what, names in NO_DYE.items() if names.match(name)), None)
 
 
 def _linear(stored: Numbers, channel: Channel, step: float) -> Numbers:

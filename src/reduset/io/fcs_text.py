@@ -147,6 +147,10 @@ def _channel(path: str, text: dict[str, str], n: int, name: str) -> Channel:
     if not re.fullmatch(r"[0-9]{1,9}|\*", bits):
         raise FileError(f"{path}: $P{n}B must be a number of bits, got {bits!r}")
     kind = (text.get(f"p{n}datatype", "").strip() or text["datatype"].strip()).upper()
+    if kind in FLOATING and bits not in ("*", "0", str(FLOATING[kind])):
+        raise FileError(
+            f"{path}: $P{n}B must be {FLOATING[kind]} for $DATATYPE {kind}, got {bits} (F has 32 bits, D has 64); export it anew"
+        )
     return Channel(
         name=name,
         label=text.get(f"p{n}s", "").strip(),

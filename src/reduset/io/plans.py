@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from reduset.io.automatic import ChannelSample, automatic_scales
 from reduset.io.building import Chunk, TableBuilder, chunks, scales_of
 from reduset.io.choice import ColumnChoice, choose, choose_alike
 from reduset.io.encoded import encoded, encoding_of
@@ -17,7 +18,7 @@ from reduset.io.folders import files_of
 from reduset.io.guard import READ, Work
 from reduset.io.identifiers import without_identifiers
 from reduset.io.registry import open_source
-from reduset.io.source import ReadOptions, Source
+from reduset.io.source import NONE, ReadOptions, Source
 from reduset.io.table import FileError, Table
 
 ROWS = 65536
@@ -36,6 +37,7 @@ class FilePlan:
     notes: tuple[str, ...]
     encoding: dict[str, Any]
     open: Callable[[], Source]
+    channels: ChannelSample | None = None
 
     @classmethod
     def of(cls, source: Source, choice: ColumnChoice, transform: Any, reopen: Callable[[], Source] | None = None) -> FilePlan:
@@ -60,6 +62,7 @@ class ReadPlan:
     files : what is read of each.
     first : the file that the others must be like.
     rows : of all files together; None where some file does not say.
+    options : what is asked of each, settled: columns and scales by name.
     """
 
     def __init__(self, files: Sequence[FilePlan], options: ReadOptions) -> None:
@@ -68,12 +71,12 @@ class ReadPlan:
         counts = [file.rows for file in files]
         self.rows = None if None in counts else sum(count or 0 for count in counts)
         self.single = all(file.choice.single for file in files)
-        self._options = options
+        self.options = options
 
     def chunks(self, file: FilePlan, most: int = ROWS, start: int = 0) -> Iterator[Chunk]:
         """The rows of one file from the block with row ``start`` on; blocks have at most so many rows, and fit in the cache."""
         rows = min(most, max(1024, min(ROWS, BLOCK // (8 * len(self.first.choice.titles)))))
-        return chunks(file.open(), file.choice, self._options, self.single, rows, start)
+        return chunks(file.open(), file.choice, self.options, self.single, rows, start)
 
     def builder(self, rows: int | None, work: Work = READ) -> TableBuilder:
         """Room for a table of so many rows, beside what is done with it."""
@@ -87,7 +90,9 @@ class ReadPlan:
         dropped = looked_at - len(values)
         sources = tuple(file.path for file in files)
         titles, scales, encoding = self.first.choice.titles, self.first.scales, self.first.encoding
-        return Table(values, titles, weights, groups, sources, notes_of(files, dropped), dropped, scales, encoding)
+        kinds = [file.channels for file in files if file.channels is not None and file.channels.automatic != NONE]
+        channels = tuple(kinds) if len(kinds) == len(files) else ()
+        return Table(values, titles, weights, groups, sources, notes_of(files, dropped), dropped, scales, encoding, channels)
 
 
 def plan_of(paths: Any, options: ReadOptions) -> ReadPlan:
@@ -97,6 +102,7 @@ def plan_of(paths: Any, options: ReadOptions) -> ReadPlan:
     counting: tuple[str, ...] = ()
     openers = [partial(open_source, name, options) for name in names]
     encoders, options = encoding_of(openers, options)
+    sampled: list[ChannelSample] = []
     for name, opener in zip(names, openers, strict=True):
         reopen = partial(encoded, opener, encoders)
         source = reopen()
@@ -111,7 +117,24 @@ def plan_of(paths: Any, options: ReadOptions) -> ReadPlan:
         files.append(FilePlan.of(source, choice, options.transform, reopen if len(names) > 1 else None))
         if files[-1].scales != files[0].scales:  # scatter and time of FCS files are left alone
             raise FileError(f"{name}: transform takes other columns than in {names[0]}; say it for each column by name")
-    return ReadPlan(files, options)
+        if options.automatic:
+            sampled.append(ChannelSample.of(source, choice))
+        elif options.transform is None and not options.linear:
+            files[-1] = replace(files[-1], channels=ChannelSample.of(source, choice, some=False))
+    return ReadPlan(*_on_estimated_scales(files, options, sampled))
+
+
+def _on_estimated_scales(
+    files: list[FilePlan], options: ReadOptions, sampled: Sequence[ChannelSample]
+) -> tuple[list[FilePlan], ReadOptions]:
+    """The same with scales for channels that have none yet, one for each in all files; unchanged unless it is asked for."""
+    if not options.automatic:
+        return files, options
+    scales, notes = automatic_scales(sampled, files[0].choice.titles, options.transform or {})
+    if not scales:
+        return files, options
+    made = [replace(file, scales=file.scales | scales, notes=(*file.notes, *notes)) for file in files]
+    return made, replace(options, transform=dict(options.transform or {}) | scales)
 
 
 def gathered_notes(said: Sequence[tuple[str, Sequence[str]]], what: str) -> list[str]:

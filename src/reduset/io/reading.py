@@ -27,15 +27,18 @@ from reduset.io.table import FileError, Table, listed
 def _gathered(plan: ReadPlan, work: Work = READ) -> Table:
     """One table of all files, which has room beside what is done with it."""
     builder, looked_at = plan.builder(plan.rows, work), 0
+    omitted = [np.empty(0, np.int64)]
     for file in plan.files:
         before, end = builder.rows, 0
         for chunk in plan.chunks(file):
             builder.add(file.path, chunk)
+            if len(chunk) < chunk.end - end:
+                omitted.append(np.setdiff1d(np.arange(end, chunk.end), chunk.numbers - 1, assume_unique=True) + looked_at)
             end = chunk.end
         if builder.rows == before and end:
             raise FileError(f"{file.path}: no rows are left, for each lacks a value; choose fewer columns")
         looked_at += end
-    return plan.table(builder, plan.files, looked_at)
+    return replace(plan.table(builder, plan.files, looked_at), omitted=np.concatenate(omitted))
 
 
 def read(
@@ -60,7 +63,9 @@ def read(
     columns : names; None takes all that hold numbers, except those of weights and groups.
     weight_column : the column of weights.
     group_column : the column of labels.
-    transform : None, "asinh:150", "logicle", "log", or a dict of columns to these.
+    transform : None, "auto", "asinh:150", "logicle", "log", or a dict of columns to these. "auto" transforms fluorescence channels
+        of FCS files by a logicle scale that is estimated from all files together, mass channels by asinh:5, and nothing else. None
+        (or "none") leaves all values as they are in the file.
     compensate : whether to take out spillover by the matrix that an FCS file carries.
     missing : "refuse" names the first row with a missing value, "drop" leaves such rows out and counts them.
     key : which array of an .npz or .h5ad file ("X", "obsm/X_pca", "obs"); "events" for an FCS file's numbers as stored.
@@ -93,8 +98,9 @@ def read_bags(paths: Any, *, group_column: str | None = None, **same: Any) -> di
     if group_column is not None:
         return _by_label(read(paths, group_column=group_column, **same))
     options = options_of(**same)
-    files = plan_of(paths, options).files
-    return dict(zip(stems_of([file.path for file in files]), (_gathered(ReadPlan([file], options)) for file in files), strict=True))
+    plan = plan_of(paths, options)
+    stems = stems_of([file.path for file in plan.files])
+    return dict(zip(stems, (_gathered(ReadPlan([file], plan.options)) for file in plan.files), strict=True))
 
 
 def _by_label(table: Table) -> dict[str, Table]:
@@ -103,7 +109,7 @@ def _by_label(table: Table) -> dict[str, Table]:
     for code in np.argsort(first):  # in the order in which they appear
         rows = codes == code
         weights = None if table.weights is None else table.weights[rows]
-        bags[str(labels[code])] = replace(table, values=table.values[rows], weights=weights, groups=None)
+        bags[str(labels[code])] = replace(table, values=table.values[rows], weights=weights, groups=None, omitted=None)
     return bags
 
 
@@ -149,5 +155,5 @@ def as_table(
     choice = choose(source, options)
     if options.columns is None:
         choice = without_identifiers(source, choice, identifiers == "omit")
-    file = FilePlan.of(source, choice, transform)
+    file = FilePlan.of(source, choice, options.transform)
     return replace(_gathered(ReadPlan([file], options)), sources=())

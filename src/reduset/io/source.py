@@ -24,13 +24,19 @@ FLAG = "true or false"  # the numbers 1 and 0
 TEXT = "text"
 CATEGORIES = "categories"
 NUMERIC = (SINGLE, NUMBER, FLAG)
+AUTO, NONE = "auto", "none"
+PLAIN = (NONE, "linear")  # transforms that leave values as they are
 
 Numbers = NDArray[Any]
 
 
 @dataclass
 class ReadOptions:
-    """What is asked of files, checked as far as it can be without one; the attributes are the arguments of ``read``."""
+    """What is asked of files, checked as far as it can be without one; the attributes are the arguments of ``read``.
+
+    ``automatic`` gives columns of FCS files that ``transform`` does not name a scale that is estimated; transform="auto" sets it.
+    ``linear`` keeps their values as they are in what is computed, too; transform="none" sets it.
+    """
 
     columns: Any = None
     weight_column: str | None = None
@@ -41,8 +47,12 @@ class ReadOptions:
     key: str | None = None
     encode: Any = None
     identifiers: str = "keep"
+    automatic: bool = False
+    linear: bool = False
 
     def __post_init__(self) -> None:
+        if isinstance(self.transform, str) and self.transform.strip() in (AUTO, *PLAIN):
+            self.automatic, self.linear, self.transform = self.transform.strip() == AUTO, self.transform.strip() != AUTO, None
         self.columns = _names(self.columns)
         flag(self.compensate, "compensate")
         one_of(self.missing, "missing", ("refuse", "drop"))
@@ -116,11 +126,17 @@ class Source(ABC):
     unasked : columns of numbers that are read only where they are named, with what they are.
     ordered : columns of categories that have an order.
     encoding : how columns that hold no numbers were made such, as ``read`` takes it; empty in what a reader opens.
+    automatic : the scale of its columns with transform="auto", except of those in ``upright``; "none" for all but FCS files.
+    highest : the largest value that each column can hold; empty where a file does not state it.
     may_number_rows : whether some column may hold the numbers of its rows.
+    first_row : the number of the first row in messages: 1 in files, 0 in frames.
+    drop_rows : the option that leaves incomplete rows out, in messages.
     """
 
     title = "a table"
     may_number_rows = False
+    first_row = 1
+    drop_rows = "missing='drop'"
 
     def __init__(self, path: str, kinds: dict[str, str], rows: int | None) -> None:
         self.path = path
@@ -133,6 +149,8 @@ class Source(ABC):
         self.unasked: dict[str, str] = {}
         self.ordered: frozenset[str] = frozenset()
         self.encoding: dict[str, Any] = {}
+        self.automatic = NONE
+        self.highest: dict[str, float] = {}
 
     def blocks(self, names: Sequence[str], labels: Sequence[str], rows: int, start: int = 0) -> Iterator[Block]:
         """The columns of these names, and the labels of others, about ``rows`` rows at a time, none without a row.

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._messages import printable
+from reduset._messages import closest, printable
+
+if TYPE_CHECKING:
+    from reduset.io.automatic import ChannelSample
 
 
 class FileError(ValueError):
@@ -34,6 +36,8 @@ class Table:
     sources : the files, as they were given.
     notes : what was done on the way, in words.
     dropped : how many rows were left out, for they lacked a value.
+    channels : of FCS files that were read without a transform, what is known of their channels, file by file; else empty.
+    omitted : which rows these are, ascending and counted from 0 over all files; None where that is not known, as in batches.
     scales : the transform of each column that has one.
     encoding : how columns of categories and dates became numbers; as ``encode`` it makes others the same way.
     """
@@ -47,6 +51,15 @@ class Table:
     dropped: int = 0
     scales: dict[str, str] = field(default_factory=dict)
     encoding: dict[str, Any] = field(default_factory=dict)
+    channels: tuple[ChannelSample, ...] = field(default=(), repr=False)
+    omitted: NDArray[np.int64] | None = field(default=None, repr=False)
+
+    def file_rows(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The numbers that rows of this table have in the files, counted from 0 over all of them."""
+        if self.omitted is None or not len(self.omitted):
+            return rows
+        before = self.omitted - np.arange(len(self.omitted))  # how many rows of the table lie before each
+        return rows + np.searchsorted(before, rows, side="right")
 
     def __len__(self) -> int:
         return len(self.values)
@@ -73,9 +86,8 @@ def listed(names: Iterable[Any], most: int = 12) -> str:
 
 def nearest(name: str, names: Iterable[str]) -> str:
     """A question that names what may have been meant, or nothing."""
-    by_lower = {known.lower(): known for known in names}
-    close = difflib.get_close_matches(name.lower(), by_lower, 1)
-    return f" (did you mean {by_lower[close[0]]!r}?)" if close else ""
+    found = closest(name, names)
+    return f" (did you mean {found!r}?)" if found is not None else ""
 
 
 def one_line(error: BaseException, most: int = 200) -> str:

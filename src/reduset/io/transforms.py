@@ -1,7 +1,7 @@
 """Scales for columns: asinh (of x over a cofactor), logicle, log. As text: "asinh:150", "logicle", "logicle:T=10000,W=1", "log".
 
 asinh:c is asinh(x/c), linear below c and logarithmic above; 150 is usual for fluorescence, 5 for mass cytometry. log is the natural
-logarithm, of positive values alone.
+logarithm, of positive values alone. "auto" and "none", for all columns, are settled before (`automatic`).
 """
 
 from __future__ import annotations
@@ -13,10 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reduset._messages import did_you_mean
 from reduset.io.logicle import Logicle
+from reduset.io.source import PLAIN
 from reduset.io.table import FileError, listed, nearest
 
-WAYS = "None, 'asinh:150', 'logicle', 'log', or a dict of columns to these"
+WAYS = "None, 'asinh:150', 'logicle', 'log', 'auto', 'none', or a dict of columns to these"
+NAMES = ("asinh", "logicle", "log")
 PARTS = {"T": "top", "W": "linear", "M": "decades", "A": "below"}
 
 Scale = Callable[[NDArray[Any]], NDArray[np.float64]]
@@ -60,7 +63,7 @@ def parse(text: Any) -> Transform:
         return Transform(text.strip(), Logicle(**given))
     if name == "log" and not options:
         return Transform("log", lambda x: np.log(np.asarray(x, np.float64)))
-    raise ValueError(f"transform must be {WAYS}; got {text!r}")
+    raise ValueError(f"transform must be {WAYS}; got {text!r}{did_you_mean(name, NAMES)}")
 
 
 def _number(text: str, value: str) -> float:
@@ -81,7 +84,7 @@ def chosen(transform: Any, path: str, columns: Sequence[str], upright: frozenset
         for name in transform:
             if name not in columns:
                 raise FileError(f"{path}: transform names {name!r}, which was not read{nearest(str(name), columns)}")
-        made = {name: parse(text) for name, text in transform.items() if text is not None}
+        made = {name: parse(text) for name, text in transform.items() if text is not None and text not in PLAIN}
         return made, [f"{column} on the scale {one.name}" for column, one in made.items()]
     one = parse(transform)
     made = {name: one for name in columns if name not in upright}

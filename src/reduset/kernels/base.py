@@ -221,12 +221,12 @@ class RadialKernel(Kernel):
             # any bandwidth gives the same compression of a single place, so this is no reason to refuse it
             warn(f"all points coincide, so bandwidth={rule!r} finds none; 1.0 is used")
             return replace(self, bandwidth=1.0)
-        if rule == "median" and self.covariance is None:  # which copies no more rows than it looks at
-            return replace(self, bandwidth=rules.median(points, sample_weight, self.scales))
-        if self.covariance is not None:
+        if rule == "median" and np.ndim(self.covariance) < 2:  # which copies no more rows than it looks at
+            return replace(self, bandwidth=rules.median(points, sample_weight, self.units))
+        if self.units is not None:
+            points = points / self.units
+        elif self.covariance is not None:
             points = points @ self._whitening()
-        elif self.scales is not None:
-            points = points / self.scales
         return replace(self, bandwidth=rules.RULES[rule](points, sample_weight))
 
     def _require_room(self, points: Floats) -> None:
@@ -255,14 +255,24 @@ class RadialKernel(Kernel):
 
     @property
     def units(self) -> Array | None:
-        """(d,) what each column is divided by: the scales as numbers; None where there are none."""
+        """(d,) what each column is divided by: the scales as numbers, or the roots of variances; None where there are none."""
         if isinstance(self.scales, str):
             raise ValueError(f"scales are still the rule {self.scales!r}; they need {DATA}")
-        return self.scales
+        return np.sqrt(self.covariance) if np.ndim(self.covariance) == 1 else self.scales
+
+    @property
+    def is_isotropic(self) -> bool:
+        """Whether the bandwidth is one length in all directions: neither a covariance nor scales are set."""
+        return self.covariance is None and self.scales is None
+
+    @property
+    def column_units(self) -> Array | None:
+        """(d,) the extent of a bandwidth of 1 along each column: the units, or the roots of the covariance's diagonal."""
+        return np.sqrt(np.diagonal(self.covariance)) if np.ndim(self.covariance) == 2 else self.units
 
     @property
     def unit_covariance(self) -> Array | None:
-        """(d, d) whose ellipsoid a bandwidth of 1 is: the covariance, or the squares of the scales; None where it is a ball."""
+        """(d, d) whose ellipsoid a bandwidth of 1 is: the covariance, or the squares of the units; None where it is a ball."""
         units = self.units
         return self.covariance if units is None else np.diag(np.square(units))
 
@@ -314,9 +324,8 @@ class RadialKernel(Kernel):
         return Frame.around(points, self._matrix(shape.stretch))
 
     def plain_frame(self, points: Floats) -> Frame:
-        """Coordinates in which distances are those of the definition of φ, in bandwidths; by a number, or a matrix to invert."""
-        matrix = self._matrix(1.0)
-        return Frame.around(points, np.diag(matrix) if np.ndim(matrix) == 1 else matrix)
+        """Coordinates in which distances are those of the definition of φ, in bandwidths."""
+        return Frame.around(points, self._matrix(1.0))
 
     def value_sums(self, points: Floats, weights: Floats, queries: Floats, precision: Precision = "auto") -> Array:
         shape = self.bump(points.shape[1])
@@ -395,15 +404,21 @@ class RadialKernel(Kernel):
         return out | {name: getattr(self, name) for name in own}
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, RadialKernel) and self.to_dict() == other.to_dict()
+        return isinstance(other, RadialKernel) and self._compared() == other._compared()
+
+    def _compared(self) -> dict[str, Any]:
+        """As `to_dict`, with a diagonal covariance as its variances, whichever way it was given."""
+        matrix = self.covariance
+        if np.ndim(matrix) == 2 and np.count_nonzero(matrix) == len(matrix):
+            return self.to_dict() | {"covariance": np.diagonal(matrix).tolist()}
+        return self.to_dict()
 
     def __hash__(self) -> int:
         return hash((self.name, self.bandwidth, self.normalized, self.space))
 
     def __repr__(self) -> str:
-        told = self.to_dict()
         shown = [] if self.bandwidth is None else [repr(self.bandwidth) if isinstance(self.bandwidth, str) else f"{self.width:.6g}"]
-        rest = {k: v for k, v in told.items() if k not in ("name", "bandwidth")}
+        rest = {k: v for k, v in self.to_dict().items() if k not in ("name", "bandwidth")}
         defaults = {each.name: each.default for each in fields(self)}
         short = {"covariance": lambda _: "…", "scales": _few}
         shown += [f"{k}={short.get(k, repr)(v)}" for k, v in rest.items() if v != defaults[k]]

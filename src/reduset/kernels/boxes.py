@@ -22,11 +22,11 @@ def boxes_of(kernel: Kernel, points: Floats, weights: Array, low: Array, high: A
         raise TypeError(f"{kernel!r} is not a density, so no box has a probability; use {ANY_FAMILY}")
     d = points.shape[1]
     kernel.density_log_peak(d)  # refuses what is no density
-    shape = kernel.unit_covariance
-    is_oblique = shape is not None and bool(np.any(shape != np.diag(np.diag(shape))))
+    shape, sides = kernel.covariance, kernel.column_units
+    is_oblique = np.ndim(shape) == 2 and np.count_nonzero(shape) > np.count_nonzero(np.diagonal(shape))
     law = kernel.scale_law(d)
     if not is_oblique:
-        units = kernel.width if shape is None else kernel.width * np.sqrt(np.diag(shape))
+        units = kernel.width if sides is None else kernel.width * sides
         if law is None:
             return box_sums(points, weights, low, high, units, kernel.tail)
         return box_sums(points, weights, low, high, units, normal_tail, law.nodes())

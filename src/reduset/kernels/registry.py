@@ -6,6 +6,7 @@ from numbers import Real
 from typing import Any
 
 from reduset import kernels
+from reduset._messages import did_you_mean
 from reduset._types import KernelLike
 from reduset.kernels import FAMILIES, listed
 from reduset.kernels.base import Kernel, RadialKernel
@@ -36,9 +37,10 @@ def as_kernel(kernel: KernelLike, dimension: int | None = None) -> Kernel:
         return Gaussian((dimension / 2) ** 0.5)
     if isinstance(kernel, type) or not callable(kernel):
         offered = [f"{kind}(...)" for kind in FAMILIES.values()]
-        names = ", ".join(map(repr, [*FAMILIES, "rbf"]))
+        names = [*FAMILIES, "rbf"]
         raise TypeError(
-            f"kernel must be a {listed([*offered, 'a bandwidth', 'a function k(X, Y)'])}, or one of {names}; got {kernel!r}"
+            f"kernel must be a {listed([*offered, 'a bandwidth', 'a function k(X, Y)'])}, or one of "
+            f"{', '.join(map(repr, names))}; got {kernel!r}{did_you_mean(kernel, names)}"
         )
     return FunctionKernel(kernel)
 

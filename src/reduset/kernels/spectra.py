@@ -52,7 +52,9 @@ class NormalSpectrum(Spectrum):
         return -_squares(frequencies) / 4 - self.dimension / 2 * np.log(4 * np.pi)
 
     def draw(self, count: int, rng: np.random.Generator) -> Array:
-        return np.sqrt(2.0) * rng.standard_normal((count, self.dimension))
+        drawn = rng.standard_normal((count, self.dimension))
+        drawn *= np.sqrt(2.0)
+        return drawn
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,8 @@ class PowerSpectrum(Spectrum):
 
     def draw(self, count: int, rng: np.random.Generator) -> Array:
         normal = rng.standard_normal((count, self.dimension))
-        return normal / np.sqrt(rng.chisquare(self.freedom, size=(count, 1)))
+        normal /= np.sqrt(rng.chisquare(self.freedom, size=(count, 1)))
+        return normal
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ def marginal(mean: KernelMean, columns: Sequence[int]) -> KernelMean:
     """The mean with every column but these integrated out, in the order given."""
     kernel = _gaussian(mean)
     kept = as_columns(columns, mean.dimension)
-    covariance = None if kernel.covariance is None else kernel.covariance[np.ix_(kept, kept)]
+    covariance = kernel.covariance[np.ix_(kept, kept)] if np.ndim(kernel.covariance) == 2 else None
     return KernelMean(mean.atoms[:, kept], mean.weights, _density(kernel, covariance, kept))
 
 
@@ -35,16 +35,19 @@ def conditional(mean: KernelMean, columns: Sequence[int], values: ArrayLike) -> 
     """The density of the other columns where these have the given values; its weights sum to 1."""
     kernel = _gaussian(mean)
     known, other, at = known_columns(columns, values, mean.dimension)
-    shape = kernel.unit_covariance
-    covariance = np.eye(mean.dimension) if shape is None else np.asarray(shape)
+    atoms = np.asarray(mean.atoms[:, other], np.float64)
+    away = (at - mean.atoms[:, known]) / kernel.width
+    if np.ndim(kernel.covariance) < 2:  # columns are independent within a bump
+        away = away if kernel.units is None else away / kernel.units[known]
+        depth = 0.5 * np.einsum("ij,ij->i", away, away)
+        return KernelMean(atoms, weights_where(mean.weights, depth), _density(kernel, None, other))
+    covariance = np.asarray(kernel.covariance)
     solve = cho_factor(covariance[np.ix_(known, known)])
     slope = cho_solve(solve, covariance[np.ix_(known, other)])  # Σ_bb⁻¹ Σ_ba
-    atoms = np.asarray(mean.atoms[:, other], np.float64) + (at - mean.atoms[:, known]) @ slope
-    left = covariance[np.ix_(other, other)] - covariance[np.ix_(other, known)] @ slope
-    away = (at - mean.atoms[:, known]) / kernel.width
     depth = 0.5 * np.einsum("ij,ji->i", away, cho_solve(solve, away.T))
-    own = _density(kernel, None if kernel.covariance is None else left, other)
-    return KernelMean(atoms, weights_where(mean.weights, depth), own)
+    left = covariance[np.ix_(other, other)] - covariance[np.ix_(other, known)] @ slope
+    atoms = atoms + (at - mean.atoms[:, known]) @ slope
+    return KernelMean(atoms, weights_where(mean.weights, depth), _density(kernel, left, other))
 
 
 def _gaussian(mean: KernelMean) -> Gaussian:

@@ -31,6 +31,7 @@ from reduset._engine import (
     sums_at,
 )
 from reduset._types import Array, PointsLike, SeedLike
+from reduset._validate.seeds import seeded
 from reduset.kernels import Gaussian
 from reduset.kernels.base import exponential
 from reduset.kernels.boxes import told
@@ -137,12 +138,19 @@ class Mixture(LinearCombination):
             return KernelMean(self.means, self.weights, kernel)
         if not isinstance(kernel, Gaussian):
             raise TypeError(f"kernel must be a Gaussian, got {kernel!r}; leave it out and it is made")
-        own = as_full(self.covariances[:1], self.dimension)[0]
-        shape = kernel.unit_covariance
-        theirs = kernel.width**2 * (np.eye(self.dimension) if shape is None else np.asarray(shape))
-        if theirs.shape != own.shape or np.abs(theirs - own).max() > 1e-9 * np.abs(own).max():
+        if not self._has_covariance_of(kernel):
             raise ValueError(f"kernel must have the covariance that the components have, {kernel!r} has another; leave it out")
         return KernelMean(self.means, self.weights / _height(kernel, self.dimension), kernel)
+
+    def _has_covariance_of(self, kernel: Gaussian) -> bool:
+        """Whether the components' one covariance is that of the kernel's bump."""
+        own, units, d = self.covariances[0], kernel.column_units, self.dimension
+        if np.ndim(own) < 2 and np.ndim(kernel.covariance) < 2:
+            own, theirs = np.broadcast_to(own, d), np.square(kernel.width * (np.ones(d) if units is None else units))
+        else:
+            shape = kernel.unit_covariance
+            own, theirs = as_full(self.covariances[:1], d)[0], kernel.width**2 * (np.eye(d) if shape is None else shape)
+        return theirs.shape == own.shape and bool(np.abs(theirs - own).max() <= 1e-9 * np.abs(own).max())
 
     @classmethod
     def from_sklearn(cls, fitted: Any) -> Mixture:
@@ -298,6 +306,7 @@ class Mixture(LinearCombination):
         own, cross, theirs = (value * np.exp(log_unit - unit) for value, log_unit in parts)
         return float(np.sqrt(max(own - 2 * cross + theirs, 0.0))) * exponential(unit / 2)
 
+    @seeded
     def kl(self, other: Mixture, count: int = DRAWS, rng: SeedLike = None) -> DivergenceEstimate:
         """KL(f ‖ other) of the two as densities, from ``count`` draws of f, with its standard error."""
         self._require_alike(other)
@@ -307,6 +316,7 @@ class Mixture(LinearCombination):
         gap = (self.log_density(draws) - np.log(self.mass)) - (other.log_density(draws) - np.log(other.mass))
         return DivergenceEstimate(float(gap.mean()), float(gap.std(ddof=1) / np.sqrt(count)))
 
+    @seeded
     def sample(self, count: int, rng: SeedLike = None) -> Array:
         """``count`` draws from the density that f is, up to its mass; needs weights of one sign."""
         count = _validate.whole(count, "count", 0)

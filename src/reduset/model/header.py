@@ -30,10 +30,12 @@ DIMENSIONS = {  # of the arrays that describe the mean
     "pair_widths": 1,
     "pairs": 2,
     "joint": 3,
+    "bars": 3,
     "scales": 1,
     "profile_sizes": 1,
     "profiles": 3,
 }
+FINITE = ("step_weights", "grids", "widths", "marginals", "pair_grids", "pair_widths", "joint")
 WHOLE = ("step_sizes", "pairs", "profile_sizes")
 TOLD: dict[str, Any] = {  # what this library writes into ``about``; whoever adds other names may do so
     "selection": str,
@@ -158,6 +160,8 @@ def check_arrays(arrays: Mapping[str, NDArray[Any]]) -> None:
             raise ValueError(f"{name} must have {dimensions} dimensions, got shape {array.shape}")
         if name in WHOLE:
             _check_whole(array, name)
+        if name in FINITE and not np.isfinite(array).all():
+            raise ValueError(f"{name} must hold finite numbers, got {array[~np.isfinite(array)][0]}")
     path = arrays["path"]
     if len(path) != 2:
         raise ValueError(f"path must be sizes and errors, got shape {path.shape}")

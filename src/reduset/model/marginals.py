@@ -12,7 +12,7 @@ out among the two nearest of 2¹³ places, which keeps their mean and changes a 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations
 from typing import Any
@@ -26,6 +26,7 @@ from reduset.kernels import Gaussian, RadialKernel
 from reduset.mean import KernelMean
 from reduset.mixture import ComponentMean, Mixture
 from reduset.mixture.component_mean import SmallMean
+from reduset.model.histograms import histograms
 
 PLACES, PAIR_PLACES = 160, 40
 MOST_COLUMNS, MOST_PAIRED = 40, 6
@@ -33,6 +34,7 @@ BLOCK, MOST_PARTS = 1 << 12, 16  # a block's factors stay in the cache
 MANY, BINS, REACH = 50_000, 1 << 13, 8.0  # points, from which on they are shared out among bins; bandwidths beyond a grid
 LOOKED_AT = 100_000  # rows, for where a column's bulk lies
 TAIL = 0.001  # of the rows on either side, which may lie outside of the picture
+APART = 0.4  # of the distance of few values: how wide their bars are
 BEYOND = 3.0  # bandwidths that a grid reaches beyond the bulk
 
 
@@ -49,6 +51,8 @@ class MarginalDensities:
     pair_widths : (b,)
     pairs : (P, 2) columns
     joint : (P, g, g) densities, the first column of the pair along the first axis
+    bars : (c, 3, b) histograms of the rows themselves, not smoothed: where bars begin and end, and the density in each; bars of
+        no width at the end have no meaning. Without columns where it is not known: in older files, and for signed weights
     """
 
     grids: Array
@@ -58,6 +62,7 @@ class MarginalDensities:
     pair_widths: Array
     pairs: NDArray[np.int64]
     joint: Array
+    bars: Array = field(default_factory=lambda: np.empty((0, 3, 0)))
 
     @classmethod
     def of(cls, mean: KernelMean) -> MarginalDensities:
@@ -72,7 +77,9 @@ class MarginalDensities:
         widths, pair_widths = (np.maximum(own[: len(each)], each[:, 1] - each[:, 0]) for each in (grids, pair_grids))
         pairs = np.array(list(combinations(range(min(d, MOST_PAIRED)), 2)), np.int64).reshape(-1, 2)
         blank = cls(grids, widths, np.empty(0), pair_grids, pair_widths, pairs, np.empty(0))
-        return cls(grids, widths, *[blank.marginals_of(mean), pair_grids, pair_widths, pairs, blank.joint_of(mean)])
+        return cls(
+            grids, widths, blank.marginals_of(mean), pair_grids, pair_widths, pairs, blank.joint_of(mean), _bars(mean, len(grids))
+        )
 
     def marginals_of(self, mean: SmallMean) -> Array:
         """(c, G) of another mean, on the same grids with the same bumps."""
@@ -112,6 +119,19 @@ class MarginalDensities:
         return out
 
 
+def _bars(mean: KernelMean, columns: int) -> Array:
+    """(c, 3, b) the histograms of the first columns; of none if some weight is negative."""
+    if mean.weights.min() < 0:
+        return np.empty((0, 3, 0))
+    found = histograms(mean.atoms, mean.weights, range(columns))
+    out = np.zeros((columns, 3, max(bars.count for bars, _ in found)))
+    for row, (bars, sums) in zip(out, found, strict=True):
+        lengths = np.diff(bars.ends, axis=1)
+        narrow = 0.0 if bars.values is None else (1 - APART) / 2 * lengths * [1, -1]  # few values stand apart, as high as before
+        row[:2, : bars.count], row[2, : bars.count] = (bars.ends + narrow).T, sums[1 : bars.count + 1] / lengths[:, 0]
+    return out
+
+
 def _seen(mean: ComponentMean, columns: Sequence[int] | NDArray[np.int64], widths: Array) -> Mixture:
     """The laws of some columns, smoothed by bumps of these widths in place of the kernel's own."""
     laws = mean.pieces.spreads[:, columns][:, :, columns]
@@ -149,8 +169,8 @@ def _widths(mean: KernelMean, spread: Array) -> Array:
     """(d,) the kernel's bandwidth along each column; by Scott's rule for a kernel that has none."""
     kernel: Any = mean.kernel
     if isinstance(kernel, RadialKernel):
-        shape = kernel.unit_covariance
-        return kernel.width * (np.ones(mean.dimension) if shape is None else np.sqrt(np.diag(shape)))
+        units = kernel.column_units
+        return kernel.width * (np.ones(mean.dimension) if units is None else units)
     return np.where(spread > 0, spread, 1.0) * mean.size ** (-1 / 5)
 
 

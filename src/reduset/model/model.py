@@ -239,7 +239,7 @@ class Model:
         mean: SmallMean = kept.from_parts(path, header, arrays)
         try:
             check_arrays(arrays)
-            drawn = {name: arrays[name] for name in MarginalDensities.__dataclass_fields__}
+            drawn = {name: arrays[name] for name in MarginalDensities.__dataclass_fields__ if name in arrays}
             portrait = MarginalDensities(**drawn | {"pairs": drawn["pairs"].astype(np.int64).reshape(-1, 2)})
             sizes, errors = arrays["path"]
             certificate = certificate_from(header.get("certificate"))
@@ -278,6 +278,7 @@ class Model:
             and portrait.pair_widths.shape == (paired,)
             and portrait.joint.shape == (len(portrait.pairs), *2 * portrait.pair_grids.shape[1:])
             and ((portrait.pairs >= 0) & (portrait.pairs < paired)).all()
+            and portrait.bars.shape[:2] in ((columns, 3), (0, 3))
             and len(self.path.sizes) > 0
         )
         if not fits:

@@ -33,6 +33,7 @@ from reduset._types import (
     WeightsLike,
 )
 from reduset._validate import rows as _rows
+from reduset._validate.seeds import seeded
 from reduset.certificate import Certificate
 from reduset.compression import Compression, NotReachedWarning
 from reduset.compression.atom_request import AtomRequest, at_most_one
@@ -50,6 +51,7 @@ from reduset.weights.kinds import SIGNED
 LEAST_ATOMS, MOST_ATOMS = 500, 1000
 
 
+@seeded
 @dataclass(eq=False, repr=False, kw_only=True)
 class SparseMeanShift(ClusterMixin, BaseEstimator):
     """Mean shift on a compressed Gaussian density: in place of `sklearn.cluster.MeanShift`, whose kernel is flat.

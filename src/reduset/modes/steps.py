@@ -170,7 +170,7 @@ def _rounding(weights: Array, covariances: Array) -> Any:
     shares = weights if len(covariances) > 1 else np.ones(1)
     if covariances.ndim == 2:
         precision = shares @ inverses(covariances)
-        return np.diag(np.sqrt(precision / (covariances * precision).min()))
+        return np.sqrt(precision / (covariances * precision).min())
     root = np.linalg.cholesky(np.tensordot(shares, inverses(covariances), 1))
     narrowest = np.linalg.eigvalsh(root.T @ covariances @ root).min()
     return root / np.sqrt(narrowest)
@@ -178,11 +178,9 @@ def _rounding(weights: Array, covariances: Array) -> Any:
 
 def _in_coordinates(covariances: Array, matrix: float | Array) -> Array:
     """Covariances as the frame of this matrix has them."""
-    if isinstance(matrix, float):
-        return (covariances * matrix) * matrix
-    if covariances.ndim == 2:
-        return np.asarray((covariances * matrix.diagonal()) * matrix.diagonal())
-    return np.asarray(matrix.T @ covariances @ matrix)
+    if np.ndim(matrix) < 2:  # of variances: a covariance for each column has one number here, or one for each column
+        return np.asarray((covariances * matrix) * matrix)
+    return np.asarray(np.transpose(matrix) @ covariances @ matrix)
 
 
 def _solved(stiff: Array, pull: Array) -> Array:

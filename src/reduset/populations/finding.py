@@ -22,6 +22,7 @@ from reduset._engine import single_threaded_blas
 from reduset._messages import warn
 from reduset._progress import Progress
 from reduset._types import Array, Floats, Indices, ProgressLike, SeedLike
+from reduset._validate.seeds import seeded
 from reduset.kernels import Gaussian
 from reduset.populations.groups_of_cells import CellGroup
 from reduset.populations.merging import MergeTree, merge_by_mode
@@ -41,6 +42,7 @@ LARGEST = 1e15  # squares of what is more are no use beside others
 FAR = 5.0  # such ranges beyond it, from where on places are not told apart
 
 
+@seeded
 def find_populations(
     cells: Sequence[Floats],
     markers: Sequence[str] | None = None,

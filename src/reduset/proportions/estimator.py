@@ -36,6 +36,7 @@ from reduset._types import (
     SelectorLike,
     WeightsLike,
 )
+from reduset._validate.seeds import seeded
 from reduset.compression.atom_request import AtomRequest, at_most_one
 from reduset.kernels import ANY_FAMILY, Kernel, RadialKernel
 from reduset.kernels.registry import as_kernel
@@ -99,6 +100,7 @@ class Proportions:
         return "\n".join(lines)
 
 
+@seeded
 @dataclass(eq=False, repr=False)
 class ClassProportions(BaseEstimator):
     """Estimate how many rows of a sample are of each class.
@@ -185,11 +187,12 @@ class ClassProportions(BaseEstimator):
 
         Parameters
         ----------
-        X : (n, d) training rows
+        X : (n, d) training rows, numbers; `reduset.io.as_table` encodes text of a frame
         y : (n,) their labels, of any type that can be sorted; at least two classes
         sample_weight : (n,) array, optional; not negative, and not 0 for all of a class
         """
         self._check_options()
+        X = _validate.known(X)
         points = self._checked(X)
         n = points.shape[0]
         labels, classes, codes, weights = _validate.labelled(y, sample_weight, n)
@@ -329,6 +332,7 @@ class ClassProportions(BaseEstimator):
     def _read(self, X: Any) -> Any:
         """The rows of a sample, checked; as a classifier is given them where there is one."""
         check_is_fitted(self)
+        X = _validate.known(X)
         points = self._checked(X, self.n_features_in_)
         validate_data(self, X if hasattr(X, "columns") else points, reset=False, skip_check_array=True)
         return points if self._crossed is None else self._table(X, points)

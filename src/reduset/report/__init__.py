@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from reduset.report.drift_displays import DriftDisplay
     from reduset.report.map_displays import CohortDisplay, EmbeddingDisplay
     from reduset.report.segmentation import write_segmentation
+    from reduset.report.sketch import write_sketch
     from reduset.report.study import write_study
     from reduset.report.study_displays import DifferencesDisplay, PopulationDisplay
     from reduset.report.watch import write_watch
@@ -34,6 +35,7 @@ __all__ = [
     "write_compression",
     "write_drift",
     "write_segmentation",
+    "write_sketch",
     "write_study",
     "write_watch",
 ]
@@ -52,6 +54,7 @@ _HOMES = {
     "write_compression": "compression",
     "write_drift": "drift",
     "write_segmentation": "segmentation",
+    "write_sketch": "sketch",
     "write_study": "study",
     "write_watch": "watch",
 }

@@ -16,11 +16,32 @@ function unpacked({ kind, base64 }) {
 const shown = (text) =>
   String(text).replace(/[&<>%\n]/g, (letter) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", "%": "&#37;", "\n": " " })[letter]);
 
+const cut = new Map(); // full names by the names without their middle
+
 /** A name that is too long, without its middle: names that begin alike often differ at the end. */
 function short(text, most = 22) {
   if (text.length <= most) return text;
   const last = Math.floor((most - 1) / 2);
-  return `${text.slice(0, most - 1 - last)}…${text.slice(text.length - last)}`;
+  const found = `${text.slice(0, most - 1 - last)}…${text.slice(text.length - last)}`;
+  cut.set(found, (cut.get(found) || new Set()).add(text));
+  return found;
+}
+
+/** A name in a label that is shown on hover: whole, unless it would be wider than the screen. */
+const inLabel = (text) => short(text, phone.matches ? 36 : 90);
+
+/** Titles of axes, ticks and legends that lack their middle show the full name on hover; dots have labels for that. */
+function titleTexts(plot) {
+  for (const text of plot.querySelectorAll(".xtick text, .ytick text, .g-xtitle text, .g-ytitle text, .legendtext")) {
+    const place = text.closest(".traces") ?? text; // the words of a legend lie below what is clicked at
+    for (const old of place.querySelectorAll(":scope > title")) old.remove();
+    const full = [...cut].filter(([found]) => text.textContent.includes(found)).flatMap(([, names]) => [...names]);
+    text.classList.toggle("cut", full.length > 0);
+    if (!full.length) continue;
+    const title = document.createElementNS("http://www.w3.org/2000/svg", "title");
+    title.textContent = full.join("\n");
+    place.append(title);
+  }
 }
 const formats = new Map(); // made once: they are slow to make
 function digits(value, count = 4) {
@@ -73,14 +94,14 @@ function layout(more = {}) {
     font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: colour("quiet") },
     margin: { l: 48, r: 12, t: 12, b: 40 },
     hoverlabel: { bgcolor: colour("card"), bordercolor: colour("line"), font: { color: colour("ink"), size: 12 }, align: "left" },
-    legend: { orientation: "h", x: 0, y: 1.02, xanchor: "left", yanchor: "bottom" },
     dragmode: touch ? false : "zoom",
     modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("quiet"), activecolor: colour("ink") }, // else half of the paper's colour: grey
     ...more,
+    legend: { orientation: "h", x: 0, y: 1.02, xanchor: "left", yanchor: "bottom", ...more.legend, font: { color: colour("ink"), ...more.legend?.font } },
   };
 }
 
-const config = { displaylogo: false, responsive: true, displayModeBar: touch ? false : "hover", modeBarButtons: [["toImage", "resetScale2d"]] };
+const config = { displaylogo: false, showTips: false, responsive: true, displayModeBar: touch ? false : "hover", modeBarButtons: [["toImage", "resetScale2d"]] };
 const figures = new Map();
 
 /** A figure: `build` gives its traces and layout, from the state of the page. */
@@ -94,7 +115,11 @@ function draw(ids = [...figures.keys()]) {
     const build = figures.get(id);
     if (!build) continue;
     const { traces, ...rest } = build();
-    Plotly.react(byId(id), traces, layout(rest), config);
+    const plot = byId(id);
+    const isNew = !plot.on;
+    Plotly.react(plot, traces, layout(rest), config);
+    if (isNew) plot.on("plotly_afterplot", () => titleTexts(plot));
+    titleTexts(plot);
   }
 }
 
@@ -114,6 +139,13 @@ function drawSoon(ids) {
     draw(ids.filter((id) => !now.includes(id)));
     byId("main").removeAttribute("aria-busy");
   }, 160);
+}
+
+/** A box shows the full name of what is chosen on hover. */
+for (const box of document.querySelectorAll("select")) {
+  const title = () => { box.title = box.selectedOptions[0]?.title ?? ""; };
+  box.addEventListener("change", title);
+  title();
 }
 
 function setTheme(name) {

@@ -6,8 +6,6 @@ const name = (k) => shown(data.columns[k]);
 const MOST_DRAWN = 3000; // atoms in a picture, the heaviest
 const TOLD_COLUMNS = 10; // in the label of an atom
 const SHADES = 6; // of components, by weight
-const { piece } = data;
-const pieces = (count) => `${count.toLocaleString("en")} ${piece}${count === 1 ? "" : "s"}`;
 
 function pathFigure() {
   const { path } = data;
@@ -40,72 +38,10 @@ function pathFigure() {
   };
 }
 
-/** The error at every scale, of the size nearest to the slider's that it is known of. */
-function fineFigure() {
-  const { bandwidths, noise, confidence, tol, steps, sizes } = data.profile;
-  const shown = sizes[steps[state.step]];
-  byId("fine-told").textContent = shown.told;
-  const count = shown.size.toLocaleString("en");
-  const drawn = (more) => ({ x: bandwidths, mode: "lines", hovertemplate: `${more.name} %{y:.3p}<extra></extra>`, ...more });
-  const known = (values) => values.some((value) => value !== null);
-  const all = sizes.flatMap(({ errors, randomRows }) => [...errors, ...randomRows]).concat(noise, tol).filter((value) => value > 0);
-  const [least, most] = [Math.min(...all), Math.max(...sizes.map(({ highest }) => highest))]; // of every size, so that only the curve moves
-  const floor = least / 4;
-  const ends = { line: { width: 0 }, hoverinfo: "skip", hovertemplate: undefined, connectgaps: false };
-  const band = (values) => values.map((value, k) => (shown.errors[k] === null ? null : Math.min(Math.max(value ?? Infinity, floor), 1e9)));
-  const traces = [
-    drawn({ name: "lower end", y: band(shown.low), showlegend: false, ...ends }),
-    drawn({ name: `${percent(confidence)} interval`, y: band(shown.high), fill: "tonexty", fillcolor: colour("accent-pale"), legendrank: 2, showlegend: !phone.matches, ...ends }),
-  ];
-  if (known(noise)) traces.push(drawn({ name: "noise of the sample itself", y: noise, legendrank: 4, line: { color: colour("quiet"), dash: "dashdot", width: 1 } }));
-  if (known(shown.randomRows)) traces.push(drawn({ name: `${count} random rows`, y: shown.randomRows, legendrank: 3, line: { color: colour("quiet"), dash: "dot", width: 2 } }));
-  traces.push(drawn({ name: pieces(shown.size), y: shown.errors, legendrank: 1, line: { color: colour("accent"), width: 3 } }));
-  if (shown.finest !== null) {
-    traces.push({
-      name: `within ${percent(tol)}: ${digits(shown.finest, 3)} and more`, x: [bandwidths[0], shown.finest, shown.finest], y: [tol, tol, floor], mode: "lines",
-      line: { color: colour("ink"), dash: "dash", width: 1.5 }, hoverinfo: "skip", cliponaxis: false, legendrank: 5,
-    });
-  }
-  if (shown.own !== null && shown.own[1] > 0) {
-    traces.push({ name: "at the kernel's own bandwidth", x: [shown.own[0]], y: [shown.own[1]], mode: "markers", marker: { size: 9, color: colour("accent") }, hoverinfo: "skip", legendrank: 6, showlegend: !phone.matches });
-  }
-  const ticks = errorTicks([least, most]);
-  return {
-    traces,
-    xaxis: axis("size of details (bandwidth)", { type: "log", ...scaleTicks(bandwidths), hoverformat: ".3~g" }),
-    yaxis: axis("error", { type: "log", range: [Math.log10(least / 1.5), Math.log10(1.3 * most)], ...ticks }),
-    margin: { l: 56, r: phone.matches ? 16 : 34, t: 12, b: 44 },
-    hovermode: "x unified",
-    legend: { orientation: "h", traceorder: "normal", x: 0, y: 1.02, xanchor: "left", yanchor: "bottom", ...(phone.matches ? { font: { size: 11 } } : {}) },
-  };
-}
-
-/** Ones, twos and fives. */
-function scaleTicks(values) {
-  const [low, high] = [Math.floor(Math.log10(Math.min(...values))), Math.ceil(Math.log10(Math.max(...values)))];
-  const marks = high - low > 4 || phone.matches ? [1] : [1, 2, 5];
-  const ticks = Array.from({ length: high - low + 1 }, (_, k) => low + k).flatMap((power) => marks.map((digit) => digit * 10 ** power));
-  return { tickvals: ticks, ticktext: ticks.map((tick) => digits(tick, 1)) };
-}
-
 /** Powers of ten; where there are hardly any, twos and fives as well. */
 function sizeTicks(path) {
   const largest = Math.max(...path.sizes, ...(path.randomSizes || []));
   return largest < 50 ? { tickvals: [1, 2, 5, 10, 20, 50] } : { dtick: 1 };
-}
-
-/** Powers of ten, no more than half a dozen; where there are hardly any, twos and fives as well. */
-function errorTicks(values) {
-  const decades = values.filter((value) => value > 0).map(Math.log10);
-  if (Math.max(...decades) - Math.min(...decades) < 1.5) {
-    const marks = Math.max(...decades) - Math.min(...decades) < 0.7 ? [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8] : [1, 2, 5];
-    const ticks = [-1, 0, 1, 2].flatMap((k) => marks.map((digit) => digit * 10 ** (Math.floor(Math.min(...decades)) + k)));
-    return { tickvals: ticks, ticktext: ticks.map(percent) };
-  }
-  const [low, high] = [Math.floor(Math.min(...decades)), Math.ceil(Math.max(...decades))];
-  const every = Math.ceil((high - low) / 6);
-  const powers = Array.from({ length: high - low + 1 }, (_, k) => high - k).filter((_, k) => k % every === 0);
-  return { tickvals: powers.map((power) => 10 ** power), ticktext: powers.map((power) => percent(10 ** power).replace("1\u00a0×\u00a0", "")) };
 }
 
 /** The axes of the chosen pair: all four pictures have the same. */
@@ -227,6 +163,14 @@ function ellipses(order, weights, heaviest) {
   })).flat().filter(({ customdata }) => customdata.length);
 }
 
+/** The rows themselves as they were counted. */
+function histogram([starts, ends, heights]) {
+  return {
+    type: "bar", name: "rows counted", x: starts.map((start, i) => (start + ends[i]) / 2), y: heights, width: starts.map((start, i) => ends[i] - start),
+    marker: { color: colour("shade"), line: { width: 0 } }, hovertemplate: "rows counted %{y:.3~g}<extra></extra>",
+  };
+}
+
 function marginalFigure(k) {
   const x = gridOf(data.axes[k], data.middles[k]);
   const full = fullMarginalOf(k);
@@ -237,12 +181,16 @@ function marginalFigure(k) {
   const off = largest(difference);
   byId(`off-${k}`).textContent = off > SINGLE * peak ? `± ${percent(off / peak)} of the peak` : `below ${percent(SINGLE)} of the peak`;
   const told = (title) => `${title} %{y:.3~g}<extra></extra>`;
+  const bars = data.bars[k]; // of the rows themselves; not in older files
+  const smoothed = bars ? { line: { color: colour("quiet"), width: 1, dash: "dot", simplify: false } } : { fill: "tozeroy", fillcolor: colour("shade"), line: { color: colour("quiet"), width: 1, simplify: false } };
   return {
     traces: [
-      { name: "all rows", x, y: full, mode: "lines", fill: "tozeroy", fillcolor: colour("shade"), line: { color: colour("quiet"), width: 1, simplify: false }, hovertemplate: told("all rows") },
+      { name: "all rows", x, y: full, mode: "lines", ...smoothed, hovertemplate: told("all rows, smoothed") },
       { name: `${piece}s`, x, y: small, mode: "lines", line: { color: colour("accent"), width: 2, simplify: false }, hovertemplate: told(`${piece}s`) },
       { name: "difference", x, y: difference, yaxis: "y2", mode: "lines", fill: "tozeroy", fillcolor: colour("accent-pale"), line: { color: colour("accent"), width: 1, simplify: false }, hovertemplate: told("difference") },
+      ...(bars ? [histogram(bars)] : []),
     ],
+    bargap: 0,
     showlegend: false,
     hovermode: "x unified",
     xaxis: axis("", { showgrid: false, anchor: "y2", nticks: 5, hoverformat: ".4~g" }),
@@ -253,7 +201,7 @@ function marginalFigure(k) {
 }
 
 figure("path", pathFigure);
-if (data.profile) figure("fine", fineFigure);
+if (data.profile) figure("fine", () => fineFigure(state.step));
 if (data.pairs.length) {
   figure("full", fullFigure);
   figure("small", smallFigure);

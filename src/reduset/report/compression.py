@@ -17,8 +17,8 @@ from reduset.mixture import ComponentMean
 from reduset.mixture.pieces import own_covariance
 from reduset.model import Model
 from reduset.report import words
-from reduset.report.figures import ROUNDING, PathFigure, is_whitened, path_figure, profile_figure, wide_columns
-from reduset.report.page import Markup, cards, file, joined, markup, origin, packed, pairs, table, write
+from reduset.report.figures import ROUNDING, PathFigure, ProfileFigure, is_whitened, path_figure, profile_figure, wide_columns
+from reduset.report.page import Markup, cards, file, joined, markup, named, names, origin, packed, pairs, table, write
 from reduset.report.words import count
 
 MOST_VALUES = 200_000  # of atoms in the file: what keeps it under 6 MB
@@ -39,7 +39,7 @@ def write_compression(path: _archive.Path_, model: Model) -> None:
         raise TypeError(f"model must be a Model, got {type(model).__name__}; make one by Model.of(full, small)")
     drawn = path_figure(model)
     title = f"{count(model.n_samples, 'row')} → {count(model.size, model.piece)}"
-    write(path, title, _body(model, drawn), contents(model, drawn), ["common.js", "densities.js", "compression.js"])
+    write(path, title, _body(model, drawn), contents(model, drawn), ["common.js", "densities.js", "profile.js", "compression.js"])
 
 
 def contents(model: Model, path: PathFigure) -> dict[str, Any]:
@@ -52,17 +52,17 @@ def contents(model: Model, path: PathFigure) -> dict[str, Any]:
         "piece": model.piece,
         "path": {
             "sizes": path.sizes.tolist(),
-            "errors": _finite(path.errors),
-            "randomSizes": None if path.random_sizes is None else _finite(path.random_sizes),
-            "randomErrors": None if path.random_errors is None else _finite(path.random_errors),
+            "errors": finite(path.errors),
+            "randomSizes": None if path.random_sizes is None else finite(path.random_sizes),
+            "randomErrors": None if path.random_errors is None else finite(path.random_errors),
             "size": path.size,
-            "error": _finite(path.error),
-            "interval": _finite(np.array(path.interval)),
-            "bound": None if path.bound is None else _finite(path.bound),
+            "error": finite(path.error),
+            "interval": finite(np.array(path.interval)),
+            "bound": None if path.bound is None else finite(path.bound),
         },
         "steps": {
             "sizes": model.step_sizes.tolist(),
-            "errors": _finite(np.array([model.error_at(k) for k in range(len(model.step_sizes))])),
+            "errors": finite(np.array([model.error_at(k) for k in range(len(model.step_sizes))])),
             "weights": packed(
                 np.concatenate([row[:size] for row, size in zip(model.step_weights, model.step_sizes, strict=True)]), "f8"
             ),
@@ -73,6 +73,7 @@ def contents(model: Model, path: PathFigure) -> dict[str, Any]:
         "laws": _laws(model, embedded),
         "axes": _axes(portrait.grids[:embedded], portrait.widths, middles),
         "marginals": packed(portrait.marginals[:embedded]),
+        "bars": [_histogram(each) for each in portrait.bars[:embedded]],
         "pairAxes": _axes(portrait.pair_grids, portrait.pair_widths, middles),
         "pairs": portrait.pairs.tolist(),
         "joint": packed(portrait.joint),
@@ -105,26 +106,33 @@ def _profile(model: Model) -> dict[str, Any] | None:
         return None
     shown = [profile_figure(model, int(np.abs(model.step_sizes - size).argmin())) for size in model.profiles.sizes]
     return {
-        "bandwidths": _finite(shown[-1].bandwidths),
-        "noise": _finite(shown[-1].noise),
+        "bandwidths": finite(shown[-1].bandwidths),
+        "noise": finite(shown[-1].noise),
         "confidence": shown[-1].confidence,
         "tol": shown[-1].tol,
         "steps": [model.profiles.nearest(int(size)) for size in model.step_sizes],
-        "sizes": [
-            {
-                "size": each.size,
-                "errors": _finite(each.errors),
-                "low": _finite(each.low),
-                "high": _finite(each.high),
-                "randomRows": _finite(each.random_rows),
-                "finest": each.finest,
-                "own": None if each.own is None else _finite(np.array(each.own)),
-                "highest": each.highest,
-                "told": words.fine(each),
-            }
-            for each in shown
-        ],
+        "sizes": [profile_of_size(each) for each in shown],
     }
+
+
+def profile_of_size(shown: ProfileFigure) -> dict[str, Any]:
+    """The error at every scale of one size, as the scripts read it."""
+    return {
+        "size": shown.size,
+        "errors": finite(shown.errors),
+        "low": finite(shown.low),
+        "high": finite(shown.high),
+        "randomRows": finite(shown.random_rows),
+        "finest": shown.finest,
+        "own": None if shown.own is None else finite(np.array(shown.own)),
+        "highest": shown.highest,
+        "told": words.fine(shown),
+    }
+
+
+def _histogram(bars: Array) -> list[list[float]]:
+    """Where the bars of a column begin and end, and their heights."""
+    return bars[:, bars[1] > bars[0]].tolist()
 
 
 def _embedded(model: Model) -> int:
@@ -133,7 +141,7 @@ def _embedded(model: Model) -> int:
     return min(len(portrait.grids), max(len(portrait.pair_grids), MOST_VALUES // model.size))
 
 
-def _finite(values: Any) -> Any:
+def finite(values: Any) -> Any:
     """As JSON has them: None for what is not finite."""
     listed = np.asarray(values, np.float64)
     found = listed.astype(object)
@@ -150,7 +158,7 @@ def _axes(grids: Array, widths: Array, middles: Array) -> list[list[float]]:
 def _body(model: Model, path: PathFigure) -> Markup:
     sources = model.about.get("sources") or []
     columns, piece, laws = model.columns, model.piece, isinstance(model.mean, ComponentMean)
-    named = ", ".join(words.shortened(name) for name in columns[:8]) + (f" and {len(columns) - 8} more" if len(columns) > 8 else "")
+    many = f"{len(columns)} columns" if len(columns) > 1 else "One column"
     vain = path.bound is None or path.bound >= 1
     shown = [
         words.kept(model.n_samples, model.size, piece),
@@ -168,7 +176,7 @@ def _body(model: Model, path: PathFigure) -> Markup:
         pieces=f"{piece}s",
         many=f"{piece}s".capitalize(),
         sources=words.plain(sources) if sources else "",
-        columns=f"{len(columns)} columns: {named}" if len(columns) > 1 else f"One column: {named}",
+        columns=markup("$many: $names", many=many, names=names(columns)),
         cards=cards(shown),
         triangle=", the triangle what was certain before measuring" if (path.bound or 1) < 1 else "",
         error=words.error(model.certificate, piece=piece),
@@ -179,6 +187,7 @@ def _body(model: Model, path: PathFigure) -> Markup:
         pairs=_pair_box(model),
         fine=_fine_section(model),
         densities=_density_section(model),
+        drawn=words.curves(model.piece, len(model.portrait.bars) > 0),
         meaning=words.densities(model.mean.kernel),
         marginals=_marginals(model),
         table=_heaviest(model),
@@ -194,11 +203,13 @@ def _wide(model: Model) -> Markup:
 def _pair_box(model: Model) -> Markup:
     if len(model.portrait.pairs) < 2:
         return Markup("")
-    option = '<option value="$value">$first × $second</option>'
-    options = joined(
-        markup(option, value=k, first=words.shortened(model.columns[i], NAMED), second=words.shortened(model.columns[j], NAMED))
-        for k, (i, j) in enumerate(model.portrait.pairs)
-    )
+    option = '<option value="$value" title="$full">$short</option>'
+
+    def both(pair: Any, most: int | None = None) -> str:
+        return " × ".join(words.shortened(model.columns[k], most or len(model.columns[k])) for k in pair)
+
+    pairs_of = enumerate(model.portrait.pairs)
+    options = joined(markup(option, value=k, short=both(pair, NAMED), full=both(pair)) for k, pair in pairs_of)
     return markup('<label class="choice"><span>Columns</span><select id="pair">$options</select></label>', options=options)
 
 
@@ -228,11 +239,15 @@ def _marginals(model: Model) -> Markup:
     """A place for each column; beyond the first dozen they are drawn when they are asked for."""
     embedded = _embedded(model)
     place = (
-        '<figure><figcaption>$name <span class="aside" id="off-$k"></span></figcaption>'
+        '<figure><figcaption>$short <span class="aside">smoothed at $width</span> '
+        '<span class="aside" id="off-$k"></span></figcaption>'
         '<div class="plot small" id="marginal-$k" role="img" '
         'aria-label="Density of $name, all rows against $pieces"></div></figure>'
     )
-    places = [markup(place, k=k, name=name, pieces=f"{model.piece}s") for k, name in enumerate(model.columns[:embedded])]
+    places = [
+        markup(place, k=k, name=name, short=named(name), pieces=f"{model.piece}s", width=words.figures(float(width)))
+        for k, (name, width) in enumerate(zip(model.columns[:embedded], model.portrait.widths, strict=False))
+    ]
     first, rest = joined(places[:LISTED_COLUMNS]), joined(places[LISTED_COLUMNS:])
     parts = [markup('<div class="grid three">$first</div>', first=first)]
     if rest:
@@ -249,9 +264,9 @@ def _heaviest(model: Model) -> Markup:
     """The heaviest pieces as a table, components with their standard deviations: for those who read rather than look."""
     weights = np.asarray(model.mean.weights)
     order = np.argsort(-np.abs(weights), kind="stable")[:LISTED]
-    names = model.columns[:LISTED_COLUMNS]
-    rows = [[f"{k + 1}", f"{weights[k]:.4g}", *(_place(model, k, column) for column in range(len(names)))] for k in order]
-    return table([model.piece, "weight", *names], rows, f"The {len(order)} heaviest of {count(model.size, model.piece)}")
+    titles = model.columns[:LISTED_COLUMNS]
+    rows = [[f"{k + 1}", f"{weights[k]:.4g}", *(_place(model, k, column) for column in range(len(titles)))] for k in order]
+    return table([model.piece, "weight", *titles], rows, f"The {len(order)} heaviest of {count(model.size, model.piece)}")
 
 
 def _place(model: Model, which: int, column: int) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from reduset._drawing import axes, ellipses
+from reduset._messages import did_you_mean
 from reduset._types import Array
 from reduset.compression import Compression
 from reduset.mean import KernelMean
@@ -49,7 +50,7 @@ class MatplotlibDisplay:
     @staticmethod
     def _check(kind: str, kinds: Sequence[str]) -> None:
         if kind not in kinds:
-            raise ValueError(f"kind must be one of {', '.join(map(repr, kinds))}; got {kind!r}")
+            raise ValueError(f"kind must be one of {', '.join(map(repr, kinds))}; got {kind!r}{did_you_mean(kind, kinds)}")
 
 
 @dataclass(eq=False, repr=False)

@@ -35,27 +35,28 @@ function chanceFigure() {
 function looksFigure() {
   const { looks } = data;
   const rows = looks.map((_, k) => k);
-  const title = ({ width, whitened }) => `${digits(width, 2)}${whitened ? ", whitened" : ""}`;
-  const told = ({ width, whitened, ratio }) => `details of ${digits(width, 2)}${whitened ? ", rare directions too" : ""}<br>${digits(ratio, 3)} times what chance allows`;
+  const lambda = (ridge) => (phone.matches ? ` (λ ${digits(ridge, 1)})` : `, standardised (λ = ${digits(ridge, 1)})`);
+  const title = ({ width, ridge }) => `${digits(width, 2)}${ridge === null ? "" : lambda(ridge)}`;
+  const told = ({ width, ridge, ratio }) => `${ridge === null ? "" : "standardised "}MMD at bandwidth ${digits(width, 2)}${ridge === null ? "" : `, λ = ${digits(ridge, 1)}`}<br>${digits(ratio, 3)} times what chance allows`;
   const beyond = looks.map(({ ratio }) => ratio > 1);
   return {
     traces: [
       { x: looks.flatMap(({ ratio }) => [0, ratio, null]), y: rows.flatMap((k) => [k, k, null]), mode: "lines", line: { color: colour("line"), width: 3 }, hoverinfo: "skip", showlegend: false },
       {
         x: looks.map(({ ratio }) => ratio), y: rows, mode: "markers", showlegend: false, text: looks.map(told), hoverinfo: "text",
-        marker: { size: 12, color: beyond.map((far) => colour(far ? "accent" : "quiet")), symbol: looks.map(({ whitened }) => (whitened ? "diamond" : "circle")) },
+        marker: { size: 12, color: beyond.map((far) => colour(far ? "accent" : "quiet")), symbol: looks.map(({ ridge }) => (ridge === null ? "circle" : "diamond")) },
       },
     ],
     shapes: [line(1, "dash", "quiet")],
     hovermode: "closest",
     xaxis: axis("distance, 1 is what chance allows", { range: [0, Math.max(1.15, ...looks.map(({ ratio }) => 1.08 * ratio))], showgrid: false }),
-    yaxis: axis(phone.matches ? "" : "size of details", { tickvals: rows, ticktext: looks.map(title), range: [looks.length - 0.5, -0.5], showgrid: false }),
+    yaxis: axis(phone.matches ? "" : "bandwidth", { tickvals: rows, ticktext: looks.map(title), range: [looks.length - 0.5, -0.5], showgrid: false }),
     margin: { l: 12, r: 12, t: 12, b: 44 },
   };
 }
 
 function cellLabel(a) {
-  const lines = data.names.slice(0, TOLD_COLUMNS).map((name, k) => `${shown(short(name))} ${digits(placeOf(k, a), 5)}`);
+  const lines = data.names.slice(0, TOLD_COLUMNS).map((name, k) => `${shown(inLabel(name))} ${digits(placeOf(k, a), 5)}`);
   if (data.names.length > TOLD_COLUMNS) lines.push("…");
   const sign = change[a] > 0 ? "gained" : "lost";
   return [`<b>${sign} ${percent(Math.abs(change[a]))} of all rows</b>`, `${percent(cells.before[a])} before, ${percent(cells.after[a])} now`, ...lines].join("<br>");

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from reduset import _archive
 from reduset.drift import words as told
+from reduset.drift.regions import Region
 from reduset.drift.result import DriftResult
 from reduset.report.drift_figure import ColumnFigure, DriftFigure, drift_figure
-from reduset.report.page import Markup, cards, choice, controls, file, joined, markup, origin, packed, table, write
-from reduset.report.words import Card, count, p_told, percent, plain, shortened
+from reduset.report.page import Markup, cards, choice, controls, file, joined, markup, named, origin, packed, table, write
+from reduset.report.page import names as listed
+from reduset.report.words import Card, count, p_told, percent, plain
 
 MOST_VALUES = 100_000  # of the cells' places in the file
 PICTURED, UNFOLDED = 60, 12  # columns that have a picture, and that are drawn at once
 LISTED = 400  # columns in the table
 NAMED = 18  # letters of a name in a box of columns
+PLACED, FULL = 20, 1000  # letters of a name in the table of regions, and of its label
 BARS = 36
 
 
@@ -94,14 +97,14 @@ def _column(each: ColumnFigure) -> dict[str, Any]:
 def _body(shown: DriftFigure, about: Mapping[str, Any] | None) -> Markup:
     found, names = shown.result, shown.names
     sources = (about or {}).get("sources") or []
-    listed = ", ".join(shortened(name) for name in names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    many = f"{len(names)} columns" if len(names) > 1 else "One column"
     settings = {"Level": percent(found.alpha), "Draws of chance": count(len(shown.by_chance)), "Permuted": found.exact}
     return markup(
         file("drift.html"),
         verdict=markup('<span class="accent">Drift</span>') if found.drift else "No drift found",
         new=count(found.n_samples),
         sources=plain(sources) if sources else "",
-        columns=f"{len(names)} columns: {listed}" if len(names) > 1 else f"One column: {listed}",
+        columns=markup("$many: $names", many=many, names=listed(names)),
         cards=cards(_cards(shown)),
         meaning=_meaning(found),
         chance=f"The distance is {told.apart(found)}.",
@@ -118,7 +121,7 @@ def _body(shown: DriftFigure, about: Mapping[str, Any] | None) -> Markup:
 def _cards(shown: DriftFigure) -> list[Card]:
     found = shown.result
     changed = [each for each in shown.columns if each.change.p_value <= found.alpha]
-    named = ", ".join(shortened(each.change.name) for each in changed[:3]) + (", …" if len(changed) > 3 else "")
+    first = Markup(", ".join(named(each.change.name) for each in changed[:3]) + (", …" if len(changed) > 3 else "."))
     share, shift = found.detectable_share, found.detectable_shift
     seeing = Card("Could be seen", "hardly anything", "So few rows show no change for sure; test more of them.")
     if math.isfinite(share):
@@ -131,7 +134,7 @@ def _cards(shown: DriftFigure) -> list[Card]:
         Card(
             "Columns changed",
             f"{len(changed)} of {len(shown.names)}",
-            named + ("" if named.endswith("…") else ".") if named else "None by itself, as far as so many rows can tell.",
+            first if changed else "None by itself, as far as so many rows can tell.",
         ),
         seeing,
     ]
@@ -165,8 +168,8 @@ def _choice(shown: DriftFigure) -> Markup:
     kept, pair = _embedded(shown), _begins_with(shown)
     if len(shown.names) < 2:
         return Markup("")
-    options = [(k, shortened(shown.names[k], NAMED)) for k in range(kept)]
-    boxes = [choice("across", "Across", options, pair[0]), choice("up", "Up", options, pair[1])]
+    options = [(k, shown.names[k]) for k in range(kept)]
+    boxes = [choice("across", "Across", options, pair[0], NAMED), choice("up", "Up", options, pair[1], NAMED)]
     return controls(boxes, "Columns of the map")
 
 
@@ -185,22 +188,31 @@ def _regions(shown: DriftFigure) -> Markup:
             percent(each.before),
             percent(each.after),
             p_told(each.p_value, ""),
-            told.place(each, shown.names).removeprefix("near "),
+            _place(each, shown.names),
         ]
         for k, each in enumerate(shown.regions)
     ]
     return table(["region", "change", "before", "now", "p", "where"], rows, "Regions that gained or lost, the surest first")
 
 
+def _place(region: Region, names: Sequence[str]) -> Markup:
+    """Where a region is, with the full names of columns on hover."""
+    short, full = (told.place(region, names, longest).removeprefix("near ") for longest in (PLACED, FULL))
+    if short == full:
+        return markup("$short", short=short)
+    return markup('<span class="cut" title="$full">$short</span>', full=full, short=short)
+
+
 def _pictures(shown: DriftFigure) -> Markup:
     """A place for each column; beyond the first dozen they are drawn when they are asked for."""
     place = (
-        '<figure><figcaption>$name <span class="aside">$direction</span></figcaption>'
+        '<figure><figcaption>$short <span class="aside">$direction</span></figcaption>'
         '<div class="plot small" id="column-$k" role="img" aria-label="$name before and now"></div></figure>'
     )
     places = [
-        markup(place, k=k, name=shortened(each.change.name), direction=_direction(each, shown.result.alpha))
+        markup(place, k=k, name=name, short=named(name), direction=_direction(each, shown.result.alpha))
         for k, each in enumerate(shown.columns[:PICTURED])
+        for name in [each.change.name]
     ]
     first, rest = joined(places[:UNFOLDED]), joined(places[UNFOLDED:])
     parts = [markup('<div class="grid three">$first</div>', first=first)]

@@ -26,17 +26,18 @@ FULL_COLOUR = 6.0  # standard deviations of a cell's share by chance, below whic
 
 @dataclass(frozen=True)
 class Look:
-    """One of the statistics: at which scale it looks, and how far the rows are apart there beside what chance does.
+    """One of the statistics: its bandwidth, and the distance of the rows relative to the null hypothesis.
 
     Attributes
     ----------
-    width : the scale, in units of the columns' spreads
-    whitened : whether rare directions count as much as common ones
+    width : the bandwidth, in units of the columns' spreads
+    ridge : λ of a standardised statistic, in which each principal component is divided by its variance plus λ times the largest
+        one; None for the plain maximum mean discrepancy
     ratio : the distance over what chance keeps it below, 95 times in 100
     """
 
     width: float
-    whitened: bool
+    ridge: float | None
     ratio: float
 
 
@@ -143,11 +144,10 @@ def _places(atoms: Array, before: CellSums, after: CellSums) -> Array:
 def _looks(features: FeatureMap, difference: Array, drawn: Array) -> tuple[Look, ...]:
     usual = np.quantile(features.statistics(drawn), USUAL, axis=0)
     ratios = np.sqrt(features.statistics(difference) / np.maximum(usual, np.finfo(float).tiny))
-    found = []
-    for form, ratio in zip(features.forms[0], ratios.tolist(), strict=True):
-        scale = next(k for k, part in enumerate(features.parts) if form[part].any())
-        found.append(Look(float(features.bandwidths[scale]), bool((form[features.parts[scale]] != 1.0).any()), ratio))
-    return tuple(found)
+    widths = dict(zip(features.octaves, features.bandwidths.tolist(), strict=True))
+    kernels = ratios[: len(features.asked)].tolist()  # columns have figures of their own
+    found = zip(features.asked, kernels, strict=True)
+    return tuple(Look(widths[octave], ridge, ratio) for (octave, ridge, _), ratio in found)
 
 
 def column_figure(change: ColumnChange, k: int, bins: ColumnBins, before: Array, after: Array) -> ColumnFigure:

@@ -8,13 +8,14 @@ to be judged by: that of as many random rows, and the noise of the sample itself
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reduset._types import Array
 from reduset.certificate import Certificate
+from reduset.certificate.by_scale import ErrorProfile
 from reduset.compression import Compression, Path
 from reduset.compression.resolution import TOL
 from reduset.compression.summary import noun
@@ -57,7 +58,7 @@ class PathFigure:
 
 def is_whitened(model: Model) -> bool:
     """Whether distances are in units of the columns, by their covariance or their scales."""
-    return getattr(model.mean.kernel, "unit_covariance", None) is not None
+    return not getattr(model.mean.kernel, "is_isotropic", True)
 
 
 def bound_share(certificate: Certificate) -> float | None:
@@ -144,8 +145,14 @@ def profile_figure(source: Model | Compression, step: int = -1) -> ProfileFigure
         profile, size, signed = source.profile(), source.size, False
     found = source.resolved if size == source.size else None
     width = float(getattr(source.mean.kernel, "width", np.nan))
-    there = np.flatnonzero(np.isclose(profile.bandwidths, width, rtol=1e-9))
     tol = TOL if source.resolved is None else source.resolved.tol
+    shown = drawn_profile(profile, size, tol, width, noun(source.mean), signed)
+    return shown if found is None else replace(shown, finest=found.bandwidth, random_finest=found.random_rows, own=None)
+
+
+def drawn_profile(profile: ErrorProfile, size: int, tol: float, width: float, piece: str, signed: bool = False) -> ProfileFigure:
+    """A profile of so many atoms or rows, with the error at the bandwidth ``width`` if it is one of those shown."""
+    there = np.flatnonzero(np.isclose(profile.bandwidths, width, rtol=1e-9))
     drawn, noise = (np.where((curve > 0) & ~np.array(signed), curve, np.nan) for curve in (profile.random_rows, profile.noise))
     some = profile.relative_errors > ROUNDING
     errors, low, high = (np.where(some, curve, np.nan) for curve in (profile.relative_errors, *profile.intervals.T))
@@ -158,12 +165,12 @@ def profile_figure(source: Model | Compression, step: int = -1) -> ProfileFigure
         drawn,
         noise,
         tol,
-        profile.finest(tol) if found is None else found.bandwidth,
-        _finest(profile.bandwidths, drawn, tol) if found is None else found.random_rows,
+        profile.finest(tol),
+        _finest(profile.bandwidths, drawn, tol),
         _finest(profile.bandwidths, noise, tol),
-        (width, float(profile.relative_errors[there[0]])) if found is None and len(there) else None,
+        (width, float(profile.relative_errors[there[0]])) if len(there) else None,
         profile.confidence,
-        noun(source.mean),
+        piece,
     )
 
 

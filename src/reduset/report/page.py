@@ -13,7 +13,7 @@ import html
 import importlib.util
 import json
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata, resources
 from pathlib import Path
 from string import Template
@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 
 from reduset import _archive
 from reduset._messages import printable
-from reduset.report.words import Card, plain
+from reduset.report.words import Card, plain, shortened
 
+LONG, LONG_TITLE = 40, 24  # letters of a name or of a text in a cell, and of a name over a column
 VERSIONED = ("reduset", "numpy", "scipy", "scikit-learn", "numba", "plotly")
 POLICY = "default-src 'none'; script-src {}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
 KNOWN = {"command": "Command", "sources": "Sources", "notes": "Notes", "versions": "Versions"}
@@ -114,6 +115,20 @@ def write(
     _archive.write_whole(path, lambda stream: stream.write(whole.encode("utf-8")))
 
 
+def named(name: Any, most: int = 32) -> Markup:
+    """A name, without its middle if it is long: the full name is then shown on hover."""
+    full = str(name)
+    if isinstance(name, Markup) or len(full) <= most:
+        return markup("$name", name=name)
+    return markup('<span class="cut" title="$full">$short</span>', full=full, short=shortened(full, most))
+
+
+def names(given: Sequence[Any], most: int = 8) -> Markup:
+    """The first names of several, and how many more there are."""
+    parts = [named(name) for name in given[:most]]
+    return Markup(", ".join(parts) + (f" and {len(given) - most} more" if len(given) > most else ""))
+
+
 def cards(shown: Iterable[Card]) -> Markup:
     """The figures at the head of a report."""
     card = '<div class="card"><dt>$title</dt><dd><strong>$figure</strong><p>$meaning</p></dd></div>'
@@ -122,11 +137,11 @@ def cards(shown: Iterable[Card]) -> Markup:
 
 def table(head: Iterable[Any], rows: Iterable[Iterable[Any]], caption: str, high: bool = False) -> Markup:
     """A table which may be wider than the screen: it then moves in a frame of its own; if ``high`` also up and down."""
-    first = joined(markup('<th scope="col">$name</th>', name=name) for name in head)
+    first = joined(markup('<th scope="col">$name</th>', name=named(name, LONG_TITLE)) for name in head)
     body = []
     for name, *cells in rows:
-        rest = joined(markup("<td>$cell</td>", cell=cell) for cell in cells)
-        body.append(markup('<tr><th scope="row">$name</th>$rest</tr>\n', name=name, rest=rest))
+        rest = joined(_cell(cell) for cell in cells)
+        body.append(markup('<tr><th scope="row">$name</th>$rest</tr>\n', name=named(name, LONG), rest=rest))
     return markup(
         '<div class="$kind" tabindex="0" role="region" aria-label="$caption"><table><caption>$caption</caption>'
         "<thead><tr>$first</tr></thead><tbody>$body</tbody></table></div>",
@@ -137,14 +152,21 @@ def table(head: Iterable[Any], rows: Iterable[Iterable[Any]], caption: str, high
     )
 
 
-def choice(name: str, title: str, options: Iterable[tuple[Any, str]], chosen: Any = None) -> Markup:
-    """A box to choose from, of (value, text)."""
+def _cell(cell: Any) -> Markup:
+    """A cell of a table; a text that is cut off at the end of the cell is shown on hover."""
+    title = markup(' title="$cell"', cell=cell) if not isinstance(cell, Markup) and len(str(cell)) > LONG else ""
+    return markup("<td$title>$cell</td>", title=Markup(title), cell=cell)
+
+
+def choice(name: str, title: str, options: Iterable[tuple[Any, str]], chosen: Any = None, most: int = 40) -> Markup:
+    """A box to choose from, of (value, text); texts of more than ``most`` letters lack their middle, and are shown on hover."""
     shown = joined(
         markup(
-            '<option value="$value"$chosen>$text</option>',
+            '<option value="$value" title="$full"$chosen>$text</option>',
             value=value,
+            full=text,
             chosen=Markup(" selected" if value == chosen else ""),
-            text=text,
+            text=shortened(text, most),
         )
         for value, text in options
     )

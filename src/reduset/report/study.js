@@ -107,7 +107,7 @@ function dotsFigure() {
   const across = (i) => column(i) + (isPaired ? 0.16 : 0.4) * (((i * 0.618034) % 1) - 0.5);
   const label = (i) => `${sampleLabel(i)}<br><b>${countOf(i, k) ? percent(countOf(i, k) / sizes[i]) : "no cell"}</b> (${limitsOf(i, k).map(percent).join(" to ")})`;
   const all = names.map((_, i) => i);
-  const titles = [...levels.map((level) => shown(short(level, 18))), ...(compared.includes(null) ? [shown(data.rest)] : [])];
+  const titles = [...levels.map((level) => shown(short(level, phone.matches ? 14 : 18))), ...(compared.includes(null) ? [shown(data.rest)] : [])];
   const lines = [...new Set(blocks.filter((block) => block >= 0))].flatMap((block) => {
     const mine = all.filter((i) => blocks[i] === block).sort((a, b) => column(a) - column(b));
     return mine.length > 1 ? [...mine, null] : [];
@@ -168,7 +168,7 @@ function heatFigure() {
     textfont: { size: 10, color: colour("quiet") }, hoverinfo: "skip", showlegend: false,
   };
   const name = (k) => `${populations.found[k] ? "<b>" : ""}${marked(k)}${shown(short(populations.names[k], phone.matches ? 22 : 32))}${populations.found[k] ? "</b>" : ""}`;
-  resized("heat", rows.length * 24 + 120);
+  resized("heat", rows.length * 24 + 160);
   byId("heat").style.minWidth = `${Math.min(2400, 260 + width * 20)}px`;
   const title = (text, columns) => ({ xref: "x", x: (at(columns[0]) + at(columns.at(-1))) / 2, yref: "paper", y: 1, yanchor: "bottom", text, showarrow: false, font: { size: 11, color: colour("quiet") } });
   return {
@@ -185,7 +185,7 @@ const atoms = witness && { places: unpacked(witness.places), masses: unpacked(wi
 
 function atomLabel(a, fold) {
   const size = atoms.masses.length;
-  const lines = [state.x, state.y].filter((k) => k !== null).map((k) => `${shown(short(witness.markers[k]))} ${digits(atoms.places[k * size + a], 4)}`);
+  const lines = [state.x, state.y].filter((k) => k !== null).map((k) => `${shown(inLabel(witness.markers[k]))} ${digits(atoms.places[k * size + a], 4)}`);
   return [`<b>${times(fold)}</b>${atoms.found.has(a) ? ", found" : ""}`, `in ${shown(populations.names[witness.owners[a]])}`, `${percent(atoms.masses[a])} of the cells`, ...lines].join("<br>");
 }
 

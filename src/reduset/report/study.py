@@ -20,7 +20,7 @@ from reduset.report.study_tables import (
     warning,
 )
 from reduset.report.study_words import FOUND, against, compared, study_cards
-from reduset.report.words import count, percent, plain, shortened
+from reduset.report.words import count, percent, plain
 
 PARAMETERS = {
     "test": "Compared",
@@ -173,21 +173,20 @@ def _colours(shown: StudyFigure) -> Markup:
     titles = list(shown.samples.columns)
     if len(titles) < 2:
         return Markup("")
-    options = [(k, shortened(title, NAMED)) for k, title in enumerate(titles)]
-    return controls([choice("colours", "Colours by", options, 0)], "Colours of the map")
+    return controls([choice("colours", "Colours by", list(enumerate(titles)), 0, NAMED)], "Colours of the map")
 
 
 def _differences_section(shown: StudyFigure) -> Markup:
     if shown.differences is None:
         return Markup("")
     told, names = shown.differences.differences, shown.populations.names
-    options = [(int(k), (f"{FOUND} " if told.found[k] else "") + shortened(names[k], 40)) for k in shown.differences.order]
+    options = [(int(k), (f"{FOUND} " if told.found[k] else "") + names[k]) for k in shown.differences.order]
     return markup(
         file("study-differences.html"),
         told=compared(shown.study, told),
         against=against(told),
         confidence=percent(told.confidence),
-        choice=controls([choice("population", "Population", options, options[0][0])], "Population that is shown"),
+        choice=controls([choice("population", "Population", options, options[0][0], 32)], "Population that is shown"),
         marks=_marks(shown.differences),
         table=differing(shown.study.populations_, shown.differences),
     )
@@ -206,13 +205,12 @@ def _witness_section(shown: StudyFigure) -> Markup:
     if shown.witness is None or shown.differences is None:
         return Markup("")
     levels, found = shown.samples.levels, int(shown.witness.found.sum())
-    markers = [(k, shortened(name, NAMED)) for k, name in enumerate(shown.study.populations_.markers)]
+    markers = list(enumerate(shown.study.populations_.markers))
     pair, boxes = shown.witness.pair, []
     if len(levels) > 2:
-        options = [(g, shortened(level, NAMED)) for g, level in enumerate(levels[1:])]
-        boxes.append(choice("level", "More or fewer in", options, 0))
+        boxes.append(choice("level", "More or fewer in", list(enumerate(levels[1:])), 0, NAMED))
     if len(pair) > 1:
-        boxes += [choice("across", "Across", markers, pair[0]), choice("up", "Up", markers, pair[1])]
+        boxes += [choice("across", "Across", markers, pair[0], NAMED), choice("up", "Up", markers, pair[1], NAMED)]
     rate = f"at a false discovery rate of {percent(shown.study.fdr)}"
     where = f"Nowhere are cells shown to be more or fewer, {rate}"
     if found:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,12 @@ import numpy as np
 from reduset.cohort import CohortStudy
 from reduset.cohort.batches import BatchCheck
 from reduset.populations import Populations
-from reduset.report.page import Markup, file, joined, markup, table
+from reduset.report.page import LONG, Markup, file, joined, markup, named, table
 from reduset.report.study_figure import DifferencesFigure, StudyFigure
 from reduset.report.study_words import FOUND
-from reduset.report.words import count, p_told, percent
+from reduset.report.words import count, p_told, percent, shortened
 
+SHORT = 18  # letters of a marker among several
 HIGH = 12  # rows from which a table moves in a frame of its own
 MOST_SHARES = 40_000  # in a page
 
@@ -27,15 +29,25 @@ def differing(populations: Populations, shown: DifferencesFigure) -> Markup:
     head += ["fold change"] if single else [f"fold change {level}" for level in levels[1:]]
     rows = []
     for k in shown.order:
-        name = markup("<strong>$mark $name</strong>", mark=FOUND, name=told.names[k]) if told.found[k] else told.names[k]
+        name = (
+            markup("<strong>$mark $name</strong>", mark=FOUND, name=named(told.names[k], LONG)) if told.found[k] else told.names[k]
+        )
         folds = [_fold(told.effects[g, k], *told.intervals[g, k]) for g in range(len(levels) - 1)]
-        marked = " ".join(populations.marked(int(k))) or "none stands out"
+        marked = _markers(populations.marked(int(k)))
         shares = [percent(float(share)) for share in told.shares[k]]
         sure = [p_told(float(told.p_values[k]), ""), p_told(float(told.q_values[k]), "")]
         rows.append([name, "yes" if told.found[k] else "not shown", marked, *shares, *folds, *sure])
     sure_to = percent(told.confidence)
     caption = f"Every population, the surest first; shares are means of the samples, fold changes with {sure_to} intervals"
     return table([*head, "p", "q"], rows, caption, high=len(rows) > 2 * HIGH)
+
+
+def _markers(names: Sequence[str]) -> Markup:
+    """Markers one by one, each without its middle if it is long; all of them on hover."""
+    if not names:
+        return Markup("none stands out")
+    short = " ".join(shortened(name, SHORT) for name in names)
+    return markup('<span class="cut" title="$full">$short</span>', full=" ".join(names), short=short)
 
 
 def _fold(effect: float, low: float, high: float) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reduset import _archive
-from reduset.report.page import Markup, cards, file, markup, origin, table, write
+from reduset.report.page import Markup, cards, file, markup, named, origin, table, write
 from reduset.report.words import Card, count, shortened
 
 LISTED = 400  # files in the table
@@ -124,7 +124,6 @@ def _files(files: Sequence[WatchedFile]) -> Markup:
     if not files:
         return Markup("<p>The rows came from no files.</p>")
     rows = [
-        [shortened(each.name, NAMED), f"{each.first:,}", f"{each.rows:,}", f"{max(each.highest, 0.0):.2f}"]
-        for each in files[:LISTED]
+        [named(each.name, NAMED), f"{each.first:,}", f"{each.rows:,}", f"{max(each.highest, 0.0):.2f}"] for each in files[:LISTED]
     ]
     return table(["file", "first row", "rows", "highest"], rows, "Files in the order in which they were watched")

@@ -73,6 +73,11 @@ def shortened(text: str, most: int = 32) -> str:
     return text[: most - 1 - last] + "…" + text[len(text) - last :]
 
 
+def figures(number: float) -> str:
+    """Three digits: 24,600."""
+    return f"{float(f'{number:.3g}'):,g}"
+
+
 def roughly(number: float) -> str:
     """Two digits: 57,000."""
     if number < 10:
@@ -190,13 +195,23 @@ def noise(shown: ProfileFigure, n: int) -> str:
     return f"{text} above {percent(shown.tol)} below bandwidth {shown.noise_finest:.3g}."
 
 
+def curves(piece: str, counted: bool) -> str:
+    """What is drawn for each column: the rows as they were counted, if that is known, and two smoothed curves."""
+    curves = f"the red curve is the density of the {piece}s, and the strip below is their difference"
+    if not counted:
+        return f"Grey is the density of all rows, {curves}. Both are smoothed at the bandwidth next to the name."
+    return (
+        f"Grey bars are all rows as they were counted. The dotted curve is the density of all rows, {curves}. Curves are smoothed "
+        "at the bandwidth next to the name, so they reach beyond the smallest and the largest value, and are round where a column "
+        "has few values."
+    )
+
+
 def densities(kernel: Any) -> str:
     """What the pictures of densities are."""
     if isinstance(kernel, Gaussian) and kernel.covariance is None:
-        return "Each picture is a marginal of the density itself, or as fine as its grid allows."
-    return (
-        "Each picture shows the weighted points at the kernel's scale, smoothed by a Gaussian of its bandwidth along each column."
-    )
+        return "Each curve is a marginal of the density itself, or as fine as its grid allows."
+    return "Each curve shows the weighted points at the kernel's scale, smoothed by a Gaussian of its bandwidth along each column."
 
 
 def wide(names: Sequence[str], columns: int, whitened: bool = False) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from reduset._messages import REAL_ROWS
 from reduset._types import SelectorLike
+from reduset._validate import hint_for
 from reduset.select.auto import Auto
 from reduset.select.cholesky import Cholesky
 from reduset.select.columnnorm import ColumnNorm
@@ -59,7 +60,7 @@ def as_selector(select: SelectorLike) -> Selector:
     if isinstance(select, str) and select in BY_NAME:
         return BY_NAME[select]()
     names = ", ".join(map(repr, sorted(BY_NAME)))
-    hint = HINTS.get(select, "") if isinstance(select, str) else ""
+    hint = hint_for(select, BY_NAME, HINTS) if isinstance(select, str) else ""
     if isinstance(select, type) and issubclass(select, Selector):
         hint = f"; write {select.__name__}()"
     raise ValueError(f"select must be one of {names}, or a selector such as KCenter(first=0); got {select!r}{hint}")

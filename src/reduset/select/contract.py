@@ -16,6 +16,7 @@ import numpy as np
 from reduset import _validate
 from reduset._engine import LeafCover, rows_of
 from reduset._types import Array, Floats, Indices, Report
+from reduset._validate.seeds import seeded
 from reduset.mean import KernelMean
 
 
@@ -120,6 +121,7 @@ class Selector(ABC):
     def __str__(self) -> str:
         return type(self).__name__
 
+    @seeded
     def select(self, mean: KernelMean, size: int, rng: Any = None, progress: Report | None = None) -> Selection:
         """Choose ``size`` atoms of the mean (fewer where fewer are distinct).
 

@@ -131,7 +131,7 @@ class _InCoordinates(Traversal):
         shape = kernel.product(d)
         metric = shape.profile.ranking
         # isotropic kernels are traversed in the data's own units, in which whole numbers stay exact
-        plain = kernel.unit_covariance is None
+        plain = kernel.is_isotropic
         frame = Frame.around(points, 1.0) if plain else kernel.frame(points, shape)
         self._order = FarthestFirst(points, frame, first, metric)
         self._scale = shape.stretch / kernel.width if plain else 1.0
@@ -161,7 +161,7 @@ def _pays_lazily(points: Floats, kernel: RadialKernel) -> bool:
     """
     if kernel.product(points.shape[1]).profile.ranking != SQUARED or points.dtype.kind != "f":
         return False
-    if not on_device(points) and (points.shape[1] < costs.MANY or kernel.unit_covariance is not None):
+    if not on_device(points) and (points.shape[1] < costs.MANY or not kernel.is_isotropic):
         return False
     return LEAST <= max(-float(points.min()), float(points.max())) <= LARGEST
 
@@ -170,7 +170,7 @@ class _Lazily(Traversal):
     """The same by matrix products, on the processor or on the GPU that the points lie on (`_engine.lazy_cover`)."""
 
     def __init__(self, points: Floats, kernel: RadialKernel, first: int) -> None:
-        shape, plain = kernel.product(points.shape[1]), kernel.unit_covariance is None
+        shape, plain = kernel.product(points.shape[1]), kernel.is_isotropic
         self._cover = LazyCover(rows_in_place(points, None if plain else kernel.frame(points, shape)))
         self._cover.add_rows(np.array([first]))
         self._scale = shape.stretch / kernel.width if plain else 1.0

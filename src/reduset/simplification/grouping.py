@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reduset._engine import SQUARED, FarthestFirst, Frame, grow, log_determinants, nearest
+from reduset._engine import SQUARED, FarthestFirst, Frame, as_diagonal, grow, log_determinants, nearest
 from reduset._types import Array, Labels
 from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
@@ -29,8 +29,10 @@ def by_kmeans(many: ComponentArrays, size: int, shape: str, rng: np.random.Gener
         return np.arange(many.size)
     d, weights = many.dimension, many.weights
     away = many.means - many.means[0]
-    if shape != "spherical":
-        away = _rounded(away, Mixture(weights, many.means, many.covariances).covariance(), shape)
+    if shape == "diag":
+        away = away / _column_spreads(many)
+    elif shape == "full":
+        away = _rounded(away, Mixture(weights, many.means, many.covariances).covariance())
     spread = float(np.abs(away).max()) or 1.0
     groups = _clusters(away / spread, weights, size, rng)
     if int(groups.max()) + 1 < size:
@@ -42,11 +44,19 @@ def by_kmeans(many: ComponentArrays, size: int, shape: str, rng: np.random.Gener
     return groups
 
 
-def _rounded(away: Array, covariance: Array, shape: str) -> Array:
-    """Differences of means in coordinates in which the mixture as a whole is round, or its columns have one spread."""
+def _column_spreads(many: ComponentArrays) -> Array:
+    """(d,) standard deviations of the columns of the mixture as a whole."""
+    share = many.weights / many.weights.sum()
+    own = (
+        many.covariances.diagonal(axis1=1, axis2=2) if many.covariances.ndim == 3 else as_diagonal(many.covariances, many.dimension)
+    )
+    return np.sqrt(share @ (np.square(many.means - share @ many.means) + own))
+
+
+def _rounded(away: Array, covariance: Array) -> Array:
+    """Differences of means in coordinates in which the mixture as a whole is round."""
     widths = np.sqrt(np.diagonal(covariance))
-    alike = covariance if shape == "full" else np.diag(np.diagonal(covariance))
-    alike = alike / widths / widths[:, None] + NEARLY_FLAT * np.eye(len(widths))  # means may lie on a line
+    alike = covariance / widths / widths[:, None] + NEARLY_FLAT * np.eye(len(widths))  # means may lie on a line
     return np.asarray(np.linalg.solve(np.linalg.cholesky(alike), (away / widths).T).T)
 
 

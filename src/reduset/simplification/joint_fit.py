@@ -194,21 +194,23 @@ class _Variables:
     """
 
     def __init__(self, start: ComponentArrays, floor: float = 0.0) -> None:
-        self._start, self._floor = start, floor * np.eye(start.dimension)
+        self._start = start
         self._size, self._dimension = start.means.shape
-        self._lower = np.tril_indices(self._dimension)
-        self._on_diagonal = self._lower[0] == self._lower[1]
+        # ‖∂g‖²/‖g‖², less what a change of weight takes up, is ½ along moves and the diagonal of T and ¼ below it
         if start.covariances.ndim == 3:
+            self._floor = floor * np.eye(self._dimension)
+            self._lower = np.tril_indices(self._dimension)
+            self._on_diagonal = self._lower[0] == self._lower[1]
             self._root = np.linalg.cholesky(start.covariances)
             self._shape = np.linalg.cholesky(start.covariances - self._floor) if floor > 0 else self._root
             self._widths = len(self._lower[0])
+            evenness = np.where(self._on_diagonal, 1.0, np.sqrt(2.0))
         else:
             self._root = np.sqrt(as_diagonal(start.covariances, self._dimension))
             self._widths = 1 if start.covariances.ndim == 1 else self._dimension
+            evenness = np.ones(self._widths)
         self._widest = min(WIDEST / self._dimension, 12.0)
-        # ‖∂g‖²/‖g‖², less what a change of weight takes up, is ½ along moves and the diagonal of T and ¼ below it
-        below = np.sqrt(2.0) if start.covariances.ndim == 3 else 1.0
-        self.evenness = np.concatenate([np.ones(self._dimension), np.where(self._on_diagonal, 1.0, below)[: self._widths]])
+        self.evenness = np.concatenate([np.ones(self._dimension), evenness])
         self.count = self._size * (self._dimension + self._widths)
 
     def _split(self, u: Array) -> tuple[Array, Array]:

@@ -21,6 +21,7 @@ from reduset._engine import single_threaded_blas
 from reduset._messages import NotReachedWarning, is_quiet, warn
 from reduset._progress import Progress
 from reduset._types import Array, Labels, ProgressLike, SeedLike
+from reduset._validate.seeds import seeded
 from reduset.mean import KernelMean
 from reduset.mixture import Mixture
 from reduset.mixture.covariances import NDIM, widened
@@ -30,6 +31,7 @@ from reduset.simplification.local_fit import ComponentArrays
 from reduset.simplification.pipeline import ROUNDS, PipelineOptions, PipelineResult, SimplificationPipeline, StageError, fewest
 
 MOST_COMPONENTS = 1000
+MOST_COLUMNS = 2000
 RESOLUTION = 20  # of sizes: with a tolerance, one part in so many
 METHODS = ("l2", "zhang", "kl")
 
@@ -132,6 +134,7 @@ class Simplification:
         return "\n  ".join(lines)
 
 
+@seeded
 def simplify(
     mixture: Mixture | KernelMean,
     size: int | None = None,
@@ -209,6 +212,7 @@ def simplify(
     _validate.one_of(method, "method", METHODS)
     _validate.one_of(covariance, "covariance", NDIM)
     _require_weights(f)
+    _require_columns(f)
     mass = f.mass if _validate.flag(density, "density") and f.is_density else None
     rounds = _validate.whole(rounds, "rounds", 1)
     stages = fitting_stages(refit, polish)
@@ -228,6 +232,15 @@ def simplify(
             NotReachedWarning,
         )
     return result
+
+
+def _require_columns(f: Mixture) -> None:
+    """Raise where the norm of a component in L2 underflows: its square is 2^(−d/2) of the density's peak."""
+    if f.dimension > MOST_COLUMNS:
+        raise ValueError(
+            f"mixture must have at most {MOST_COLUMNS:,} columns, beyond which densities underflow in L2, got {f.dimension:,}; "
+            "reduce the columns first, such as by principal components"
+        )
 
 
 def _goal(f: Mixture, start: Any, size: Any, tol: Any, radius: Any) -> dict[str, Any]:

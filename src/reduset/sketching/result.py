@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reduset._messages import printable
 from reduset._types import Array, Indices
 from reduset.certificate import Certificate
 from reduset.certificate.by_scale import ErrorProfile
@@ -16,6 +17,8 @@ from reduset.compression import summary
 from reduset.mean import KernelMean
 from reduset.sketching.columns import ColumnTable
 from reduset.sketching.tables import KeptRows
+
+SHOWN_EXCEPTIONS = 3
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class Sketch:
     indices : (m,) row numbers, ascending
     weights : (m,) the mass that each row represents; they sum to 1
     assignments : (n,) the position in ``indices`` of the nearest row of the sketch; −1 for rows of weight 0
-    covering : (m,) True for rows that were added because they are far from all others; their weights are small
+    covering : (m,) True for rows added for rare or extreme values: far from all others, or the minimum or maximum of a column
     certificate : the measured error, at the resolution if there is one, and the covering radius
     mean : KernelMean of these rows and weights, with the kernel at which the certificate measures
     resolution : the smallest bandwidth at which the error is within ``tol``, there and at all coarser ones; None if there is none
@@ -35,6 +38,7 @@ class Sketch:
     profile : the error at every scale; None for kernels without a scale
     columns : all rows compared with the weighted sketch, column by column
     exact : the summaries of the columns that calibration made equal to those of all rows
+    exceptions : (column, statistic) pairs of such summaries that no weights within a factor of 3 of their start could make equal
     groups : (m,) the group of each row, if groups were sketched separately
     timings : seconds by stage
     message : what else there is to know of the selection
@@ -59,6 +63,7 @@ class Sketch:
     message: str = ""
     notes: tuple[str, ...] = field(default=(), repr=False)
     calibrated: bool = field(default=True, repr=False)
+    exceptions: tuple[tuple[str, str], ...] = ()
 
     @property
     def size(self) -> int:
@@ -115,7 +120,7 @@ class Sketch:
         lines += self._columns()
         lines.append(f"weights     {self._weights()}")
         if self.radius is not None:
-            scaled = getattr(self.mean.kernel, "unit_covariance", None) is not None
+            scaled = not getattr(self.mean.kernel, "is_isotropic", True)
             units = " in units of the columns' scales," if scaled else ","
             lines.append(f"radius      {self.radius:.3g}{units} the largest distance of a row to its nearest row of the sketch")
         lines.append(f"error       {self._error()}")
@@ -131,7 +136,7 @@ class Sketch:
             text.append("weighted means are not exact: that takes more rows, or weights that change by more than a factor of 3")
         if self.exact:
             *first, last = self.exact
-            text.append(f"weighted {' and '.join(filter(None, [', '.join(first), last]))} equal those of all rows")
+            text.append(f"weighted {' and '.join(filter(None, [', '.join(first), last]))} equal those of all rows{self._except()}")
         largest = self.columns.largest
         if largest is not None:
             other = "largest other change" if self.exact else "largest change"
@@ -140,6 +145,16 @@ class Sketch:
                 f"({self.size:,} random rows: {largest.random_rows:.2g})"
             )
         return [f"{'columns' if not k else '':<12}{line}" for k, line in enumerate(text)]
+
+    def _except(self) -> str:
+        """The summaries that calibration could not make equal: each by name, or their number and columns."""
+        if not self.exceptions:
+            return ""
+        if len(self.exceptions) <= SHOWN_EXCEPTIONS:
+            return ", except " + " and ".join(f"the {statistic} of {printable(column)}" for column, statistic in self.exceptions)
+        columns = list(dict.fromkeys(printable(column) for column, _ in self.exceptions))
+        more = f" and {len(columns) - SHOWN_EXCEPTIONS} more" if len(columns) > SHOWN_EXCEPTIONS else ""
+        return f", except {len(self.exceptions)} of columns {', '.join(columns[:SHOWN_EXCEPTIONS])}{more}"
 
     def _error(self) -> str:
         """The error of the kernel density with its bandwidth."""
@@ -154,6 +169,6 @@ class Sketch:
         text = "" if not len(relative) else f"{relative.min():.2g} to {relative.max():.2g} times the average"
         covers = self.weights[self.covering] * (self.size / self.weights.sum())
         if len(covers):
-            rows = f"{len(covers):,} row{'s' * (len(covers) != 1)} that cover{'s' * (len(covers) == 1)} rare values"
+            rows = f"{len(covers):,} row{'s' * (len(covers) != 1)} with rare or extreme values"
             text += f"{'; ' if text else ''}{covers.min():.2g} to {covers.max():.2g} for {rows}"
         return text

@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 
 from reduset import _validate
 from reduset._engine import on_device, rows_of, single_threaded_blas, to_numpy
+from reduset._frames import names_of
 from reduset._progress import Progress
 from reduset._types import Array, Indices, KernelLike, PointsLike, ProgressLike, Report, SeedLike, WeightsLike
-from reduset.bandwidth.rules import warn_of_units
+from reduset._validate.seeds import seeded
+from reduset.bandwidth.rules import SCALES, warn_of_units
 from reduset.certificate import Certificate
 from reduset.certificate.by_scale import ErrorProfile
 from reduset.compression.builder import Builder
@@ -42,6 +44,7 @@ from reduset.weights.counts import with_nearest_atoms
 from reduset.weights.kinds import OWN
 
 
+@seeded
 def sketch(
     data: PointsLike,
     size: int,
@@ -76,9 +79,10 @@ def sketch(
         0, 1, …, dates days; text with more than 50 categories is not used. None uses numeric columns only.
     coverage : float, optional
         Proportion of the size for covering rows, the farthest-first rows of the data. A large one lowers the radius, and makes the
-        weights necessary. By default at most 1 %, and no more than leave means and spreads right without weights.
+        weights necessary. By default at most 1 %, and no more than leave means and spreads right without weights; with ``scales``,
+        also the rows with the minimum and the maximum of each column.
     calibrate : bool
-        Adjust the weights, so that weighted means, standard deviations and deciles of all columns equal those of all rows; False
+        Adjust the weights, so that weighted means, standard deviations and deciles of columns equal those of all rows; False
         keeps the masses of the strata.
     sample_weight : (n,) array, optional
     groups : (n,) array of labels, optional
@@ -100,7 +104,8 @@ def sketch(
     >>> small = sketch(X, 500, rng=0)
     >>> (small.weights @ X[small.indices]).round(6) == X.mean(axis=0).round(6)
     array([ True,  True,  True])
-    >>> bool(np.abs(X[small.indices].std(axis=0) / X.std(axis=0) - 1).max() < 0.02)  # without weights
+    >>> error = np.abs(X[small.indices].std(axis=0) / X.std(axis=0) - 1)  # without weights
+    >>> bool(error.max() < 1 / np.sqrt(2 * 500))  # the standard error of 500 random rows
     True
     >>> small.assignments.shape
     (20000,)
@@ -113,7 +118,7 @@ def sketch(
     _validate.one_of(quotas, "quotas", QUOTAS)
     rng = _validate.generator(rng)
     if kernel is None and cast(RadialKernel, full.kernel).scales is None:
-        warn_of_units(full.atoms, data, "rare rows may be missed")
+        warn_of_units(full.atoms, table.names or names_of(data), "rare rows may be missed")
     clock, shown = Clock(), Progress(progress)
     try:
         with single_threaded_blas():
@@ -135,6 +140,7 @@ def sketch(
     finally:
         shown.close()
     kept = KeptRows.of(data, chosen.rows, rows, table.names)
+    exceptions = tuple((kept.names[column], statistic) for column, statistic in found.exceptions)
     return Sketch(
         indices=chosen.rows,
         weights=chosen.weights,
@@ -147,6 +153,7 @@ def sketch(
         profile=errors.profile,
         columns=compare_columns(kept.names, before, rows, chosen.weights, full.size),
         exact=found.exact,
+        exceptions=exceptions,
         groups=None if chosen.group is None else parts.names[chosen.group],
         timings=clock.timings(),
         kept=kept,
@@ -158,7 +165,7 @@ def sketch(
 
 def _kernel(kernel: KernelLike, scales: Any, is_frame: bool) -> KernelLike:
     """The kernel given, or a Gaussian with an open bandwidth and the scales of the columns."""
-    if isinstance(scales, str) and scales == "auto":
+    if isinstance(scales, str) and _validate.one_of(scales, "scales", ("auto", *SCALES)) == "auto":
         return kernel if kernel is not None else Gaussian(scales="robust" if is_frame else None)
     if kernel is not None:
         raise ValueError("scales goes with kernel=None, a kernel has its own; use Gaussian(scales=...), or leave out kernel")

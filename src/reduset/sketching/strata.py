@@ -3,22 +3,25 @@
 1. Covering rows: farthest-first rows (Gonzalez 1985), counted from the row nearest the mean. They exaggerate tails wherever weights
    are ignored, so by default there are at most `COVER_SHARE` of the size m (`FEW_COVERING` of a small one), and no more than would
    raise the variance of a column by `EXCESS` of its standard error in m random rows.
-2. Strata: the other rows, in parts of equal mass (`_engine.strata`). A row that weighs more than a stratum is kept with certainty.
-3. One row of each stratum: of `CANDIDATES` rows drawn by weight, the one with which the sketch comes nearest to all rows, in means,
-   squares and deciles of the columns and in waves at three scales (`_engine.exchanging`). Covering rows count here halfway between
-   a use with weights and one without, where they count 1/m; with a given ``coverage``, they count what they weigh.
-
-4. Groups without a row: the strata are cut into `CELLS` cells each. Cells near each other and far from all cells with a row of
+2. Extreme rows, by default and for a kernel with scales, as tables have: a row with the minimum and one with the maximum of each
+   column, if these are at most `EXTREME_PROPORTION` of the size and raise no variance by more than `EXTREME_EXCESS`. The choice of
+   the other rows offsets that.
+3. Strata: the other rows, in parts of equal mass (`_engine.strata`). A row that weighs more than a stratum is kept with certainty.
+4. One row of each stratum: of `CANDIDATES` rows drawn by weight, the one with which the sketch comes nearest to all rows, in means,
+   squares and deciles of the columns and in waves at three scales (`_engine.exchanging`). Covering and extreme rows count here as
+   they do without weights, 1/m; with a given ``coverage``, they count what they weigh.
+5. Groups without a row: the strata are cut into `CELLS` cells each. Cells near each other and far from all cells with a row of
    the sketch are such a group, and one of their rows takes the place of the drawn row of its stratum.
 
 Rows nearer to a covering row than to the first candidate of their stratum leave the stratum for it: a rare group that no stratum
 represents has its mass there. The weight of a drawn row is the mass of its stratum, near 1/m; that of a covering row is the mass of
-the rows that came to it. O(n·d·log m) for the strata, O(n·c·d) for c covering rows.
+the rows that came to it; that of an extreme row is its own mass. O(n·d·log m) for the strata, O(n·c·d) for c covering rows.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,6 +39,7 @@ from reduset._engine import (
     nearest,
     on_device,
     rows_of,
+    run_all,
     to_numpy,
     wave_sums,
 )
@@ -47,7 +51,11 @@ from reduset.sketching.summaries import Summary
 
 COVER_SHARE, FEW_COVERING = 0.01, 5
 EXCESS = 0.7  # standard errors of a column's variance in random rows, that covering rows may add to it
+EXTREME_PROPORTION, EXTREME_EXCESS = 0.05, 0.5  # of the size, and of a column's variance
+RARE_CATEGORY, SMALL_CATEGORY = 0.0005, 0.75  # of the mass, and of a stratum
 CANDIDATES, SWEEPS = 8, 2
+# where extremes exceed `EXCESS`, or a column has heavy tails (standard deviation of its standardised squares): more candidates, and
+HEAVY_TAILS, OFFSET_CANDIDATES, OFFSET_FACTOR = 4.0, 32, 10 / 3  # a factor on the column's squares
 CELLS, ROWS_A_CELL, MEAN_ROWS, MANY_ROWS = 4, 8, 16, 5000  # cells of a stratum, in which groups are looked for up to so many rows
 APART, MOST_GROUPS = 1.6, 100
 LADDERS, RUNGS = 256, 3  # frequencies, from the median distance to a quarter of it
@@ -83,20 +91,26 @@ def draw_rows(
     mass = mean.magnitudes / mean.magnitudes.sum()
     if size >= len(support):
         return StratifiedRows(support, mean.magnitudes[support], np.zeros(len(support), bool))
-    cover = _covering_rows(mean, summary, size, coverage, report)
-    certain = _heavy_rows(mass, cover, size)
-    fixed = np.concatenate([cover, certain])
+    by_column = coverage is None and getattr(mean.kernel, "scales", None) is not None
+    extremes = _extreme_rows(mean, summary, size) if by_column else np.empty(0, np.int64)
+    cover = _covering_rows(mean, summary, size, coverage, extremes, report)
+    if by_column:
+        rare = _rare_category_rows(summary, size)
+        cover, extremes = np.concatenate([rare, cover[~np.isin(cover, rare)]]), extremes[~np.isin(extremes, rare)]
+    certain = _heavy_rows(mass, np.concatenate([cover, extremes]), size)
+    fixed = np.concatenate([cover, extremes, certain])
     rest = support if not len(fixed) else np.setdiff1d(support, fixed, assume_unique=True)
     count = size - len(fixed)
     if not count:
-        return _ascending(fixed, mean.magnitudes[fixed], len(cover))
+        return _ascending(fixed, mean.magnitudes[fixed], len(cover) + len(extremes))
     points = mean.atoms if len(rest) == mean.size else rows_of(mean.atoms, rest)
     points = to_numpy(points) if on_device(points) else points
     frame, _ = coordinates_of(mean)
     searched = not coverage and size <= MANY_ROWS and len(rest) >= ROWS_A_CELL * CELLS * count  # covering rows find groups, too
     cells = CELLS if searched else 1
     order, starts = equal_mass_strata(points, mass[rest], count, frame, cells)
-    strata = _Strata(mean, mass, rest[order], starts[::cells], starts, cover, certain, coverage is not None)
+    del points  # a copy of the rows
+    strata = _Strata(mean, mass, rest[order], starts[::cells], starts, cover, extremes, certain, coverage is not None)
     return strata.sample(summary, rng)
 
 
@@ -105,7 +119,9 @@ def _ascending(rows: Indices, weights: Array, covers: int) -> StratifiedRows:
     return StratifiedRows(rows[order], weights[order], order < covers)
 
 
-def _covering_rows(mean: KernelMean, summary: Summary, size: int, coverage: float | None, report: Report | None) -> Indices:
+def _covering_rows(
+    mean: KernelMean, summary: Summary, size: int, coverage: float | None, extremes: Indices, report: Report | None
+) -> Indices:
     """Farthest-first rows; by default as few as leave the columns' variances nearly as they are when weights are ignored."""
     few = min(max(int(COVER_SHARE * size), FEW_COVERING), size // 10)
     most = few if coverage is None else min(round(coverage * size), size - 1)
@@ -119,9 +135,45 @@ def _covering_rows(mean: KernelMean, summary: Summary, size: int, coverage: floa
     rows = np.asarray(traversal.indices)[1 : most + 1]
     if coverage is not None:
         return rows
+    rows = rows[~np.isin(rows, extremes)]
+    allowed = _allowed_squares(summary, size) - _squares(mean, summary, extremes).sum(axis=0)
+    return _within_budget(rows, _squares(mean, summary, rows), allowed)
+
+
+def _extreme_rows(mean: KernelMean, summary: Summary, size: int) -> Indices:
+    """A row with the minimum and one with the maximum of each column of more than two values, as far as variances allow."""
+    columns = np.flatnonzero(~summary.binary)
+    rows = np.unique(np.concatenate([summary.lowest[columns], summary.highest[columns]]))
+    if len(rows) > EXTREME_PROPORTION * size:
+        return np.empty(0, np.int64)
+    return _within_budget(rows, _squares(mean, summary, rows), np.full(mean.dimension, EXTREME_EXCESS * size))
+
+
+def _rare_category_rows(summary: Summary, size: int) -> Indices:
+    """A row of each category below `SMALL_CATEGORY` of a stratum, which may have no drawn row, and of at least `RARE_CATEGORY`."""
+    rows = []
+    for column in np.flatnonzero(summary.binary & (summary.spreads > 0)):
+        proportion = (summary.means[column] - summary.minima[column]) / (summary.maxima[column] - summary.minima[column])
+        if RARE_CATEGORY * (1 - 1e-9) <= min(proportion, 1 - proportion) < SMALL_CATEGORY / size:
+            rows.append(int((summary.highest if proportion < 0.5 else summary.lowest)[column]))
+    found = np.unique(np.array(rows, np.int64))
+    return found if len(found) <= EXTREME_PROPORTION * size else np.empty(0, np.int64)
+
+
+def _squares(mean: KernelMean, summary: Summary, rows: Indices) -> Array:
+    """(k, d) squared standardised values of some rows, 0 in constant columns."""
     values = np.asarray(to_numpy(rows_of(mean.atoms, rows)), np.float64)
-    squares = np.square((values - summary.means) / np.where(summary.spreads > 0, summary.spreads, np.inf))
-    allowed, kept = EXCESS * np.maximum(summary.square_spreads, 1.0) * np.sqrt(size), []
+    return np.square((values - summary.means) / np.where(summary.spreads > 0, summary.spreads, np.inf))
+
+
+def _allowed_squares(summary: Summary, size: int) -> Array:
+    """(d,) the sum of squares that fixed rows may add to a column without an offset."""
+    return EXCESS * np.maximum(summary.square_spreads, 1.0) * np.sqrt(size)
+
+
+def _within_budget(rows: Indices, squares: Array, allowed: Array) -> Indices:
+    """The rows, in their order, whose squares fit in what is left of the sums allowed."""
+    kept = []
     for row, square in zip(rows.tolist(), squares, strict=True):
         if (square <= allowed).all():
             allowed = allowed - square
@@ -156,43 +208,57 @@ class _Strata:
     starts: Indices
     cells: Indices  # where the cells of strata start; as the strata, if these are not cut any further
     cover: Indices
+    extremes: Indices
     certain: Indices
     by_weight: bool  # covering rows count what they weigh, because weights are needed for them
 
     def sample(self, summary: Summary, rng: np.random.Generator) -> StratifiedRows:
         """The rows that are in the sketch already, and one of each stratum."""
         keys = rng.exponential(size=len(self.order)) / self.mass[self.order]  # Efraimidis & Spirakis (2006)
-        candidates = self._candidates(keys)
+        goals, count = self._goals(summary)
+        candidates = self._candidates(keys, count)
         masses, covered = self.mass[self.order], np.zeros(len(self.cover))
         if len(self.cover):
             to = self._nearer_cover(candidates[:, 0])
             covered = np.bincount(to[to >= 0], masses[to >= 0], len(self.cover)).astype(np.float64)
-            candidates = self._candidates(np.where(to >= 0, np.inf, keys))
+            candidates = self._candidates(np.where(to >= 0, np.inf, keys), count)
             masses = np.where(to >= 0, 0.0, masses)
         strata = np.add.reduceat(masses, self.starts[:-1])
-        fixed = np.concatenate([self.cover, self.certain])
-        weights = np.concatenate([self.mass[self.cover] + covered, self.mass[self.certain]])
-        equal = (1 - self.mass[self.certain].sum()) / (len(strata) + len(self.cover))
-        counted = weights[: len(self.cover)] if self.by_weight else (equal + weights[: len(self.cover)]) / 2
-        counted_for = np.concatenate([counted, self.mass[self.certain]])
-        share = (1 - counted_for.sum()) / len(strata)
-        shares = np.full(len(strata), share)
-        drawn = self._exchanged(candidates, shares, fixed, counted_for, summary, rng)
+        fixed = np.concatenate([self.cover, self.extremes, self.certain])
+        weights = np.concatenate([self.mass[self.cover] + covered, self.mass[self.extremes], self.mass[self.certain]])
+        added = len(self.cover) + len(self.extremes)
+        counted = weights.copy()
+        if not self.by_weight:
+            counted[:added] = (1 - self.mass[self.certain].sum()) / (len(strata) + added)
+        equal = np.full(len(strata), (1 - counted.sum()) / len(strata))
+        drawn = self._exchanged(candidates, equal, fixed, counted, goals, rng)
         if len(self.cells) > len(self.starts):
-            kept = self._with_groups(drawn, fixed)
+            cover = np.concatenate([self.cover, self.certain])  # an extreme weighs too little to represent a group
+            kept = self._with_groups(drawn, cover)
             if not np.array_equal(kept, drawn):  # the strata of such rows keep them, and the others make up for it
-                locked = np.where((kept != drawn)[:, None] & (np.arange(CANDIDATES) > 0), -1, candidates)
+                locked = np.where((kept != drawn)[:, None] & (np.arange(candidates.shape[1]) > 0), -1, candidates)
                 locked[:, 0] = np.where(kept != drawn, kept, drawn)
-                drawn = self._with_groups(self._exchanged(locked, shares, fixed, counted_for, summary, rng), fixed)
+                drawn = self._with_groups(self._exchanged(locked, equal, fixed, counted, goals, rng), cover)
         total = float(self.mean.magnitudes.sum())
-        return _ascending(np.concatenate([fixed, drawn]), total * np.concatenate([weights, strata]), len(self.cover))
+        return _ascending(np.concatenate([fixed, drawn]), total * np.concatenate([weights, strata]), added)
 
-    def _candidates(self, keys: Array) -> Indices:
-        """(k, CANDIDATES) the rows of each stratum with the smallest finite keys, in their order; −1 after the last."""
+    def _goals(self, summary: Summary) -> tuple[ColumnGoals, int]:
+        """Goals of the columns and the number of candidates, with regard to extremes and heavy tails."""
+        size = len(self.starts) - 1 + len(self.cover) + len(self.extremes) + len(self.certain)
+        excess = _squares(self.mean, summary, np.concatenate([self.cover, self.extremes])).sum(axis=0)
+        stressed = (
+            ((excess > _allowed_squares(summary, size)) | (summary.square_spreads > HEAVY_TAILS))
+            & ~summary.binary
+            & (not self.by_weight)
+        )
+        return column_goals(summary, stressed), OFFSET_CANDIDATES if stressed.any() else CANDIDATES
+
+    def _candidates(self, keys: Array, count: int) -> Indices:
+        """(k, count) the rows of each stratum with the smallest finite keys, in their order; −1 after the last."""
         stratum = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
         by_key = np.lexsort((keys, stratum))
         order = np.where(np.isfinite(keys[by_key]), self.order[by_key], -1)
-        at = self.starts[:-1, None] + np.arange(CANDIDATES)
+        at = self.starts[:-1, None] + np.arange(count)
         return np.where(at < self.starts[1:, None], order[np.minimum(at, len(order) - 1)], -1)
 
     def _with_groups(self, drawn: Indices, fixed: Indices) -> Indices:
@@ -243,16 +309,25 @@ class _Strata:
         return found
 
     def _exchanged(
-        self, candidates: Indices, weights: Array, fixed: Indices, fixed_weights: Array, summary: Summary, rng: np.random.Generator
+        self,
+        candidates: Indices,
+        weights: Array,
+        fixed: Indices,
+        fixed_weights: Array,
+        goals: ColumnGoals,
+        rng: np.random.Generator,
     ) -> Indices:
         """(k,) one candidate of each stratum."""
-        atoms, goals = self.mean.atoms, column_goals(summary)
+        atoms = self.mean.atoms
         frame, _ = coordinates_of(self.mean)
         some = frame.apply(np.asarray(to_numpy(rows_of(atoms, self.order[:: max(1, len(self.order) // MEDIAN_ROWS)]))))
         moves = (some != some[0]).any(axis=0)
-        frequencies = np.zeros((LADDERS, self.mean.dimension))
-        if moves.any():
-            frequencies[:, moves] = rng.standard_normal((LADDERS, int(moves.sum()))) / bandwidth.median(some)
+        width = bandwidth.median(some) if moves.any() else 1.0
+        frequencies = rng.standard_normal((LADDERS, int(moves.sum())))
+        frequencies /= width
+        if not moves.all():
+            waving, frequencies = frequencies, np.zeros((LADDERS, self.mean.dimension))
+            frequencies[:, moves] = waving
         rows, both = np.concatenate([fixed, candidates[:, 0]]), np.concatenate([fixed_weights, weights])
         left = self._all_waves(frequencies, fixed) - wave_sums(rows_of(atoms, rows), both, frequencies, frame, RUNGS)
         points, at = atoms, candidates
@@ -260,6 +335,7 @@ class _Strata:
             points = to_numpy(rows_of(atoms, np.maximum(candidates, 0).ravel()))
             at = np.where(candidates >= 0, np.arange(candidates.size).reshape(candidates.shape), -1)
         stays = np.asarray(to_numpy(rows_of(atoms, fixed)), np.float64), fixed_weights
+        frequencies /= 2 * np.pi  # in place: with many columns they are larger than the rows
         found = exchange(points, at, weights, frequencies, frame, left, goals, stays, SWEEPS)
         return np.asarray(candidates[np.arange(len(candidates)), found])
 
@@ -277,23 +353,29 @@ class _Strata:
 
 def _nearest_other(points: Array) -> Array:
     """(n,) the distance of each point to the nearest other one."""
-    found, squares = np.full(len(points), np.inf), np.einsum("ij,ij->i", points, points)
-    for a, b in blocks(len(points), 1024):
-        gaps = squares[a:b, None] + squares - 2 * (points[a:b] @ points.T)
-        gaps[np.arange(b - a), np.arange(a, b)] = np.inf
-        found[a:b] = np.sqrt(np.maximum(gaps.min(axis=1, initial=np.inf), 0.0))
+    found, squares = np.empty(len(points)), np.einsum("ij,ij->i", points, points)
+
+    def fill(a: int, b: int) -> None:
+        apart = points[a:b] @ (-2.0 * points.T)
+        apart += squares
+        apart[np.arange(b - a), np.arange(a, b)] = np.inf
+        found[a:b] = np.sqrt(np.maximum(apart.min(axis=1, initial=np.inf) + squares[a:b], 0.0))
+
+    run_all([partial(fill, a, b) for a, b in blocks(len(points), 512)])
     return found
 
 
-def column_goals(summary: Summary) -> ColumnGoals:
-    """What the exchange aims at, for the columns that are not constant."""
+def column_goals(summary: Summary, stressed: NDArray[np.bool_]) -> ColumnGoals:
+    """Goals of the exchange for the columns that are not constant; squares of ``stressed`` columns (d,) count more."""
     moving = np.flatnonzero(summary.spreads > 0)
+    square_spreads = np.maximum(summary.square_spreads, 1e-3)  # 0 for two values at the same distance from their mean
+    square_spreads = np.where(stressed, square_spreads / OFFSET_FACTOR, square_spreads)
     limits = summary.quantiles(MATCHED_LEVELS)[:, moving]
     return ColumnGoals(
         moving,
         summary.means[moving],
         summary.spreads[moving],
-        np.maximum(summary.square_spreads[moving], 1e-3),  # of a column with two values at the same distance from its mean: 0
+        square_spreads[moving],
         limits,
         summary.below(MATCHED_LEVELS)[:, moving],
     )

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset._engine import row_blocks, run_all
-from reduset._types import Array, Floats
+from reduset._types import Array, Floats, Indices
 
 LEVELS = np.array([0.05, 0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 0.95])
 
@@ -26,6 +26,7 @@ class Summary:
     Attributes
     ----------
     square_spreads : standard deviation of ((x − mean) / spread)²
+    lowest, highest : a row with the minimum, and one with the maximum; the first of several
     binary : whether a column has at most two values
     """
 
@@ -34,6 +35,8 @@ class Summary:
     square_spreads: Array
     minima: Array
     maxima: Array
+    lowest: Indices
+    highest: Indices
     binary: NDArray[np.bool_]
     at_levels: Array = field(repr=False)
     below_levels: Array = field(repr=False)
@@ -60,10 +63,13 @@ def summarise(points: Floats, weights: Array | None) -> Summary:
     total = float(n) if weights is None else float(weights.sum())
     means, spreads, squares = _moments(points, weights, total)
     minima, maxima, binary = np.empty(d), np.empty(d), np.empty(d, bool)
+    lowest, highest = np.empty(d, np.int64), np.empty(d, np.int64)
     at, below = np.empty((len(LEVELS), d)), np.empty((len(LEVELS), d))
 
     def column(j: int) -> None:
         values = np.array(points[:, j])
+        alive = values if weights is None else np.where(weights > 0, values, np.nan)
+        lowest[j], highest[j] = np.nanargmin(alive), np.nanargmax(alive)
         if weights is None:
             values.sort()
             rows = np.maximum(np.ceil(LEVELS * n - 1e-9).astype(np.int64) - 1, 0)
@@ -82,7 +88,7 @@ def summarise(points: Floats, weights: Array | None) -> Summary:
     run_all([partial(column, j) for j in range(d)])
     constant = minima == maxima
     spreads[constant], means[constant] = 0.0, minima[constant]
-    return Summary(means, spreads, squares, minima, maxima, binary | constant, at, below)
+    return Summary(means, spreads, squares, minima, maxima, lowest, highest, binary | constant, at, below)
 
 
 def _moments(points: Floats, weights: Array | None, total: float) -> tuple[Array, Array, Array]:

@@ -7,15 +7,17 @@ columns of 0 and 1, dates days, and columns that look like identifiers are not u
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from reduset._frames import framed, is_annotated
 from reduset._types import Array, Indices
-from reduset.io import as_table
+from reduset.io import Table, as_table
+from reduset.io.automatic import on_estimated_scales
 
+TRANSFORMED = "statistics of columns, distances and the error are of the transformed values; rows are kept as they were read"
 PANDAS, POLARS, ARROW, ARRAY = "pandas", "polars", "pyarrow", "array"
 
 
@@ -29,21 +31,29 @@ class TableRows:
     names : of the columns; None for x0, x1, …
     notes : what was done to the columns of a frame
     is_frame : whether columns may have different units
+    encoding : how columns that hold no numbers became numbers, as `reduset.io.read` takes it
+    scales : the transform of each column that has one
     """
 
     values: Any
     names: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
     is_frame: bool = False
+    encoding: dict[str, Any] = field(default_factory=dict)
+    scales: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, data: Any, encode: Any) -> TableRows:
-        """The numbers of a pandas, polars or Arrow frame; all other data unchanged."""
+        """The numbers of a pandas, polars or Arrow frame, and of a table of FCS files on estimated scales; other data unchanged."""
+        if isinstance(data, Table):
+            table = on_estimated_scales(data)
+            notes = (*table.notes, *([TRANSFORMED] if data.channels else []))
+            return cls(table.values, table.columns, notes, encoding=table.encoding, scales=table.scales)
         home = type(data).__module__.split(".")[0]
         if home not in (PANDAS, POLARS, ARROW) or not (hasattr(data, "columns") and hasattr(data, "shape")):
             return cls(data)
         table = as_table(data, encode=encode, identifiers="omit")
-        return cls(table.values, table.columns, table.notes, True)
+        return cls(table.values, table.columns, table.notes, True, encoding=table.encoding)
 
 
 @dataclass(frozen=True)
@@ -58,6 +68,8 @@ class KeptRows:
     def of(cls, data: Any, indices: Indices, atoms: Array, titles: tuple[str, ...] | None = None) -> KeptRows:
         """The rows at ``indices`` of what came in; ``atoms`` (m, d) are their numbers, in columns of these titles."""
         names = column_names(data, atoms.shape[1]) if titles is None else titles
+        if isinstance(data, Table):
+            return cls(ARRAY, data.values[indices], names)  # as they were read, whatever the scales of distances
         home = type(data).__module__.split(".")[0]
         if home == PANDAS and hasattr(data, "iloc"):
             return cls(PANDAS, data.iloc[indices].copy(), names)

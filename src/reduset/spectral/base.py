@@ -13,6 +13,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from reduset import _validate
 from reduset._messages import warn
 from reduset._types import Array, KernelLike, PointsLike, SeedLike, WeightsLike
+from reduset._validate.rows import naming_columns
+from reduset.kernels import Kernel
 from reduset.spectral.components import PrincipalComponents
 from reduset.spectral.graph import DisconnectedWarning, RandomWalk
 from reduset.spectral.kernel_names import kernel_of, rate_of, with_rate
@@ -35,13 +37,22 @@ class SpectralEstimator(BaseEstimator):
         """X, checked: by the columns of the data that were fitted unless ``reset``."""
         if not reset:
             check_is_fitted(self)
-        return _validate.points(validate_data(self, _validate.known(X), dtype=(np.float64, np.float32), reset=reset))
+        with naming_columns(X):
+            found = validate_data(self, _validate.known(X), dtype=(np.float64, np.float32), reset=reset)
+        return _validate.points(found)
+
+    def _default_kernel(self, X: PointsLike, sample_weight: WeightsLike) -> Kernel:
+        """The kernel of ``kernel=None``: a Gaussian of the median bandwidth."""
+        return kernel_of(None, None, X.shape[1])
 
     def _reduce(self, X: PointsLike, sample_weight: WeightsLike, size: int | None, weights: str) -> WeightedAtoms:
         """The weighted atoms, also stored."""
         gamma, parameters = with_rate(self.kernel, self.gamma, self.kernel_params)
-        own = is_given(self.reduce) and self.kernel is None and gamma is None and not parameters
-        kernel = None if own else kernel_of(self.kernel, gamma, X.shape[1], parameters)
+        kernel: Kernel | None
+        if self.kernel is not None or gamma is not None or parameters:
+            kernel = kernel_of(self.kernel, gamma, X.shape[1], parameters)
+        else:
+            kernel = None if is_given(self.reduce) else self._default_kernel(X, sample_weight)
         rng = _validate.generator(self.random_state, "random_state")
         self._reduced = found = reduce_rows(
             X, kernel, self.reduce, ell=self.ell, size=size, weights=weights, sample_weight=sample_weight, rng=rng

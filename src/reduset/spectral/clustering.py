@@ -15,15 +15,20 @@ from sklearn.base import ClusterMixin
 
 from reduset import _validate
 from reduset._types import PointsLike, WeightsLike
+from reduset._validate.seeds import seeded
+from reduset.kernels import Gaussian, Kernel
 from reduset.spectral.base import EigenEstimator
 from reduset.spectral.graph import random_walk
+from reduset.spectral.graph_bandwidth import graph_bandwidth
 from reduset.spectral.reduction import WeightedAtoms
 from reduset.spectral.rounding import Rounding, by_indicators, by_kmeans, by_pivots
 
 DEFAULT = 8  # clusters, as in scikit-learn
+MAX_ATOMS = 2000  # of the default kernel
 ROUNDINGS = ("cluster_qr", "discretize", "kmeans")
 
 
+@seeded
 @dataclass(eq=False, repr=False, kw_only=True)
 class ReducedSpectralClustering(ClusterMixin, EigenEstimator):
     """Clusters by the normalised cut of weighted atoms: in place of `sklearn.cluster.SpectralClustering`, with `predict`.
@@ -41,7 +46,10 @@ class ReducedSpectralClustering(ClusterMixin, EigenEstimator):
         Starts of "kmeans" and of "discretize", of which the best is taken.
     verbose : bool or int
         Whether to print what is being done, and what k-means does.
-    kernel, gamma, kernel_params, reduce, ell, size, weights, eigen_solver, random_state : as of `ReducedKernelPCA`
+    kernel : Kernel, function, name or None
+        None is a Gaussian whose bandwidth follows from the distances of rows to their 7th neighbours in a sample of 1,000 rows,
+        and at most 2,000 atoms unless ``size`` is given.
+    gamma, kernel_params, reduce, ell, size, weights, eigen_solver, random_state : as of `ReducedKernelPCA`
 
     Attributes
     ----------
@@ -57,10 +65,9 @@ class ReducedSpectralClustering(ClusterMixin, EigenEstimator):
     --------
     >>> import numpy as np
     >>> from sklearn.datasets import make_moons
-    >>> from reduset import Gaussian
     >>> from reduset.spectral import ReducedSpectralClustering
     >>> X, y = make_moons(2000, noise=0.05, random_state=0)
-    >>> cut = ReducedSpectralClustering(2, kernel=Gaussian(0.1), random_state=0).fit(X)
+    >>> cut = ReducedSpectralClustering(2, random_state=0).fit(X)
     >>> bool(abs(np.mean(cut.predict(X) == y) - 0.5) > 0.49)
     True
     """
@@ -97,6 +104,18 @@ class ReducedSpectralClustering(ClusterMixin, EigenEstimator):
         self.atom_labels_ = self._rounding.labels(self._steps.functions)
         self.labels_ = self._labels(X)
         return self
+
+    def _default_kernel(self, X: PointsLike, sample_weight: WeightsLike) -> Kernel:
+        """A Gaussian of the bandwidth of `graph_bandwidth`; of the median bandwidth where all rows are equal."""
+        width = graph_bandwidth(X, sample_weight)
+        return super()._default_kernel(X, sample_weight) if width is None else Gaussian(width)
+
+    def _weighted_atoms(self, X: PointsLike, sample_weight: WeightsLike = None) -> WeightedAtoms:
+        """The atoms, at most ``MAX_ATOMS`` where neither kernel nor size is given: a narrow bandwidth would keep most rows."""
+        size = self.size
+        if self.kernel is None and size is None and isinstance(self.reduce, str) and self.reduce == "shadow":
+            size = MAX_ATOMS
+        return self._reduce(X, sample_weight, size, self.weights)
 
     def _require_countable(self, wanted: int) -> None:
         """Functions beside the constant one as many as a way to round them bears."""

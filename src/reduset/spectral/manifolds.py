@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from reduset import _validate
 from reduset._types import Array, PointsLike, WeightsLike
+from reduset._validate.seeds import seeded
 from reduset.spectral.base import SpectralTransformer, as_rows
 from reduset.spectral.graph import RandomWalk, random_walk
 
@@ -37,6 +38,7 @@ class _WalkMap(SpectralTransformer):
         return walk
 
 
+@seeded
 @dataclass(eq=False, repr=False, kw_only=True)
 class ReducedDiffusionMap(_WalkMap):
     """A diffusion map of weighted atoms, with coordinates for any point.
@@ -96,6 +98,7 @@ class ReducedDiffusionMap(_WalkMap):
         return self._coordinates(self._rows(X))
 
 
+@seeded
 class ReducedLaplacianEigenmap(_WalkMap):
     """A Laplacian eigenmap of weighted atoms, with coordinates for any point.
 

@@ -22,6 +22,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from reduset import _validate
 from reduset._messages import warn
 from reduset._types import Array, KernelLike, PointsLike
+from reduset._validate.seeds import seeded
 from reduset.select import Shadow
 from reduset.spectral.base import SpectralEstimator, SpectralTransformer, as_rows, keeping_single
 from reduset.spectral.components import extended_to_rows, principal_components
@@ -31,6 +32,7 @@ from reduset.spectral.reduction import WeightedAtoms, is_given
 LEAST = 1e-12  # eigenvalues below count as this, as in scikit-learn
 
 
+@seeded
 @dataclass(eq=False, repr=False, kw_only=True)
 class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralEstimator):
     """Nyström features with the atoms of any selector: in place of `sklearn.kernel_approximation.Nystroem`.
@@ -97,6 +99,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralEstima
         return keeping_single(super().__sklearn_tags__())
 
 
+@seeded
 @dataclass(eq=False, repr=False, kw_only=True)
 class WeightedNystroem(SpectralTransformer):
     """Density-weighted Nyström features: the leading eigenfunctions of the kernel under the density of the data.

@@ -52,6 +52,7 @@ def by_kmeans(walk: RandomWalk, clusters: int, starts: int, seed: int, verbose: 
     """The nearest of the centres of k-means, the best of ``starts``."""
     found = KMeans(clusters, n_init=starts, random_state=seed, verbose=verbose)
     centres = found.fit(walk.functions, sample_weight=walk.stationary * len(walk.stationary)).cluster_centers_
+    centres = centres[np.lexsort(centres.T[::-1])]  # so that labels do not depend on how k-means numbered them
     return Rounding(centres.T, -(centres**2).sum(axis=1) / 2)
 
 

@@ -18,6 +18,8 @@ from reduset._engine import on_device
 from reduset._frames import framed, is_table, table_weights
 from reduset._types import Array, KernelLike, PointsLike, SeedLike, WeightsLike
 from reduset._validate import rows as _rows
+from reduset._validate.rows import naming_columns
+from reduset._validate.seeds import seeded
 from reduset.compression import Compression
 from reduset.mean import KernelMean
 from reduset.stream import checkpoint
@@ -27,6 +29,7 @@ from reduset.weights import KINDS
 __all__ = ["StreamCompressor"]
 
 
+@seeded
 class StreamCompressor(BaseEstimator):
     """Compress data that never fit in memory, or never end.
 
@@ -115,7 +118,8 @@ class StreamCompressor(BaseEstimator):
         _require_no_weights(y)
         sample_weight = table_weights(X) if sample_weight is None else sample_weight
         if not on_device(X):
-            rows = check_array(_validate.known(X.values if is_table(X) else X), dtype=(np.float64, np.float32))
+            with naming_columns(X):
+                rows = check_array(_validate.known(X.values if is_table(X) else X), dtype=(np.float64, np.float32))
             if sample_weight is not None:
                 sample_weight = _validate.weights(sample_weight, len(rows))
         before = self._stream

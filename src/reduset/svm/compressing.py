@@ -16,6 +16,7 @@ from reduset import _validate
 from reduset._messages import warn
 from reduset._progress import Progress
 from reduset._types import Array, PointsLike, ProgressLike, SeedLike
+from reduset._validate.seeds import seeded
 from reduset.compression import NotReachedWarning
 from reduset.simplification.pipeline import fewest
 from reduset.simplification.simplifying import fitting_stages
@@ -27,6 +28,7 @@ from reduset.svm.reduced_set import METHODS, TRIED, ReducedSet, ReductionPlan, r
 RESULTS: dict[str, type[CompressedSVM]] = {each.kind: each for each in (CompressedSVC, CompressedSVR, CompressedOneClassSVM)}
 
 
+@seeded
 def compress_svm(
     fitted: Any,
     *,
@@ -55,7 +57,7 @@ def compress_svm(
     tol : float
         As few as bring the relative error ``loss_.relative`` down to this, found by bisection; a `NotReachedWarning` where that
         takes every support vector.
-    X : (N, d) rows like those that will be predicted, optional
+    X : (N, d) rows like those that will be predicted, numbers encoded as those that ``fitted`` was fitted on, optional
         Training rows serve. The bumps are fitted to the decision values there, and the loss is measured there. Without X both look
         at the support vectors, and fitting at the norm of the kernel's space too.
     y : (N,) labels or targets of X, optional; only scores are taken from them

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from reduset import _archive, _validate
 from reduset._engine import row_blocks
 from reduset._types import Array, PointsLike
+from reduset._validate.rows import naming_columns
 from reduset.svm import onnx_graph
 from reduset.svm.expansion import GaussianExpansion
 from reduset.svm.loss import SvmLoss
@@ -70,7 +71,10 @@ class CompressedSVM(BaseEstimator):
     def _values(self, X: Any) -> Array:
         """(N, p) values of the functions."""
         check_is_fitted(self)
-        rows = validate_data(self, _validate.known(X), reset=False, dtype=[np.float64, np.float32], order="C", accept_sparse="csr")
+        with naming_columns(X):
+            rows = validate_data(
+                self, _validate.known(X), reset=False, dtype=[np.float64, np.float32], order="C", accept_sparse="csr"
+            )
         if not issparse(rows):
             return self.expansion_(rows)
         parts = row_blocks(range(rows.shape[0]), rows.shape[1])  # dense a block at a time

@@ -17,14 +17,16 @@ matrices are made anew, block by block.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from reduset._engine import blocks, single_threaded_blas
-from reduset._types import Array, Report
+from reduset._types import Array, Floats, Report
 from reduset.simplification.joint_fit import lbfgs
 from reduset.svm.expansion import CentredPoints, GaussianExpansion
 
@@ -32,6 +34,8 @@ LEAST_SQUARE = 0.55  # of h², for the square of a width: at ½ the norm is infi
 RIDGE = 1e-8  # of the diagonal, so that bumps may meet, and weights stay of the size of the original ones
 ENTRIES = 1 << 20  # of a bump matrix that is made at once
 KEPT = 1 << 22  # of bump matrices that are kept from the weights to the slopes: 64 megabytes with their distances
+SINGLE_WORK = 1e10  # multiplications of all steps, about half a second, from which on steps are taken in single precision
+SINGLE_ROUNDING = 1e-5  # what cancellation may add to an exponent then
 FAR = 1e6  # above any error worth a step, so that the line search turns back
 
 
@@ -43,21 +47,47 @@ class _Solution:
     error: float  # E
 
 
+@dataclass(frozen=True)
+class _SinglePoints:
+    """Points about an origin, in single precision: where steps are expensive, half the time of a step."""
+
+    origin: Array  # (d,)
+    coordinates: NDArray[np.float32]  # (N, d)
+    lengths: NDArray[np.float32]  # (N,) squared
+
+    @classmethod
+    def of(cls, points: Array, origin: Array) -> _SinglePoints:
+        coordinates = (points - origin).astype(np.float32)
+        return cls(origin, coordinates, np.einsum("ij,ij->i", coordinates, coordinates))
+
+    def is_precise(self, least: float) -> bool:
+        """Whether exponents of bumps of that least squared width keep enough digits."""
+        return bool(float(self.lengths.max()) * np.finfo(np.float32).eps <= SINGLE_ROUNDING * least)
+
+    def bumps(self, centres: Array, squares: Array, rows: slice) -> tuple[Floats, Floats]:
+        """(rows, m) squared distances and values of bumps."""
+        near = (centres - self.origin).astype(np.float32)
+        gaps = self.coordinates[rows] @ (-2.0 * near).T
+        gaps += self.lengths[rows, None]
+        gaps += np.einsum("ij,ij->i", near, near)
+        np.maximum(gaps, 0.0, out=gaps)
+        return gaps, np.exp(gaps * (-0.5 / squares).astype(np.float32))
+
+
 class _BumpBlocks:
     """The bump matrix at some points, block by block: kept where they are few, made anew each time where not."""
 
-    def __init__(self, centres: Array, squares: Array, points: Array) -> None:
-        self._centres, self._squares, self._points = CentredPoints(centres, float(squares.min())), squares, points
-        self._blocks = _steps(len(points), len(centres))
-        self._kept: dict[int, tuple[Array, Array]] | None = {} if len(points) * len(centres) <= KEPT else None
+    def __init__(self, centres: Array, squares: Array, points: Array | _SinglePoints) -> None:
+        count, self._made = _maker(centres, squares, points)
+        self._blocks = _steps(count, len(centres))
+        self._kept: dict[int, tuple[Floats, Floats]] | None = {} if count * len(centres) <= KEPT else None
 
-    def __iter__(self) -> Iterator[tuple[slice, Array, Array]]:
+    def __iter__(self) -> Iterator[tuple[slice, Floats, Floats]]:
         """Rows of the points, their squared distances and the values of the bumps there, (rows, m) each."""
         for a, b in self._blocks:
             known = None if self._kept is None else self._kept.get(a)
             if known is None:
-                gaps = self._centres.squared_distances(self._points[a:b])
-                known = gaps, np.exp(gaps * (-0.5 / self._squares))
+                known = self._made(slice(a, b))
                 if self._kept is not None:
                     self._kept[a] = known
             yield slice(a, b), *known
@@ -137,6 +167,7 @@ class ExpansionTarget:
         unit, least = np.sqrt(self.square), LEAST_SQUARE * self.square
         free = np.maximum(found.widths**2 - least, 1e-3 * self.square)
         best, lowest, done = found, np.inf, 0
+        single = self._single_points(least) if steps * self.work(m) > SINGLE_WORK else None
 
         def placed(u: Array) -> tuple[Array, Array]:
             moves = u.reshape(m, -1)
@@ -147,7 +178,7 @@ class ExpansionTarget:
             nonlocal best, lowest
             centres, squares = placed(u)
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                solution, by_centre, by_square = self._slopes(centres, squares)
+                solution, by_centre, by_square = self._slopes(centres, squares, single)
             if not np.isfinite(solution.error):
                 return FAR, np.zeros_like(u)
             if solution.error < lowest:
@@ -166,11 +197,21 @@ class ExpansionTarget:
 
         with single_threaded_blas():
             lbfgs(objective, np.zeros(m * (d + widths)), steps, count)
+        best = best if single is None else self.refit(best)
         return best if self.error(best) <= self.error(found) else found
 
-    def _bump_blocks(self, centres: Array, squares: Array) -> tuple[_BumpBlocks, _BumpBlocks]:
+    def _single_points(self, least: float) -> tuple[_SinglePoints, _SinglePoints] | None:
+        """The places and the bumps of f in single precision; None where that is too coarse for the least squared width."""
+        origin = self.full.centres.mean(axis=0)
+        places, centres = _SinglePoints.of(self._places, origin), _SinglePoints.of(self.full.centres, origin)
+        return (places, centres) if places.is_precise(least) and centres.is_precise(least) else None
+
+    def _bump_blocks(
+        self, centres: Array, squares: Array, single: tuple[_SinglePoints, _SinglePoints] | None = None
+    ) -> tuple[_BumpBlocks, _BumpBlocks]:
         """From the places, and from the bumps of f."""
-        return _BumpBlocks(centres, squares, self._places), _BumpBlocks(centres, squares, self.full.centres)
+        places, own = (self._places, self.full.centres) if single is None else single
+        return _BumpBlocks(centres, squares, places), _BumpBlocks(centres, squares, own)
 
     def _solve(self, centres: Array, squares: Array, seen_from: tuple[_BumpBlocks, _BumpBlocks] | None = None) -> _Solution:
         gram, kappa = self._system(centres, squares, seen_from or self._bump_blocks(centres, squares))
@@ -196,15 +237,16 @@ class ExpansionTarget:
         m, units = len(centres), self._units(squares, centres.shape[1])
         gram, kappa = np.zeros((m, m)), np.zeros((m, self.full.weights.shape[1]))
         at_places, at_bumps = seen_from
-        for rows, _, bumps in at_places:
+        for rows, _, found in at_places:
+            bumps = found.astype(np.float64, copy=False)  # the system may be close to singular
             gram += bumps.T @ bumps
             kappa += bumps.T @ self._values[rows]
         gram *= units[:, None] * units / self._scale_of_values
         if self.share:
             factor = self.share / self._scale_of_norm
             gram += factor * self._products(centres, squares)[0]
-            for rows, _, bumps in at_bumps:
-                kappa += factor * (bumps.T @ self.full.weights[rows])
+            for rows, _, found in at_bumps:
+                kappa += factor * (found.astype(np.float64, copy=False).T @ self.full.weights[rows])
         return gram, units[:, None] * kappa
 
     def _products(self, centres: Array, squares: Array) -> tuple[Array, Array, Array]:
@@ -215,25 +257,29 @@ class ExpansionTarget:
         ratio = np.sqrt(own[:, None] * own) / sums
         return np.exp(0.5 * centres.shape[1] * np.log(ratio) - 0.5 * gaps / sums), sums, gaps
 
-    def _slopes(self, centres: Array, squares: Array) -> tuple[_Solution, Array, Array]:
+    def _slopes(
+        self, centres: Array, squares: Array, single: tuple[_SinglePoints, _SinglePoints] | None = None
+    ) -> tuple[_Solution, Array, Array]:
         """The best weights W, and the slopes of E at W in centres (m, d) and squared widths (m,).
 
         E depends on the bumps by their values at the places, by those at the bumps of f, and by their own inner products: the three
-        sums below.
+        sums below. ``single`` takes bumps and slopes in single precision, the weights still in double.
         """
-        seen_from = self._bump_blocks(centres, squares)
+        seen_from = self._bump_blocks(centres, squares, single)
         solution = self._solve(centres, squares, seen_from)
-        slopes = _Slopes(centres, squares)
+        places, own = (self._places, self.full.centres) if single is None else (each.coordinates for each in single)
+        slopes = _Slopes(centres if single is None else centres - single[0].origin, squares)  # those of moved points are the same
         if not np.isfinite(solution.error):
             return solution, slopes.by_centre, slopes.by_square
         W = solution.weights * self._units(squares, centres.shape[1])[:, None]
         for rows, gaps, bumps in seen_from[0]:
             excess = bumps @ (W / self._scale_of_values) - self._values[rows]
-            slopes.add_from_points(self._places[rows], gaps, (2.0 * excess) @ W.T * bumps)
+            slopes.add_from_points(places[rows], gaps, ((2.0 * excess) @ W.T).astype(bumps.dtype, copy=False) * bumps)
         if self.share:
             factor = 2.0 * self.share / self._scale_of_norm
             for rows, gaps, bumps in seen_from[1]:
-                slopes.add_from_points(self.full.centres[rows], gaps, (-factor * self.full.weights[rows]) @ W.T * bumps)
+                by_log = (-factor * self.full.weights[rows]) @ W.T
+                slopes.add_from_points(own[rows], gaps, by_log.astype(bumps.dtype, copy=False) * bumps)
             products, sums, gaps = self._products(centres, squares)
             slopes.add_from_pairs(sums, gaps, factor * (solution.weights @ solution.weights.T) * products)
         return solution, slopes.by_centre, slopes.by_square
@@ -246,7 +292,7 @@ class _Slopes:
         self._centres, self._squares = centres, squares
         self.by_centre, self.by_square = np.zeros_like(centres), np.zeros_like(squares)
 
-    def add_from_points(self, points: Array, gaps: Array, by_log: Array) -> None:
+    def add_from_points(self, points: Floats, gaps: Floats, by_log: Floats) -> None:
         """From those in log γᵢ(x) = −‖x − cᵢ‖²/2hᵢ², (N, m): its slopes are (x − cᵢ)/hᵢ² and ‖x − cᵢ‖²/2hᵢ⁴."""
         self.by_centre += (by_log.T @ points - by_log.sum(axis=0)[:, None] * self._centres) / self._squares[:, None]
         self.by_square += 0.5 * np.einsum("ji,ji->i", by_log, gaps) / self._squares**2
@@ -256,6 +302,19 @@ class _Slopes:
         d, centres = self._centres.shape[1], self._centres
         self.by_centre += (by_log / sums) @ centres - (by_log / sums).sum(axis=1)[:, None] * centres
         self.by_square += (by_log * (0.5 * d * (1.0 / self._squares[:, None] - 1.0 / sums) + 0.5 * gaps / sums**2)).sum(axis=1)
+
+
+def _maker(centres: Array, squares: Array, points: Array | _SinglePoints) -> tuple[int, Callable[[slice], tuple[Floats, Floats]]]:
+    """The number of points, and what gives squared distances and values of bumps at some of them."""
+    if isinstance(points, _SinglePoints):
+        return len(points.coordinates), partial(points.bumps, centres, squares)
+    return len(points), partial(_bumps_at, CentredPoints(centres, float(squares.min())), squares, points)
+
+
+def _bumps_at(centres: CentredPoints, squares: Array, points: Array, rows: slice) -> tuple[Floats, Floats]:
+    """(rows, m) squared distances and values of bumps."""
+    gaps = centres.squared_distances(points[rows])
+    return gaps, np.exp(gaps * (-0.5 / squares))
 
 
 def _log_norms(squares: Array, square: float, dimension: int) -> Array:

@@ -37,6 +37,8 @@ MOST_STEPS, FEWEST_STEPS = 200, 10
 MOST_ROWS = 8192
 WORK = 4e11  # multiplications that the steps may take where their number is not given: some ten seconds
 
+HEAT_STEPS, HEAT_WORK = 25, 2e10  # beyond so much work (about a second), methods are compared after so many steps
+
 Measure = Callable[[GaussianExpansion], float]
 
 
@@ -81,17 +83,32 @@ def reduce_set(
     measure : what an expansion loses
     seed : the same gives the same result, whichever sizes were tried before
     """
+    steps = plan.steps_for(target, size)
     found: list[ReducedSet] = []
     for method in plan.methods:
         rng = np.random.default_rng([seed, size])  # each method from the same groups
         with single_threaded_blas():  # for groups that do not depend on the number of threads
             started = _start(target.full, parts, size, method, rng)
         fitted = target.refit(started) if plan.refit else started
-        steps = plan.steps_for(target, size) if method != "kcenter" else 0
-        if steps:
-            fitted = target.polish(fitted, steps, method != "refine", report)
         found.append(ReducedSet(fitted, method, measure(fitted)))
+
+    def polished(each: ReducedSet, count: int, done: int) -> ReducedSet:
+        told = None if report is None else lambda now, _: report(done + now, steps)
+        fitted = target.polish(each.expansion, count, each.method != "refine", told)
+        return ReducedSet(fitted, each.method, measure(fitted))
+
+    first = min(HEAT_STEPS, steps) if steps * target.work(size) > HEAT_WORK and len(_moving(found)) > 1 else steps
+    if first:
+        found = [polished(each, first, 0) if each.method != "kcenter" else each for each in found]
+    if steps > first:  # the methods lead to similar errors in the end, and only the one ahead is followed there
+        ahead = min(_moving(found), key=lambda each: each.lost)
+        found = [polished(each, steps - first, first) if each is ahead else each for each in found]
     return min(found, key=lambda each: each.lost)
+
+
+def _moving(found: list[ReducedSet]) -> list[ReducedSet]:
+    """Those whose bumps may be moved."""
+    return [each for each in found if each.method != "kcenter"]
 
 
 def allocate(masses: Array, counts: Labels, size: int) -> Labels:

@@ -92,7 +92,7 @@ class FactoredSpan(Span):
     def __init__(self, kernel: Kernel, atoms: Any, kappa: Array) -> None:
         self.L, self.kept = cholesky_dropping(gram_of(kernel, atoms))
         self._kernel, self.given = kernel, atoms
-        self.atoms, self.kappa = atoms[self.kept], kappa[self.kept]
+        self.atoms, self.kappa = atoms if self.kept.all() else atoms[self.kept], kappa[self.kept]
         self.y = solve_triangular(self.L, self.kappa, lower=True, check_finite=False)
 
     def facing(self, kappa: Array) -> FactoredSpan:
