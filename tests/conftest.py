@@ -12,11 +12,22 @@ import pytest
 from hypothesis import settings
 
 from compile_once import share_compilation
+from timings import Timings
 
 settings.register_profile("repeatable", derandomize=True)
 if os.environ.get("CI"):
     settings.load_profile("repeatable")
 share_compilation()
+
+
+def pytest_addoption(parser):
+    parser.addoption("--timings", action="store_true", help="show the slowest tests and the time by package")
+    parser.addoption("--timings-file", help="write the seconds of each test to this JSON file, too")
+
+
+def pytest_configure(config):
+    if (config.option.timings or config.option.timings_file) and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Timings(config.option.timings_file))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -227,8 +227,8 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
         kept, told = pick_rows(self.data, table.file_rows(small.indices), reading["key"], suffix in SEPARATORS)
         notes += told
         write = partial(write_text, suffix=suffix) if suffix in SEPARATORS and is_text(kept) else write_table
-        titles = chain(("weight", "sketch_weight", "_weight"), (f"weight_{number}" for number in count(2)))
-        name = next(title for title in titles if title not in kept.column_names)
+        free_names = chain(("weight", "sketch_weight", "_weight"), (f"weight_{number}" for number in count(2)))
+        name = next(title for title in free_names if title not in kept.column_names)
         kept = kept.append_column(name, arrow.array(small.weights * total))
         with _archive.together():
             write(str(self.output), kept)
