@@ -406,3 +406,29 @@ def test_a_category_smaller_than_a_stratum_keeps_a_row_and_its_proportion(seed):
     assert 1 <= rare.sum() <= 2
     assert small.weights[rare].sum() == pytest.approx(0.001, rel=1e-6)
     assert small.exceptions == ()
+
+
+def test_heavy_tails_are_better_than_random_rows_without_weights_and_exact_with_them():
+    rng = np.random.default_rng(3)
+    n, size = 50_000, 1000
+    people = pd.DataFrame({"amount": (rng.pareto(1.3, n) * 100).round(2), "age": rng.integers(18, 90, n)})
+    x = people["amount"].to_numpy()
+    apart = [abs(rng.choice(x, size, replace=False).mean() / x.mean() - 1) for _ in range(50)]
+    for seed in range(3):
+        small = sketch(people, size, rng=seed)
+        assert abs(x[small.indices].mean() / x.mean() - 1) < np.mean(apart)
+        for q in np.quantile(x, np.arange(1, 10) / 10, method="inverted_cdf"):
+            assert small.weights[x[small.indices] <= q].sum() == pytest.approx(np.mean(x <= q), abs=1e-9)
+        assert "not kept: maximum of amount (286151)" in str(small)
+
+
+@pytest.mark.parametrize("calibrate", [True, False])
+def test_all_rows_are_exact_in_everything(calibrate):
+    people = pd.DataFrame({"x": [1.0, 2.0, 5.0, 8.0, 9.5], "kind": list("aabba")})
+    small = sketch(people, 5, calibrate=calibrate, rng=0)
+    assert small.exact == ("means", "standard deviations", "deciles")
+    assert small.message == ""
+    text = str(small)
+    assert "not exact" not in text
+    assert "largest" not in text.split("weights")[1].split("radius")[0]
+    assert "kept: every minimum and maximum, every category" in text

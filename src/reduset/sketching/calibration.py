@@ -14,9 +14,10 @@ step halving find it. The constraints:
 
 There are at most m / `ROWS_A_CONSTRAINT` constraints of the third kind together with the others: more would move the weights so
 much that sums of other quantities get worse. If no weights within the bounds meet all constraints, they are added by kind: means,
-then second moments, then quantiles. Where those of a kind are not feasible, a penalty on their squared residuals takes their place;
-the largest residuals show which constraints to omit. A plan that loses more than `MOST_OMITTED` of its constraints gives way to one
-with fewer. O(m·p²) for p constraints and a few Newton steps.
+then second moments, then quantiles, then second moments of columns with heavy tails, which few rows decide. Where those of a kind
+are not feasible, a penalty on their squared residuals takes their place; the largest residuals show which constraints to omit. A
+plan that loses more than `MOST_OMITTED` of its constraints is replaced by one with fewer. O(m·p²) for p constraints and a few
+Newton steps.
 """
 
 from __future__ import annotations
@@ -28,9 +29,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset._types import Array, Indices
+from reduset.sketching.columns import MEAN, PROPORTION, SPREAD
 from reduset.sketching.summaries import Summary
 
 BOUND = 3.0
+SOME_BOUND = 2.0  # for the mass of a category, so that weights can still change for other constraints
+HEAVY_TAILS = 10.0  # standard deviation of standardised squares, 1.4 for a normal column
 ROWS_A_CONSTRAINT = 10
 ROWS_A_MOMENT = 3
 FEWEST_ROWS = 5  # of the sketch on either side of a quantile; ties can leave fewer, and then there is nothing to move
@@ -73,7 +77,7 @@ class Calibration:
 class _Features:
     """Functions of the rows whose weighted sums are to be 0: values (p, m), and of each its kind, column and statistic.
 
-    Kinds are 0 for means, 1 for second moments and 2 for quantiles.
+    Kinds are 0 for means, 1 for second moments, 2 for quantiles and 3 for second moments of columns with heavy tails.
     """
 
     values: Array
@@ -107,6 +111,7 @@ def calibrate_weights(rows: Array, start: Array, summary: Summary, groups: Indic
     groups : (m,) the group of each row, from 0 on, whose masses are kept; None for one group
     """
     masses, moving = _masses(start, groups), np.flatnonzero(summary.spreads > 0)
+    start = _with_category_masses(rows, start, summary, masses)
     if not len(moving):
         return Calibration(start.copy(), (), ())
     if len(masses) + len(moving) > len(start) / ROWS_A_MOMENT:  # no plan has fewer constraints
@@ -123,12 +128,29 @@ def calibrate_weights(rows: Array, start: Array, summary: Summary, groups: Indic
     return Calibration(start.copy(), (), EVERY)
 
 
+def _with_category_masses(rows: Array, start: Array, summary: Summary, masses: Array) -> Array:
+    """Starting weights; those of a category without weights within the bounds start at its mass, which other rows make up for.
+
+    A category with a single row in the sketch may have been drawn for a stratum of ten times its mass.
+    """
+    before, start = start, start.copy()
+    for j in np.flatnonzero(summary.binary & (summary.spreads > 0)):
+        proportion = (summary.means[j] - summary.minima[j]) / (summary.maxima[j] - summary.minima[j])
+        member = rows[:, j] == (summary.maxima[j] if proportion < 0.5 else summary.minima[j])
+        goal, mass, total = min(proportion, 1 - proportion), start[member].sum(), start.sum()
+        if 0 < mass < total and not 1 / SOME_BOUND <= goal * total / mass <= SOME_BOUND:
+            start[member] *= goal * total / mass
+            start[~member] *= (1 - goal) * total / (total - mass)
+    return np.asarray(start * (masses.T @ ((masses @ before) / (masses @ start))))
+
+
 def _plans(rows: Array, summary: Summary, moving: Indices) -> Iterator[tuple[tuple[str, ...], _Features]]:
     """Names of summaries and their features, from the most constraints to the fewest."""
     z = (rows - summary.means)[:, moving] / summary.spreads[moving]
     many = ~summary.binary[moving]
-    means = _Features.of(0, z.T, [(int(j), "mean") for j in moving])
-    squares = _Features.of(1, (np.square(z) - 1)[:, many].T, [(int(j), "standard deviation") for j in moving[many]])
+    means = _Features.of(0, z.T, [(int(j), PROPORTION if summary.binary[j] else MEAN) for j in moving])
+    squares = _Features.of(1, (np.square(z) - 1)[:, many].T, [(int(j), SPREAD) for j in moving[many]])
+    squares.kinds[summary.square_spreads[moving[many]] > HEAVY_TAILS] = 3
     for name, levels in LIMITS:
         yield (MEANS, SPREADS, name), means + squares + _at_limits(rows, summary, levels)
     yield (MEANS, SPREADS), means + squares
@@ -157,8 +179,8 @@ def _at_limits(rows: Array, summary: Summary, levels: Array) -> _Features:
 
 def _solve_feasible(masses: Array, features: _Features, start: Array, most: int) -> tuple[Array | None, NDArray[np.bool_]]:
     """Weights for as many of the constraints as possible, and which of them hold; None if more than ``most`` are omitted."""
-    kept = np.ones(len(features.values), bool)
-    weights, _ = _Constraints.of(masses, features.values, start).solve()
+    kept = _consistent(masses, features, start)
+    weights, _ = _Constraints.of(masses, features.values[kept], start).solve()
     for kind in () if weights is not None else np.unique(features.kinds):
         considered = features.kinds <= kind
         while (~kept).sum() <= most:
@@ -170,9 +192,29 @@ def _solve_feasible(masses: Array, features: _Features, start: Array, most: int)
             last = features.kinds[able] == kind  # those before are known to be feasible
             _, multipliers = problem.solve(last)
             residuals = np.abs(multipliers) * last
-            kept[np.flatnonzero(able)[residuals >= OMITTED_TOGETHER * residuals.max()]] = False
-            kept &= ~((features.kinds == 1) & np.isin(features.columns, features.columns[~kept & (features.kinds == 0)]))
+            together = OMITTED_TOGETHER if kind > 0 else 1.0
+            kept[np.flatnonzero(able)[residuals >= together * residuals.max()]] = False
+            kept &= ~((features.kinds % 2 == 1) & np.isin(features.columns, features.columns[~kept & (features.kinds == 0)]))
     return (weights, kept) if (~kept).sum() <= most else (None, kept)
+
+
+def _consistent(masses: Array, features: _Features, start: Array) -> NDArray[np.bool_]:
+    """Constraints without those that no weights meet: functions of one sign, and one of each set that contradicts itself.
+
+    If a category has no row in the sketch, the proportions of the other categories cannot all be right, since they sum to 1. The
+    one that depends most on the others is omitted, which is the largest category.
+    """
+    kept = (features.values.min(axis=1) <= 0) & (features.values.max(axis=1) >= 0)
+    while kept.any():
+        problem = _Constraints.of(masses, features.values[kept], start)
+        values, vectors = np.linalg.eigh(problem.A * start @ problem.A.T)
+        null = vectors[:, values <= RANK * values[-1]]
+        wrong = null.T @ problem.b
+        if not len(wrong) or np.abs(wrong).max() <= EXACT * start.sum():
+            break
+        contradiction = np.abs(null @ wrong)[problem.masses :]
+        kept[np.flatnonzero(kept)[np.argmax(contradiction)]] = False
+    return kept
 
 
 @dataclass(frozen=True)

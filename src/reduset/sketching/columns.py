@@ -33,6 +33,13 @@ class Change:
     difference: float
     random_rows: float
 
+    @property
+    def kept(self) -> bool:
+        """Whether an extreme is a row of the sketch; of two values, whether both are."""
+        if self.statistic in (MINIMUM, MAXIMUM):
+            return self.sketch == self.all_rows
+        return not self.statistic.startswith(PROPORTION) or 0 < self.sketch < 1
+
 
 @dataclass(frozen=True)
 class ColumnTable(Sequence[Change]):
@@ -52,8 +59,18 @@ class ColumnTable(Sequence[Change]):
     @property
     def largest(self) -> Change | None:
         """The statistic that differs most, extremes aside; None if every column is constant."""
-        able = [each for each in self.changes if each.statistic not in (MINIMUM, MAXIMUM)]
+        able = (each for each in self.changes if each.statistic not in (MINIMUM, MAXIMUM))
         return max(able, key=lambda each: abs(each.difference), default=None)
+
+    @property
+    def extremes(self) -> tuple[Change, ...]:
+        """The minima and maxima of columns of more than two values."""
+        return tuple(each for each in self.changes if each.statistic in (MINIMUM, MAXIMUM))
+
+    @property
+    def proportions(self) -> tuple[Change, ...]:
+        """The proportions of columns of two values, as categories become."""
+        return tuple(each for each in self.changes if each.statistic.startswith(PROPORTION))
 
     def renamed(self, names: Sequence[str]) -> ColumnTable:
         """The same table with other names of columns, given in their order."""

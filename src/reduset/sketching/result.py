@@ -19,6 +19,7 @@ from reduset.sketching.columns import ColumnTable
 from reduset.sketching.tables import KeptRows
 
 SHOWN_EXCEPTIONS = 3
+ROUNDING = 1e-9  # of a column's standard deviation
 
 
 @dataclass(frozen=True)
@@ -138,13 +139,26 @@ class Sketch:
             *first, last = self.exact
             text.append(f"weighted {' and '.join(filter(None, [', '.join(first), last]))} equal those of all rows{self._except()}")
         largest = self.columns.largest
-        if largest is not None:
+        if largest is not None and abs(largest.difference) > ROUNDING:
             other = "largest other change" if self.exact else "largest change"
             text.append(
                 f"{other} {abs(largest.difference):.2g} standard deviations, {largest.statistic} of column {largest.column} "
-                f"({self.size:,} random rows: {largest.random_rows:.2g})"
+                f"({self.size:,} random row{'s' * (self.size != 1)}: {largest.random_rows:.2g})"
             )
+        if not getattr(self.mean.kernel, "is_isotropic", True):  # columns have units, as those of tables
+            text.append(self._kept())
         return [f"{'columns' if not k else '':<12}{line}" for k, line in enumerate(text)]
+
+    def _kept(self) -> str:
+        """Whether minima, maxima and categories are among the rows of the sketch, and the first that are not."""
+        gone = [
+            f"{each.statistic} of {printable(each.column)} ({each.all_rows:.6g})" for each in self.columns.extremes if not each.kept
+        ]
+        gone += [printable(each.column) for each in self.columns.proportions if not each.kept]
+        if not gone:
+            return f"kept: every minimum and maximum{', every category' * bool(self.columns.proportions)}"
+        more = f" and {len(gone) - SHOWN_EXCEPTIONS} more" if len(gone) > SHOWN_EXCEPTIONS else ""
+        return f"not kept: {', '.join(gone[:SHOWN_EXCEPTIONS])}{more}"
 
     def _except(self) -> str:
         """The summaries that calibration could not make equal: each by name, or their number and columns."""

@@ -2,10 +2,11 @@
 
 1. Covering rows: farthest-first rows (Gonzalez 1985), counted from the row nearest the mean. They exaggerate tails wherever weights
    are ignored, so by default there are at most `COVER_SHARE` of the size m (`FEW_COVERING` of a small one), and no more than would
-   raise the variance of a column by `EXCESS` of its standard error in m random rows.
+   raise the variance of a column by `EXCESS` of its standard error in m random rows, or move its mean by more than the other rows
+   can offset (`_allowed_sums`).
 2. Extreme rows, by default and for a kernel with scales, as tables have: a row with the minimum and one with the maximum of each
-   column, if these are at most `EXTREME_PROPORTION` of the size and raise no variance by more than `EXTREME_EXCESS`. The choice of
-   the other rows offsets that.
+   column, if these are at most `EXTREME_PROPORTION` of the size, raise no variance by more than `EXTREME_EXCESS`, and move no
+   mean by more than the other rows can offset.
 3. Strata: the other rows, in parts of equal mass (`_engine.strata`). A row that weighs more than a stratum is kept with certainty.
 4. One row of each stratum: of `CANDIDATES` rows drawn by weight, the one with which the sketch comes nearest to all rows, in means,
    squares and deciles of the columns and in waves at three scales (`_engine.exchanging`). Covering and extreme rows count here as
@@ -52,6 +53,7 @@ from reduset.sketching.summaries import Summary
 COVER_SHARE, FEW_COVERING = 0.01, 5
 EXCESS = 0.7  # standard errors of a column's variance in random rows, that covering rows may add to it
 EXTREME_PROPORTION, EXTREME_EXCESS = 0.05, 0.5  # of the size, and of a column's variance
+SUM_EXCESS, OFFSET_PROPORTION = 0.25, 0.02  # of √m, and of m interquartile ranges: bounds on a column's sum over fixed rows
 RARE_CATEGORY, SMALL_CATEGORY = 0.0005, 0.75  # of the mass, and of a stratum
 CANDIDATES, SWEEPS = 8, 2
 # where extremes exceed `EXCESS`, or a column has heavy tails (standard deviation of its standardised squares): more candidates, and
@@ -136,8 +138,7 @@ def _covering_rows(
     if coverage is not None:
         return rows
     rows = rows[~np.isin(rows, extremes)]
-    allowed = _allowed_squares(summary, size) - _squares(mean, summary, extremes).sum(axis=0)
-    return _within_budget(rows, _squares(mean, summary, rows), allowed)
+    return _within_budget(mean, summary, size, rows, _allowed_squares(summary, size), extremes)
 
 
 def _extreme_rows(mean: KernelMean, summary: Summary, size: int) -> Indices:
@@ -146,7 +147,7 @@ def _extreme_rows(mean: KernelMean, summary: Summary, size: int) -> Indices:
     rows = np.unique(np.concatenate([summary.lowest[columns], summary.highest[columns]]))
     if len(rows) > EXTREME_PROPORTION * size:
         return np.empty(0, np.int64)
-    return _within_budget(rows, _squares(mean, summary, rows), np.full(mean.dimension, EXTREME_EXCESS * size))
+    return _within_budget(mean, summary, size, rows, np.full(mean.dimension, EXTREME_EXCESS * size))
 
 
 def _rare_category_rows(summary: Summary, size: int) -> Indices:
@@ -160,10 +161,10 @@ def _rare_category_rows(summary: Summary, size: int) -> Indices:
     return found if len(found) <= EXTREME_PROPORTION * size else np.empty(0, np.int64)
 
 
-def _squares(mean: KernelMean, summary: Summary, rows: Indices) -> Array:
-    """(k, d) squared standardised values of some rows, 0 in constant columns."""
+def _standardised(mean: KernelMean, summary: Summary, rows: Indices) -> Array:
+    """(k, d) standardised values of some rows, 0 in constant columns."""
     values = np.asarray(to_numpy(rows_of(mean.atoms, rows)), np.float64)
-    return np.square((values - summary.means) / np.where(summary.spreads > 0, summary.spreads, np.inf))
+    return np.asarray((values - summary.means) / np.where(summary.spreads > 0, summary.spreads, np.inf))
 
 
 def _allowed_squares(summary: Summary, size: int) -> Array:
@@ -171,12 +172,26 @@ def _allowed_squares(summary: Summary, size: int) -> Array:
     return EXCESS * np.maximum(summary.square_spreads, 1.0) * np.sqrt(size)
 
 
-def _within_budget(rows: Indices, squares: Array, allowed: Array) -> Indices:
-    """The rows, in their order, whose squares fit in what is left of the sums allowed."""
-    kept = []
-    for row, square in zip(rows.tolist(), squares, strict=True):
-        if (square <= allowed).all():
-            allowed = allowed - square
+def _allowed_sums(summary: Summary, size: int) -> Array:
+    """(d,) how far from 0 fixed rows may move the sum of a column: a part of its standard error, or what other rows can offset."""
+    lower, upper = summary.quantiles(np.array([0.25, 0.75]))
+    widths = (upper - lower) / np.where(summary.spreads > 0, summary.spreads, np.inf)
+    return np.maximum(SUM_EXCESS * np.sqrt(size), OFFSET_PROPORTION * size * widths)
+
+
+def _within_budget(
+    mean: KernelMean, summary: Summary, size: int, rows: Indices, squares: Array, before: Indices | None = None
+) -> Indices:
+    """The rows, in their order, with which sums and squares of fixed rows stay in bounds; ``before`` are fixed already."""
+    sums, used = np.zeros(mean.dimension), np.zeros(mean.dimension)
+    if before is not None:
+        fixed = _standardised(mean, summary, before)
+        sums, used = fixed.sum(axis=0), np.square(fixed).sum(axis=0)
+    allowed, kept = _allowed_sums(summary, size), []
+    for row, values in zip(rows.tolist(), _standardised(mean, summary, rows), strict=True):
+        more = used + np.square(values)
+        if (more <= squares).all() and (np.abs(sums + values) <= np.maximum(allowed, np.abs(sums))).all():
+            sums, used = sums + values, more
             kept.append(row)
     return np.array(kept, np.int64)
 
@@ -245,7 +260,7 @@ class _Strata:
     def _goals(self, summary: Summary) -> tuple[ColumnGoals, int]:
         """Goals of the columns and the number of candidates, with regard to extremes and heavy tails."""
         size = len(self.starts) - 1 + len(self.cover) + len(self.extremes) + len(self.certain)
-        excess = _squares(self.mean, summary, np.concatenate([self.cover, self.extremes])).sum(axis=0)
+        excess = np.square(_standardised(self.mean, summary, np.concatenate([self.cover, self.extremes]))).sum(axis=0)
         stressed = (
             ((excess > _allowed_squares(summary, size)) | (summary.square_spreads > HEAVY_TAILS))
             & ~summary.binary
