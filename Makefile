@@ -12,8 +12,8 @@ PEERS := $(COMPARISONS:%=.venv-%/peers.stamp)
 SECONDS ?= 60
 TESTS ?= tests
 
-.PHONY: demo browser test lint style types suite fuzz tree docs pictures screenshots bench bench-gpu test-gpu peers sketching \
-	dist schemas test-wheel test-oldest surface clean
+.PHONY: demo browser test test-all check lint style types suite suite-all mutations fuzz tree docs pictures screenshots bench \
+	bench-quick bench-stale bench-gpu test-gpu peers sketching dist schemas test-wheel test-oldest surface clean
 
 $(VENV)/dev.stamp: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -63,9 +63,16 @@ demo: $(VENV)/demo.stamp
 browser:
 	scripts/browser.sh
 
-# the types are checked while the tests' two processes wait for each other's compiled code
-test: style browser
+# the types are checked while the two processes of the tests wait for each other's compiled code
+test: style
 	$(MAKE) --no-print-directory --jobs=2 types suite
+
+test-all: style browser
+	$(MAKE) --no-print-directory --jobs=2 types suite-all
+
+# lint, types, and the tests of the packages that changed since main
+check: style types
+	$(BIN)/python scripts/check.py
 
 lint: style types
 
@@ -77,9 +84,18 @@ types: $(VENV)/dev.stamp
 	$(BIN)/mypy
 
 # a thread for each process, since there are two; bytecode is kept, since many tests start a process of their own
-suite: $(VENV)/dev.stamp
-	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 REDUSET_NUM_THREADS=1 \
+PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 REDUSET_NUM_THREADS=1 \
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+suite: $(VENV)/dev.stamp
+	$(PYTEST) -m "not slow and not gpu"
+
+suite-all: $(VENV)/dev.stamp
+	$(PYTEST) -m "not gpu" --timings
+
+# 40 planted faults: which of them do the tests find? An hour or more
+mutations: $(VENV)/dev.stamp
+	$(BIN)/python scripts/mutations.py --slow
 
 # on a machine with a CUDA device: every law of the engine there against the processor's result
 test-gpu: $(VENV)/gpu.stamp
@@ -87,7 +103,7 @@ test-gpu: $(VENV)/gpu.stamp
 
 # files of every kind, made wrong at random, for so many SECONDS; what failed is kept in build/fuzz
 fuzz: $(VENV)/dev.stamp
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 REDUSET_NUM_THREADS=1 $(BIN)/python scripts/fuzz.py --seconds $(SECONDS)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 REDUSET_NUM_THREADS=1 $(BIN)/python tests/support/fuzz.py --seconds $(SECONDS)
 
 tree:
 	$(PYTHON) scripts/tree.py
@@ -105,16 +121,24 @@ screenshots: $(VENV)/dev.stamp browser
 bench: $(VENV)/bench.stamp $(PEERS)
 	$(BIN)/python benchmarks/run.py
 
+# a small version of every benchmark, so that none stops working; nothing is recorded
+bench-quick: $(VENV)/bench.stamp
+	$(BIN)/python benchmarks/run.py --quick
+
+# results that are older than the code they measure
+bench-stale: $(VENV)/bench.stamp
+	$(BIN)/python benchmarks/run.py --stale
+
 bench-gpu: $(VENV)/gpu.stamp
-	$(BIN)/python benchmarks/run.py gpu_cover gpu_sums gpu_compress gpu_sending
+	$(BIN)/python benchmarks/run.py gpu
 
 peers: $(VENV)/bench.stamp .venv-peers/peers.stamp
-	$(BIN)/python benchmarks/peers.py
-	$(BIN)/python benchmarks/peers.py --summary
+	$(BIN)/python -m benchmarks.peers.peers
+	$(BIN)/python benchmarks/run.py peers/peers
 
 sketching: $(VENV)/bench.stamp .venv-sketch/peers.stamp
-	$(BIN)/python benchmarks/sketching.py --measure
-	$(BIN)/python benchmarks/run.py sketching
+	$(BIN)/python -m benchmarks.peers.sketching --measure
+	$(BIN)/python benchmarks/run.py peers/sketching
 
 # the source archive and the wheel, and what a package index would say of them
 dist: $(DIST)/dist.stamp schemas

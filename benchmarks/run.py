@@ -1,175 +1,147 @@
-"""Run the benchmarks and record them in RESULTS.md: all of them, or those named on the command line.
+"""Run benchmarks, record their figures, and write RESULTS.md from the records.
 
-    python benchmarks/run.py kernel_sums papers/cruz2017_table1
-    python benchmarks/run.py --quick papers/cruz2017_table1     # a small version; nothing is recorded
-    python benchmarks/run.py --report                           # RESULTS.md from the recorded figures, nothing measured
+    python benchmarks/run.py speed/kernel_sums peers      # one benchmark, all of a folder
+    python benchmarks/run.py --quick                      # a small version of each; nothing is recorded
+    python benchmarks/run.py --stale                      # benchmarks whose sources changed since they were recorded
+    python benchmarks/run.py --report                     # RESULTS.md from the records; nothing is measured
 
-A benchmark in a folder has two functions. ``measure(quick)`` returns its figures, which are stored in ``results/<name>.json`` of
-the folder with the date, the machine and the versions. ``report(figures)`` formats them as Markdown. The others have one function,
-``run()``, which returns the Markdown. Each section of RESULTS.md is replaced as a whole.
+A benchmark is a file ``<folder>/<name>.py`` with
+
+- a docstring: the question, the peers, and the goal;
+- ``TITLE``, and ``SOURCES``: the packages and files of ``src/reduset`` that it measures;
+- ``measure(quick)``: the figures, as JSON can hold them;
+- ``summary(figures)``: rows of (what, figure, goal, whether it is met) for RESULTS.md; the last two may be "";
+- ``details(figures)``: all tables as Markdown, written to ``results/<name>.md``.
+
+Without the last two functions, ``figures["summary"]`` and ``figures["details"]`` take their place.
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime
 import importlib
 import json
-import re
+import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-from harness import machine
+sys.path[0] = str(Path(__file__).resolve().parents[1])  # the folder `statistics` must not hide Python's module
 
-SECTIONS = (
-    "farthest_first",
-    "cover",
-    "kernel_sums",
-    "whole_compression",
-    "growth",
-    "start_up",
-    "interrupts",
-    "edges",
-    "fuzzing",
-    "shares",
-    "resolution",
-    "resolution_peers",
-    "rare_groups",
-    "sketching",
-    "sketch_clusters",
-    "sketch_tables",
-    "metacells",
-    "embedding_density",
-    "pieces",
-    "columns",
-    "fcs_files",
-    "command",
-    "stream",
-    "stream_batch",
-    "stream_dask",
-    "scaling_plan",
-    "stream_kills",
-    "certificate",
-    "selector_speed",
-    "equal_weights",
-    "peers",
-    "paper_sparsity",
-    "paper_bandwidth",
-    "paper_figure6",
-    "paper_kl",
-    "paper_effects",
-    "paper_2014",
-    "density",
-    "density_tails",
-    "from_kdes",
-    "mean_shift",
-    "proportions",
-    "proportions_quapy",
-    "cohort",
-    "study_speed",
-    "study_level",
-    "study_power",
-    "study_paired",
-    "study_sizes",
-    "svm",
-    "background",
-    "background_held_out",
-    "mixture_toys",
-    "mixture_reduction",
-    "mixture_density",
-    "spectral",
-    "peer_suites",
-    "features_gram",
-    "features_speed",
-    "features_components",
-    "features_images",
-    "drift_level",
-    "drift_power",
-    "drift_speed",
-    "drift_run_length",
-    "drift_e_detector",
-    "drift_corner",
-)
-GPU_SECTIONS = ("gpu_cover", "gpu_sums", "gpu_compress", "gpu_sending")  # for a machine with a CUDA device: `make bench-gpu`
-RESULTS = Path(__file__).with_name("RESULTS.md")
+from benchmarks._lib import BENCHMARKS, records, table  # noqa: E402, after the path
+
+FOLDERS = {
+    "peers": "Compared with other libraries",
+    "speed": "Time and memory",
+    "statistics": "Errors, levels and intervals",
+    "applications": "Uses",
+    "papers": "The five papers",
+    "gpu": "GPU",
+}
+RESULTS = BENCHMARKS / "RESULTS.md"
 HEAD = """# Results
 
-Peers and ours are timed in the same run, in turns; times are medians of 3. Ratios say more than seconds: the machines differ.
-`make bench` measures everything again and rewrites this file; `python benchmarks/run.py NAME` does one section.
+Each table answers one question: what was measured, the figure, the goal. *Details* has all tables of a benchmark. Peers and reduset
+are timed in the same run, in turns; times are medians. *Stale* marks figures that are older than the code they measure.
+`python benchmarks/run.py NAME` measures again, `make bench-stale` lists what is stale.
 """
 
 
-def recorded() -> dict[str, str]:
-    """The sections of RESULTS.md by name."""
-    if not RESULTS.exists():
-        return {}
-    return dict(
-        re.findall(r"<!-- ([\w/]+) -->\n(.*?)(?=\n<!-- [\w/]+ -->|\Z)", RESULTS.read_text(encoding="utf-8"), flags=re.DOTALL)
-    )
+def names(given: Sequence[str] = ()) -> list[str]:
+    """The benchmarks of these names and folders; all but those of the GPU if none is given."""
+    every = [
+        f"{folder}/{path.stem}" for folder in FOLDERS for path in sorted((BENCHMARKS / folder).glob("*.py")) if is_benchmark(path)
+    ]
+    unknown = [name for name in given if name not in every and name not in FOLDERS]
+    if unknown:
+        raise SystemExit(f"unknown benchmark {', '.join(unknown)}; there are {', '.join(every)}")
+    if not given:
+        return [name for name in every if not name.startswith("gpu/")]
+    return [name for name in every if name in given or name.split("/")[0] in given]
 
 
-def foldered() -> tuple[str, ...]:
-    """The names of the benchmarks in folders, such as papers/cruz2017_table1."""
-    return tuple(sorted(f"{path.parent.name}/{path.stem}" for path in RESULTS.parent.glob("papers/*.py") if path.stem[0] != "_"))
-
-
-def stored_at(name: str) -> Path:
-    """The file with the figures of a benchmark in a folder."""
-    folder, stem = name.split("/")
-    return RESULTS.parent / folder / "results" / f"{stem}.json"
+def is_benchmark(path: Path) -> bool:
+    return path.stem[0] != "_" and "\nTITLE = " in path.read_text(encoding="utf-8")
 
 
 def module_of(name: str) -> ModuleType:
-    return importlib.import_module(name.replace("/", "."))
+    return importlib.import_module(f"benchmarks.{name.replace('/', '.')}")
+
+
+def summary_of(module: ModuleType, figures: dict[str, Any]) -> list[list[str]]:
+    rows = module.summary(figures) if hasattr(module, "summary") else figures["summary"]
+    return [[str(entry) for entry in row] for row in rows]
+
+
+def details_of(module: ModuleType, figures: dict[str, Any]) -> str:
+    return module.details(figures) if hasattr(module, "details") else figures["details"]
 
 
 def section_of(name: str) -> str:
-    """The section of a benchmark in a folder, from its stored figures."""
-    stored = json.loads(stored_at(name).read_text(encoding="utf-8"))
-    module = module_of(name)
-    return f"## {module.TITLE}\n\n{module.report(stored['figures'])}\n\n*{stored['machine']}, {stored['date']}*\n"
+    """The section of RESULTS.md, and the file of details, from the record."""
+    record, module = records.load(name), module_of(name)
+    if record is None:
+        return ""
+    changed = record.stale(module.SOURCES)
+    body = table(["what", "figure", "goal", "met"], summary_of(module, record.figures))
+    target = records.file_of(name).with_suffix(".md")
+    footer = f"*{record.machine}; {record.date}, commit {record.commit}*"
+    target.write_text(f"# {module.TITLE}\n\n{details_of(module, record.figures).strip()}\n\n{footer}\n", encoding="utf-8")
+    note = f" *Stale: {len(changed)} source file{'s' * (len(changed) != 1)} changed since.*" if changed else ""
+    link = target.relative_to(BENCHMARKS).as_posix()
+    return f"### {module.TITLE}\n\n{body}\n\n[Details]({link}), {record.date}.{note}\n"
 
 
-def write_results(sections: dict[str, str]) -> None:
-    every = (*SECTIONS, *foldered(), *GPU_SECTIONS)
-    text = "\n".join(f"<!-- {key} -->\n{sections[key].strip()}\n" for key in every if key in sections)
-    RESULTS.write_text(f"{HEAD}\n{text}", encoding="utf-8")
+def report() -> None:
+    """Write RESULTS.md and the files of details."""
+    parts = [HEAD]
+    for folder, title in FOLDERS.items():
+        parts += [f"## {title}\n", *filter(None, map(section_of, names([folder])))]
+    RESULTS.write_text("\n".join(parts), encoding="utf-8")
 
 
-def measured(name: str, quick: bool) -> str:
-    """Run a benchmark and return its section; figures of a full run in a folder are stored."""
-    module = module_of(name)
-    if "/" not in name:
-        return f"## {module.TITLE}\n\n{module.run()}\n\n*{machine()}*\n"
-    figures = module.measure(quick)
-    if quick:
-        return module.report(json.loads(json.dumps(figures)))
-    stored = {"date": datetime.date.today().isoformat(), "machine": machine(), "figures": figures}
-    stored_at(name).parent.mkdir(exist_ok=True)
-    stored_at(name).write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
-    return section_of(name)
+def run(name: str, quick: bool) -> None:
+    module, begun = module_of(name), time.perf_counter()
+    print(f"{name} …", flush=True)
+    figures = json.loads(json.dumps(module.measure(quick)))
+    print(table(["what", "figure", "goal", "met"], summary_of(module, figures)), flush=True)
+    details = details_of(module, figures)
+    if not quick:
+        print(details)
+        records.store(name, figures, module.SOURCES)
+    print(f"({time.perf_counter() - begun:.0f} s)\n", flush=True)
+
+
+def stale(chosen: Sequence[str]) -> int:
+    count = 0
+    for name in chosen:
+        record = records.load(name)
+        changed = ["never measured"] if record is None else record.stale(module_of(name).SOURCES)
+        if changed:
+            count += 1
+            more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+            print(f"{name}: {'' if record is None else f'{record.date}, {record.commit}: '}{', '.join(changed[:3])}{more}")
+    print(f"{count} of {len(chosen)} results are stale")
+    return count
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*")
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--report", action="store_true")
+    parser.add_argument("names", nargs="*", help="benchmarks such as speed/kernel_sums, or folders")
+    parser.add_argument("--quick", action="store_true", help="a small version; nothing is recorded")
+    parser.add_argument("--stale", action="store_true", help="list results that are older than their sources")
+    parser.add_argument("--report", action="store_true", help="write RESULTS.md from the records alone")
     given = parser.parse_args()
-    every = (*SECTIONS, *foldered(), *GPU_SECTIONS)
-    unknown = set(given.names) - set(every)
-    if unknown:
-        parser.error(f"unknown benchmark {', '.join(sorted(unknown))}; there are {', '.join(every)}")
-    for name in () if given.report else given.names or (*SECTIONS, *foldered()):
-        begun = time.perf_counter()
-        print(f"{name} …", flush=True)
-        body = measured(name, given.quick)
-        print(body, f"\n({time.perf_counter() - begun:.0f} s)\n", flush=True)
-        if not given.quick:
-            write_results(recorded() | {name: body})
-    if given.report:
-        write_results(recorded() | {name: section_of(name) for name in foldered() if stored_at(name).exists()})
+    chosen = names(given.names)
+    if given.stale:
+        stale(chosen)
+        return
+    for name in () if given.report else chosen:
+        run(name, given.quick)
+    if not given.quick:
+        report()
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ and again, while it is collected or later.
 
 import gc
 import os
+from collections import Counter
 
 import pytest
 from hypothesis import settings
@@ -28,6 +29,19 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     if (config.option.timings or config.option.timings_file) and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Timings(config.option.timings_file))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """``fast_cases(k)``: the cases after the first k of a parametrised test are slow."""
+    seen = Counter()
+    for item in items:
+        mark = item.get_closest_marker("fast_cases")
+        if mark is not None:
+            name = item.nodeid.split("[")[0]
+            seen[name] += 1
+            if seen[name] > mark.args[0]:
+                item.add_marker(pytest.mark.slow)
 
 
 @pytest.hookimpl(wrapper=True)

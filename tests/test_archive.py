@@ -171,6 +171,7 @@ def outcome(path):
         return error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flip", [0x01, 0x08, 0x80, 0xFF])
 def test_a_flipped_byte_is_refused_or_has_no_effect(flip, saved):
     """Some bytes carry nothing that is read (times, attributes): those may pass, with the right content."""

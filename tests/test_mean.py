@@ -65,6 +65,7 @@ def test_gradient_is_the_slope_of_the_evaluation(family, options, normalized, co
     np.testing.assert_allclose(f.gradient(queries()), reference.gradient(f, queries()), rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.fast_cases(56)
 @EVERY_FAMILY
 @SPACES
 @SCALES

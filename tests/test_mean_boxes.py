@@ -177,6 +177,7 @@ def test_the_whole_space_has_the_sum_of_the_weights(kernel, d, normalized):
     assert mean.integrate_box([np.inf] * d, [np.inf] * d) == 0.0 == mean.integrate_box([0.1] * d, [0.1] * d)
 
 
+@pytest.mark.fast_cases(2)
 @EVERY
 @settings(max_examples=30, deadline=None)
 @given(cuts=st.lists(st.floats(-6, 6), min_size=3, max_size=3), other=st.floats(-3, 3))
@@ -232,6 +233,7 @@ def test_two_columns_are_owens_whatever_the_limits(rho):
     assert mean.cdf(Q[:1])[0] == pytest.approx(0.25 + np.arcsin(rho) / (2 * np.pi), abs=1e-14)
 
 
+@pytest.mark.slow
 def test_threads_and_blocks_change_nothing_and_much_is_taken_in_blocks():
     rng = np.random.default_rng(0)
     mean = KernelMean(rng.normal(size=(150_000, 2)), rng.normal(size=150_000), Gaussian(0.3))

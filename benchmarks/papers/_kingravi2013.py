@@ -21,11 +21,11 @@ from sklearn.decomposition import KernelPCA
 from sklearn.model_selection import KFold
 from sklearn.neighbors import KNeighborsClassifier
 
-from harness import data_folder
+from benchmarks._lib import data_folder
+from benchmarks.applications.spectral_data import load
 from reduset import Gaussian, KernelMean
 from reduset.select import Shadow
 from reduset.spectral import ReducedKernelPCA, WeightedNystroem
-from spectral_data import load
 
 matplotlib.use("Agg")  # before pyplot is imported: it needs no screen
 import matplotlib.pyplot as plt
@@ -38,6 +38,10 @@ KPCA, SHADOW, REFINED = "kernel PCA", "shadow", "shadow, refine=True"
 SUBSAMPLE, NYSTROEM, WEIGHTED = "subsample", "Nyström", "weighted Nyström"
 COLOURS = {KPCA: "k", SHADOW: "tab:red", REFINED: "tab:orange", SUBSAMPLE: "0.6", NYSTROEM: "tab:blue", WEIGHTED: "tab:green"}
 RESULTS = Path(__file__).with_name("results")
+SOURCES = (
+    *("spectral/components.py", "spectral/eigen.py", "spectral/extension.py", "spectral/reduction.py", "spectral/ritz.py"),
+    "select/shadow.py",
+)  # of reduced kernel PCA
 FACE_SHAPE = 20, 26  # 520 columns, as in Table 1
 
 
@@ -174,7 +178,7 @@ def classified(model: Any, X: np.ndarray, y: np.ndarray, train: np.ndarray, test
     return float(score), fitted - begun, ended - fitted
 
 
-def summary(scores: list[tuple[float, float, float]]) -> dict[str, float]:
+def mean_scores(scores: list[tuple[float, float, float]]) -> dict[str, float]:
     """Mean accuracy with its standard error over folds, and median seconds."""
     accuracy, training, testing = np.array(scores).T
     return {
@@ -195,5 +199,5 @@ def save(figure: Any, name: str) -> None:
 
 
 def picture(name: str, text: str) -> str:
-    """The Markdown of a stored picture, from the folder of RESULTS.md."""
-    return f"![{text}](papers/results/{name}.png)"
+    """The Markdown of a stored picture, from the folder of the details."""
+    return f"![{text}]({name}.png)"

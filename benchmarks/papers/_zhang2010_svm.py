@@ -1,8 +1,8 @@
 """SVM decision functions on few spherical components (Zhang & Kwok 2010, Section IV): shared by Tables IV to VIII and Figure 3.
 
 The positive and the negative half of the support vectors are simplified separately, each from a weighted k-means with random seeds.
-All methods start from the same partition. Times are processor times of the two calls of `simplify`, which also compute the exact
-L2 error; k-means is not included.
+All methods start from the same partition. Times are processor times of the two calls of `simplify`, which also compute the exact L2
+error; k-means is not included.
 """
 
 from __future__ import annotations

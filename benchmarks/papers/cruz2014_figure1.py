@@ -1,7 +1,7 @@
 """Cruz Cortés & Scott 2014, Figure 1: E² = ‖f_I‖² − 2⟨f, f_I⟩ on banana by the number of atoms, k-centre against random.
 
-Means of ten runs, each with its own split, at the paper's bandwidth rule (`paper_2014.chosen`). The paper shows a curve without
-figures and states that random atoms begin with smaller errors and k-centre overtakes them.
+Means of ten runs, each with its own split, at the paper's bandwidth rule (`cruz2014_table1.chosen`). The paper shows a curve
+without figures. It states that random atoms have smaller errors at first, and k-centre later.
 
 Goal: random has the smaller error at 10 atoms, k-centre at 100.
 """
@@ -9,15 +9,16 @@ Goal: random has the smaller error at 10 atoms, k-centre at 100.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from harness import table
-from paper_2014 import NEIGHBOURS, RUNS, chosen, points
+from benchmarks._lib import table, verdict
+from benchmarks.papers.cruz2014_table1 import NEIGHBOURS, RUNS, chosen, points
 from reduset import Gaussian, KernelMean, compress
 
 TITLE = "Cruz Cortés & Scott 2014, Figure 1: E² on banana, k-centre against random"
+SOURCES = ("compression/prefixes.py", "select/kcenter.py", "select/random.py", "weights/span.py")
 
 SIZE, SHOWN = 100, (1, 2, 5, 10, 20, 30, 50, 75, 100)
 EARLY = 10  # atoms, where the paper has random ahead
@@ -40,23 +41,60 @@ def measure(quick: bool) -> dict[str, Any]:
         for select, curves in found.items():
             curves.append(curve(full, select, seed))
     means = {select: np.mean([each[: min(map(len, curves))] for each in curves], axis=0) for select, curves in found.items()}
+    if not quick:
+        draw(means["random"], means["kcenter"])
     return {"runs": len(found["random"]), "curves": {select: mean.tolist() for select, mean in means.items()}}
 
 
-def report(figures: dict[str, Any]) -> str:
-    random, kcenter = (np.array(figures["curves"][name]) for name in ("random", "kcenter"))
-    last = min(len(random), len(kcenter))
-    if PICTURE.parent.exists() and figures["runs"] == RUNS:
-        draw(random, kcenter)
-    behind = np.flatnonzero(kcenter[:last] > random[:last])
+class Curves(NamedTuple):
+    """Both curves up to the shorter one, and the number of atoms from which on k-centre has the smaller error."""
+
+    random: np.ndarray
+    kcenter: np.ndarray
+    crossing: int
+
+    @property
+    def random_first(self) -> str:
+        return verdict(self.kcenter[EARLY - 1], self.random[EARLY - 1])
+
+    @property
+    def kcenter_last(self) -> str:
+        return verdict(self.random[-1], self.kcenter[-1])
+
+
+def curves_of(figures: dict[str, Any]) -> Curves:
+    both = [np.array(figures["curves"][name]) for name in ("random", "kcenter")]
+    random, kcenter = (each[: min(map(len, both))] for each in both)
+    behind = np.flatnonzero(kcenter > random)
+    return Curves(random, kcenter, int(behind[-1]) + 2 if len(behind) else 1)
+
+
+def summary(figures: dict[str, Any]) -> list[list[str]]:
+    found = curves_of(figures)
+
+    def pair(atoms: int) -> str:
+        return f"{found.random[atoms - 1]:.4f}, {found.kcenter[atoms - 1]:.4f}"
+
+    last = len(found.random)
+    return [
+        [f"E² at {EARLY} atoms: random, k-centre", pair(EARLY), "random lower", found.random_first],
+        [f"E² at {last} atoms: random, k-centre", pair(last), "k-centre lower", found.kcenter_last],
+        ["k-centre has the lower error from", f"{found.crossing} atoms on", "", ""],
+    ]
+
+
+def details(figures: dict[str, Any]) -> str:
+    found = curves_of(figures)
+    last = len(found.random)
     sizes = [m for m in SHOWN if m <= last]
-    rows = [[name, *(f"{each[m - 1]:.5f}" for m in sizes)] for name, each in (("random", random), ("k-centre", kcenter))]
-    first, end = kcenter[EARLY - 1] >= random[EARLY - 1], kcenter[last - 1] <= random[last - 1]
+    rows = [
+        [name, *(f"{each[m - 1]:.5f}" for m in sizes)] for name, each in (("random", found.random), ("k-centre", found.kcenter))
+    ]
     return (
         table(["atoms", *map(str, sizes)], rows)
-        + f"\n\n![Figure 1](papers/results/cruz2014_figure1.png)\n\nMeans of {figures['runs']} runs. As in the paper, random atoms "
-        f"have the smaller error at first ({'yes' if first else 'NO'} at {EARLY} atoms), and k-centre has the smaller one from "
-        f"{int(behind[-1]) + 2 if len(behind) else 1} atoms on ({'yes' if end else 'NO'} at {last}). The paper gives no figures, "
+        + f"\n\n![Figure 1](cruz2014_figure1.png)\n\nMeans of {figures['runs']} runs. As in the paper, random atoms "
+        f"have the smaller error at first ({found.random_first} at {EARLY} atoms), and k-centre has the smaller one from "
+        f"{found.crossing} atoms on ({found.kcenter_last} at {last}). The paper gives no figures, "
         "only the curve; its split and its bandwidth are not stated."
     )
 

@@ -1,9 +1,8 @@
 """Cruz Cortés & Scott 2017, Table I and Figures 2 to 4: distances between patients by compressed kernel means, SKM against HERD.
 
-SKM is the paper's algorithm: k-centre atoms of each patient's own, the ε rule, at most 3√n atoms. HERD is kernel herding with line
-search (Bach et al. 2012, the paper's [19]), stopped by the same rule on its own errors. Full computes every pair of rows. Compared
-are the times, the error ‖D − D₀‖/‖D‖ and the sparsity k₀/k_max for each ε, and the two-dimensional maps. The paper's clinical data
-are not public; here are the 15 public blood samples of `cyto_itn15`.
+SKM is the paper's algorithm: k-centre atoms of each patient, the ε rule, at most 3√n atoms. HERD is kernel herding with line search
+(Bach et al. 2012), stopped by the same rule on its own errors. Full computes every pair of rows. Compared are the times, the error
+‖D − D₀‖/‖D‖, the sparsity k₀/k_max, and the maps. The paper's data are not public; `cyto_itn15` has 15 public blood samples.
 
 Goal: the paper's statements hold: SKM is faster than HERD, and both maps agree with that of all rows.
 """
@@ -17,12 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from harness import data_folder, table, verdict
+from benchmarks._lib import data_folder, table, verdict
 from reduset import Gaussian, KernelMean, NotReachedWarning
 from reduset.cohort import CohortMap, procrustes
 from reduset.cohort.layouts import lay_out
 
 TITLE = "Cruz Cortés & Scott 2017, Table I and Figures 2–4: distances of patients, SKM and herding"
+SOURCES = ("cohort/estimator.py", "cohort/distances.py", "cohort/layouts.py", "compression/atom_request.py", "select/kcenter.py",
+           "weights/span.py", "_engine/farthest.py", "_engine/sums.py")  # fmt: skip
 
 EXPONENTS = (2, 4, 6, 8, 10, 12, 14)  # of 1/ε
 TABLE_EXPONENT = 12  # the ε of Table I
@@ -137,7 +138,7 @@ def measure(quick: bool) -> dict[str, Any]:
         assert np.allclose(D_skm, skm.distances_, atol=1e-6)
     places = {name: lay_out("isomap", each, 2, 5).places for name, each in maps.items()}
     fits = {name: procrustes(places["Full"], places[name]) for name in ("SKM", "HERD")}
-    return {
+    figures = {
         "patients": len(bags),
         "cells": int(bags.shape[1]),
         "columns": int(bags.shape[2]),
@@ -149,6 +150,9 @@ def measure(quick: bool) -> dict[str, Any]:
         "correlations": {name: fit.correlation for name, fit in fits.items()},
         "maps": {"Full": _centred(places["Full"]).tolist()} | {name: _aligned(places["Full"], places[name]) for name in fits},
     }
+    if not quick:
+        draw(figures)
+    return figures
 
 
 def _centred(places: np.ndarray) -> np.ndarray:
@@ -187,15 +191,36 @@ def draw(figures: dict[str, Any]) -> None:
     plt.close(figure)
 
 
-def report(figures: dict[str, Any]) -> str:
-    if PICTURE.parent.exists() and figures["cells"] >= 10_000:
-        draw(figures)
-    row = next(each for each in figures["rows"] if each["exponent"] == TABLE_EXPONENT)
-    ours = {
-        "Full": (0.0, figures["full_time"], figures["full_time"]),
-        "SKM": (row["skm_time"], row["skm_products"], row["skm_time"] + row["skm_products"]),
-        "HERD": (figures["herd_time"], row["herd_products"], figures["herd_time"] + row["herd_products"]),
+def row_of_table(figures: dict[str, Any]) -> dict[str, float]:
+    """The figures at the ε of Table I."""
+    return next(each for each in figures["rows"] if each["exponent"] == TABLE_EXPONENT)
+
+
+def times_of(figures: dict[str, Any]) -> dict[str, tuple[float, float, float]]:
+    """Seconds of the approximation, of the distances, and of both."""
+    row = row_of_table(figures)
+    parts = {
+        "Full": (0.0, figures["full_time"]),
+        "SKM": (row["skm_time"], row["skm_products"]),
+        "HERD": (figures["herd_time"], row["herd_products"]),
     }
+    return {name: (*each, sum(each)) for name, each in parts.items()}
+
+
+def summary(figures: dict[str, Any]) -> list[list[str]]:
+    ours, row, alike = times_of(figures), row_of_table(figures), figures["correlations"]
+    skm, herd = ours["SKM"][2], ours["HERD"][2]
+    return [
+        [f"time: SKM, HERD (paper {PAPER['SKM'][2]:.0f}, {PAPER['HERD'][2]:.0f} s)", f"{skm:.2f}, {herd:.2f} s", "SKM lower",
+         verdict(herd, skm)],
+        ["map: correlation with all rows, SKM, HERD", f"{alike['SKM']:.4f}, {alike['HERD']:.4f}", "≥ 0.99",
+         verdict(min(alike.values()), 0.99)],
+        ["error of the distances: SKM, HERD", f"{row['skm_error']:.1e}, {row['herd_error']:.1e}", "", ""],
+    ]  # fmt: skip
+
+
+def details(figures: dict[str, Any]) -> str:
+    ours = times_of(figures)
     times = [[name, *(f"{p:,.1f} → {o:.2f}" for p, o in zip(PAPER[name], ours[name], strict=True))] for name in PAPER]
     errors, sparsities = (("skm_error", "herd_error"), ("skm_sparsity", "herd_sparsity"))
     sweep = [
@@ -212,7 +237,7 @@ def report(figures: dict[str, Any]) -> str:
         f"faster than HERD ({paper_faster:.0f} in the paper; faster: {verdict(faster, 1.0)}).\n\n"
         "Figure 4, error and sparsity by ε:\n\n"
         + table(["ε", "error, SKM", "error, HERD", "k₀/k_max, SKM", "k₀/k_max, HERD"], sweep)
-        + "\n\n![Figures 2 to 4](papers/results/cruz2017_figures2to4.png)\n\n"
+        + "\n\n![Figures 2 to 4](cruz2017_figures2to4.png)\n\n"
         f"{figures['patients']} blood samples of {figures['cells']:,} cells and {figures['columns']} columns, Gaussian with "
         f"h = {figures['bandwidth']:.3g} by the paper's interquartile rule, k_max = {figures['most']}; "
         "seconds of processor time. Causes of the differences: the paper has 37 samples of 8,181 to 108,343 cells, which are not "

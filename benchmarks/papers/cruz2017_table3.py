@@ -1,12 +1,9 @@
 """Cruz Cortés & Scott 2017, Table III: mean shift on an image with all pixels (B), with SKM and with locality-sensitive hashing.
 
-SKM is the paper's setting: k-centre atoms, ε = 10⁻⁸, at most √n of them, weights projected onto the simplex. LSH is its rival:
-E2LSH with three tables (Gionis et al. 1999; Andoni & Indyk 2006) finds about five nearest pixels of a point, and a step goes to
-their mean, weighted by the kernel. Compared are the times, the discrepancy index (ends more than three bandwidths apart) and the
+SKM is the paper's setting: at most √n k-centre atoms, ε = 10⁻⁸, weights projected onto the simplex. LSH is E2LSH with three tables
+(Andoni & Indyk 2006): a step goes to the kernel-weighted mean of about five nearest pixels. It is implemented here, because no
+library on PyPI has p-stable hash tables. Compared are times, the discrepancy index (ends more than three bandwidths apart) and the
 Hausdorff distance between the clusterings.
-
-The rival is written out here. Libraries on PyPI have other schemes: `faiss.IndexLSH` compares sign bits of all rows, `datasketch`
-hashes sets, and neither has the p-stable hash tables of E2LSH.
 
 Goal: SKM is faster than LSH, with the smaller discrepancy and a Hausdorff distance of at most 0.02.
 """
@@ -14,20 +11,22 @@ Goal: SKM is faster than LSH, with the smaller discrepancy and a Hausdorff dista
 from __future__ import annotations
 
 import math
-import time
 import warnings
 from typing import Any
 
 import numpy as np
 from numba import njit
 
-from harness import table, verdict
-from mean_shift import photograph
+from benchmarks._lib import table, verdict
+from benchmarks.applications.mean_shift import photograph
+from benchmarks.papers.cruz2017_table1 import timed
 from reduset import Gaussian, KernelMean, NotReachedWarning, compress
 from reduset.modes import SparseMeanShift, clustering_distance, discrepancy_index
 from reduset.modes.mean_shift import find_modes, mean_shift
 
 TITLE = "Cruz Cortés & Scott 2017, Table III: mean shift with SKM and with LSH"
+SOURCES = ("modes/mean_shift.py", "modes/estimator.py", "modes/clustering_metrics.py", "select/kcenter.py", "weights/simplex.py",
+           "_engine/farthest.py", "_engine/sums.py")  # fmt: skip
 
 IMAGES = ("mondrian_painting", "china")
 EVERY, QUICK_EVERY = 4, 20
@@ -142,13 +141,6 @@ class HashTables:
         return climb(self.X, self.keys, self.order, *ways)
 
 
-def timed(function: Any) -> tuple[Any, float]:
-    """The result and the seconds of processor time, which other work on the machine does not change."""
-    begun = time.process_time()
-    found = function()
-    return found, time.process_time() - begun
-
-
 def skm(X: np.ndarray, **goal: Any) -> SparseMeanShift:
     goal = goal or {"plateau": 1e-8, "max_size": "sqrt"}
     shift = SparseMeanShift(select="kcenter", weights="simplex_projection", finish=False, random_state=0, **goal)
@@ -197,7 +189,29 @@ def measure(quick: bool) -> dict[str, Any]:
     return {"images": [of_image(name, QUICK_EVERY if quick else EVERY) for name in names]}
 
 
-def report(figures: dict[str, Any]) -> str:
+def summary(figures: dict[str, Any]) -> list[list[str]]:
+    images = figures["images"]
+    pairs = [(found["SKM"], found["LSH"]) for found in images]
+    seconds = [(sum(skm[:2]), sum(lsh[:2])) for skm, lsh in pairs]
+    off = [(skm[2], lsh[2]) for skm, lsh in pairs]
+
+    def lower(values: list[tuple[float, float]]) -> str:
+        return verdict(min(lsh - skm for skm, lsh in values), 0.0)
+
+    def shown(values: list[tuple[float, float]], digits: int) -> str:
+        return "; ".join(f"{skm:.{digits}f}, {lsh:.{digits}f}" for skm, lsh in values)
+
+    rows = [
+        ["seconds: SKM, LSH, each image", shown(seconds, 2), "SKM lower", lower(seconds)],
+        ["discrepancy: SKM, LSH", shown(off, 4), "SKM lower", lower(off)],
+        ["Hausdorff distance of SKM", "; ".join(f"{skm[3]:.4f}" for skm, _ in pairs), "≤ 0.02",
+         verdict(0.02, max(skm[3] for skm, _ in pairs))],
+    ]  # fmt: skip
+    more = [f"{found[MORE_ATOMS][3]:.4f}" for found in images if MORE_ATOMS in found]
+    return [*rows, [f"the same with {PAPER_ATOMS} atoms", "; ".join(more), "", ""]] if more else rows
+
+
+def details(figures: dict[str, Any]) -> str:
     rows, goals, sizes = [], [], []
     for found in figures["images"]:
         for name in ("B, all pixels", "SKM", MORE_ATOMS, "LSH"):

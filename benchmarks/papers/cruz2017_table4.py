@@ -1,8 +1,8 @@
 """Cruz Cortés & Scott 2017, Table IV: how the time to select atoms grows with n, for the five methods that the paper compares.
 
 The paper states complexities: SKM nk, RAND k log n, L2 n², KMEANS nkT, HERD n² + k³. Measured is the exponent of n, from the
-processor time of the selection at growing n and one k. L2 and HERD are written out as the paper has them, from every pair of rows;
-the library's own `ColumnNorm` and `Herding` estimate from samples of the rows and are measured next to them.
+processor time of the selection at growing n and one k. L2 and HERD use every pair of rows, as in the paper. The library's
+`ColumnNorm` and `Herding` estimate from samples of the rows and are measured as well.
 
 Goal: exponents of SKM and KMEANS at most 1.2, those of L2 and HERD at least 1.6.
 """
@@ -15,12 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from harness import table
-from papers.cruz2017_table1 import HerdingPath
+from benchmarks._lib import table, verdict
+from benchmarks.papers.cruz2017_table1 import HerdingPath
 from reduset import Gaussian, KernelMean
 from reduset.select import ColumnNorm, Herding, KCenter, KMeans, Random
 
 TITLE = "Cruz Cortés & Scott 2017, Table IV: growth of the selection with n"
+SOURCES = ("select/kcenter.py", "select/random.py", "select/kmeans.py", "select/columnnorm.py", "select/herding.py",
+           "_engine/farthest.py", "_engine/lloyd.py", "_engine/sums.py")  # fmt: skip
 
 
 def column_norms(mean: KernelMean, atoms: int) -> np.ndarray:
@@ -64,21 +66,46 @@ def measure(quick: bool) -> dict[str, Any]:
     return {"sizes": list(sizes), "atoms": ATOMS, "seconds": found, "double": seconds(METHODS["SKM"][1], means[-1], 2 * ATOMS)}
 
 
-def report(figures: dict[str, Any]) -> str:
+LINEAR, SQUARE = ("SKM", "KMEANS"), ("L2", "HERD")
+MOST_LINEAR, LEAST_SQUARE = 1.2, 1.6
+
+
+def exponents(figures: dict[str, Any]) -> dict[str, float]:
+    """The slope of log seconds over log n, for each method."""
     sizes = np.log(figures["sizes"])
-    rows, slopes = [], {}
+    return {name: float(np.polyfit(sizes, np.log(np.maximum(figures["seconds"][name], 1e-6)), 1)[0]) for name in METHODS}
+
+
+def goals(figures: dict[str, Any]) -> tuple[str, str]:
+    """Whether the linear methods are linear, and the quadratic ones quadratic."""
+    found = exponents(figures)
+    return (
+        verdict(MOST_LINEAR, max(found[name] for name in LINEAR)),
+        verdict(min(found[name] for name in SQUARE), LEAST_SQUARE),
+    )
+
+
+def summary(figures: dict[str, Any]) -> list[list[str]]:
+    found, met = exponents(figures), goals(figures)
+    rows = zip((LINEAR, SQUARE), (f"≤ {MOST_LINEAR}", f"≥ {LEAST_SQUARE}"), met, strict=True)
+    return [
+        [f"exponent of n: {', '.join(names)}", ", ".join(f"{found[name]:.2f}" for name in names), goal, each]
+        for names, goal, each in rows
+    ]
+
+
+def details(figures: dict[str, Any]) -> str:
+    sizes, slopes, (linear, square) = np.log(figures["sizes"]), exponents(figures), goals(figures)
+    rows = []
     for name, (stated, _) in METHODS.items():
         times = np.array(figures["seconds"][name])
-        slopes[name] = float(np.polyfit(sizes, np.log(np.maximum(times, 1e-6)), 1)[0])
         rows.append([name, stated, *(f"{1e3 * t:.1f} ms" for t in times), f"{slopes[name]:.2f}"])
-    linear = max(slopes["SKM"], slopes["KMEANS"]) <= 1.2
-    square = min(slopes["L2"], slopes["HERD"]) >= 1.6
     herd = float(np.log(figures["seconds"]["HERD"][-1] / figures["seconds"]["HERD"][-2]) / (sizes[-1] - sizes[-2]))
     in_k = float(np.log2(figures["double"] / figures["seconds"]["SKM"][-1]))
     return (
         table(["method", "stated", *(f"n = {n:,}" for n in figures["sizes"]), "exponent of n"], rows)
         + f"\n\n{figures['atoms']} atoms of standard normal rows in five columns. Linear for SKM and KMEANS: "
-        f"{'yes' if linear else 'NO'}. Quadratic for L2 and HERD: {'yes' if square else 'NO'}. The exponent of k is {in_k:.2f} for "
+        f"{linear}. Quadratic for L2 and HERD: {square}. The exponent of k is {in_k:.2f} for "
         "SKM. Causes of the differences: farthest-first skips leaves of rows that a new atom cannot reach, so that SKM can be "
         "below linear in both. HERD still spends much of its time on its steps, nk, and less on the n² values: its exponent is "
         f"{herd:.2f} between the two largest n. RAND permutes all rows. KMEANS includes its number of rounds. `ColumnNorm` sums "

@@ -11,11 +11,12 @@ import warnings
 
 import numpy as np
 
-from harness import table
-from papers import _kingravi2013 as paper
-from papers._kingravi2013 import CLASSIFICATION_ELLS, KPCA, NYSTROEM, REFINED, SHADOW, WEIGHTED, YALE_PHOTOGRAPHS
+from benchmarks._lib import table, verdict
+from benchmarks.papers import _kingravi2013 as paper
+from benchmarks.papers._kingravi2013 import CLASSIFICATION_ELLS, KPCA, NYSTROEM, REFINED, SHADOW, WEIGHTED, YALE_PHOTOGRAPHS
 
 TITLE = "Reduced kernel PCA (2013): 3-NN accuracy and speed over ℓ, Figures 4, 5 and 6"
+SOURCES = (*paper.SOURCES, "spectral/nystroem.py", "_engine/shadows.py", "_engine/shadow_products.py")
 NAME = "kingravi2013_classification"
 METHODS = SHADOW, REFINED, NYSTROEM, WEIGHTED
 SETS = "usps", "yale", YALE_PHOTOGRAPHS
@@ -59,18 +60,18 @@ def curves(name: str, ells: tuple[float, ...], count: int) -> dict:
             models = paper.methods(k, by, ell, size, seed)
             for method in METHODS:
                 found[method].append(paper.classified(models[method], X, y, *fold))
-        scores.append({method: paper.summary(each) for method, each in found.items()})
+        scores.append({method: paper.mean_scores(each) for method, each in found.items()})
     return {
         "rows": X.shape,
         "training_rows": len(folds[0][0]),
         "kept": kept,
         "methods": scores,
-        KPCA: paper.summary(full),
-        "scikit_learn": paper.summary(theirs),
+        KPCA: paper.mean_scores(full),
+        "scikit_learn": paper.mean_scores(theirs),
     }
 
 
-# -- report ----------------------------------------------------------------------------------------------------------
+# -- details ---------------------------------------------------------------------------------------------------------
 
 DIFFERENCES = {
     "usps": "The paper keeps less than 10 % of the rows at every ℓ up to 5. It does not state the scale of the pixels. In [0, 1], "
@@ -83,7 +84,20 @@ DIFFERENCES = {
 }
 
 
-def report(figures: dict) -> str:
+def summary(figures: dict) -> list[list[str]]:
+    of, found = len(figures["ells"]), [counts(each) for each in figures["sets"].values()]
+    accurate, faster = [each[1] for each in found], [min(each[2:5]) for each in found]
+
+    def row(what: str, holds: list[int]) -> list[str]:
+        return [what, f"{', '.join(map(str, holds))} of {of} ℓ", f"{of}", verdict(min(holds), of)]
+
+    return [
+        row(f"accuracy within a point of kernel PCA: {'; '.join(figures['sets'])}", accurate),
+        row("trains and tests faster than kernel PCA and Nyström", faster),
+    ]
+
+
+def details(figures: dict) -> str:
     parts = [
         f"Setting: {paper.NEIGHBOURS}-NN, {figures['folds']} folds of 10, components and σ of Table 1, kernel exp(−r²/σ²), "
         "uncentred. The paper prints curves without numbers, so its statements are compared. Times are processor seconds.",
@@ -121,12 +135,12 @@ def each_ell(ells: list[float], found: dict) -> str:
 def statements(figures: dict) -> str:
     head = ("data", "accuracy within a point of both Nyström methods", "within a point of kernel PCA")
     head += ("trains faster than both Nyström methods", "than kernel PCA", "tests faster than all", "keeps less than 10 %")
-    rows = [(name, *counts(found)) for name, found in figures["sets"].items()]
+    rows = [(name, *(f"{each} of {len(figures['ells'])}" for each in counts(found))) for name, found in figures["sets"].items()]
     return "The paper's statements on shadows, and at how many ℓ they hold here:\n\n" + table(head, rows)
 
 
-def counts(found: dict) -> list[str]:
-    """At how many ℓ each statement of the paper holds."""
+def counts(found: dict) -> list[int]:
+    """The number of ℓ at which each statement of the paper holds."""
     base, full, holds = found["scikit_learn"], found[KPCA], []
     for kept, scores in zip(found["kept"], found["methods"], strict=True):
         ours, rivals = scores[SHADOW], (scores[NYSTROEM], scores[WEIGHTED])
@@ -140,7 +154,7 @@ def counts(found: dict) -> list[str]:
                 kept < MOST_KEPT,
             )
         )
-    return [f"{sum(each)} of {len(holds)}" for each in zip(*holds, strict=True)]
+    return [sum(each) for each in zip(*holds, strict=True)]
 
 
 def draw(figures: dict) -> None:

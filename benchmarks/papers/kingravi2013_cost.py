@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from harness import table
-from papers import _kingravi2013 as paper
-from papers._kingravi2013 import NYSTROEM, SHADOW, WEIGHTED
-from spectral_data import large
+from benchmarks._lib import table, verdict
+from benchmarks.applications.spectral_data import large
+from benchmarks.papers import _kingravi2013 as paper
+from benchmarks.papers._kingravi2013 import NYSTROEM, SHADOW, WEIGHTED
 
 TITLE = "Reduced kernel PCA (2013): data, training cost and storage, Tables 1 and 2"
+SOURCES = (*paper.SOURCES, "spectral/nystroem.py", "_engine/shadows.py", "_engine/shadow_products.py", "_engine/sums.py")
 METHODS = SHADOW, NYSTROEM, WEIGHTED
 RANK, SIGMA = 5, 120.0
 ROWS, ELL = (12_500, 25_000, 50_000, 100_000), 2.0
@@ -56,7 +57,7 @@ def case(X: np.ndarray, ell: float, m: int) -> dict:
     return out
 
 
-# -- report ----------------------------------------------------------------------------------------------------------
+# -- details ---------------------------------------------------------------------------------------------------------
 
 
 def exponent(sizes: list[float], seconds: list[float]) -> float:
@@ -64,21 +65,47 @@ def exponent(sizes: list[float], seconds: list[float]) -> float:
     return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
 
 
-def report(figures: dict) -> str:
+def exponents(figures: dict) -> dict[str, tuple[float, float]]:
+    """Of the seconds to fit in n and in m, for each method."""
+    sides = ((figures["by_rows"], "rows"), (figures["by_atoms"], "atoms"))
+    return {
+        method: tuple(exponent([case[key] for case in cases], [case["seconds"][method] for case in cases]) for cases, key in sides)
+        for method in METHODS
+    }
+
+
+def stored_growth(figures: dict, method: str) -> float:
+    """The coefficients stored for the most rows over those for the fewest."""
+    last, first = (figures["by_rows"][at]["stored"][method]["coefficients"] for at in (-1, 0))
+    return last / first
+
+
+def summary(figures: dict) -> list[list[str]]:
+    found = exponents(figures)
+    in_n, in_m = (", ".join(f"{each[at]:.2f}" for each in found.values()) for at in (0, 1))
+    growth = [f"{stored_growth(figures, method):.1f}×" for method in (SHADOW, NYSTROEM)]
+    rows = figures["by_rows"][-1]["rows"] / figures["by_rows"][0]["rows"]
+    return [
+        [f"exponent in n: {', '.join(METHODS)}", in_n, "≤ 1", verdict(1.0, max(each[0] for each in found.values()))],
+        ["exponent in m", in_m, "≤ 3", verdict(3.0, max(each[1] for each in found.values()))],
+        [f"growth of storage for {rows:g} times the rows: {SHADOW}, {NYSTROEM}", ", ".join(growth), "", ""],
+    ]
+
+
+def details(figures: dict) -> str:
     by_rows, by_atoms, rank = figures["by_rows"], figures["by_atoms"], figures["rank"]
     first, last = by_rows[0], by_rows[-1]
     rows = []
-    for method in METHODS:
+    for method, (in_n, in_m) in exponents(figures).items():
         stored = last["stored"][method]
-        growth = stored["coefficients"] / first["stored"][method]["coefficients"]
         rows.append(
             (
                 method,
-                f"{exponent([each['rows'] for each in by_rows], [each['seconds'][method] for each in by_rows]):.2f}",
-                f"{exponent([each['atoms'] for each in by_atoms], [each['seconds'][method] for each in by_atoms]):.2f}",
+                f"{in_n:.2f}",
+                f"{in_m:.2f}",
                 "O(mn + m³)",
                 f"{stored['coefficients']:,}",
-                f"{growth:.1f}×",
+                f"{stored_growth(figures, method):.1f}×",
                 f"O({'m' if method == SHADOW else 'n'}r)",
                 f"{stored['points']:,}",
             )
@@ -137,14 +164,14 @@ def data_table(shapes: dict[str, list[int]]) -> str:
                 "×".join(f"{each:,}" for each in shape),
                 setting.components,
                 f"{setting.sigma:g}",
-                SOURCES[name],
+                ORIGIN[name],
             )
         )
     head = ("data", "rows in the paper", "rows × columns here", "k", "σ", "source here")
     return "Table 1, the data:\n\n" + table(head, rows)
 
 
-SOURCES = {
+ORIGIN = {
     "german": "LIBSVM german.numer, all rows",
     "pendigits": "3,500 random rows of training and test set",
     "usps": "training and test set, pixels in [0, 1]; the paper's scale is not stated",

@@ -1,8 +1,8 @@
 """Figures 7 and 8 of Kingravi, Vela & Gray 2013: reduced kernel PCA with other reduced-set densities, on usps and yale.
 
 The atoms and weights come from the shadows, k-means, paring (draws with replacement), and kernel herding, always as many as the
-shadows of this ℓ have. 3-NN on the coordinates, 10-fold cross-validation; nothing is turned towards the rows (``refine=False``).
-Goal: differences in accuracy at small ℓ that vanish at large ℓ, and shadows as the fastest to train apart from paring.
+shadows of this ℓ have. 3-NN on the coordinates, 10-fold cross-validation, without refinement (``refine=False``). Goal: differences
+in accuracy at small ℓ that vanish at large ℓ, and shadows as the fastest to train apart from paring.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from functools import partial
 
 import numpy as np
 
-from harness import table
-from papers import _kingravi2013 as paper
-from papers._kingravi2013 import CLASSIFICATION_ELLS, SHADOW, YALE_PHOTOGRAPHS
+from benchmarks._lib import table, verdict
+from benchmarks.papers import _kingravi2013 as paper
+from benchmarks.papers._kingravi2013 import CLASSIFICATION_ELLS, SHADOW, YALE_PHOTOGRAPHS
 from reduset.select import Herding
 from reduset.spectral import ReducedKernelPCA
 
 TITLE = "Reduced kernel PCA (2013): other reduced-set densities, Figures 7 and 8"
+SOURCES = (*paper.SOURCES, "select/kmeans.py", "select/paring.py", "select/herding.py")
 NAME = "kingravi2013_densities"
 SCHEMES = {"k-means": "kmeans", "paring": "paring", "herding": Herding(line_search=False)}
 COLOURS = {SHADOW: "tab:red", "k-means": "tab:green", "paring": "0.6", "herding": "tab:blue"}
@@ -53,11 +54,11 @@ def curves(name: str, ells: tuple[float, ...], count: int) -> dict:
             models |= {key: pca(reduce=reduce, size=size, random_state=seed) for key, reduce in SCHEMES.items()}
             for method, model in models.items():
                 found[method].append(paper.classified(model, X, y, *fold))
-        scores.append({method: paper.summary(each) for method, each in found.items()})
+        scores.append({method: paper.mean_scores(each) for method, each in found.items()})
     return {"training_rows": len(folds[0][0]), "kept": kept, "methods": scores}
 
 
-# -- report ----------------------------------------------------------------------------------------------------------
+# -- details ---------------------------------------------------------------------------------------------------------
 
 CAUSES = (
     "The yale rows are variants of the 110 available photographs of ten people (see Figures 4 and 5). The paper does not state the "
@@ -66,7 +67,20 @@ CAUSES = (
 )
 
 
-def report(figures: dict) -> str:
+def summary(figures: dict) -> list[list[str]]:
+    of, every = len(figures["ells"]), [found["methods"] for found in figures["sets"].values()]
+    first, last = ([spread(scores[at]) for scores in every] for at in (0, -1))
+    slower = [slower_than_shadows(scores) for scores in every]
+    ranges = "; ".join(f"{one:.2f}, {other:.2f} points" for one, other in zip(first, last, strict=True))
+    return [
+        [f"range of accuracies at the smallest and largest ℓ: {', '.join(figures['sets'])}", ranges, "falls",
+         verdict(min(np.subtract(first, last)), 0.0)],
+        ["k-means and herding train slower than shadows", f"{', '.join(map(str, slower))} of {of} ℓ", f"{of}",
+         verdict(min(slower), of)],
+    ]  # fmt: skip
+
+
+def details(figures: dict) -> str:
     parts = [
         f"Setting: {paper.NEIGHBOURS}-NN, {figures['folds']} folds of 10, kernel exp(−r²/σ²), uncentred. All methods have the mean "
         "number of shadows over the folds. The paper prints curves without numbers, so its statements are compared.",
@@ -89,9 +103,16 @@ def statements(figures: dict) -> str:
     rows = []
     for name, found in figures["sets"].items():
         scores = found["methods"]
-        slower = sum(each[SHADOW]["training"] < min(each[key]["training"] for key in ITERATIVE) for each in scores)
+        slower = slower_than_shadows(scores)
         testing = [ratio([one["testing"] for one in each.values()]) for each in scores]
-        rows.append((name, *(points(scores[at]) for at in (0, -1)), f"{slower} of {len(scores)}", f"{np.median(testing):.2f}×"))
+        rows.append(
+            (
+                name,
+                *(f"{spread(scores[at]):.2f} points" for at in (0, -1)),
+                f"{slower} of {len(scores)}",
+                f"{np.median(testing):.2f}×",
+            )
+        )
     head = ("data", "range of accuracies at the smallest ℓ", "at the largest ℓ", "k-means and herding train slower than shadows")
     head += ("slowest over fastest in testing, median",)
     return (
@@ -100,10 +121,15 @@ def statements(figures: dict) -> str:
     )
 
 
-def points(scores: dict) -> str:
-    """The range of the accuracies of all methods."""
+def spread(scores: dict) -> float:
+    """The range of the accuracies of all methods, in percentage points."""
     values = [each["accuracy"] for each in scores.values()]
-    return f"{100 * (max(values) - min(values)):.2f} points"
+    return 100 * (max(values) - min(values))
+
+
+def slower_than_shadows(scores: list[dict]) -> int:
+    """The number of ℓ at which both iterative methods train slower."""
+    return sum(each[SHADOW]["training"] < min(each[key]["training"] for key in ITERATIVE) for each in scores)
 
 
 def ratio(values: list[float]) -> float:

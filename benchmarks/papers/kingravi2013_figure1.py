@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from papers import _kingravi2013 as paper
+from benchmarks._lib import verdict
+from benchmarks.papers import _kingravi2013 as paper
 from reduset import Gaussian, KernelMean
 from reduset.select import Shadow
 from reduset.spectral import ReducedKernelPCA
 
 TITLE = "Reduced kernel PCA (2013): shadows and their density, Figure 1"
+SOURCES = ("select/shadow.py", "spectral/bounds.py")
 NAME = "kingravi2013_figure1"
 ROWS, BANDWIDTH, ELL, GRID = 600, 0.6, 2.0, 80
 
@@ -40,7 +42,12 @@ def measure(quick: bool = False) -> dict:
     }
 
 
-def report(figures: dict) -> str:
+def summary(figures: dict) -> list[list[str]]:
+    largest, bound = figures["largest_difference"], figures["bound"]
+    return [["largest difference of the densities", f"{largest:.4f}", f"≤ {bound:.4f}", verdict(bound, largest)]]
+
+
+def details(figures: dict) -> str:
     text = (
         f"{figures['rows']} rows in the plane, {figures['atoms']} shadows at ℓ = {ELL:g}. The two means of kernels differ by at "
         f"most {figures['largest_difference']:.4f}, where the largest value is {figures['largest_density']:.4f}. Theorem 5.1 "

@@ -2,8 +2,8 @@
 
 N = 50 mixtures on the unit square, n = 2,500 points of each, M = 5 frequencies, 10² basis functions, D = 7,000 random features.
 Three estimates of the N² kernel values: by entropies of density estimates (the paper's rival), by Euclidean distances of the
-vectors A, and by inner products of random features. Goal: squared correlations of at least the paper's. `features_gram` has five
-seeds, the other distances and the way of drawing mixtures; this adds the picture, the errors and the times.
+vectors A, and by inner products of random features. Goal: squared correlations of at least the paper's.
+`applications/features_gram` has five seeds and the other distances; this adds the picture, the errors and the times.
 """
 
 from __future__ import annotations
@@ -13,12 +13,23 @@ from pathlib import Path
 
 import numpy as np
 
-import features_gram
-from features_gram import COMPONENTS, GOALS, MIXTURES, Mixtures, by_entropy, fits, likeliest, squared_distances
-from harness import table, verdict
+from benchmarks._lib import table, verdict
+from benchmarks.applications import features_gram
+from benchmarks.applications.features_gram import (
+    COMPONENTS,
+    GOALS,
+    MIXTURES,
+    Mixtures,
+    by_entropy,
+    fits,
+    likeliest,
+    squared_distances,
+)
 from reduset.features import DensityFeatures
 
 TITLE = "Jensen–Shannon kernels of 50 mixtures: truth and estimates (Sutherland et al. 2016, Figure 2)"
+SOURCES = ("features/density_features.py", "features/projection.py", "features/fourier.py", "features/homogeneous_distances.py",
+           "features/basis.py", "features/nodes.py", "features/quadrature.py")  # fmt: skip
 
 PICTURE = Path(__file__).with_name("results") / "sutherland2016_figure2.png"
 NAMES = {"entropy": "entropies", "A": "vectors A", "random features": "random features"}
@@ -82,7 +93,14 @@ def draw_picture(truth: np.ndarray, found: dict, figures: dict) -> None:
     plt.close(figure)
 
 
-def report(figures: dict) -> str:
+def summary(figures: dict) -> list[list[str]]:
+    return [
+        [f"R² by {NAMES[name]}", f"{each['r2']:.4f}", f"≥ {GOALS[name]}", verdict(each["r2"], GOALS[name])]
+        for name, each in figures["ways"].items()
+    ]
+
+
+def details(figures: dict) -> str:
     rows = []
     for name, each in figures["ways"].items():
         cells = (f"{each['r2']:.4f}", GOALS[name], verdict(each["r2"], GOALS[name]))
@@ -90,10 +108,10 @@ def report(figures: dict) -> str:
         rows.append((NAMES[name], *cells, *errors, f"{each['seconds']:.1f}"))
     head = ("estimate", "R²", "paper's", "met", "mean error off the diagonal", "largest", "s for 50 bags")
     return (
-        f"One seed; bandwidth {figures['bandwidth']:.3f} of the square by the likelihood of points left out. The R² differ from "
+        f"One seed; bandwidth {figures['bandwidth']:.3f} of the square by the likelihood of held-out points. The R² differ from "
         "the paper's because it draws its mixtures as an appendix states that is not available. As in the paper, entropies "
         "estimate best, and random features cost little accuracy over the vectors. Entropies "
         "cost N² pairs of bags, the other two N bags; the times were measured on a shared machine.\n\n"
         + table(head, rows)
-        + "\n\n![true and estimated kernel values](papers/results/sutherland2016_figure2.png)"
+        + "\n\n![true and estimated kernel values](sutherland2016_figure2.png)"
     )

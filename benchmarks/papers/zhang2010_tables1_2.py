@@ -1,9 +1,9 @@
 """Tables I and II and Figure 2 of Zhang & Kwok (2010): mean shift on the colours of images, on all pixels and on few components.
 
 Compared: standard mean shift, mean shift with a kd-tree that sums the kernels within three bandwidths (kd-mean-shift), and the
-paper's method: groups of radius 25 levels, Algorithm 1 as printed, modes climbed from the components' centres, and each pixel with
-the mode of its group. Goal: the paper's method at least 20 times as fast as kd-mean-shift, as in Table I, and its segments within a
-Hausdorff distance of 0.15 of kd-mean-shift's.
+paper's method. The latter has groups of radius 25 levels and Algorithm 1 as printed; modes are climbed from the components'
+centres, and each pixel gets the mode of its group. Goal: the paper's method at least 20 times as fast as kd-mean-shift, as in Table
+I, and its segments within a Hausdorff distance of 0.15 of kd-mean-shift's.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import KDTree
 
-from harness import data_folder, table, verdict
+from benchmarks._lib import data_folder, table, verdict
 from reduset import Gaussian, KernelMean, Mixture, simplify
 from reduset.modes import SparseMeanShift, clustering_distance
 from reduset.modes.mean_shift import mean_shift
 
 TITLE = "Zhang & Kwok 2010, Tables I and II, Figure 2: mean shift with a kd-tree and on few components"
+SOURCES = ("simplification", "modes/mean_shift.py", "modes/steps.py", "modes/estimator.py", "_engine/components.py")
 
 IMAGES = ("china", "chelsea", "mondrian_painting", "coffee")
 BANDWIDTH, RADIUS, REACH = 6.0, 25.0, 3.0  # levels, levels, bandwidths
@@ -244,17 +245,31 @@ def measure(quick: bool) -> dict[str, Any]:
     return {"clock": "processor", "whole": timed, "reduced": {name: own for name, (own, _) in found.items()}}
 
 
-def report(figures: dict[str, Any]) -> str:
+def speed_ups(figures: dict[str, Any]) -> list[float]:
+    """kd-mean-shift over the paper's method, of each image."""
+    return [found["kd"]["total"] / found["ours"]["total"] for found in figures["whole"].values()]
+
+
+def summary(figures: dict[str, Any]) -> list[list[str]]:
+    rows, faster = [], speed_ups(figures)
+    if faster:
+        rows = [["faster than kd-mean-shift, least", f"{min(faster):,.0f}×", f"≥ {FASTER:.0f}×", verdict(min(faster), FASTER)]]
+    distances = [found["hausdorff"] for found in figures["reduced"].values()]
+    shown = ", ".join(f"{each:.3f}" for each in distances)
+    default = ", ".join(f"{found['default hausdorff']:.3f}" for found in figures["reduced"].values())
+    rows.append(["Hausdorff distance of each image", shown, f"≤ {HAUSDORFF}", verdict(HAUSDORFF, max(distances))])
+    return [*rows, ["the same by `SparseMeanShift`", default, "", ""]]
+
+
+def details(figures: dict[str, Any]) -> str:
     times, stages, segments = [], [], []
     for name, (size, standard, kd, ours, components) in PAPER.items():
         named = f"*{name}* (the paper's)"
         cells = [f"{size:,}", f"{standard:,.0f}", f"{kd:.1f}", f"{ours:.2f} ({components})", "", "", f"{kd / ours:.0f}×"]
         times.append([named, *cells])
         stages.append([named, *(f"{value:,.4g}" for pair in BREAKDOWN[name] for value in pair), f"{kd:.1f}", f"{ours:.2f}"])
-    slowest = np.inf
     for name, found in figures["whole"].items():
         kd, ours = found["kd"], found["ours"]
-        slowest = min(slowest, kd["total"] / ours["total"])
         times.append([
             name, f"{found['pixels']:,}", f"{found['standard']:,.0f}", f"{kd['total']:,.0f}",
             f"{ours['total']:.2f} ({found['components']})", f"{found['fast']['total']:.2f}",
@@ -273,14 +288,15 @@ def report(figures: dict[str, Any]) -> str:
     columns = ("build", "range search", "climb", "neighbours", "total")
     sides = [f"{stage}: {who}" for stage in columns for who in ("kd-tree", "ours")]
     segmented = ["image", "modes of kd and ours", "Hausdorff", "pixels changed", "`SparseMeanShift`: Hausdorff", "pixels changed"]
-    met = f"Algorithm 1 is at least {slowest:,.0f} times as fast as kd-mean-shift (goal {FASTER:.0f}: {verdict(slowest, FASTER)}). "
+    faster = min(speed_ups(figures), default=0.0)
+    met = f"Algorithm 1 is at least {faster:,.0f} times as fast as kd-mean-shift (goal {FASTER:.0f}: {verdict(faster, FASTER)}). "
     return (
         f"Seconds of {figures.get('clock', 'wall-clock')} time for the colours of an image.\n\n{table(head, times)}\n\n"
         f"The stages as in Table II, seconds and mean numbers of neighbours:\n\n{table(['image', *sides], stages)}\n\n"
         + (met if figures["whole"] else "")
         + f"Segments of every {EVERY}th pixel, against kd-mean-shift from every pixel:\n\n{table(segmented, segments)}\n\n"
         f"Algorithm 1 within a Hausdorff distance of {HAUSDORFF}: {near} of {len(segments)}.\n\n"
-        "![original, kd-mean-shift, Algorithm 1](papers/results/zhang2010_figure2.png)\n\n"
+        "![original, kd-mean-shift, Algorithm 1](zhang2010_figure2.png)\n\n"
         "*Figure 2: original, mean shift of every pixel, Algorithm 1.*\n\n"
         f"Differences. The paper's images are not available; these are four others. It states no bandwidth: {BANDWIDTH:g} levels "
         "give about its number of components within three bandwidths. Standard mean shift, this library's compiled sums, is "

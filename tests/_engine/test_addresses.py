@@ -125,6 +125,7 @@ def gaps_arguments(real):
     return _arguments(real)
 
 
+@pytest.mark.slow
 def test_compiled_callers_from_the_cache_call_what_is_there_in_another_process(tmp_path):
     """Addresses differ from process to process, and are arguments: nothing of them is in what is cached."""
     code = (

@@ -81,6 +81,7 @@ def test_duplicates_are_never_chosen_twice(metric, d):
     assert order.covering_radii()[-1] == 0
 
 
+@pytest.mark.fast_cases(24)
 @metrics
 @pytest.mark.parametrize(("side", "d"), [(1000, 1), (31, 2), (10, 3), (4, 5)])
 @pytest.mark.parametrize("scale", [1.0, 0.1, 1 / 3, 1e-3, 1e7])

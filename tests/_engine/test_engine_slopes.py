@@ -53,6 +53,7 @@ def differences(kernel, X, w, Q, step=1e-6):
     return out
 
 
+@pytest.mark.fast_cases(27)
 @product
 @dimension
 def test_slopes_carry_the_sums(family, d):

@@ -172,6 +172,7 @@ def test_a_frame_subtracts_before_it_rounds():
 # -- sums against the definition ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.fast_cases(30)
 @bumps
 @dimensions
 def test_double_sums_are_those_of_the_definition(family, d):
@@ -180,6 +181,7 @@ def test_double_sums_are_those_of_the_definition(family, d):
     assert relative(kernel.value_sums(X, w, Q, "double"), reference.value_sums(kernel, X, w, Q)) < 1e-12
 
 
+@pytest.mark.fast_cases(31)
 @bumps
 @dimensions
 def test_single_sums_are_within_2e_6(family, d):
@@ -382,6 +384,7 @@ def test_tiles_do_not_show(family, n, d):
     assert relative(kernel.value_sums(X, w, Q, "double"), reference.value_sums(kernel, X, w, Q)) < 1e-12
 
 
+@pytest.mark.fast_cases(3)
 @pytest.mark.parametrize(("n", "d"), [(16_383, 2), (16_384, 2), (16_385, 2), (16_385, 40)])
 def test_blocks_of_points_do_not_show(n, d):
     X, Q, kernel = cloud(n, d), cloud(3, d, 1), typical("gaussian", d)

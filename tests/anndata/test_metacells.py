@@ -51,6 +51,7 @@ def test_sums_sizes_labels_and_means_are_those_of_a_loop():
     assert found.obs_names.tolist() == adata.obs["metacell"].cat.categories.tolist()
 
 
+@pytest.mark.fast_cases(9)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.uint16])
 @pytest.mark.parametrize("kind", ["dense", "csr", "csc", "dask"])
 def test_totals_are_preserved_exactly(kind, dtype, monkeypatch):
@@ -135,6 +136,7 @@ def test_more_metacells_explain_more():
     assert explained == sorted(explained)
 
 
+@pytest.mark.fast_cases(3)
 @pytest.mark.parametrize("mode", ["r", "r+"])
 @pytest.mark.parametrize("kind", ["csr", "csc", "dense"])
 def test_backed_files(mode, kind, tmp_path):

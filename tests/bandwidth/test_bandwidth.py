@@ -382,6 +382,7 @@ def test_what_is_no_weight_is_refused(rule, w, message):
         find(rule, [[0.0], [1.0], [3.0]], w)
 
 
+@pytest.mark.fast_cases(10)
 @pytest.mark.parametrize("dtype", [np.uint8, np.int16])
 @pytest.mark.parametrize("rule", ["jaakkola", "neighbour", "median", "iqr", "scott"])
 def test_small_whole_numbers_do_not_wrap_around(rule, dtype):

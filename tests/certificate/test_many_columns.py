@@ -44,6 +44,7 @@ def test_many_rows_in_many_columns_are_looked_at_by_some_of_them(largest):
     assert largest[0] <= 1000 * 2100
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("kernel", [Gaussian(1.0), Laplacian(1.0), Matern(1.0)], ids=repr)
 def test_the_error_is_measured_as_in_the_space_that_the_rows_span(kernel):
     rng = np.random.default_rng(0)

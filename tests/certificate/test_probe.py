@@ -38,6 +38,7 @@ def coverage(mean: KernelMean, size: int, make) -> float:
     return covered / REPETITIONS
 
 
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize(
     ("kernel", "dimension", "size"),
     [
@@ -70,6 +71,7 @@ def test_signed_weights_are_covered_too():
     assert coverage(mean, 30, FrequencyProbe) >= 0.93
 
 
+@pytest.mark.slow
 def test_the_interval_of_a_certificate_covers_the_truth(monkeypatch):
     """End to end, with another selection and another measurement each time."""
     monkeypatch.setattr("reduset.certificate.rule.EXACT_UP_TO", 500)
@@ -171,6 +173,7 @@ def sheet(inner, outer, scale, seed=0, n=600):
     return scale * rng.normal(size=(n, inner)) @ directions + 0.01 * rng.normal(size=(n, outer))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("X", "kernel", "size"),
     [
@@ -193,6 +196,7 @@ def test_data_near_a_sheet_are_covered_like_any_other(X, kernel, size, monkeypat
     assert coverage(KernelMean.from_samples(X, kernel), size, probe_for) >= 0.93
 
 
+@pytest.mark.slow
 def test_tol_is_met_in_truth_near_a_sheet(monkeypatch):
     monkeypatch.setattr("reduset.certificate.rule.EXACT_UP_TO", 500)
     met = []

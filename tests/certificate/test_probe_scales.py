@@ -34,6 +34,7 @@ def measured_over_true(mean, atoms):
     return np.sqrt(np.array([each.square for each in seen]) / truth), covered
 
 
+@pytest.mark.fast_cases(4)
 @pytest.mark.parametrize("space", ["rkhs", "l2"])
 @pytest.mark.parametrize(("d", "size"), [(1, 60), (2, 60), (2, 300), (5, 100)])
 def test_a_product_of_power_laws_is_measured_along_its_axes(space, d, size):
@@ -43,6 +44,7 @@ def test_a_product_of_power_laws_is_measured_along_its_axes(space, d, size):
     assert 0.9 < np.median(ratios) < 1.1
 
 
+@pytest.mark.fast_cases(5)
 @pytest.mark.parametrize("selector", [KCenter(first=0), KMeans()], ids=["kcenter", "kmeans"])
 @pytest.mark.parametrize("apart", [1e-3, 1e-6])
 @pytest.mark.parametrize(

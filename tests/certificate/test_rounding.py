@@ -30,6 +30,7 @@ def assert_true(X, kernel, **options):
     return certificate
 
 
+@pytest.mark.fast_cases(12)
 @pytest.mark.parametrize("apart", [1e6, 1e9, 1e12, 1e15])
 @pytest.mark.parametrize("kernel", [Gaussian(1.0), Laplacian(1.0)], ids=repr)
 @pytest.mark.parametrize("select", ["kcenter", "kmeans"])

@@ -49,6 +49,7 @@ def test_a_bandwidth_that_hides_the_columns_is_noted(bandwidth, noted, files, tm
         assert ("Along every column the bandwidth is more than half of the whole range" in capsys.readouterr().out) == noted
 
 
+@pytest.mark.fast_cases(4)
 @pytest.mark.parametrize("name", cli_files.TABLES)
 def test_every_format_gives_the_same_compression(name, files, tmp_path):
     words = ["compress", files / name, "--size", 20, "-b", "median", "--select", "kcenter", "--json", *cli_files.TABLES[name]]
@@ -170,8 +171,20 @@ def test_a_picture_is_cut_into_segments(files, tmp_path):
     assert left(tmp_path) == ["out.html", "out.png"]
 
 
+def test_the_help_begins_with_the_three_verbs(capsys):
+    assert run(["--help"]) == 0
+    commands = capsys.readouterr().out.split("Commands:")[1].strip().splitlines()
+    assert [line.split()[0] for line in commands[:3]] == ["sketch", "compress", "cover"]
+
+
+@pytest.mark.slow
 def test_the_demo_leaves_its_files(tmp_path):
     done = in_this_process("demo", "--folder", "out", "--crop", folder=tmp_path)
+    lines = done.stdout.splitlines()
+    assert lines[0].split("   ")[0] == "you want"
+    assert [re.split(" {3,}", line)[1] for line in lines[1:4]] == ["sketch", "compress", "cover"]
+    assert lines[5] == "Sketch: 12,150 rows × 5 columns -> 607 weighted rows (20x)"
+    assert re.search(r"largest other change .* of column (across|red|green|blue|down) ", done.stdout)
     assert re.search(r"resolution  0\.0\d+ = median distance / \d.*\d+ random rows", done.stdout)
     assert not [sign for sign in ("‖", "ν", "bound", "NOT REACHED") if sign in done.stdout]
     model = Model.load(tmp_path / "out" / "small.npz")
@@ -205,6 +218,7 @@ def heavy(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_progress_with_the_time_left_is_shown_on_a_terminal(heavy, tmp_path):
     words = ["compress", heavy, "--size", 1500, "--select", "kcenter", "--bandwidth", 1.0, "-o", "small.npz"]
     shown, process, ours = on_a_terminal(words, tmp_path)
@@ -217,6 +231,7 @@ def test_progress_with_the_time_left_is_shown_on_a_terminal(heavy, tmp_path):
     assert re.search(r"\d:\d\d:\d\d", shown)
 
 
+@pytest.mark.slow
 def test_a_narrow_terminal_shows_the_whole_time_left(heavy, tmp_path, monkeypatch):
     monkeypatch.setitem(ENVIRONMENT, "COLUMNS", "35")
     words = ["compress", heavy, "--size", 1500, "--select", "kcenter", "--bandwidth", 1.0, "-o", "small.npz"]
@@ -255,6 +270,7 @@ def dropped_once(number):
         time.sleep(30)
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_that_is_dropped_comes_again(number, heard):
     with pytest.raises(KeyboardInterrupt):
@@ -279,6 +295,7 @@ def test_an_interrupt_on_its_way_out_is_not_struck_by_another(heard):
     assert tidied
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_leaves_nothing_half_written(number, heavy, tmp_path):
     words = ["compress", heavy, "--size", 4000, "--bandwidth", 0.3, "-o", "small.npz", "--report", "small.html"]
@@ -357,6 +374,7 @@ def small_photograph(name, plain=load_sample_image):
     return np.ascontiguousarray(plain(name)[::3, ::3])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "least"), [("README.md", 1), ("docs/command.md", 10)])
 def test_the_commands_of_the_pages_run_word_for_word(name, least, tmp_path, monkeypatch):
     monkeypatch.setattr("sklearn.datasets.load_sample_image", small_photograph)

@@ -99,6 +99,7 @@ def test_a_stream_of_files_is_what_the_library_makes_of_their_rows(rows, tmp_pat
     assert any("its portrait is that of" in note for note in model.about["notes"])
 
 
+@pytest.mark.slow
 def test_a_folder_and_its_files_are_the_same_stream(rows, tmp_path):
     parts = [str(rows / "parts" / f"part-{part * 5}.parquet") for part in range(5)]
     results = []
@@ -247,6 +248,7 @@ def unbroken(long, tmp_path_factory):
     return folder / "whole.npz", process.returncode, shown
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_again_and_again_ends_with_the_result_of_an_unbroken_one(unbroken, long, tmp_path):
     kept = tmp_path / "kept"
     often = ["--checkpoint", kept, "--checkpoint-every", 0]
@@ -273,6 +275,7 @@ def interrupted(long, tmp_path_factory):
     return folder, told
 
 
+@pytest.mark.slow
 def test_ctrl_c_says_how_many_rows_the_checkpoint_holds(interrupted):
     folder, told = interrupted
     held = StreamCompressor.resume(folder / "kept").about_["rows"]
@@ -309,6 +312,7 @@ def test_a_checkpoint_of_another_request_is_refused_and_kept(change, message, in
     assert left(tmp_path) == ["kept"]
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(("how", "message"), [("touched", "was written anew since"), ("grown", "bytes, and has"), ("more", "2")])
 def test_a_checkpoint_of_other_files_is_refused_and_kept(how, message, rows, tmp_path, capsys, monkeypatch):
     data, kept = tmp_path / "rows.parquet", tmp_path / "kept"
@@ -336,6 +340,7 @@ def interrupt(*_, **__):
     raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 def test_a_run_killed_after_its_last_row_reads_none_again(rows, tmp_path, capsys, monkeypatch):
     kept, out = tmp_path / "kept", tmp_path / "small.npz"
     arguments = words(rows / "rows.parquet", out, "--checkpoint", kept, "--json")

@@ -35,6 +35,7 @@ def found(capsys, *words):
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.slow
 def test_columns_are_found_by_name_and_others_are_left_out(folder, capsys):
     told = found(capsys, folder / "before.csv", folder / "same.csv")
     assert told["drift"] is False
@@ -59,12 +60,14 @@ def test_drift_is_told_with_its_columns_and_places(folder, capsys):
     assert "written" not in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("today", "code"), [("today.parquet", DRIFT), ("same.csv", 0)])
 def test_drift_ends_with_its_own_code_where_that_is_asked_for(today, code, folder, capsys):
     assert run(["drift", str(folder / "before.csv"), str(folder / today), "--fail", "-q"]) == code
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.slow
 def test_rows_without_names_are_compared_by_place(folder, capsys):
     both = found(capsys, folder / "before.npy", folder / "today.npy")
     assert found(capsys, folder / "before.csv", folder / "today.npy")["p_value"] == both["p_value"]
@@ -72,11 +75,13 @@ def test_rows_without_names_are_compared_by_place(folder, capsys):
     assert [each["name"] for each in both["columns"]][-1] == "x4"
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_answer(folder, capsys):
     first, second = (found(capsys, folder / "before.csv", folder / "same.csv", "--seed", "3") for _ in range(2))
     assert first == second
 
 
+@pytest.mark.slow
 def test_columns_and_transforms_are_those_of_both_sides(folder, capsys):
     words = [folder / "before.csv", folder / "today.parquet", "--columns", "few,height", "--transform", "height=asinh:1"]
     told = found(capsys, *words)
@@ -131,6 +136,7 @@ def test_a_report_is_written_beside_the_answer(folder, tmp_path, capsys):
     assert HOSTILE not in text
 
 
+@pytest.mark.slow
 def test_a_reference_is_kept_and_gives_the_answer_of_its_rows(folder, tmp_path, capsys):
     kept = tmp_path / "reference.npz"
     words = ["--columns", "height,few", "--transform", "height=asinh:2", "--alpha", "0.02"]
@@ -160,6 +166,7 @@ def test_a_reference_without_rows_has_no_sample_of_them(folder, tmp_path, capsys
         assert len(arrays["rows"]) == len(arrays["sample"]) == 0
 
 
+@pytest.mark.slow
 def test_a_reference_that_was_kept_in_python_is_read_as_asked(folder, tmp_path, capsys):
     from reduset.drift import DriftTest
 
@@ -170,6 +177,7 @@ def test_a_reference_that_was_kept_in_python_is_read_as_asked(folder, tmp_path, 
     assert {each["name"] for each in told["columns"]} == {"x1", "x2"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pieces", ["atoms", "components"])
 def test_a_model_is_a_reference(pieces, folder, tmp_path, capsys):
     model = tmp_path / "small.npz"

@@ -42,6 +42,7 @@ def test_the_pieces_of_the_command_are_the_librarys():
     assert command.PIECES == PIECES
 
 
+@pytest.mark.slow
 def test_components_are_told_and_written_as_a_model(folder, tmp_path, capsys):
     words = ["compress", folder / "rows.csv", "--pieces", "components", "--size", "6", "-o", tmp_path / "c.npz"]
     found = told(capsys, *words, "--report", tmp_path / "c.html")

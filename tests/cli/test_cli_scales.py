@@ -36,6 +36,7 @@ def test_by_default_columns_count_alike_and_the_resolution_is_told(people, tmp_p
     assert Model.load(tmp_path / "small.npz").mean.kernel == same.mean.kernel
 
 
+@pytest.mark.slow
 def test_size_and_tol_give_the_resolution(people, tmp_path):
     found = {tol: told(tmp_path, "--size", 60, "--tol", tol, "-o", "small.npz") for tol in (0.02, 0.1)}
     for tol, facts in found.items():
@@ -43,6 +44,7 @@ def test_size_and_tol_give_the_resolution(people, tmp_path):
     assert found[0.1]["resolution"] < found[0.02]["resolution"]
 
 
+@pytest.mark.slow
 def test_a_bandwidth_is_in_the_units_of_the_columns_and_has_no_search(people, tmp_path):
     for more, scales in (([], "robust"), (["--scales", "standard"], "standard"), (["--scales", "none"], None)):
         facts = told(tmp_path, "--size", 20, "--bandwidth", 0.5, *more, "-o", "small.npz")
@@ -54,6 +56,7 @@ def test_a_bandwidth_is_in_the_units_of_the_columns_and_has_no_search(people, tm
     assert told(tmp_path, "--size", 20, "--whiten", "-o", "small.npz")["scales"] is None
 
 
+@pytest.mark.slow
 def test_what_was_divided_by_what_is_said_in_a_line(people, tmp_path):
     words = ["compress", "people.parquet", "--size", 50, "-o", "small.npz"]
     income, age = bandwidth.column_scales(people)
@@ -82,6 +85,7 @@ def test_groups_have_the_resolution_of_all_rows_and_say_so(tmp_path):
     assert "the bandwidth is the resolution of all rows together; each group has an error of its own there" in facts["notes"]
 
 
+@pytest.mark.slow
 def test_columns_that_look_otherwise_are_named(tmp_path):
     rng = np.random.default_rng(0)
     peaks = rng.integers(0, 12, 1200) + rng.normal(0, 0.03, 1200)
@@ -101,6 +105,7 @@ def test_columns_that_look_otherwise_are_named(tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_odd_columns_are_taken(tmp_path):
     """Constant, two-valued, rare, whole, and heavy in the tails; and more columns than rows."""
     rng = np.random.default_rng(0)
@@ -120,6 +125,7 @@ def test_odd_columns_are_taken(tmp_path):
     assert told(tmp_path, "--size", 12, "-o", "wide.npz", data="wide.parquet")["relative_error"] < 1e-3
 
 
+@pytest.mark.slow
 def test_models_of_other_units_are_compared_as_the_message_says(people, tmp_path):
     io.write_rows(tmp_path / "later.parquet", ["income", "age"], people * [1.3, 1.0])
     for name in ("people", "later"):

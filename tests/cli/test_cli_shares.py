@@ -18,6 +18,7 @@ def table(folder, n=3000, groups=2, seed=0):
     return y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "way", [["--size", 60], ["--tol", 0.05], ["--size", 60, "--weights", "free"], ["--size", 60, "--select", "kcenter"]]
 )
@@ -55,6 +56,7 @@ def test_every_row_of_a_sketch_has_a_weight_and_every_group_its_proportion(tmp_p
         assert few.weights[few.groups == f"class {k}"].sum() == pytest.approx(np.sum(y == k))
 
 
+@pytest.mark.slow
 def test_weights_of_both_signs_are_told(tmp_path):
     table(tmp_path)
     words = ["compress", "rows.parquet", "-c", "a,b,c", "--size", 200, "--bandwidth", "median", "-o", "small.npz"]

@@ -70,6 +70,7 @@ def test_defaults_are_the_librarys():
     assert (command.SIZE, command.TOL, sorted(command.QUOTAS)) == (sketching.SIZE, TOL, sorted(QUOTAS))
 
 
+@pytest.mark.slow
 def test_cells_come_with_all_that_belongs_to_them(stored, tmp_path, capsys):
     words = ["sketch", stored, "--size", "50", "--sample-key", "donor", "--seed", "4", "-o", tmp_path / "small.h5ad"]
     found = told(capsys, *words, "--assignments", tmp_path / "assignments.csv")
@@ -116,6 +117,47 @@ def test_rows_are_those_of_the_library(table, capsys):
     rows = pd.read_csv(table / "rows.csv")
     small = sketch_rows(rows[["x", "y"]].to_numpy(), 30, kernel=Gaussian(), rng=0)
     assert pd.read_csv(table / "few.csv")["count"].tolist() == small.indices.tolist()
+
+
+def test_coverage_and_calibration_are_those_of_the_library(table, capsys):
+    X = pd.read_csv(table / "rows.csv")[["x", "y"]].to_numpy()
+    words = ("sketch", table / "rows.csv", "-c", "x,y", "--size", "30", "-o", table / "few.csv")
+    for more, options in (
+        (["--coverage", "0.5"], {"coverage": 0.5}),
+        (["--no-calibrate"], {"calibrate": False}),
+        (["--calibrate", "--coverage", "0"], {"coverage": 0.0}),
+    ):
+        found = told(capsys, *words, *more)
+        small = sketch_rows(X, 30, scales="robust", rng=0, **options)
+        few = pd.read_csv(table / "few.csv")
+        assert few["count"].tolist() == small.indices.tolist()
+        np.testing.assert_allclose(few["weight"], small.weights * 400)
+        assert found["radius"] == pytest.approx(small.radius)
+        assert found["exact"] == list(small.exact)
+    assert run(list(map(str, [*words, "--no-calibrate"]))) == 0
+    assert "equal those of all rows" not in capsys.readouterr().out
+
+
+def test_coverage_of_cells_is_that_of_the_library(stored, tmp_path, capsys):
+    found = told(capsys, "sketch", stored, "--size", "50", "--coverage", "0.4", "-o", tmp_path / "small.h5ad")
+    adata = cells()
+    sketch(adata, 50, coverage=0.4)
+    assert found["radius"] == pytest.approx(adata.uns["sketch"]["radius"])
+
+
+def test_json_has_the_columns_before_and_after(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    heavy = pd.DataFrame({"x": rng.normal(size=3000), "y": rng.standard_t(1.5, 3000), "city": rng.choice(["a", "b"], 3000)})
+    heavy.to_csv(tmp_path / "rows.csv", index=False)
+    found = told(capsys, "sketch", tmp_path / "rows.csv", "-m", "50", "-o", tmp_path / "few.csv")
+    small = sketch_rows(heavy, 50, rng=0)
+    changes = pd.DataFrame(found["changes"])
+    expected = pd.DataFrame(small.columns.to_dict())
+    pd.testing.assert_frame_equal(changes, expected, check_dtype=False, check_exact=False)
+    assert set(changes["column"]) == set(found["columns"])
+    assert found["exact"] == list(small.exact)
+    assert found["exceptions"] == [list(each) for each in small.exceptions]
+    assert changes.loc[changes["statistic"] == "minimum", "random_rows"].isna().all()
 
 
 def test_batches_of_rows_and_two_files(table, capsys):
@@ -218,6 +260,7 @@ def test_rows_with_missing_values_are_left_out(table, capsys):
     assert not (table / "assignments.csv").exists()
 
 
+@pytest.mark.slow
 def test_cells_as_rows_come_with_obs(stored, tmp_path, capsys):
     told(capsys, "sketch", stored, "--rep", "X_pca", "--size", "40", "-o", tmp_path / "few.csv")
     few = pd.read_csv(tmp_path / "few.csv")
@@ -227,6 +270,7 @@ def test_cells_as_rows_come_with_obs(stored, tmp_path, capsys):
     assert few["score"].to_numpy() == pytest.approx(adata.obs["score"][adata.obs["sketch"]].to_numpy())
 
 
+@pytest.mark.fast_cases(5)
 @pytest.mark.parametrize(
     ("words", "text"),
     [
@@ -239,6 +283,9 @@ def test_cells_as_rows_come_with_obs(stored, tmp_path, capsys):
         (["--columns", "gene1"], "--columns is for rows"),
         (["--rep", "X_pca", "--key", "X"], "--rep and --key both"),
         (["--tol", "2"], "--tol must lie"),
+        (["--coverage", "1.5"], "--coverage must lie between 0 and 1, got 1.5"),
+        (["--coverage", "-0.1"], "--coverage must lie between 0 and 1"),
+        (["--no-calibrate"], "--no-calibrate is for rows"),
     ],
     ids=str,
 )
@@ -272,6 +319,7 @@ def test_weights_find_a_name_that_is_free(table, capsys):
     assert pd.read_csv(table / "few.csv")["weight_3"].sum() == pytest.approx(400)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), RuntimeError("odd"), KeyError("odd"), TypeError("odd")])
 def test_what_cannot_be_written_is_told_of_the_output(error, stored, tmp_path, capsys, monkeypatch):
     places = []
@@ -289,6 +337,7 @@ def test_what_cannot_be_written_is_told_of_the_output(error, stored, tmp_path, c
     assert not list((tmp_path / "to").iterdir())
 
 
+@pytest.mark.slow
 def test_what_cannot_be_put_in_its_place_is_no_damage_of_the_input(stored, tmp_path, capsys, monkeypatch):
     def refuse(temporary, target):
         raise PermissionError(13, "Permission denied", str(target))
@@ -312,6 +361,7 @@ def test_what_cannot_be_put_in_its_place_is_no_damage_of_the_input(stored, tmp_p
     assert sorted(each.name for each in tmp_path.iterdir()) == ["cells.h5ad"]
 
 
+@pytest.mark.slow
 def test_rows_of_every_format(tmp_path, capsys):
     for name, words in TABLES.items():
         source = write_all(tmp_path) / name if not (tmp_path / name).exists() else tmp_path / name
@@ -325,6 +375,7 @@ def test_cells_as_rows_need_an_array(stored, tmp_path, capsys):
     assert "--rep X_pca" in refused(capsys, "sketch", stored, "-o", tmp_path / "few.csv")
 
 
+@pytest.mark.slow
 def test_a_file_that_is_being_written_and_one_that_is_none(stored, tmp_path, capsys):
     held = f"import h5py; file = h5py.File({str(stored)!r}, 'r+'); print('open', flush=True); input()"
     other = subprocess.Popen([sys.executable, "-c", held], stdin=subprocess.PIPE, stdout=subprocess.PIPE)

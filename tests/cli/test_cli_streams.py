@@ -13,6 +13,8 @@ import pytest
 from reduset import io
 from reduset.cli.entry import run
 
+pytestmark = pytest.mark.slow
+
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry), "COLUMNS": "100"}
 WITHOUT_TYPER = "import sys; sys.modules['typer'] = None; "
 

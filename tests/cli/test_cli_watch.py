@@ -14,6 +14,8 @@ from reduset.cli.app import DRIFT
 from reduset.cli.entry import run
 from report_cases import HOSTILE
 
+pytestmark = pytest.mark.slow
+
 NAMES = ["x", HOSTILE]
 ROWS = 600
 BEGAN = ROWS + 120  # in the second of four files

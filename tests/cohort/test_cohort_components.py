@@ -28,6 +28,7 @@ KERNEL = Gaussian(0.8, normalized=True)
 OPTIONS = {"distance": "kl", "layout": "mds", "kernel": KERNEL, "random_state": 0}
 
 
+@pytest.mark.slow
 def test_divergences_of_few_components_are_nearer_to_those_of_all_points_than_of_as_many_atoms():
     full = CohortMap(atoms="all", draws=4000, **OPTIONS).fit(cohort()).distances_
     found = {pieces: CohortMap(pieces=pieces, size=60, draws=4000, **OPTIONS).fit(cohort()) for pieces in ("atoms", "components")}
@@ -65,6 +66,7 @@ def test_components_are_densities_whatever_the_scale_and_shape_of_the_kernel(ker
     assert full.distance(few * full.mass) / full.norm() == pytest.approx(found.certificate.relative_error, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_a_tolerance_is_kept_by_every_bag_with_no_more_components_than_it_takes():
     coarse, fine = (CohortMap(tol=tol, draws=200, **OPTIONS).fit(cohort(300)) for tol in (0.1, 0.01))
     for found, tol in ((coarse, 0.1), (fine, 0.01)):

@@ -75,6 +75,7 @@ USES = {
 }
 
 
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize("use", USES, ids=lambda use: use.__name__)
 @pytest.mark.parametrize("options", [PAPER, EARLY], ids=["paper", "early"])
 def test_the_atoms_are_those_of_a_slow_k_centre_with_the_rule(use, options):

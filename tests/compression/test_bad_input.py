@@ -122,6 +122,7 @@ def test_one_point_is_its_own_compression(kernel, goal):
     assert small.reached
 
 
+@pytest.mark.fast_cases(89)
 @pytest.mark.parametrize("kernel", DEGENERATE_KERNELS, ids=repr)
 @pytest.mark.parametrize("weights", KINDS)
 @pytest.mark.parametrize("select", ["kcenter", "random", KCenter("mean"), KCenter(groups=np.arange(100) // 100)])
@@ -422,6 +423,7 @@ def test_the_containers_hold_the_same_numbers():
         np.testing.assert_array_equal(np.asarray(make(cloud()), float), cloud())
 
 
+@pytest.mark.fast_cases(34)
 @pytest.mark.parametrize("name", CONTAINERS)
 @pytest.mark.parametrize("kernel", [None, Gaussian("scott"), Laplacian(0.8), FunctionKernel("rbf", gamma=0.5)], ids=repr)
 def test_every_container_gives_the_result_of_the_plain_array(name, kernel):

@@ -190,6 +190,7 @@ def test_selections_tell_their_progress(select):
 # -- the right answer where one exists -------------------------------------------------------------------------------
 
 
+@pytest.mark.fast_cases(8)
 @WAY
 def test_one_point_is_its_own_compression(select):
     for kernel in kernels_for(select):
@@ -201,6 +202,7 @@ def test_one_point_is_its_own_compression(select):
             assert small.reached
 
 
+@pytest.mark.fast_cases(21)
 @WAY
 @pytest.mark.parametrize("weights", KINDS)
 def test_a_constant_cloud_compresses_to_one_atom_with_error_zero(select, weights):
@@ -226,6 +228,7 @@ def test_a_constant_cloud_reaches_any_goal_with_one_atom(select, goal):
     assert (small.size, small.reached) == (1, True)
 
 
+@pytest.mark.fast_cases(15)
 @WAY
 def test_fewer_distinct_points_than_size_give_that_many_atoms_and_no_error(select):
     X = np.repeat(3 * cloud(6), 20, axis=0)

@@ -14,6 +14,7 @@ from reduset.compression.outlook import FAR_BEYOND, atoms_needed
 from reduset.weights import kinds
 
 
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize("rows", [400, 9000])
 @pytest.mark.parametrize("kind", ["simplex", "clipped", "sum_to_one_clipped", "simplex_projection"])
 def test_steps_that_take_too_long_are_not_taken_unasked_on_data_or_model(rows, kind, monkeypatch):

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from cases import KERNELS, MOVED, NESTED, PAIRS, SELECTORS, WAYS, WEIGHTINGS, Given, GivenPlaces, cloud, known, run, squeeze
-from laws import EVERY, KERNEL, PAIR, assert_same, with_selections
+from cases import KERNELS, MOVED, NESTED, SELECTORS, WAYS, WEIGHTINGS, Given, GivenPlaces, cloud, known, run, squeeze
+from laws import EVERY, KERNEL, assert_same, pairs, with_selections
 from reduset import Gaussian, KernelMean, compress
 
 CONVEX = ["free", "sum_to_one", "simplex"]  # the best of a growing set: more atoms never hurt
 
 
-@pytest.mark.parametrize(("select", "kernel"), [pair for pair in PAIRS if pair[0] not in MOVED])
+@pairs(without=MOVED)
 def test_a_freer_weighting_never_loses_more(select, kernel):
     X = cloud()
     full = KernelMean.from_samples(X, KERNELS[kernel])
@@ -49,7 +49,7 @@ def test_clipped_and_projected_weights_follow_from_the_free_ones(kernel):
 
 
 @pytest.mark.parametrize("weights", CONVEX)
-@PAIR
+@pairs()
 def test_more_atoms_never_hurt_along_the_path(weights, select, kernel):
     path = known(select, weights, kernel, 40).path
     assert np.all(np.diff(path.sizes) > 0)
@@ -76,6 +76,7 @@ def test_the_path_is_what_at_says(select, weights, kernel):
     assert small.path.relative_errors[-1] == pytest.approx(small.certificate.relative_error, rel=1e-9)
 
 
+@pytest.mark.fast_cases(12)
 @pytest.mark.parametrize(
     ("kernel", "size", "method"),
     [("gaussian", 150, "frequencies"), ("laplacian l2", 150, "frequencies"), ("gaussian", 4, "rows"), ("function", 12, "rows")],
@@ -125,6 +126,7 @@ def test_all_points_with_their_own_weights_lose_nothing(kernel, weights):
     assert small.certificate.relative_error <= 1e-7
 
 
+@pytest.mark.fast_cases(32)
 @EVERY
 def test_reweigh_is_compressing_with_the_same_atoms_under_the_new_kernel(select, weights, kernel):
     X = cloud()
@@ -158,6 +160,7 @@ def test_the_error_of_every_prefix_is_its_distance(select, weights, kernel):
         assert nested.certificate.bound is None or distance <= nested.certificate.bound * (1 + 1e-9)
 
 
+@pytest.mark.fast_cases(10)
 @pytest.mark.parametrize("select", [name for name in NESTED if name != "shadow"])  # which does not take all the points
 @pytest.mark.parametrize("bandwidth", [0.5, 2.0])
 def test_all_the_points_lose_nothing_in_whatever_order_they_come(select, bandwidth):

@@ -23,6 +23,7 @@ def lost(full, small):
     return small.distance(full) / full.norm()
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("kernel", [Gaussian(0.4), Gaussian(0.4, space="l2"), Gaussian(0.3, scales="robust")], ids=repr)
 @pytest.mark.parametrize("n", [600, 6000], ids=["exact", "by frequencies"])
 def test_the_certificate_is_true(n, kernel):
@@ -91,6 +92,7 @@ def test_stand_ins_have_mass_mean_and_covariance_of_the_rows(monkeypatch):
     assert len(same) == 20_000
 
 
+@pytest.mark.slow
 def test_size_and_tolerance_give_the_resolution():
     X = ridges(6000)
     small = compress(X, size=15, tol=0.05, pieces="components", rng=0)
@@ -129,6 +131,7 @@ def test_nested_sizes_print_and_times():
     assert again.mean.kernel.bandwidth == 0.8
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bits_on_any_number_of_threads():
     X = ridges(20_000, 3)
     found = []

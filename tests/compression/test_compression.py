@@ -29,6 +29,7 @@ def true_squares(full: KernelMean, small) -> np.ndarray:
 CASES = [(Gaussian("median"), 2), (Gaussian("scott"), 2), (Gaussian("median"), 5), (Laplacian("median"), 2), (Student("median"), 3)]
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("exact_up_to", [600, 500], ids=["exact", "by frequencies"])
 def test_tol_is_met_in_truth_by_nearly_the_smallest_prefix(exact_up_to, monkeypatch):
     monkeypatch.setattr("reduset.certificate.rule.EXACT_UP_TO", exact_up_to)

@@ -47,6 +47,7 @@ def check(data, small):
     return low, high
 
 
+@pytest.mark.fast_cases(140)
 @pytest.mark.parametrize("weights", KINDS)
 @pytest.mark.parametrize("select", SELECTORS)
 @pytest.mark.parametrize("data", DATA)

@@ -16,6 +16,7 @@ def classes(n=4000, rare=0.03, seed=0):
     return rng.normal(size=(n, 3)) + 0.7 * (y == "rare")[:, None], y
 
 
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize("weights", KINDS)
 def test_every_group_keeps_its_exact_share(weights):
     X, y = classes()

@@ -9,6 +9,8 @@ import pytest
 
 from reduset.cli.compress import WORK
 
+pytestmark = pytest.mark.slow
+
 ROWS, COLUMNS = 1_000_000, 4
 FIXED = 24 << 20  # batches and blocks of two threads, which do not grow with the rows: less than the 60 MB of docs/scaling.md
 

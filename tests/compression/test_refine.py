@@ -321,6 +321,7 @@ def test_the_distance_from_a_stand_in_is_measured(n):
 # -- goals -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("tol", [0.2, 0.03])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_tolerance_takes_fewer_atoms_where_they_may_move(tol, kind):

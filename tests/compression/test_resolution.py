@@ -74,6 +74,7 @@ def test_the_result_says_how_fine_it_sees():
     assert compress(clumps(3000, 2), size=50, tol=0.05, rng=0).at(20).resolution is None
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("d", [2, 6, 12])
 @pytest.mark.parametrize("spread", [0.05, 0.5])
 def test_a_rare_group_keeps_its_mass(d, spread):
@@ -86,6 +87,7 @@ def test_a_rare_group_keeps_its_mass(d, spread):
     assert small.certificate.negative_mass == 0
 
 
+@pytest.mark.slow
 def test_a_group_of_less_than_one_thinned_row_is_not_missed():
     masses = []
     for seed in range(8):
@@ -117,6 +119,7 @@ def test_data_of_every_kind_have_a_resolution(X):
     assert 0 < small.resolution < np.inf
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [400, 4200], ids=["exact", "by waves"])
 def test_in_many_dimensions_no_scale_is_worse_than_random_rows(n):
     X = np.random.default_rng(0).normal(size=(n, 15))
@@ -136,6 +139,7 @@ def test_in_few_dimensions_atoms_are_centres():
     assert compress(clumps(900, 2), size=60, tol=0.05, rng=0).selection == "KMeans"
 
 
+@pytest.mark.slow
 def test_columns_in_very_different_units_are_seen_as_fine_as_the_atoms_bear():
     rng = np.random.default_rng(0)
     X = np.column_stack([np.exp(rng.normal(10, 0.7, 6000)), rng.normal(50, 15, 6000)])
@@ -253,6 +257,7 @@ def test_a_tolerance_of_one_or_more_raises_an_error(options):
             compress(np.random.default_rng(0).normal(size=(50, 2)), tol=tol, **options)
 
 
+@pytest.mark.slow
 def test_profiles_end_where_no_bump_overlaps_another(monkeypatch):
     """Nearly as many random rows as there are rows lose half at no scale; heavy tails have a grid of many scales."""
     scales, profile = [], ExactScales.profile

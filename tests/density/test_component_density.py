@@ -25,6 +25,7 @@ def fitted(data=X, **options):
     return SparseKernelDensity(**{"pieces": "components", "size": 6, "random_state": 0} | options).fit(data)
 
 
+@pytest.mark.slow
 def test_scikit_learn_finds_nothing_to_complain_of():
     results = check_estimator(SparseKernelDensity(pieces="components", size=2), on_skip=None, on_fail=None)
     assert len(results) > 30

@@ -236,6 +236,7 @@ def test_bad_input_is_named(change, error, message):
         search_bandwidth(**options)
 
 
+@pytest.mark.slow
 def test_few_heavy_rows_among_many_light_ones_decide():
     """Thirty rows carry all the weight: drawn blindly, few of them or none would be left out."""
     rng = np.random.default_rng(0)

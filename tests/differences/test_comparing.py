@@ -111,6 +111,7 @@ def test_the_same_seed_gives_the_same_and_labellings_are_drawn_where_there_are_m
     assert "of about 10^89 ways" in str(many)
 
 
+@pytest.mark.slow
 def test_level_is_held_whatever_the_sizes_of_the_samples_and_the_law_of_chance():
     rng = np.random.default_rng(10)
     repetitions, shares = 120, np.append(SHARES, [5e-4, 1e-4])  # of which small samples have no cell
@@ -131,6 +132,7 @@ def test_level_is_held_whatever_the_sizes_of_the_samples_and_the_law_of_chance()
         assert np.mean(p) <= most_rejected(0.05, repetitions), kind
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("each", [2, 3, 4])
 def test_level_is_held_by_the_normal_law_with_populations_of_no_cell_or_two(each):
     rng = np.random.default_rng(each)
@@ -151,6 +153,7 @@ def test_level_is_held_by_the_normal_law_with_populations_of_no_cell_or_two(each
         assert np.mean(p, axis=0).max() <= most_rejected(0.05, repetitions), kind
 
 
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize("each", [4, 6, 8])
 def test_a_population_that_hardly_varies_is_found_among_many_that_do(each):
     """Forty populations, for which p-values are pooled or the normal law's: others' variances are not to hide it."""
@@ -190,6 +193,7 @@ def test_level_is_held_beside_covariates_and_batches_that_go_with_the_groups():
         assert np.mean(np.array(values) <= 0.05) <= most_rejected(0.05, repetitions), name
 
 
+@pytest.mark.slow
 def test_level_is_held_with_three_groups_and_patients_of_which_some_miss_samples():
     rng = np.random.default_rng(12)
     labels = ["a", "b", "c"] * 3 + ["a", "b", "a", "c", "b"]

@@ -20,6 +20,7 @@ X = points()
 RADIAL = [name for name in KERNELS if name != "function"]
 
 
+@pytest.mark.fast_cases(5)
 @pytest.mark.parametrize("kernel", RADIAL)
 def test_it_loses_about_as_much_as_in_memory_and_says_so_truly(kernel, monkeypatch):
     kernel = KERNELS[kernel]
@@ -47,6 +48,7 @@ def test_the_weights_are_the_best_for_the_atoms():
     assert small.certificate.incoherence == pytest.approx(again.certificate.incoherence, rel=1e-9)
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("rows", [12_000, 5000, 1000, 77])
 def test_how_the_rows_are_cut_hardly_matters(rows):
     kernel = Gaussian(0.8)
@@ -57,6 +59,7 @@ def test_how_the_rows_are_cut_hardly_matters(rows):
     assert low * 0.8 <= true_error(X, small.mean) <= high * 1.2
 
 
+@pytest.mark.slow
 def test_the_interval_of_many_runs_holds_the_true_error_about_as_often_as_it_says():
     Y = points(3000, 2)
     runs = [distributed.compress(parts(Y, 1000), Gaussian(0.8), size=25, rng=seed) for seed in range(20)]
@@ -78,6 +81,12 @@ def test_a_tolerance_is_reached_with_about_as_many_atoms_as_in_memory(tol, monke
     assert small.certificate.bound is not None
     assert (small.mean - KernelMean.from_samples(Y, Gaussian(0.8))).norm() <= small.certificate.bound
     assert small.at(10).size == 10
+
+
+@pytest.mark.parametrize("tol", [1, 1.0, 3])
+def test_a_tolerance_is_below_one(tol):
+    with pytest.raises(ValueError, match=f"tol must be below 1, got {tol!r}; it is a relative error"):
+        distributed.compress(parts(X), Gaussian(0.8), tol=tol)
 
 
 def test_a_tolerance_out_of_reach_is_said():
@@ -206,6 +215,7 @@ def test_weights_mean_repetition():
     assert ways[0].certificate.relative_error < 1.2 * batch.certificate.relative_error
 
 
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize("rule", ["median", "iqr", "scott", "silverman", "mode_clustering"])
 def test_a_bandwidth_rule_comes_near_that_of_all_rows(rule):
     small = distributed.compress(parts(X), Gaussian(rule), size=10, rng=0)

@@ -20,6 +20,8 @@ from dask_cases import assert_equal, cluster, parts, points
 from reduset import FunctionKernel, Gaussian, NotReachedWarning, cohort, distributed
 from reduset.kernels import ANY_FAMILY
 
+pytestmark = pytest.mark.slow
+
 X = points()
 
 

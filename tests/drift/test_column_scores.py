@@ -18,6 +18,7 @@ def by_columns(X, Y):
     return X.shape[1] * min(ks_2samp(x, y, method="asymp").pvalue for x, y in zip(X.T, Y.T, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kept", ["all rows", "stored"])
 def test_a_shift_in_one_heavy_tailed_column_of_ten_is_found_as_often_as_by_tests_of_columns(kept):
     rng, joint, single = np.random.default_rng(0), 0, 0

@@ -52,6 +52,7 @@ def test_a_change_is_told_by_its_kind_and_direction(change, kind, direction):
     assert second.p_value > 0.01
 
 
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize("law", ["normal", "counts", "binary", "heavy"])
 @pytest.mark.parametrize("count", [20, 300])
 def test_columns_that_did_not_change_are_called_changed_no_more_often_than_they_say(law, count):

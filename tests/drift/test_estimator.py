@@ -40,6 +40,7 @@ def fitted():
     return {name: DriftTest(size=64, random_state=0, n_resamples=199).fit(each) for name, each in references().items()}
 
 
+@pytest.mark.fast_cases(4)
 @pytest.mark.parametrize("kind", ["rows", "few rows", "compression", "components", "model", "stream", "dask"])
 def test_references_of_every_kind_tell_a_change_from_none_before_and_after_they_are_saved(fitted, kind, tmp_path):
     test = fitted[kind]
@@ -161,6 +162,7 @@ def test_the_same_seed_gives_the_same_bits_from_any_number_of_threads():
     assert found[:2] == found[2:4] == found[4:]
 
 
+@pytest.mark.slow
 def test_how_small_a_change_could_have_been_seen_falls_with_more_rows():
     test = DriftTest(size=64, random_state=0, n_resamples=199).fit(X)
     few, many = (test.test(Y[:count]) for count in (50, 400))
@@ -172,6 +174,7 @@ def test_how_small_a_change_could_have_been_seen_falls_with_more_rows():
     assert np.mean(share) > 0.6
 
 
+@pytest.mark.slow
 def test_a_distance_has_an_interval_and_what_chance_allows():
     test = DriftTest(size=64, random_state=0).fit(X)
     none, moved = test.test(Y), test.test(MOVED)
@@ -185,6 +188,7 @@ def test_a_distance_has_an_interval_and_what_chance_allows():
     assert "no drift" in str(none)
 
 
+@pytest.mark.fast_cases(15)
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -219,6 +223,7 @@ def test_few_rows_have_no_p_value_that_permutations_cannot_give(sizes):
         assert found.p_value > fewest * 0.6
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("weights", [np.r_[30_000.0, np.ones(299)], 0.5 ** (np.arange(300) / 5)])
 def test_one_heavy_row_is_no_drift(weights):
     test, rng = DriftTest(size=64, random_state=0, n_resamples=199).fit(X), np.random.default_rng(3)

@@ -11,6 +11,8 @@ from reduset.drift.reference import StoredReference
 from reduset.drift.result import DriftResult
 from reduset.drift.sample import Sample
 
+pytestmark = pytest.mark.slow
+
 LAWS = {
     "normal": lambda rng, n: rng.normal(size=(n, 3)),
     "line": lambda rng, n: rng.normal(size=(n, 1)),

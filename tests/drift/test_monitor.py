@@ -27,6 +27,7 @@ def monitor(fresh):
     return fresh
 
 
+@pytest.mark.slow
 def test_without_drift_the_first_alarm_comes_after_ert_rows_on_average(monitor):
     rng, found = np.random.default_rng(1), []
     for _ in range(80):

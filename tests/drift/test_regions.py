@@ -13,6 +13,7 @@ def clusters(rng, n, shares, spread=0.3):
     return centres[rng.choice(4, n, p=shares)] + spread * rng.normal(size=(n, 2))
 
 
+@pytest.mark.slow
 def test_a_cluster_that_gained_and_one_that_lost_are_found_with_their_shares():
     rng = np.random.default_rng(0)
     X, Y = clusters(rng, 6000, [0.4, 0.3, 0.2, 0.1]), clusters(rng, 6000, [0.4, 0.2, 0.2, 0.2])
@@ -41,6 +42,7 @@ def test_what_is_far_outside_is_found_where_it_is():
     assert set(first.rows) <= set(range(30))
 
 
+@pytest.mark.slow
 def test_where_nothing_changed_no_region_is_told_more_often_than_alpha():
     rng = np.random.default_rng(2)
     told = sum(

@@ -191,6 +191,7 @@ def in_unit_cube(metric, bags, d, **options):
 LEFT = {"js": 0.03, "hellinger": 0.03, "chi2": 0.03, "l2": 0.03, "tv": 0.05}
 
 
+@pytest.mark.fast_cases(10)
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("d", [1, 2])
 def test_distances_of_the_vectors_are_those_of_the_densities_that_were_drawn_from(large_bags, metric, d):
@@ -248,6 +249,7 @@ def test_a_longer_basis_comes_nearer_to_the_pairwise_distances_and_not_above(d, 
     assert gaps[2] < 0.1
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(("d", "error"), [(4, 0.15), (5, 0.2), (6, 0.25)])
 def test_the_basis_of_small_degree_keeps_distances_on_scattered_nodes(d, error):
     rng = np.random.default_rng(0)

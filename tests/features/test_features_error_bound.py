@@ -67,6 +67,7 @@ def too_often(violations, count, allowed):
     return violations > binom.ppf(1 - 1e-4, count, allowed)
 
 
+@pytest.mark.fast_cases(4)
 @pytest.mark.parametrize("distance", HOMOGENEOUS)
 @pytest.mark.parametrize("pair", PAIRS)
 @pytest.mark.parametrize("confidence", [0.3, 0.95])
@@ -97,6 +98,7 @@ def test_the_bound_carries_information_for_large_bags():
     assert max(seen) < bound.total < min(0.5, 40 * max(seen))
 
 
+@pytest.mark.fast_cases(24)
 @pytest.mark.parametrize("frequencies", ["placed", "random"])
 @pytest.mark.parametrize("distance", HOMOGENEOUS)
 @pytest.mark.parametrize("pair", PAIRS)
@@ -110,6 +112,7 @@ def test_the_frequencies_change_the_kernel_by_less_than_their_term(pair, distanc
         assert change <= bound_of(features, pair, 1000).frequencies + 1e-9
 
 
+@pytest.mark.fast_cases(7)
 @pytest.mark.parametrize("distance", HOMOGENEOUS)
 @pytest.mark.parametrize("pair", PAIRS)
 def test_nodes_and_basis_change_the_kernel_by_less_than_their_terms(pair, distance):

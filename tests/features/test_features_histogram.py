@@ -74,6 +74,7 @@ CLOSED = {
 }
 
 
+@pytest.mark.fast_cases(5)
 @pytest.mark.parametrize("distance", CLOSED)
 def test_squared_distances_of_known_histograms_are_those_in_closed_form(distance):
     count = 20 if distance == "tv" else 8

@@ -116,6 +116,7 @@ def test_five_placed_frequencies_leave_what_the_page_says(distance, placed_error
     assert found < min(luck)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("distance", TURNING)
 def test_every_further_placed_frequency_helps(distance):
     every = [placed(distance, count) for count in range(1, MOST_PLACED + 1)]

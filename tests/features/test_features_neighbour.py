@@ -47,6 +47,7 @@ def directed(estimate, X, Y):
 CASES = [("kl", 0.5), ("renyi", 0.5), ("renyi", 0.9), ("renyi", 1.3), ("hellinger", 0.5)]
 
 
+@pytest.mark.fast_cases(8)
 @pytest.mark.parametrize(("divergence", "alpha"), CASES)
 @pytest.mark.parametrize(("d", "k"), [(1, 2), (2, 4), (3, 4)])
 def test_divergences_of_gaussians_are_those_in_closed_form(divergence, alpha, d, k):

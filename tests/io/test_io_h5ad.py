@@ -52,6 +52,7 @@ def test_batches_cut_expression_in_pieces(file):
     np.testing.assert_array_equal(np.concatenate([part.groups for part in parts]), np.arange(30) % 2)
 
 
+@pytest.mark.fast_cases(2)
 def test_embeddings_and_observations_are_read_by_key(file):
     table = io.read(file, key="obsm/X_pca", group_column="kind")
     assert table.columns == ("X_pca-0", "X_pca-1")
@@ -84,6 +85,7 @@ def test_categories_of_older_files_are_read(tmp_path):
     assert io.read(path, group_column="kind").groups.tolist() == ["u", "v"] * 15
 
 
+@pytest.mark.fast_cases(5)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -149,6 +151,7 @@ def test_a_shape_beyond_memory_is_refused_before_it_is_allocated(tmp_path):
         io.read(path)
 
 
+@pytest.mark.fast_cases(2)
 def test_a_file_is_closed_when_it_was_read(file):
     io.read(file, key="obs", group_column="kind")
     with h5py.File(file, "a") as again:  # it was open until the garbage collector came
@@ -156,6 +159,7 @@ def test_a_file_is_closed_when_it_was_read(file):
     assert "more" in io.read(file, key="obs").columns
 
 
+@pytest.mark.fast_cases(3)
 def test_text_with_a_mask_is_read_as_pandas_3_writes_it(file):
     def masked(group, name, texts, missing=()):
         inner = group.create_group(name)

@@ -18,6 +18,8 @@ from io_cases import write_h5ad
 from reduset import io
 from reduset.io import h5ad_check, h5ad_probe
 
+pytestmark = pytest.mark.slow
+
 READ = """
 import sys
 from reduset import io

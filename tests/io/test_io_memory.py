@@ -15,6 +15,8 @@ from reduset import io
 from reduset.cli.entry import run
 from reduset.io import guard
 
+pytestmark = pytest.mark.slow
+
 ROWS, COLUMNS = 1_200_000, 6
 
 CODE = """

@@ -92,6 +92,7 @@ def test_without_names_all_columns_of_numbers_are_taken_and_the_others_noted(fil
     assert table.notes == ("left out, for they hold no numbers: site",)
 
 
+@pytest.mark.fast_cases(33)
 @pytest.mark.parametrize("rows", [1, 64, 300, 1000])
 def test_batches_are_the_table_cut_in_pieces(file, rows):
     parts = list(io.batches(file, rows=rows, weight_column="mass", group_column="site"))
@@ -312,6 +313,7 @@ NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min
 )
 
 
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize("suffix", [".parquet", ".feather", ".csv", ".tsv", ".csv.gz"])
 @settings(deadline=None, max_examples=25)
 @given(data=st.data())

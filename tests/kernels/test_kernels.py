@@ -152,6 +152,7 @@ def test_the_quadrature_of_overlaps_is_right():
         assert got == pytest.approx(math.pi ** (d / 2) * math.exp(-(1.7**2) / 4), rel=1e-10)
 
 
+@pytest.mark.fast_cases(3)
 @pytest.mark.parametrize("d", [1, 2, 3, 5])
 @pytest.mark.parametrize("normalized", [False, True])
 def test_inner_products_in_l2_are_overlaps(d, normalized):
@@ -298,6 +299,7 @@ def test_product_at_is_the_least_inner_product_at_a_distance(kernel, d):
 # -- spectra --------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.fast_cases(43)
 @pytest.mark.parametrize("kernel", ALL, ids=repr)
 @pytest.mark.parametrize("d", [1, 2, 4])
 @pytest.mark.parametrize("scale", [1.0, 1.6])

@@ -34,6 +34,7 @@ def as_many_atoms(pieces, weights, kernel, order=64):
     return KernelMean(np.concatenate(atoms), np.concatenate([weight * products for weight in weights]), kernel)
 
 
+@pytest.mark.fast_cases(1)
 @kernels
 def test_it_is_the_mean_of_its_laws(kernel):
     pieces, weights = laws()
@@ -86,6 +87,7 @@ def test_waves_are_those_of_its_laws(kernel):
     )
 
 
+@pytest.mark.fast_cases(2)
 @kernels
 def test_the_laws_stay_what_they_are_at_another_bandwidth(kernel):
     pieces, weights = laws()

@@ -37,6 +37,7 @@ def with_certificate(path, **changes):
 INFINITE = float("inf")
 
 
+@pytest.mark.fast_cases(15)
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
@@ -211,6 +212,7 @@ def test_a_number_beyond_floating_point_is_refused_wherever_it_comes_from():
 LOSS = {"largest": 0.1, "mean": 0.1, "label_changes": 0, "rows": 5, "measured_on": "X", "relative": 0.1, "bound": 1.0}
 
 
+@pytest.mark.fast_cases(7)
 @pytest.mark.parametrize(
     ("changes", "field"),
     [

@@ -21,6 +21,7 @@ def planted(rng, d, shares, n, gap):
     return np.array(centres)[kinds] + rng.normal(size=(n, d)) * rng.uniform(0.5, 1, len(shares))[kinds, None], kinds
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("d", [1, 3, 8, 20])
 def test_planted_populations_are_found_and_a_rare_one_among_them(d):
     shares = np.array([0.398, 0.3, 0.2, 0.1, 0.002])
@@ -34,6 +35,7 @@ def test_planted_populations_are_found_and_a_rare_one_among_them(d):
     assert np.mean(rare[owners == own]) >= 0.9
 
 
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize("law", ["bell", "cube", "t(3)", "exponential", "rounded", "floor"])
 @pytest.mark.parametrize("d", [1, 2, 8])
 def test_a_law_of_one_mode_is_one_population(law, d):
@@ -50,6 +52,7 @@ def test_a_law_of_one_mode_is_one_population(law, d):
     assert len(find_populations(np.array_split(cells, 3), rng=0)) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [0.1, 0.25, 0.5])
 def test_coarse_values_are_not_populations_of_their_own(step):
     rng = np.random.default_rng(0)
@@ -68,6 +71,7 @@ def test_a_marker_that_is_there_or_not_tells_populations():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.001, 0.02])
 @pytest.mark.parametrize("place", [20.0, 1e6])
 def test_events_far_out_do_not_hide_populations(share, place):
@@ -90,6 +94,7 @@ def test_one_event_far_out_takes_no_names_away():
     assert "CD3+" in found.names[1]
 
 
+@pytest.mark.slow
 def test_a_bell_in_twenty_dimensions_is_one_population():
     for seed in range(2):
         cells = np.random.default_rng(seed).normal(size=(2500, 20))
@@ -151,6 +156,7 @@ def test_intervals_of_none_and_of_all_reach_to_the_ends():
     np.testing.assert_allclose(high[found.counts == 0], 1 - 0.025 ** (1 / found.sizes))
 
 
+@pytest.mark.slow
 def test_the_order_of_samples_means_nothing_beyond_chance(three):
     cells, _, found = three
     turned = find_populations(cells[::-1], ["CD3", "CD19", "HLA"], rng=1)
@@ -158,6 +164,7 @@ def test_the_order_of_samples_means_nothing_beyond_chance(three):
     assert turned.names == found.names
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
 def test_as_many_populations_as_are_asked_for(three, size):
     found = find_populations(three[0], n_populations=size, rng=0)
@@ -183,6 +190,7 @@ def test_scales_are_what_columns_are_divided_by(three):
     np.testing.assert_allclose(found.medians, three[2].medians * scales)
 
 
+@pytest.mark.slow
 def test_a_sample_of_fifty_cells_does_not_outweigh_one_of_many():
     rng = np.random.default_rng(0)
     sizes = (40_000, 4000, 4000, 50)

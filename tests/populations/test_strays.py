@@ -57,6 +57,7 @@ def test_fewer_than_eight_samples_know_nothing_of_what_is_common():
     assert joined(np.ones((8, 1))) == ([0], [])
 
 
+@pytest.mark.slow
 def test_strays_are_joined_unless_a_number_of_populations_is_asked_for():
     rng = np.random.default_rng(0)
     cells = [np.concatenate([rng.normal(0, 1, (900, 3)), rng.normal([9, 0, 0], 1, (100, 3))]) for _ in range(8)]

@@ -167,6 +167,7 @@ HEAVY = ["anndata", "matplotlib", "plotly", "polars", "PIL", "dask", "onnx", "fl
 OF_SCIKIT_LEARN = ["pandas", "pyarrow", "narwhals", "rich"]  # which it imports by itself where they are installed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("modules", "heavy"),
     [

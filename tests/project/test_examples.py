@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from matplotlib import image
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

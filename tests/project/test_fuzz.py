@@ -12,6 +12,8 @@ from file_kinds import SUFFIXES
 from fuzz_kinds import KINDS
 from reduset.io.registry import formats
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_few_files_of_every_kind_are_read_or_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(fuzz, "KEPT", tmp_path)

@@ -38,6 +38,8 @@ from reduset.spectral import (
 from reduset.stream import StreamCompressor
 from reduset.svm import compress_svm
 
+pytestmark = pytest.mark.slow
+
 ROWS, COLUMNS, TIMES = 30, 8000, 20
 
 

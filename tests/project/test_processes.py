@@ -15,6 +15,8 @@ from cases import SELECTORS
 from reduset import Gaussian, KernelMean, compress
 from reduset._engine.compiled import compiled
 
+pytestmark = pytest.mark.slow
+
 CACHED = """
 import numpy as np
 from reduset import Gaussian, compress

@@ -16,6 +16,8 @@ import pytest
 
 import reduset
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(page.stem for page in DOCS.glob("*.md"))

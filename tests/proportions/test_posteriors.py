@@ -78,6 +78,7 @@ def test_the_order_of_a_samples_rows_does_not_matter(method):
     np.testing.assert_allclose(model.predict_proportions(Q), first.values, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_matching_errs_less_where_a_classifier_is_strongly_regularised():
     """Forty fits to 300 rows, against the same with the classifier of all rows in the place of each fold's."""
     rng = np.random.default_rng(0)

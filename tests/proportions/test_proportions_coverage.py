@@ -8,6 +8,8 @@ from sklearn.linear_model import LogisticRegression
 from reduset import Gaussian
 from reduset.proportions import ClassProportions
 
+pytestmark = pytest.mark.slow
+
 REPETITIONS = 300
 CENTRES = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0]])
 SCALES = np.array([1.0, 0.7, 1.3])

@@ -239,6 +239,7 @@ def test_bandwidths_in_groups_are_bandwidths_together(monkeypatch):
     np.testing.assert_allclose(groups.predict_proportions(Q), together.predict_proportions(Q), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_memory_of_a_search_does_not_grow_with_its_bandwidths(monkeypatch):
     size = 300
     monkeypatch.setattr("reduset.proportions.bandwidth_search.ENTRIES", size**2)

@@ -67,6 +67,7 @@ def test_rows_that_say_nothing_leave_all_classes_alike():
 # -- the interval ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("slope", [1.0, 0.3, 3.0])
 def test_intervals_hold_the_truth_even_by_ratios_that_are_wrong(slope):
     """Ratios flatter and steeper than the truth: what is most likely by them is biased, what rows held out say of them is not."""

@@ -455,6 +455,7 @@ def test_the_files_of_the_pages_are_in_the_package():
         assert html.escape(HOSTILE) not in each.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_writing_a_report_of_a_compression_imports_no_learning_or_plotting_library():
     heavy = "('sklearn', 'pandas', 'matplotlib', 'plotly')"
     code = f"import sys; from reduset.report import write_compression; print([m for m in {heavy} if m in sys.modules])"

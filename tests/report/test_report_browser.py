@@ -19,6 +19,8 @@ from reduset.report.words import figures, fine, percent, shortened
 from report_cases import GROUPS, HOSTILE, cohort, image, laws, model, resolved, segmentation, sketched, study
 from report_visits import SIZES, WIDER, Visit, hovered
 
+pytestmark = pytest.mark.slow
+
 WIDTHS = {"phone": (360, 390), "desktop": (700, 1280)}  # and turned to these: nothing moves sideways at any
 KINDS = ["compression", "one column", "components", "cohort", "drift", "segmentation", "sketch", "study", "watch"]
 MANY = 14  # columns, of which a dozen are drawn at once

@@ -86,6 +86,7 @@ def test_a_column_of_few_values_has_a_bar_for_each_and_one_for_others():
     assert len(old) == 600
 
 
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize("text", BREAKERS)
 def test_any_name_survives_the_way_into_the_page(text, tmp_path):
     found = result(names=(text, text + "2", "few", "c3"), n_resamples=99)

@@ -13,6 +13,8 @@ from reduset.model import Model
 from reduset.report import write_compression, write_drift, write_study
 from report_visits import Visit
 
+pytestmark = pytest.mark.slow
+
 CHANNELS = (
     "PerCP-Cy5-5-A :: CD45RA (clone HI100, BioLegend 304122)",
     "PerCP-Cy5-5-A :: CD45RO (clone UCHL1, BioLegend 304222)",

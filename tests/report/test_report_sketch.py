@@ -99,6 +99,38 @@ def test_the_radius_the_weights_and_the_error_with_its_bandwidth_are_told(made):
     assert data["profile"]["sizes"][0]["finest"] == small.resolution
 
 
+@pytest.mark.parametrize(("coverage", "begin"), [(0.2, "4 rows with rare or extreme values"), (0.05, "1 row with rare or")])
+def test_rows_with_rare_values_are_described_as_in_print(coverage, begin, tmp_path):
+    X = np.random.default_rng(0).normal(size=(400, 2))
+    small = sketch(X, 20, coverage=coverage, rng=0)
+    write_sketch(tmp_path / "r.html", small, X)
+    text, covers = Page(tmp_path / "r.html").text(), (small.weights * small.size)[small.covering]
+    assert begin in str(small)
+    assert begin in text
+    verb = "has a weight of" if len(covers) == 1 else f"have weights of {covers.min():.2g} to"
+    assert f"rare or extreme values {verb} {covers.max():.2g} times the average" in text
+    assert "no other row of the sketch is near" not in text
+
+
+def test_identifiers_are_as_they_were_given_to_the_sketch(tmp_path):
+    frame = people().assign(id=lambda rows: np.arange(len(rows)))
+    small = sketch(frame, 100, identifiers="keep", rng=0)
+    write_sketch(tmp_path / "r.html", small, frame, identifiers="keep")
+    text = Page(tmp_path / "r.html").text()
+    assert all(note in text for note in small.notes)
+    with pytest.raises(ValueError, match="give the encode and identifiers that sketch was given"):
+        write_sketch(tmp_path / "r.html", small, frame)
+
+
+def test_weights_of_a_table_count(tmp_path):
+    X = np.random.default_rng(0).normal(size=(400, 2))
+    table = io.Table(X, ("a", "b"), weights=np.where(X[:, 0] > 0, 3.0, 1.0))
+    write_sketch(tmp_path / "r.html", sketch(table, 40, rng=0), table)
+    column = embedded(tmp_path / "r.html")["columns"][0]
+    plain = np.histogram(X[:, 0], column["edges"], weights=table.weights)[0] / table.weights.sum()
+    np.testing.assert_allclose(column["before"][1:-1], plain)
+
+
 def test_weights_of_rows_count(tmp_path):
     rows = np.arange(400.0) % 2
     weights = np.where(rows == 1, 3.0, 1.0)

@@ -88,6 +88,7 @@ def test_the_numbers_are_those_of_the_study(fitted, tmp_path):
         assert f"{100 * found.shares[0, k]:.3g} % (" in text
 
 
+@pytest.mark.slow
 def test_samples_that_belong_together_are_joined_and_controls_are_not(fitted, tmp_path):
     written(tmp_path, fitted)
     data = embedded(tmp_path / "r.html")
@@ -100,6 +101,7 @@ def test_samples_that_belong_together_are_joined_and_controls_are_not(fitted, tm
     assert set(embedded(tmp_path / "r.html")["differences"]["blocks"]) == {-1}
 
 
+@pytest.mark.slow
 def test_names_notes_and_markers_are_shown_and_never_run(tmp_path):
     given = sample_set(notes=tuple(BREAKERS), left_out=dict.fromkeys(BREAKERS, "</td><script>alert(2)</script>"))
     table = {**given.table, "condition": tuple(each and f"{each}{BREAKERS[4]}" for each in given.table["condition"])}
@@ -121,6 +123,7 @@ def test_without_a_test_there_are_no_differences_and_no_where(tmp_path):
     assert "The largest is" in page.text()
 
 
+@pytest.mark.slow
 def test_what_is_not_known_of_files_is_left_out(tmp_path):
     given = sample_set()
     bare = SampleSet(given.names[:10], given.cells[:10], given.markers, {name: each[:10] for name, each in given.table.items()})
@@ -150,6 +153,7 @@ def test_one_marker_is_drawn_against_the_fold_change(tmp_path):
     assert boxes(page) == ["population", "colours", "order"]
 
 
+@pytest.mark.slow
 def test_each_of_several_groups_has_its_fold_changes_and_can_be_chosen(tmp_path):
     shown = study(sample_set(("a", "b", "c"), samples=14))
     page = written(tmp_path, shown)
@@ -193,6 +197,7 @@ def test_the_surest_markers_are_across_and_up(fitted):
     assert study_figure(study(replace(given, cells=cells, state=frozenset()))).witness.pair == (2, 3)
 
 
+@pytest.mark.slow
 def test_displays_draw_the_numbers_of_the_report(fitted, tmp_path):
     written(tmp_path, fitted)
     data = embedded(tmp_path / "r.html")

@@ -10,6 +10,8 @@ from reduset.report.words import shortened
 from report_cases import HOSTILE, QUOTED, sample_set, study
 from report_visits import Visit, hovered
 
+pytestmark = pytest.mark.slow
+
 PICTURES = ["forest", "dots", "map", "heat", "where"]
 
 

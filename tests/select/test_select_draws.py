@@ -38,6 +38,7 @@ def assert_drawn_by(chances, drawn):
 # -- Cholesky --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize("kernel", [Gaussian(0.8), Laplacian(1.0)], ids=repr)
 @pytest.mark.parametrize("w", [np.ones(6), np.array([1.0, 2.0, 0.5, 3.0, 1.0, 0.2])], ids=["equal", "weighted"])
 @pytest.mark.parametrize("length", [1, 2, 3])

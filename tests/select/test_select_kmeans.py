@@ -49,6 +49,7 @@ def small_batches(monkeypatch):
 # -- Lloyd's algorithm -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.fast_cases(9)
 @KERNEL
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("seed", range(3))

@@ -129,6 +129,7 @@ def test_swapped_among_all_rows_no_single_exchange_helps(kernel):
     assert helped_by_one_exchange(f, Thinning().select(f, 8, rng=0).indices, chosen.weights) > 1e-6
 
 
+@pytest.mark.fast_cases(3)
 @KERNEL
 @pytest.mark.parametrize("n", [300, 10_000])
 def test_more_swaps_lose_less_with_equal_weights(kernel, n):

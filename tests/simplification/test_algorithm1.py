@@ -39,6 +39,7 @@ def clumps(rng, m, each, d, shape, shared):
 # -- Algorithm 1 as printed -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.fast_cases(20)
 @EVERY_SHAPE
 @EVERY_OTHER
 @pytest.mark.parametrize("shared", [False, True], ids=["own", "shared"])
@@ -58,6 +59,7 @@ def test_zhang_is_algorithm_1_step_by_step(shape, other, shared, d):
     np.testing.assert_allclose(np.array(reference.matrices(found.mixture.covariances, d)), covariances, rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_several_rounds_regroup_as_algorithm_1_does():
     """A poor start: what is compared takes several rounds, and ends by line 28."""
     rounds = []

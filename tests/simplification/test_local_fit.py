@@ -107,6 +107,7 @@ def test_the_energies_are_what_the_pairs_explain(shape, other, shared):
     np.testing.assert_allclose(here.energy + 2 * many.log_unit, explained(f, groups, here.few), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.fast_cases(11)
 @EVERY_SHAPE
 @EVERY_OTHER
 @SHARED

@@ -102,6 +102,7 @@ def test_the_interval_of_an_estimate_holds_the_exact_error(monkeypatch):
     assert "(95 %:" in str(found)
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("gap", [2.0, 1.3])
 def test_the_interval_holds_where_signs_cancel(gap, monkeypatch):
     """The norm of f is an estimate too, and the worse the more its components cancel."""

@@ -34,6 +34,7 @@ def test_rows_ascend_weights_sum_to_one_and_rows_are_assigned_to_the_nearest():
     assert small.weights[y[small.indices] == "rare"].sum() == pytest.approx(np.mean(y == "rare"), abs=1 / 150)
 
 
+@pytest.mark.fast_cases(3)
 @pytest.mark.parametrize("d", [2, 12, 45])
 @pytest.mark.parametrize("scales", [None, "robust"])
 def test_no_row_is_farther_than_the_radius_from_its_assigned_row(d, scales):
@@ -96,6 +97,7 @@ def test_the_certificate_has_both_error_and_radius():
     assert (small.profile.intervals[coarser, 1] <= 0.05).all()
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_true_error():
     X, _ = cells(9000)  # too many for the exact error: by frequencies
     inside = 0
@@ -355,6 +357,7 @@ def incomes(n=60_000, seed=0):
     )
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_tables_keep_minima_and_maxima_of_columns_and_their_spreads_without_weights(seed):
     frame = incomes(seed=seed)
@@ -395,6 +398,7 @@ def test_exceptions_of_calibration_are_printed_by_column():
     assert "except 7 of columns x0, x1, x2 and 4 more" in str(many)
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_a_category_smaller_than_a_stratum_keeps_a_row_and_its_proportion(seed):
     """Beside a heavy-tailed column, whose extremes leave no budget for other covering rows."""

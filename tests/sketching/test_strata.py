@@ -78,6 +78,7 @@ def test_equal_rows_and_constant_columns():
     assert strata_of(np.ones((40, 2)), np.ones(40), 8)[1].tolist() == [5.0] * 8
 
 
+@pytest.mark.slow
 def test_each_row_is_drawn_with_a_probability_proportional_to_its_weight():
     X = np.arange(12.0)[:, None]
     weights = np.tile([1.0, 2.0, 3.0], 4)
@@ -160,6 +161,7 @@ def test_coverage_is_a_proportion(coverage):
         checked_coverage(coverage)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [3, 20, 50])
 def test_isolated_groups_as_large_as_a_stratum_have_rows(d):
     rng = np.random.default_rng(d)

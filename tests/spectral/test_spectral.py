@@ -336,6 +336,7 @@ def test_it_stands_in_a_pipeline_and_names_its_columns():
     assert pipe.get_feature_names_out().tolist() == ["reducedkernelpca0", "reducedkernelpca1"]
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("reduce", ["shadow", None, KCenter("mean")])
 @pytest.mark.filterwarnings("ignore:Shadow", "ignore:all points coincide", "ignore:only .* components")
 def test_scikit_learns_own_checks_pass(reduce):

@@ -212,6 +212,7 @@ def operator(F, shares, centre):
     return F.T @ F
 
 
+@pytest.mark.fast_cases(4)
 @pytest.mark.parametrize("reduce", [None, *(name for name in SELECTORS if name not in ("auto", "plain herding", "swapped"))])
 @pytest.mark.filterwarnings("ignore:Shadow", "ignore:only .* components")
 def test_bounds_hold_for_weighted_and_equal_rows_at_any_bandwidth(reduce):

@@ -213,6 +213,7 @@ def test_a_walk_keeps_its_stationary_shares():
     np.testing.assert_allclose(chances @ steps.functions, steps.functions * steps.eigenvalues, atol=1e-10)
 
 
+@pytest.mark.fast_cases(3)
 @pytest.mark.parametrize("reduce", ["shadow", None])
 @pytest.mark.parametrize("model", [*(Map(2) for Map in MAPS), ReducedSpectralClustering(2)], ids=str)
 @pytest.mark.filterwarnings(

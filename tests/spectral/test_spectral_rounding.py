@@ -92,6 +92,7 @@ def test_pivots_are_rows_far_from_the_span_of_the_others_and_the_turn_is_the_nea
     np.testing.assert_array_equal(found.labels(walk.functions), np.abs(rows @ turn).argmax(axis=1))
 
 
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_indicators_hold_as_much_of_the_mass_as_any_turn_lets_them(seed):
     X = cloud(50, seed=seed)

@@ -31,6 +31,7 @@ KERNELS = [
 ]
 
 
+@pytest.mark.fast_cases(5)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_the_certificate_covers_the_whole_stream_in_any_order(kernel, order):
@@ -41,6 +42,7 @@ def test_the_certificate_covers_the_whole_stream_in_any_order(kernel, order):
     assert_within(X, result)
 
 
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize(("dimension", "bandwidth"), [(2, 0.5), (5, 2.5), (5, 1.0), (12, 5.0)])
 def test_a_stream_loses_little_more_than_all_rows_at_once(dimension, bandwidth, order):

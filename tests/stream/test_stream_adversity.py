@@ -42,6 +42,7 @@ def few_rises(monkeypatch):
     monkeypatch.setattr(OnlineKCenter, "_raised", counted)
 
 
+@pytest.mark.fast_cases(4)
 @pytest.mark.parametrize("far", [1e6, 1e12, 1e18, 1e36, 1e100])
 @pytest.mark.parametrize("place", [0, 1500])
 @pytest.mark.parametrize("d", [2, 45])
@@ -159,6 +160,7 @@ def test_rows_that_come_one_by_one_do_not_move_all_those_that_wait():
     assert_same(stream.result(), StreamCompressor(Gaussian(6.0), 10, 0).fit(np.asfortranarray(X)).result())
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_certificate_and_its_bound_hold_where_atoms_have_seen_a_part_alone(kind, monkeypatch):
     from reduset.stream import reservoir, sketch

@@ -43,6 +43,7 @@ def test_more_of_the_same_brings_no_new_sites():
     assert len(candidates.places) == len(begun(X[:2000]).places)
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("order", ["sorted", "clustered"])
 @pytest.mark.parametrize("bandwidth", [2.0, 0.7])
 def test_what_is_new_brings_sites_of_its_own(order, bandwidth):

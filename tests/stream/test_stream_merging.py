@@ -24,6 +24,7 @@ def one_after_the_other(parts):
 
 
 # every order with the kernel that tells most, and the others in the order that is hardest
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(
     ("kernel", "order"),
     [*((Gaussian(2.5), order) for order in ORDERS), (Gaussian(0.8), "clustered"), (Laplacian(2.0), "clustered")],

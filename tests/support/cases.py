@@ -81,17 +81,21 @@ def every_third(select):
     return kernels_of(select)[WAYS.index(select) % 3 :: 3]
 
 
-# k-centre and random with every kernel, the others with some of them, the weightings taken in turn; every weighting of one kernel
-PAIRS = [(select, kernel) for select in ("kcenter", "random") for kernel in KERNELS] + [
-    (select, kernel) for select in WAYS[2:] for kernel in every_third(select)
-]
-SAMPLE = [
-    (select, WEIGHTINGS[(list(KERNELS).index(kernel) + 2 * WAYS.index(select)) % len(WEIGHTINGS)], kernel)
-    for select, kernel in PAIRS
-] + [
-    *(("kcenter", weights, "gaussian") for weights in WEIGHTINGS[1:]),
-    ("moved kcenter", "free", "gaussian"),
-]
+PAIRS = [(select, kernel) for select in WAYS for kernel in kernels_of(select)]
+ALL = [(select, weights, kernel) for select, kernel in PAIRS for weights in WEIGHTINGS]
+
+
+def covering():
+    """Each selector with each weighting once, the kernels in turn: the cases of `make test`."""
+    found = []
+    for i, select in enumerate(WAYS):
+        kernels = kernels_of(select)
+        found += [(select, weights, kernels[(i + 2 * j) % len(kernels)]) for j, weights in enumerate(WEIGHTINGS)]
+    return found
+
+
+COVERING = covering()
+COVERING_PAIRS = list(dict.fromkeys((select, kernel) for select, _, kernel in COVERING))
 
 
 def cloud(n=120, d=2, seed=0):

@@ -1,19 +1,31 @@
-"""How the shared laws are said: the sample they run over, and what it means for two results to be the same."""
+"""The cases of the shared laws, and what it means for two results to be the same.
+
+Laws run over every selector, weighting and kernel. Only a covering set of the cases belongs to `make test`; the others are slow.
+"""
 
 import numpy as np
 import pytest
 
-from cases import KERNELS, MOVED, PAIRS, SAMPLE
+from cases import ALL, COVERING, COVERING_PAIRS, KERNELS, MOVED, PAIRS
 
-EVERY = pytest.mark.parametrize(("select", "weights", "kernel"), SAMPLE)
-PAIR = pytest.mark.parametrize(("select", "kernel"), PAIRS)
-KERNEL = pytest.mark.parametrize("kernel", KERNELS)
+
+def _with_marks(cases, covering):
+    return [pytest.param(*case, marks=() if case in covering else pytest.mark.slow) for case in cases]
+
+
+def pairs(*, without=()):
+    """Selectors with kernels."""
+    return pytest.mark.parametrize(("select", "kernel"), _with_marks([p for p in PAIRS if p[0] not in without], COVERING_PAIRS))
 
 
 def with_selections(*, among, without=()):
-    """The sample with these selections alone, where a law does not hold for all."""
-    chosen = [case for case in SAMPLE if case[0] in among and case[0] not in without]
-    return pytest.mark.parametrize(("select", "weights", "kernel"), chosen)
+    """The cases of these selectors, if a law does not hold for all."""
+    chosen = [case for case in ALL if case[0] in among and case[0] not in without]
+    return pytest.mark.parametrize(("select", "weights", "kernel"), _with_marks(chosen, COVERING))
+
+
+EVERY = pytest.mark.parametrize(("select", "weights", "kernel"), _with_marks(ALL, COVERING))
+KERNEL = pytest.mark.parametrize("kernel", KERNELS)
 
 
 def rounding_of(select):

@@ -33,6 +33,7 @@ def test_each_row_counts_for_its_nearest_atom(name):
     np.testing.assert_allclose(counts(mean, atoms), np.bincount(nearest, mean.weights, 25), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_proportions_of_clusters_are_those_of_the_rows():
     """Free weights have the least error in the norm, and sums over clusters that are far from the clusters' proportions."""
     rng = np.random.default_rng(0)

@@ -9,6 +9,7 @@ strata of t candidates costs O(k·t·s·(d + rungs)), and no matrix of all featu
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +18,6 @@ from numpy.typing import NDArray
 from reduset._engine.arithmetic import FAST, turn
 from reduset._engine.blas import single_threaded_blas
 from reduset._engine.compiled import compiled
-from reduset._engine.profile import Frame
 from reduset._engine.threads import blocks
 from reduset._types import Array, Floats
 
@@ -38,8 +38,16 @@ class ColumnGoals:
 
     def moments(self, rows: Floats) -> Array:
         """(…, 2c) standardised values and squares of rows (…, d), each with a goal of 0."""
-        z = (rows[..., self.columns] - self.means) / self.spreads
-        return MOMENT_FACTOR * np.concatenate([z, (z * z - 1) / self.square_spreads], axis=-1)
+        c = len(self.columns)
+        found = np.empty((*rows.shape[:-1], 2 * c))  # in C order, for which the loop is compiled
+        z, squares = found[..., :c], found[..., c:]
+        np.subtract(np.take(rows, self.columns, axis=-1), self.means, out=z)
+        z /= self.spreads
+        np.multiply(z, z, out=squares)
+        squares -= 1
+        squares /= self.square_spreads
+        found *= MOMENT_FACTOR
+        return found
 
     def ranks(self, rows: Floats) -> NDArray[np.int8]:
         """(…, c) the number of limits that each value exceeds."""
@@ -53,15 +61,14 @@ class ColumnGoals:
         """What rows (m, d) of given weights lack: of the moments (2c,), and of the masses at or below the limits (q, c)."""
         ranks = self.ranks(rows)
         reached = np.stack([weights @ (ranks <= k) for k in range(len(self.limits))]) if len(self.limits) else self.below
-        return -(weights @ self.moments(rows)), total * self.below - reached
+        return -(weights @ self.moments(rows)), np.ascontiguousarray(total * self.below - reached)
 
 
 def exchange(
     points: Floats,
     candidates: NDArray[np.int64],
     weights: Array,
-    turns: Array,
-    frame: Frame,
+    angles_of: Callable[[NDArray[np.int64], Floats], Array],
     left: NDArray[np.complex128],
     goals: ColumnGoals,
     fixed: tuple[Floats, Array],
@@ -72,7 +79,7 @@ def exchange(
     Parameters
     ----------
     points : (n, d); candidates : (k, t) rows of them, −1 after the last of a stratum; weights : (k,)
-    turns : (s, d) frequencies of the lowest rungs over 2π, in the frame's coordinates
+    angles_of : of the numbers and the values of some rows, (r,) and (r, d), their angles at the lowest rungs over 2π, (r, s)
     left : (s, rungs) the goal less the waves of the first candidates and of the fixed rows
     goals : of columns, for a total weight of 1
     fixed : rows (f, d) that stay, and their weights (f,)
@@ -87,8 +94,9 @@ def exchange(
         for _ in range(sweeps):
             before = chosen.copy()
             for a, b in blocks(k, min(STRATA_AT_ONCE, max(1, ROOM // (t * points.shape[1])))):
-                rows = np.asarray(points[np.maximum(candidates[a:b], 0).ravel()], np.float64)
-                angles = (frame.apply(rows) @ turns.T).reshape(b - a, t, -1)
+                at = np.maximum(candidates[a:b], 0).ravel()
+                rows = np.asarray(points[at], np.float64)
+                angles = angles_of(at, rows).reshape(b - a, t, -1)
                 rows = rows.reshape(b - a, t, -1)
                 features = angles, goals.moments(rows), goals.ranks(rows)
                 _exchange(*features, counts[a:b], weights[a:b], chosen[a:b], waves_left, moments_left, ranks_left)

@@ -230,17 +230,19 @@ def drowned_column(X: Floats) -> tuple[int, int, float] | None:
     return wide, narrow, float(spread[wide] / spread[narrow])
 
 
-def warn_of_units(X: Floats, names: Sequence[object] | None, so: str) -> None:
+KERNELS_UNITS = (
+    "kernel=Gaussian(scales='robust') counts columns alike; kernel=Gaussian() says that they are in one unit, as principal "
+    "components are"
+)
+
+
+def warn_of_units(X: Floats, names: Sequence[object] | None, so: str, way_out: str = KERNELS_UNITS) -> None:
     """Warn if one column dominates all distances; ``so`` states the consequence. Columns have names, or numbers if None."""
     found = drowned_column(X)
     if found is not None:
         *which, times = found
         wide, narrow = (k if names is None else repr(printable(names[k])) for k in which)
-        warn(
-            f"column {wide} spreads {times:,.0f} times as far as column {narrow}, which hardly counts beside it: {so}. "
-            "kernel=Gaussian(scales='robust') counts columns alike; kernel=Gaussian() says that they are in one unit, as principal "
-            "components are"
-        )
+        warn(f"column {wide} spreads {times:,.0f} times as far as column {narrow}, which hardly counts beside it: {so}. {way_out}")
 
 
 def _checked(X: PointsLike, sample_weight: WeightsLike, units: float | Array = 1.0) -> tuple[Floats, Array]:

@@ -8,6 +8,7 @@ the spread of the data to the spacing of the atoms, re-weighted (`frequencies`).
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -54,7 +55,7 @@ class FrequencyProbe(Probe):
         if not isinstance(kernel, RadialKernel):
             raise TypeError("only shift-invariant kernels have frequencies")
         self._mean, self._rng = mean, rng
-        self._quantile = two_sided(confidence)
+        self._confidence, self._quantile = confidence, two_sided(confidence)
         self._spectrum = kernel.spectrum(mean.dimension)
         frame = kernel.frame(mean.atoms, kernel.product(mean.dimension))
         # centred where most points are, so that one far outlier does not cost the phases of all others their digits
@@ -88,16 +89,34 @@ class FrequencyProbe(Probe):
         return FrequencyLadders.spanning(spectrum, wide, count, starts, below, rungs, rng)
 
     def scales(self, size: int, rng: np.random.Generator) -> Scales:
-        ladders, waves = self._bank(LADDERS, size)
-        thin = self._thin if ladders.thin else 0.0
-        return WaveScales.from_rows(self._mean, sum_of_squares(self._mean.weights), ladders, waves, self.frame, rng, thin)
+        found = self._own_scales(size, rng)
+        if found.median is None or found.reaches_median():
+            return found
+        return replace(found, coarser=self.at(found.median, rng)._own_scales(size, rng))
 
     @property
-    def _thin(self) -> float:
-        """How far the data spread in the directions in which they hardly move, in bandwidths."""
+    def kernel(self) -> RadialKernel:
+        """The kernel of the points."""
+        return cast(RadialKernel, self._mean.kernel)
+
+    def at(self, bandwidth: float, rng: np.random.Generator) -> FrequencyProbe:
+        """The probe of the same points for a kernel of another bandwidth."""
+        wider = KernelMean(self._mean.atoms, self._mean.weights, replace(self.kernel, bandwidth=bandwidth))
+        return FrequencyProbe(wider, self._confidence, rng)
+
+    def _own_scales(self, size: int, rng: np.random.Generator) -> WaveScales:
+        """The errors at other scales by the ladders of the kernel's own bandwidth."""
+        ladders, waves = self._bank(LADDERS, size)
+        squares = sum_of_squares(self._mean.weights)
+        return WaveScales.from_rows(self._mean, squares, ladders, waves, self.frame, rng, self.thin_in(ladders))
+
+    def thin_in(self, ladders: FrequencyLadders) -> float:
+        """How far the data spread in the directions in which they hardly move and no ladder climbs, in bandwidths."""
+        if not ladders.thin:
+            return 0.0
         wide, z = self._scales[0], _drawn_in(self._coordinates())
         rest = z - (z @ wide) @ wide.T
-        stretch = cast(RadialKernel, self._mean.kernel).product(self._mean.dimension).stretch
+        stretch = self.kernel.product(self._mean.dimension).stretch
         return float(np.sqrt(np.mean(np.einsum("ij,ij->i", rest, rest)))) / stretch
 
     def bandwidths(self, size: int) -> Array:
@@ -151,7 +170,8 @@ class FrequencyProbe(Probe):
         return self._estimate(LADDERS_AT_A_GLANCE, atoms, weights)
 
     def measure(self, atoms: Pieces, weights: Array, kappa: Array) -> Measurement:
-        return self._estimate(LADDERS, atoms, weights)
+        few = self._mean.size < LADDERS  # where ladders of many columns are larger than the rows
+        return self._estimate(LADDERS_AT_A_GLANCE if few else LADDERS, atoms, weights)
 
 
 def _wide_directions(z: Array) -> tuple[Array, float]:

@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from reduset._engine import Frame, blocks, cached_property
-from reduset._messages import quietly
+from reduset._engine import Frame, blocks, cached_property, row_blocks
 from reduset._types import Array
 from reduset.certificate.frequencies import MASS_MISSING, FrequencyLadders, Waves
 from reduset.kernels import RadialKernel
@@ -36,7 +36,10 @@ FEW_ROWS, MANY_ROWS = 384, 4096  # whose pairs are looked at
 EPSILON = float(np.finfo(np.float64).eps)
 MASS_ROUNDING = 1e-12
 ROWS_A_STEP = 512
+SORTED_BY = 64  # columns that order atoms for a search; ties only cost a comparison
 HARDLY = 0.25  # of a bandwidth: directions in which data spread less do not count
+EFFECTIVE = 0.25  # of the ladders: with a smaller effective number, few of them decide the error
+THIN_WIDER = 2**0.25  # times the own bandwidth, above which directions without ladders are measured at too fine a scale
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,27 @@ class ErrorProfile:
         return max(self.limit, float(self.intervals[self.bandwidths > bandwidth * (1 + 1e-9), 1].max(initial=0.0)))
 
 
+@dataclass(frozen=True)
+class MedianError:
+    """The error at the scale of the data, at which results on the same data can be compared.
+
+    Attributes
+    ----------
+    relative_error : ‖f − f_m‖ / ‖f‖ at ``bandwidth``
+    bandwidth : the median distance, or the nearest to it at which the error is measured
+    distance : the median distance of the rows
+    """
+
+    relative_error: float
+    bandwidth: float
+    distance: float
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the error is that at the median distance itself."""
+        return self.bandwidth == self.distance
+
+
 class Scales(ABC):
     """What is known of a large mean at every scale.
 
@@ -98,6 +122,10 @@ class Scales(ABC):
     bandwidths: Array
     certain: ClassVar[bool] = False
     median: float | None
+
+    def nearest(self, bandwidth: float) -> float:
+        """The bandwidth nearest to this one at which errors can be measured."""
+        return bandwidth
 
     @abstractmethod
     def profile(self, small: SmallMean, bandwidths: Array, confidence: float, random: int) -> ErrorProfile:
@@ -131,7 +159,7 @@ class ExactScales(Scales):
         if isinstance(atoms, ComponentPieces):
             yield from (atoms.kappa(KernelMean(self.mean.atoms, self.mean.weights, kernel)) for kernel in kernels)
             return
-        order = np.lexsort(atoms.T)
+        order = np.lexsort(atoms.T[-SORTED_BY:])  # of an iterator for each column, 2 kB; ties cost only a look-up
         places, known = np.ascontiguousarray(atoms[order]), self._products
         key = hashlib.sha256(places.tobytes()).digest()
         if known and next(iter(known))[1] != key:
@@ -173,6 +201,8 @@ class WaveScales(Scales):
     mass, squares : Σ w and Σ w² of the mean
     norms : (k, 2) ‖f‖² with bumps of each of the bandwidths, from pairs of rows, and its relative standard error
     thin : how far the data spread in directions in which no ladder climbs, in the frame's coordinates
+    hidden : how many of the coarsest bandwidths are not shown by default
+    coarser : the same with the median distance as the kernel's bandwidth, if the ladders do not reach it; else None
     """
 
     kernel: RadialKernel
@@ -184,6 +214,8 @@ class WaveScales(Scales):
     norms: Array
     thin: float
     median: float | None
+    hidden: int = 0
+    coarser: WaveScales | None = None
 
     @classmethod
     def from_rows(
@@ -202,36 +234,90 @@ class WaveScales(Scales):
         return cls(kernel, ladders, waves, frame, rows.mass, squares, norms, thin, median_distance(rows))
 
     @property
-    def bandwidths(self) -> Array:  # type: ignore[override]
-        """Those that have a rung of their own."""
+    def _own(self) -> Array:
+        """The bandwidths that have a rung of their own."""
         return own_bandwidths(self.kernel, self.ladders.below, self.ladders.rungs)
 
+    @property
+    def bandwidths(self) -> Array:  # type: ignore[override]
+        return self._own[self.hidden :]
+
+    def from_spread(self) -> WaveScales:
+        """The same with a grid that starts at the scale of the data, for ladders that start far above it."""
+        if self.median is None:
+            return self
+        return replace(self, hidden=max(int((self._own >= self.median).sum()) - STEPS, 0))
+
+    def _measures(self, bandwidth: float) -> bool:
+        return measures(self.kernel, self.ladders, bandwidth)
+
+    def reaches_median(self) -> bool:
+        """Whether the error at the median distance can be measured."""
+        return self.median is None or reaches(self.kernel, self.ladders, self.median)
+
+    def nearest(self, bandwidth: float) -> float:
+        if self._measures(bandwidth) or (self.coarser is not None and self.coarser._measures(bandwidth)):
+            return bandwidth
+        return float(self._own[np.abs(np.log(self._own / bandwidth)).argmin()])
+
     def profile(self, small: SmallMean, bandwidths: Array, confidence: float, random: int) -> ErrorProfile:
-        ladders, own = self.ladders, self.bandwidths
-        pieces = pieces_of(small)
-        ours = ladders.waves(pieces, small.weights, self.frame)
-        losses, changes = np.abs(self.waves - ours) ** 2, np.abs(self.waves) ** 2 - np.abs(ours) ** 2
+        measured, coarser = np.array([self._measures(float(width)) for width in bandwidths]), self.coarser
+        if coarser is not None:
+            reached = [reaches(self.kernel, self.ladders, float(width)) for width in bandwidths]
+            far = ~np.array(reached) & [coarser._measures(float(width)) for width in bandwidths]
+            if far.any():
+                return self._with_coarser(coarser, far, small, np.asarray(bandwidths), confidence, random)
+        return self._profile(small, bandwidths, measured, confidence, random)
+
+    def _with_coarser(
+        self, coarser: WaveScales, far: NDArray[np.bool_], small: SmallMean, bandwidths: Array, confidence: float, random: int
+    ) -> ErrorProfile:
+        """The errors at bandwidths of which those ``far`` need other ladders; all intervals hold at once (Bonferroni)."""
+        each = confidence if far.all() else (1 + confidence) / 2
+        parts = [coarser.profile(small, bandwidths[far], each, random)]
+        if not far.all():
+            parts.append(self.profile(small, bandwidths[~far], each, random))
+        order = np.argsort(np.concatenate([np.flatnonzero(far), np.flatnonzero(~far)]))
+        errors, intervals, drawn, alone = (
+            np.concatenate([getattr(part, name) for part in parts])[order]
+            for name in ("relative_errors", "intervals", "random_rows", "noise")
+        )
+        return ErrorProfile(bandwidths, errors, intervals, drawn, alone, confidence, parts[0].limit)
+
+    def _profile(
+        self, small: SmallMean, bandwidths: Array, measured: NDArray[np.bool_], confidence: float, random: int
+    ) -> ErrorProfile:
+        """The errors by the ladders; where these do not measure them, only the certain ends of the interval are known."""
+        ladders, own = self.ladders, self._own
+        pieces, missing = pieces_of(small), abs(self.mass - small.mass) > MASS_MISSING * abs(self.mass)
+        # the energy of a difference of much mass is all near frequency 0, so f − f_m = (f − g) + (g − f_m), with g = f_m of the
+        # mass of f: the ladders measure the first part, and the norm of the second is known
+        scale = self.mass / small.mass if missing and small.mass * self.mass > MASS_MISSING * self.mass**2 else 1.0
+        ours, rest = scale * ladders.waves(pieces, small.weights, self.frame), 1 - 1 / scale
+        apart = self.waves - ours
+        losses = np.abs(apart) ** 2 + 2 * rest * (apart * ours.conj()).real
+        changes = np.abs(self.waves) ** 2 - np.abs(ours) ** 2
         lost, changed = (np.empty((len(bandwidths), len(ours))) for _ in range(2))
         for k, width in enumerate(bandwidths):
             shares = np.exp(ladders.shares_at(width / self.kernel.width))
             lost[k], changed[k] = (shares * losses).sum(axis=1), (shares * changes).sum(axis=1)
         theirs = np.array([_square_norm(pieces, small.weights, replace(self.kernel, bandwidth=width)) for width in bandwidths])
+        lost += (np.square(rest * scale) * theirs)[:, None]
         pairs = np.exp(np.interp(np.log(bandwidths), np.log(own[::-1]), np.log(self.norms[::-1, 0])))
         unsure = np.interp(np.log(bandwidths), np.log(own[::-1]), self.norms[::-1, 1])
-        near = theirs + changed.mean(axis=1)
+        near = scale**2 * theirs + changed.mean(axis=1)
         by_pairs = unsure * pairs < _standard_errors(changed, ladders.kinds)
         whole = np.where(by_pairs | (near <= 0), pairs, near)
         with np.errstate(divide="ignore", invalid="ignore"):
             influence = np.nan_to_num(lost / lost.mean(axis=1, keepdims=True))
             influence -= np.where(by_pairs, 0.0, 1 / whole)[:, None] * changed
-            errors = np.sqrt(lost.mean(axis=1) / whole)
+            errors = np.sqrt(np.maximum(lost.mean(axis=1), 0.0) / whole)
             norm = np.sqrt(theirs / whole)
         width = _simultaneous(influence, np.where(by_pairs, unsure, 0.0), ladders.kinds, confidence)
-        if abs(self.mass - small.mass) > MASS_MISSING * abs(self.mass):
-            width[:] = np.inf
+        width[~measured | missing] = np.inf
         width[self.thin * self.kernel.width > HARDLY * bandwidths] = np.inf  # there what is thin counts, and no ladder climbs in it
-        with np.errstate(over="ignore"):
-            ends = np.stack([errors * np.exp(-width / 2), errors * np.exp(width / 2)], axis=1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            ends = np.stack([errors * np.exp(-width / 2), np.where(np.isinf(width), np.inf, errors * np.exp(width / 2))], axis=1)
         slack = np.where(by_pairs, unsure, 1.0) * norm
         intervals = np.clip(ends, np.maximum(np.abs(1 - norm) - slack, 0.0)[:, None], (1 + norm + slack)[:, None])
         alone, drawn = _by_chance(whole, self.mass, self.squares, random)
@@ -239,13 +325,41 @@ class WaveScales(Scales):
         return ErrorProfile(np.asarray(bandwidths), np.clip(errors, *intervals.T), intervals, drawn, alone, confidence, limit)
 
 
+def measures(kernel: RadialKernel, ladders: FrequencyLadders, bandwidth: float) -> bool:
+    """Whether ladders of a kernel measure the error at another bandwidth.
+
+    They do at those of their rungs, and between these if the effective number of ladders, (Σw)² / Σw² (Kish), is large enough.
+    """
+    if np.isclose(own_bandwidths(kernel, ladders.below, ladders.rungs), bandwidth, rtol=1e-9, atol=0).any():
+        return True
+    ratio = bandwidth / kernel.width
+    if ladders.thin and ratio > THIN_WIDER:
+        return False
+    return _effective(ladders.shares_at(ratio)) >= EFFECTIVE
+
+
+def reaches(kernel: RadialKernel, ladders: FrequencyLadders, bandwidth: float) -> bool:
+    """Whether ladders of a kernel measure the error at a bandwidth that is not above those of their rungs."""
+    coarsest = own_bandwidths(kernel, ladders.below, ladders.rungs)[0]
+    return bool(bandwidth <= coarsest * (1 + 1e-9)) and measures(kernel, ladders, bandwidth)
+
+
+def _effective(shares: Array) -> float:
+    """The effective number of ladders, as a proportion of them, from the logarithms of their weights, (s, rungs)."""
+    weights = np.exp(shares - shares.max()).sum(axis=1)
+    return float(weights.sum() ** 2 / (len(weights) * (weights @ weights)))
+
+
 def median_distance(rows: KernelMean) -> float | None:
-    """The bandwidth that the median rule gives these rows, in the coordinates of their kernel; None if all rows coincide."""
-    if rows.size < 2:
+    """The bandwidth that the median rule gives these rows, in the coordinates of their kernel; None if (nearly) all coincide."""
+    atoms = rows.atoms
+    if all(bool((atoms[a:b] == atoms[0]).all()) for a, b in [(0, 64), *row_blocks(atoms, rows.dimension)]):
         return None
-    with quietly():
-        kernel = replace(cast(RadialKernel, rows.kernel), bandwidth="median").resolve(rows.atoms, rows.magnitudes)
-    return kernel.width if kernel.width > 0 else None
+    try:
+        width = replace(cast(RadialKernel, rows.kernel), bandwidth="median").resolve(atoms, rows.magnitudes).width
+    except ValueError:  # all pairs drawn coincide
+        return None
+    return width if width > 0 else None
 
 
 def missing_mass(mass: float, small: float) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reduset._types import Array
+from reduset.kernels import Kernel, RadialKernel
 from reduset.kernels.base import exponential
 from reduset.mean import KernelMean
 from reduset.mixture.component_mean import SmallMean
@@ -46,6 +47,7 @@ class Certificate:
     log_density_change : the largest |log f_m − log f| seen on a sample of the data, for densities; else None
     negative_mass : the share of the small mean's Σ|w| that is negative
         Where it is not 0, the weights of the atoms in some region do not add up to the share of the data that lies there.
+    bandwidth : of the kernel, the scale at which the error was measured; None for a kernel without one
     radius : the covering radius, the largest distance of a point to its nearest atom, in units of the data (of the kernel's scales
         or covariance, where it has any): no point, however rare, is farther from all atoms; None where it is not known
     """
@@ -63,16 +65,18 @@ class Certificate:
     log_density_change: float | None = None
     negative_mass: float = 0.0
     radius: float | None = None
+    bandwidth: float | None = None
 
     @classmethod
     def of_nothing_lost(cls, mean: KernelMean) -> Certificate:
         """For a mean that stands for itself; ‖f‖ is not computed, which would cost n²."""
         energy = exponential(mean.kernel.log_energy(mean.dimension))
-        return cls(0.0, (0.0, 0.0), 1.0, "exact", float("nan"), energy, 0.0, 0.0, 0.0, energy, None, radius=0.0)
+        width = bandwidth_of(mean.kernel)
+        return cls(0.0, (0.0, 0.0), 1.0, "exact", float("nan"), energy, 0.0, 0.0, 0.0, energy, None, radius=0.0, bandwidth=width)
 
     def __str__(self) -> str:
         low, high = self.interval
-        text = f"error      {percent(self.relative_error)} of ‖f‖"
+        text = f"error      {percent(self.relative_error)} of ‖f‖{at_bandwidth(self.bandwidth)}"
         if self.method == "exact" and high - low > ROUNDING * high:
             text += f" (exact up to the rounding of coordinates: {percent(low)} to {percent(high)})"
         elif self.method == "exact":
@@ -99,6 +103,16 @@ class Certificate:
         if self.negative_mass > 0:
             text += f"\nnegative   {percent(self.negative_mass)} of the weights: sums of them are no shares of the data"
         return text
+
+
+def bandwidth_of(kernel: Kernel) -> float | None:
+    """The bandwidth of a kernel; None for a function, which has none."""
+    return kernel.width if isinstance(kernel, RadialKernel) else None
+
+
+def at_bandwidth(bandwidth: float | None) -> str:
+    """A bandwidth as the end of a phrase, " at bandwidth 0.5"; empty for None, of a kernel without one."""
+    return "" if bandwidth is None else f" at bandwidth {bandwidth:.3g}"
 
 
 def negative_share(weights: Array) -> float:

@@ -1,8 +1,8 @@
 """All commands, each in its own file; importing this registers them with the app, in the order of the help."""
 
 from reduset.cli import (  # noqa: F401, I001 (the order is that of the help)
-    compress,
     sketch,
+    compress,
     cover,
     cohort,
     segment,

@@ -12,7 +12,7 @@ from reduset._messages import did_you_mean
 from reduset.cli import messages, results, streaming, targets
 from reduset.cli import options as o
 from reduset.cli.app import DONE, NOT_REACHED, command
-from reduset.cli.request import covariance_of, in_one_unit, kernel_of
+from reduset.cli.request import covariance_of, kernel_of
 
 if TYPE_CHECKING:
     from reduset.compression import Compression
@@ -157,6 +157,7 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
         notes = list(table.notes)
         if self.group_column is not None and self.searches:
             notes.append("the bandwidth is the resolution of all rows together; each group has an error of its own there")
+        notes += results.above_random_rows(self, small)
         off = column_differences(full, small.mean)
         notes += results.columns_off(off, table.columns)
         notes = results.write(self, table, table.values, notes, partial(Model.of, full, small, table.columns))
@@ -173,7 +174,7 @@ def _compressed(request: CompressCommand, table: Table) -> Compression:
     from reduset.compression.compressing import compress
     from reduset.compression.resolution import TOL
 
-    scales = o.scales_of(request.scales, request.whiten, in_one_unit(request, table))
+    scales = o.scales_of(request.scales, request.whiten, table.in_one_unit)
     covariance = covariance_of(table.values, table.weights) if request.whiten else None
     goals = o.given(size=request.size, tol=request.tol, plateau=request.plateau)
     if not goals and not (request.searches and request.max_size is None):

@@ -18,19 +18,6 @@ from reduset.cli.app import DONE, INTERRUPTED, REFUSED, Usage, app
 from reduset.cli.interrupts import interruptible
 
 STOPPED = "interrupted; nothing half-written was left"
-AS_OPTIONS = {  # ways out that the library words for Python
-    "missing='drop'": "--missing drop",
-    "(columns=)": "(--columns)",
-    "with key=": "with --key",
-    "pass compensate=False": "pass --no-compensate",
-    "for weight_column": "for --weight-column",
-    "for group_column": "for --group-column",
-    "use sketch(data, size)": "use reduset sketch",
-    "pieces='components'": "--pieces components",
-    "pieces='atoms'": "--pieces atoms",
-    "(keep_going=True)": "(--keep-going)",
-    "(clean='non-finite', or missing='drop')": "(--clean non-finite, or --missing drop)",
-}
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -119,9 +106,7 @@ def one_line(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{os.fspath(error.filename)}: {error.strerror}"
     text = " ".join(str(error).split()) or type(error).__name__
-    for python, option in AS_OPTIONS.items():
-        text = text.replace(python, option)
-    return text
+    return messages.as_options(text)
 
 
 def _say(text: str) -> None:

@@ -32,6 +32,7 @@ class InfoCommand(o.Answering):
             "scales": units_by_name(found.mean.kernel, found.columns),
             "certificate": asdict(found.certificate),
             "resolution": None if found.resolved is None else asdict(found.resolved),
+            "near_median": None if found.near_median is None else asdict(found.near_median),
             "about": about,
         }
         lines = [f"  {name.rstrip('s'):<11}{printable(text)}" for name in ("sources", "notes") for text in about.get(name, ())]

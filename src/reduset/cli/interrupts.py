@@ -53,7 +53,8 @@ def _interrupt(number: int, frame: Any) -> None:
 
 def _is_importing(frame: Any) -> bool:
     while frame is not None:
-        if frame.f_code.co_filename.startswith("<frozen importlib"):
+        file = frame.f_code.co_filename  # llvmlite's callbacks of LLVM drop an exception, and print it
+        if file.startswith("<frozen importlib") or "llvmlite" in file:
             return True
         frame = frame.f_back
     return False

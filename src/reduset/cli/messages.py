@@ -17,6 +17,21 @@ if TYPE_CHECKING:
     from reduset.io import Table
 
 NARROW = 60  # columns of a terminal
+AS_OPTIONS = {  # ways out that the library words for Python
+    "(clean='non-finite', or missing='drop')": "(--clean non-finite, or --missing drop)",
+    "missing='drop'": "--missing drop",
+    "(columns=)": "(--columns)",
+    "with key=": "with --key",
+    "pass compensate=False": "pass --no-compensate",
+    "for weight_column": "for --weight-column",
+    "for group_column": "for --group-column",
+    "use sketch(data, size)": "use reduset sketch",
+    "pieces='components'": "--pieces components",
+    "pieces='atoms'": "--pieces atoms",
+    "(keep_going=True)": "(--keep-going)",
+    "identifiers='keep' uses it": "name it in --columns to use it",
+    "identifiers='keep' uses them": "name them in --columns to use them",
+}
 
 ShowProgress = Callable[[str, int, int | None], None]
 
@@ -63,6 +78,13 @@ def progress(quiet: bool = False, counted: str | None = None) -> Iterator[ShowPr
     compiling = bars.add_task("compiling", total=None, count="first use only", visible=False)
     with bars, compiling_told(lambda begins: bars.update(compiling, visible=begins, refresh=begins)):
         yield report
+
+
+def as_options(text: str) -> str:
+    """A message of the library with its ways out as options of the command."""
+    for python, option in AS_OPTIONS.items():
+        text = text.replace(python, option)
+    return text
 
 
 def answer(request: Answering, facts: Mapping[str, Any], *lines: str) -> None:

@@ -13,8 +13,6 @@ from reduset._messages import printable
 from reduset.cli import targets
 
 if TYPE_CHECKING:
-    from reduset.cli.options import Reading
-    from reduset.io import Table
     from reduset.kernels import RadialKernel
     from reduset.model import Model
 
@@ -57,11 +55,6 @@ def kernel_of(name: str, bandwidth: float | str | None, covariance: Any = None, 
 def are_pictures(files: Sequence[Any]) -> bool:
     """Whether rows are pixels, whose columns have one unit."""
     return any(Path(name).suffix.lower() in targets.IMAGE for name in files)
-
-
-def in_one_unit(request: Reading, table: Table) -> bool:
-    """Whether columns have one unit, so that none is divided by its spread: pixels, and channels on estimated scales."""
-    return are_pictures(table.sources) or ("automatic" in request.reading() and set(table.columns) <= set(table.scales))
 
 
 def units_told(kernel: Any, columns: Sequence[str]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from reduset._messages import printable
@@ -62,6 +63,19 @@ def columns_off(off: Any, columns: Sequence[str]) -> list[str]:
     ]
 
 
+def above_random_rows(request: CompressCommand, small: Compression) -> list[str]:
+    """The comparison with random rows, if the error is certified to be above theirs, and a better call."""
+    from reduset.compression import summary
+
+    found = summary.above_random_rows(small)
+    if found is None:
+        return []
+    given = {"--select": request.select != "auto", "--weights": request.weights is not None, "--refine": request.refine}
+    options = " and ".join(name for name, changed in given.items() if changed)
+    better = f"leave out {options}" if options else "raise --size or --bandwidth"
+    return [f"{found}; {better}, or use reduset sketch --size {small.size} for real rows with weights"]
+
+
 def hidden(model: Model) -> list[str]:
     """What the bandwidth hides of some columns, in a sentence."""
     from reduset.report.figures import is_whitened, wide_columns
@@ -86,6 +100,7 @@ def tell(request: CompressCommand, small: Compression, columns: Sequence[str], n
         "relative_error": certificate.relative_error,
         "interval": certificate.interval,
         "confidence": certificate.confidence,
+        "near_median": near_median(small),
         "bound": certificate.bound,
         "norm": certificate.norm,
         "reached": small.reached,
@@ -101,6 +116,11 @@ def tell(request: CompressCommand, small: Compression, columns: Sequence[str], n
     details = small.details().splitlines() if request.verbose else []
     lines = [str(small), *units_told(small.mean.kernel, columns), *told_shares(request, small), *messages.ending(notes, written)]
     messages.answer(request, facts | more, *lines, *details)
+
+
+def near_median(small: Compression) -> dict[str, float] | None:
+    """The median distance, and the error at the measurable bandwidth nearest to it; None if they are not known."""
+    return None if small.near_median is None else asdict(small.near_median)
 
 
 def shares(small: Compression) -> dict[str, float] | None:

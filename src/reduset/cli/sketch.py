@@ -14,7 +14,7 @@ from reduset._messages import did_you_mean
 from reduset.cli import messages, targets
 from reduset.cli import options as o
 from reduset.cli.app import DONE, command
-from reduset.cli.request import in_one_unit, kernel_of, origin, spread_note, units_by_name, units_told
+from reduset.cli.request import kernel_of, origin, spread_note, units_by_name, units_told
 
 if TYPE_CHECKING:
     from reduset.sketching import Sketch
@@ -31,7 +31,7 @@ TRANSFORMED = (
 
 @command("cells.h5ad --rep X_pca --size 5000 --sample-key donor -o small.h5ad")
 class SketchCommand(o.Reading, o.Seeded, o.Telling):
-    """Keep rows or cells that stand for all others, rare ones among them, each with the number that it stands for."""
+    """Make a table smaller: real rows, or cells of an .h5ad, that represent all others, each with a weight."""
 
     data: o.Data
     output: Annotated[
@@ -60,6 +60,21 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
     quotas: Annotated[
         str, typer.Option("--quotas", help="How --size is shared out among them: square root, proportional or equal.")
     ] = QUOTAS[-1]
+    coverage: Annotated[
+        float | None,
+        typer.Option(
+            "--coverage",
+            help="Proportion of --size for covering rows, far from all others: a smaller radius, and then the weights are "
+            "necessary. If not given at most 0.01.",
+        ),
+    ] = None
+    calibrate: Annotated[
+        bool,
+        typer.Option(
+            "--calibrate/--no-calibrate",
+            help="Adjust the weights, so that weighted means, standard deviations and deciles of columns equal those of all rows.",
+        ),
+    ] = True
     tol: Annotated[float, typer.Option("--tol", help="The error of the resolution, the finest detail that is kept so well.")] = TOL
     assignments: Annotated[
         Path | None,
@@ -99,6 +114,8 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
             raise ValueError(f"--size and --fraction both say how many; give one of the two, got {self.size} and {self.fraction:g}")
         if self.fraction is not None and not 0 < self.fraction <= 1:
             raise ValueError(f"--fraction must lie between 0 and 1, got {self.fraction:g}; for a number of rows there is --size")
+        if self.coverage is not None and not 0 <= self.coverage <= 1:
+            raise ValueError(f"--coverage must lie between 0 and 1, got {self.coverage:g}; it is a proportion of --size")
         if self.quotas not in QUOTAS:
             hint = did_you_mean(self.quotas, QUOTAS)
             raise ValueError(f"--quotas must be {', '.join(QUOTAS[:-1])} or {QUOTAS[-1]}, got {self.quotas}{hint}")
@@ -137,6 +154,8 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
         for name, given in (tables | {"--key": self.key, "--encode": self.encode, "--scales": self.scales}).items():
             if given:
                 raise ValueError(f"{name} is for rows, and {self.output} holds cells as they are; choose --rep, or write rows")
+        if not self.calibrate:
+            raise ValueError(f"--no-calibrate is for rows, and {self.output} holds cells; leave it out, or write rows")
 
     def run(self) -> int:
         """Run it; the exit code."""
@@ -170,6 +189,7 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
                     use_rep=self.rep,
                     sample_key=self.sample_key,
                     quotas=self.quotas,
+                    coverage=self.coverage,
                     rng=self.seed,
                     tol=self.tol,
                     progress=shown,
@@ -203,7 +223,7 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
             reading |= {"encode": self._encoding(), "identifiers": "omit"}
         work = Work(*WORK, "the rows, and the work on them,", "choose fewer --columns")
         table = read_for(work, self.data, group_column=self.sample_key, **reading)
-        scales = None if self.rep is not None and self.scales is None else o.scales_of(self.scales, False, in_one_unit(self, table))
+        scales = None if self.rep is not None and self.scales is None else o.scales_of(self.scales, False, table.in_one_unit)
         with messages.progress(self.silent) as shown:
             small = sketch(
                 table.values,
@@ -212,6 +232,8 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
                 sample_weight=table.weights,
                 groups=table.groups,
                 quotas=self.quotas,
+                coverage=self.coverage,
+                calibrate=self.calibrate,
                 tol=self.tol,
                 rng=self.seed,
                 progress=shown,
@@ -220,7 +242,12 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
         exceptions = tuple((titles[column], statistic) for column, statistic in small.exceptions)
         small = replace(small, columns=small.columns.renamed(table.columns), exceptions=exceptions)
         drowned = [] if scales is not None or self.rep is not None else spread_note(table.values, table.columns)
-        notes = [*table.notes, *drowned, *([TRANSFORMED] if table.scales else []), *([small.message] if small.message else [])]
+        notes = [
+            *map(messages.as_options, table.notes),
+            *drowned,
+            *([TRANSFORMED] if table.scales else []),
+            *([small.message] if small.message else []),
+        ]
         total = len(table) if table.weights is None else float(table.weights.sum())
         suffix = self.output.suffix.lower()
         arrow = need("writing rows", "pyarrow", "tables")
@@ -271,5 +298,8 @@ def _facts(small: Sketch, columns: Any) -> dict[str, Any]:
         "resolution": small.resolution,
         "radius": certificate.radius,
         "tol": small.tol,
+        "exact": small.exact,
+        "exceptions": small.exceptions,
+        "changes": small.columns.to_dict(),
         "seconds": small.timings,
     }

@@ -12,7 +12,7 @@ from reduset.cli import messages, results
 from reduset.cli.app import DONE
 from reduset.cli.checkpoints import RunCheckpoint, files_told
 from reduset.cli.options import given, number_or_rule, scales_of
-from reduset.cli.request import covariance_of, in_one_unit, kernel_of
+from reduset.cli.request import covariance_of, kernel_of
 
 if TYPE_CHECKING:
     from reduset.cli.compress import CompressCommand
@@ -27,6 +27,7 @@ WITH_SIZE = ("tol", "plateau", "max_size")  # which --size is given in place of
 def run(request: CompressCommand) -> int:
     """Compress a stream of rows, and say how much was lost."""
     from reduset import io
+    from reduset._messages import quietly
     from reduset.model import Model
 
     _refuse(request)
@@ -40,14 +41,15 @@ def run(request: CompressCommand) -> int:
         with messages.progress(request.silent, "rows") as shown:
             compressor, dropped = _fed(compressor, batches, dropped, request, checkpoint, shown)
             checkpoint.keep(compressor, batches.position, dropped, now=True)
-        small = compressor.result()
+        with quietly():
+            small = compressor.result()
     except KeyboardInterrupt:
         checkpoint.say_where()
         raise
     finally:
         batches.close()
     sample = compressor.sample()
-    notes = [*batches.notes(dropped), *_seen_once(compressor, batches, request)]
+    notes = [*batches.notes(dropped), *_seen_once(compressor, batches, request), *results.above_random_rows(request, small)]
     if sample.size < small.n_samples:
         notes.append(f"its portrait is that of {sample.size:,} rows, drawn fairly from all")
     make = partial(Model.of_stream, sample, small, batches.columns)
@@ -113,7 +115,7 @@ def _begun(request: CompressCommand, table: Table) -> StreamCompressor:
     from reduset.stream import StreamCompressor
 
     covariance = covariance_of(table.values, table.weights) if request.whiten else None
-    scales = scales_of(request.scales, request.whiten, in_one_unit(request, table))
+    scales = scales_of(request.scales, request.whiten, table.in_one_unit)
     kernel = kernel_of(request.kernel, number_or_rule(request.bandwidth or MEDIAN), covariance, scales)
     return StreamCompressor(kernel, request.size or 0, request.seed, weights=request.weighting or "free")
 

@@ -1,6 +1,6 @@
 """compress: select (which atoms) → weigh (which weights) → certify (how much was lost), and its result.
 
-May import: select, certificate, weights, mean, kernels.
+May import: select, certificate, weights, mean, kernels, and tables of io.
 """
 
 from reduset._messages import NotReachedWarning

@@ -15,6 +15,7 @@ import numpy as np
 from reduset import _validate
 from reduset._messages import NotReachedWarning, warn
 from reduset._types import MaxSizeLike, ProgressLike, SelectorLike
+from reduset.certificate.certificate import at_bandwidth
 from reduset.compression import summary
 from reduset.compression.compressing import compress_quietly
 from reduset.compression.result import Compression
@@ -121,9 +122,9 @@ class AtomRequest:
     def warn_if_not_reached(self, found: Compression, consequence: str) -> None:
         """Warn if a compression ended at the most atoms allowed before it reached its goal."""
         if not found.reached:
+            error = f"{found.certificate.relative_error:.2g}{at_bandwidth(found.certificate.bandwidth)}"
             warn(
-                f"{self.goal} was not reached with {found.size:,} {summary.noun(found.mean)}s, which leave an error of "
-                f"{found.certificate.relative_error:.2g}: {consequence}. A wider bandwidth, a larger {self.goal.partition('=')[0]} "
-                "or a larger max_size reaches it",
+                f"{self.goal} was not reached with {found.size:,} {summary.noun(found.mean)}s, which leave an error of {error}: "
+                f"{consequence}. A wider bandwidth, a larger {self.goal.partition('=')[0]} or a larger max_size reaches it",
                 NotReachedWarning,
             )

@@ -5,6 +5,7 @@ select (which atoms) → weigh (which weights) → certify (how much was lost).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from reduset._validate.seeds import seeded
 from reduset.bandwidth.rules import warn_of_units
 from reduset.certificate import Certificate
 from reduset.certificate.cancelling import require_norm
-from reduset.certificate.certificate import percent
+from reduset.certificate.certificate import at_bandwidth, percent
 from reduset.compression import resolution, summary
 from reduset.compression.builder import Builder
 from reduset.compression.clock import Clock
@@ -30,12 +31,15 @@ from reduset.compression.prefixes import Prefixes
 from reduset.compression.request import COMPONENTS, GIVEN, NOISE, RESOLUTION, Request, checked, is_left_open
 from reduset.compression.resolution import Resolved
 from reduset.compression.result import Compression, assemble_built, assemble_resolved
-from reduset.kernels import RadialKernel
+from reduset.io import Table
+from reduset.io.automatic import on_estimated_scales
 from reduset.mean import KernelMean
 from reduset.mixture import Mixture
 from reduset.mixture.component_mean import SmallMean
 from reduset.select import Auto, KMeans
 from reduset.select.auto import KMEANS_ROWS
+
+TRANSFORMED = "atoms, the bandwidth and the error are of the transformed values"
 
 
 @seeded
@@ -70,7 +74,8 @@ def compress(
 
     Parameters
     ----------
-    data : KernelMean, or (n, d) array or frame
+    data : KernelMean, or (n, d) array, frame or `reduset.io.Table`
+        Of a table that was read from FCS files without a transform, channels are put on estimated scales, as by `sketch`.
     kernel : Kernel, number, name or callable k(X, Y)
         The kernel of the rows, by default a Gaussian whose bandwidth is searched for, like `Gaussian()`. A KernelMean has its own.
     size : int
@@ -118,6 +123,7 @@ def compress(
     >>> small.size < 40, small.certificate.relative_error <= 0.01
     (True, True)
     """
+    data, notes = _on_scales(data)
     full = as_mean(data, kernel, sample_weight)
     require_norm(full)
     if kernel is None and full is not data:
@@ -148,32 +154,37 @@ def compress(
                 result, outlook = _by_groups(request, groups, quotas, limits, options, rng, shown), ""
     finally:
         shown.close()
+    result = replace(result, notes=notes)
     if not is_quiet():
         _warn_of_zero_projection(result)
         _warn_if_random_rows_are_better(result)
     if not result.reached and not is_quiet():
-        own_end = f"{request.selector}'s own end"
+        own_end, found = f"{request.selector}'s own end", result.certificate
         warn(
             f"{request.goal.words or own_end} was not reached with {result.size} {summary.noun(result.mean)}s: the error is "
-            f"{result.certificate.relative_error:.3g} (at most {result.certificate.interval[1]:.3g}). "
+            f"{found.relative_error:.3g} (at most {found.interval[1]:.3g}){at_bandwidth(found.bandwidth)}. "
             + (outlook[:1].upper() + outlook[1:] or "Raise max_size, or widen the bandwidth"),
             NotReachedWarning,
         )
     return result
 
 
+def _on_scales(data: Any) -> tuple[Any, tuple[str, ...]]:
+    """A table with channels of FCS files on estimated scales, and its notes; other data unchanged."""
+    if not isinstance(data, Table):
+        return data, ()
+    table = on_estimated_scales(data)
+    return table, (*table.notes, *([TRANSFORMED] if data.channels else []))
+
+
 def _warn_if_random_rows_are_better(result: Compression) -> None:
     """Warn if the error is certified to be above that of as many random rows of equal weight, at the bandwidth of the result."""
-    if not result.has_profile or not isinstance(result.mean.kernel, RadialKernel):
-        return
-    random = float(result.profile(result.mean.kernel.width).random_rows[0])
-    if not 0 < random < result.certificate.interval[0]:
-        return
-    warn(
-        f"the error of {percent(result.certificate.relative_error)} at bandwidth {result.mean.kernel.width:.3g} is above that of "
-        f"{result.size:,} random rows, {percent(random)}; leave out select and weights (got {result.selection} and "
-        f"{result.weighting!r}), or use sketch(data, {result.size}) for real rows with weights"
-    )
+    found = summary.above_random_rows(result)
+    if found is not None:
+        warn(
+            f"{found}; leave out select and weights (got {result.selection} and {result.weighting!r}), or use sketch(data, "
+            f"{result.size}) for real rows with weights"
+        )
 
 
 def _warn_of_zero_projection(result: Compression) -> None:

@@ -17,7 +17,7 @@ from reduset._types import Array
 from reduset.certificate import Certificate
 from reduset.certificate.bounds import Bounds
 from reduset.certificate.cancelling import NOTHING
-from reduset.certificate.certificate import negative_share
+from reduset.certificate.certificate import bandwidth_of, negative_share
 from reduset.certificate.probe import Measurement
 from reduset.kernels import Kernel
 from reduset.kernels.base import exponential
@@ -206,5 +206,6 @@ class Prefixes:
             incoherence=times(bounds.incoherence, energy),
             negative_mass=negative_share(error.weights),
             radius=None if bounds.radius is None else kernel.length(bounds.radius, d),
+            bandwidth=bandwidth_of(kernel),
         )
         return mean_of(self.atoms[:size], error.weights, kernel), certificate

@@ -217,7 +217,10 @@ class ResolutionSearch:
         if profile is None:
             small = KernelMean(self._atoms.places, self._atoms.steady, self._full.kernel)
             profile = while_random_rows_tell(self._scales, small, 0.95, self._size)
-        return max(int(np.cumprod(profile.relative_errors <= self._tol).sum()) - 1, 0)
+        within = int(np.cumprod(profile.relative_errors <= self._tol).sum())
+        if within == len(profile.bandwidths):  # to where rows stand alone: the error is the same at all finer ones
+            return len(self._scales.bandwidths) - 1
+        return max(within - 1, 0)
 
     def _where_rows_stand_alone(self) -> float | None:
         """The coarsest bandwidth from which on ‖f‖ is the same at all finer ones; None where it still falls at the last."""

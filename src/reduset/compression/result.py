@@ -16,7 +16,7 @@ from reduset._types import Indices
 from reduset._validate.seeds import seeded
 from reduset.certificate import Certificate
 from reduset.certificate.bounds import Bounds
-from reduset.certificate.by_scale import ErrorProfile, Scales
+from reduset.certificate.by_scale import ErrorProfile, MedianError, Scales
 from reduset.certificate.certificate import log_density_change
 from reduset.compression import summary
 from reduset.compression.builder import Builder
@@ -80,6 +80,7 @@ class Compression:
     remark : what the selector chose and why, and whether the atoms were moved, where there is something to say
     groups : (m,) the group of each atom, where groups were compressed apart
     resolved : what the search for the resolution found, where there was one
+    notes : how the columns of a table were read, and transformed
     """
 
     mean: SmallMean
@@ -98,6 +99,7 @@ class Compression:
     _scales: Scales | None = field(default=None, repr=False)
     resolved: Resolution | None = field(default=None, repr=False)
     _asked: int | None = field(default=None, repr=False)  # the number of atoms asked for, where it says more than ``dropped``
+    notes: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def size(self) -> int:
@@ -147,8 +149,8 @@ class Compression:
         """
         if self._scales is None:
             raise ValueError(
-                "this result knows the error at its own scale only: its kernel has no bandwidth to change, its bandwidth is beyond "
-                "what angles can tell, or its rows were compressed in parts; see certificate.relative_error"
+                "this result knows the error at its own scale only: its kernel has no bandwidth to change, or its bandwidth is too "
+                "small, compared with the data, for random Fourier features; see certificate.relative_error"
             )
         own = self._scales.bandwidths
         given = own if bandwidths is None else [_validate.positive(each, "bandwidths") for each in np.ravel(bandwidths).tolist()]
@@ -160,9 +162,19 @@ class Compression:
     @cached_property
     def error_at_median(self) -> tuple[float, float] | None:
         """The relative error with the median distance of the rows as bandwidth, and that distance; None if it is not known."""
+        near = self.near_median
+        return None if near is None or not near.is_exact else (near.relative_error, near.distance)
+
+    @cached_property
+    def near_median(self) -> MedianError | None:
+        """The error at the median distance of the rows, or at the nearest bandwidth at which it is measured; None if unknown."""
         if self._scales is None or self._scales.median is None:
             return None
-        return float(self.profile(self._scales.median).relative_errors[0]), self._scales.median
+        median, own = self._scales.median, self.certificate.bandwidth
+        if own is not None and np.isclose(own, median, rtol=1e-9, atol=0):
+            return MedianError(self.certificate.relative_error, median, median)
+        bandwidth = self._scales.nearest(median)
+        return MedianError(float(self.profile(bandwidth).relative_errors[0]), bandwidth, median)
 
     def at(self, size: int) -> Compression:
         """The nested compression of the first ``size`` atoms that were selected: no new selection, no pass over the data."""

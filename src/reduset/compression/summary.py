@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reduset.certificate.certificate import ROUNDING, percent
+import numpy as np
+
+from reduset.certificate.certificate import ROUNDING, at_bandwidth, percent
 from reduset.kernels import Kernel, RadialKernel
 from reduset.mixture.component_mean import ComponentMean, SmallMean
 from reduset.weights.kinds import OWN, WEIGHTINGS
 
 if TYPE_CHECKING:
     from reduset.certificate import Certificate
+    from reduset.certificate.by_scale import MedianError
     from reduset.compression.resolution import Resolution
     from reduset.compression.result import Compression
 
+MASS_ROUNDING = 1e-9
 NEGLIGIBLE = 1e-5  # errors below this are printed as a bound
+ABOVE = 1.005  # times the error of random rows, so that equal figures give no warning
 WEIGHTS = {kind: weighting.description for kind, weighting in WEIGHTINGS.items()} | {OWN: "from the selector"}
 INDENT = "\n              "  # of further lines of an entry
 
@@ -23,12 +28,14 @@ def of_result(result: Compression) -> list[str]:
     """The lines of a result."""
     n, m, piece = result.n_samples, result.size, noun(result.mean)
     ratio = f" ({n / m:,.0f}x)" if n >= 2 * m else ""
-    lines = [f"Compression: {head(m, n, result.mean.dimension, piece)}{ratio}", f"error       {_errors(result)}"]
+    errors = INDENT.join(error_lines(result.certificate, result.mean.kernel, result.resolved, result.near_median))
+    lines = [f"Compression: {head(m, n, result.mean.dimension, piece)}{ratio}", f"error       {errors}"]
     if result.resolved is not None:
         lines.append(f"resolution  {resolution(result.resolved, m)}")
     lines.append(f"weights     {_weights(result)}")
     if not result.reached:
         lines.append(f"NOT REACHED: the goal needs more {piece}s than allowed; raise max_size")
+    lines += [f"note        {note}" for note in result.notes]
     return lines
 
 
@@ -47,15 +54,45 @@ def head(size: int, rows: int, columns: int, piece: str = "atom") -> str:
     return f"{counted(rows, 'row')} × {counted(columns, 'column')} -> {counted(size, f'weighted {piece}')}"
 
 
-def _errors(result: Compression) -> str:
+def error_lines(certificate: Certificate, kernel: Kernel, resolved: Resolution | None, near: MedianError | None) -> list[str]:
     """The error at the bandwidth of the kernel and, if it is known, at the median distance."""
-    lines = [f"{error(result.certificate)}, {scale(result.mean.kernel, result.resolved)}"]
-    if result.error_at_median is not None:
-        at_median, median = result.error_at_median
-        lines.append(f"{percent(at_median)} at the median distance, {median:.3g}")
-    if result.certificate.relative_error > 1:
+    lines = [f"{error(certificate)}, {scale(kernel, resolved)}"]
+    if near is not None:
+        lines.append(at_median(near))
+    if certificate.relative_error > 1:
         lines.append("WORSE THAN THE ZERO FUNCTION, whose error is 100 %")
-    return INDENT.join(lines)
+    return lines
+
+
+def at_median(near: MedianError) -> str:
+    """The error at the median distance, or at the nearest bandwidth at which it is measured."""
+    text = f"{percent(near.relative_error)} at "
+    if near.is_exact:
+        return f"{text}the median distance, {near.distance:.3g}"
+    return f"{text}bandwidth {near.bandwidth:.3g}, the nearest measured to the median distance, {near.distance:.3g}"
+
+
+def above_random_rows(result: Compression) -> str | None:
+    """The comparison with as many random rows of equal weight, if the error is certified to be above theirs; else None."""
+    kernel, certificate, rows = result.mean.kernel, result.certificate, result._prefixes
+    signed = rows.total > abs(rows.mass) * (1 + MASS_ROUNDING)  # then no rows of equal weight stand for all
+    if not result.has_profile or not isinstance(kernel, RadialKernel) or signed:
+        return None
+    few = np.sqrt(result.n_samples / max(result.n_samples - 1, 1))  # rows drawn without replacement
+    random = float(result.profile(kernel.width).random_rows[0]) * few
+    if not 0 < ABOVE * random < certificate.interval[0]:
+        return None
+    return (
+        f"the error of {percent(certificate.relative_error)}{at_bandwidth(certificate.bandwidth)} is above that of "
+        f"{counted(result.size, 'random row')}, {percent(random)}"
+    )
+
+
+def better_weights(kind: str) -> str:
+    """The weights of a smaller error, as a recommendation."""
+    if WEIGHTINGS[kind].finish is None:
+        return "raise size or the bandwidth"
+    return f"use weights='simplex', the best non-negative ones, or leave out weights (got {kind!r})"
 
 
 def error(certificate: Certificate) -> str:

@@ -107,19 +107,22 @@ class XlsxExtent(Extent):
     """The rectangle from the first cell of a sheet to the last row and column that a reference names."""
 
     def __init__(self) -> None:
-        self._rows = self._columns = 0
+        self._rows = self._columns = self._row = self._column = 0
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        """Extend the rectangle by a row or cell that states its position."""
+        """Extend the rectangle by a row or cell; one without a position follows the one before."""
         reference, kind = attributes.get("r", ""), _local(name)
-        if kind == "row" and reference.isdecimal():
-            self._rows = max(self._rows, int(reference[:10]))
-        cell = REFERENCE.fullmatch(reference) if kind == "c" else None
-        if cell:
-            column = 0
-            for letter in cell[1].upper():
-                column = 26 * column + ord(letter) - ord("A") + 1
-            self._rows, self._columns = max(self._rows, int(cell[2])), max(self._columns, column)
+        if kind == "row":
+            self._row, self._column = (int(reference[:10]) if reference.isdecimal() else self._row + 1), 0
+        elif kind == "c":
+            cell = REFERENCE.fullmatch(reference)
+            self._column += 1
+            if cell:
+                self._column = 0
+                for letter in cell[1].upper():
+                    self._column = 26 * self._column + ord(letter) - ord("A") + 1
+                self._row = int(cell[2])
+            self._rows, self._columns = max(self._rows, self._row), max(self._columns, self._column)
         self.cells = self._rows * self._columns
 
 

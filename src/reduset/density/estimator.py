@@ -24,6 +24,7 @@ from reduset._validate.orientation import warn_if_lying
 from reduset._validate.seeds import seeded
 from reduset.certificate import Certificate
 from reduset.certificate.between import certificate_between
+from reduset.certificate.certificate import at_bandwidth
 from reduset.compression import Compression, NotReachedWarning
 from reduset.compression.atom_request import AtomRequest
 from reduset.compression.compressing import evaluated
@@ -247,10 +248,11 @@ class SparseKernelDensity(BaseEstimator):
         if request.plateau is not None:
             request.warn_if_not_reached(found, "the density is that of these atoms")
             return found
+        error = f"{found.certificate.relative_error:.2g}{at_bandwidth(found.certificate.bandwidth)}"
         warn(
             f"{request.goal} takes more than {found.size:,} {noun(found.mean)}s for {full.size:,} points (these leave an error of "
-            f"{found.certificate.relative_error:.2g}): the density is evaluated exactly, from all points. A wider bandwidth, "
-            "a larger tol or max_size, or a given size make it small",
+            f"{error}): the density is evaluated exactly, from all points. A wider bandwidth, a larger tol or max_size, or a given "
+            "size make it small",
             NotReachedWarning,
         )
         return None

@@ -1,7 +1,7 @@
 """What pass two computes of a partition: sums against the chosen atoms. All can be added, and are, in the order of the partitions.
 
     κⱼ = Σᵢ wᵢ g(xᵢ, cⱼ)          the right side of the equations for the weights
-    f̂(ω) = Σᵢ wᵢ exp(i ω·zᵢ)      the waves of f at ladders of frequencies, for the measured error
+    f̂(ω) = Σᵢ wᵢ exp(i ω·zᵢ)      the waves of f at ladders of frequencies, for the measured error, here and at other bandwidths
     Σᵢ wᵢ √(1 − g(dᵢ)²), min g     the parts of the a-priori bounds, dᵢ the distance to the nearest atom
 
 Where the atoms miss much of the mass, or the bandwidth is too small for angles, f is also summed at some rows, which then tell the
@@ -13,8 +13,10 @@ error; and for a density at some more, to see how its logarithm changes. O(n·(m
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from functools import reduce
+from typing import cast
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -24,6 +26,7 @@ from reduset._types import Array, Floats, Precision
 from reduset.certificate.bounds import Bounds, BoundTerms
 from reduset.certificate.by_frequencies import FrequencyProbe
 from reduset.certificate.by_rows import ROWS, by_rows, rows_quantile
+from reduset.certificate.by_scale import WaveScales, median_distance, reaches
 from reduset.certificate.certificate import DENSITY_ROWS
 from reduset.certificate.frequencies import FrequencyLadders, Waves, two_sided
 from reduset.certificate.probe import Measurement
@@ -41,12 +44,36 @@ ROUGHLY = 2  # times the mass that the atoms miss as pass one weighs them is sur
 
 
 @dataclass(frozen=True)
+class CoarserLadders:
+    """Ladders for the median distance of the rows, if those of the kernel's bandwidth do not reach it."""
+
+    kernel: RadialKernel
+    frame: Frame
+    ladders: FrequencyLadders
+    thin: float
+
+    @classmethod
+    def reaching_median(
+        cls, own: FrequencyProbe, ladders: FrequencyLadders, sample: KernelMean, size: int, rng: np.random.Generator
+    ) -> CoarserLadders | None:
+        """None if the ladders reach the median distance of a sample, or if its rows coincide."""
+        median = median_distance(sample)
+        if median is None or reaches(cast(RadialKernel, sample.kernel), ladders, median):
+            return None
+        probe = own.at(median, deepcopy(rng).spawn(1)[0])  # the numbers drawn later stay the same
+        drawn = probe.ladders(LADDERS, size)
+        return cls(probe.kernel, probe.frame, drawn, probe.thin_in(drawn))
+
+
+@dataclass(frozen=True)
 class SecondPassPlan:
     """The plan of pass two: what to sum, for every partition the same.
 
     Attributes
     ----------
     atoms : (m, d); ladders : None where the bandwidth is too small for angles
+    thin : how far the sample spreads in directions in which no ladder climbs, in the frame's coordinates
+    coarser : ladders with the median distance as bandwidth, if the first ones do not reach it; else None
     sizes : of the prefixes of the atoms that bounds are wanted for, the last is m
     rows : (r, d) where f is wanted too, or none; density_rows : (q, d) where its logarithm is, or none
     """
@@ -59,6 +86,8 @@ class SecondPassPlan:
     ladders: FrequencyLadders | None
     rows: Floats
     density_rows: Floats
+    thin: float = 0.0
+    coarser: CoarserLadders | None = None
 
     @classmethod
     def for_atoms(
@@ -81,8 +110,11 @@ class SecondPassPlan:
             rows = sample.atoms[sample.draw_rows(ROWS, rng)]
         if kernel.normalized:
             density_rows = sample.atoms[np.unique(sample.draw_rows(min(DENSITY_ROWS, sample.size), rng))]
-        precision = _precision_for(span, size, square_norm)
-        return cls(kernel, span.atoms[:size], sizes, precision, frequencies.frame, ladders, rows, density_rows)
+        precision, atoms = _precision_for(span, size, square_norm), span.atoms[:size]
+        thin, coarser = 0.0, None
+        if ladders is not None:
+            thin, coarser = frequencies.thin_in(ladders), CoarserLadders.reaching_median(frequencies, ladders, sample, size, rng)
+        return cls(kernel, atoms, sizes, precision, frequencies.frame, ladders, rows, density_rows, thin, coarser)
 
 
 def _precision_for(span: Span, size: int, square_norm: float) -> Precision:
@@ -102,6 +134,7 @@ class SecondPassSums:
     Attributes
     ----------
     kappa : (m,); waves : (s, rungs), empty without ladders; values : (r,); logs : (q,)
+    coarse_waves : (s, rungs) of the coarser ladders, empty without them
     bounds : (k, 3) Σw√(1 − g²), Σw√(2 − 2g) and Σw for each size; nearest : (k,) min g
     """
 
@@ -111,20 +144,22 @@ class SecondPassSums:
     logs: Array
     bounds: Array
     nearest: Array
+    coarse_waves: Waves
 
     @classmethod
     def of(cls, rows: PartitionRows, plan: SecondPassPlan) -> SecondPassSums | None:
         """Over the rows of one partition, None where it has none: a task."""
-        points, weights, kernel, ladders = rows.points, rows.weights, plan.kernel, plan.ladders
+        points, weights, kernel, coarser = rows.points, rows.weights, plan.kernel, plan.coarser
         if not len(points):
             return None
         sums = kernel.product_sums(points, weights, np.concatenate([plan.atoms, plan.rows]), plan.precision)
         return cls(
             sums[: len(plan.atoms)],
-            np.empty((0, 0), np.complex128) if ladders is None else ladders.waves(points, weights, plan.frame),
+            _waves(plan.ladders, points, weights, plan.frame),
             sums[len(plan.atoms) :],
             kernel.log_sums(points, weights, plan.density_rows) if len(plan.density_rows) else np.empty(0),
             *_bound_sums(plan, points, weights),
+            _waves(None if coarser is None else coarser.ladders, points, weights, plan.frame if coarser is None else coarser.frame),
         )
 
     def plus(self, other: SecondPassSums) -> SecondPassSums:
@@ -136,6 +171,7 @@ class SecondPassSums:
             np.logaddexp(self.logs, other.logs),
             self.bounds + other.bounds,
             np.minimum(self.nearest, other.nearest),
+            self.coarse_waves + other.coarse_waves,
         )
 
 
@@ -143,6 +179,11 @@ def add_sums(sums: Sequence[SecondPassSums | None]) -> SecondPassSums | None:
     """Over all the partitions of several, added in order."""
     some = [each for each in sums if each is not None]
     return reduce(SecondPassSums.plus, some) if some else None
+
+
+def _waves(ladders: FrequencyLadders | None, points: Floats, weights: Array, frame: Frame) -> Waves:
+    """(s, rungs) of rows, empty without ladders."""
+    return np.empty((0, 0), np.complex128) if ladders is None else ladders.waves(points, weights, frame)
 
 
 def _bound_sums(plan: SecondPassPlan, rows: Floats, weights: Array) -> tuple[Array, Array]:
@@ -170,6 +211,26 @@ def residual(plan: SecondPassPlan, sums: SecondPassSums, span: Span, mass: float
         raise RuntimeError("neither frequencies nor rows to measure by")
     difference = sums.waves / mass - plan.ladders.waves(span.atoms, free, plan.frame)
     return plan.ladders.measure(difference, two_sided(confidence))
+
+
+def scales_from_sums(
+    plan: SecondPassPlan, sums: SecondPassSums, sample: KernelMean, mass: float, squares: float, rng: np.random.Generator
+) -> WaveScales | None:
+    """The errors at other scales for f of mass 1, from the sums over all rows; norms and the median are those of the sample.
+
+    Parameters
+    ----------
+    mass, squares : Σw and Σw² of all rows
+    """
+    if plan.ladders is None:
+        return None
+    squares = squares / mass / mass
+    found = WaveScales.from_rows(sample, squares, plan.ladders, sums.waves / mass, plan.frame, rng, plan.thin)
+    if plan.coarser is None:
+        return found
+    far, rows = plan.coarser, KernelMean(sample.atoms, sample.weights, plan.coarser.kernel)
+    coarser = WaveScales.from_rows(rows, squares, far.ladders, sums.coarse_waves / mass, far.frame, rng, far.thin)
+    return replace(found, coarser=coarser)
 
 
 def bounds_from_sums(plan: SecondPassPlan, sums: SecondPassSums, size: int, mass: float) -> Bounds | None:

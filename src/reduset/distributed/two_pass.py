@@ -24,17 +24,19 @@ import numpy as np
 
 from reduset import _validate
 from reduset._engine import single_threaded_blas
-from reduset._messages import warn
+from reduset._messages import is_quiet, warn
 from reduset._progress import Progress
 from reduset._types import KernelLike, ProgressLike, SeedLike
 from reduset._validate.seeds import seeded
 from reduset.bandwidth.rules import warn_of_units
+from reduset.certificate.certificate import at_bandwidth
 from reduset.compression import Compression, NotReachedWarning
 from reduset.compression.builder import Builder
 from reduset.compression.clock import Clock
 from reduset.compression.prefixes import Prefixes
 from reduset.compression.result import assemble
 from reduset.compression.sizing import MOST_ATOMS
+from reduset.compression.summary import above_random_rows, better_weights
 from reduset.distributed.first_pass import (
     PartitionSketch,
     SmallMean,
@@ -45,7 +47,15 @@ from reduset.distributed.first_pass import (
 )
 from reduset.distributed.partitions import Partitions, partitions, rows_of
 from reduset.distributed.scheduling import FAN_IN, Fault, Scheduler, key, scheduler, tasks, tree
-from reduset.distributed.second_pass import SecondPassPlan, SecondPassSums, add_sums, bounds_from_sums, density_change, residual
+from reduset.distributed.second_pass import (
+    SecondPassPlan,
+    SecondPassSums,
+    add_sums,
+    bounds_from_sums,
+    density_change,
+    residual,
+    scales_from_sums,
+)
 from reduset.kernels import ANY_FAMILY, RadialKernel
 from reduset.kernels.registry import as_kernel
 from reduset.mean import KernelMean
@@ -120,7 +130,7 @@ def compress(
     if size is not None and max_size is not None:
         raise ValueError("max_size goes with tol; with size it has no meaning, leave it out")
     size = None if size is None else _validate.whole(size, "size", 1, CHOLESKY_UP_TO)
-    share = None if tol is None else _validate.positive(tol, "tol", "it is a share, 0.01 for one percent")
+    share = None if tol is None else _validate.tolerance(tol)
     most = MOST_ATOMS if max_size is None else _validate.whole(max_size, "max_size", 1, CHOLESKY_UP_TO)
     kind, confidence = _validate.one_of(weights, "weights", KINDS), _validate.confidence(confidence)
     parts = partitions(collection, sample_weight)
@@ -128,10 +138,14 @@ def compress(
     with closing(Progress(progress)) as shown, scheduler(client) as workers:
         run = TwoPassRun(kernel, kind, confidence, parts, workers, rng, shown, units_given)
         result = run.by_size(size or 1) if share is None else run.by_tolerance(share, most)
+    comparison = above_random_rows(result)
+    if comparison is not None and not is_quiet():
+        warn(f"{comparison}; {better_weights(kind)}")
     if not result.reached:
+        found = result.certificate
         warn(
-            f"tol={tol} was not reached with {result.size} atoms: the error is {result.certificate.relative_error:.3g} "
-            f"(at most {result.certificate.interval[1]:.3g}). Raise max_size, or widen the bandwidth",
+            f"tol={tol} was not reached with {result.size} atoms: the error is {found.relative_error:.3g} (at most "
+            f"{found.interval[1]:.3g}){at_bandwidth(found.bandwidth)}. Raise max_size, or widen the bandwidth",
             NotReachedWarning,
         )
     return result
@@ -305,6 +319,9 @@ class TwoPassRun:
         prefixes, plan, sums, sketch = evidence.prefixes, evidence.plan, evidence.sums, evidence.sketch
         looked = len(plan.atoms) if size == len(prefixes.atoms) else size  # redundant atoms lie in the span of the others
         with single_threaded_blas():
+            with self._clock.stage("certify"):
+                sample = sketch.mean(self._kernel)
+                scales = scales_from_sums(plan, sums, sample, sketch.mass, sketch.squares, self._rng)
             return assemble(
                 prefixes,
                 size,
@@ -315,6 +332,7 @@ class TwoPassRun:
                 density_change=lambda small: density_change(plan, sums, sketch.mass, cast(KernelMean, small)),
                 reached=reached,
                 remark=remark,
+                scales=scales,
                 asked=asked,
             )
 

@@ -107,15 +107,20 @@ def _index_columns(schema: Any) -> list[str]:
     return [name for name in named if isinstance(name, str) and name in schema.names] if isinstance(named, list) else []
 
 
+def _check_names(path: str, names: Iterable[str]) -> None:
+    """Raise an error if two columns have the same name."""
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        raise FileError(f"{path}: two columns are named {twice!r}; rename one of them")
+
+
 class ArrowSource(Source):
     """Whatever gives record batches of chosen columns."""
 
     may_number_rows = True
 
     def __init__(self, path: str, schema: Any, rows: int | None) -> None:
-        twice = next((name for name, count in Counter(schema.names).items() if count > 1), None)
-        if twice is not None:
-            raise FileError(f"{path}: two columns are named {twice!r}; rename one of them")
+        _check_names(path, schema.names)
         if rows is not None and rows < 0:
             raise FileError(f"{path}: says it has {rows:,} rows; it is damaged")
         super().__init__(path, {field.name: kind_of(field.type) for field in schema}, rows)
@@ -223,8 +228,10 @@ class FrameSource(ArrowSource):
                 frame = arrow.table(frame)
             elif isinstance(frame, arrow.RecordBatch):
                 frame = arrow.Table.from_batches([frame])
+            if not hasattr(frame, "collect"):  # names of a lazy frame are expensive, and unique
+                _check_names(name, map(str, frame.column_names if isinstance(frame, arrow.Table) else frame.columns))
             seen = nw.from_native(frame)
-        except (TypeError, arrow.ArrowInvalid) as error:  # a single column, say
+        except (TypeError, AttributeError, arrow.ArrowInvalid) as error:  # a single column, say
             raise TypeError(
                 f"frame must be a pandas, polars or Arrow table, got {type(frame).__name__}; files go to read"
             ) from error
@@ -236,6 +243,7 @@ class FrameSource(ArrowSource):
         with refusing(name, self.title):
             self._table = seen.rename({column: str(column) for column in known if not isinstance(column, str)}).to_arrow()
             super().__init__(name, self._table.schema, self._table.num_rows)
+        self.unnoted = frozenset(self.unasked)  # an index is no column in memory
 
     def _batches(self, names: list[str], rows: int, start: int) -> Iterable[tuple[int, Any]]:
         return counted(self._table.select(names).to_batches(max_chunksize=rows))

@@ -64,7 +64,9 @@ def on_estimated_scales(table: Table) -> Table:
     for place, title in enumerate(table.columns):
         if title in scales:
             values[:, place] = parse(scales[title]).apply(table.sources[0], title, values[:, place], rows)
-    return replace(table, values=values, scales=table.scales | scales, notes=(*table.notes, *notes), channels=())
+    scales = table.scales | scales
+    one_unit = table.in_one_unit or set(table.columns) <= set(scales)
+    return replace(table, values=values, scales=scales, notes=(*table.notes, *notes), channels=(), in_one_unit=one_unit)
 
 
 def automatic_scales(

@@ -113,7 +113,7 @@ def _refuse(source: Source, choice: ColumnChoice, chunk: Chunk, missing: str) ->
         )
     if missing == "refuse":
         lacking = np.flatnonzero(np.isnan(cells[0]))
-        name = titles[lacking[0]] if len(lacking) else choice.group
+        name = choice.group if not len(lacking) else source.stored_name(titles[lacking[0]])
         raise FileError(
             f"{source.path}: column {name!r} has no value in row {numbers[0]}; fill it, or leave such rows out ({source.drop_rows})"
         )

@@ -9,6 +9,8 @@ from typing import Any
 from reduset.io.source import NUMERIC, SINGLE, ReadOptions, Source, is_date
 from reduset.io.table import FileError, listed, nearest
 
+MOST_NAMED = 12  # columns of text, each in a note
+
 
 @dataclass(frozen=True)
 class ColumnChoice:
@@ -40,11 +42,16 @@ def choose(source: Source, options: ReadOptions) -> ColumnChoice:
         if not names:
             held = [f"{name} ({kind})" for name, kind in source.kinds.items()]
             raise FileError(f"{source.path}: holds no column of numbers to read; it has {listed(held) or 'none'}")
-        others = [name for name, kind in source.kinds.items() if kind not in NUMERIC and name not in (weight, group)]
+        unnoted = (weight, group, *options.unused, *source.unnoted)
+        others = [name for name, kind in source.kinds.items() if kind not in NUMERIC and name not in unnoted]
         notes = [f"left out, for they hold no numbers: {listed(others)}"] if others else []
-        for what in dict.fromkeys(source.unasked[name] for name in numbers if name in source.unasked):
-            some = [name for name in numbers if source.unasked.get(name) == what]
+        unasked = [name for name in numbers if name in source.unasked and name not in source.unnoted]
+        for what in dict.fromkeys(source.unasked[name] for name in unasked):
+            some = [name for name in unasked if source.unasked[name] == what]
             notes.append(f"left out unless named, for {'it is' if len(some) == 1 else 'they are'} {what}: {listed(some)}")
+    notes += [f"{name} {why} and is not used" for name, why in list(options.unused.items())[:MOST_NAMED]]
+    if len(options.unused) > MOST_NAMED:
+        notes.append(f"{len(options.unused) - MOST_NAMED} more columns of text have too many categories and are not used")
     single = all(source.kinds[name] == SINGLE for name in names)
     return ColumnChoice(tuple(names), tuple(options.columns or names), weight, group, single, tuple(notes))
 

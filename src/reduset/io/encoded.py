@@ -17,6 +17,7 @@ from reduset.io.source import CATEGORIES, NUMBER, NUMERIC, TEXT, Block, ReadOpti
 from reduset.io.table import FileError, nearest
 
 MOST_BY_ITSELF = 50  # categories that are encoded without being named
+IDENTIFIER = "looks like an identifier"
 ROWS = 65536
 
 Opener = Callable[[], Source]
@@ -39,10 +40,14 @@ class EncodedSource(Source):
         self.first_row, self.drop_rows = inner.first_row, inner.drop_rows
         self.aside, self.aliases = inner.aside, inner.aliases
         self.unasked = {name: what for name, what in inner.unasked.items() if name not in encoders}
+        self.unnoted = inner.unnoted
         self.upright = inner.upright | frozenset(self._home)
         self.notes = [*inner.notes, *(each.note for each in encoders.values())]
         self.encoding = {name: each.plain for name, each in encoders.items()}
         self.automatic, self.highest = inner.automatic, inner.highest
+
+    def stored_name(self, name: str) -> str:
+        return self._inner.stored_name(self._home.get(name, name))
 
     def _blocks(self, names: Sequence[str], labels: Sequence[str], rows: int, start: int) -> Iterator[Block]:
         homes = dict.fromkeys(self._home[name] for name in names if name in self._home)
@@ -67,27 +72,41 @@ def encoding_of(openers: Sequence[Opener], options: ReadOptions) -> tuple[dict[s
         encoders |= {name: Encoder(name, way) for name, way in _by_itself(first, options, asked)}
     open_ended = [name for name, each in encoders.items() if each.categories is None and each.way != DAYS]
     ranked = {name for name in open_ended if encoders[name].way == ORDINAL and name in first.ordered}
-    for name, found in _categories(openers, open_ended, ranked).items():
-        kept = found if name in ranked else in_order(found)
+    found, unique = _categories(openers, open_ended, ranked)
+    unused = {}
+    for name, known in found.items():
+        kept = known if name in ranked else in_order(known)
         if name not in asked and not (options.columns and name in options.columns) and not 0 < len(kept) <= MOST_BY_ITSELF:
-            del encoders[name]  # names and free text: omitted, as other columns without numbers are
+            del encoders[name]  # names and free text
+            if kept:
+                unused[name] = IDENTIFIER if name in unique else _too_many(len(kept))
             continue
         most = MOST if name in asked else MOST_BY_ITSELF
         if encoders[name].way == ONEHOT and len(kept) > most:
-            counted = f"{len(kept):,}" if len(kept) <= MOST else f"more than {MOST:,}"
             way_out = "choose other columns" if name in asked else f"choose columns without it, or encode='{AUTO},{name}=onehot'"
             raise FileError(
-                f"{first.path}: column {name!r} must have at most {most:,} categories to be encoded, got {counted}; {way_out}"
+                f"{first.path}: column {name!r} must have at most {most:,} categories to be encoded, got {_counted(len(kept))}; "
+                f"{way_out}"
             )
         if not kept:
             raise FileError(
                 f"{first.path}: column {name!r} must hold categories to be encoded, and has no entry; choose other columns"
             )
         encoders[name] = replace(encoders[name], categories=tuple(kept))
+    options = replace(options, unused=unused)
     if options.columns is None:
         return encoders, options
     titles = [title for name in options.columns for title in (encoders[name].titles if name in encoders else (name,))]
     return encoders, replace(options, columns=titles)
+
+
+def _counted(categories: int) -> str:
+    return f"{categories:,}" if categories <= MOST else f"more than {MOST:,}"
+
+
+def _too_many(categories: int) -> str:
+    """The reason why so many categories are not encoded."""
+    return f"has {_counted(categories)} categories" + (f" (more than {MOST_BY_ITSELF})" if categories <= MOST else "")
 
 
 def encoded(opener: Opener, encoders: Mapping[str, Encoder]) -> Source:
@@ -147,9 +166,14 @@ def _by_itself(source: Source, options: ReadOptions, asked: Mapping[str, Encoder
             yield name, ORDINAL if name in source.ordered else ONEHOT
 
 
-def _categories(openers: Sequence[Opener], names: Sequence[str], ranked: Collection[str]) -> dict[str, list[Any]]:
-    """The categories of columns in all files: those that occur, or all of a dictionary whose order counts."""
+def _categories(openers: Sequence[Opener], names: Sequence[str], ranked: Collection[str]) -> tuple[dict[str, list[Any]], set[str]]:
+    """The categories of columns in all files, and the columns in which no entry occurs twice.
+
+    The categories are those that occur, or all of a dictionary whose order counts. Entries are counted until there are more than
+    `MOST` categories.
+    """
     found: dict[str, dict[str, Any]] = {name: {} for name in names}
+    entries = dict.fromkeys(names, 0)
     for opener in openers if names else ():
         source = opener()
         for name in names:
@@ -161,7 +185,9 @@ def _categories(openers: Sequence[Opener], names: Sequence[str], ranked: Collect
                 elif len(found[name]) <= MOST:
                     there = np.bincount(labels.codes[labels.codes >= 0], minlength=len(labels.categories))
                     found[name] |= {str(labels.categories[code]): labels.categories[code] for code in np.flatnonzero(there)}
-    return {name: list(each.values()) for name, each in found.items()}
+                    entries[name] += int(there.sum())
+    unique = {name for name in names if len(found[name]) == entries[name]}
+    return {name: list(each.values()) for name, each in found.items()}, unique
 
 
 def _merged(path: str, name: str, known: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:

@@ -58,6 +58,7 @@ class H5adSource(Source):
             names = self._names(key, self._matrix.shape[1])
             super().__init__(path, dict.fromkeys(names, kind_of_dtype(self._matrix.dtype)), rows)
             self._places = {name: place for place, name in enumerate(names)}
+            self.in_one_unit = key.startswith("obsm/")  # a representation, such as principal components
         if key != "obs":
             self.aside = {name: kind for name, kind in self._obs.kinds.items() if name not in self.kinds}
 

@@ -60,6 +60,8 @@ def _from_deep(name: str, levels: NDArray[Any]) -> NDArray[np.uint8]:
 class ImageSource(Source):
     """The pixels of a picture as rows, line after line."""
 
+    in_one_unit = True
+
     def __init__(self, path: str, _: ReadOptions) -> None:
         pixels = read_image(path)
         names = ["grey"] if pixels.ndim == 2 else ["red", "green", "blue"]

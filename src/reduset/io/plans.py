@@ -38,6 +38,8 @@ class FilePlan:
     encoding: dict[str, Any]
     open: Callable[[], Source]
     channels: ChannelSample | None = None
+    in_one_unit: bool = False
+    has_channels: bool = False
 
     @classmethod
     def of(cls, source: Source, choice: ColumnChoice, transform: Any, reopen: Callable[[], Source] | None = None) -> FilePlan:
@@ -51,6 +53,8 @@ class FilePlan:
             (*source.notes, *choice.notes, *told),
             source.encoding,
             (lambda: source) if reopen is None else reopen,
+            in_one_unit=source.in_one_unit,
+            has_channels=source.automatic != NONE,
         )
 
 
@@ -92,7 +96,10 @@ class ReadPlan:
         titles, scales, encoding = self.first.choice.titles, self.first.scales, self.first.encoding
         kinds = [file.channels for file in files if file.channels is not None and file.channels.automatic != NONE]
         channels = tuple(kinds) if len(kinds) == len(files) else ()
-        return Table(values, titles, weights, groups, sources, notes_of(files, dropped), dropped, scales, encoding, channels)
+        transformed = set(titles) <= set(scales)
+        one_unit = all(file.in_one_unit or (file.has_channels and transformed) for file in files)
+        notes = notes_of(files, dropped)
+        return Table(values, titles, weights, groups, sources, notes, dropped, scales, encoding, channels, in_one_unit=one_unit)
 
 
 def plan_of(paths: Any, options: ReadOptions) -> ReadPlan:

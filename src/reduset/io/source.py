@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,7 +35,8 @@ class ReadOptions:
     """What is asked of files, checked as far as it can be without one; the attributes are the arguments of ``read``.
 
     ``automatic`` gives columns of FCS files that ``transform`` does not name a scale that is estimated; transform="auto" sets it.
-    ``linear`` keeps their values as they are in what is computed, too; transform="none" sets it.
+    ``linear`` keeps their values as they are in what is computed, too; transform="none" sets it. ``unused`` has the text columns
+    that encode="auto" omits, with the reason.
     """
 
     columns: Any = None
@@ -49,6 +50,7 @@ class ReadOptions:
     identifiers: str = "keep"
     automatic: bool = False
     linear: bool = False
+    unused: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if isinstance(self.transform, str) and self.transform.strip() in (AUTO, *PLAIN):
@@ -124,10 +126,12 @@ class Source(ABC):
     aliases : other names of columns.
     upright : columns that a transform of all columns leaves alone.
     unasked : columns of numbers that are read only where they are named, with what they are.
+    unnoted : those of ``unasked`` that no note mentions.
     ordered : columns of categories that have an order.
     encoding : how columns that hold no numbers were made such, as ``read`` takes it; empty in what a reader opens.
     automatic : the scale of its columns with transform="auto", except of those in ``upright``; "none" for all but FCS files.
     highest : the largest value that each column can hold; empty where a file does not state it.
+    in_one_unit : whether all columns have one unit, as pixels have.
     may_number_rows : whether some column may hold the numbers of its rows.
     first_row : the number of the first row in messages: 1 in files, 0 in frames.
     drop_rows : the option that leaves incomplete rows out, in messages.
@@ -135,6 +139,7 @@ class Source(ABC):
 
     title = "a table"
     may_number_rows = False
+    in_one_unit = False
     first_row = 1
     drop_rows = "missing='drop'"
 
@@ -147,6 +152,7 @@ class Source(ABC):
         self.aliases: dict[str, str] = {}
         self.upright: frozenset[str] = frozenset()
         self.unasked: dict[str, str] = {}
+        self.unnoted: frozenset[str] = frozenset()
         self.ordered: frozenset[str] = frozenset()
         self.encoding: dict[str, Any] = {}
         self.automatic = NONE
@@ -168,6 +174,10 @@ class Source(ABC):
         for block in self.blocks([], [name], 65536):
             labels = block.labels[0]
             yield from (str(labels.categories[code]) if code >= 0 else "" for code in labels.codes)
+
+    def stored_name(self, name: str) -> str:
+        """The column that an encoded column was made from; other names unchanged."""
+        return name
 
     @abstractmethod
     def _blocks(self, names: Sequence[str], labels: Sequence[str], rows: int, start: int) -> Iterator[Block]:

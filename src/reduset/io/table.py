@@ -39,6 +39,7 @@ class Table:
     channels : of FCS files that were read without a transform, what is known of their channels, file by file; else empty.
     omitted : which rows these are, ascending and counted from 0 over all files; None where that is not known, as in batches.
     scales : the transform of each column that has one.
+    in_one_unit : whether all columns have one unit: pixels, representations in obsm, and channels of FCS files, all transformed.
     encoding : how columns of categories and dates became numbers; as ``encode`` it makes others the same way.
     """
 
@@ -53,6 +54,7 @@ class Table:
     encoding: dict[str, Any] = field(default_factory=dict)
     channels: tuple[ChannelSample, ...] = field(default=(), repr=False)
     omitted: NDArray[np.int64] | None = field(default=None, repr=False)
+    in_one_unit: bool = False
 
     def file_rows(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """The numbers that rows of this table have in the files, counted from 0 over all of them."""

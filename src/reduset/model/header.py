@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 
 from reduset import _validate
 from reduset.certificate import Certificate
-from reduset.certificate.certificate import METHODS
+from reduset.certificate.by_scale import MedianError
+from reduset.certificate.certificate import METHODS, bandwidth_of
 from reduset.compression.resolution import Resolution
+from reduset.kernels import Kernel
 
 MOST_ROWS = 2**63 - 1
 DIMENSIONS = {  # of the arrays that describe the mean
@@ -56,8 +58,11 @@ LISTED = ("sources", "notes")
 NAMED: dict[str, Any] = {"timings": (int, float), "versions": str, "transform": (str, type(None)), "encode": (str, dict)}
 
 
-def certificate_from(told: Any) -> Certificate:
-    """The certificate that a header describes: known fields only, none negative except the incoherence."""
+def certificate_from(told: Any, kernel: Kernel) -> Certificate:
+    """The certificate that a header describes: known fields only, none negative except the incoherence.
+
+    The bandwidth is that of the model's kernel; older files have it there alone.
+    """
     if not isinstance(told, dict):
         raise ValueError(f"certificate must be an object, got {_short(told)}")
     known = {field.name: field for field in fields(Certificate)}
@@ -74,7 +79,10 @@ def certificate_from(told: Any) -> Certificate:
     for name in ("confidence", "negative_mass"):
         if not 0 <= found.get(name, 0.0) <= 1:
             raise ValueError(f"certificate.{name} must lie between 0 and 1, got {found[name]!r}")
-    return Certificate(**found)
+    width = bandwidth_of(kernel)
+    if found.get("bandwidth") not in (None, width):
+        raise ValueError(f"certificate.bandwidth must be that of the kernel, {width}, got {found['bandwidth']!r}")
+    return Certificate(**found | {"bandwidth": width})
 
 
 def _measured(value: Any, name: str, kind: str, signed: bool) -> Any:
@@ -109,6 +117,17 @@ def resolution_from(told: Any) -> Resolution | None:
     drawn = told["random_rows"]
     rows = None if drawn is None else _validate.positive(drawn, "resolved.random_rows")
     return Resolution(bandwidth, tol, median, rows, alone, by_noise)
+
+
+def median_error_from(told: Any) -> MedianError | None:
+    """The error at the median distance; None in older files."""
+    if told is None:
+        return None
+    known = [field.name for field in fields(MedianError)]
+    if not isinstance(told, dict) or sorted(told) != sorted(known):
+        raise ValueError(f"near_median must be an object of {', '.join(known)}, got {_short(told)}")
+    error = _validate.at_least(told["relative_error"], "near_median.relative_error", 0.0)
+    return MedianError(error, *(_validate.positive(told[name], f"near_median.{name}") for name in ("bandwidth", "distance")))
 
 
 def columns_from(told: Any, dimension: int) -> tuple[str, ...]:

@@ -19,10 +19,10 @@ from reduset import _archive
 from reduset._messages import printable
 from reduset._types import Array
 from reduset.certificate import Certificate
-from reduset.certificate.by_scale import ErrorProfile, missing_mass
+from reduset.certificate.by_scale import ErrorProfile, MedianError, missing_mass
 from reduset.compression import Compression, Path
 from reduset.compression.resolution import Resolution
-from reduset.compression.summary import error, head, noun, resolution, scale
+from reduset.compression.summary import error_lines, head, noun, resolution
 from reduset.mean import KernelMean
 from reduset.mixture import ComponentMean
 from reduset.mixture.component_mean import SmallMean
@@ -32,6 +32,7 @@ from reduset.model.header import (
     checked_about,
     columns_from,
     count_from,
+    median_error_from,
     resolution_from,
     total_from,
 )
@@ -66,6 +67,7 @@ class Model:
     about : what else was told: the selection, the command, the files
     profiles : the error at every scale, of some sizes; of none where it is not known
     resolved : what the search for the resolution found, where there was one
+    near_median : the error at the median distance of the rows, or at the nearest bandwidth at which it is measured; None if unknown
     """
 
     mean: SmallMean
@@ -80,6 +82,7 @@ class Model:
     about: dict[str, Any] = field(default_factory=dict)
     profiles: SizeProfiles = field(default_factory=SizeProfiles.unknown)
     resolved: Resolution | None = None
+    near_median: MedianError | None = None
 
     @classmethod
     def of(
@@ -149,6 +152,7 @@ class Model:
             told | dict(about or {}),
             SizeProfiles.of(small, sizes),
             small.resolved,
+            small.near_median,
         )
 
     @property
@@ -170,8 +174,9 @@ class Model:
         """The error at every scale of ``step_sizes[step]`` atoms, or of the nearest of ``profiles.sizes``, of which it is known."""
         if not len(self.profiles.sizes):
             raise ValueError(
-                "this model knows the error at its own scale only: its kernel has no bandwidth to change, its rows were compressed "
-                "in parts, or its file is from before there were profiles; see certificate.relative_error"
+                "this model knows the error at its own scale only: its kernel has no bandwidth to change, its bandwidth is too "
+                "small, compared with the data, for random Fourier features, or its file has no profiles; see "
+                "certificate.relative_error"
             )
         nearest = self.profiles.nearest(int(self.step_sizes[step]))
         profile, size = self.profiles.profiles[nearest], int(self.profiles.sizes[nearest])
@@ -226,6 +231,7 @@ class Model:
             "certificate": asdict(self.certificate),
             "total": self.total,
             "resolved": None if self.resolved is None else asdict(self.resolved),
+            "near_median": None if self.near_median is None else asdict(self.near_median),
             "about": checked_about(self.about),  # or it could not be read again
         }
         _archive.write(path, header, arrays)
@@ -242,7 +248,7 @@ class Model:
             drawn = {name: arrays[name] for name in MarginalDensities.__dataclass_fields__ if name in arrays}
             portrait = MarginalDensities(**drawn | {"pairs": drawn["pairs"].astype(np.int64).reshape(-1, 2)})
             sizes, errors = arrays["path"]
-            certificate = certificate_from(header.get("certificate"))
+            certificate = certificate_from(header.get("certificate"), mean.kernel)
             model = cls(
                 mean,
                 columns_from(header.get("columns"), mean.dimension),
@@ -256,6 +262,7 @@ class Model:
                 checked_about(header.get("about")),
                 SizeProfiles.from_arrays(arrays, certificate.confidence, mean.size),
                 resolution_from(header.get("resolved")),
+                median_error_from(header.get("near_median")),
             )
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"{os.fspath(path)} describes no model: {error}") from error
@@ -288,7 +295,10 @@ class Model:
         lines = [
             f"Model: {head(self.size, self.n_samples, len(self.columns), self.piece)}",
             f"columns    {printable(', '.join(self.columns[:12]))}" + (" …" if len(self.columns) > 12 else ""),
-            f"error      {error(self.certificate)}, {scale(self.mean.kernel, self.resolved)}",
+            *(
+                f"{'' if k else 'error':<11}{line}"
+                for k, line in enumerate(error_lines(self.certificate, self.mean.kernel, self.resolved, self.near_median))
+            ),
         ]
         if self.resolved is not None:
             lines.append(f"resolution {resolution(self.resolved, self.size)}")

@@ -98,4 +98,5 @@ def _certificate(found: Simplification, kernel: Gaussian, moved: float) -> Certi
         theorem_bound=None,
         sup_bound=None,
         incoherence=None,
+        bandwidth=h,
     )

@@ -35,6 +35,7 @@ from reduset._types import (
 from reduset._validate import rows as _rows
 from reduset._validate.seeds import seeded
 from reduset.certificate import Certificate
+from reduset.certificate.certificate import at_bandwidth
 from reduset.compression import Compression, NotReachedWarning
 from reduset.compression.atom_request import AtomRequest, at_most_one
 from reduset.compression.compressing import evaluated
@@ -217,8 +218,9 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
         found, certificate = simplified_density(full, cast(Gaussian, full.kernel), most, rng=rng, progress=self.progress, **goals)
         if not found.reached:
             warn(
-                f"{request.goal} was not reached with {found.size:,} components, which leave an error of {found.error:.2g}: their "
-                "modes may differ from those of all points. A wider bandwidth, a larger tol or a larger max_size reaches it",
+                f"{request.goal} was not reached with {found.size:,} components, which leave an error of {found.error:.2g}"
+                f"{at_bandwidth(certificate.bandwidth)}: their modes may differ from those of all points. A wider bandwidth, a "
+                "larger tol or a larger max_size reaches it",
                 NotReachedWarning,
             )
         if self.radius is not None and found.size == 1:

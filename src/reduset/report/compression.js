@@ -31,7 +31,7 @@ function pathFigure() {
   return {
     traces,
     xaxis: axis(`${piece}s, or rows`, { type: "log", ...sizeTicks(path), tickformat: phone.matches ? "~s" : ",~r", tickangle: 0, minor: { ticks: "outside", ticklen: 3, tickcolor: colour("line") } }),
-    yaxis: axis("error", { type: "log", ...errorTicks([...path.errors, ...(path.randomErrors || [])]) }),
+    yaxis: axis(`error${phone.matches ? "" : path.at}`, { type: "log", ...errorTicks([...path.errors, ...(path.randomErrors || [])]) }),
     margin: { l: 56, r: phone.matches ? 16 : 34, t: 12, b: 44 },
     hovermode: "closest",
     legend: { orientation: "h", x: 0, y: 1.02, xanchor: "left", yanchor: "bottom", ...(phone.matches ? { entrywidth: 0.5, entrywidthmode: "fraction", font: { size: 11 } } : {}) },
@@ -228,7 +228,7 @@ const errorTold = (error) => percent(error !== null && error < ROUNDING ? 0 : er
 
 function tell() {
   const size = stepSizes[state.step];
-  const text = `${pieces(size)}, error ${errorTold(data.steps.errors[state.step])}`;
+  const text = `${pieces(size)}, error ${errorTold(data.steps.errors[state.step])}${data.path.at}`;
   byId("told").textContent = text;
   slider.setAttribute("aria-valuetext", text);
 }

@@ -13,6 +13,7 @@ import numpy as np
 
 from reduset import _archive
 from reduset._types import Array
+from reduset.certificate.certificate import at_bandwidth
 from reduset.mixture import ComponentMean
 from reduset.mixture.pieces import own_covariance
 from reduset.model import Model
@@ -59,6 +60,7 @@ def contents(model: Model, path: PathFigure) -> dict[str, Any]:
             "error": finite(path.error),
             "interval": finite(np.array(path.interval)),
             "bound": None if path.bound is None else finite(path.bound),
+            "at": at_bandwidth(path.bandwidth),
         },
         "steps": {
             "sizes": model.step_sizes.tolist(),
@@ -162,11 +164,11 @@ def _body(model: Model, path: PathFigure) -> Markup:
     vain = path.bound is None or path.bound >= 1
     shown = [
         words.kept(model.n_samples, model.size, piece),
-        words.lost(model.certificate, piece=piece),
+        words.lost(model.certificate, piece=piece, near=model.near_median),
         words.finest(model.resolved, model.size) if vain and model.resolved is not None else words.promised(path),
         words.random_rows(path, model.n_samples, model.total is None),
     ]
-    told = {"Kernel": repr(model.mean.kernel), "Columns": columns}
+    told, at = {"Kernel": repr(model.mean.kernel), "Columns": columns}, at_bandwidth(path.bandwidth)
     return markup(
         file("compression.html"),
         n=count(model.n_samples),
@@ -183,7 +185,8 @@ def _body(model: Model, path: PathFigure) -> Markup:
         wide=_wide(model),
         certificate=pairs(words.figures_of(model.certificate)),
         last=len(model.step_sizes) - 1,
-        told=f"{count(model.size, piece)}, error {words.percent(path.error if path.error >= ROUNDING else 0.0)}",
+        told=f"{count(model.size, piece)}, error {words.percent(path.error if path.error >= ROUNDING else 0.0)}{at}",
+        at=at,
         pairs=_pair_box(model),
         fine=_fine_section(model),
         densities=_density_section(model),

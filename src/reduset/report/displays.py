@@ -14,6 +14,7 @@ import numpy as np
 from reduset._drawing import axes, ellipses
 from reduset._messages import did_you_mean
 from reduset._types import Array
+from reduset.certificate.certificate import at_bandwidth
 from reduset.compression import Compression
 from reduset.mean import KernelMean
 from reduset.mixture.component_mean import SmallMean
@@ -95,7 +96,7 @@ class PathDisplay(MatplotlibDisplay):
         ax.errorbar([path.size], [path.error], ends, color=ACCENT, fmt="o", capsize=4, label="measured")
         if path.bound is not None and path.bound < 1:  # beyond, it says nothing
             ax.plot([path.size], [path.bound], "v", color="black", label="bound")
-        ax.set(xscale="log", yscale="log", xlabel=f"{path.piece}s, or rows", ylabel="relative error")
+        ax.set(xscale="log", yscale="log", xlabel=f"{path.piece}s, or rows", ylabel=f"relative error{at_bandwidth(path.bandwidth)}")
         ax.legend()
         return self._on(ax)
 

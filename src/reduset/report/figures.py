@@ -42,6 +42,7 @@ class PathFigure:
     bound : certain before measuring, as a share of ‖f‖; None where there is none
     alike : how many rows drawn at random lose as little; None where that is not defined
     piece : what sizes count, "atom" or "component"
+    bandwidth : of the kernel, at which the errors hold; None for a kernel without one
     """
 
     sizes: NDArray[np.int64]
@@ -54,6 +55,7 @@ class PathFigure:
     bound: float | None
     alike: float | None
     piece: str = "atom"
+    bandwidth: float | None = None
 
 
 def is_whitened(model: Model) -> bool:
@@ -90,6 +92,7 @@ def path_figure(source: Model | Compression) -> PathFigure:
         bound_share(certificate),
         alike,
         noun(source.mean),
+        certificate.bandwidth,
     )
 
 

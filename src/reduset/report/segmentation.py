@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _archive
+from reduset.certificate.certificate import at_bandwidth
 from reduset.modes import Segmentation
 from reduset.modes.segmentation import pixels
 from reduset.report import words
@@ -115,6 +116,7 @@ def coded(labels: NDArray[np.int64]) -> NDArray[np.uint8]:
 
 def _cards(segmentation: Segmentation, sizes: NDArray[np.int64]) -> list[Card]:
     largest = float(sizes.max()) / segmentation.labels.size
+    at = at_bandwidth(segmentation.certificate.bandwidth)
     half = int(np.searchsorted(np.cumsum(np.sort(sizes)[::-1]), segmentation.labels.size / 2)) + 1
     return [
         Card(
@@ -122,7 +124,7 @@ def _cards(segmentation: Segmentation, sizes: NDArray[np.int64]) -> list[Card]:
             count(segmentation.count),
             f"Half of all pixels lie in the largest {half}." if half > 1 else "Half of all pixels lie in the largest.",
         ),
-        replace(words.lost(segmentation.certificate, "pixel"), title="Error of the density"),
+        replace(words.lost(segmentation.certificate, "pixel"), title=f"Error of the density{at}"),
         Card("Largest", percent(largest), "Of all pixels, in one segment."),
     ]
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from reduset import _archive, _validate
+from reduset._frames import table_weights
 from reduset._types import PointsLike, WeightsLike
 from reduset.certificate.certificate import percent as error_percent
 from reduset.report import words
@@ -36,6 +37,7 @@ def write_sketch(
     data: PointsLike,
     *,
     encode: Any = "auto",
+    identifiers: str = "omit",
     sample_weight: WeightsLike = None,
     about: Mapping[str, Any] | None = None,
 ) -> None:
@@ -47,20 +49,21 @@ def write_sketch(
     sketch : Sketch, of `reduset.sketch`
     data : (n, d) array, frame or `reduset.io.Table`
         What was sketched. Its rows are counted, and are not in the file.
-    encode : as it was given to `reduset.sketch`, for frames
+    encode, identifiers : as they were given to `reduset.sketch`, for frames
     sample_weight : as it was given to `reduset.sketch`
     about : plain values to show with it: "command", "sources", "notes", "versions", and any others
     """
     if not isinstance(sketch, Sketch):
         raise TypeError(f"sketch must be a Sketch, got {type(sketch).__name__}; it is what reduset.sketch returns")
-    table = TableRows.of(data, encode)
+    table = TableRows.of(data, encode, identifiers)
     rows = np.asarray(table.values)
     shape = (sketch.n_samples, sketch.mean.dimension)
     if rows.shape != shape:
         raise ValueError(
             f"data must be what was sketched, {shape[0]:,} rows of {shape[1]} columns; got shape {rows.shape}; of a frame, give "
-            "the encode that sketch was given"
+            "the encode and identifiers that sketch was given"
         )
+    sample_weight = table_weights(data) if sample_weight is None else sample_weight
     weights = None if sample_weight is None else _validate.weights(sample_weight, len(rows))
     names = tuple(dict.fromkeys(each.column for each in sketch.columns))
     columns = sketch_columns(sketch, rows, weights, names, table.encoding, table.scales)
@@ -69,7 +72,7 @@ def write_sketch(
         columns.sort(key=lambda each: -abs(each.largest.difference) if each.largest is not None else 0.0)
     shown = _profile(sketch)
     told = dict(about or {})
-    told.setdefault("notes", list(table.notes))
+    told.setdefault("notes", list(sketch.notes or table.notes))
     title = f"{count(sketch.n_samples, 'row')} → {count(sketch.size, 'weighted row')}"
     write(
         path,
@@ -303,14 +306,13 @@ def _table(columns: Sequence[SketchColumn]) -> Markup:
 
 
 def _weights(sketch: Sketch) -> str:
-    """The range of the weights, and what the covering rows are."""
+    """The range of the weights, of covering rows apart, and the covering radius."""
     relative = sketch.weights * (sketch.size / sketch.weights.sum())
     strata, covers = relative[~sketch.covering], relative[sketch.covering]
     text = f"Weights are {strata.min():.2g} to {strata.max():.2g} times the average. " if len(strata) else ""
     if len(covers):
-        verb, whose = ("is a covering row", "its weight is") if len(covers) == 1 else ("are covering rows", "their weights are")
-        text += f"{count(len(covers))} {verb}, kept because no other row of the sketch is near; {whose} {_range(covers)} times the "
-        text += "average. "
+        verb = "has a weight of" if len(covers) == 1 else "have weights of"
+        text += f"{count(len(covers), 'row')} with rare or extreme values {verb} {_range(covers)} times the average. "
     if sketch.radius is not None:
         text += f"No row is farther than {sketch.radius:.3g} from its nearest row of the sketch."
     return text

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from reduset.certificate import Certificate
-from reduset.certificate.certificate import DENSITY_ROWS, NO_THEOREM
+from reduset.certificate.by_scale import MedianError
+from reduset.certificate.certificate import DENSITY_ROWS, NO_THEOREM, at_bandwidth
 from reduset.compression.resolution import Resolution
 from reduset.compression.summary import resolution
 from reduset.kernels import Gaussian
@@ -98,10 +99,11 @@ def kept(n: int, m: int, piece: str = "atom") -> Card:
     )
 
 
-def lost(certificate: Certificate, thing: str = "row", piece: str = "atom") -> Card:
-    """The measured error, its interval, and how it was measured; of rows, or of pixels."""
+def lost(certificate: Certificate, thing: str = "row", piece: str = "atom", near: MedianError | None = None) -> Card:
+    """The measured error with its bandwidth, its interval, and how it was measured; of rows, or of pixels."""
+    title = f"Error{at_bandwidth(certificate.bandwidth)}"
     if certificate.relative_error < ROUNDING:
-        return Card("Error", percent(0.0), "Nothing but rounding.")
+        return Card(title, percent(0.0), "Nothing but rounding.")
     low, high = certificate.interval
     how = MEASURED.get(certificate.method, f"measured by {certificate.method}").replace("row", thing)
     if certificate.method == "exact":
@@ -110,7 +112,15 @@ def lost(certificate: Certificate, thing: str = "row", piece: str = "atom") -> C
         meaning = f"Between {percent(low)} and {percent(high)} with {confidence(certificate)} confidence, {how}."
     if certificate.relative_error > 1:
         meaning = f"Worse than nothing: the zero function is closer to the data than these {piece}s are. " + meaning
-    return Card("Error", percent(certificate.relative_error), meaning)
+    if near is not None and near.bandwidth != certificate.bandwidth:
+        meaning += f" {at_median(near)}."
+    return Card(title, percent(certificate.relative_error), meaning)
+
+
+def at_median(near: MedianError) -> str:
+    """The error at the median distance, or at the nearest bandwidth at which it is measured."""
+    where = "the median distance" if near.is_exact else f"bandwidth {near.bandwidth:.3g}, near the median distance"
+    return f"The error at {where}, {near.distance:.3g}, is {percent(near.relative_error)}"
 
 
 def error(certificate: Certificate, thing: str = "row", piece: str = "atom") -> str:
@@ -154,18 +164,19 @@ def finest(found: Resolution, size: int) -> Card:
 
 def random_rows(path: PathFigure, n: int, signed: bool = False) -> Card:
     """What a random subsample would have done; there is none of rows whose weights have both signs."""
+    title = f"Random rows{at_bandwidth(path.bandwidth)}"
     if path.random_errors is None or path.alike is None or path.random_sizes is None:
         why = "Some rows have negative weights" if signed else "The norm of the full density is not known"
-        return Card("Random rows", "—", f"{why}, so there is no random subsample to compare with.")
+        return Card(title, "—", f"{why}, so there is no random subsample to compare with.")
     drawn = float(path.random_errors[0]) / np.sqrt(path.size)
-    meaning = f"What {count(path.size, 'row')} drawn at random would lose on average (root mean square)"
+    meaning = f"The error of {count(path.size, 'random row')} at the same bandwidth (root mean square)"
     times = drawn / path.error if path.error > ROUNDING else np.inf
     meaning += f": {roughly(times)} times as much. " if 1.05 < times < np.inf else ". "
     if path.alike >= n:
         meaning += f"Not even {count(n)} random draws would do as well as the {count(path.size, path.piece)}."
     else:
         meaning += f"It takes {roughly(np.ceil(path.alike))} random rows to do as well as the {count(path.size, path.piece)}."
-    return Card("Random rows", percent(drawn), meaning)
+    return Card(title, percent(drawn), meaning)
 
 
 def fine(shown: ProfileFigure) -> str:
@@ -238,6 +249,7 @@ def figures_of(certificate: Certificate) -> dict[str, str]:
     low, high = certificate.interval
     return {
         "relative error ‖f − f_m‖ / ‖f‖": figure(certificate.relative_error),
+        "bandwidth": figure(certificate.bandwidth),
         f"{confidence(certificate)} interval": f"{figure(low)} to {figure(high)}",
         "measured by": certificate.method,
         "norm ‖f‖": figure(certificate.norm),

@@ -19,10 +19,11 @@ from reduset.sketching.summaries import Summary, summarise
 
 SHOWN_LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 MEAN, SPREAD, PROPORTION, MINIMUM, MAXIMUM = "mean", "standard deviation", "proportion", "minimum", "maximum"
+QUANTILES = tuple(f"{level:.0%} quantile" for level in SHOWN_LEVELS)
 EXPECTED = float(np.sqrt(2 / np.pi))  # the mean absolute value of a standard normal number
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Change:
     """One statistic of one column; ``difference`` and ``random_rows`` are in standard deviations of the column."""
 
@@ -130,10 +131,10 @@ def _statistics(before: Summary, after: Summary, rows: Array, weights: Array, j:
     yield MAXIMUM, float(before.maxima[j]), float(after.maxima[j]), np.nan
     order = np.argsort(rows[:, j], kind="stable")
     values, running = rows[order, j], np.cumsum(weights[order])
-    for level, old, new in zip(
-        SHOWN_LEVELS, before.quantiles(SHOWN_LEVELS)[:, j], after.quantiles(SHOWN_LEVELS)[:, j], strict=True
+    for name, level, old, new in zip(
+        QUANTILES, SHOWN_LEVELS, before.quantiles(SHOWN_LEVELS)[:, j], after.quantiles(SHOWN_LEVELS)[:, j], strict=True
     ):
         error = np.sqrt(level * (1 - level) / count)
         ends = np.searchsorted(running, np.clip([level - error, level + error], 0, 1) * running[-1] * (1 - 1e-12))
         low, high = values[np.minimum(ends, count - 1)]
-        yield f"{level:.0%} quantile", float(old), float(new), float(high - low) / 2 / spread if spread > 0 else 0.0
+        yield name, float(old), float(new), float(high - low) / 2 / spread if spread > 0 else 0.0

@@ -34,14 +34,16 @@ from reduset.compression.resolution import TOL, with_bandwidth
 from reduset.kernels import Gaussian, RadialKernel
 from reduset.kernels.base import exponential
 from reduset.mean import KernelMean
-from reduset.sketching.calibration import BOUND, Calibration, calibrate_weights
+from reduset.sketching.calibration import BOUND, EVERY, Calibration, calibrate_weights
 from reduset.sketching.columns import compare_columns
 from reduset.sketching.result import Sketch
 from reduset.sketching.strata import StratifiedRows, checked_coverage, draw_rows
 from reduset.sketching.summaries import Summary, summarise
-from reduset.sketching.tables import KeptRows, TableRows
+from reduset.sketching.tables import DIVIDED, KeptRows, TableRows
 from reduset.weights.counts import with_nearest_atoms
 from reduset.weights.kinds import OWN
+
+UNITS = "scales='robust' divides columns by their interquartile ranges; scales=None uses them as they are, without this warning"
 
 
 @seeded
@@ -52,6 +54,7 @@ def sketch(
     kernel: KernelLike = None,
     scales: Any = "auto",
     encode: Any = "auto",
+    identifiers: str = "omit",
     coverage: float | None = None,
     calibrate: bool = True,
     sample_weight: WeightsLike = None,
@@ -66,17 +69,21 @@ def sketch(
 
     Parameters
     ----------
-    data : (n, d) array or frame
+    data : (n, d) array, frame, or `reduset.io.Table`, whose weights count
     size : int
         Number of rows (all rows of non-zero weight, if there are fewer).
     kernel : Kernel, default a Gaussian whose bandwidth is found
         Sets the distance. The error is measured at its bandwidth, if it has one.
     scales : "auto", "robust", "standard", numbers or None
         Divide columns by these before distances are computed: interquartile ranges ("robust") or standard deviations. "auto" is
-        "robust" for frames, and None for arrays, with a warning if one column dominates all distances. Only with ``kernel=None``.
+        "robust" for frames and tables, None for tables in one unit (transformed channels, pixels), and None for arrays, with a
+        warning if one column dominates all distances. Only with ``kernel=None``.
     encode : "auto", None, or as in `reduset.io.read`
         How text, categories and dates of a frame become numbers. "auto": categories become columns of 0 and 1, ordered categories
         0, 1, …, dates days; text with more than 50 categories is not used. None uses numeric columns only.
+    identifiers : "omit" or "keep"
+        Whether columns of a frame that look like identifiers are used: whole numbers that rise or fall from row to row, or that
+        have no gaps and no repetition.
     coverage : float, optional
         Proportion of the size for covering rows, the farthest-first rows of the data. A large one lowers the radius, and makes the
         weights necessary. By default at most 1 %, and no more than leave means and spreads right without weights; with ``scales``,
@@ -110,15 +117,17 @@ def sketch(
     >>> small.assignments.shape
     (20000,)
     """
-    table = TableRows.of(data, encode)
-    full = KernelMean.from_samples(table.values, _kernel(kernel, scales, table.is_frame), sample_weight)
+    by_default = kernel is None and isinstance(scales, str) and scales == "auto"
+    _validate.one_of(identifiers, "identifiers", ("omit", "keep"))
+    table = TableRows.of(data, encode, identifiers)
+    full = KernelMean.from_samples(table.values, _kernel(kernel, scales, table.has_units), sample_weight)
     size = _validate.whole(size, "size", 1, full.size, "it is a number of the data's rows")
-    tol = _validate.positive(tol, "tol", "it is a proportion, 0.01 for one percent")
+    tol = _validate.tolerance(tol)
     confidence, coverage = _validate.confidence(confidence), checked_coverage(coverage)
     _validate.one_of(quotas, "quotas", QUOTAS)
     rng = _validate.generator(rng)
-    if kernel is None and cast(RadialKernel, full.kernel).scales is None:
-        warn_of_units(full.atoms, table.names or names_of(data), "rare rows may be missed")
+    if by_default and table.names is None:
+        warn_of_units(full.atoms, names_of(data), "rare rows may be missed", UNITS)
     clock, shown = Clock(), Progress(progress)
     try:
         with single_threaded_blas():
@@ -129,8 +138,7 @@ def sketch(
                 chosen = _chosen(full, parts, before, coverage, rng, shown)
             with clock.stage("weigh"):
                 rows = np.asarray(to_numpy(rows_of(full.atoms, chosen.rows)), np.float64)
-                start = Calibration(chosen.weights, (), ())
-                found = calibrate_weights(rows, chosen.weights, before, chosen.group) if calibrate else start
+                found = _calibrated(rows, chosen, before, int(np.count_nonzero(full.weights)), calibrate)
                 chosen = replace(chosen, weights=found.weights)
             with clock.stage("assign"):
                 assignments, radius = _assigned(full, parts, chosen)
@@ -158,23 +166,29 @@ def sketch(
         timings=clock.timings(),
         kept=kept,
         message="; ".join(filter(None, [parts.message, _omissions(found)])),
-        notes=table.notes,
+        notes=(*table.notes, *([DIVIDED] if by_default and table.has_units else [])),
         calibrated=calibrate,
     )
 
 
-def _kernel(kernel: KernelLike, scales: Any, is_frame: bool) -> KernelLike:
+def _kernel(kernel: KernelLike, scales: Any, has_units: bool) -> KernelLike:
     """The kernel given, or a Gaussian with an open bandwidth and the scales of the columns."""
     if isinstance(scales, str) and _validate.one_of(scales, "scales", ("auto", *SCALES)) == "auto":
-        return kernel if kernel is not None else Gaussian(scales="robust" if is_frame else None)
+        return kernel if kernel is not None else Gaussian(scales="robust" if has_units else None)
     if kernel is not None:
         raise ValueError("scales goes with kernel=None, a kernel has its own; use Gaussian(scales=...), or leave out kernel")
     return Gaussian(scales=scales)
 
 
+def _calibrated(rows: Array, chosen: _Chosen, before: Summary, available: int, calibrate: bool) -> Calibration:
+    if len(rows) == available:  # all rows with their own weights
+        return Calibration(chosen.weights, EVERY, ())
+    return calibrate_weights(rows, chosen.weights, before, chosen.group) if calibrate else Calibration(chosen.weights, (), ())
+
+
 def _omissions(found: Calibration) -> str:
-    """Which summaries of the columns the weights do not reproduce."""
-    if not found.omitted:
+    """Which summaries of the columns the weights do not reproduce; if there are none that they do, the result prints so."""
+    if not found.omitted or not found.exact:
         return ""
     return f"{' and '.join(found.omitted)} are not exact: that takes more rows, or weights that change by more than {BOUND:g} times"
 

@@ -60,6 +60,7 @@ CANDIDATES, SWEEPS = 8, 2
 HEAVY_TAILS, OFFSET_CANDIDATES, OFFSET_FACTOR = 4.0, 32, 10 / 3  # a factor on the column's squares
 CELLS, ROWS_A_CELL, MEAN_ROWS, MANY_ROWS = 4, 8, 16, 5000  # cells of a stratum, in which groups are looked for up to so many rows
 APART, MOST_GROUPS = 1.6, 100
+LADDERS_AT_ONCE = 32
 LADDERS, RUNGS = 256, 3  # frequencies, from the median distance to a quarter of it
 MEDIAN_ROWS = 2000
 GOAL_ROWS, GOAL_ROWS_A_STRATUM = 1 << 17, 32  # rows from which the waves of all rows are estimated, at most
@@ -338,20 +339,31 @@ class _Strata:
         some = frame.apply(np.asarray(to_numpy(rows_of(atoms, self.order[:: max(1, len(self.order) // MEDIAN_ROWS)]))))
         moves = (some != some[0]).any(axis=0)
         width = bandwidth.median(some) if moves.any() else 1.0
-        frequencies = rng.standard_normal((LADDERS, int(moves.sum())))
-        frequencies /= width
-        if not moves.all():
-            waving, frequencies = frequencies, np.zeros((LADDERS, self.mean.dimension))
-            frequencies[:, moves] = waving
         rows, both = np.concatenate([fixed, candidates[:, 0]]), np.concatenate([fixed_weights, weights])
-        left = self._all_waves(frequencies, fixed) - wave_sums(rows_of(atoms, rows), both, frequencies, frame, RUNGS)
         points, at = atoms, candidates
         if on_device(atoms):
             points = to_numpy(rows_of(atoms, np.maximum(candidates, 0).ravel()))
             at = np.where(candidates >= 0, np.arange(candidates.size).reshape(candidates.shape), -1)
+        # with fewer rows than frequencies, the angles are smaller than the frequencies: keep those, and draw these in blocks
+        few = len(points) < LADDERS
+        left = np.empty((LADDERS, RUNGS), np.complex128)
+        angles = np.empty((len(points) if few else 0, LADDERS))
+        for a, b in blocks(LADDERS, LADDERS_AT_ONCE if few else LADDERS):
+            frequencies = rng.standard_normal((b - a, int(moves.sum())))
+            frequencies /= width
+            if not moves.all():
+                waving, frequencies = frequencies, np.zeros((b - a, self.mean.dimension))
+                frequencies[:, moves] = waving
+            left[a:b] = self._all_waves(frequencies, fixed) - wave_sums(rows_of(atoms, rows), both, frequencies, frame, RUNGS)
+            frequencies /= 2 * np.pi  # in place: with many columns they are larger than the rows
+            for c, e in blocks(len(angles), 8):
+                angles[c:e, a:b] = frame.apply(np.asarray(points[c:e], np.float64)) @ frequencies.T
         stays = np.asarray(to_numpy(rows_of(atoms, fixed)), np.float64), fixed_weights
-        frequencies /= 2 * np.pi  # in place: with many columns they are larger than the rows
-        found = exchange(points, at, weights, frequencies, frame, left, goals, stays, SWEEPS)
+
+        def angles_of(which: Indices, values: Any) -> Array:
+            return angles[which] if few else frame.apply(values) @ frequencies.T
+
+        found = exchange(points, at, weights, angles_of, left, goals, stays, SWEEPS)
         return np.asarray(candidates[np.arange(len(candidates)), found])
 
     def _all_waves(self, frequencies: Array, fixed: Indices) -> NDArray[np.complex128]:

@@ -1,7 +1,8 @@
 """Rows of a table: frames as numbers for a sketch, and rows of the sketch in the type that came in.
 
 Frames go through the encoders of `reduset.io`, as files do, so that Python and the command agree: text and categories become
-columns of 0 and 1, dates days, and columns that look like identifiers are not used.
+columns of 0 and 1, dates days, and columns that look like identifiers are not used. Columns of frames and of tables that
+`reduset.io` read may differ in their units, and are divided by their interquartile ranges, unless a table has one unit.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from reduset.io import Table, as_table
 from reduset.io.automatic import on_estimated_scales
 
 TRANSFORMED = "statistics of columns, distances and the error are of the transformed values; rows are kept as they were read"
+DIVIDED = "columns are divided by their interquartile ranges; scales=None uses them as they are"
 PANDAS, POLARS, ARROW, ARRAY = "pandas", "polars", "pyarrow", "array"
 
 
@@ -30,7 +32,7 @@ class TableRows:
     values : what is sketched: the data, or the numbers of a frame
     names : of the columns; None for x0, x1, …
     notes : what was done to the columns of a frame
-    is_frame : whether columns may have different units
+    has_units : whether columns may have different units
     encoding : how columns that hold no numbers became numbers, as `reduset.io.read` takes it
     scales : the transform of each column that has one
     """
@@ -38,22 +40,22 @@ class TableRows:
     values: Any
     names: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
-    is_frame: bool = False
+    has_units: bool = False
     encoding: dict[str, Any] = field(default_factory=dict)
     scales: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, data: Any, encode: Any) -> TableRows:
+    def of(cls, data: Any, encode: Any, identifiers: str) -> TableRows:
         """The numbers of a pandas, polars or Arrow frame, and of a table of FCS files on estimated scales; other data unchanged."""
         if isinstance(data, Table):
             table = on_estimated_scales(data)
             notes = (*table.notes, *([TRANSFORMED] if data.channels else []))
-            return cls(table.values, table.columns, notes, encoding=table.encoding, scales=table.scales)
+            return cls(table, table.columns, notes, not table.in_one_unit, table.encoding, table.scales)
         home = type(data).__module__.split(".")[0]
         if home not in (PANDAS, POLARS, ARROW) or not (hasattr(data, "columns") and hasattr(data, "shape")):
             return cls(data)
-        table = as_table(data, encode=encode, identifiers="omit")
-        return cls(table.values, table.columns, table.notes, True, encoding=table.encoding)
+        table = as_table(data, encode=encode, identifiers=identifiers)
+        return cls(table.values, table.columns, table.notes, True, table.encoding)
 
 
 @dataclass(frozen=True)

@@ -171,4 +171,5 @@ class RowBuffer:
 
     def result(self, kind: str, confidence: float) -> Compression:
         """The compression of all rows."""
-        return self.complete().result(kind, confidence, self.seen, f"stream({self.settings.select})")
+        rng = np.random.default_rng([self.seed, self.blocks, self.seen, 0])
+        return self.complete().result(kind, confidence, self.seen, f"stream({self.settings.select})", rng)

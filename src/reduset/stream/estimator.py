@@ -16,11 +16,13 @@ from sklearn.utils import check_array
 from reduset import _archive, _validate
 from reduset._engine import on_device
 from reduset._frames import framed, is_table, table_weights
+from reduset._messages import is_quiet, warn
 from reduset._types import Array, KernelLike, PointsLike, SeedLike, WeightsLike
 from reduset._validate import rows as _rows
 from reduset._validate.rows import naming_columns
 from reduset._validate.seeds import seeded
 from reduset.compression import Compression
+from reduset.compression.summary import above_random_rows, better_weights
 from reduset.mean import KernelMean
 from reduset.stream import checkpoint
 from reduset.stream.buffer import RowBuffer, StreamSettings
@@ -229,8 +231,15 @@ class StreamCompressor(BaseEstimator):
         return type(self)(**self.get_params(deep=False))._store(stream, _known(self))
 
     def result(self) -> Compression:
-        """The compression of all rows so far; the stream may go on."""
-        return self._begun().result(*self._ending())
+        """The compression of all rows so far; the stream may go on.
+
+        A warning reports a result whose error is above that of as many random rows, with a better call.
+        """
+        found = self._begun().result(*self._ending())
+        comparison = above_random_rows(found)
+        if comparison is not None and not is_quiet():
+            warn(f"{comparison}; {better_weights(self.weights)}; sample() returns random rows of the stream")
+        return found
 
     def sample(self) -> KernelMean:
         """A fair sample of the rows so far, of at most 8,192, weighted so that it stands for all."""

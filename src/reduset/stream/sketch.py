@@ -23,6 +23,7 @@ from reduset._types import Array
 from reduset.certificate import Certificate
 from reduset.certificate.bounds import Bounds
 from reduset.certificate.by_frequencies import angles_have_digits
+from reduset.certificate.by_scale import Scales, WaveScales
 from reduset.certificate.frequencies import FrequencyLadders, Waves, two_sided
 from reduset.certificate.probe import Measurement
 from reduset.certificate.rule import rows_needed
@@ -171,7 +172,7 @@ class StreamSketch:
 
     # -- the result ---------------------------------------------------------------------------------------------------------
 
-    def result(self, kind: str, confidence: float, rows: int, selection: str) -> Compression:
+    def result(self, kind: str, confidence: float, rows: int, selection: str, rng: np.random.Generator) -> Compression:
         """The compression of that many rows to ``size`` atoms, or fewer where fewer are distinct."""
         clock = Clock()
         with single_threaded_blas():
@@ -185,7 +186,9 @@ class StreamSketch:
             radius, moved = centres.of_atoms(prefixes.atoms)
             remark = self._remark(radius, centres.floor, missed, forced)
             bounds = self._bounds(radius, moved, centres.lost)
-            result = assemble(prefixes, span.size, rows, selection, clock, bounds=bounds, remark=remark)
+            with clock.stage("certify"):
+                scales = self._scales(rng)
+            result = assemble(prefixes, span.size, rows, selection, clock, bounds=bounds, remark=remark, scales=scales)
             if missed > 0 or forced:
                 result = replace(result, certificate=self._without_pythagoras(result, centres))
         return result
@@ -247,11 +250,23 @@ class StreamSketch:
         error, low, high = (np.sqrt(square) * unit / certificate.norm for square in (measured.square, measured.low, measured.high))
         return replace(certificate, relative_error=float(error), interval=(float(low), float(high)), method=measured.method)
 
+    @property
+    def _has_digits(self) -> bool:
+        """Whether the bandwidth is large enough for random Fourier features."""
+        return angles_have_digits(self.frame.apply(self.reservoir.points))
+
+    def _scales(self, rng: np.random.Generator) -> Scales | None:
+        """The errors at other scales, from the sums over all rows; norms and the median distance are those of the sample."""
+        if not self._has_digits:
+            return None
+        squares, waves = self.squares / self.mass / self.mass, self.waves / self.mass
+        return WaveScales.from_rows(self.sample(), squares, self._ladders, waves, self.frame, rng).from_spread()
+
     def _measured(self, small: KernelMean, confidence: float) -> Measurement:
         """‖f − f_m‖² by waves, by the sample where rows are needed; there, whichever is surer."""
         quantile, ladders = two_sided(confidence), self._ladders
         by_waves = ladders.measure(self.waves / self.mass - ladders.waves(small.atoms, small.weights, self.frame), quantile)
-        resolved = angles_have_digits(self.frame.apply(self.reservoir.points))
+        resolved = self._has_digits
         if not rows_needed(resolved, abs(1.0 - small.mass)):
             return by_waves
         square, width = self.reservoir.square_distance(small, self.squares / self.mass / self.mass, quantile)
