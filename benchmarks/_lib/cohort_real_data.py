@@ -1,9 +1,9 @@
-"""Cohorts of real cells with a population that was put there: groups of samples whose difference is known, variability their own.
+"""Cohorts of real cells with a planted population: groups of samples with a known difference and real variability.
 
 Fifteen blood samples of 10,000 cells (`cyto_itn15.npz`, three patient groups of five) are cut into samples that share no cells.
-Into each goes a share of activated CD8 T cells: real ones of cells that are in no sample, brought to the staining of the patient
-(less the median of the donor's CD8 T cells, plus that of the patient's) and moved up in CD69 and HLADr. Without a change (factor=1)
-the groups are exchangeable.
+A proportion of each is activated CD8 T cells: real cells that are in no sample, shifted to the staining of the patient (minus the
+median of the donor's CD8 T cells, plus that of the patient's) and raised in CD69 and HLADr. With factor=1 the groups are
+exchangeable.
 
     >>> cohort = real_cohort(data_folder(), np.random.default_rng(0))
     >>> len(cohort.bags), cohort.bags[0].shape, cohort.moved
@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 MARKERS = ("FSC", "SSC", "CD8", "CD69", "CD4", "CD3", "HLADr")
-SCATTER = 200.0  # divides FSC and SSC, of 0 to 1023, into units like those of the others
+SCATTER = 200.0  # divides FSC and SSC, of 0 to 1023, to the units of the others
 COFACTOR = 5.0  # of asinh, for fluorescences of 1 to 10,000
 MOVED = {"CD69": 2.0, "HLADr": 2.5}
 GROUPS = ("A", "B")
@@ -37,11 +37,11 @@ class PlantedCohort:
 
     Attributes
     ----------
-    bags : of each sample (n, 7), fluorescences as asinh(x/5), scatter over 200
+    bags : (n, 7) for each sample, fluorescences as asinh(x/5), scatter over 200
     labels : (N,) the group, "A" or "B"; planted cells are `factor` times as many in B
-    patients : (N,) whose cells they are: the block of a paired design
-    planted : of each sample (n,) which cells were put there
-    moved : by marker, how far up
+    patients : (N,) the patient, which is the block of a paired design
+    planted : (n,) for each sample, whether a cell was planted
+    moved : by marker, how far planted cells are raised
     markers : the names of the columns
     """
 
@@ -55,7 +55,7 @@ class PlantedCohort:
 
 @dataclass(frozen=True)
 class Blood:
-    """The cells (P, n, 7), the patients and their groups (P,), and which cells are small CD8 T cells (P, n)."""
+    """The cells (P, n, 7), the patients and their groups (P,), and whether each cell is a small CD8 T cell (P, n)."""
 
     cells: np.ndarray
     patients: np.ndarray
@@ -87,10 +87,10 @@ def real_cohort(
     cells: int = 5000,
     moved: Mapping[str, float] = MOVED,
 ) -> PlantedCohort:
-    """Samples of different patients, as far as they reach; those of a patient who is used twice share no cells.
+    """Samples of different patients as long as there are enough; two samples of one patient share no cells.
 
-    Each group has the same mixture of patient groups (if they have the same size), and within a patient group chance says which
-    sample goes to A and which to B. The share of planted cells is share·exp(N(0, spread²)) in A, factor times that in B.
+    Each group has the same mixture of patient groups (if they have the same size); within a patient group, samples go to A and B at
+    random. The proportion of planted cells is share·exp(N(0, spread²)) in A, factor times that in B.
     """
     source = blood(Path(data_folder))
     rows, order = source.cells.shape[1], rng.permutation(len(np.unique(source.groups)))
@@ -101,7 +101,7 @@ def real_cohort(
         wanted = [group for group, size in zip(GROUPS, groups, strict=True) for _ in range(_dealt(size, len(order), place))]
         if len(wanted) > len(mine):
             raise ValueError(f"groups must be of at most {len(slots)} samples of {cells} cells, got {groups}")
-        drawn = rng.permutation(len(wanted))  # which of the first slots goes where
+        drawn = rng.permutation(len(wanted))  # a random assignment of the first slots
         chosen += [(*mine[slot], group) for slot, group in zip(drawn, wanted, strict=True)]
     chosen = [chosen[k] for k in rng.permutation(len(chosen))]
     means = [share * np.exp(rng.normal(0, spread)) * (factor if group == "B" else 1.0) for _, _, group in chosen]
@@ -121,8 +121,8 @@ def paired_cohort(
 ) -> PlantedCohort:
     """Two samples of each patient, one in A and one in B, which share no cells.
 
-    A patient's share of planted cells is share·exp(N(0, spread²)), a strong effect beside which the change of a factor is seen
-    within pairs alone; each of the two samples departs from it by exp(N(0, within²)), the one in B by factor besides.
+    A patient's proportion of planted cells is share·exp(N(0, spread²)), which varies so much that the factor shows only within
+    pairs. Each of the two samples varies from it by exp(N(0, within²)); the one in B is multiplied by factor as well.
     """
     source = blood(Path(data_folder))
     if pairs > len(source.cells) or 2 * cells > source.cells.shape[1]:
@@ -137,7 +137,7 @@ def paired_cohort(
 
 
 def _dealt(size: int, parts: int, place: int) -> int:
-    """How many of ``size`` fall to one of several parts, as even as they can be."""
+    """The number of ``size`` items in one of several parts of nearly equal size."""
     return size // parts + (place < size % parts)
 
 
@@ -149,7 +149,7 @@ def _planted(
     cells: int,
     moved: Mapping[str, float],
 ) -> PlantedCohort:
-    """Samples (patient, which part of the patient's cells, group), with planted cells in place of as many of their own."""
+    """Samples (patient, part of the patient's cells, group), with planted cells in place of as many others."""
     order = [rng.permutation(source.cells.shape[1]) for _ in source.cells]
     used = np.zeros(source.killers.shape, bool)
     for patient, part, _ in chosen:

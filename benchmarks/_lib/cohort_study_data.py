@@ -1,9 +1,10 @@
-"""A lab's folder, made: FCS samples of two conditions with a panel and a table of samples, and the truth of them.
+"""A simulated study: FCS samples of two conditions with a panel, a table of samples, and the true populations.
 
-Fourteen populations of blood, normal laws with correlated markers on the scale asinh(x/150), in shares that differ between patients
-by 20 to 50 %; three runs of the instrument, each a little off, with a control sample of one donor in each; doublets, events at the
-margin, and a drift in two samples. Put on a linear scale and mixed by a spillover matrix, which the files carry. Two populations
-differ by condition: one of 0.5 % doubles, one of 5 % halves. Same seed, same files. `cohort_real_data` has cohorts of real cells.
+Fourteen populations of blood are normal distributions with correlated markers on the scale asinh(x/150). Their proportions vary
+between patients by 20 to 50 %. Three runs of the instrument differ slightly; each has a control sample of one donor. There are
+doublets, events at the margin, and a drift in two samples. Values are put on a linear scale and mixed by a spillover matrix, which
+the files contain. Two populations differ by condition: one of 0.5 % doubles, one of 5 % halves. The same seed gives the same files.
+`cohort_real_data` has cohorts of real cells.
 
     >>> study = make("folder", seed=0, samples=11, cells=40_000)
     >>> sorted(path.name for path in study.folder.iterdir())[-4:]
@@ -13,7 +14,7 @@ differ by condition: one of 0.5 % doubles, one of 5 % halves. Same seed, same fi
     >>> study.population["sample01.fcs"].shape  # of each event, an index into POPULATIONS
     (9090,)
 
-By hand, the whole of it: `python benchmarks/cohort_study_data.py FOLDER [SEED [SAMPLES CELLS]]`.
+The whole study: ``python -m benchmarks._lib.cohort_study_data FOLDER [SEED [SAMPLES CELLS]]``.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ import numpy as np
 from reduset.io import write_fcs
 
 COFACTOR = 150.0
-TOP = 262_144  # of every channel; what is more is measured as one less
+TOP = 262_144  # of every channel; larger values are recorded as one less
 STEP = 0.01  # seconds of the clock
 CONDITIONS = ("base", "stimulated")
 DOUBLETS, MARGINS = 0.03, 0.005
@@ -43,7 +44,7 @@ DYES = (
 )
 CHANNELS = ("FSC-A", "FSC-H", "SSC-A", *DYES, "Time")
 
-# Share in blood, how much it varies between patients, forward and side scatter, and markers with what they are above 0.
+# Proportion in blood, its variation between patients, forward and side scatter, and the means of markers that are not 0.
 POPULATIONS: dict[str, tuple[float, float, float, float, dict[str, float]]] = {
     "CD4 T naive": (0.35, 0.20, 60e3, 22e3, {"CD3": 4.5, "CD4": 4.6, "CD45RA": 4.4, "CCR7": 3.6, "CD127": 3.4}),
     "CD4 T memory": (
@@ -78,7 +79,7 @@ NAMES = tuple(POPULATIONS)
 
 @dataclass(frozen=True)
 class MadeStudy:
-    """The folder, and what is known of it.
+    """The folder, and the truth about its events.
 
     Attributes
     ----------
@@ -86,8 +87,8 @@ class MadeStudy:
     files : their names, in the order of samples.csv
     changed : the populations that differ by condition
     drifting : the files with a drift in time
-    population : by file, of each event the place of its population in POPULATIONS (of a doublet, of its first cell)
-    doublet, margin, drifted : by file, which events are such
+    population : by file, the index in POPULATIONS of each event (of a doublet, that of its first cell)
+    doublet, margin, drifted : by file, whether each event is one
     """
 
     folder: Path
@@ -102,7 +103,7 @@ class MadeStudy:
 
 @dataclass(frozen=True)
 class Donor:
-    """Whom a sample is of: the patient, shares of populations (K,), and how far markers of each are off (K, 20)."""
+    """The donor of a sample: name, proportions of populations (K,), and the shift of their markers (K, 20)."""
 
     name: str
     shares: np.ndarray
@@ -112,16 +113,16 @@ class Donor:
 def make(
     folder: Any, seed: int = 0, samples: int = 37, cells: int = 2_200_000, paired: bool = True, runs: int = 3, changed: bool = True
 ) -> MadeStudy:
-    """Write a study into a folder, which is made if need be.
+    """Write a study into a folder, which is created if necessary.
 
-    One sample a run is of the control donor, without a condition and with "yes" in column `control`; the others are half of each
-    condition: two of each patient, in the same run, if ``paired``, else each of a patient of its own. The conditions are balanced
-    over the runs. With ``changed=False`` no population differs by condition.
+    One sample of each run is from the control donor, without a condition and with "yes" in column `control`. Half of the others are
+    of each condition: two of each patient, in the same run, if ``paired``, otherwise each of a different patient. The conditions
+    are balanced over the runs. With ``changed=False`` no population differs by condition.
     """
     others = samples - runs
     if others < 4 or others % 2 or cells < 200 * samples:
         raise ValueError(
-            f"samples must be an even number, at least 4, beside {runs} controls, of 200 cells; got {samples}, {cells}"
+            f"samples must be {runs} controls and an even number, at least 4, of 200 cells or more; got {samples}, {cells}"
         )
     rng, target = np.random.default_rng(seed), Path(folder)
     target.mkdir(parents=True, exist_ok=True)
@@ -151,7 +152,7 @@ def make(
 
 
 def _laws(rng: np.random.Generator) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Mean (20,) and factor (20, 20) of each population: a common brightness, two more directions, and each marker's own noise."""
+    """Mean (20,) and factor (20, 20) of each population: a common brightness, two more directions, and independent noise."""
     laws = []
     for *_, above in POPULATIONS.values():
         mean = np.array([above.get(marker, 0.0) for marker in MARKERS])
@@ -163,7 +164,7 @@ def _laws(rng: np.random.Generator) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def _spillover(rng: np.random.Generator) -> np.ndarray:
-    """A few percent between neighbours, less the next, as four digits."""
+    """A few percent between neighbours, less between the next, with four digits."""
     count = len(DYES)
     apart = np.abs(np.subtract.outer(np.arange(count), np.arange(count)))
     share = np.where(
@@ -196,7 +197,7 @@ def _sample_rows(rng: np.random.Generator, others: int, paired: bool, runs: int)
 
 
 def _sizes(rng: np.random.Generator, samples: int, cells: int) -> np.ndarray:
-    """Unequal numbers that add up: lognormal, none below a sixth of the mean or above two and a half of it."""
+    """Lognormal numbers with the right sum, each between a sixth and two and a half times the mean."""
     mean = cells / samples
     sizes = mean * np.exp(rng.normal(0, 0.8, samples))
     for _ in range(20):
@@ -224,14 +225,14 @@ class _Events:
         dyes, scatter = self._cells(second, laws, shift, np.where(self.drifted[self.doublet], 0.6, 0.0))
         self.dyes[self.doublet] += dyes
         height = self.scatter[:, 0].copy()
-        height[self.doublet] = np.maximum(height[self.doublet], scatter[:, 0]) * 1.05  # two cells in a row: longer, not higher
+        height[self.doublet] = np.maximum(height[self.doublet], scatter[:, 0]) * 1.05  # two cells in a row are longer, not higher
         self.height = 0.85 * height * (1 + rng.normal(0, 0.03, count))
         self.scatter[self.doublet] += scatter
 
     def _cells(
         self, population: np.ndarray, laws: Sequence[Any], shift: np.ndarray, lifted: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Dyes (n, 20) and scatter (n, 2) on a linear scale; all dyes of an event are brighter by what it is lifted."""
+        """Dyes (n, 20) and scatter (n, 2) on a linear scale; ``lifted`` is added to all dyes of an event."""
         dyes = self._rng.standard_normal((len(population), len(MARKERS)), np.float32)
         for k, (mean, factor) in enumerate(laws):
             mine = population == k
@@ -242,7 +243,7 @@ class _Events:
         return COFACTOR * np.sinh(dyes), scatter
 
     def mixed(self, mixing: np.ndarray) -> np.ndarray:
-        """(n, 24) as detectors see them."""
+        """(n, 24) the values of the detectors."""
         columns = [self.scatter[:, 0], self.height, self.scatter[:, 1], self.dyes @ mixing.astype(np.float32), self.time / STEP]
         events = np.column_stack(columns).astype(np.float32)
         where = self._rng.choice([0, 2, 3 + len(DYES) // 2], int(self.margin.sum()), p=[0.5, 0.3, 0.2])

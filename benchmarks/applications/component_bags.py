@@ -1,16 +1,18 @@
 """The mixtures of Sutherland et al. 2016, Section 4.2, and kernel ridge regression on divergences between their samples.
 
-numpy alone, so that `component_kl` runs where there is no more than that and an accelerator.
+It imports numpy alone, so that `component_kl` runs on a machine that has only numpy and torch.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+KL_CSV = Path(__file__).with_name("results") / "component_kl.csv"  # written by `component_kl`
 POINTS, TRAINING, TEST, SEEDS = (200, 800), (4000, 8000, 16_000), 2000, 5
-KL_BAGS, KL_TEST = {200: 1000, 800: 500}, 500  # that are compared on a processor too
+KL_BAGS, KL_TEST = {200: 1000, 800: 500}, 500  # compared on a processor too
 KL_WIDTHS, KL_ALPHAS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0), np.geomspace(1e-6, 10.0, 8)
 
 
@@ -24,10 +26,10 @@ def draw(count: int, points: int, seed: int) -> tuple[list[np.ndarray], np.ndarr
     covariances[..., [0, 1], [0, 1]] += rng.uniform(0, 1, size=(count, 10, 2))
     factors = np.linalg.cholesky(covariances)
     bag = np.repeat(np.arange(count), points)
-    owner = rng.integers(0, y[bag])
+    component = rng.integers(0, y[bag])
     X, missing = np.empty((count * points, 2)), np.arange(count * points)
     while len(missing):
-        which = bag[missing], owner[missing]
+        which = bag[missing], component[missing]
         z = rng.normal(size=(len(missing), 2))
         L = factors[which]
         found = means[which] + np.stack([L[:, 0, 0] * z[:, 0], L[:, 1, 0] * z[:, 0] + L[:, 1, 1] * z[:, 1]], axis=1)
@@ -41,7 +43,7 @@ def root_mean_square(error: Any) -> float:
 
 
 def kernel_ridge(xp: Any, D: Any, y: Any, new: Any, widths: Any, alphas: Any) -> dict[tuple[float, float], Any]:
-    """Predictions by width and penalty, of numpy or torch: exp(−D/(2σ²)), its negative eigenvalues left out, as in "clip".
+    """Predictions by width and penalty, of numpy or torch: exp(−D/(2σ²)), without negative eigenvalues, as in "clip".
 
     One eigendecomposition a width: with K = U Λ Uᵀ and P on the eigenvectors above 0, k P (P K + αI)⁻¹ t = kU₊ (Λ₊ + α)⁻¹ U₊ᵀt.
     """
@@ -55,7 +57,7 @@ def kernel_ridge(xp: Any, D: Any, y: Any, new: Any, widths: Any, alphas: Any) ->
 
 
 def validated(xp: Any, D: Any, y: Any, new: Any, median: float) -> tuple[Any, float, float]:
-    """Predictions for new bags, with the width (as a multiple of the median) and the penalty that do best on a tenth."""
+    """Predictions for new bags, with the width (as a multiple of the median) and the penalty that are best on a tenth."""
     aside = xp.arange(len(y)) % 10 == 0
     known, widths = D[~aside], [median * factor for factor in KL_WIDTHS]
     guesses = kernel_ridge(xp, known[:, ~aside], y[~aside], D[aside][:, ~aside], widths, KL_ALPHAS)

@@ -1,9 +1,9 @@
 """The k-NN Kullback–Leibler kernel at 4,000 training bags, on a GPU: 32 million pairs of bags a seed.
 
-``python component_kl.py`` needs torch, triton and numpy; it writes ``component_kl.csv``, which `features_components` sets beside
-the features. The estimate is that of `NeighbourKLKernel` (k = 4), in single precision and over all pairs of points; it is repeated
-at the smaller numbers of bags that `features_components` compares on a processor, where both must agree.
-"""
+``python -m benchmarks.applications.component_kl`` needs torch, triton and numpy; it writes ``results/component_kl.csv``, which
+`features_components` compares with the features. The estimate is that of `NeighbourKLKernel` (k = 4), in single precision and over
+all pairs of points; it is repeated at the smaller numbers of bags that `features_components` compares on a processor, where both
+must agree."""
 
 from __future__ import annotations
 
@@ -16,10 +16,19 @@ import numpy as np
 import torch
 import triton
 import triton.language as tl
+from benchmarks.applications.component_bags import (
+    KL_BAGS,
+    KL_CSV,
+    KL_TEST,
+    POINTS,
+    SEEDS,
+    TEST,
+    TRAINING,
+    draw,
+    root_mean_square,
+    validated,
+)  # fmt: skip
 
-from benchmarks.applications.component_bags import KL_BAGS, KL_TEST, POINTS, SEEDS, TEST, TRAINING, draw, root_mean_square, validated
-
-CSV = Path(__file__).with_name("component_kl.csv")
 HEAD = ("points", "bags", "test_bags", "seed", "rmse", "width_factor", "alpha")
 QUERIES = 256  # a program
 BAGS_AT_ONCE = 512
@@ -94,4 +103,4 @@ def main(out: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else CSV)
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else KL_CSV)

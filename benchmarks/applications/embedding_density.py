@@ -1,106 +1,122 @@
-"""Densities of an embedding at every cell: `reduset.anndata.density`, SciPy's `gaussian_kde` and what scanpy makes of it.
+"""How fast, and in how much memory, are the densities of an embedding at every cell?
 
-scanpy's `embedding_density` is SciPy's estimate, evaluated at the cells and scaled to [0, 1]: n² bumps. Beside it up to 40,000
-cells, where values are compared; beyond, its time is that of 40,000 cells times the square of how many more there are. The cells:
-twelve normal clusters of different shapes and sizes in the plane, float32. Each of ours runs in a fresh process; memory is the
-highest resident memory of that process, the library and all cells among it, and beside it what there was before the call.
-"""
+Against SciPy's `gaussian_kde`, which scanpy's `embedding_density` evaluates at the cells: n² kernel values, measured up to 40,000
+cells and extrapolated by n². Goals: 12.5 million cells in 60 s and 1.5 GB. Cells are twelve normal clusters in the plane, float32.
+
+``python -m benchmarks.applications.embedding_density CELLS coordinates|annotated`` is one fresh process; its memory includes the
+library and the cells."""
 
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import time
-from pathlib import Path
+from typing import Any
 
 import numpy as np
+from benchmarks._lib import own_process, table, verdict
+from benchmarks.speed.growth import memory
 from scipy.stats import gaussian_kde
 
-from benchmarks._lib import table, verdict
-
 TITLE = "Densities of an embedding, at every cell"
+SOURCES = ("anndata/densities.py", "compression", "mean.py")
 
-SMALL, SIZES = (5_001, 20_000, 40_000), (1_000_000, 12_500_000)
+FULL = {"small": (5_001, 20_000, 40_000), "sizes": (1_000_000, 12_500_000)}
+QUICK = {"small": (2_001,), "sizes": (20_000,)}
 LIMIT, MEMORY = 60.0, 1.5
-CLUSTERS = 12
-
-OWN = """
-import json, resource, sys, time
-sys.path.insert(0, {folder!r})
-import numpy as np, pandas as pd, anndata
-from benchmarks.applications.embedding_density import cells
-from reduset.anndata import density
-from reduset.anndata.densities import EmbeddingDensity
-
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-
-n, annotated = {n}, {annotated}
-places = cells(n)
-EmbeddingDensity.of(places[:6000], 0.01, "compiled")  # what is compiled is compiled
-if annotated:
-    adata = anndata.AnnData(obs=pd.DataFrame(index=pd.RangeIndex(n).astype(str)), obsm={{"X_umap": places}})
-before = peak()
-begun = time.perf_counter()
-if annotated:
-    density(adata)
-    facts = adata.uns["umap_density_params"]
-else:
-    facts = EmbeddingDensity.of(places, 0.01, "cells").facts()
-seconds = time.perf_counter() - begun
-found = [facts["relative_error"], facts["interval"][1], facts["sup_error"], facts["size"]]
-print(json.dumps([seconds, before, peak(), *map(float, found)]))
-"""
+CLUSTERS, TOL = 12, 0.01
+FORMS = {"coordinates": "the coordinates alone", "annotated": "in an AnnData"}
 
 
 def cells(n: int) -> np.ndarray:
     rng = np.random.default_rng(0)
     centres, shapes = 6 * rng.normal(size=(CLUSTERS, 2)), rng.normal(size=(CLUSTERS, 2, 2))
-    shares = rng.dirichlet(np.full(CLUSTERS, 1.5))
+    proportions = rng.dirichlet(np.full(CLUSTERS, 1.5))
     out = np.empty((n, 2), np.float32)
     for a in range(0, n, 1_000_000):
-        of = rng.choice(CLUSTERS, min(n - a, 1_000_000), p=shares)
+        of = rng.choice(CLUSTERS, min(n - a, 1_000_000), p=proportions)
         out[a : a + len(of)] = centres[of] + np.einsum("nij,nj->ni", shapes[of], rng.normal(size=(len(of), 2)))
     return out
 
 
-def ours(n: int, annotated: bool) -> list[float]:
-    code = OWN.format(folder=str(Path(__file__).parent), n=n, annotated=annotated)
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    return json.loads(done.stdout.splitlines()[-1])
+def of_coordinates(coordinates: np.ndarray) -> Any:
+    """The density without an AnnData."""
+    from reduset.anndata.densities import EmbeddingDensity, _mean_of
+
+    return EmbeddingDensity.of(_mean_of(coordinates, "cells"), coordinates, TOL, "cells")
+
+
+def peak() -> float:
+    """Peak memory of this process in GB."""
+    return memory("VmHWM") / 1e9
+
+
+def of_process(n: int, form: str) -> dict[str, float]:
+    """Seconds, memory and errors of this process."""
+    import anndata
+    import pandas as pd
+
+    from reduset.anndata import density
+
+    coordinates = cells(n)
+    of_coordinates(coordinates[:6000])  # compiles
+    adata = None
+    if form == "annotated":
+        adata = anndata.AnnData(obs=pd.DataFrame(index=pd.RangeIndex(n).astype(str)), obsm={"X_umap": coordinates})
+    before, begun = peak(), time.perf_counter()
+    if adata is None:
+        facts = of_coordinates(coordinates).facts()
+    else:
+        density(adata)
+        facts = adata.uns["umap_density_params"]
+    found = {"seconds": time.perf_counter() - begun, "before": before, "peak": peak(), "error": facts["relative_error"]}
+    found |= {"high": facts["interval"][1], "sup": facts["sup_error"], "size": facts["size"]}
+    return {name: float(value) for name, value in found.items()}
 
 
 def small(n: int) -> tuple[float, float, float]:
-    """Seconds of SciPy's and of ours, and the largest difference of scaled values."""
-    from reduset.anndata.densities import EmbeddingDensity
-
-    places = cells(n)
+    """Seconds of SciPy and of reduset, and the largest difference of scaled values."""
+    coordinates = cells(n)
     begun = time.perf_counter()
-    theirs = gaussian_kde(places.T.astype(np.float64))(places.T)
+    theirs = gaussian_kde(coordinates.T.astype(np.float64))(coordinates.T)
     theirs = (theirs - theirs.min()) / (theirs.max() - theirs.min())
     between = time.perf_counter()
-    found = EmbeddingDensity.of(places, 0.01, "cells").scaled
+    found = of_coordinates(coordinates).scaled
     return between - begun, time.perf_counter() - between, float(np.abs(found - theirs).max())
 
 
-def run() -> str:
-    few = [(n, *small(n)) for n in SMALL]
+def measure(quick: bool) -> dict[str, Any]:
+    sizes = QUICK if quick else FULL
+    few = [(n, *small(n)) for n in sizes["small"]]
     rows = [[f"{n:,}", f"{theirs:.3g}", f"{own:.3g}", "", "", "", f"{off:.1e}"] for n, theirs, own, off in few]
-    last = few[-1]
-    goals = []
-    for n in SIZES:
-        expected = last[1] * (n / last[0]) ** 2
-        for annotated in (False, True):
-            seconds, before, peak, error, high, sup, size = ours(n, annotated)
-            words = f"{peak:.2f} ({before:.2f} before)"
-            name = f"{n:,}, {'in an AnnData' if annotated else 'the coordinates alone'}"
-            lost = f"{100 * error:.2g} % (at most {100 * high:.2g} %)"
-            times = [f"{expected:.2g} (by n²)", f"{seconds:.3g}"]
-            rows.append([name, *times, words, lost, f"{100 * sup:.2g} %", f"{size:,.0f} atoms"])
-            if n == SIZES[-1] and not annotated:
-                goals = [verdict(-seconds, -LIMIT), verdict(-peak, -MEMORY)]
-    head = ["cells", "SciPy, as scanpy calls it, s", "ours, s", "peak, GB", "error, of the norm", "any value, of the peak"]
-    head += ["difference of scaled values, or atoms"]
-    told = f"{SIZES[-1]:,} cells in at most {LIMIT:g} s: {goals[0]}; in less than {MEMORY} GB: {goals[1]} (the coordinates alone)."
-    return "\n\n".join([table(head, rows), told])
+    n, theirs, own, _ = few[-1]
+    found = {
+        (size, form): json.loads(own_process(__file__, str(size), form).stdout.splitlines()[-1])
+        for size in sizes["sizes"]
+        for form in FORMS
+    }
+    for (size, form), each in found.items():
+        rows.append([
+            f"{size:,}, {FORMS[form]}", f"{theirs * (size / n) ** 2:.2g} (by n²)", f"{each['seconds']:.3g}",
+            f"{each['peak']:.2f} ({each['before']:.2f} before)",
+            f"{100 * each['error']:.2g} % (at most {100 * each['high']:.2g} %)", f"{100 * each['sup']:.2g} %",
+            f"{each['size']:,.0f} atoms",
+        ])  # fmt: skip
+    size = sizes["sizes"][-1]
+    largest = found[size, "coordinates"]
+    head = ["cells", "SciPy, as scanpy calls it, s", "reduset, s", "peak, GB", "error, of the norm", "any value, of the peak"]
+    return {
+        "summary": [
+            [f"Time of {size:,} cells", f"{largest['seconds']:.3g} s", f"≤ {LIMIT:g} s", verdict(-largest["seconds"], -LIMIT)],
+            ["Peak memory of the process", f"{largest['peak']:.2f} GB", f"≤ {MEMORY} GB", verdict(-largest["peak"], -MEMORY)],
+            ["Error of the density, of its norm", f"{100 * largest['error']:.2g} %", f"≤ {TOL:.0%}",
+             verdict(-largest["error"], -TOL)],
+            [f"SciPy and reduset, {n:,} cells", f"{theirs:.3g} s, {own:.3g} s", "", ""],
+            ["Largest difference of scaled values from SciPy's", f"{max(off for *_, off in few):.1e}", "", ""],
+        ],
+        "details": table([*head, "difference of scaled values, or atoms"], rows),
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    print(json.dumps(of_process(int(sys.argv[1]), sys.argv[2])))

@@ -124,10 +124,10 @@ def of_case(distribution: str, n: int, d: int, dtype: str, size: int) -> dict[st
     return found
 
 
-NOTE = """Rows are on the device, the first centre is given; medians of 3, after one small run. The *whole call* is `cover(E, size)`:
-it checks the rows, begins at the row nearest to the mean, and assigns every row. *torch* is the usual loop, all rows for each centre;
-its distances are in single precision, so near-ties may differ (*same*). *Processor* is the same traversal on all cores of the
-machine."""
+NOTE = """Rows are on the device, the first centre is given; medians of 3, after one small run. The *whole call* is `cover(E,
+size)`: it checks the rows, begins at the row nearest to the mean, and assigns every row. *torch* is the usual loop, all rows for
+each centre; its distances are in single precision, so near-ties may differ (*same*). *Processor* is the same traversal on all cores
+of the machine."""
 
 
 def measure(quick: bool) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """From how many row–query pairs is it faster to send rows of the processor to a GPU?
 
-Kernel sums of NumPy arrays on all cores of the machine, against the same with `set_device("cuda")`. Goal: `set_device("auto")` sends
-only above the largest number of pairs at which sending was slower.
+Kernel sums of NumPy arrays on all cores of the machine, against the same with `set_device("cuda")`. Goal: `set_device("auto")`
+sends only above the largest number of pairs at which sending was slower.
 
 Needs a CUDA device and cupy.
 """
@@ -42,8 +42,8 @@ def of_case(d: int, n: int, m: int) -> tuple[float, float]:
     return here, there
 
 
-NOTE = """Values of a Gaussian mean of NumPy rows in single precision, on all cores of the machine and with `set_device("cuda")`: rows
-are sent, the values return, nothing stays on the device. `set_device("auto")` sends from {auto:,} pairs on."""
+NOTE = """Values of a Gaussian mean of NumPy rows in single precision, on all cores of the machine and with `set_device("cuda")`:
+rows are sent, the values return, nothing stays on the device. `set_device("auto")` sends from {auto:,} pairs on."""
 
 
 def measure(quick: bool) -> dict[str, Any]:

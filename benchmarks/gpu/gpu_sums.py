@@ -126,7 +126,7 @@ def measure(quick: bool) -> dict[str, Any]:
     for peer in PEERS:
         ratios = [each[peer] / each["seconds"] for each in values if each.get(peer)]
         if ratios:
-            summary.append([f"Time of {peer} over ours", f"{min(ratios):.1f} to {max(ratios):.1f}×", "", ""])
+            summary.append([f"Time over ours: {peer}", f"{min(ratios):.1f} to {max(ratios):.1f}×", "", ""])
     note = " ".join(NOTE.format(atoms=ATOMS, checked=CHECKED).splitlines())
     head = ["queries", "what", "seconds", "pairs a second", "error", *(f"{peer}, over ours" for peer in PEERS)]
     return {"summary": summary, "details": f"{note} {card()}.\n\n{table(head, lines)}"}

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-
 from benchmarks._lib import table, verdict
 from benchmarks.papers import cruz2017_table5
 from benchmarks.papers._cruz2017 import SETS, neighbour_distance, p_text, whole
@@ -31,6 +30,7 @@ from benchmarks.papers.cruz2017_table5 import (
     p_against_skm,
     splits_of,
 )
+
 from reduset import Gaussian, KernelMean, bandwidth, compress
 
 TITLE = "Cruz Cortés & Scott 2017, Table V: its bandwidth, and the methods at other bandwidths"

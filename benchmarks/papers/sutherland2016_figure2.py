@@ -12,19 +12,19 @@ import time
 from pathlib import Path
 
 import numpy as np
-
 from benchmarks._lib import table, verdict
-from benchmarks.applications import features_gram
 from benchmarks.applications.features_gram import (
     COMPONENTS,
     GOALS,
     MIXTURES,
+    POINTS,
     Mixtures,
     by_entropy,
     fits,
     likeliest,
     squared_distances,
 )
+
 from reduset.features import DensityFeatures
 
 TITLE = "Jensen–Shannon kernels of 50 mixtures: truth and estimates (Sutherland et al. 2016, Figure 2)"
@@ -36,18 +36,13 @@ NAMES = {"entropy": "entropies", "A": "vectors A", "random features": "random fe
 
 
 def measure(quick: bool) -> dict:
-    points = features_gram.POINTS
-    features_gram.POINTS = 200 if quick else points
-    try:
-        world = Mixtures(np.random.default_rng(0))
-        h = likeliest(world.bags)
-        squares = world.squares("js")
-        width = float(np.median(np.sqrt(squares[np.triu_indices(MIXTURES, 1)])))
-        begun = time.perf_counter()
-        entropies = by_entropy(world.bags, h)
-        spent = {"entropy": time.perf_counter() - begun}
-    finally:
-        features_gram.POINTS = points
+    world = Mixtures(np.random.default_rng(0), points=200 if quick else POINTS)
+    h = likeliest(world.bags)
+    squares = world.squares("js")
+    width = float(np.median(np.sqrt(squares[np.triu_indices(MIXTURES, 1)])))
+    begun = time.perf_counter()
+    entropies = by_entropy(world.bags, h)
+    spent = {"entropy": time.perf_counter() - begun}
     options = {"bandwidth": h, "margin": 0.0, "random_state": 0}
     begun = time.perf_counter()
     vectors = DensityFeatures("js", output="distance", **options).fit_transform(world.bags)

@@ -12,7 +12,6 @@ import sys
 from typing import Any
 
 import numpy as np
-
 from benchmarks._lib import data_folder, python_of, table, verdict
 from benchmarks._lib.remote import is_installed, omitted, output
 
@@ -41,10 +40,10 @@ def compared(which: str, quick: bool) -> dict[str, Any]:
     first, *lines = map(json.loads, printed.splitlines())
     with_shap = "kmeans" in lines[0]
     calls = [(line["random"] / line["reduset"]) ** 2 for line in lines]
-    summary = [_count(f"pairs of table and model with at least {FEWER:g} times fewer model calls than random rows", calls, FEWER)]
+    summary = [_count(f"models with at least {FEWER:g} times fewer calls than random rows", calls, FEWER)]
     if with_shap:
         ratios = [line["kmeans"] / line["reduset"] for line in lines]
-        summary.insert(0, _count("pairs of table and model with an error at most that of `shap.kmeans`", ratios, 1.0))
+        summary.insert(0, _count("models with an error at most that of `shap.kmeans`", ratios, 1.0))
     others = [key for key in METHODS if key in lines[0] and not key.startswith("reduset")]
     summary += [[f"error relative to {METHODS[key]}, geometric mean", f"{_relative(lines, key):.2f}", "", ""] for key in others]
     details = [_text(lines), _table(lines, with_shap)]
@@ -68,10 +67,10 @@ def _relative(lines: list[dict[str, Any]], key: str) -> float:
 def _text(lines: list[dict[str, Any]]) -> str:
     more = np.mean([line["random, more"] / line["random"] for line in lines])
     return (
-        "Interventional Shapley values of 12 rows with a background of 100 rows. The error is the mean absolute difference from the "
-        "values with the whole background, in % of their mean absolute value. The whole background is up to 2,000 training rows. "
-        "Up to 8 columns, all subsets of columns are evaluated; beyond, 12 random orders and their reverses, the same for all "
-        "methods. `standardised` divides the columns by their standard deviations before k-means and multiplies the centres "
+        "Interventional Shapley values of 12 rows with a background of 100 rows. The error is the mean absolute difference from "
+        "the values with the whole background, in % of their mean absolute value. The whole background is up to 2,000 training "
+        "rows. Up to 8 columns, all subsets of columns are evaluated; beyond, 12 random orders and their reverses, the same for "
+        "all methods. `standardised` divides the columns by their standard deviations before k-means and multiplies the centres "
         "afterwards. Random rows are drawn independently, mean of 20 draws; their error falls as 1/√m (with 300 rows it is "
         f"{more:.2f} of that with 100; √⅓ = 0.58), so the squared ratio of errors is the ratio of model calls for the same error."
     )

@@ -1,8 +1,8 @@
 """Errors of Shapley values with backgrounds of shap and of this library, in the environment of shap.
 
-`background_worker.py DATA tables|"held out" SIZES` prints one JSON object per table and model. SIZES is a JSON object: the number of
-tables, and the rows of the whole background. The model is evaluated once for all pairs of an explained row and a background row, so
-that any rows with any weights need no further evaluation. Without shap, its backgrounds are omitted.
+`background_worker.py DATA tables|"held out" SIZES` prints one JSON object per table and model. SIZES is a JSON object: the number
+of tables, and the rows of the whole background. The model is evaluated once for all pairs of an explained row and a background row,
+so that any rows with any weights need no further evaluation. Without shap, its backgrounds are omitted.
 """
 
 from __future__ import annotations

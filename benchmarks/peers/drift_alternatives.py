@@ -1,8 +1,8 @@
 """Pairs of samples from two distributions by name: `draw(name, seed, n)` returns X, Y of n rows each.
 
 From real tables, rows are drawn with replacement. The strength of each change is such that the full permutation test at its best
-bandwidth rejects in 40 to 80 % of pairs of the size in `SIZES`, where differences between tests are visible. ctt divides these sizes
-into bins without omitting rows. With `strength=0` both distributions are equal.
+bandwidth rejects in 40 to 80 % of pairs of the size in `SIZES`, where differences between tests are visible. ctt divides these
+sizes into bins without omitting rows. With `strength=0` both distributions are equal.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from functools import cache
 from itertools import pairwise
 
 import numpy as np
-
 from benchmarks._lib import data_folder
 
 Pair = tuple[np.ndarray, np.ndarray]

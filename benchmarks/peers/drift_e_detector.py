@@ -1,50 +1,65 @@
-"""The monitor, calibrated by simulation, beside an e-detector, whose run length is proved: which is sooner to alarm.
+"""Which alarms sooner after a change: the monitor, calibrated by simulation, or an e-detector with a proven run length?
 
-An e-detector (Shin, Ramdas & Rinaldo 2023) of the Shiryaev-Roberts kind, M ← (M + 1)·e with an alarm at M ≥ ert, has a run length
-of ert at least, wherever the mean of e is 1 at most without drift, given the rows before. Here e = 1 + λ g(x), a bet on a witness
-of a change (Shekhar & Ramdas 2023): g(x) = u·(φ(x) − μ), with u from an exponentially weighted mean of the rows before x, and λ at
-most one over what g can lose. Averages of such detectors are ones too: over lengths of the mean, and over sizes λ.
-Its proof takes μ as known. So it is given that of 100,000 rows of the law; what becomes of its run length with the reference's own
-mean is told, and ours is measured with a reference as the other sections have, and with one that is long enough for a good mean.
+The e-detector (Shin, Ramdas & Rinaldo 2023) is of the Shiryaev-Roberts kind: M ← (M + 1)·e, with an alarm at M ≥ ert. Its expected
+run length is at least ert if E(e) ≤ 1 without drift. Here e = 1 + λ g(x) is a bet on a witness of a change (Shekhar & Ramdas 2023).
+The proof requires the mean μ of the distribution, so it gets that of 100,000 rows; the monitor has a reference of 1,000 or 20,000
+rows.
 """
 
 from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-
-from benchmarks.statistics.drift_level import clusters
-from benchmarks.statistics.drift_run_length import COLUMNS, LAWS, LONGEST, QUIET, ramp, ran_for, reference, shares, stream
 from benchmarks._lib import table
+from benchmarks.statistics.drift_level import clusters
+from benchmarks.statistics.drift_run_length import COLUMNS, LAWS, LONGEST, QUIET, ramp, ran_for, reference
+
+from reduset.drift import DriftMonitor
 
 TITLE = "Drift: simulated run lengths or proved ones"
+SOURCES = ("drift/monitor.py", "drift/watch_rule.py", "drift/run_length.py", "drift/change_point.py")
 
-REFERENCES = 6  # the first of those of drift_run_length, each with its ten streams
-LONG = 20_000  # rows of the long references
-ERTS = (1000, 10_000)
-TIMES = 5  # a stream without change ends after so many expected run times
-KNOWN, BOUNDING = 100_000, 500  # rows of the law for its mean, and for the least that a witness can be
+NORMAL, CLUSTERS = LAWS
+TIMES = 5  # a stream without change ends after this multiple of the expected run time
+BOUNDING = 500  # rows for the lower bound of a witness
 LENGTHS = (16, 64, 256)  # of the exponentially weighted means
-SIZES = {"normal, d=5": (0.5, 1.0, 2.0), "clusters, d=2": (0.1, 0.3, 0.6)}  # the second is drift_run_length's
-RIDGE = 0.1  # of the largest variance
+SIZES = {NORMAL: (0.5, 1.0, 2.0), CLUSTERS: (0.1, 0.3, 0.6)}  # of the changes; the second is that of drift_run_length
+RIDGE = 0.1  # relative to the largest variance
 PARTS = 2.0 ** -np.arange(5)  # of the largest λ: 1, ½, …, 1/16
-UNITS = 0.05 * 2.0 ** np.arange(5)  # λ in units of the witness's deviation
-SAFE = 0.95  # of what λ may be, where the least of a witness is that of rows
+UNITS = 0.05 * 2.0 ** np.arange(5)  # λ in standard deviations of the witness
+SAFE = 0.95  # of the largest λ, if the lower bound of a witness is that of rows
 KINDS = {
-    "plain": "the mean at the scale of the median distance, with the Cauchy–Schwarz bound, λ by a mixture",
-    "newton": "the same, λ by an online Newton step",
-    "form": "the monitor's quadratic form, bounded by its least among rows of the law (past the proof), λ by a mixture",
-    "whitened": "the regularised Mahalanobis direction, bounded and mixed as before",
+    "plain": "the mean at the scale of the median distance, with the Cauchy-Schwarz bound and a mixture of λ",
+    "newton": "the same with λ by an online Newton step",
+    "form": "the quadratic form of the monitor, bounded by its minimum over rows (not covered by the proof), with a mixture of λ",
+    "whitened": "the regularised Mahalanobis direction, with the bound and mixture of *form*",
 }
 
 
-def changed(law: str, change: str, size: float, k: int) -> np.ndarray:
-    """`drift_run_length.stream` with a change of another size, and the same rows otherwise."""
-    rows = QUIET + LONGEST
+@dataclass(frozen=True)
+class Plan:
+    """Expected run times, numbers of references and streams of each, rows of long references, of the mean μ and after a change."""
+
+    erts: tuple[int, ...] = (1000, 10_000)
+    references: int = 6
+    streams: int = 10
+    long: int = 20_000
+    known: int = 100_000
+    longest: int = LONGEST
+    laws: tuple[str, ...] = (NORMAL, CLUSTERS)
+    kinds: tuple[str, ...] = tuple(KINDS)
+
+
+QUICK = Plan((500,), references=1, streams=5, long=2000, known=5000, longest=100, laws=(NORMAL,), kinds=("plain", "form"))
+
+
+def changed(law: str, change: str, size: float, k: int, rows: int) -> np.ndarray:
+    """A stream of `drift_run_length` with a change of another size."""
     rng = np.random.default_rng([2, list(LAWS).index(law), k])
-    if law == "normal, d=5":
+    if law == NORMAL:
         X = rng.normal(size=(rows, COLUMNS))
         X[:, 0] += size * ramp(rows, change)
         return X
@@ -56,14 +71,15 @@ def changed(law: str, change: str, size: float, k: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Coordinates:
-    """Where the bets of one kind look: φ(x) − μ at some coordinates, with the same of known rows.
+    """Coordinates φ(x) − μ that bets of one kind use.
 
     Attributes
     ----------
-    features, kept, factors : coordinates, which of them, and what they are multiplied by
-    mean : (p,) of the law, after the factors
-    turn : (p, p) from the weighted mean to the direction
-    covariance : (p, p); known : (p, N) of rows of the law
+    features, kept, factors : all coordinates, the selected ones, and their factors
+    mean : (p,) mean of the distribution, with the factors
+    turn : (p, p) matrix from the weighted mean to the direction
+    covariance : (p, p) covariance
+    known : (p, N) coordinates of known rows
     """
 
     features: object
@@ -75,7 +91,7 @@ class Coordinates:
     known: np.ndarray
 
     @classmethod
-    def of(cls, kind: str, monitor: object, law: str, own_mean: bool = False) -> Coordinates:
+    def of(cls, kind: str, monitor: Any, law: str, count: int, own_mean: bool = False) -> Coordinates:
         known = monitor.reference_
         features = known.features
         if kind in ("plain", "newton"):
@@ -83,8 +99,8 @@ class Coordinates:
             factors = np.ones(len(kept))
         else:
             kept, factors = monitor._rule.kept, np.sqrt(monitor._rule.form)
-        rows = LAWS[law](np.random.default_rng(3), KNOWN, "none")
-        mean = known.mean if own_mean else features.mean(rows, np.full(KNOWN, 1 / KNOWN))
+        rows = LAWS[law](np.random.default_rng(3), count, "none")
+        mean = known.mean if own_mean else features.mean(rows, np.full(count, 1 / count))
         mean = mean[kept] * factors
         coordinates = features.rows(rows[:10_000])[:, kept] * factors
         covariance = np.cov(coordinates, rowvar=False)
@@ -98,7 +114,7 @@ class Coordinates:
 
 
 def stacked(arrays: list[np.ndarray], axis: int) -> np.ndarray:
-    """As one array of float32, with zeros where some have fewer coordinates."""
+    """One array of float32, padded with zeros."""
     most = max(each.shape[axis] for each in arrays)
     width = [(0, 0)] * arrays[0].ndim
     found = []
@@ -108,17 +124,17 @@ def stacked(arrays: list[np.ndarray], axis: int) -> np.ndarray:
     return np.stack(found).astype(np.float32)
 
 
-def detect(kind: str, places: list[Coordinates], streams: list[np.ndarray], levels: tuple[int, ...]) -> np.ndarray:
-    """(levels, R·S) the row, from 1 on, at which each level is reached, or −1, of S streams for each of R references.
+def detect(kind: str, coordinates: list[Coordinates], streams: list[np.ndarray], levels: tuple[int, ...]) -> np.ndarray:
+    """(levels, R·S) the row, counted from 1, at which each level is reached, or −1, of S streams for each of R references.
 
-    All streams go on side by side. A bet whose bound is that of rows may lose more than all, and is cut off at 0: past the proof.
+    A bet whose bound is that of rows may become negative and is clipped at 0, which the proof does not cover.
     """
-    rows = stacked([np.stack([place.rows(X) for X in some]) for place, some in zip(places, streams, strict=True)], -1)
+    rows = stacked([np.stack([place.rows(X) for X in some]) for place, some in zip(coordinates, streams, strict=True)], -1)
     R, S, n, p = rows.shape
-    known = stacked([place.known.T for place in places], -1).swapaxes(-1, -2)
-    mean = stacked([place.mean for place in places], -1)
-    turn = np.stack([np.pad(place.turn, (0, p - len(place.turn))) for place in places]).astype(np.float32)
-    covariance = np.stack([np.pad(place.covariance, (0, p - len(place.turn))) for place in places]).astype(np.float32)
+    known = stacked([place.known.T for place in coordinates], -1).swapaxes(-1, -2)
+    mean = stacked([place.mean for place in coordinates], -1)
+    turn = np.stack([np.pad(place.turn, (0, p - len(place.turn))) for place in coordinates]).astype(np.float32)
+    covariance = np.stack([np.pad(place.covariance, (0, p - len(place.turn))) for place in coordinates]).astype(np.float32)
     keep = (1 - 1 / np.asarray(LENGTHS, np.float32))[:, None, None, None]
     weighted = np.zeros((len(LENGTHS), R, S, p), np.float32)
     many = 1 if kind == "newton" else len(PARTS)
@@ -154,7 +170,7 @@ def detect(kind: str, places: list[Coordinates], streams: list[np.ndarray], leve
 
 
 def counted(ran: np.ndarray, quiet: int, longest: int) -> tuple[float, float, int, int]:
-    """The mean number of rows after the first `quiet`, its standard error, alarms before, streams without one."""
+    """The mean number of rows after the first `quiet` ones, its standard error, early alarms, and streams without an alarm."""
     never = ran < 0
     early = ~never & (ran <= quiet)
     rows = np.where(never, longest, ran - quiet)[~early]
@@ -165,82 +181,116 @@ def cases(law: str) -> list[tuple[str, float]]:
     return [("none", 0.0), *(("jump", size) for size in SIZES[law]), ("slide", SIZES[law][1])]
 
 
-def streams_of(law: str, change: str, size: float, ert: int) -> list[np.ndarray]:
-    runs = [mine for _, mine in shares(20)][:REFERENCES]
-    if change == "none":
-        return [np.stack([stream(law, "none", ert, k)[: TIMES * ert] for k in mine]) for mine in runs]
-    return [np.stack([changed(law, change, size, k) for k in mine]) for mine in runs]
+def streams_of(plan: Plan, law: str, change: str, size: float, ert: int) -> list[np.ndarray]:
+    """(streams, rows, columns) for each reference."""
+
+    def stream(k: int) -> np.ndarray:
+        if change == "none":
+            return LAWS[law](np.random.default_rng([2, list(LAWS).index(law), k]), TIMES * ert, change)
+        return changed(law, change, size, k, QUIET + plan.longest)
+
+    return [np.stack([stream(plan.streams * r + k) for k in range(plan.streams)]) for r in range(plan.references)]
 
 
-def ours(law: str, change: str, size: float, ert: int, fresh: list[object]) -> np.ndarray:
-    streams = streams_of(law, change, size, ert)
-    return np.asarray([ran_for(copy.deepcopy(one), X) for one, some in zip(fresh, streams, strict=True) for X in some])
+def monitors(plan: Plan, law: str, ert: int, rows: int | None = None) -> list[DriftMonitor]:
+    """A monitor per reference, of this many rows (by default the references of drift_run_length)."""
+
+    def rows_of_reference(r: int) -> np.ndarray:
+        if rows is None:
+            return reference(law, r)
+        return LAWS[law](np.random.default_rng([4, list(LAWS).index(law), r]), rows, "none")
+
+    return [DriftMonitor(rows_of_reference(r), ert=ert, random_state=r) for r in range(plan.references)]
 
 
-def monitors(law: str, ert: int, rows: int | None = None) -> list[object]:
-    from reduset.drift import DriftMonitor
+@dataclass(frozen=True)
+class Case:
+    """Mean rows to the alarm and how to show them, of each method, for one distribution, change and expected run time."""
 
+    ert: int
+    law: str
+    change: str
+    cells: list[str]
+    means: list[float]
+
+
+def names_of(plan: Plan) -> list[str]:
+    return ["monitor", f"monitor, {plan.long:,} rows", *(f"e: {kind}" for kind in plan.kinds)]
+
+
+def measure(quick: bool) -> dict[str, Any]:
+    plan = QUICK if quick else Plan()
+    found = [case for law in plan.laws for case in compared(plan, law)]
+    return {"summary": rows_of(plan, found), "details": text_of(plan, found)}
+
+
+def compared(plan: Plan, law: str) -> list[Case]:
     found = []
-    for r in range(REFERENCES):
-        X = reference(law, r) if rows is None else LAWS[law](np.random.default_rng([4, list(LAWS).index(law), r]), rows, "none")
-        found.append(DriftMonitor(X, ert=ert, random_state=r))
+    short, long = ({ert: monitors(plan, law, ert, rows) for ert in plan.erts} for rows in (None, plan.long))
+    first = plan.erts[0]
+    known, own = (
+        {kind: [Coordinates.of(kind, one, law, plan.known, own_mean) for one in short[first]] for kind in plan.kinds}
+        for own_mean in (False, True)
+    )
+    for change, size in cases(law):
+        name = f"{change} {size:g}" if size else change
+        levels = plan.erts[:1] if change == "none" else plan.erts  # longer run lengths without a change take too long
+        streams = streams_of(plan, law, change, size, first)
+        bets = {kind: detect(kind, known[kind], streams, levels) for kind in plan.kinds}
+        for i, ert in enumerate(plan.erts):
+            streams = streams_of(plan, law, change, size, ert)
+            ran = [
+                np.asarray([ran_for(copy.deepcopy(one), X) for one, some in zip(several[ert], streams, strict=True) for X in some])
+                for several in (short, long)
+            ]
+            shown = [cell(plan, each, change, ert) for each in ran]
+            shown += [cell(plan, bets[kind][i], change, ert) if i < len(levels) else ("", np.inf) for kind in plan.kinds]
+            found.append(Case(ert, law, name, *map(list, zip(*shown, strict=True))))
+        if change == "none":
+            bets = {kind: detect(kind, own[kind], streams_of(plan, law, change, size, first), levels) for kind in plan.kinds}
+            shown = [("", np.inf)] * 2 + [cell(plan, bets[kind][0], change, first) for kind in plan.kinds]
+            found.append(Case(first, law, "none, μ of the reference", *map(list, zip(*shown, strict=True))))
     return found
 
 
-def cell(ran: np.ndarray, change: str, ert: int) -> tuple[str, float]:
-    """What is told of runs, and their mean."""
-    quiet, longest = (0, TIMES * ert) if change == "none" else (QUIET, LONGEST)
+def cell(plan: Plan, ran: np.ndarray, change: str, ert: int) -> tuple[str, float]:
+    quiet, longest = (0, TIMES * ert) if change == "none" else (QUIET, plan.longest)
     mean, error, early, never = counted(ran, quiet, longest)
     return f"{mean:,.0f} ± {error:,.0f} ({early}, {never})", mean
 
 
-def run() -> str:
-    lines: dict[int, list[list[str]]] = {ert: [] for ert in ERTS}
-    sooner = {ert: np.zeros((2, 2 + len(KINDS)), np.int64) for ert in ERTS}
-    for law in LAWS:
-        short, long = ({ert: monitors(law, ert, rows) for ert in ERTS} for rows in (None, LONG))
-        places = {kind: [Coordinates.of(kind, one, law) for one in short[ERTS[0]]] for kind in KINDS}
-        own = {kind: [Coordinates.of(kind, one, law, own_mean=True) for one in short[ERTS[0]]] for kind in KINDS}
-        for change, size in cases(law):
-            levels = ERTS[:1] if change == "none" else ERTS
-            streams = streams_of(law, change, size, ERTS[0])
-            bets = {kind: detect(kind, places[kind], streams, levels) for kind in KINDS}
-            what = f"{change} {size:g}" if size else change
-            for i, ert in enumerate(ERTS):
-                found = [ours(law, change, size, ert, fresh[ert]) for fresh in (short, long)]
-                told = [cell(ran, change, ert) for ran in found]
-                told += [cell(bets[kind][i], change, ert) if i < len(levels) else ("", np.inf) for kind in KINDS]
-                if change != "none":
-                    first = int(np.argmin([mean for _, mean in told]))
-                    sooner[ert][int(change == "slide"), first] += 1
-                lines[ert].append([f"{ert:,}", law, what, *(text for text, _ in told)])
-            if change == "none":
-                bets = {kind: detect(kind, own[kind], streams, levels) for kind in KINDS}
-                told = [cell(bets[kind][0], change, ERTS[0]) for kind in KINDS]
-                lines[ERTS[0]].append([f"{ERTS[0]:,}", law, "none, μ of the reference", "", "", *(text for text, _ in told)])
-    names = ["ours", f"ours, {LONG:,} rows", *(f"e: {kind}" for kind in KINDS)]
-    words = []
-    for ert in ERTS:
-        for kind, wins in zip(("jumps", "slides"), sooner[ert], strict=True):
-            said = ", ".join(f"{name} {count}" for name, count in zip(names, wins, strict=True) if count)
-            words.append(f"at ert {ert:,} in {kind} {said}")
-    text = (
-        f"Mean rows to the alarm over {10 * REFERENCES} streams of the section before, with its standard error; in brackets alarms "
-        f"before the change, which are left out, and streams without any, which count with their length ({TIMES} ert where nothing "
-        f"changes, {LONGEST:,} rows after a change). {REFERENCES} references of 1,000 rows, or of {LONG:,} for the second column. "
-        f"The e-detectors, averaged over weighted means of {', '.join(map(str, LENGTHS))} rows, know μ from {KNOWN:,} rows of the "
-        "law, as their proof asks; one row tells what their run length becomes where μ is the reference's own mean. Their bets: "
-        + "; ".join(f"*{kind}*, {words}" for kind, words in KINDS.items())
-        + ". Their run length for ert 10,000 was not measured. A jump or slide of the normal law is in deviations of a column, of "
-        "the clusters the share of rows in a new group.\n\n"
-    )
-    head = ["ert", "law", "change", *names]
+def rows_of(plan: Plan, found: list[Case]) -> list[list[str]]:
+    rows = []
+    for ert in plan.erts:
+        alarms = [case.means for case in found if case.ert == ert and not case.change.startswith("none")]
+        sooner = sum(min(means[:2]) <= min(means[2:]) for means in alarms)
+        rows.append([f"changes with the soonest mean alarm by a monitor, ert {ert:,}", f"{sooner} of {len(alarms)}", "", ""])
+    for position, name in enumerate(names_of(plan)[:2]):
+        least = min(case.means[position] / case.ert for case in found if case.change == "none")
+        rows.append([f"mean run length of the {name} without a change / ert, smallest", f"{least:.2f}", "", ""])
+    return rows
+
+
+def text_of(plan: Plan, found: list[Case]) -> str:
+    soonest = []
+    for ert in plan.erts:
+        for kind in ("jump", "slide"):
+            first = [
+                names_of(plan)[int(np.argmin(case.means))] for case in found if case.ert == ert and case.change.startswith(kind)
+            ]
+            soonest.append(f"{kind}s, ert {ert:,}: " + ", ".join(f"{name} {first.count(name)}" for name in dict.fromkeys(first)))
     return (
-        text
-        + table(head, [row for ert in ERTS for row in lines[ert]])
-        + f"\n\nSoonest, within the errors or not: {'; '.join(words)}."
+        f"Mean rows to the alarm over {plan.streams * plan.references} streams with its standard error. In brackets: alarms before "
+        f"the change, which are omitted, and streams without an alarm, which count with their length ({TIMES} ert without a "
+        f"change, {plan.longest:,} rows after a change). {plan.references} references of 1,000 rows, or of {plan.long:,} for the "
+        f"second column. The e-detectors are averaged over weighted means of {', '.join(map(str, LENGTHS))} rows and, with a "
+        f"mixture, over λ; their μ is from {plan.known:,} rows, except in the rows with μ of the reference. Their bets: "
+        + "; ".join(f"*{kind}*: {words}" for kind, words in KINDS.items())
+        + ". A jump or slide of the normal distribution is in standard deviations of a column, that of the clusters the proportion "
+        "of rows in a new group.\n\n"
+        + table(
+            ["ert", "distribution", "change", *names_of(plan)],
+            [[f"{case.ert:,}", case.law, case.change, *case.cells] for case in sorted(found, key=lambda case: case.ert)],
+        )
+        + f"\n\nSoonest: {'; '.join(soonest)}."
     )
-
-
-if __name__ == "__main__":
-    print(run())

@@ -1,7 +1,8 @@
 """Two-sample tests of the comparison in `drift_power`: (X, Y, seed) → p-value, each with a few matrix products.
 
 A permutation assigns m of the m + n rows to X. With a its indicator, K without its diagonal and r = K 1, one product K a gives all
-terms of the unbiased MMD²: Sxx = aᵀKa, Sxy = aᵀr − Sxx, Syy = 1ᵀr − 2 aᵀr + Sxx. B permutations are one matrix product, O((m + n)² B).
+terms of the unbiased MMD²: Sxx = aᵀKa, Sxy = aᵀr − Sxx, Syy = 1ᵀr − 2 aᵀr + Sxx. B permutations are one matrix product, in
+O((m + n)² B).
 
 - The full test at one bandwidth (Gretton et al. 2012), a Gaussian whose width is a multiple of the median of the pooled distances.
   It is computed at all widths of the ladder; the best one is known only afterwards.

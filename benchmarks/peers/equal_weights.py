@@ -10,12 +10,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-
 from benchmarks._lib import pins, table, verdict
 from benchmarks._lib.remote import Worker, omitted, peers_worker
 from benchmarks.peers import peer_data
 from benchmarks.peers.peers import evaluator
 from benchmarks.peers.selector_speed import Contestant, by_peer, by_us, in_turns
+
 from reduset import Gaussian, KernelMean, bandwidth
 from reduset.select import Thinning
 
@@ -83,8 +83,8 @@ def text_of(found: dict[tuple[str, str], Result]) -> str:
     ]
     versions = ", ".join(f"{package} {version}" for package, version in pins("peers").items())
     return (
-        "Relative error of atoms with equal weights, and the time of their selection. Goodpoints computes the kernel matrix and thins "
-        "by it (`thin_K`, each row at most once). coreax is compiled before it is timed.\n\n"
+        "Relative error of atoms with equal weights, and the time of their selection. Goodpoints computes the kernel matrix and "
+        "thins by it (`thin_K`, each row at most once). coreax is compiled before it is timed.\n\n"
         + table(["rows to atoms", "bandwidth / median distance", *methods], rows)
         + f"\n\nVersions of the peers: {versions}."
     )

@@ -10,10 +10,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.stats import gaussian_kde
-
 from benchmarks._lib import medians, seconds, table, verdict
 from benchmarks._lib.remote import exchange, is_installed, omitted
+from scipy.stats import gaussian_kde
+
 from reduset import Gaussian, KernelMean, bandwidth
 from reduset.density import SparseKernelDensity
 
@@ -101,7 +101,10 @@ def rows_of(clouds: list[dict[str, Any]], boxes: list[tuple[str, float, float, f
     def faster(name: str) -> list[float]:
         """The time of `gaussian_kde` relative to the time of this method, without a fit."""
         return [
-            cloud["lines"]["gaussian_kde"][1] / line[1] for cloud in clouds for key, line in cloud["lines"].items() if key.startswith(name)
+            cloud["lines"]["gaussian_kde"][1] / line[1]
+            for cloud in clouds
+            for key, line in cloud["lines"].items()
+            if key.startswith(name)
         ]
 
     exact, sparse, box = faster("KernelMean"), faster("Sparse"), [theirs / ours for _, theirs, ours, _ in boxes]
@@ -130,9 +133,9 @@ def text_of(clouds: list[dict[str, Any]], boxes: list[tuple[str, float, float, f
             first = ""
     versions = ", ".join(sorted({cloud["version"] for cloud in clouds if "version" in cloud}))
     text = (
-        f"Two normal modes, Scott's bandwidth, a Gaussian kernel, {QUERIES:,} queries, one thread for KDEpy {versions}. SciPy and the "
-        "tree are timed on fewer queries of many rows, and scaled. `gaussian_kde` has another covariance, and no error by definition. "
-        "Errors are root mean squares relative to that of the exact density.\n\n"
+        f"Two normal modes, Scott's bandwidth, a Gaussian kernel, {QUERIES:,} queries, one thread for KDEpy {versions}. SciPy and "
+        "the tree are timed on fewer queries of many rows, and scaled. `gaussian_kde` has another covariance, and no error by "
+        "definition. Errors are root mean squares relative to that of the exact density.\n\n"
         + table(["rows", "method", "fit", f"{QUERIES:,} queries", "error"], rows)
     )
     rules = [
@@ -142,11 +145,11 @@ def text_of(clouds: list[dict[str, Any]], boxes: list[tuple[str, float, float, f
         for ours, theirs, corrected in [cloud["isj"]]
     ]
     if rules:
-        text += "\n\nThe improved Sheather-Jones bandwidth of one column; *corrected* is KDEpy's times the width of its grid over the "
+        text += (
+            "\n\nThe improved Sheather-Jones bandwidth of one column; *corrected* is KDEpy's times the width of its grid over the "
+        )
         text += "range of the data:\n\n" + table(["rows", "isj", "KDEpy", "corrected", "difference"], rules)
-    lines = [
-        [name, time_of(theirs), time_of(ours), f"{theirs / ours:.2g}×", f"{apart:.0e}"] for name, theirs, ours, apart in boxes
-    ]
+    lines = [[name, time_of(theirs), time_of(ours), f"{theirs / ours:.2g}×", f"{apart:.0e}"] for name, theirs, ours, apart in boxes]
     text += "\n\nThe probability of a box, of all rows, with the covariance of the data as in SciPy:\n\n"
     return text + table(["rows", "gaussian_kde", "KernelMean", "faster by", "difference"], lines)
 

@@ -1,8 +1,8 @@
 """How pure are metacells compared with those of SEACells, and what do 200,000 cells take?
 
-Also compared: k-means, the assignments of a sketch, strata of equal size and random groups, on 10,000 simulated cells; SEACells runs
-with the settings of its tutorial in its environment (`metacells_worker.py`), and its groups are kept in build/. Goals: purity not
-below SEACells on every data set; 200,000 cells in at most 30 s and 2 GB.
+Also compared: k-means, the assignments of a sketch, strata of equal size and random groups, on 10,000 simulated cells; SEACells
+runs with the settings of its tutorial in its environment (`metacells_worker.py`), and its groups are kept in build/. Goals: purity
+not below SEACells on every data set; 200,000 cells in at most 30 s and 2 GB.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-
 from benchmarks._lib import ROOT, own_process, table, verdict
-from benchmarks._lib.remote import exchange, is_installed, omitted
+from benchmarks._lib.remote import exchange, omitted
+from scipy import sparse
 
 TITLE = "Metacells"
 SOURCES = ("select/partition.py", "select/smoothing.py", "anndata/metacell.py", "anndata/representation.py")
@@ -58,11 +57,11 @@ def measure(quick: bool) -> dict[str, Any]:
 
 
 TEXT = """\
-The cells are simulated: 20 types in five lineages, 16 of them with proportions from 20 % to 1.5 %, four with 0.5 %; 2,000 genes; counts
-from a negative binomial distribution with 1,500 counts per cell on average. Each type has a gradient, so types are not round. All
-methods get the same coordinates: 50 principal components of log-normalised counts. Purity is the proportion of the most frequent type
-in a metacell: its mean over metacells (the definition of SEACells), and the proportion of cells of the majority type. Strata split
-the cells recursively at the median along their first principal direction.
+The cells are simulated: 20 types in five lineages, 16 of them with proportions from 20 % to 1.5 %, four with 0.5 %; 2,000 genes;
+counts from a negative binomial distribution with 1,500 counts per cell on average. Each type has a gradient, so types are not
+round. All methods get the same coordinates: 50 principal components of log-normalised counts. Purity is the proportion of the most
+frequent type in a metacell: its mean over metacells (the definition of SEACells), and the proportion of cells of the majority type.
+Strata split the cells recursively at the median along their first principal direction.
 
 The large data are 20 noisy copies of simulated cells with 400 counts each, with 10 % nonzero entries. They run in a new process;
 memory is its peak resident memory, with the library and all cells."""
@@ -257,7 +256,14 @@ def of_many(plan: Plan, large: list[dict[str, Any]]) -> list[str]:
         ]
         for name, each in zip(plan.coordinates, large, strict=True)
     ]
-    head = [f"{plan.many:,} cells to {plan.many_size:,}", "seconds", "processor seconds", "peak, GB", "cells of the majority type", "sizes"]
+    head = [
+        f"{plan.many:,} cells to {plan.many_size:,}",
+        "seconds",
+        "processor seconds",
+        "peak, GB",
+        "cells of the majority type",
+        "sizes",
+    ]
     return [f"Counts with {large[0]['density']:.0%} nonzero entries of {GENES:,} genes:", table(head, lines)]
 
 

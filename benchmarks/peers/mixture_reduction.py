@@ -1,9 +1,9 @@
 """How well, and how fast, is a Gaussian mixture of 200 components in four dimensions reduced to 20?
 
 Peers: Runnalls' merging (2007), written in NumPy and compiled (`runnalls.py`), and the reducer of Stone Soup (in its environment,
-`stonesoup_worker.py`). The error is the integrated squared error ∫(f − g)² (ISE) relative to ∫f². Goals of `simplify`: a lower error
-than both peers on 95 % of the mixtures, at most the time of Runnalls in NumPy and 1.5 times that of Runnalls compiled, and an error of
-at most 0.1836, which an earlier version reached in four times the time.
+`stonesoup_worker.py`). The error is the integrated squared error ∫(f − g)² (ISE) relative to ∫f². Goals of `simplify`: a lower
+error than both peers on 95 % of the mixtures, at most the time of Runnalls in NumPy and 1.5 times that of Runnalls compiled, and an
+error of at most 0.1836, which an earlier version reached in four times the time.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-
 from benchmarks._lib import medians, table, verdict
 from benchmarks._lib.remote import exchange, is_installed, omitted
 from benchmarks.peers import runnalls
+
 from reduset import Mixture, simplify
 
 TITLE = "Mixture reduction"
@@ -60,7 +60,9 @@ def by_stonesoup(mixtures: list[Mixture]) -> tuple[list[Mixture], np.ndarray, st
     found = exchange("stonesoup", "stonesoup_worker.py", given, str(SIZE))
     reduced = [Mixture(*parts) for parts in zip(*(found[name] for name in PARTS), strict=True)]
     exact = int(np.sum(found["left"] == SIZE))
-    remark = f"Stone Soup {found['version']}: a threshold that leaves {SIZE} components exists for {exact} of {len(reduced)} mixtures"
+    remark = (
+        f"Stone Soup {found['version']}: a threshold that leaves {SIZE} components exists for {exact} of {len(reduced)} mixtures"
+    )
     return reduced, found["seconds"], f"{remark}; otherwise it leaves up to {found['left'].max()} and drops the lightest."
 
 
@@ -107,7 +109,7 @@ def rows_of(errors: Values, seconds: Values) -> list[list[str]]:
     error, times = float(errors[DEFAULT].mean()), {peer: time_ratio(seconds, DEFAULT, peer) for peer in GOALS}
     return [
         ["ISE / ∫f² of `simplify`", f"{error:.4f}", f"≤ {ERROR}", verdict(-error, -ERROR)],
-        ["ISE relative to Runnalls' merging, mean", f"{np.mean(errors[DEFAULT] / errors[PLAIN]):.2f}", "", ""],
+        ["ISE relative to Runnalls' merging, mean", f"{np.mean(errors[DEFAULT] / errors[PLAIN]):.3f}", "", ""],
         *(
             [f"mixtures with a lower ISE than {peer}", f"{part:.0%}", f"≥ {LOWER:.0%}", verdict(part, LOWER)]
             for peer, part in lower(errors, DEFAULT).items()
@@ -144,6 +146,8 @@ def lines_of(errors: Values, seconds: Values) -> list[list[str]]:
             cells.append(f"{np.mean(own / errors[PLAIN]):.3f}")
             cells += [f"{part[peer]:.0%}" if peer in part else "" for peer in (PLAIN, PEER)]
             cells.append(verdict(min(part.values()), LOWER))
-            cells += [f"{ratio:.2f} {verdict(-ratio, -GOALS[peer])}" for peer in GOALS for ratio in [time_ratio(seconds, name, peer)]]
+            cells += [
+                f"{ratio:.2f} {verdict(-ratio, -GOALS[peer])}" for peer in GOALS for ratio in [time_ratio(seconds, name, peer)]
+            ]
         lines.append([*cells, *[""] * (9 - len(cells))])
     return lines

@@ -1,7 +1,7 @@
-"""Our side of the comparison with peers: compress by any selector, served the way the peers are (see `peer_worker`).
+"""`compress` with any selector, with the protocol of `peer_worker`.
 
-A method is `reduset-` and the name of a selector, such as `reduset-kcenter`, or `reduset-auto+refine` to have the atoms moved.
-What is timed is the whole call of `compress`, certificate included.
+A method is `reduset-` and the name of a selector, such as `reduset-kcenter`; `reduset-auto+refine` also moves the atoms. The time
+is that of the whole call of `compress`, certificate included.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-
 from peer_worker import Cloud, serve
+
 from reduset import Gaussian, compress
 
 

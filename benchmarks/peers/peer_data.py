@@ -1,14 +1,13 @@
-"""The data sets of the comparison with peers, prepared the same way for every method.
+"""The data sets of the comparison with peers.
 
-Train and test rows together, as float64. Columns are centred and divided by their standard deviation, constant ones dropped; images
-of digits instead keep their grey values in [0, 1], because a pixel at the border that is lit once in the whole set would otherwise
-outweigh the digit. Sets of more than `MOST_ROWS` rows are cut to a random subset of that many, the same for all.
+Training and test rows together, as float64. Columns are standardised and constant ones dropped. Images of digits keep their grey
+values in [0, 1]; otherwise a border pixel that is nonzero in one image would dominate the distances. Larger data sets are reduced
+to the same `MOST_ROWS` random rows for all methods.
 """
 
 from __future__ import annotations
 
 import numpy as np
-
 from benchmarks._lib import data_folder
 
 MOST_ROWS = 100_000
@@ -19,7 +18,7 @@ NAMES = (
     *("iris", "german_numer", "pendigits", "usps", "mnist_digits0to4", "cifar10_catdog_grey", "svmguide1", "w1a", "splice", "a1a"),
     *("australian", "breast_cancer_wisc", "liver_disorders", "cyto_itn15", "images_std_china", "big_flights"),
 )
-DIGITS = {"usps": 1.0, "mnist_digits0to4": 255.0}  # what a white pixel is stored as
+DIGITS = {"usps": 1.0, "mnist_digits0to4": 255.0}  # the value of a white pixel
 
 
 def load(name: str) -> np.ndarray:
@@ -41,9 +40,9 @@ def _rows(name: str) -> np.ndarray:
         return np.column_stack([row.ravel(), column.ravel(), photograph.reshape(-1, 3)])
     arrays = _arrays(name)
     if name == "big_flights":
-        return arrays["X"][:, :5]  # the last two columns are codes of airports, which have no distances
+        return arrays["X"][:, :5]  # without the codes of airports in the last two columns
     if name == "cyto_itn15":
-        return arrays["X"].reshape(-1, arrays["X"].shape[-1])  # all patients, one below the other
+        return arrays["X"].reshape(-1, arrays["X"].shape[-1])  # all patients
     X = arrays["X"] if "X" in arrays else np.concatenate([arrays["X_train"], arrays["X_test"]])
     return X.reshape(len(X), -1)
 

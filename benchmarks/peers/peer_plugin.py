@@ -1,7 +1,7 @@
-"""A plugin of pytest: puts stand-ins where a peer's tests import from, and writes down how each test ended (`peer_suites`).
+"""A plugin of pytest that replaces classes by stand-ins before a peer's tests import them, and records the results (`peer_suites`).
 
-``PEER_SUITE`` in the environment is a JSON object: ``replaces``, from a dotted name of the peer to ``module:name`` of the stand-in,
-and ``out``, the file for what was seen. Tests that do not mention a replaced name are left out.
+The environment variable ``PEER_SUITE`` is a JSON object: ``replaces`` maps a dotted name of the peer to ``module:name`` of the
+stand-in, and ``out`` is the file for the results. Tests that do not use a replaced name are omitted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def pytest_configure(config) -> None:
 
 
 def names_in(code: types.CodeType) -> set[str]:
-    """All names that a function looks up, those of the functions in it among them."""
+    """All names that a function uses, including those of its inner functions."""
     inner = [names_in(each) for each in code.co_consts if isinstance(each, types.CodeType)]
     return set(code.co_names).union(*inner)
 
@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(config, items) -> None:
     def asks(item) -> bool:
         given = getattr(getattr(item, "callspec", None), "params", {})
         mentions = names_in(item.function.__code__)
-        # helpers of the module are looked into, one step deep
+        # also the names that helpers of the module use
         for name in list(mentions):
             helper = getattr(item.module, name, None)
             if isinstance(helper, types.FunctionType) and helper.__module__ == item.module.__name__:
@@ -50,8 +50,8 @@ def pytest_runtest_logreport(report) -> None:
     before = SEEN.get(report.nodeid, {"outcome": "passed"})
     if worse[report.outcome] >= worse[before["outcome"]]:
         crash = getattr(report.longrepr, "reprcrash", None)
-        said = crash.message if crash is not None else str(report.longrepr or "")
-        SEEN[report.nodeid] = {"outcome": report.outcome, "said": said[:600]}
+        message = crash.message if crash is not None else str(report.longrepr or "")
+        SEEN[report.nodeid] = {"outcome": report.outcome, "message": message[:600]}
 
 
 def pytest_sessionfinish(session) -> None:

@@ -1,8 +1,8 @@
-"""Our estimators under their peers' names and signatures: what the peers' own tests are run against (`peer_suites`).
+"""Our estimators with the names and signatures of peers, for the peers' own tests (`peer_suites`).
 
-A parameter that both have is passed on; one that changes nothing of ours (threads, copies, how an eigenproblem is iterated) is
-stored; a value that ours has no counterpart of is refused by ``NotOffered``, whose sentence says so. Defaults are ours, but for
-``reduce``: a peer's tests ask for exact values, so that every row is an atom.
+Parameters that both have are passed on. Parameters without an effect on ours (threads, copies, iterations of an eigensolver) are
+stored. Values without a counterpart raise ``NotOffered``. Defaults are ours, except for ``reduce``: the tests require exact values,
+so every row is an atom.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from reduset.spectral import ReducedKernelPCA, ReducedLaplacianEigenmap, Reduced
 
 
 class NotOffered(ValueError):
-    """The test asks for what ours does not have."""
+    """The test requires what ours does not offer."""
 
 
-def refuse(what: str, asked: bool) -> None:
+def reject(what: str, asked: bool) -> None:
     if asked:
         raise NotOffered(what)
 
@@ -42,7 +42,7 @@ class KernelPCA(ReducedKernelPCA):
     def fit(self, X: Any, y: Any = None) -> Any:
         gamma = self.gamma
         if self.kernel not in ("rbf", "laplacian"):
-            self.gamma = None  # theirs ignores it there
+            self.gamma = None  # scikit-learn ignores it there
         try:
             return super().fit(X, y)
         finally:
@@ -60,7 +60,7 @@ class SpectralEmbedding(ReducedLaplacianEigenmap):
 
     def fit(self, X: Any, y: Any = None) -> Any:
         asked, gamma, solver = self.affinity, self.gamma, self.eigen_solver
-        refuse(f"eigen_solver={solver}", solver in ("amg", "lobpcg"))
+        reject(f"eigen_solver={solver}", solver in ("amg", "lobpcg"))
         self.kernel, self.eigen_solver = asked, "auto" if solver in (None, "arpack") else solver
         self.gamma = gamma if asked in ("rbf", "laplacian") else None
         try:
@@ -83,8 +83,8 @@ class SpectralClustering(ReducedSpectralClustering):
 
     def fit(self, X: Any, y: Any = None) -> Any:
         asked, gamma, solver, count = self.affinity, self.gamma, self.eigen_solver, self.n_components
-        refuse(f"eigen_solver={solver}", solver in ("amg", "lobpcg"))
-        self.n_components = None if count is None else max(count - 1, 1)  # ours counts them without the constant one
+        reject(f"eigen_solver={solver}", solver in ("amg", "lobpcg"))
+        self.n_components = None if count is None else max(count - 1, 1)  # ours does not count the constant component
         self.kernel, self.eigen_solver = asked, "auto" if solver is None else solver
         self.gamma = gamma if asked in ("rbf", "laplacian") else None
         try:
@@ -110,11 +110,10 @@ class MeanShift(SparseMeanShift):
         self.seeds, self.bin_seeding, self.min_bin_freq, self.n_jobs = seeds, bin_seeding, min_bin_freq, n_jobs
 
     def fit(self, X: Any, y: Any = None) -> Any:
-        refuse("seeds", self.seeds is not None)
+        reject("seeds", self.seeds is not None)
         radius = self.bandwidth
-        self.bandwidth = (
-            radius / 2 if isinstance(radius, int | float) and radius > 0 else radius
-        )  # a Gaussian sees two deviations far
+        # a flat kernel of this radius corresponds to a Gaussian with half of it
+        self.bandwidth = radius / 2 if isinstance(radius, int | float) and radius > 0 else radius
         try:
             return super().fit(X, y)
         finally:
@@ -131,7 +130,7 @@ class KernelDensity(SparseKernelDensity):
         self.leaf_size, self.metric_params = leaf_size, metric_params
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        refuse(f"metric_params={self.metric_params}", bool(self.metric_params))
+        reject(f"metric_params={self.metric_params}", bool(self.metric_params))
         self.size = len(X) if np.ndim(X) == 2 else None
         try:
             return super().fit(X, y, sample_weight=sample_weight)

@@ -1,7 +1,7 @@
 """Tables of the results of `peers`: which method has the lowest error, in what time, and where peers have a lower one.
 
-A cell is a data set, a bandwidth rule and a size. Errors are relative and squared. Those below `ROUNDING` are set to it, so that they
-tie.
+A cell is a data set, a bandwidth rule and a size. Errors are relative and squared. Those below `ROUNDING` are set to it, so that
+they tie.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from scipy.stats import rankdata
-
 from benchmarks._lib import pins, table
 from benchmarks.peers import peer_picture
 from benchmarks.peers.result_table import OURS
+from scipy.stats import rankdata
 
 ROUNDING = 1e-14
 MAX_RATIO, MAX_SECONDS = 2.0, 2.0  # "in time": relative to the best peer, or in seconds
@@ -134,10 +133,10 @@ computes all errors: from every pair of points, and near rounding from random fr
 100,000 rows; sizes below half of the rows.
 
 Times are of one run after compilation. Ours is the whole of `compress`, certificate included. That of a peer is the selection of
-atoms and, for optimal weights, the computation of these (K⁻¹κ, computed by us for all). No time includes the bandwidth rule, reading
-or copying. A run may take {limit:g} s. Methods with n² operations run up to 10,000 rows; beyond, coreax offers map-reduce (herding)
-and Compress++ (thinning). goodpoints halves, so it gets a random subset that halves to m, at least half of the rows. Its Compress++
-is composed of the library's two steps, with a number of bins that allows any m.
+atoms and, for optimal weights, the computation of these (K⁻¹κ, computed by us for all). No time includes the bandwidth rule,
+reading or copying. A run may take {limit:g} s. Methods with n² operations run up to 10,000 rows; beyond, coreax offers map-reduce
+(herding) and Compress++ (thinning). goodpoints halves, so it gets a random subset that halves to m, at least half of the rows. Its
+Compress++ is composed of the library's two steps, with a number of bins that allows any m.
 
 Versions of the peers: {versions}. Measured on: {machine}."""
 
@@ -164,12 +163,21 @@ def _counts_of_wins(cells: dict[Cell, list[Result]]) -> str:
                     f"{np.median([d.peer.error for d in fine]) / np.median([d.mine.error for d in fine]):.3g}" if fine else "",
                 ]
             )
-    head = ["ours", "bandwidth", "cells", "not above the best peer", "in time", "both", "lowest of all, our other selectors included"]
+    head = [
+        "ours",
+        "bandwidth",
+        "cells",
+        "not above the best peer",
+        "in time",
+        "both",
+        "lowest of all, our other selectors included",
+    ]
     head += ["best peer's error / ours, median", "ratio of medians"]
     if not rows:
         return "Not measured yet."
     return (
-        table(head, rows) + f"\n\n*In time*: at most {MAX_RATIO:g} times the time of the peer with the lowest error in the cell, or below "
+        table(head, rows)
+        + f"\n\n*In time*: at most {MAX_RATIO:g} times the time of the peer with the lowest error in the cell, or below "
         f"{MAX_SECONDS:g} s."
     )
 
@@ -208,9 +216,7 @@ def _methods(cells: dict[Cell, list[Result]]) -> str:
     ]
     rows += [[label, 0, _counts(statuses), "", "", ""] for label, statuses in without.items() if label not in mean_ratio]
     head = ["method", "cells", "without a result", "median rank", "error / lowest in the cell, geometric mean", "median time"]
-    return (
-        table(head, rows) + "\n\nRanks, ratios and times are over the cells in which a method ran; these differ between methods."
-    )
+    return table(head, rows) + "\n\nRanks, ratios and times are over the cells in which a method ran; these differ between methods."
 
 
 def _counts(statuses: Sequence[str]) -> str:

@@ -1,19 +1,17 @@
-"""The peers of the comparison, each behind a function of (cloud, size, bandwidth) that returns rows of the cloud or new points.
+"""The peers of the comparison as functions of (cloud, size, bandwidth) that return indices of rows, or new points.
 
-Runs in an environment of the peers' own and imports no reduset. It is driven over its standard input and output (`serve`), one
-timed run a request; who asks decides what is a warm-up and what counts. `--check` compares the kernels with exp(−r²/2h²).
+It runs in the peers' environment, without reduset. Requests and answers are lines of standard input and output (`serve`), one timed
+run each; the caller decides which runs count. `--check` compares the kernels with exp(−r²/2h²).
 
-The settings are the best reasonable ones found by trying a few, on banana and on cytometry alone:
+A few settings were tried on banana and on cytometry, and the best ones are used:
 
-- goodpoints thins with the target kernel in both of its steps, as its own Compress++ does, and keeps every row at most once,
-  which changed little with equal weights and saves atoms with optimal ones. It halves, so that m atoms come from m·2^k rows only:
-  a random subset of as many rows as there are, in random order. Its Compress++ gives powers of two only. The same two calls that
-  it is made of (compress the bins, thin what is left) give every size when the number of bins is m·2^j. The oversampling g is the
-  largest up to 4 whose last step stays affordable.
-- coreax is compiled as a whole. Pivoted Cholesky runs in float32, its default, and in float64, which is slower and far better at
-  large bandwidths; thinning refuses float64. For many rows herding and thinning have stand-ins, which are what coreax has for
-  large data: map-reduce with leaves of four times the size, and Compress++.
-- fpsample takes its fastest variant, scikit-learn its defaults.
+- goodpoints thins with the target kernel in both of its steps, as its Compress++ does, and keeps every row at most once, which
+saves atoms with optimal weights. It halves, so m atoms come from m·2^k rows: a random subset in random order. Its Compress++ gives
+powers of two only; its two steps (compress the bins, thin the result) give any size with m·2^j bins. The oversampling g is the
+largest up to 4 with an affordable last step. - coreax is compiled as a whole. Pivoted Cholesky runs in float32, its default, and in
+float64, which is slower and has lower errors at large bandwidths; thinning supports float32 only. For many rows, coreax offers
+map-reduce (here with leaves of four times the size) in place of herding, and Compress++ in place of thinning. - fpsample uses its
+fastest variant, scikit-learn its defaults.
 """
 
 from __future__ import annotations
@@ -39,7 +37,7 @@ BLAS_FROM = 16  # dimensions from which the kernel matrix is faster by matrix pr
 
 @dataclass
 class Cloud:
-    """The data, and the copies of it that libraries want; making these is not timed."""
+    """The data, and copies of it for the libraries; copying is not timed."""
 
     X: np.ndarray
     _copies: dict[str, Any] = field(default_factory=dict)
@@ -77,9 +75,9 @@ def goodpoints_thin(cloud: Cloud, size: int, h: float) -> np.ndarray:
 
 
 def compress_plan(n: int, d: int, size: int) -> tuple[int, int, int]:
-    """(bins, rows a bin, oversampling g): as many rows as can be used, in as few bins as that takes.
+    """(bins, rows of a bin, oversampling g): as many rows as possible, in as few bins as possible.
 
-    From g = log4(rows a bin) on there is nothing to compress and all is thinned at once, which is the last resort here.
+    From g = log4(rows of a bin) on, there is nothing to compress and all rows are thinned at once; this has the lowest priority.
     """
     most_kept = max(2 * size, min(MOST_KEPT, int(np.sqrt(PAIRS_TIMES_DIMENSIONS / d))))
     whole = [size >> j for j in range(size.bit_length()) if size % (1 << j) == 0]
@@ -106,7 +104,7 @@ def goodpoints_compress(cloud: Cloud, size: int, h: float) -> np.ndarray:
 
 
 def goodpoints_compresspp(cloud: Cloud, size: int, h: float, g: int) -> np.ndarray:
-    """The library's own call, where the size is the one that it gives."""
+    """The function of the library, for sizes that it offers."""
     from goodpoints import compress
 
     rows = np.random.default_rng(0).permutation(len(cloud.X))[: size * size]
@@ -156,8 +154,8 @@ def coreax_thinning(cloud: Cloud, size: int, h: float) -> np.ndarray:
     from coreax.solvers import KernelThinning
 
     n = len(cloud.X)
-    order = np.random.default_rng(0).permutation(n)  # it halves the first rows, so these must be like the others
-    # the kernel itself in place of its square root, whose scale leaves float32 in many dimensions; on banana errors were the same
+    order = np.random.default_rng(0).permutation(n)  # it halves the first rows, so these must be random
+    # not the square root of the kernel, which underflows in float32 in many dimensions; errors on banana were equal
     k = _kernel(h)
     solver = KernelThinning(size, kernel=k, sqrt_kernel=k, random_key=jax.random.key(0), delta=1 / (n * np.log(np.log(n))))
     return order[np.asarray(_compiled()(solver, cloud.for_coreax("float32", order)))]
@@ -176,7 +174,7 @@ def coreax_compress(cloud: Cloud, size: int, h: float) -> np.ndarray:
 
 
 def goodpoints_cholesky(cloud: Cloud, size: int, h: float) -> np.ndarray:
-    """The randomly pivoted Cholesky inside goodpoints' debiasing tools."""
+    """The randomly pivoted Cholesky decomposition in goodpoints' debiasing tools."""
     import jax.numpy as jnp
     from goodpoints.jax.rpc import rpcholesky
 
@@ -197,7 +195,7 @@ def farthest_points(cloud: Cloud, size: int, h: float) -> np.ndarray:
     import fpsample
 
     n, d = cloud.X.shape
-    if d > 8:  # the bucketed variants refuse more
+    if d > 8:  # the limit of the bucketed variants
         return fpsample.fps_sampling(cloud.X, size, start_idx=0).astype(np.int64)
     height = 7 if n >= 50_000 else 5 if n >= 5_000 else 3
     return fpsample.bucket_fps_kdline_sampling(cloud.X, size, h=height, start_idx=0).astype(np.int64)
@@ -206,7 +204,7 @@ def farthest_points(cloud: Cloud, size: int, h: float) -> np.ndarray:
 def cluster_centres(cloud: Cloud, size: int, h: float, kind: str) -> np.ndarray:
     from sklearn import cluster
 
-    with warnings.catch_warnings():  # that fewer points are distinct than clusters were asked for
+    with warnings.catch_warnings():  # about fewer distinct points than clusters
         warnings.simplefilter("ignore")
         return np.asarray(getattr(cluster, kind)(size, random_state=0).fit(cloud.X).cluster_centers_, np.float64)
 
@@ -235,7 +233,7 @@ METHODS: dict[str, Callable[[Cloud, int, float], np.ndarray]] = {
 
 
 def check() -> None:
-    """Every library's kernel against exp(−r²/2h²), at a distance where a factor of 2 would show."""
+    """Every library's kernel against exp(−r²/2h²), at a distance that shows a factor of 2."""
     from goodpoints import compressc, gaussianc
 
     rng = np.random.default_rng(0)
@@ -256,11 +254,11 @@ def check() -> None:
 def serve(find: Callable[[str], Callable[[Cloud, int, float], Any]], packages: tuple[str, ...]) -> None:
     """Answer requests, a JSON object a line, until the input ends.
 
-    {"load": path} reads a cloud. {"method", "size", "bandwidth", "out"} runs once, saves atoms and, where the method has weights of
-    its own, weights, and answers with the seconds the method took.
+    {"load": path} reads a cloud. {"method", "size", "bandwidth", "out"} runs once, saves atoms and, if the method has them,
+    weights, and answers with the seconds of the method.
     """
     answers = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # whatever a library prints must not end up among the answers
+    os.dup2(2, 1)  # keeps output of the libraries out of the answers
     answers.write(json.dumps({"versions": {package: version(package) for package in packages}}) + "\n")
     cloud = Cloud(np.empty((0, 0)))
     for line in sys.stdin:
@@ -271,7 +269,7 @@ def serve(find: Callable[[str], Callable[[Cloud, int, float], Any]], packages: t
                 answer: dict[str, Any] = {"loaded": len(cloud.X)}
             else:
                 answer = {"seconds": _once(find(request["method"]), cloud, request)}
-        except Exception as error:  # what goes wrong in one method is its result, and the next one still runs
+        except Exception as error:  # an error of one method is its result
             answer = {"failed": f"{type(error).__name__}: {error}"[:200]}
         answers.write(json.dumps(answer) + "\n")
 

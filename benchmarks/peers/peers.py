@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
-
 from benchmarks._lib.remote import Failed, TooLong, Worker, is_installed, omitted
 from benchmarks.peers import peer_data, peer_summary
 from benchmarks.peers.result_table import OURS, ResultTable, Row, measured_on, read
+from scipy.linalg import eigh
+
 from reduset import Gaussian, KernelMean, bandwidth
 from reduset.certificate.by_frequencies import FrequencyProbe
 from reduset.certificate.exact import ExactProbe
@@ -139,7 +139,8 @@ class Weighed:
 def weigh_optimally(mean: KernelMean, relative: Measure, atoms: np.ndarray, size: int) -> Weighed:
     """The optimal weights α = K⁻¹κ by Cholesky, as in `compress`, for the atoms of any method.
 
-    If it drops atoms as redundant, the weights are also computed from the eigenvalues of K above rounding. The better result counts.
+    If it drops atoms as redundant, the weights are also computed from the eigenvalues of K above rounding. The better result
+    counts.
     """
     begun = time.perf_counter()
     kappa = mean.kernel.product_sums(mean.atoms, mean.weights, atoms)

@@ -1,103 +1,125 @@
-"""Class proportions against QuaPy's quantifiers, on the same samples of its protocols; and QuaPy's own tests, with ours put in."""
+"""Are class proportions of `ClassProportions` at least as accurate as those of QuaPy's quantifiers?
+
+Peers: PACC, EMQ (calibrated and not), KDEyML and KDEyCS, with the same classifier and on the same samples of QuaPy's protocols, in
+its environment (`quapy_worker.py`); and QuaPy's own tests with our quantifier (`quapy_suite_worker.py`). Goals: an error at most
+that of the best peer for every data set, classifier and protocol; all tests that apply pass.
+"""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from collections import Counter
-from pathlib import Path
+from typing import Any
 
-from benchmarks._lib import data_folder, table, verdict
+import numpy as np
+from benchmarks._lib import data_folder, python_of, table, verdict
+from benchmarks._lib.remote import is_installed, omitted, output
+
+from reduset.proportions.quapy_adapter import ClassProportionsQuantifier
 
 TITLE = "Class proportions against QuaPy"
+SOURCES = ("proportions",)
 
-HERE = Path(__file__).resolve().parent
 PROTOCOLS = ("grid", "uniform", "natural")
+OURS, NO_CLASSIFIER, LINEAR = "reduset", "none", "logistic regression"
+EQUAL = 1.005  # largest ratio of errors that counts as equal
+FULL = {
+    "sets": ["raetsch_banana", "raetsch_image", "raetsch_waveform", "raetsch_diabetes", "german_numer", "svmguide1", "splice",
+             "pendigits"],
+    "samples": 100, "splits": 3, "splits_of_few": 10, "classifiers": [LINEAR, "SVM"],
+}  # fmt: skip
+QUICK = {"sets": ["raetsch_diabetes"], "samples": 5, "splits": 1, "splits_of_few": 1, "classifiers": [LINEAR]}
+
+Row = dict[str, Any]  # a data set, a method, a classifier, and the errors and seconds
 
 
-def quapy_python() -> str:
-    """The interpreter of the environment that QuaPy is in."""
-    python = os.environ.get("REDUSET_QUAPY_PYTHON", str(HERE.parent / ".venv-quapy" / "bin" / "python"))
-    if not Path(python).exists():
-        raise SystemExit(f"no environment of QuaPy at {python}: run `make bench`, or set REDUSET_QUAPY_PYTHON")
-    return python
+def measure(quick: bool) -> dict[str, Any]:
+    if quick and not is_installed("quapy"):
+        return {"summary": [["mean absolute error without QuaPy", f"{alone():.3f}", "", ""]], "details": omitted("quapy").strip()}
+    first, *found = lines("quapy_worker.py", str(data_folder()), json.dumps(QUICK if quick else FULL))
+    tests = [] if quick else lines("quapy_suite_worker.py")
+    details = text_of(found, first["versions"]["quapy"]) + ("" if quick else text_of_tests(tests))
+    return {"summary": rows_of(found, tests), "details": details}
 
 
-def lines(script: str, *arguments: str) -> list[dict]:
-    """What a script of QuaPy's environment prints, an object a line."""
-    paths = [str(HERE.parent / "src"), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-    process = subprocess.run(
-        [quapy_python(), str(HERE / script), *arguments],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}, capture_output=True, text=True,
-    )  # fmt: skip
-    if process.returncode:
-        raise SystemExit(f"{script} failed:\n{process.stderr[-2000:]}")
-    return list(map(json.loads, process.stdout.splitlines()))
+def lines(script: str, *arguments: str) -> list[Row]:
+    return list(map(json.loads, output(python_of("quapy"), script, *arguments).splitlines()))
 
 
-def rivals(row: dict, rows: list[dict]) -> list[dict]:
-    """The peers on the same set, with the same classifier; those with logistic regression for what looks at rows."""
-    classifier = "logistic regression" if row["classifier"] == "none" else row["classifier"]
-    return [each for each in rows if each["set"] == row["set"] and each["classifier"] == classifier
-            and "reduset" not in each["method"] and "failed" not in each]  # fmt: skip
+def alone() -> float:
+    """The error of ours on a sample with other proportions, without QuaPy."""
+    with np.load(data_folder() / "raetsch_diabetes.npz") as file:
+        X, y = file["X"], (file["y"] > 0).astype(int)
+    sample = np.concatenate([np.flatnonzero(y[300:])[:30], np.flatnonzero(1 - y[300:])[:70]]) + 300
+    found = ClassProportionsQuantifier(random_state=0).fit(X[:300], y[:300]).predict(X[sample])
+    return float(np.abs(found - [0.7, 0.3]).mean())
 
 
-def against_quapy() -> str:
-    first, *found = lines("quapy_worker.py", str(data_folder()))
-    parts = []
+def ratios(row: Row, rows: list[Row]) -> list[float]:
+    """For each protocol, the error relative to that of the best peer on the same data set with the same classifier.
+
+    Methods without a classifier are compared with peers with logistic regression.
+    """
+    classifier = LINEAR if row["classifier"] == NO_CLASSIFIER else row["classifier"]
+    peers = [each for each in rows if each["set"] == row["set"] and each["classifier"] == classifier
+             and OURS not in each["method"] and "failed" not in each]  # fmt: skip
+    return [row[protocol] / min(each[protocol] for each in peers) for protocol in PROTOCOLS]
+
+
+def rows_of(found: list[Row], tests: list[Row]) -> list[list[str]]:
+    ours = np.array([ratios(row, found) for row in found if row["method"] == OURS])
+    met = int(np.sum(ours.max(axis=1) <= EQUAL))
+    cases = [
+        ["error at most that of the best peer in all protocols, cases", f"{met} of {len(ours)}", "all", verdict(met, len(ours))]
+    ]
+    cases += [
+        [f"error relative to the best peer, {protocol}: median, largest", f"{np.median(values):.2f}, {values.max():.2f}", "", ""]
+        for protocol, values in zip(PROTOCOLS, ours.T, strict=True)
+    ]
+    if tests:
+        passed, failed = (sum(row["verdict"].startswith(kind) for row in tests) for kind in ("passed", "failed"))
+        cases.append(["QuaPy's tests passed, of those that apply", f"{passed} of {passed + failed}", "all", verdict(0, failed)])
+    return cases
+
+
+def text_of(found: list[Row], version: str) -> str:
+    head = ["method", "classifier"]
+    for protocol in PROTOCOLS:
+        head += [f"{protocol}: error × 1000", "relative to the best peer"]
+    head += ["fit", "a sample", "at most the best of each"]
+    parts = [TEXT.format(version=version)]
     for name in dict.fromkeys(row["set"] for row in found):
-        mine = [row for row in found if row["set"] == name]
-        rows = []
-        for row in mine:
-            if "failed" in row:
-                rows.append([row["method"], row["classifier"], *[""] * 6, f"failed: {row['failed']}", "", ""])
-                continue
-            cells = []
-            for protocol in PROTOCOLS:
-                ratio = row[protocol] / min(each[protocol] for each in rivals(row, found))
-                cells += [f"{1e3 * row[protocol]:.2f}", f"{ratio:.2f}"]
-            ours = row["method"] == "reduset"
-            worst = max(row[p] / min(each[p] for each in rivals(row, found)) for p in PROTOCOLS)
-            rows.append([row["method"], row["classifier"], *cells, f"{row['fit']:.1f} s", f"{1e3 * row['uniform seconds']:.1f} ms",
-                         verdict(-worst, -1.005) if ours else ""])  # fmt: skip
-        head = ["method", "classifier"]
-        for protocol in PROTOCOLS:
-            head += [f"{protocol}: error × 1000", "of the best peer's"]
-        parts.append(
-            f"*{name}, {mine[0]['rows']:,} training rows, {mine[0]['splits']} splits*\n\n"
-            + table([*head, "fit", "a sample", "at most the best of each"], rows)
-        )
-    text = (
-        "**QuaPy's quantifiers and ours** on samples of 100 rows by its protocols: prevalences on a grid (of two classes 21 "
-        "steps, of ten (0, ⅓, ⅔, 1), so that at most three are in a sample), uniform on the simplex, and natural. Columns "
-        "standardised, rows split at random, several times. Mean absolute error over classes, samples and splits, × 1000, and "
-        "over that of the best peer in that column with the same classifier; 'reduset' without one is measured against the best "
-        "peer with logistic regression. A peer that is "
-        f"best in one column seldom is in the next. QuaPy {first['versions']['quapy']}, parameters as it sets them.\n\n"
-    )
-    return text + "\n\n".join(parts)
+        own = [row for row in found if row["set"] == name]
+        lines = table(head, [line_of(row, found) for row in own])
+        parts.append(f"*{name}, {own[0]['rows']:,} training rows, {own[0]['splits']} splits*\n\n{lines}")
+    return "\n\n".join(parts)
 
 
-def own_tests() -> str:
-    found = lines("quapy_suite_worker.py")
-    counts = Counter(row["verdict"] if not row["verdict"].startswith("failed") else "failed" for row in found)
-    rows = [
-        [f"not applicable: {name}" if name not in ("passed", "failed") else name, count] for name, count in counts.most_common()
-    ]
+TEXT = """\
+Samples of 100 rows by QuaPy's protocols: prevalences on a grid (two classes: 21 steps; ten classes: 0, ⅓, ⅔, 1), uniform on the
+simplex, and natural. Columns are standardised, rows are split at random several times. Errors are means of absolute errors over
+classes, samples and splits, × 1000, and relative to the best peer of the column with the same classifier; `reduset` without a
+classifier is compared with peers with logistic regression. QuaPy {version}, default parameters."""
+
+
+def line_of(row: Row, rows: list[Row]) -> list[str]:
+    if "failed" in row:
+        return [row["method"], row["classifier"], *[""] * 6, f"failed: {row['failed']}", "", ""]
+    relative = ratios(row, rows)
+    errors = [f"{1e3 * row[protocol]:.2f}" for protocol in PROTOCOLS]
+    cells = [cell for error, ratio in zip(errors, relative, strict=True) for cell in (error, f"{ratio:.2f}")]
+    met = verdict(EQUAL, max(relative)) if row["method"] == OURS else ""
+    return [row["method"], row["classifier"], *cells, f"{row['fit']:.1f} s", f"{1e3 * row['uniform seconds']:.1f} ms", met]
+
+
+def text_of_tests(tests: list[Row]) -> str:
+    counts = Counter(row["verdict"].partition(":")[0] for row in tests)
+    rows = [[name if name in ("passed", "failed") else f"not applicable: {name}", count] for name, count in counts.most_common()]
     failed = [
-        f"`{row['test']}` ({row['verdict'].removeprefix('failed: ')})" for row in found if row["verdict"].startswith("failed")
+        f"`{row['test']}` ({row['verdict'].removeprefix('failed: ')})" for row in tests if row["verdict"].startswith("failed")
     ]
-    text = (
-        "**QuaPy's own tests**, those that its package brings, with ours in the place of the quantifier that a test makes. It gets "
-        "that quantifier's classifier and none of its other options.\n\n"
+    return (
+        "\n\nQuaPy's own tests, with our quantifier in place of theirs. It gets the classifier of theirs, and no other option.\n\n"
+        + table(["result", "tests"], rows)
+        + (f"\n\nFailed: {', '.join(failed)}." if failed else "")
     )
-    return text + table(["of the tests", "how many"], rows) + ("\n\nFailed: " + ", ".join(failed) + "." if failed else "")
-
-
-def run() -> str:
-    return "\n\n".join([against_quapy(), own_tests()])
-
-
-if __name__ == "__main__":
-    print(run())

@@ -1,8 +1,8 @@
-"""Runs in the environment of QuaPy: its own tests, with our quantifier where a test makes one of QuaPy's.
+"""Run QuaPy's own tests in its environment, with our quantifier in place of QuaPy's.
 
-Prints one JSON object a line for each test: its name, and passed, failed or why it does not apply. What is put in the place of a
-quantifier of QuaPy takes its classifier; options of its own (``val_split``, ``n_jobs``, ``solver``) are left out. The seed of ours
-is drawn from NumPy's global one, as QuaPy's methods draw theirs.
+It prints one JSON object per test: its name, and whether it passed, failed or does not apply, with the reason. Our quantifier gets
+the classifier of the replaced one; its other options (``val_split``, ``n_jobs``, ``solver``) are dropped. Its seed is drawn from
+NumPy's global generator, as QuaPy's methods do.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ assert issubclass(ClassProportionsQuantifier, BaseQuantifier)
 
 
 class Ours(ClassProportionsQuantifier):
-    """Ours, made as a quantifier of QuaPy is made, with or without a classifier."""
+    """Our quantifier with the signature of QuaPy's, with or without a classifier."""
 
     def __init__(self, classifier=None, random_state=None, **options):
         seed = int(np.random.randint(2**31)) if random_state is None else random_state  # noqa: NPY002
@@ -40,10 +40,10 @@ class Ours(ClassProportionsQuantifier):
         return self
 
 
-# test: the names that are ours in it, or why there is nothing to put in
-OWN_PARTS = "tests a part of QuaPy that makes no quantifier"
-AGGREGATIVE = "asks for posteriors and proportions one after the other; ours takes rows"
-A_METHOD = "tests one method of QuaPy's own, by its parameters"
+# by test: the names to replace, or the reason why the test does not apply
+OWN_PARTS = "tests a part of QuaPy without a quantifier"
+AGGREGATIVE = "requires posteriors and proportions in two steps; ours takes rows"
+A_METHOD = "tests the parameters of one method of QuaPy"
 MODULES = {
     "test_base": OWN_PARTS,
     "test_bayesian_utils": OWN_PARTS,
@@ -54,7 +54,7 @@ MODULES = {
     "test_protocols": OWN_PARTS,
     "test_reader": OWN_PARTS,
     "test_threshold_optim": A_METHOD,
-    "test_hierarchy": "tests which class each of QuaPy's methods is of",
+    "test_hierarchy": "tests the classes of QuaPy's methods",
     "test_confidence": AGGREGATIVE,
     "test_labelshift": A_METHOD,
     "test_evaluation": {"test_evaluation_output": {"PCC": Ours}, "test_eval_speedup": AGGREGATIVE},

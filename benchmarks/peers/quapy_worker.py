@@ -1,8 +1,8 @@
-"""Runs in the environment of QuaPy: its quantifiers and ours, on the same samples of its protocols.
+"""Run QuaPy's quantifiers and ours on the same samples of its protocols, in its environment: `quapy_worker.py DATA OPTIONS`.
 
-Prints one JSON object a line for each method: the mean absolute error over splits, samples and classes, and seconds to fit and to
-predict. A set is split at random several times, and all methods get the same splits: on one split of a few hundred rows the best of
-five peers is the lucky one, 10 to 20 % off its own mean, and the next split has another.
+OPTIONS is JSON (see `proportions_quapy`). It prints one JSON object per method: the mean absolute error over splits, samples and
+classes, and seconds to fit and to predict. Rows are split at random several times, the same for all methods: on one split of a few
+hundred rows, the best of five peers is 10 to 20 % below its own mean by chance.
 """
 
 from __future__ import annotations
@@ -26,31 +26,20 @@ from sklearn.svm import SVC
 
 from reduset.proportions.quapy_adapter import ClassProportionsQuantifier as Ours
 
-ROWS, SAMPLES = 100, 100  # rows a sample; samples of the protocols that draw at random
+ROWS = 100  # of a sample
 GRID = {2: (21, 3), 10: (4, 1)}  # classes: prevalences of each on the grid, repetitions
-SPLITS, FEW_ROWS, SPLITS_OF_FEW = 3, 1000, 10  # at random into rows to learn from and rows to draw from; more where those are few
-SETS = (
-    "raetsch_banana",
-    "raetsch_image",
-    "raetsch_waveform",
-    "raetsch_diabetes",
-    "german_numer",
-    "svmguide1",
-    "splice",
-    "pendigits",
-)
+FEW_ROWS = 1000  # training rows, below which there are more splits
+CLASSIFIERS = {  # the default of QuaPy, and a strong one
+    "logistic regression": lambda: LogisticRegression(max_iter=2000),
+    "SVM": lambda: CalibratedClassifierCV(SVC(C=10.0), ensemble=False, cv=3),
+}
 
 
-def classifiers():
-    """The one that QuaPy takes if nothing is said, and a strong one."""
-    yield "logistic regression", lambda: LogisticRegression(max_iter=2000)
-    yield "SVM", lambda: CalibratedClassifierCV(SVC(C=10.0), ensemble=False, cv=3)
-
-
-def methods():
+def methods(classifiers):
     yield "reduset", "none", Ours()
     yield "reduset, matching", "none", Ours(method="matching")
-    for name, make in classifiers():
+    for name in classifiers:
+        make = CLASSIFIERS[name]
         yield "PACC", name, PACC(make())
         yield "EMQ", name, EMQ(make())
         yield "EMQ, calibrated", name, EMQ.EMQ_BCTS(make())
@@ -61,7 +50,7 @@ def methods():
 
 
 def load(folder: str, name: str, split: int):
-    """Rows and labels to learn from, and to draw samples from."""
+    """Rows and labels for training, and for samples."""
     with np.load(Path(folder) / f"{name}.npz") as f:
         whole = "X" in f
         X, y = (f[key] if whole else np.concatenate([f[f"{key}_train"], f[f"{key}_test"]]) for key in ("X", "y"))
@@ -74,7 +63,7 @@ def load(folder: str, name: str, split: int):
 
 
 def measure(method, X, y, samples) -> dict:
-    """Mean absolute errors and seconds, or why there are none."""
+    """Mean absolute errors and seconds, or the reason of a failure."""
     begun = time.perf_counter()
     try:
         method.fit(X, y)
@@ -88,37 +77,37 @@ def measure(method, X, y, samples) -> dict:
     return row
 
 
-def protocols(test: LabelledCollection) -> dict:
+def protocols(test: LabelledCollection, count: int) -> dict:
     """The samples of each protocol, with their prevalences."""
     prevalences, repeats = GRID[test.n_classes]
     drawn = {
         "grid": APP(test, ROWS, n_prevalences=prevalences, repeats=repeats, random_state=0),
-        "uniform": UPP(test, ROWS, repeats=SAMPLES, random_state=0),
-        "natural": NPP(test, ROWS, repeats=SAMPLES, random_state=0),
+        "uniform": UPP(test, ROWS, repeats=count, random_state=0),
+        "natural": NPP(test, ROWS, repeats=count, random_state=0),
     }
     return {protocol: list(each()) for protocol, each in drawn.items()}
 
 
 def average(rows: list[dict]) -> dict:
-    """The means over splits; a method that failed on one of them failed."""
+    """The means over splits; a failure on one split is a failure."""
     failed = next((row for row in rows if "failed" in row), None)
     return failed or {key: float(np.mean([row[key] for row in rows])) for key in rows[0]}
 
 
-def main(folder: str, *names: str) -> None:
-    """All sets, or those that are named."""
+def main(folder: str, options: str) -> None:
     warnings.simplefilter("ignore")
+    options = json.loads(options)
     quapy.environ["SAMPLE_SIZE"] = ROWS
     print(json.dumps({"versions": {name: version(name) for name in ("quapy", "scikit-learn", "numpy")}}), flush=True)
-    Ours().fit(np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2)  # what is compiled is not timed
-    for name in names or SETS:
+    Ours().fit(np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2)  # compiles
+    for name in options["sets"]:
         count = len(load(folder, name, 0)[1])
-        splits = SPLITS_OF_FEW if count < FEW_ROWS else SPLITS
+        splits = options["splits_of_few" if count < FEW_ROWS else "splits"]
         measured: dict[tuple[str, str], list[dict]] = {}
         for split in range(splits):
             X, y, Q, z = load(folder, name, split)
-            samples = protocols(LabelledCollection(Q, z))
-            for method, classifier, quantifier in methods():
+            samples = protocols(LabelledCollection(Q, z), options["samples"])
+            for method, classifier, quantifier in methods(options["classifiers"]):
                 measured.setdefault((method, classifier), []).append(measure(quantifier, X, y, samples))
         for (method, classifier), rows in measured.items():
             row = {"set": name, "rows": count, "splits": splits, "method": method, "classifier": classifier}

@@ -1,31 +1,38 @@
-"""The finest resolution at 1,000 pieces and 5 %: ours, and atoms of peers with the best weights, all by the same search.
+"""What is the finest resolution of 1,000 atoms within 5 %: ours, or that of peers' atoms?
 
-Columns standardised, Gaussian. Peers' atoms get the best weights of the simplex at every bandwidth that the search looks at.
+Peers: centres of scikit-learn's k-means, kernel thinning (Dwivedi & Mackey 2021) and herding (Chen, Welling & Smola 2010); the last
+two are our implementations. All use the same search and the best weights of the simplex at every bandwidth. Goal: `refine=` finer
+than all peers on every data set.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from benchmarks._lib import table, verdict
+from benchmarks.peers import peer_data
+from benchmarks.statistics.resolution import SIZE, TOL, sets
 from sklearn.cluster import KMeans, MiniBatchKMeans
 
-from benchmarks._lib import table
 from reduset import bandwidth, compress
 from reduset._types import Array, Report
 from reduset.compression.request import MOST_COLUMNS
 from reduset.mean import KernelMean
 from reduset.select import Selector
 from reduset.select.contract import Traversal
-from benchmarks.statistics.resolution import SIZE, TOL, sets
 
 TITLE = "The finest resolution: ours and peers'"
+SOURCES = ("compression", "weights/simplex.py")
 
-MANY = 20_000  # rows, beyond which scikit-learn's k-means goes by batches
+MANY = 20_000  # rows from which MiniBatchKMeans is used
 STEPS = 20  # of L-BFGS
-WAYS = ("atoms", "refined", "components", "k-means", "thinning", "herding")
+PEERS = {"k-means": "k-means of scikit-learn", "thinning": "kernel thinning", "herding": "herding"}
+WAYS = {"atoms": "atoms (default)", "refined": "refined atoms", "components": "components", **PEERS}
 
 
 class Given(Selector):
-    """Atoms that somebody else chose."""
+    """A selector that returns given atoms."""
 
     scale_free = True
 
@@ -47,7 +54,33 @@ class _Points(Traversal):
         return self._atoms
 
     def extend(self, size: int, report: Report | None = None) -> None:
-        """There are as many as there are."""
+        """The number of atoms is fixed."""
+
+
+def measure(quick: bool) -> dict[str, Any]:
+    data = {"banana": peer_data.load("raetsch_banana")[:1000]} if quick else sets()
+    found = {}
+    for name, X in data.items():
+        size = min(SIZE, len(X) // 5)
+        found[f"{name}, {len(X):,}×{X.shape[1]}", f"{size:,}"] = resolutions(X, size)
+        print(*list(found.items())[-1], flush=True)
+    return {"summary": rows_of(list(found.values())), "details": text_of(found)}
+
+
+def resolutions(X: Array, size: int) -> dict[str, float]:
+    """By method: the median distance over the finest bandwidth within the tolerance (0 without one)."""
+    options: dict[str, dict[str, Any]] = {
+        "atoms": {},
+        "refined": {"refine": STEPS},
+        "components": {"pieces": "components"},
+        "k-means": {"select": Given(_centres(X, size)), "weights": "simplex"},
+        "thinning": {"select": "thinning", "weights": "simplex"},
+        "herding": {"select": "herding", "weights": "simplex"},
+    }
+    if X.shape[1] > MOST_COLUMNS:
+        options.pop("components")
+    found = {way: compress(X, size=size, tol=TOL, rng=0, **given).resolution for way, given in options.items()}
+    return {way: 0.0 if width is None else float(bandwidth.median(X) / width) for way, width in found.items()}
 
 
 def _centres(X: Array, size: int) -> Array:
@@ -56,42 +89,27 @@ def _centres(X: Array, size: int) -> Array:
     return np.asarray(KMeans(size, n_init=1, random_state=0).fit(X).cluster_centers_)
 
 
-def run() -> str:
-    rows, finest = [], {"atoms": 0, "refined": 0}
-    for name, X in sets().items():
-        size = min(SIZE, len(X) // 5)
-        ways = {
-            "atoms": {},
-            "refined": {"refine": STEPS},
-            "components": {"pieces": "components"},
-            "k-means": {"select": Given(_centres(X, size)), "weights": "simplex"},
-            "thinning": {"select": "thinning", "weights": "simplex"},
-            "herding": {"select": "herding", "weights": "simplex"},
-        }
-        if X.shape[1] > MOST_COLUMNS:
-            ways.pop("components")
-        found = {way: compress(X, size=size, tol=TOL, rng=0, **options).resolution for way, options in ways.items()}
-        shares = {way: 0.0 if width is None else bandwidth.median(X) / width for way, width in found.items()}
-        for ours in finest:
-            finest[ours] += shares[ours] >= max(shares["k-means"], shares["thinning"], shares["herding"])
-        told = [f"1/{shares[way]:.3g}" if shares.get(way) else "none" for way in WAYS]
-        rows.append([f"{name}, {len(X):,}×{X.shape[1]}", f"{size:,}", *told])
-        print(rows[-1], flush=True)
-    head = [
-        "rows",
-        "pieces",
-        "atoms (default)",
-        "refined atoms",
-        "components",
-        "k-means of scikit-learn",
-        "kernel thinning",
-        "herding",
+def rows_of(found: list[dict[str, float]]) -> list[list[str]]:
+    best = [max(each[way] for way in PEERS) for each in found]
+    count = {ours: sum(each[ours] >= peer for each, peer in zip(found, best, strict=True)) for ours in ("refined", "atoms")}
+    ratio = float(np.median([each["refined"] / peer for each, peer in zip(found, best, strict=True)]))
+    return [
+        [
+            "refined atoms finer than all peers, data sets",
+            f"{count['refined']} of {len(found)}",
+            "all",
+            verdict(count["refined"], len(found)),
+        ],
+        ["the same, default atoms", f"{count['atoms']} of {len(found)}", "", ""],
+        ["resolution of refined atoms relative to the best peer, median", f"{ratio:.2f}", "", ""],
     ]
-    return table(head, rows) + (
-        f"\n\nShares of the median distance, at {TOL:.0%}: the finest bandwidth found by the same search. Refined atoms are the "
-        f"default's, moved by {STEPS} steps of L-BFGS. Components have up to "
-        f"{MOST_COLUMNS} columns. Scikit-learn's centres are those of `KMeans`, beyond {MANY:,} "
-        "rows of `MiniBatchKMeans`; thinning and herding are ours, after Dwivedi & Mackey 2021 and Chen, Welling & Smola 2010. "
-        f"Refined atoms are finer than all peers' on {finest['refined']} of {len(rows)} (goal: all), the default's on "
-        f"{finest['atoms']}."
+
+
+def text_of(found: dict[tuple[str, str], dict[str, float]]) -> str:
+    rows = [[*case, *(f"1/{each[way]:.3g}" if each.get(way) else "none" for way in WAYS)] for case, each in found.items()]
+    return (
+        f"The finest bandwidth with an error within {TOL:.0%}, relative to the median distance, by the same search. Columns are "
+        f"standardised, the kernel is Gaussian. Refined atoms are the default's, moved by {STEPS} steps of L-BFGS. Components have "
+        f"up to {MOST_COLUMNS} columns. k-means is `KMeans`, or `MiniBatchKMeans` from {MANY:,} rows.\n\n"
+        + table(["rows", "size", *WAYS.values()], rows)
     )

@@ -12,17 +12,24 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import pairwise_distances_argmin_min
-
 from benchmarks._lib import pins, seconds, table, verdict
 from benchmarks._lib.remote import Failed, TooLong, Worker, omitted, peers_worker
 from benchmarks.peers import peer_data
 from benchmarks.peers.peers import evaluator, weigh_optimally
+from sklearn.metrics import pairwise_distances_argmin_min
+
 from reduset import Gaussian, KernelMean, bandwidth
 from reduset.select import Cholesky, KMeans, Selector, Shadow, Thinning
 
 TITLE = "Selectors at 100,000 rows against peers with the same algorithm"
-SOURCES = ("select/cholesky.py", "select/kmeans.py", "select/shadow.py", "select/thinning.py", "_engine/lloyd.py", "_engine/balance.py")
+SOURCES = (
+    "select/cholesky.py",
+    "select/kmeans.py",
+    "select/shadow.py",
+    "select/thinning.py",
+    "_engine/lloyd.py",
+    "_engine/balance.py",
+)
 
 ROWS, QUICK_ROWS = 100_000, 4000
 SIZES, QUICK_SIZES = (256, 500), (32,)
@@ -91,7 +98,7 @@ class Comparison:
 def measure(quick: bool) -> dict[str, Any]:
     found = []
     with peers_worker(quick) as worker:
-        for name, X in (data_sets(QUICK_ROWS)[:1] if quick else data_sets(ROWS)):
+        for name, X in data_sets(QUICK_ROWS)[:1] if quick else data_sets(ROWS):
             h = float(bandwidth.median(X))
             mean = KernelMean.from_samples(X, Gaussian(h))
             if worker is not None:
@@ -165,9 +172,7 @@ def quality(measure: str, mean: KernelMean, relative: Callable, atoms: np.ndarra
     return weigh_optimally(mean, relative, atoms, size).error
 
 
-def compare(
-    name: str, mean: KernelMean, relative: Callable, algorithm: Algorithm, size: int, worker: Worker | None
-) -> Comparison:
+def compare(name: str, mean: KernelMean, relative: Callable, algorithm: Algorithm, size: int, worker: Worker | None) -> Comparison:
     contestants: dict[str, Contestant] = {"reduset": partial(by_us, algorithm.selector, mean, size)}
     contestants |= {peer: partial(by_peer, worker, peer, mean, size) for peer in algorithm.peers if worker is not None}
     atoms, times, failed = in_turns(contestants)
@@ -218,8 +223,8 @@ def text_of(found: list[Comparison]) -> str:
     versions = ", ".join(f"{package} {version}" for package, version in pins("peers").items())
     return (
         table(head, rows)
-        + "\n\nTimes are of the selection alone, at the median distance as bandwidth: no weights, no certificate. Lower is better in "
-        f"every measure; errors are relative and squared. *As good* is at most {AS_GOOD - 1:.0%} worse. compresspp is a function of "
-        "goodpoints, with g in its name; its size must be a power of two. compress consists of its two steps and gives any size. "
-        f"Versions of the peers: {versions}."
+        + "\n\nTimes are of the selection alone, at the median distance as bandwidth: no weights, no certificate. Lower is better "
+        f"in every measure; errors are relative and squared. *As good* is at most {AS_GOOD - 1:.0%} worse. compresspp is a "
+        "function of goodpoints, with g in its name; its size must be a power of two. compress consists of its two steps and gives "
+        f"any size. Versions of the peers: {versions}."
     )

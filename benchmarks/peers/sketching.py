@@ -1,6 +1,6 @@
 """Which sketch of single-cell or cytometry data keeps proportions, rare types, distances and clusters, and in what time?
 
-Peers: geosketch, sketchKH, scSampler, Hopper, leverage scores, k-means and random rows (`sketching_methods.py`), on nine data sets
+Peers: geosketch, sketchKH, scSampler, Hopper, leverage scores, k-means and random rows (`sketching_methods.py`), on eight data sets
 (`sketching_data.py`) with the measures of `sketching_metrics.py`. Goals are in the summary. Methods take turns, each in a new
 process. Results are kept in `results/sketching.csv`, so that a run can be stopped and continued.
 """
@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from benchmarks._lib.remote import Failed, is_installed, omitted
 from benchmarks.peers import sketching_data, sketching_metrics, sketching_summary
 from benchmarks.peers.result_table import ResultTable, Row, measured_on, read

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from benchmarks._lib import python_of
 from benchmarks._lib.remote import Failed
 

@@ -9,13 +9,15 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
-
 from benchmarks._lib import pins, table
 from benchmarks.peers import sketching_picture
 from benchmarks.peers.sketching_metrics import COLUMNS
 
 OURS, EXACT, RANDOM = "reduset", "hopper", "uniform"
-AGREEMENT = {"k-means": "ari_same_plain", "Leiden": "ari_leiden"}  # with clusters of all rows, for Leiden where these are the labels
+AGREEMENT = {
+    "k-means": "ari_same_plain",
+    "Leiden": "ari_leiden",
+}  # with clusters of all rows, for Leiden where these are the labels
 MIN_DIFFERENCE = 0.005  # of an adjusted Rand index
 LARGE, LARGE_SHAPE = ("simulated", 5_000), (1_000_000, 50)
 RARE_AT = 2_000
@@ -98,11 +100,12 @@ def text(results: Results, machine: str, picture: Path) -> str:
 
 
 HOW = """\
-Every method gets the same rows (cytometry standardised, principal components as they are), selects the same number of them, and runs
-in a new process. `sketching_data.py`, `sketching_methods.py` and `sketching_metrics.py` define data, methods and measures. *Plain*
-measures give the rows of a sketch equal weights. *Weighted* ones use our weights; for peers, which have none, the number of rows
-nearest to each. This separates the effect of weights from that of the selection. The tables have MMD and KL weighted for ours and
-plain for peers; the file has both. Labels of cytometry are clusters of all rows. Memory is resident memory in addition to the rows.
+Every method gets the same rows (cytometry standardised, principal components as they are), selects the same number of them, and
+runs in a new process. `sketching_data.py`, `sketching_methods.py` and `sketching_metrics.py` define data, methods and measures.
+*Plain* measures give the rows of a sketch equal weights. *Weighted* ones use our weights; for peers, which have none, the number of
+rows nearest to each. This separates the effect of weights from that of the selection. The tables have MMD and KL weighted for ours
+and plain for peers; the file has both. Labels of cytometry are clusters of all rows. Memory is resident memory in addition to the
+rows.
 
 Versions of the peers: {versions}. Measured on: {machine}."""
 
@@ -123,13 +126,13 @@ def _nothing(what: str, goal: str) -> list[str]:
 def _proportions(results: Results) -> list[list[str]]:
     cells = results.shared("mae_plain")
     if not cells:
-        return [_nothing("error of proportions at most that of the best peer", "≥ 80 %")]
+        return [_nothing("error of proportions at most that of the best peer", "≥ 80%")]
     plain, weighted = (np.array([results.mean(cell, OURS, f"mae_{kind}") for cell in cells]) for kind in ("plain", "weighted"))
     peer = np.array([results.best_peer(cell, "mae_plain")[0] for cell in cells])
     random = np.array([results.mean(cell, RANDOM, "mae_plain") for cell in cells])
     lowest, largest, of = float(np.mean(plain <= peer)), float(np.max(plain / random)), f"{len(cells)} cells"
     return [
-        _line(f"error of proportions at most that of the best peer, of {of}", f"{lowest:.0%}", "≥ 80 %", lowest >= 0.8),
+        _line(f"error of proportions at most that of the best peer, of {of}", f"{lowest:.0%}", "≥ 80%", lowest >= 0.8),
         _line("error of proportions relative to random rows, largest", f"{largest:.2f}", "≤ 0.75", largest <= 0.75),
         _line("the same, median", f"{np.median(plain / random):.2f}", "", None),
         _line("the same with weights, median", f"{np.median(weighted / random):.2f}", "", None),
@@ -145,8 +148,8 @@ def _rare(results: Results) -> list[list[str]]:
         if not np.isnan(mine):
             rows = f"{mine:.0%}; best peer {peer:.0%} ({whose})"
             met = mine >= 0.95 and not mine < peer
-            found.append(_line(what, rows, "≥ 95 %, not below the best peer", met))
-    return found or [_nothing(f"recall of types of 0.1 % by {RARE_AT:,} rows", "≥ 95 %, not below the best peer")]
+            found.append(_line(what, rows, "≥ 95%, not below the best peer", met))
+    return found or [_nothing(f"recall of types of 0.1 % by {RARE_AT:,} rows", "≥ 95%, not below the best peer")]
 
 
 def _cover(results: Results) -> list[list[str]]:
@@ -171,15 +174,15 @@ def _clusters(results: Results) -> list[list[str]]:
         cells = [cell for cell in results.shared(column) if not np.isnan(results.mean(cell, RANDOM, column))]
         what = f"{name} agreement with all rows"
         if not cells:
-            found.append(_nothing(f"{what}, above random rows", "≥ 80 %"))
+            found.append(_nothing(f"{what}, above random rows", "≥ 80%"))
             continue
         gains = np.array([results.mean(cell, OURS, column) - results.mean(cell, RANDOM, column) for cell in cells])
         noise = np.array([np.hypot(*(results.error_of_mean(cell, method, column) for method in (OURS, RANDOM))) for cell in cells])
         above, within = float(np.mean(gains > 0)), float(np.mean(gains >= -np.maximum(noise, MIN_DIFFERENCE)))
-        goal = "≥ 80 %" if name == "k-means" else ""
+        goal = "≥ 80%" if name == "k-means" else ""
         found += [
             _line(f"{what}, above random rows, of {len(cells)} cells", f"{above:.0%}", goal, above >= 0.8 if goal else None),
-            _line("the same, not below by more than a standard error", f"{within:.0%}", "≥ 90 %", within >= 0.9),
+            _line("the same, not below by more than a standard error", f"{within:.0%}", "≥ 90%", within >= 0.9),
             _line("the same, mean difference", f"{gains.mean():+.3f}", "", None),
         ]
     return found

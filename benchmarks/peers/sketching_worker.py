@@ -1,8 +1,8 @@
 """Run one method of the comparison of sketches once: `sketching_worker.py rows.npy found.npz OPTIONS`, the options as JSON.
 
-It runs in the environment of the method (see `sketching_remote`). A first run on a thousand rows, which imports and compiles, is not
-counted. The result has the seconds of one run and the increase of the process's resident memory; with ``traced``, also the peak of
-what Python and NumPy allocated in a second run (tracemalloc).
+It runs in the environment of the method (see `sketching_remote`). A first run on a thousand rows, which imports and compiles, is
+not counted. The result has the seconds of one run and the increase of the process's resident memory; with ``traced``, also the peak
+of what Python and NumPy allocated in a second run (tracemalloc).
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 import sketching_methods
 
 FEW, FIRST = 1000, 50  # rows and size of the first run

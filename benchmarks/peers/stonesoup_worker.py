@@ -1,8 +1,8 @@
 """Run the GaussianMixtureReducer of Stone Soup on the mixtures of an .npz file: `stonesoup_worker.py given.npz found.npz SIZE`.
 
 It merges components within a Mahalanobis threshold of the heaviest one, and has no option for their number. So bisection finds the
-threshold that leaves the requested number, for each mixture, and only the last call is timed. If there is none, the closest one that
-leaves more is used, and the reducer drops the lightest components.
+threshold that leaves the requested number, for each mixture, and only the last call is timed. If there is none, the closest one
+that leaves more is used, and the reducer drops the lightest components.
 """
 
 from __future__ import annotations

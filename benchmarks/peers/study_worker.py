@@ -1,7 +1,7 @@
 """Run FlowSOM or Milo on cohorts of real cells and print one line of JSON per cohort: `study_worker.py OPTIONS`, also JSON.
 
-It runs in the environment of the two (see `study_rivals`), which lacks this library, so cohorts are drawn again from the same seeds.
-FlowSOM answers with counts per sample and cluster, of all cells and of planted ones; Milo answers with its findings.
+It runs in the environment of the two (see `study_rivals`), which lacks this library, so cohorts are drawn again from the same
+seeds. FlowSOM answers with counts per sample and cluster, of all cells and of planted ones; Milo answers with its findings.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from cohort_real_data import PlantedCohort, real_cohort
 
 NEIGHBOURS = {"milo": 60, "milo, wide": 150}  # neighbourhoods of about 80 cells, as Milo advises, and of about 200

@@ -1,14 +1,10 @@
-"""A look-alike of scipy.stats.gaussian_kde over a KernelMean, so that SciPy's own tests of it can be run against this library.
+"""A class with the interface of scipy.stats.gaussian_kde that uses a KernelMean, for SciPy's own tests (`peer_suites`).
 
-`python benchmarks/suite_scipy.py` puts it in SciPy's place, runs the tests inside the installed SciPy, and prints what passed.
-It is no door: rows are columns here as they are there, and nothing is compressed.
+As in SciPy, points are columns. Nothing is compressed.
 """
 
 from __future__ import annotations
 
-import sys
-import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +13,7 @@ from reduset import Gaussian, KernelMean, Mixture
 
 
 class gaussian_kde:  # SciPy's name
-    """SciPy's signature, arrays (d, n), over this library's sums."""
+    """SciPy's signature with arrays (d, n), and the sums of this library."""
 
     def __init__(self, dataset: Any, bw_method: Any = None, weights: Any = None) -> None:
         self.dataset = np.atleast_2d(np.asarray(dataset))
@@ -137,17 +133,3 @@ class gaussian_kde:  # SciPy's name
         if bad.any():
             raise ValueError(f"Dimensions {asked[bad]} are invalid for a distribution in {self.d} dimensions.")
         return gaussian_kde(self.dataset[asked % self.d], bw_method=self.covariance_factor(), weights=self.weights)
-
-
-def main() -> int:
-    import pytest
-    from scipy import stats
-
-    stats.gaussian_kde = gaussian_kde
-    warnings.simplefilter("ignore")
-    tests = Path(stats.__file__).parent / "tests" / "test_kdeoth.py"
-    return int(pytest.main([str(tests), "-q", "--no-header", "-p", "no:cacheprovider", "-c", "/dev/null", *sys.argv[1:]]))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -102,7 +102,7 @@ def against_peer(tried: tuple[int, ...]) -> tuple[list[list[str]], str]:
         ])  # fmt: skip
         if peer["permutations"] == PERMUTATIONS:
             summary = [[
-                f"Against MMDDrift, {n:,} rows in each sample, {PERMUTATIONS} permutations: time, memory",
+                f"Against MMDDrift, {n:,} rows: time, memory",
                 f"{faster:,.0f}× faster, {less:,.0f}× less", f"{LEAST_RATIO:g}× both", verdict(min(faster, less), LEAST_RATIO),
             ]]  # fmt: skip
     head = ["rows in each sample", "permutations", "MMDDrift: prepare", "a test", "memory", "reduset: a test", "memory", "faster"]

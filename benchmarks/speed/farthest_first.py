@@ -93,8 +93,8 @@ def measure(quick: bool) -> dict[str, Any]:
         if least is None:
             uniform.append(ratio)
         else:
-            summary.append([f"Faster than {peer}: {case[0]}", case[1], *goal])
-    summary.append([f"Faster than {peer}: uniform rows", f"{min(uniform):.2f} to {max(uniform):.2f}×", "", ""])
+            summary.append([f"Over {peer}: {distribution}, {n:,} × {d}", case[1], *goal])
+    summary.append([f"Over {peer}: uniform rows", f"{min(uniform):.2f} to {max(uniform):.2f}×", "", ""])
     summary.append(["Same rows as the definition", f"{sum(right)} of {len(right)}", "all", "yes" if all(right) else "NO"])
     head = ["data, rows chosen", "fastest of fpsample", "reduset", "faster by", "goal", "met", "indices against fps_sampling"]
     return {

@@ -15,7 +15,6 @@ import numpy as np
 from benchmarks._lib import medians, own_process, table, verdict
 
 TITLE = "Growth with the number of rows, 500 atoms, d = 5"
-
 SOURCES = ("compression", "_engine/farthest.py", "select/kcenter.py", "certificate")
 
 FULL = {"rows": (100_000, 400_000, 1_000_000, 2_000_000, 4_000_000), "size": 500}
@@ -28,7 +27,7 @@ def timed(n: int, size: int) -> dict[str, float]:
     from reduset import compress
 
     rng = np.random.default_rng(0)
-    compress(rng.normal(size=(5_000, 5)), size=size, select="kcenter", rng=0)
+    compress(rng.normal(size=(min(n, 20_000), 5)), size=size, select="kcenter", rng=0)
     X = np.empty((n, 5))
     for a in range(0, n, 1 << 16):
         X[a : a + (1 << 16)] = rng.normal(size=X[a : a + (1 << 16)].shape)

@@ -297,7 +297,7 @@ def planned(size: int, found: dict[str, Any]) -> list[list[str]]:
 
 
 def summary_of(rows: list[tuple[str, float, float, str]], plan: list[list[str]]) -> list[list[str]]:
-    kinds = {"Times": ("s",), "Memory": ("MB",), "Bytes and numbers of merges": ("kB", "")}
+    kinds = {"Times": ("s",), "Memory": ("MB",), "Bytes, merges": ("kB", "")}
     summary = []
     for what, units in kinds.items():
         ratios = [seen / expected for _, expected, seen, unit in rows if unit in units]

@@ -54,8 +54,8 @@ def first_uses(folder: Path, quick: bool) -> dict[str, list[str]]:
     io.write_rows(folder / "table.parquet", list("abcde"), np.random.default_rng(0).normal(size=(100_000, 5)))
     files = [str(folder / "table.parquet"), "-o", str(folder / "small.npz")]
     return {
-        "`compress(X, size=500, tol=0.05, rng=0)`": ["-c", FIRST],
-        "`reduset compress table.parquet --size 500`": ["-m", "reduset", "compress", *files, "--size", "500", "--quiet"],
+        "`compress`": ["-c", FIRST],
+        "`reduset compress`": ["-m", "reduset", "compress", *files, "--size", "500", "--quiet"],
         "`reduset demo`": ["-m", "reduset", "demo", "--folder", str(folder / "out"), "--quiet"],
     }
 
@@ -79,14 +79,14 @@ def measure(quick: bool) -> dict[str, Any]:
             (first, busy), (later, idle) = (spent(arguments, Path(name) / str(number)) for _ in range(2))
             rows.append([what, *(f"{seconds:.1f} s" for seconds in (first, later, busy, idle, busy - idle))])
             summary.append([
-                f"Compiling at first use of {what}", f"{busy - idle:.1f} s", f"< {MOST_COMPILING:g} s",
+                f"Compiling at first use: {what}", f"{busy - idle:.1f} s", f"< {MOST_COMPILING:g} s",
                 verdict(idle - busy, -MOST_COMPILING),
             ])  # fmt: skip
     head = ["first use", "wall time", "the second time", "processor time", "the second time", "compiling"]
     return {
         "summary": summary,
         "details": details
-        + "\n\nThe first use on a machine compiles the loops that it needs: for 100,000 rows of 5 columns, and for the photograph "
-        "of the demo. The time of compiling is the processor time of a process with an empty cache less that of the next one. "
-        "Other processes on the machine change it less than the wall time:\n\n" + table(head, rows),
+        + "\n\nThe first use on a machine compiles the loops that it needs: for 100,000 rows of 5 columns at size 500, and for "
+        "the photograph of the demo. The time of compiling is the processor time of a process with an empty cache less that of "
+        "the next one. Other processes on the machine change it less than the wall time:\n\n" + table(head, rows),
     }

@@ -1,8 +1,8 @@
 """Columns one by one: the marginal densities after `reduset compress` and `reduset sketch` by default, for tables in mixed units.
 
 Each table goes through the command as a file, without options. The density of each column, of all rows and of the result, is then
-estimated again: Gaussian kernels with a bandwidth of a tenth of its spread, on a grid of five points a bandwidth.
-Goal: `compress` names in a note exactly the columns whose densities differ by more than 5 % of the peak.
+estimated again: Gaussian kernels with a bandwidth of a tenth of its spread, on a grid of five points a bandwidth. Goal: `compress`
+names in a note exactly the columns whose densities differ by more than 5 % of the peak.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from benchmarks._lib import data_folder, table
+
 from reduset import Gaussian, KernelMean, Model, bandwidth
 from reduset import io as files
 from reduset.cli.entry import run as command
@@ -117,13 +117,20 @@ def measure(quick: bool) -> dict[str, Any]:
             )
     head = ["table", "written", "resolution", "error", "difference of a column, median", "largest", f"beyond {MOST:.0%}", "named"]
     details = table([*head, "time"], lines) + (
-        "\n\nThe resolution is in interquartile ranges. The difference of a column is the largest between its density in the result "
-        "and in all rows, both at a tenth of its spread, relative to the peak. A note of `compress` must name the columns beyond 5 %."
+        "\n\nThe resolution is in interquartile ranges. The difference of a column is the largest between its density in the "
+        "result "
+        "and in all rows, both at a tenth of its spread, relative to the peak. A note of `compress` must name the columns beyond 5 "
+        "%."
     )
     sizes = f"{100 * worst['model']:.2g} %, {100 * worst['rows']:.2g} %"
     summary = [
         ["columns beyond 5 %: model, sketch", f"{beyond['model']}, {beyond['rows']}", "", ""],
         ["largest difference: model, sketch", sizes, "", ""],
-        ["notes name exactly these columns", "in all tables" if all_named else "not in all tables", "all", "yes" if all_named else "NO"],
+        [
+            "notes name exactly these columns",
+            "in all tables" if all_named else "not in all tables",
+            "all",
+            "yes" if all_named else "NO",
+        ],
     ]
     return {"summary": summary, "details": details}

@@ -1,7 +1,8 @@
-"""One row in a hundred moved into a corner: is it found, where, and in which columns?
+"""Drift of 1 % of the rows into a corner: is it found, where, and in which columns?
 
-The reference is normal. In the new rows, 1 % are drawn anew within a box from 2 to 3 deviations in each of 6 columns, where next to
-nothing was (a share of 0.02⁶), once with no other columns and once with four more that do not change.
+The reference is normal. In the new rows, 1 % are uniform in a box from 2 to 3 standard deviations in each of 6 columns, which has a
+probability of 0.02⁶ under the reference. The table has no other columns, or four more that do not change. Goal: in at least 95 % of
+the repetitions the test, the location and all columns are right.
 """
 
 from __future__ import annotations
@@ -10,46 +11,50 @@ import time
 from typing import Any
 
 import numpy as np
-
 from benchmarks._lib import table, verdict
+from benchmarks.statistics import drift_level
 
 TITLE = "Drift: a corner"
+SOURCES = (*drift_level.SOURCES, "drift/regions.py")
 
 REFERENCE, NEW, SHARE = 100_000, 20_000, 0.01
+QUICK_REFERENCE, QUICK_NEW, QUICK_REPETITIONS = 10_000, 5_000, 3
+GOAL = 0.95
 CORNER, OTHERS = 6, (0, 4)
 LOW, HIGH = 2.0, 3.0
-REPETITIONS, REUSED = 100, 10  # and repetitions that share a reference
+REPETITIONS, REUSED = 100, 10  # the latter share a reference
 
 
-def new_rows(rng: np.random.Generator, columns: int) -> np.ndarray:
-    X = rng.normal(size=(NEW, columns))
-    moved = rng.random(NEW) < SHARE
+def new_rows(rng: np.random.Generator, rows: int, columns: int) -> np.ndarray:
+    X = rng.normal(size=(rows, columns))
+    moved = rng.random(rows) < SHARE
     X[moved, :CORNER] = rng.uniform(LOW, HIGH, (moved.sum(), CORNER))
     return X
 
 
 def located(found: Any) -> bool:
-    """Whether some region that gained has its centre within the corner."""
+    """Whether a region with more rows than before has its centre within the corner."""
     centres = [np.asarray(region.centre, dtype=np.float64)[:CORNER] for region in found.where() if region.change > 0]
     return any(bool(np.all((centre >= LOW) & (centre <= HIGH))) for centre in centres)
 
 
 def named(found: Any) -> set[int]:
-    """The columns that changed, by Holm's procedure at 5 %: their corrected p-values are at most that."""
+    """The columns that changed by Holm's procedure at 5 %."""
     return {column.position for column in found.columns() if column.p_value <= 0.05}
 
 
-def measure(others: int) -> list[Any]:
+def rates(others: int, reference: int, rows: int, repetitions: int) -> tuple[list[float], float]:
+    """The proportions of repetitions (found, located, named, all three, no other), and the median seconds."""
     from reduset.drift import DriftTest
 
     rng = np.random.default_rng(others)
     corner = set(range(CORNER))
     sure, where, all_named, only, seconds = [], [], [], [], []
     test = None
-    for r in range(REPETITIONS):
+    for r in range(repetitions):
         if r % REUSED == 0:
-            test = DriftTest(random_state=r).fit(rng.normal(size=(REFERENCE, CORNER + others)))
-        X = new_rows(rng, CORNER + others)
+            test = DriftTest(random_state=r).fit(rng.normal(size=(reference, CORNER + others)))
+        X = new_rows(rng, rows, CORNER + others)
         begun = time.perf_counter()
         found = test.test(X)
         sure.append(found.p_value < 0.01)
@@ -58,22 +63,29 @@ def measure(others: int) -> list[Any]:
         seconds.append(time.perf_counter() - begun)
         all_named.append(corner <= columns)
         only.append(not columns - corner)
-    every = np.mean([a and b and c for a, b, c in zip(sure, where, all_named, strict=True)])
-    shares = [np.mean(sure), np.mean(where), np.mean(all_named), every]
-    return [CORNER + others, *(f"{share:.0%}" for share in shares), f"{np.mean(only):.0%}", f"{np.median(seconds):.2f} s",
-            verdict(float(every), 0.95)]  # fmt: skip
+    every = [a and b and c for a, b, c in zip(sure, where, all_named, strict=True)]
+    return [float(np.mean(each)) for each in (sure, where, all_named, every, only)], float(np.median(seconds))
 
 
-def run() -> str:
+def measure(quick: bool) -> dict[str, Any]:
+    sizes = (QUICK_REFERENCE, QUICK_NEW, QUICK_REPETITIONS) if quick else (REFERENCE, NEW, REPETITIONS)
+    reference, rows, repetitions = sizes
+    found = {CORNER + others: rates(others, *sizes) for others in OTHERS}
     text = (
-        f"{SHARE:.0%} of {NEW:,} new rows moved into a corner of {CORNER} columns ({LOW:g} to {HIGH:g} deviations in each), "
-        f"{REFERENCE:,} rows of reference, {REPETITIONS} repetitions ({REUSED} to a reference). *Found*: p < 0.01; *located*: the "
-        "centre of a region that gained lies within the corner; *named*: all its columns, by Holm's procedure at 5 %; *no other*: "
-        "none but those.\n\n"
+        f"{SHARE:.0%} of {rows:,} new rows moved into a corner of {CORNER} columns ({LOW:g} to {HIGH:g} deviations in each), "
+        f"{reference:,} rows of reference, {repetitions} repetitions ({REUSED} to a reference). *Found*: p < 0.01. *Located*: the "
+        "centre of a region with more rows lies within the corner. *Named*: all its columns, by Holm's procedure at 5 %. *No "
+        "other*: "
+        "no column that did not change.\n\n"
     )
     head = ["columns", "found", "located", "named", "all three", "no other", "test, where, columns", "95 %"]
-    return text + table(head, [measure(others) for others in OTHERS])
-
-
-if __name__ == "__main__":
-    print(run())
+    lines = [
+        [columns, *(f"{each:.0%}" for each in proportions), f"{seconds:.2f} s", verdict(proportions[3], GOAL)]
+        for columns, (proportions, seconds) in found.items()
+    ]
+    summary = [
+        [f"{columns} columns: found, located, named, all three", ", ".join(f"{each:.0%}" for each in proportions[:4]),
+         f"≥ {GOAL:.0%}", verdict(proportions[3], GOAL)]
+        for columns, (proportions, _) in found.items()
+    ]  # fmt: skip
+    return {"summary": summary, "details": text + table(head, lines)}

@@ -1,9 +1,9 @@
-"""How often something is found where nothing differs: labels of samples shuffled, 200 times for each of several designs.
+"""The level of study tests: how often anything is found with shuffled labels, 200 times for each of eight designs.
 
-Populations are found without a look at labels, so once for each cohort. Cohorts are of real cells (`cohort_real_data`) in which the
-planted population does not change, or made (`cohort_study_data`, 37 samples, 2.2 million cells). Where nothing differs a false
-discovery rate is the chance of any discovery. What was measured is kept in `study_level.csv`, from which it goes on, and is
-summarised by `run.py`. To measure some designs: `python benchmarks/study_level.py DESIGN …`.
+Populations are found without labels, once for each cohort. Cohorts are of real cells (`cohort_real_data`, the planted population
+does not change) or simulated (`cohort_study_data`, 37 samples, 2.2 million cells). Without a difference, the false discovery rate
+is the probability of any finding. Repetitions are kept in `results/study_level.csv`. Goal: no proportion is above its rate by its
+95 % limits. `python -m benchmarks.statistics.study_level DESIGN …` measures some designs.
 """
 
 from __future__ import annotations
@@ -11,47 +11,49 @@ from __future__ import annotations
 import dataclasses
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-
+from benchmarks._lib import data_folder, table, verdict
 from benchmarks._lib.cohort_real_data import paired_cohort, real_cohort
 from benchmarks._lib.cohort_study_data import make
-from benchmarks._lib import data_folder, table
+from benchmarks.statistics._repetitions import Kept, Row, column, interval, with_limits
+
 from reduset.cohort import CohortMap
 from reduset.cohort.witness import witness_of
 from reduset.cytometry import read_cohort
 from reduset.differences import Design, compare, compare_whole, design_of
 from reduset.populations import Populations, find_populations
-from benchmarks.statistics.study_repetitions import Kept, Row, column, interval
 
 TITLE = "A study's level: labels shuffled"
+SOURCES = ("differences", "populations", "cohort/witness.py", "cohort/distances.py")
 
 REPETITIONS = 200
+QUICK_DESIGNS, QUICK_REPETITIONS, QUICK_SIZE = ("4 against 4",), 3, {"cells": 500}
 RATES = (0.05, 0.10)
 COLUMNS = ("design", "cohort", "shuffle", "k", "q5", "q10", "atoms", "whole")
-KEPT = Path(__file__).with_name("study_level.csv")
+KEPT = Path(__file__).with_name("results") / "study_level.csv"
 Rng = np.random.Generator
 
 
 @dataclass(frozen=True)
 class Cohort:
-    """Samples with their populations and distances; what they are labelled by may be anything."""
+    """Samples with their populations and distances, without labels."""
 
     found: Populations
     distances: np.ndarray
     errors: np.ndarray
     blocks: np.ndarray
     runs: np.ndarray
-    compared: np.ndarray = field(repr=False)  # which samples: all but controls
+    compared: np.ndarray = field(repr=False)  # samples that are not controls
 
 
 @dataclass(frozen=True)
 class Shuffled:
-    """A design of shuffled labels, and the populations that it is tried on."""
+    """A design of shuffled labels, and the populations that it is tested on."""
 
     design: Design
     found: Populations
@@ -66,25 +68,25 @@ def of_bags(
     return Cohort(found, located.distances_, located.errors_, blocks, runs, compared)
 
 
-def real(groups: tuple[int, int]) -> Callable[[int], Cohort]:
-    def drawn(seed: int) -> Cohort:
-        cohort = real_cohort(data_folder(), np.random.default_rng([seed, sum(groups)]), groups, factor=1.0)
+def real(groups: tuple[int, int]) -> Callable[..., Cohort]:
+    def drawn(seed: int, **size: int) -> Cohort:
+        cohort = real_cohort(data_folder(), np.random.default_rng([seed, sum(groups)]), groups, factor=1.0, **size)
         none = np.zeros(len(cohort.bags), int)
         return of_bags(cohort.bags, cohort.markers, seed, none, none, none == 0)
 
     return drawn
 
 
-def pairs(seed: int) -> Cohort:
-    cohort = paired_cohort(data_folder(), np.random.default_rng([seed, 2]), factor=1.0)
+def pairs(seed: int, **size: int) -> Cohort:
+    cohort = paired_cohort(data_folder(), np.random.default_rng([seed, 2]), factor=1.0, **size)
     none = np.zeros(len(cohort.bags), int)
     return of_bags(cohort.bags, cohort.markers, seed, cohort.patients, none, none == 0)
 
 
-def made(paired: bool) -> Callable[[int], Cohort]:
-    def drawn(seed: int) -> Cohort:
-        with tempfile.TemporaryDirectory() as place:
-            folder = make(place, seed=seed, paired=paired, changed=False).folder
+def made(paired: bool) -> Callable[..., Cohort]:
+    def drawn(seed: int, **size: int) -> Cohort:
+        with tempfile.TemporaryDirectory() as name:
+            folder = make(name, seed=seed, paired=paired, changed=False, **size).folder
             known = read_cohort(folder, panel=folder / "panel.csv", samples=folder / "samples.csv")
         defining = [j for j, marker in enumerate(known.markers) if marker not in known.state]
         blocks, runs = (np.array(known.column(name)) for name in ("patient_id", "run"))
@@ -95,7 +97,7 @@ def made(paired: bool) -> Callable[[int], Cohort]:
 
 
 def halves(cohort: Cohort, rng: Rng) -> np.ndarray:
-    """A and B, as many of each, anywhere."""
+    """A and B, equal numbers of each, at random."""
     labels = np.full(len(cohort.compared), None, object)
     rows = np.flatnonzero(cohort.compared)
     labels[rows] = rng.permutation(np.where(np.arange(len(rows)) % 2, "B", "A"))
@@ -107,7 +109,7 @@ def freely(cohort: Cohort, rng: Rng) -> Shuffled:
 
 
 def within_runs(cohort: Cohort, rng: Rng) -> Shuffled:
-    """Labels anywhere, the run held fixed."""
+    """Labels at random, adjusted for the run."""
     return Shuffled(design_of(halves(cohort, rng), batch=cohort.runs), cohort.found)
 
 
@@ -116,7 +118,7 @@ def three_groups(cohort: Cohort, rng: Rng) -> Shuffled:
 
 
 def flipped(cohort: Cohort, rng: Rng) -> Shuffled:
-    """A and B in every pair, either way round."""
+    """A and B in every pair, in random order."""
     labels = np.full(len(cohort.compared), None, object)
     rows = np.flatnonzero(cohort.compared)
     for name in np.unique(cohort.blocks[rows]):
@@ -141,8 +143,8 @@ def covariate_ignored(cohort: Cohort, rng: Rng) -> Shuffled:
     return with_covariate(cohort, rng, held=False)
 
 
-# name: how cohorts are drawn, how many of them, how labels are shuffled, and whether the level is to be held
-DESIGNS: dict[str, tuple[Callable[[int], Cohort], int, Callable[[Cohort, Rng], Shuffled], bool]] = {
+# name: how cohorts are drawn, their number, how labels are shuffled, and whether the level should hold
+DESIGNS: dict[str, tuple[Callable[..., Cohort], int, Callable[[Cohort, Rng], Shuffled], bool]] = {
     "8 against 8": (real((8, 8)), 10, freely, True),
     "8 pairs": (pairs, 10, flipped, True),
     "4 against 4": (real((4, 4)), 20, freely, True),
@@ -166,61 +168,69 @@ def shuffle_once(cohort: Cohort, shuffled: Shuffled, rng: Rng) -> Row:
     }
 
 
-def measure(kept: Kept, name: str) -> None:
-    draw, cohorts, shuffle, _ = DESIGNS[name]
-    each = REPETITIONS // cohorts
+def measure_design(kept: Kept, name: str, repetitions: int, cohorts: int, size: dict[str, int]) -> None:
+    """Measure what is not kept."""
+    draw, _, shuffle, _ = DESIGNS[name]
     for seed in range(cohorts):
-        if all(kept.has(name, seed, place) for place in range(each)):
-            continue
-        cohort = draw(seed)
-        for place in range(each):
-            if not kept.has(name, seed, place):
-                rng = np.random.default_rng([seed, place, list(DESIGNS).index(name)])
-                kept.add({"design": name, "cohort": seed, "shuffle": place, **shuffle_once(cohort, shuffle(cohort, rng), rng)})
+        missing = [k for k in range(repetitions // cohorts) if not kept.has(name, seed, k)]
+        cohort = draw(seed, **size) if missing else None
+        for k in missing:
+            rng = np.random.default_rng([seed, k, list(DESIGNS).index(name)])
+            kept.add({"design": name, "cohort": seed, "shuffle": k, **shuffle_once(cohort, shuffle(cohort, rng), rng)})
 
 
-def judged(count: int, of: int, rate: float, held: bool) -> str:
-    """A share with its interval, bold where it is more than the rate allows."""
-    low, high = interval(count, of)
-    words = f"{count / of:.1%} ({100 * low:.1f} to {100 * high:.1f})"
-    return f"**{words}**" if low > rate and held else words
+TESTS = {"populations at 5 %": ("q5", 0.05), "at 10 %": ("q10", 0.10), "atoms at 5 %": ("atoms", 0.05),
+         "atoms at 10 %": ("atoms", 0.10), "whole at 5 %": ("whole", 0.05)}  # fmt: skip
 
 
-def line(name: str, rows: list[Row], broken: list[str]) -> list[Any]:
-    held, said = DESIGNS[name][3], []
-    for title, rate in (("q5", 0.05), ("q10", 0.10), ("atoms", 0.05), ("atoms", 0.10), ("whole", 0.05)):
-        values = column(rows, title)
-        count = int((values <= rate).sum())
-        said.append(judged(count, len(values), rate, held))
-        if held and interval(count, len(values))[0] > rate:
-            broken.append(f"{name}, {title} at {rate:.0%}")
-    return [name, len(rows), f"{np.median(column(rows, 'k')):.0f}", *said]
+def line(name: str, rows: list[Row]) -> tuple[list[Any], list[str]]:
+    """A line of the table, bold where the lower limit is above the rate, and these tests."""
+    cells, above = [], []
+    for title, (key, rate) in TESTS.items():
+        hits = column(rows, key) <= rate
+        exceeds = DESIGNS[name][3] and interval(int(hits.sum()), len(hits))[0] > rate
+        cells.append(f"**{with_limits(hits, 1)}**" if exceeds else with_limits(hits, 1))
+        above += [f"{name}, {title}"] if exceeds else []
+    return [name, len(rows), f"{np.median(column(rows, 'k')):.0f}", *cells], above
 
 
-NOTE = """Shares of up to {repetitions} repetitions (as the table says)
-in which anything is found although labels mean nothing, with 95 % limits (Clopper and
-Pearson); a share is in bold where even its lower limit is above the rate. Populations and atoms of the witness at false
-discovery rates of 5 and 10 %, the test of the whole at p ≤ 0.05. Cohorts are of real cells, {cells} a sample, or made;
-labels are exchanged freely, or within pairs. The covariate is 1 larger in B with a standard deviation of 0.8, and half of
-the small populations follow it; ignored, it is what the groups differ by, and is to be found."""
+NOTE = """Proportions of {repetitions} repetitions with any finding, with meaningless labels, and 95 % limits (Clopper and
+Pearson). A proportion is in bold if its lower limit is above the rate. Populations and atoms of the witness at false
+discovery rates of 5 and 10 %, the test of the whole at p ≤ 0.05. Cohorts are of real cells, 4,500 to 5,000 per sample, or
+simulated. Labels are exchanged freely, or within pairs. The covariate is larger by 1 in B with a standard deviation of 0.8,
+and half of the small populations depend on it. If it is ignored, the groups differ by it, and findings are correct."""
 
 
-def run() -> str:
-    kept, broken = Kept(KEPT, COLUMNS, 3), []
-    measured = [name for name in DESIGNS if kept.where(design=name)]
-    lines = [line(name, kept.where(design=name), broken) for name in measured]
+def report(kept: Kept, designs: Sequence[str], repetitions: int) -> dict[str, Any]:
+    lines, above = [], []
+    for name in designs:
+        cells, exceeding = line(name, kept.where(design=name))
+        lines.append(cells)
+        above += exceeding
+    tests = len(TESTS) * sum(DESIGNS[name][3] for name in designs)
+    text = (
+        f"Levels hold: {'yes' if not above else 'NO: ' + '; '.join(above)}. Of {tests} proportions, {0.025 * tests:.1f} are "
+        "expected above their limits by sampling variation."
+    )
     head = ["design", "repetitions", "populations", "populations, 5 %", "10 %", "atoms, 5 %", "10 %", "whole, p ≤ 5 %"]
-    verdict = f"Levels held in what was measured: {'yes' if not broken else 'NO: ' + '; '.join(broken)}."
-    looks = 5 * sum(DESIGNS[name][3] for name in measured)
-    verdict += f" Of {looks} shares that hold, {0.025 * looks:.1f} would be above their limits by chance alone."
-    few = [name for name in measured if len(kept.where(design=name)) < REPETITIONS]
-    verdict += f" Fewer repetitions than asked for: {'; '.join(few)}." if few else ""
-    left = [name for name in DESIGNS if name not in measured]
-    verdict += f" Not measured: {'; '.join(left)}." if left else ""
-    note = " ".join(NOTE.format(repetitions=REPETITIONS, cells="4,500 to 5,000").splitlines())
-    return "\n\n".join([note, table(head, lines), verdict])
+    details = "\n\n".join([" ".join(NOTE.format(repetitions=repetitions).splitlines()), table(head, lines), text])
+    summary = [["proportions above their rate", f"{len(above)} of {tests}", "0", verdict(0, len(above))]]
+    for title, (key, rate) in TESTS.items():
+        if rate == RATES[0]:
+            found = [(column(kept.where(design=name), key) <= rate).mean() for name in designs if DESIGNS[name][3]]
+            summary.append([f"false findings by design, {title}", f"{min(found):.1%} to {max(found):.1%}", "", ""])
+    return {"summary": summary, "details": details}
+
+
+def measure(quick: bool) -> dict[str, Any]:
+    designs, repetitions, size = (QUICK_DESIGNS, QUICK_REPETITIONS, QUICK_SIZE) if quick else (tuple(DESIGNS), REPETITIONS, {})
+    with tempfile.TemporaryDirectory() as folder:
+        kept = Kept(Path(folder) / KEPT.name if quick else KEPT, COLUMNS, 3, SOURCES)
+        for name in designs:
+            measure_design(kept, name, repetitions, 1 if quick else DESIGNS[name][1], size)
+        return report(kept, designs, repetitions)
 
 
 if __name__ == "__main__":
     for wanted in sys.argv[1:] or DESIGNS:
-        measure(Kept(KEPT, COLUMNS, 3), wanted)
+        measure_design(Kept(KEPT, COLUMNS, 3, SOURCES), wanted, REPETITIONS, DESIGNS[wanted][1], {})

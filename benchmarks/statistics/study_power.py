@@ -1,53 +1,55 @@
-"""How often a planted population is found: 0.5 % of real cells doubled, 8 samples against 8, ours beside FlowSOM and Milo.
+"""The power to find a planted population: 0.5 % of real cells doubled, 8 samples against 8, against FlowSOM and Milo.
 
-Each repetition is a cohort of `cohort_real_data` of its own seed. The population found must be one whose cells are mostly planted
-(at least half of them are); whatever else is found counts as false where less than a tenth of its cells were planted. What was
-measured is kept in `study_power.csv`, from which it goes on, and is summarised by `run.py`. To measure a part of it:
-`python benchmarks/study_power.py METHOD [SPREAD …]`.
+Each repetition is a cohort of `cohort_real_data`. A population counts as found if at least half of its cells were planted, and
+another finding as false if less than a tenth were. Repetitions are kept in `results/study_power.csv`. A run measures reduset;
+`python -m benchmarks.statistics.study_power flowsom|milo [SPREAD …]` measures the peers. Goal: a power of 90 %.
 """
 
 from __future__ import annotations
 
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from benchmarks._lib import data_folder, pins, table, verdict
+from benchmarks._lib.cohort_real_data import PlantedCohort, real_cohort
+from benchmarks.peers.study_rivals import answers
+from benchmarks.statistics._repetitions import DIGEST, Kept, Row, column, proportion, with_limits
 from scipy.stats import ttest_ind
 
-from benchmarks._lib.cohort_real_data import PlantedCohort, real_cohort
-from benchmarks._lib import data_folder, table
 from reduset.differences import compare, design_of
 from reduset.populations import find_populations
-from benchmarks.statistics.study_repetitions import Kept, Row, column, told
-from benchmarks.peers.study_rivals import answers, pins
 
 TITLE = "A study's power: a planted population of 0.5 % that doubles, 8 against 8"
+SOURCES = ("differences", "populations")
 
+QUICK_REPETITIONS, QUICK_SIZE = 2, {"cells": 500}
 REPETITIONS, FLOWSOM_REPETITIONS, MILO_REPETITIONS = 100, 30, 3
 SPREADS = (0.0, 0.15, 0.3)
 RATE, GOAL = 0.05, 0.9
 COLUMNS = ("method", "spread", "seed", "k", "recall", "purity", "found", "named", "false", "effect", "low", "high", "own", "p", "q",
            "p_truth", "q_truth", "seconds")  # fmt: skip
-KEPT = Path(__file__).with_name("study_power.csv")
+KEPT = Path(__file__).with_name("results") / "study_power.csv"
 METHODS = {
     "ours": "reduset",
-    "metaclusters": "FlowSOM, 20 metaclusters, our test",
-    "clusters": "FlowSOM, 100 clusters, our test",
+    "metaclusters": "FlowSOM, 20 metaclusters, test of reduset",
+    "clusters": "FlowSOM, 100 clusters, test of reduset",
     "milo": "Milo (pertpy, pydeseq2), 60 neighbours, FDR 10 %",
     "milo, wide": "Milo (pertpy, pydeseq2), 150 neighbours, FDR 10 %",
 }
 
 
-def cohort_of(spread: float, seed: int) -> PlantedCohort:
-    return real_cohort(data_folder(), np.random.default_rng([seed, round(100 * spread)]), spread=spread)
+def cohort_of(spread: float, seed: int, **size: int) -> PlantedCohort:
+    return real_cohort(data_folder(), np.random.default_rng([seed, round(100 * spread)]), spread=spread, **size)
 
 
-def ours(spread: float, seed: int) -> Row:
-    """One repetition of all that is ours."""
-    cohort = cohort_of(spread, seed)
+def ours(spread: float, seed: int, **size: int) -> Row:
+    """One repetition of reduset."""
+    cohort = cohort_of(spread, seed, **size)
     begun = time.process_time()
     found = find_populations(cohort.bags, cohort.markers, rng=seed)
     seconds = time.process_time() - begun
@@ -58,7 +60,7 @@ def ours(spread: float, seed: int) -> Row:
 
 
 def judged(counts: np.ndarray, planted: np.ndarray, labels: np.ndarray, seed: int) -> Row:
-    """What the test says of (N, k) cells of each population, as many of which were planted."""
+    """The result of the test on (N, k) cells of each population, of which ``planted`` were planted."""
     sizes, design = counts.sum(axis=1), design_of(labels)
     result = compare(counts, sizes, design, fdr=RATE, rng=seed)
     purity = planted.sum(axis=0) / np.maximum(counts.sum(axis=0), 1)
@@ -97,10 +99,10 @@ def _planted(owners: np.ndarray, cohort: PlantedCohort) -> np.ndarray:
     return np.bincount(sample[chosen] * many + owners[chosen], minlength=len(cohort.bags) * many).reshape(-1, many)
 
 
-def measure_ours(kept: Kept, spread: float) -> None:
-    for seed in range(REPETITIONS):
+def measure_ours(kept: Kept, spread: float, repetitions: int = REPETITIONS, **size: int) -> None:
+    for seed in range(repetitions):
         if not kept.has("ours", spread, seed):
-            kept.add(ours(spread, seed))
+            kept.add(ours(spread, seed, **size))
 
 
 def measure_flowsom(kept: Kept, spread: float) -> None:
@@ -111,24 +113,24 @@ def measure_flowsom(kept: Kept, spread: float) -> None:
         for kind, name in kinds.items():
             row = judged(np.array(answer[kind]["counts"]), np.array(answer[kind]["planted"]), labels, answer["seed"])
             del row["place"]
-            kept.add({"method": name, "spread": spread, "seed": answer["seed"], **row, "seconds": answer["seconds"]})
+            kept.add({"method": name, "spread": spread, "seed": answer["seed"], **row, "seconds": answer["seconds"], DIGEST: ""})
 
 
 def measure_milo(kept: Kept, spread: float) -> None:
-    """Minutes a cohort: where the planted cells are easiest to find, and no more."""
+    """Only at the spread at which the planted cells are easiest to find, because a cohort takes minutes."""
     if spread != SPREADS[0]:
         return
     for method in ("milo", "milo, wide"):
         missing = [seed for seed in range(MILO_REPETITIONS) if not kept.has(method, spread, seed)]
         for answer in answers(method, spread, missing) if missing else ():
             answer.pop("size")
-            kept.add({"method": method, "spread": spread, **answer})
+            kept.add({"method": method, "spread": spread, **answer, DIGEST: ""})
 
 
 MEASURES = {"ours": measure_ours, "flowsom": measure_flowsom, "milo": measure_milo}
 
 
-def summary(rows: Sequence[Row], method: str, spread: float) -> list[Any]:
+def method_line(rows: Sequence[Row], method: str, spread: float) -> list[Any]:
     k, effects, own = (column(rows, name) for name in ("k", "effect", "own"))
     covered = [row["low"] <= row["own"] <= row["high"] for row in rows if row["own"] != ""]
     apart = (
@@ -142,8 +144,8 @@ def summary(rows: Sequence[Row], method: str, spread: float) -> list[Any]:
         METHODS[method],
         len(rows),
         f"{np.median(k):.0f}",
-        told(rows, "found"),
-        told(rows, "named"),
+        proportion(rows, "found"),
+        proportion(rows, "named"),
         f"{(false > 0).mean():.0%}" + (f", {false.mean():.0f} at once" if method.startswith("milo") else ""),
         apart,
         f"{np.median(effects):.2f}" + (f" ({np.median(own):.2f})" if len(own) else "") if len(effects) else "",
@@ -152,67 +154,74 @@ def summary(rows: Sequence[Row], method: str, spread: float) -> list[Any]:
     ]
 
 
-def ceiling(rows: Sequence[Row], spread: float) -> list[Any]:
-    by_t = [{"x": int(row["p_truth"] <= RATE)} for row in rows]
-    by_ours = [{"x": int(row["q_truth"] <= RATE)} for row in rows]
+def ceiling_line(rows: Sequence[Row], spread: float) -> list[Any]:
     merged = [row for row in rows if row["purity"] < 0.5]
     missed = [row for row in rows if not row["found"]]
     without = sum(row["q_truth"] > RATE for row in missed)
     return [
         f"{spread:g}",
-        told(by_t, "x"),
-        told(by_ours, "x"),
-        told(rows, "found"),
+        with_limits(column(rows, "p_truth") <= RATE),
+        with_limits(column(rows, "q_truth") <= RATE),
+        proportion(rows, "found"),
         len(missed),
         len(merged),
         without,
         len(missed) - without - sum(row["q_truth"] <= RATE for row in merged),
-        "yes" if np.mean(column(rows, "found")) >= GOAL else "NO",
+        verdict(float(np.mean(column(rows, "found"))), GOAL),
     ]
 
 
-NOTE = """Into samples of 5,000 cells go 0.5 % of activated CD8 T cells in one group, 1 % in the other; *spread* is the standard
-deviation of the logarithm of a sample's own share of them, on top of the chance of {cells} cells and of cells of the
-patients' own that look the same. *Found*: at a false discovery rate of 5 %, a population at least half of whose cells
-were planted, with 95 % limits of the share. *Named*: CD69+ and HLADr+ are among the four markers that tell it from
-the rest. *False*: repetitions with a finding besides, less than a tenth of whose cells were planted. *Has of planted,
-pure*: the share of all planted cells that it holds, and of its cells that were planted. The effect is the median log2
-fold change, beside that of a population with its background, which its 95 % interval is to cover. Milo finds
-neighbourhoods, {milo} repetitions; FlowSOM {flowsom}, pertpy {pertpy}."""
-CEILING = """**What can be found at all.** A t-test on the true numbers of planted cells, as if somebody had labelled them, at 5 %
-over the number of populations (Bonferroni), and our test on the same numbers; no method that looks for the population
-first has more to go by. *Missed for the population*: our test would have found the true numbers; *for the test*: not
-even these."""
+NOTE = """Samples of 5,000 cells contain 0.5 % of activated CD8 T cells in one group and 1 % in the other. *Spread* is the
+standard deviation of the log proportion between samples, in addition to sampling variation and to other cells with the same
+staining. *Found*: at a false discovery rate of 5 %, a population of which at least half of the cells were planted, with 95 %
+limits of the proportion. *Named*: CD69+ and HLADr+ are among its four markers. *False*: repetitions with a finding of which
+less than a tenth of the cells were planted. *Has of planted, pure*: the proportion of all planted cells in it, and of planted
+cells among its cells. The effect is the median log2 fold change, with that of a population with its background, which its 95
+% interval should cover. Milo finds neighbourhoods, {milo} repetitions; FlowSOM {flowsom}, pertpy {pertpy}."""
+CEILING = """**The best possible power.** A t-test on the true numbers of planted cells at 5 % over the number of populations
+(Bonferroni), and the test of reduset on the same numbers. *Missed for the population*: the test finds the true numbers. *For
+the test*: it does not."""
 
 
-BESIDE = """**Beside the rivals.** Theirs are the first {count} cohorts of each spread, of which ours finds {same}. FlowSOM's
-clusters are tested by our own test; each of 100 of them must pass among more. Milo's few repetitions show little but what it
-costs."""
+PEERS = """**Compared with the peers.** They have the first {count} cohorts of each spread, of which reduset finds {same}.
+FlowSOM's clusters are tested by the test of reduset, which corrects for 100 of them. Milo has few repetitions because of its
+time."""
 
 
-def _beside(kept: Kept) -> list[str]:
-    """What ours finds of the cohorts that the rivals had, and what was not measured."""
-    told, count = [], 0
+def _peers(kept: Kept) -> list[str]:
+    """The cohorts of the peers in which reduset finds the population, and the methods without results."""
+    found, count = [], 0
     for spread in SPREADS:
-        rivals = {row["seed"] for row in kept.where(spread=spread, method="metaclusters")}
-        same = [row for row in kept.where(method="ours", spread=spread) if row["seed"] in rivals]
-        count = max(count, len(rivals))
-        told += [f"{sum(row['found'] for row in same)} of {len(same)} at a spread of {spread:g}"] if same else []
-    left = [f"a spread of {spread:g}" for spread in SPREADS if not kept.where(method="ours", spread=spread)]
-    left += [words for method, words in METHODS.items() if not kept.where(method=method)]
-    parts = [BESIDE.format(count=count, same=", ".join(told))] if told else []
-    return [*parts, *([f"Not measured: {'; '.join(left)}."] if left else [])]
+        seeds = {row["seed"] for row in kept.where(spread=spread, method="metaclusters")}
+        same = [row for row in kept.where(method="ours", spread=spread) if row["seed"] in seeds]
+        count = max(count, len(seeds))
+        found += [f"{sum(row['found'] for row in same)} of {len(same)} at a spread of {spread:g}"] if same else []
+    missing = [name for method, name in METHODS.items() if not kept.where(method=method)]
+    parts = [PEERS.format(count=count, same=", ".join(found))] if found else []
+    return [*parts, *([f"Not measured: {'; '.join(missing)}."] if missing else [])]
 
 
-def run() -> str:
-    kept = Kept(KEPT, COLUMNS, 3)
-    measured = [spread for spread in SPREADS if kept.where(method="ours", spread=spread)]
-    lines, tops = [], []
-    for spread in measured:
-        for method in METHODS:
-            rows = kept.where(method=method, spread=spread)
-            lines += [summary(rows, method, spread)] if rows else []
-        tops.append(ceiling(kept.where(method="ours", spread=spread), spread))
+def measure(quick: bool) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        kept = Kept(Path(folder) / KEPT.name if quick else KEPT, COLUMNS, 3, SOURCES)
+        spreads = SPREADS[:1] if quick else SPREADS
+        for spread in spreads:
+            measure_ours(kept, spread, **({"repetitions": QUICK_REPETITIONS, **QUICK_SIZE} if quick else {}))
+        return report(kept, spreads)
+
+
+def report(kept: Kept, spreads: Sequence[float]) -> dict[str, Any]:
+    lines, tops, summary = [], [], []
+    for spread in spreads:
+        found = {method: kept.where(method=method, spread=spread) for method in METHODS}
+        lines += [method_line(rows, method, spread) for method, rows in found.items() if rows]
+        tops.append(ceiling_line(found["ours"], spread))
+        power = {method: f"{column(rows, 'found').mean():.0%}" for method, rows in found.items() if rows}
+        both = ("ours", *(method for method in ("metaclusters", "clusters") if method in power))
+        names = "reduset, FlowSOM with 20, 100 clusters" if len(both) > 1 else "reduset"
+        summary.append(
+            [f"power, spread {spread:g}: {names}", ", ".join(power[method] for method in both), f"≥ {GOAL:.0%}", tops[-1][-1]]
+        )
     head = [
         "spread",
         "method",
@@ -226,13 +235,14 @@ def run() -> str:
         "covered",
         "seconds",
     ]
-    high = ["spread", "t-test, true numbers", "our test, true numbers", "ours", "missed", "of these merged with others",
+    high = ["spread", "t-test, true numbers", "test of reduset, true numbers", "found", "missed", "of these merged with others",
             "missed for the test", "missed for the population", "90 %"]  # fmt: skip
-    note = NOTE.format(cells="5,000", milo=MILO_REPETITIONS, **{name: pins()[name] for name in ("flowsom", "pertpy")})
-    parts = [note, table(head, lines), CEILING, table(high, tops), *_beside(kept)]
-    return "\n\n".join(" ".join(part.splitlines()) if not part.startswith("|") else part for part in parts)
+    note = NOTE.format(milo=MILO_REPETITIONS, **{name: pins("study")[name] for name in ("flowsom", "pertpy")})
+    parts = [note, table(head, lines), CEILING, table(high, tops), *_peers(kept)]
+    details = "\n\n".join(" ".join(part.splitlines()) if not part.startswith("|") else part for part in parts)
+    return {"summary": summary, "details": details}
 
 
 if __name__ == "__main__":
     for wanted in [float(each) for each in sys.argv[2:]] or SPREADS:
-        MEASURES[sys.argv[1]](Kept(KEPT, COLUMNS, 3), wanted)
+        MEASURES[sys.argv[1]](Kept(KEPT, COLUMNS, 3, SOURCES), wanted)

@@ -133,6 +133,8 @@ def test_other_wrong_input_is_named():
     state = SampleSet(known.names, known.cells, known.markers, known.table, frozenset(known.markers))
     with pytest.raises(ValueError, match="no marker defines populations: all are of class state"):
         CohortStudy().fit(state)
+    with pytest.raises(ValueError, match=r"at most 2,000 markers may define populations, got 2,001: .*; choose fewer markers"):
+        CohortStudy().fit([np.ones((3, 2001)), np.zeros((3, 2001))])
 
 
 def test_a_condition_that_is_the_batch_is_compared_with_a_warning_and_a_note():

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom
 
 from reduset.drift import DriftTest, two_sample
-from reduset.drift.regions import CellSums, nearest_cells
+from reduset.drift.regions import CellRows, CellSums, nearest_cells
 
 
 def clusters(rng, n, shares, spread=0.3):
@@ -74,6 +74,16 @@ def test_cells_hold_the_sums_of_their_rows():
         kept = cells.examples[k][cells.examples[k] >= 0]
         assert set(kept) <= set(np.flatnonzero(there))
         assert len(kept) == min(there.sum(), 3)
+
+
+def test_sums_on_demand_equal_stored_ones():
+    rng = np.random.default_rng(6)
+    rows, weights = rng.normal(size=(120, 300)), np.full(120, 1 / 120)
+    features = two_sample(rows[:60], rows[60:], rng=0, size=20).comparison.features
+    kept, stored = CellRows.of(features, rows, weights), CellSums.of(features, rows, weights)
+    some = rng.random(len(stored.shares)) < 0.5
+    for one, other in zip((*kept.over(some), *kept.by_cell()), (*stored.over(some), *stored.by_cell()), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_a_region_speaks():

@@ -111,11 +111,12 @@ def test_a_result_without_a_profile_is_kept_without(kind, tmp_path):
         full = KernelMean.from_samples(ROWS, FunctionKernel("rbf", gamma=0.5))
         small = compress(full, size=10, rng=0)
         model = Model.of(full, small)
-    else:
-        stream = StreamCompressor(Gaussian(1.0), 10, 0).partial_fit(ROWS)
+    else:  # of a bandwidth too small for angles
+        stream = StreamCompressor(Gaussian(1e-12), 10, 0).partial_fit(ROWS)
         small = stream.result()
         model = Model.of_stream(stream.sample(), small)
     assert not small.has_profile
+    assert small.near_median is None
     model.save(tmp_path / "small.npz")
     back = Model.load(tmp_path / "small.npz")
     assert len(back.profiles.sizes) == 0

@@ -247,6 +247,7 @@ def test_cells_that_all_coincide_are_one_population_whatever_is_asked_for():
         ([np.ones((5, 2))], {"defining": []}, "defining must hold one or more numbers of columns, each from 0 to 1"),
         ([np.ones((5, 2))], {"defining": [0, 2]}, "defining must hold one or more numbers of columns, each from 0 to 1"),
         ([np.ones((5, 2)), np.full((5, 2), 1e20)], {}, r"cells\[1\] must stay below 1e\+15 in size, got 1e\+20"),
+        ([np.ones((5, 2001))], {}, "at most 2,000 markers may define populations, got 2,001"),
         ([np.ones((5, 2))], {"scales": [1.0]}, "scales must be 2 finite numbers above 0"),
         ([np.ones((5, 2))], {"scales": [1.0, 0.0]}, "scales must be 2 finite numbers above 0"),
         ([np.ones((5, 2))], {"dip": 2.0}, "dip must"),

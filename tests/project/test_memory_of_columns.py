@@ -4,6 +4,8 @@ Calls that need more by definition are not here, each for a reason:
 
 - `pieces="components"` and `simplify(covariance="full")`: their result holds a (d, d) covariance for each component;
 - a (d, d) `covariance=` of a kernel, and `whiten=True`: the matrix is the input;
+- `CohortStudy` and `find_populations` raise an error above 2,000 markers: they keep a (d, d) covariance for each group of cells,
+  2,750 times the input at 2,000 markers and 30 cells; `CohortMap` is here;
 - `simplify` and `compress_svm` raise an error above 2,000 columns, where densities underflow in L2. With diagonal covariances
   `simplify` takes 35 times its input, whatever the columns: the steps that its descent remembers;
 - `MeanMapFeatures` holds n_point_components / 2 frequencies of d numbers, 17 times this input by default; it is called with 200;
@@ -16,16 +18,18 @@ import tracemalloc
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.svm import SVC
 
 from reduset import Gaussian, Laplacian, Matern, Mixture, compress, cover, simplify, sketch, weigh
-from reduset.cohort import CohortMap
+from reduset.cohort import CohortMap, CohortStudy
 from reduset.density import SparseKernelDensity
 from reduset.drift import DriftTest, two_sample
 from reduset.explain import background
 from reduset.features import MeanMapFeatures, NeighbourKLKernel
 from reduset.modes import SparseMeanShift
+from reduset.populations import find_populations
 from reduset.proportions import ClassProportions
 from reduset.spectral import (
     Nystroem,
@@ -54,7 +58,11 @@ def halves(X):
 CALLS = {
     "sketch": lambda X: sketch(X, 10, rng=0),
     "sketch, robust scales": lambda X: sketch(X, 10, scales="robust", rng=0),
+    "sketch of a frame": lambda X: sketch(pd.DataFrame(X, columns=[f"c{k}" for k in range(X.shape[1])]), 10, rng=0),
+    "sketch, groups": lambda X: sketch(X, 10, groups=np.arange(len(X)) % 3, rng=0),
     "compress": lambda X: compress(X, size=10, rng=0),
+    "compress, tol": lambda X: compress(X, tol=0.2, rng=0),
+    "compress, kernel and tol": lambda X: compress(X, Gaussian("median"), tol=0.2, rng=0),
     "compress, robust scales": lambda X: compress(X, Gaussian("median", scales="robust"), size=10, rng=0),
     "compress, open bandwidth": lambda X: compress(X, Gaussian(scales="standard"), size=10, rng=0),
     "compress, variances": lambda X: compress(X, Gaussian("median", covariance=np.full(X.shape[1], 2.0)), size=10, rng=0),
@@ -67,6 +75,7 @@ CALLS = {
     "weigh": lambda X: weigh(X, X[:5], Gaussian("median", scales="robust")),
     "DriftTest": lambda X: DriftTest(random_state=0).fit(X[:15]).test(X[15:]),
     "two_sample": lambda X: two_sample(X[:15], X[15:], rng=0),
+    "two_sample, printed": lambda X: str(two_sample(X[:15], X[15:] + 0.5, rng=0)),
     "SparseKernelDensity": lambda X: SparseKernelDensity(bandwidth="scott").fit(X).score_samples(X[:3]),
     "SparseKernelDensity, tol": lambda X: SparseKernelDensity(bandwidth="scott", tol=0.05).fit(X).score_samples(X[:3]),
     "SparseMeanShift": lambda X: SparseMeanShift(bandwidth=100.0).fit(X),
@@ -95,10 +104,10 @@ def rows(columns):
 
 
 def peak_over_input(call, columns):
-    """Peak memory of a call in units of its input; a call on few columns goes first, for imports and compiled code."""
+    """Peak memory of a call in units of its input; a call of the same size goes first, for imports and compiled code."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        call(rows(100))
+        call(rows(columns))
         X = rows(columns)
         gc.collect()
         tracemalloc.start()
@@ -127,3 +136,9 @@ def test_machines_keep_to_it_with_as_many_columns_as_they_take():
 def test_mixtures_with_more_columns_raise_an_error_that_names_the_limit(name):
     with pytest.raises(ValueError, match="mixture must have at most 2,000 columns"):
         MIXTURES[name](rows(2001))
+
+
+@pytest.mark.parametrize("call", [find_populations, lambda bags: CohortStudy().fit(bags)], ids=["find_populations", "CohortStudy"])
+def test_studies_of_more_markers_raise_an_error_that_names_the_limit(call):
+    with pytest.raises(ValueError, match="at most 2,000 markers may define populations, got 2,001"):
+        call(bags(rows(2001)))

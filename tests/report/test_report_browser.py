@@ -130,7 +130,8 @@ def test_the_slider_moves_the_atoms_and_the_densities_are_the_models(visit):
             np.testing.assert_allclose(seen.trace(f"marginal-{k}", 0, "y"), portrait.marginals[k], rtol=1e-6)
             np.testing.assert_allclose(seen.trace(f"marginal-{k}", 0, "x"), portrait.grids[k], rtol=1e-9)
         told = seen.page.inner_text("#told").replace("\N{NO-BREAK SPACE}", " ")
-        assert told == f"{small.size} atom{'s' if small.size > 1 else ''}, error {float(f'{100 * shown.error_at(step):.3g}'):g} %"
+        error = f"error {float(f'{100 * shown.error_at(step):.3g}'):g} % at bandwidth 3"
+        assert told == f"{small.size} atom{'s' if small.size > 1 else ''}, {error}"
         assert seen.page.evaluate("document.getElementById('path').data.at(-1).x[0]") == small.size
     assert seen.complaints == []
 
@@ -189,7 +190,7 @@ def test_errors_of_any_size_are_told_as_the_cards_tell_them_and_rows_of_both_sig
     seen = Visit(browser, tmp_path / "r.html")
     for step, error in enumerate(errors):
         seen.slide(step)
-        assert seen.page.inner_text("#told").endswith(f"error {percent(error if error >= ROUNDING else 0.0)}")
+        assert seen.page.inner_text("#told").endswith(f"error {percent(error if error >= ROUNDING else 0.0)} at bandwidth 0.8")
     assert "weights of both signs" in seen.page.inner_text("#shades")
     assert seen.page.evaluate("document.getElementById('full').data[0].zmin") == -np.abs(seen.trace("full", 0, "z")).max()
     assert seen.page.inner_text("#largest").replace("\N{NO-BREAK SPACE}", " ") == "below 0.001 % of the peak"

@@ -1,10 +1,10 @@
 """Do two trees of the source give the same digits? Named calls of the public names, and a digest of what each returns.
 
     export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1    # while recording: threads of BLAS sum in another order
-    python benchmarks/same_digits.py record a.json [--files FOLDER] [--only TEXT]
-    python benchmarks/same_digits.py compare a.json b.json    # the names that differ; exits with 1 if there are any
-    python benchmarks/same_digits.py read-files FOLDER out.json    # what the files hold that another tree wrote
-    python benchmarks/same_digits.py show NAME    # line by line what is digested, for diff
+    python tests/support/same_digits.py record a.json [--files FOLDER] [--only TEXT]
+    python tests/support/same_digits.py compare a.json b.json    # the names that differ; exits with 1 if there are any
+    python tests/support/same_digits.py read-files FOLDER out.json    # what the files hold that another tree wrote
+    python tests/support/same_digits.py show NAME    # line by line what is digested, for diff
 
 A digest is over types, shapes and bytes of arrays, floats to the last bit, texts and warnings; over no time and no address. The
 tree is the one that `import reduset` finds, and the command is run by the same Python. The calls are in same_digits_calls.py,
@@ -17,6 +17,7 @@ import argparse
 import hashlib
 import json
 import os
+import platform
 import re
 import sys
 import tempfile
@@ -25,15 +26,16 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import chdir
 from dataclasses import fields, is_dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from harness import machine
 from sklearn.base import BaseEstimator
 
 import reduset
 
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "pandas", "polars", "pyarrow")
 LEFT_OUT = {"timings", "seconds", "versions"}
 OTHERS = {"views_"}  # fitted attributes whose members are not public
 
@@ -106,6 +108,12 @@ def digests(calls: Mapping[str, Callable[[], Any]]) -> dict[str, str]:
         print(f"\r{k}/{len(calls)} {name} {time.perf_counter() - begun:.1f} s\033[K", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     return found
+
+
+def machine() -> str:
+    """The processor and the versions, which digests depend on."""
+    versions = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
+    return f"{platform.machine()}, Python {platform.python_version()}, {versions}"
 
 
 def write(path: Path, calls: Mapping[str, Callable[[], Any]]) -> int:

@@ -285,7 +285,7 @@ def flow(rows: Any = None, chunk: int = 700, weight: Any = None, **options: Any)
     X = cloud(6000) if rows is None else rows
     stream = StreamCompressor(**{"kernel": Gaussian(1.0), "size": 30, "random_state": 0, "buffer": 500} | options)
     for start in range(0, len(X), chunk):
-        stream.partial_fit(X[start : start + chunk], None if weight is None else weight[start : start + chunk])
+        stream.partial_fit(X[start : start + chunk], sample_weight=None if weight is None else weight[start : start + chunk])
     return stream
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset._engine import Frame, blocks, cached_property, row_blocks
-from reduset._types import Array
+from reduset._types import Array, Precision
 from reduset.certificate.frequencies import MASS_MISSING, FrequencyLadders, Waves
 from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean
@@ -36,6 +36,7 @@ FEW_ROWS, MANY_ROWS = 384, 4096  # whose pairs are looked at
 EPSILON = float(np.finfo(np.float64).eps)
 MASS_ROUNDING = 1e-12
 ROWS_A_STEP = 512
+MANY_ATOMS = 4096  # from which ‖f_m‖² is computed in single precision, to 1e-5: less than its share of the interval
 SORTED_BY = 64  # columns that order atoms for a search; ties only cost a comparison
 HARDLY = 0.25  # of a bandwidth: directions in which data spread less do not count
 EFFECTIVE = 0.25  # of the ladders: with a smaller effective number, few of them decide the error
@@ -393,9 +394,10 @@ def _square_norm(pieces: Pieces, weights: Array, kernel: RadialKernel) -> float:
     """‖f‖² with bumps of another bandwidth, each of norm 1; every pair of atoms once."""
     if isinstance(pieces, ComponentPieces):
         return float(weights @ own_sums_of(kernel, pieces, weights))
+    precision: Precision = "auto" if len(pieces) >= MANY_ATOMS else "double"
     total = 0.0
     for a, b in blocks(len(pieces), ROWS_A_STEP):
-        there = kernel.product_sums(pieces[a:b], weights[a:b], pieces[a:])
+        there = kernel.product_sums(pieces[a:b], weights[a:b], pieces[a:], precision)
         there[b - a :] *= 2
         total += float(weights[a:] @ there)
     return total

@@ -26,7 +26,7 @@ from reduset.differences import Design, Differences, WholeTest, compare, compare
 from reduset.differences.comparing import NULLS
 from reduset.kernels import Gaussian
 from reduset.populations import find_populations
-from reduset.populations.finding import DIP
+from reduset.populations.finding import DIP, check_markers
 
 UNLIKE = 10  # times as many cells in the samples of one group as in those of another
 FEW_CELLS = 500
@@ -118,6 +118,7 @@ class CohortStudy(BaseEstimator):
         Parameters
         ----------
         samples : SampleSet, or what `SampleSet.of` takes: a list or mapping of (n, d) arrays or frames, one a sample
+            At most 2,000 markers may define populations.
         table : the table of samples, a dict of columns or a frame, with a column "sample_id"; a `SampleSet` has its own
         """
         if isinstance(samples, SampleSet) and table is not None:
@@ -131,6 +132,7 @@ class CohortStudy(BaseEstimator):
         defining = [j for j, marker in enumerate(known.markers) if marker not in known.state]
         if not defining:
             raise ValueError("no marker defines populations: all are of class state; say which are of class type in the panel")
+        check_markers(len(defining))
         controls = self._controls(known)
         design = self._design(known, controls)
         runs = None if self.batch is None else known.column(self.batch)

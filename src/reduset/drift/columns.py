@@ -74,7 +74,7 @@ class ColumnBins:
         return float(low + (high - low) * np.clip(inside, 0.0, 1.0))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ColumnChange:
     """How one column differs from the reference.
 

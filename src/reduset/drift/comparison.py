@@ -16,7 +16,7 @@ from reduset.drift.columns import ColumnBins
 from reduset.drift.feature_map import FeatureMap, column_units, median_distance
 from reduset.drift.null_law import normal, permuted, resampled, reweighed, signed, square_root
 from reduset.drift.reference import StoredReference
-from reduset.drift.regions import CellSums
+from reduset.drift.regions import CellRows, Cells, CellSums
 from reduset.drift.sample import Sample
 
 PERMUTED_ROWS = 12_288  # of both samples, up to which all rows are permuted
@@ -51,7 +51,7 @@ class SideBySide:
     covariance: Array
     exact: bool
     rows: tuple[float, float]
-    cells: tuple[CellSums, CellSums]
+    cells: tuple[Cells, Cells]
     bins: ColumnBins
     shares: tuple[tuple[Array, ...], tuple[Array, ...]]
     fair: Floats
@@ -99,6 +99,8 @@ def pooled(old: Sample, new: Sample, size: int, scales: str | None, draws: int, 
         centre = (n * before + count * after) / (n + count)
         covariance = weighted_covariance(features, old, centre) + weighted_covariance(features, new, centre)
         drawn = normal(square_root(covariance), draws, rng)
+    ours, theirs = np.split(rows, [old.size])
+    cells = CellRows.of if fair is rows else CellSums.of  # rows that are not kept are summed now
     return SideBySide(
         features,
         before,
@@ -107,7 +109,7 @@ def pooled(old: Sample, new: Sample, size: int, scales: str | None, draws: int, 
         covariance,
         exact,
         (n, count),
-        (CellSums.of(features, old.rows, old.weights), CellSums.of(features, new.rows, new.weights)),
+        (cells(features, ours, old.weights), cells(features, theirs, new.weights)),
         bins,
         (shares[0], shares[1]),
         fair,

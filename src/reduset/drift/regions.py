@@ -19,12 +19,14 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import linkage
 from scipy.special import ndtr
 
-from reduset._engine import LabelSums, arrays_of, beside, column_of, each_nearest, home_of, on_device, to_numpy
+from reduset._engine import LabelSums, arrays_of, beside, blocks, column_of, each_nearest, home_of, on_device, to_numpy
 from reduset._types import Array, Floats, Indices
 from reduset.drift.feature_map import FeatureMap
 
 DRAWS = 499
 EXAMPLES = 3  # rows of each cell
+COLUMNS_A_BLOCK = 256
+COLUMNS_A_BLOCK = 256
 MOST_REGIONS = 10
 FEWEST = 5.0  # rows of both samples in a region, below which it is looked at as a part of larger ones alone
 APART = 1.0  # standard deviations from the mean of all rows, beyond which a column says where a region is
@@ -51,32 +53,76 @@ class CellSums:
     @classmethod
     def of(cls, features: FeatureMap, rows: Floats, weights: Array) -> CellSums:
         """Of rows (n, d) with weights (n,) that sum to 1."""
-        index, distance = nearest_cells(features, rows)
-        m, d = features.atoms.shape
-        sums, squares = np.empty((m, d)), np.empty((m, d))
-        with home_of(rows):
-            by_cell, masses = LabelSums(index, m), beside(index, weights)
-            for k in range(d):
-                column = column_of(rows, k)
-                sums[:, k] = by_cell.of(masses * column)
-                squares[:, k] = by_cell.of(masses * np.square(column))
-            shares, examples = by_cell.of(masses), _examples(index, distance, m)
-        return cls(float(weights.sum()) ** 2 / float(weights @ weights), shares, sums, squares, examples)
+        found = CellRows.of(features, rows, weights)
+        return cls(found.rows, found.shares, *found.by_cell(), found.examples)
 
     @classmethod
     def without_rows(cls, rows: float, shares: Array, sums: Array, squares: Array) -> CellSums:
         """Of rows that are not at hand."""
         return cls(rows, shares, sums, squares, np.full((len(shares), EXAMPLES), -1, np.int64))
 
-    def merged(self, other: CellSums) -> CellSums:
-        """Of the rows of both, each weighed by how many rows it has."""
-        mine = self.rows / (self.rows + other.rows)
-        shares, sums, squares = (mine * one + (1 - mine) * two for one, two in zip(self._means, other._means, strict=True))
-        return CellSums(self.rows + other.rows, shares, sums, squares, self.examples)
+    def by_cell(self) -> tuple[Array, Array]:
+        """(m, d) sums and squares."""
+        return self.sums, self.squares
 
-    @property
-    def _means(self) -> tuple[Array, Array, Array]:
-        return self.shares, self.sums, self.squares
+    def over(self, cells: NDArray[np.bool_]) -> tuple[Array, Array]:
+        """(d,) sums and squares of the rows in these cells."""
+        return self.sums[cells].sum(axis=0), self.squares[cells].sum(axis=0)
+
+
+@dataclass(frozen=True)
+class CellRows:
+    """The same for rows in memory: sums are computed on demand, since they may be larger than the rows.
+
+    Attributes
+    ----------
+    rows, shares, examples : as in `CellSums`
+    values : (n, d) the rows; weights : (n,), which sum to 1
+    cells : (n,) the cell of each row
+    """
+
+    rows: float
+    shares: Array
+    examples: Indices
+    values: Floats
+    weights: Array
+    cells: Any
+
+    @classmethod
+    def of(cls, features: FeatureMap, rows: Floats, weights: Array) -> CellRows:
+        """Of rows (n, d) with weights (n,) that sum to 1."""
+        index, distance = nearest_cells(features, rows)
+        m = len(features.atoms)
+        with home_of(rows):
+            shares, examples = LabelSums(index, m).of(beside(index, weights)), _examples(index, distance, m)
+        return cls(float(weights.sum()) ** 2 / float(weights @ weights), shares, examples, rows, weights, index)
+
+    def by_cell(self) -> tuple[Array, Array]:
+        """(m, d) sums and squares."""
+        return self._sums(0, self.values.shape[1])
+
+    def over(self, cells: NDArray[np.bool_]) -> tuple[Array, Array]:
+        """(d,) sums and squares of the rows in these cells."""
+        d = self.values.shape[1]
+        sums, squares = np.empty(d), np.empty(d)
+        for a, b in blocks(d, COLUMNS_A_BLOCK):
+            sums[a:b], squares[a:b] = (each[cells].sum(axis=0) for each in self._sums(a, b))
+        return sums, squares
+
+    def _sums(self, first: int, end: int) -> tuple[Array, Array]:
+        """(m, end − first) sums and squares of some columns."""
+        m = len(self.shares)
+        sums, squares = np.empty((m, end - first)), np.empty((m, end - first))
+        with home_of(self.values):
+            by_cell, masses = LabelSums(self.cells, m), beside(self.cells, self.weights)
+            for k in range(first, end):
+                column = column_of(self.values, k)
+                sums[:, k - first] = by_cell.of(masses * column)
+                squares[:, k - first] = by_cell.of(masses * np.square(column))
+        return sums, squares
+
+
+Cells = CellSums | CellRows
 
 
 @dataclass(frozen=True)
@@ -142,16 +188,17 @@ def _examples(index: Any, distance: Any, m: int) -> Indices:
 
 
 def changed_regions(
-    features: FeatureMap, before: CellSums, after: CellSums, names: tuple[str, ...], alpha: float, rng: np.random.Generator
+    features: FeatureMap, before: Cells, after: Cells, names: tuple[str, ...], alpha: float, rng: np.random.Generator
 ) -> list[Region]:
     """The regions whose change is sure at level ``alpha`` for all of them together, the surest first."""
     members = _tree(features)
-    both = before.merged(after)
+    both, all_rows = _both_shares(before, after), before.rows + after.rows
+    spread = _mean_and_deviation(before, after)
     found: list[tuple[NDArray[np.bool_], Region]] = []
     left = np.ones(len(before.shares), np.bool_)
     while left.any() and len(found) < MOST_REGIONS:
         inside = members[:, left].astype(np.float64)
-        counted = inside @ both.shares[left] * both.rows
+        counted = inside @ both[left] * all_rows
         usable = (counted >= FEWEST) & (inside.sum(axis=1) < left.sum())
         total = (float(before.shares[left].sum()), float(after.shares[left].sum()))
         if not usable.any() or min(total) * min(before.rows, after.rows) < 1:
@@ -159,7 +206,7 @@ def changed_regions(
         inside = inside[usable]
         rows = (before.rows * total[0], after.rows * total[1])
         seen = _on_normal_scale(inside @ before.shares[left] / total[0], inside @ after.shares[left] / total[1], *rows)
-        chance = np.maximum(both.shares[left], 0.0)
+        chance = np.maximum(both[left], 0.0)
         largest = _largest_by_chance(inside, chance / chance.sum(), rows, rng)
         best = int(np.abs(seen).argmax())
         above = int((largest >= abs(seen[best])).sum())
@@ -170,9 +217,9 @@ def changed_regions(
             break
         cells = np.zeros(len(left), np.bool_)
         cells[np.flatnonzero(left)[inside[best] > 0]] = True
-        found.append((cells, _described(cells, before, after, both, names, p_value)))
+        found.append((cells, _described(cells, before, after, spread, names, p_value)))
         left &= ~cells
-    return _joined(found, features.scales, lambda cells, p_value: _described(cells, before, after, both, names, p_value))
+    return _joined(found, features.scales, lambda cells, p_value: _described(cells, before, after, spread, names, p_value))
 
 
 def _joined(
@@ -219,20 +266,32 @@ def _largest_by_chance(inside: Array, shares: Array, rows: tuple[float, float], 
     return np.abs(_on_normal_scale(counts[0] @ inside.T, counts[1] @ inside.T, *rows)).max(axis=1)
 
 
+def _both_shares(before: Cells, after: Cells) -> Array:
+    """(m,) the shares of the cells in the rows of both, each sample weighed by how many rows it has."""
+    mine = before.rows / (before.rows + after.rows)
+    return mine * before.shares + (1 - mine) * after.shares
+
+
+def _mean_and_deviation(before: Cells, after: Cells) -> tuple[Array, Array]:
+    """(d,) means and standard deviations of the columns over the rows of both."""
+    mine, every = before.rows / (before.rows + after.rows), np.ones(len(before.shares), np.bool_)
+    mean, square = (mine * one + (1 - mine) * two for one, two in zip(before.over(every), after.over(every), strict=True))
+    return mean, np.sqrt(np.maximum(square - np.square(mean), 0.0))
+
+
 def _described(
-    cells: NDArray[np.bool_], before: CellSums, after: CellSums, both: CellSums, names: tuple[str, ...], p_value: float
+    cells: NDArray[np.bool_], before: Cells, after: Cells, spread: tuple[Array, Array], names: tuple[str, ...], p_value: float
 ) -> Region:
     share = (float(before.shares[cells].sum()), float(after.shares[cells].sum()))
     change = share[1] - share[0]
-    all_mean = both.sums.sum(axis=0)
-    deviation = np.sqrt(np.maximum(both.squares.sum(axis=0) - np.square(all_mean), 0.0))
-    richer = after if change > 0 else before
-    own = richer.sums[cells].sum(axis=0) / richer.shares[cells].sum()
-    own_spread = np.sqrt(np.maximum(richer.squares[cells].sum(axis=0) / richer.shares[cells].sum() - np.square(own), 0.0))
-    centre = (after.sums[cells].sum(axis=0) - before.sums[cells].sum(axis=0)) / change
+    all_mean, deviation = spread
+    (old, old_squares), (new, new_squares) = before.over(cells), after.over(cells)
+    own, own_squares = (each / share[change > 0] for each in ((new, new_squares) if change > 0 else (old, old_squares)))
+    own_spread = np.sqrt(np.maximum(own_squares - np.square(own), 0.0))
+    centre = (new - old) / change
     # a small difference of large shares is noise: never farther from the region's rows than these reach
     centre = np.clip(centre, own - 3 * own_spread, own + 3 * own_spread)
-    second = (after.squares[cells].sum(axis=0) - before.squares[cells].sum(axis=0)) / change
+    second = (new_squares - old_squares) / change
     extent = np.sqrt(np.maximum(second - np.square(centre), 0.0))
     extent = np.where((extent > 0) & (extent <= 3 * own_spread), extent, own_spread)
     apart = np.abs(centre - all_mean) / np.where(deviation > 0, deviation, np.inf)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reduset import _validate
-from reduset._engine import cached_property
+from reduset._engine import blocks, cached_property
 from reduset._types import Array
 from reduset.drift import null_law
 from reduset.drift.columns import ColumnChange, changed_columns
@@ -17,7 +17,7 @@ from reduset.drift.regions import Region, changed_regions
 POWER = 0.8
 LEAST = 1e-300  # of a p-value: no difference is impossible
 STEPS = np.geomspace(1e-4, 1.0, 33)
-MOST_MOVED = 1024  # rows
+MOST_MOVED, MOVED_VALUES = 1024, 1 << 16  # rows, and numbers at a time
 
 
 @dataclass(frozen=True)
@@ -121,10 +121,15 @@ class DriftResult:
         if not len(seen.fair):
             return None
         rows = np.asarray(seen.fair[:MOST_MOVED], np.float64)
-        weights = np.full(len(rows), 1 / len(rows))
-        still = seen.features.mean(rows, weights)
-        step = rows.std(axis=0) / np.sqrt(rows.shape[1])
-        return self._detectable(lambda far: seen.features.mean(rows + far * step, weights) - still)
+        step = np.concatenate([rows[:, a:b].std(axis=0) for a, b in blocks(rows.shape[1], MOST_MOVED)]) / np.sqrt(rows.shape[1])
+
+        def mean(far: float) -> Array:  # a few rows of many columns at a time
+            parts = blocks(len(rows), max(1, MOVED_VALUES // rows.shape[1]))
+            means = [seen.features.mean(rows[a:b] + far * step, np.full(b - a, 1 / len(rows))) for a, b in parts]
+            return np.asarray(np.sum(means, axis=0))
+
+        still = mean(0.0)
+        return self._detectable(lambda far: mean(far) - still)
 
     def _detectable(self, change: object) -> float:
         """The least step at which the change is found with probability 0.8; infinite where none is."""

@@ -37,6 +37,7 @@ GROUPS = 1000  # of atoms at most, from which merging begins
 DIP = 0.5  # of the lower peak, below which a valley parts two populations
 SPEAKS = 0.1  # of the median sample's cells, from which a sample counts in full: fifty cells are not to outweigh a million
 MOST_CELLS = 200_000  # from which borders and medians are taken
+MAX_MARKERS = 2000  # that define populations: a (d, d) covariance is kept for every group of cells
 OUTER = (0.1, 2.5)  # percent of the cells beyond either end of what has most of them
 LARGEST = 1e15  # squares of what is more are no use beside others
 FAR = 5.0  # such ranges beyond it, from where on places are not told apart
@@ -61,7 +62,7 @@ def find_populations(
     ----------
     cells : of each sample (n, d)
     markers : (d,) names of the columns; "x0", "x1", … by default
-    defining : the columns by which populations are told apart, all by default; the others are only described
+    defining : the columns by which populations are told apart, all by default, at most 2,000; the others are only described
     scales : (d,) what columns are divided by, so that all count alike; they are in one unit by default
     n_atoms : the finest populations; by default 1,000, or one for 50 cells where there are fewer
     n_populations : how many there should be; by default as many as have valleys around them
@@ -88,6 +89,7 @@ def find_populations(
     if len(named) != d:
         raise ValueError(f"markers must name each of the {d} columns, got {len(named)} names")
     columns = np.arange(d) if defining is None else _columns(defining, d)
+    check_markers(len(columns))
     dip = _validate.between(dip, "dip", 0.0, 1.0)
     many = min(len(pooled), ATOMS, max(FEWEST_ATOMS, len(pooled) // CELLS_AN_ATOM))
     size = many if n_atoms is None else _validate.whole(n_atoms, "n_atoms", 1, len(pooled), "it is a number of cells")
@@ -119,6 +121,15 @@ def find_populations(
         return _described(pooled, sizes, named, columns, small, group_of_atom, tree, dip, n_populations, medians_rng)
     finally:
         shown.close()
+
+
+def check_markers(count: int) -> None:
+    """Raise an error if too many markers define populations."""
+    if count > MAX_MARKERS:
+        raise ValueError(
+            f"at most {MAX_MARKERS:,} markers may define populations, got {count:,}: a covariance of all of them is kept for every "
+            "group of cells; choose fewer markers, or pass principal components. CohortMap takes more"
+        )
 
 
 def _samples(cells: Sequence[Floats]) -> list[Floats]:

@@ -13,7 +13,7 @@ import numpy as np
 from reduset._types import Array
 from reduset.drift.columns import ColumnBins, ColumnChange
 from reduset.drift.feature_map import FeatureMap
-from reduset.drift.regions import CellSums, Region
+from reduset.drift.regions import Cells, Region
 from reduset.drift.result import DriftResult
 from reduset.drift.words import distances_by_chance
 
@@ -133,11 +133,11 @@ def drift_figure(result: DriftResult) -> DriftFigure:
     )
 
 
-def _places(atoms: Array, before: CellSums, after: CellSums) -> Array:
+def _places(atoms: Array, before: Cells, after: Cells) -> Array:
     """(m, d) where the rows of each cell are; a crowd far outside is nearest to an atom at the rim, and not there."""
     gained = (after.shares > before.shares)[:, None]
     shares = np.where(gained[:, 0], after.shares, before.shares)[:, None]
-    sums = np.where(gained, after.sums, before.sums)
+    sums = np.where(gained, after.by_cell()[0], before.by_cell()[0])
     return np.where(shares > 0, sums / np.where(shares > 0, shares, 1.0), atoms)
 
 

@@ -1,8 +1,8 @@
 """Valid files of every kind, made wrong at random, and read: `make fuzz SECONDS=3600`.
 
-Files are read in a child process with a limit on its memory and on the time of each file. A file is refused by a ValueError or an
-OSError that says something, or it is read; a crash, a wait, or any other exception is a failure, whose file is kept in build/fuzz.
-A file is known by the seed and its number, so that `--seed 0 --first 4711 --count 1` makes it again.
+Files are read in a child process with limits on its memory and on the time of each file. A file must be read, or raise a ValueError
+or an OSError with a message. A crash, a timeout or another exception is a failure, and its file is kept in build/fuzz. Seed and
+number identify a file: `--seed 0 --first 4711 --count 1` makes it again.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ import warnings
 from collections import Counter
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-SUPPORT = ROOT / "tests" / "support"
-sys.path[:0] = [str(SUPPORT), str(ROOT / "src")]
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests" / "support"), str(ROOT / "src")]
 KEPT = ROOT / "build" / "fuzz"
 ROOM = 4 << 30  # bytes beyond what the libraries take
 PATIENCE = 30.0  # seconds for a file
