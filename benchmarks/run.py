@@ -89,7 +89,7 @@ def section_of(name: str) -> str:
     target = records.file_of(name).with_suffix(".md")
     footer = f"*{record.machine}; {record.date}, commit {record.commit}*"
     target.write_text(f"# {module.TITLE}\n\n{details_of(module, record.figures).strip()}\n\n{footer}\n", encoding="utf-8")
-    note = f" *Stale: {len(changed)} source file{'s' * (len(changed) != 1)} changed since.*" if changed else ""
+    note = " *Stale.*" if changed else ""
     link = target.relative_to(BENCHMARKS).as_posix()
     return f"### {module.TITLE}\n\n{body}\n\n[Details]({link}), {record.date}.{note}\n"
 

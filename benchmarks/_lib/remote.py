@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from benchmarks._lib import BENCHMARKS, ROOT, pins, python_of
 
 SCRIPTS = BENCHMARKS / "peers"

@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from benchmarks._lib import data_folder, medians, table, verdict
 
+from benchmarks._lib import data_folder, medians, table, verdict
 from reduset import Gaussian, KernelMean
 from reduset.cohort import CohortMap, distances, procrustes
 from reduset.cohort.divergences import log_densities

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 import triton
 import triton.language as tl
+
 from benchmarks.applications.component_bags import (
     KL_BAGS,
     KL_CSV,

@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from benchmarks._lib import medians, seconds, table, verdict
 from sklearn.neighbors import KernelDensity
 
+from benchmarks._lib import medians, seconds, table, verdict
 from reduset import Gaussian, KernelMean, bandwidth
 from reduset.density import SparseKernelDensity
 

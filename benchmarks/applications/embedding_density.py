@@ -14,9 +14,10 @@ import time
 from typing import Any
 
 import numpy as np
+from scipy.stats import gaussian_kde
+
 from benchmarks._lib import own_process, table, verdict
 from benchmarks.speed.growth import memory
-from scipy.stats import gaussian_kde
 
 TITLE = "Densities of an embedding, at every cell"
 SOURCES = ("anndata/densities.py", "compression", "mean.py")

@@ -12,6 +12,9 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from sklearn.linear_model import Ridge
+
 from benchmarks._lib import table, verdict
 from benchmarks.applications.component_bags import (
     KL_BAGS,
@@ -25,9 +28,6 @@ from benchmarks.applications.component_bags import (
     root_mean_square,
     validated,
 )  # fmt: skip
-from scipy.linalg import cho_factor, cho_solve
-from sklearn.linear_model import Ridge
-
 from reduset._engine.threads import single_threaded_blas
 from reduset.features import DensityFeatures, HistogramFeatures, MeanMapFeatures, NeighbourKLKernel, Tuned, tune
 

@@ -10,10 +10,10 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from benchmarks._lib import table, verdict
 from scipy.integrate import quad
 from scipy.special import ndtr
 
+from benchmarks._lib import table, verdict
 from reduset import Gaussian, KernelMean
 from reduset.features import DensityFeatures, pairwise
 from reduset.features.homogeneous_distances import TOTALS, feature_map, kappa, placed

@@ -10,13 +10,13 @@ import time
 from typing import Any, NamedTuple
 
 import numpy as np
-from benchmarks._lib import data_folder, table, verdict
 from sklearn.model_selection import LeaveOneOut, cross_val_predict
 from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
+from benchmarks._lib import data_folder, table, verdict
 from reduset.features import DensityFeatures, HistogramFeatures, MeanMapFeatures, tune
 from reduset.features.embedding import frequencies_of
 from reduset.features.fourier import fourier_features

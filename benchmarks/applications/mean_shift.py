@@ -11,9 +11,9 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from benchmarks._lib import data_folder, medians, seconds, table, verdict
 from sklearn.cluster import MeanShift
 
+from benchmarks._lib import data_folder, medians, seconds, table, verdict
 from reduset import Gaussian, KernelMean
 from reduset.modes import SparseMeanShift, clustering_distance, discrepancy_index
 from reduset.modes.mean_shift import find_modes, mean_shift

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 from benchmarks._lib import data_folder, table, verdict
 from benchmarks.applications.density import DIMENSION, cloud
-
 from reduset import Gaussian, KernelMean, Mixture, bandwidth, compress, simplify
 
 TITLE = "Mixtures for densities"

@@ -12,9 +12,9 @@ import time
 from typing import Any, NamedTuple
 
 import numpy as np
-from benchmarks._lib import table, verdict
 from sklearn.cluster import KMeans
 
+from benchmarks._lib import table, verdict
 from reduset import Mixture, simplify
 
 TITLE = "Toy mixtures"

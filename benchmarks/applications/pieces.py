@@ -13,9 +13,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+
 from benchmarks._lib import data_folder, table, verdict
 from benchmarks.applications.mixture_density import Check, standardised
-
 from reduset import Gaussian, KernelMean, Mixture, bandwidth, compress
 from reduset.density.likelihood import search_bandwidth
 

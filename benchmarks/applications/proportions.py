@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from benchmarks._lib import data_folder, seconds, table, verdict
 
+from benchmarks._lib import data_folder, seconds, table, verdict
 from reduset import Gaussian, KernelMean
 from reduset.proportions import ClassProportions
 from reduset.proportions.likelihood import most_likely

@@ -19,16 +19,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from benchmarks._lib import own_process, table, verdict
-from benchmarks.applications.spectral_data import SETS, large, load, some
-from benchmarks.applications.spectral_pictures import DIGITS, EMBEDDINGS, POINTS, draw_embeddings
-from benchmarks.speed.growth import memory
 from sklearn.datasets import make_moons, make_swiss_roll
 from sklearn.decomposition import PCA, KernelPCA
 from sklearn.kernel_approximation import Nystroem as SklearnNystroem
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
+from benchmarks._lib import own_process, table, verdict
+from benchmarks.applications.spectral_data import SETS, large, load, some
+from benchmarks.applications.spectral_pictures import DIGITS, EMBEDDINGS, POINTS, draw_embeddings
+from benchmarks.speed.growth import memory
 from reduset import Gaussian
 from reduset.spectral import Nystroem, ReducedDiffusionMap, ReducedKernelPCA, WeightedNystroem
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from benchmarks._lib import data_folder
 
 # the paper's σ as the bandwidth and its number of components; USPS in [0, 1]

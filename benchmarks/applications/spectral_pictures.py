@@ -6,9 +6,9 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
-from benchmarks.applications.spectral_data import SETS, load
 from sklearn.datasets import make_moons, make_swiss_roll
 
+from benchmarks.applications.spectral_data import SETS, load
 from reduset import Gaussian
 from reduset.spectral import ReducedDiffusionMap, ReducedKernelPCA
 

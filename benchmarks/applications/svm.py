@@ -11,9 +11,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from benchmarks._lib import data_folder, medians, seconds, table, verdict
 from sklearn.svm import SVC
 
+from benchmarks._lib import data_folder, medians, seconds, table, verdict
 from reduset.svm import compress_svm
 
 TITLE = "Compressed SVMs"

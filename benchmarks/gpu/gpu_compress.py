@@ -13,10 +13,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from benchmarks._lib import table, verdict
-from benchmarks.gpu.gpu_cover import card, drawn, free_memory, median_of
 
 import reduset
+from benchmarks._lib import table, verdict
+from benchmarks.gpu.gpu_cover import card, drawn, free_memory, median_of
 from reduset import Compression, compress
 from reduset.cohort import CohortMap
 from reduset.density import SparseKernelDensity

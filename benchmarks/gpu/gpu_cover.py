@@ -15,8 +15,8 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from benchmarks._lib import table, verdict
 
+from benchmarks._lib import table, verdict
 from reduset import cover
 from reduset._engine import HostRows, LazyCover
 

@@ -12,10 +12,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from benchmarks._lib import table, verdict
-from benchmarks.gpu.gpu_cover import card, median_of
 
 import reduset
+from benchmarks._lib import table, verdict
+from benchmarks.gpu.gpu_cover import card, median_of
 from reduset import Gaussian, KernelMean
 from reduset._engine import device
 

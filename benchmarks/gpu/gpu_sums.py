@@ -15,9 +15,9 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+
 from benchmarks._lib import table, verdict
 from benchmarks.gpu.gpu_cover import card, free_memory, median_of
-
 from reduset import Gaussian, KernelMean
 
 TITLE = "Kernel sums on a GPU"

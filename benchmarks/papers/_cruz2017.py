@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from benchmarks._lib import data_folder
 from scipy.spatial.distance import cdist
 from scipy.stats import wilcoxon
 
+from benchmarks._lib import data_folder
 from reduset import Compression, KernelMean, compress
 
 # name: the number of points of a training split

@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 
 import matplotlib
 import numpy as np
-from benchmarks._lib import data_folder
-from benchmarks.applications.spectral_data import load
 from scipy import ndimage
 from sklearn.base import BaseEstimator
 from sklearn.decomposition import KernelPCA
 from sklearn.model_selection import KFold
 from sklearn.neighbors import KNeighborsClassifier
 
+from benchmarks._lib import data_folder
+from benchmarks.applications.spectral_data import load
 from reduset import Gaussian, KernelMean
 from reduset.select import Shadow
 from reduset.spectral import ReducedKernelPCA, WeightedNystroem

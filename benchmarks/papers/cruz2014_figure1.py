@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+
 from benchmarks._lib import table, verdict
 from benchmarks.papers.cruz2014_table1 import NEIGHBOURS, RUNS, chosen, points
-
 from reduset import Gaussian, KernelMean, compress
 
 TITLE = "Cruz Cortés & Scott 2014, Figure 1: E² on banana, k-centre against random"

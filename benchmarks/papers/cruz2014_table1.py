@@ -13,11 +13,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import cdist
+
 from benchmarks._lib import table, verdict
 from benchmarks.papers._cruz2017 import SETS, neighbour_distance, p_text, signed_rank, split
 from benchmarks.papers.cruz2017_table6 import divergence
-from scipy.spatial.distance import cdist
-
 from reduset import Gaussian, KernelMean, compress
 
 TITLE = "Cruz Cortés & Scott 2014, Table 1: divergence at 50 atoms"

@@ -11,11 +11,11 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+
 from benchmarks._lib import table, verdict
 from benchmarks.papers import cruz2017_table5
 from benchmarks.papers._cruz2017 import neighbour_distance, split
 from benchmarks.papers.cruz2017_table5 import ACCURACY, RANK, frank_wolfe
-
 from reduset import Gaussian, KernelMean, compress
 from reduset.select import Herding
 

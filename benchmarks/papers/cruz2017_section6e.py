@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
 from benchmarks._lib import table, verdict
 from benchmarks.papers._cruz2017 import neighbour_distance, smallest, split
-
 from reduset import Gaussian, KernelMean, Laplacian, Student, bandwidth, compress
 
 TITLE = "Cruz Cortés & Scott 2017, Section VI-E: the effect of dimension, bandwidth and kernel"

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarks._lib import data_folder, table, verdict
 
+from benchmarks._lib import data_folder, table, verdict
 from reduset import Gaussian, KernelMean, NotReachedWarning
 from reduset.cohort import CohortMap, procrustes
 from reduset.cohort.layouts import lay_out

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+
 from benchmarks._lib import table, verdict
 from benchmarks.applications.proportions import CONCENTRATIONS, draw, load, solve
 from benchmarks.papers.cruz2017_table1 import timed
-
 from reduset.proportions import ClassProportions
 
 TITLE = "Cruz Cortés & Scott 2017, Table II and Figure 5: class proportions in the paper's setting"

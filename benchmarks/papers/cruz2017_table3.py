@@ -15,11 +15,11 @@ import warnings
 from typing import Any
 
 import numpy as np
+from numba import njit
+
 from benchmarks._lib import table, verdict
 from benchmarks.applications.mean_shift import photograph
 from benchmarks.papers.cruz2017_table1 import timed
-from numba import njit
-
 from reduset import Gaussian, KernelMean, NotReachedWarning, compress
 from reduset.modes import SparseMeanShift, clustering_distance, discrepancy_index
 from reduset.modes.mean_shift import find_modes, mean_shift

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 from benchmarks._lib import table, verdict
 from benchmarks.papers.cruz2017_table1 import HerdingPath
-
 from reduset import Gaussian, KernelMean
 from reduset.select import ColumnNorm, Herding, KCenter, KMeans, Random
 

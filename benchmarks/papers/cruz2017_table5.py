@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from benchmarks._lib import table
-from benchmarks.papers._cruz2017 import SETS, neighbour_distance, p_text, signed_rank, smallest, split
 from sklearn.cluster import KMeans
 
+from benchmarks._lib import table
+from benchmarks.papers._cruz2017 import SETS, neighbour_distance, p_text, signed_rank, smallest, split
 from reduset import Gaussian, KernelMean
 from reduset.select import Herding, Selector
 from reduset.select.contract import Traversal

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+
 from benchmarks._lib import table, verdict
 from benchmarks.papers import cruz2017_table5
 from benchmarks.papers._cruz2017 import SETS, neighbour_distance, p_text, whole
@@ -30,7 +31,6 @@ from benchmarks.papers.cruz2017_table5 import (
     p_against_skm,
     splits_of,
 )
-
 from reduset import Gaussian, KernelMean, bandwidth, compress
 
 TITLE = "Cruz Cortés & Scott 2017, Table V: its bandwidth, and the methods at other bandwidths"

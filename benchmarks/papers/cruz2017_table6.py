@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+
 from benchmarks._lib import table, verdict
 from benchmarks.papers._cruz2017 import SETS, p_text, signed_rank, split
-
 from reduset import Gaussian, KernelMean, bandwidth, compress
 
 TITLE = "Cruz Cortés & Scott 2017, Table VI: divergence of valid densities, ε = 10⁻⁷"

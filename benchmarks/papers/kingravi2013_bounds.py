@@ -10,9 +10,9 @@ import warnings
 from math import e, sqrt
 
 import numpy as np
+
 from benchmarks._lib import table, verdict
 from benchmarks.papers import _kingravi2013 as paper
-
 from reduset import Gaussian
 from reduset.spectral import ReducedKernelPCA
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+
 from benchmarks._lib import table, verdict
 from benchmarks.papers import _kingravi2013 as paper
 from benchmarks.papers._kingravi2013 import CLASSIFICATION_ELLS, KPCA, NYSTROEM, REFINED, SHADOW, WEIGHTED, YALE_PHOTOGRAPHS

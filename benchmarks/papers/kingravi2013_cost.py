@@ -12,6 +12,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+
 from benchmarks._lib import table, verdict
 from benchmarks.applications.spectral_data import large
 from benchmarks.papers import _kingravi2013 as paper

@@ -11,10 +11,10 @@ import warnings
 from functools import partial
 
 import numpy as np
+
 from benchmarks._lib import table, verdict
 from benchmarks.papers import _kingravi2013 as paper
 from benchmarks.papers._kingravi2013 import CLASSIFICATION_ELLS, SHADOW, YALE_PHOTOGRAPHS
-
 from reduset.select import Herding
 from reduset.spectral import ReducedKernelPCA
 

@@ -13,11 +13,12 @@ import warnings
 from typing import Any
 
 import numpy as np
+from scipy.stats import f_oneway
+
 from benchmarks._lib import table, verdict
 from benchmarks.applications.spectral import gap
 from benchmarks.papers import _kingravi2013 as paper
 from benchmarks.papers._kingravi2013 import AS_PRINTED, ELLS, NYSTROEM, REFINED, SHADOW, SIGMA_IS_BANDWIDTH, SUBSAMPLE, WEIGHTED
-from scipy.stats import f_oneway
 
 TITLE = "Reduced kernel PCA (2013): embedding error over ℓ, Figures 2, 3 and 6 and the analysis of variance"
 SOURCES = (*paper.SOURCES, "spectral/nystroem.py")

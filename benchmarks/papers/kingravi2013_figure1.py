@@ -7,9 +7,9 @@ densities of the shadows and of all rows. Goal: within the bound of Theorem 5.1,
 from __future__ import annotations
 
 import numpy as np
+
 from benchmarks._lib import verdict
 from benchmarks.papers import _kingravi2013 as paper
-
 from reduset import Gaussian, KernelMean
 from reduset.select import Shadow
 from reduset.spectral import ReducedKernelPCA

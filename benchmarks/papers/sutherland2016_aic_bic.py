@@ -11,10 +11,11 @@ import time
 import warnings
 
 import numpy as np
-from benchmarks._lib import table
-from benchmarks.applications.component_bags import POINTS, TEST, TRAINING, draw, root_mean_square
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
+
+from benchmarks._lib import table
+from benchmarks.applications.component_bags import POINTS, TEST, TRAINING, draw, root_mean_square
 
 TITLE = "The number of components of mixtures by AIC and BIC (Sutherland et al. 2016)"
 SOURCES: tuple[str, ...] = ()  # it measures scikit-learn

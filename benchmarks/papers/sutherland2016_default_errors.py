@@ -8,10 +8,10 @@ cosines. Goal: the causes of the error of total variation.
 from __future__ import annotations
 
 import numpy as np
-from benchmarks._lib import table
-from benchmarks.applications.component_bags import draw
 from scipy.spatial.distance import pdist
 
+from benchmarks._lib import table
+from benchmarks.applications.component_bags import draw
 from reduset.features import DensityFeatures, pairwise
 
 TITLE = "Errors of distances at the default settings (Sutherland et al. 2016)"

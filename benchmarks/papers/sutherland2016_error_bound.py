@@ -8,9 +8,9 @@ the error exceeds the bound in at most 5 % of the repetitions.
 from __future__ import annotations
 
 import numpy as np
-from benchmarks._lib import table, verdict
 from scipy.stats import norm, truncnorm
 
+from benchmarks._lib import table, verdict
 from reduset.features import DensityFeatures
 from reduset.features.homogeneous_distances import kappa
 

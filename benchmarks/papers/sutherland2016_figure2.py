@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+
 from benchmarks._lib import table, verdict
 from benchmarks.applications.features_gram import (
     COMPONENTS,
@@ -24,7 +25,6 @@ from benchmarks.applications.features_gram import (
     likeliest,
     squared_distances,
 )
-
 from reduset.features import DensityFeatures
 
 TITLE = "Jensen–Shannon kernels of 50 mixtures: truth and estimates (Sutherland et al. 2016, Figure 2)"

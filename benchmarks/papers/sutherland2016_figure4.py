@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from benchmarks._lib import table, verdict
 from benchmarks.applications.component_bags import POINTS, TEST, TRAINING, draw, root_mean_square
 from benchmarks.applications.features_components import EDGE, KL_CSV, POINT_COMPONENTS, ridge
-
 from reduset.features import DensityFeatures, HistogramFeatures, MeanMapFeatures
 
 TITLE = "The number of components of mixtures at the paper's sizes (Sutherland et al. 2016, Figure 4)"

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from benchmarks._lib import data_folder, table, verdict
 from scipy.ndimage import gaussian_filter
 from scipy.spatial.distance import pdist
 from scipy.special import erf, expit, logit
 from sklearn.cluster import KMeans
 from sklearn.svm import SVC
 
+from benchmarks._lib import data_folder, table, verdict
 from reduset.features import DensityFeatures, HistogramFeatures, MeanMapFeatures
 from reduset.features.embedding import frequencies_of, median_of
 from reduset.features.fourier import fourier_features

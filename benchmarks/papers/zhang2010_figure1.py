@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import matplotlib
 import numpy as np
-from benchmarks._lib import table, verdict
-from benchmarks.applications.mixture_toys import SIZE, divergence, draw, l2_distance
 from sklearn.cluster import KMeans
 
+from benchmarks._lib import table, verdict
+from benchmarks.applications.mixture_toys import SIZE, divergence, draw, l2_distance
 from reduset import Mixture, simplify
 
 TITLE = "Zhang & Kwok 2010, Figure 1: toy mixtures, and Algorithm 1 as printed against three steps a round"

@@ -11,11 +11,12 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+from sklearn.svm import SVC
+
 from benchmarks._lib import table, verdict
 from benchmarks.applications.svm import percent_wrong, splits
 from benchmarks.papers._zhang2010_svm import GR, PRINTED, Halves, both, repeated
 from benchmarks.papers.zhang2010_tables6_to_8 import WIDER, without_constants
-from sklearn.svm import SVC
 
 TITLE = "Zhang & Kwok 2010, Figure 3: the number of components"
 SOURCES = ("simplification", "_engine/components.py")

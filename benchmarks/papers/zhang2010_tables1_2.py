@@ -14,13 +14,13 @@ from typing import Any
 
 import matplotlib
 import numpy as np
-from benchmarks._lib import data_folder, table, verdict
 from numba import njit
 from PIL import Image
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import KDTree
 
+from benchmarks._lib import data_folder, table, verdict
 from reduset import Gaussian, KernelMean, Mixture, simplify
 from reduset.modes import SparseMeanShift, clustering_distance
 from reduset.modes.mean_shift import mean_shift

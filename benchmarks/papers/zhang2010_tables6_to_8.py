@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import t as student
+from sklearn.svm import SVC
+
 from benchmarks._lib import table, verdict
 from benchmarks.applications.svm import PART, SETS, Set, percent_wrong, splits
 from benchmarks.papers._zhang2010_svm import FAST, GR, MASS, PRINTED, Halves, confidence, repeated, warm_up, with_paper
-from scipy.stats import t as student
-from sklearn.svm import SVC
 
 TITLE = "Zhang & Kwok 2010, Tables VI–VIII: sets of the LIBSVM archive"
 SOURCES = ("simplification", "_engine/components.py")

@@ -12,6 +12,7 @@ import sys
 from typing import Any
 
 import numpy as np
+
 from benchmarks._lib import data_folder, python_of, table, verdict
 from benchmarks._lib.remote import is_installed, omitted, output
 

@@ -12,6 +12,7 @@ from functools import cache
 from itertools import pairwise
 
 import numpy as np
+
 from benchmarks._lib import data_folder
 
 Pair = tuple[np.ndarray, np.ndarray]

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
 from benchmarks._lib import table
 from benchmarks.statistics.drift_level import clusters
 from benchmarks.statistics.drift_run_length import COLUMNS, LAWS, LONGEST, QUIET, ramp, ran_for, reference
-
 from reduset.drift import DriftMonitor
 
 TITLE = "Drift: simulated run lengths or proved ones"

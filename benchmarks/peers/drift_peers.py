@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import numpy as np
+
 from benchmarks._lib.remote import Failed, exchange
 
 __all__ = ["Failed", "call"]

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import pdist
+
 from benchmarks._lib import table
 from benchmarks._lib.remote import is_installed, omitted
 from benchmarks.peers import drift_peers
 from benchmarks.peers.drift_alternatives import LAWS, NAMES, draw
 from benchmarks.peers.drift_rivals import LADDER, RIVALS, p_values
-from scipy.spatial.distance import pdist
-
 from reduset.drift import two_sample
 
 TITLE = "Drift: power"

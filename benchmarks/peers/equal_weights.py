@@ -10,12 +10,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+
 from benchmarks._lib import pins, table, verdict
 from benchmarks._lib.remote import Worker, omitted, peers_worker
 from benchmarks.peers import peer_data
 from benchmarks.peers.peers import evaluator
 from benchmarks.peers.selector_speed import Contestant, by_peer, by_us, in_turns
-
 from reduset import Gaussian, KernelMean, bandwidth
 from reduset.select import Thinning
 

@@ -10,10 +10,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from benchmarks._lib import medians, seconds, table, verdict
-from benchmarks._lib.remote import exchange, is_installed, omitted
 from scipy.stats import gaussian_kde
 
+from benchmarks._lib import medians, seconds, table, verdict
+from benchmarks._lib.remote import exchange, is_installed, omitted
 from reduset import Gaussian, KernelMean, bandwidth
 from reduset.density import SparseKernelDensity
 

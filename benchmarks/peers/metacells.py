@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+
 from benchmarks._lib import ROOT, own_process, table, verdict
 from benchmarks._lib.remote import exchange, omitted
-from scipy import sparse
 
 TITLE = "Metacells"
 SOURCES = ("select/partition.py", "select/smoothing.py", "anndata/metacell.py", "anndata/representation.py")

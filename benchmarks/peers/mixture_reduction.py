@@ -12,10 +12,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+
 from benchmarks._lib import medians, table, verdict
 from benchmarks._lib.remote import exchange, is_installed, omitted
 from benchmarks.peers import runnalls
-
 from reduset import Mixture, simplify
 
 TITLE = "Mixture reduction"

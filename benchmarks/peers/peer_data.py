@@ -8,6 +8,7 @@ to the same `MOST_ROWS` random rows for all methods.
 from __future__ import annotations
 
 import numpy as np
+
 from benchmarks._lib import data_folder
 
 MOST_ROWS = 100_000

@@ -20,10 +20,10 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from benchmarks._lib import table, verdict
 from sklearn.utils.estimator_checks import check_estimator
 
 import reduset
+from benchmarks._lib import table, verdict
 from reduset.density import SparseKernelDensity
 from reduset.modes import SparseMeanShift
 from reduset.spectral import (

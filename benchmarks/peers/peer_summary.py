@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from scipy.stats import rankdata
+
 from benchmarks._lib import pins, table
 from benchmarks.peers import peer_picture
 from benchmarks.peers.result_table import OURS
-from scipy.stats import rankdata
 
 ROUNDING = 1e-14
 MAX_RATIO, MAX_SECONDS = 2.0, 2.0  # "in time": relative to the best peer, or in seconds

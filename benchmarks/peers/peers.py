@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.linalg import eigh
+
 from benchmarks._lib.remote import Failed, TooLong, Worker, is_installed, omitted
 from benchmarks.peers import peer_data, peer_summary
 from benchmarks.peers.result_table import OURS, ResultTable, Row, measured_on, read
-from scipy.linalg import eigh
-
 from reduset import Gaussian, KernelMean, bandwidth
 from reduset.certificate.by_frequencies import FrequencyProbe
 from reduset.certificate.exact import ExactProbe

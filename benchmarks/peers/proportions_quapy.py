@@ -12,9 +12,9 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
+
 from benchmarks._lib import data_folder, python_of, table, verdict
 from benchmarks._lib.remote import is_installed, omitted, output
-
 from reduset.proportions.quapy_adapter import ClassProportionsQuantifier
 
 TITLE = "Class proportions against QuaPy"

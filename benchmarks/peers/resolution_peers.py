@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.cluster import KMeans, MiniBatchKMeans
+
 from benchmarks._lib import table, verdict
 from benchmarks.peers import peer_data
 from benchmarks.statistics.resolution import SIZE, TOL, sets
-from sklearn.cluster import KMeans, MiniBatchKMeans
-
 from reduset import bandwidth, compress
 from reduset._types import Array, Report
 from reduset.compression.request import MOST_COLUMNS

@@ -12,12 +12,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import pairwise_distances_argmin_min
+
 from benchmarks._lib import pins, seconds, table, verdict
 from benchmarks._lib.remote import Failed, TooLong, Worker, omitted, peers_worker
 from benchmarks.peers import peer_data
 from benchmarks.peers.peers import evaluator, weigh_optimally
-from sklearn.metrics import pairwise_distances_argmin_min
-
 from reduset import Gaussian, KernelMean, bandwidth
 from reduset.select import Cholesky, KMeans, Selector, Shadow, Thinning
 

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.metrics import adjusted_rand_score
+
 from benchmarks._lib import table, verdict
 from benchmarks._lib.remote import exchange, is_installed, omitted
 from benchmarks.peers import sketching_data
 from benchmarks.peers.sketching_data import Labelled
 from benchmarks.peers.sketching_metrics import nearest
-from sklearn.cluster import KMeans
-from sklearn.metrics import adjusted_rand_score
-
 from reduset import sketch
 
 TITLE = "Clusters of sketches without weights, against random rows"

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from benchmarks._lib.remote import Failed, is_installed, omitted
 from benchmarks.peers import sketching_data, sketching_metrics, sketching_summary
 from benchmarks.peers.result_table import ResultTable, Row, measured_on, read

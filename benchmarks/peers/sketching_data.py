@@ -25,9 +25,9 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+
 from benchmarks._lib import ROOT, data_folder, python_of
 from benchmarks.peers.sketching_remote import call
-
 from reduset import io
 
 KEPT = ROOT / "build" / "sketching"

@@ -25,11 +25,11 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from benchmarks.peers.sketching_data import Labelled
 from scipy.spatial import cKDTree
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
+from benchmarks.peers.sketching_data import Labelled
 from reduset import get_threads
 
 PARTIAL = 1e-4

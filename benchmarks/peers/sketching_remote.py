@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from benchmarks._lib import python_of
 from benchmarks._lib.remote import Failed
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
+
 from benchmarks._lib import pins, table
 from benchmarks.peers import sketching_picture
 from benchmarks.peers.sketching_metrics import COLUMNS

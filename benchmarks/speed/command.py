@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from benchmarks._lib import data_folder, medians, own_process, table, verdict
 from benchmarks.speed.growth import memory
 

@@ -12,8 +12,8 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from benchmarks._lib import medians, table
 
+from benchmarks._lib import medians, table
 from reduset._engine import FarthestFirst, Frame, HostRows, LazyCover
 
 TITLE = "Covers of embeddings on the processor"

@@ -12,8 +12,8 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from benchmarks._lib import medians, table, verdict
 
+from benchmarks._lib import medians, table, verdict
 from reduset._engine.farthest import FarthestFirst
 from reduset._engine.profile import Frame
 

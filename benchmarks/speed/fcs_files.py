@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarks._lib import data_folder, table
 
+from benchmarks._lib import data_folder, table
 from reduset import io
 from reduset.io.fcs_text import FcsHead, read_head
 

@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from benchmarks._lib import data_folder, medians, seconds, table, verdict
 
+from benchmarks._lib import data_folder, medians, seconds, table, verdict
 from reduset.features import DensityFeatures, NeighbourKLKernel
 
 TITLE = "Features of bags: speed"

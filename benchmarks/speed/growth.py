@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from benchmarks._lib import medians, own_process, table, verdict
 
 TITLE = "Growth with the number of rows, 500 atoms, d = 5"

@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from benchmarks._lib import medians, seconds, table, verdict
 
+from benchmarks._lib import medians, seconds, table, verdict
 from reduset import Gaussian, KernelMean
 
 TITLE = "Kernel sums of 250,000 points at 500 queries against blocked NumPy"

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+
 from benchmarks._lib import medians, own_process, table
 from benchmarks.speed.growth import memory
 from benchmarks.speed.stream import mixture
-
 from reduset.distributed.first_pass import PartitionSketch
 from reduset.distributed.second_pass import SecondPassSums
 

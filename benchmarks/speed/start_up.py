@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from benchmarks._lib import medians, table, verdict
 
 TITLE = "A first and a second process"

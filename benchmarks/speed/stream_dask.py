@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+
 from benchmarks._lib import seconds, table, verdict
 from benchmarks.speed.stream import mixture
-
 from reduset import Compression, Gaussian, io
 from reduset.stream import StreamCompressor
 

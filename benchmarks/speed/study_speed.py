@@ -141,7 +141,6 @@ def main(folder: str, target: str) -> None:
 def run_study(folder: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """The figures of a study in a process of its own, and the arrays that it wrote."""
     from benchmarks._lib import own_process
-
     from reduset import get_threads
 
     threads = {name: str(get_threads()) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "REDUSET_NUM_THREADS")}
@@ -214,7 +213,6 @@ before."""
 def measure(quick: bool) -> dict[str, Any]:
     from benchmarks._lib import table, verdict
     from benchmarks._lib.cohort_study_data import NAMES, make
-
     from reduset import get_threads
 
     with tempfile.TemporaryDirectory() as place:

@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from benchmarks._lib import medians, seconds, table, verdict
 
+from benchmarks._lib import medians, seconds, table, verdict
 from reduset import Compression, Gaussian, KernelMean, compress
 from reduset.select import KCenter
 

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarks._lib import records
 from scipy.stats import beta
+
+from benchmarks._lib import records
 
 Row = dict[str, Any]
 DIGEST = "sources"

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from benchmarks._lib import data_folder, table, verdict
 
+from benchmarks._lib import data_folder, table, verdict
 from reduset import Gaussian, KernelMean, Laplacian, Student
 from reduset.certificate import rule
 from reduset.certificate.exact import ExactProbe

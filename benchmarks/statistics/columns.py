@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarks._lib import data_folder, table
 
+from benchmarks._lib import data_folder, table
 from reduset import Gaussian, KernelMean, Model, bandwidth
 from reduset import io as files
 from reduset.cli.entry import run as command

@@ -13,9 +13,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from benchmarks._lib import data_folder, medians, seconds, table, verdict
 from sklearn.neighbors import KernelDensity
 
+from benchmarks._lib import data_folder, medians, seconds, table, verdict
 from reduset import KernelMean
 from reduset.density import SparseKernelDensity
 

@@ -11,6 +11,7 @@ import time
 from typing import Any
 
 import numpy as np
+
 from benchmarks._lib import table, verdict
 from benchmarks.statistics import drift_level
 

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import binom
+
 from benchmarks._lib import table, verdict
 from benchmarks.statistics._repetitions import Kept
-from scipy.stats import binom
 
 TITLE = "Drift: level"
 SOURCES = (

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from benchmarks._lib import table, verdict
 from benchmarks.peers import drift_peers
 from benchmarks.statistics import drift_level

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from benchmarks._lib import own_process, table, verdict
 from benchmarks.speed.growth import memory
 

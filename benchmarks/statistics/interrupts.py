@@ -15,6 +15,7 @@ import time
 from typing import Any
 
 import numpy as np
+
 from benchmarks._lib import table, verdict
 
 TITLE = "Interrupts under load"

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from benchmarks._lib import table, verdict
 
+from benchmarks._lib import table, verdict
 from reduset import compress
 
 TITLE = "Rare groups"

@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from benchmarks._lib import data_folder, medians, table, verdict
 
+from benchmarks._lib import data_folder, medians, table, verdict
 from reduset import Compression, Gaussian, KernelMean, bandwidth, compress
 from reduset.certificate import rule
 from reduset.compression.choice import THINNED_ROWS

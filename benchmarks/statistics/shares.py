@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from benchmarks._lib import data_folder, table, verdict
 from sklearn.mixture import GaussianMixture
 
+from benchmarks._lib import data_folder, table, verdict
 from reduset import compress, sketch
 
 TITLE = "Proportions of populations from few atoms and rows"

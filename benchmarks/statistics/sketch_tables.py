@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from benchmarks._lib import data_folder, table, verdict
 
+from benchmarks._lib import data_folder, table, verdict
 from reduset import sketch
 
 TITLE = "Tables made small, with and without weights"
-SOURCES = ("sketching", "_engine/strata.py", "_engine/balance.py")
+SOURCES = ("sketching", "_engine/strata.py", "_engine/exchanging.py")
 
 SIZE, SEEDS, DRAWS = 1000, 5, 20
 QUICK_ROWS, QUICK_SIZE, QUICK_SEEDS, QUICK_SETS = 10_000, 200, 1, ("people", "normal")

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from benchmarks._lib import data_folder, table, verdict
 from sklearn.cluster import MiniBatchKMeans
 
+from benchmarks._lib import data_folder, table, verdict
 from reduset import Compression, Gaussian, KernelMean, compress
 from reduset.certificate.exact import ExactProbe
 from reduset.certificate.probe import Probe

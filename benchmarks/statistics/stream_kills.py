@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from benchmarks._lib import table, verdict
 from benchmarks.speed.command import COLUMNS, write_flights
-
 from reduset import Model
 from reduset.stream import StreamCompressor
 

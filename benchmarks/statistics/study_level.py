@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from benchmarks._lib import data_folder, table, verdict
 from benchmarks._lib.cohort_real_data import paired_cohort, real_cohort
 from benchmarks._lib.cohort_study_data import make
 from benchmarks.statistics._repetitions import Kept, Row, column, interval, with_limits
-
 from reduset.cohort import CohortMap
 from reduset.cohort.witness import witness_of
 from reduset.cytometry import read_cohort

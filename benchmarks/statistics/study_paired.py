@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from benchmarks._lib import data_folder, table
 from benchmarks._lib.cohort_real_data import PlantedCohort, paired_cohort
 from benchmarks.statistics._repetitions import Kept, Row, column, interval, proportion, with_limits
-
 from reduset.differences import compare, design_of
 from reduset.populations import Populations, find_populations
 

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import ttest_ind
+
 from benchmarks._lib import data_folder, pins, table, verdict
 from benchmarks._lib.cohort_real_data import PlantedCohort, real_cohort
 from benchmarks.peers.study_rivals import answers
 from benchmarks.statistics._repetitions import DIGEST, Kept, Row, column, proportion, with_limits
-from scipy.stats import ttest_ind
-
 from reduset.differences import compare, design_of
 from reduset.populations import find_populations
 

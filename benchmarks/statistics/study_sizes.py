@@ -12,10 +12,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from benchmarks._lib import table, verdict
-from benchmarks.statistics._repetitions import interval, with_limits
 from scipy.stats import t as t_law
 
+from benchmarks._lib import table, verdict
+from benchmarks.statistics._repetitions import interval, with_limits
 from reduset.differences import compare, design_of
 from reduset.differences.comparing import chances
 from reduset.differences.discovery import q_values

@@ -53,7 +53,16 @@ def exchanged(problem, sweeps):
     left = goal - np.tensordot(weights, waves(X[candidates[:, 0]], frequencies, 3), 1)
     left = left - np.tensordot(fixed_weights, waves(fixed, frequencies, 3), 1)
     frame = Frame(np.zeros(3), 1.0)
-    return exchange(X, candidates, weights, lambda _, rows: frame.apply(rows) @ (frequencies / (2 * np.pi)).T, left, goals, (fixed, fixed_weights), sweeps)
+    return exchange(
+        X,
+        candidates,
+        weights,
+        lambda _, rows: frame.apply(rows) @ (frequencies / (2 * np.pi)).T,
+        left,
+        goals,
+        (fixed, fixed_weights),
+        sweeps,
+    )
 
 
 def test_one_sweep_is_that_of_trying_everything(problem):

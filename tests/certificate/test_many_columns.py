@@ -37,6 +37,7 @@ def test_no_matrix_of_columns_by_columns_is_factorised(kernel, size, largest):
     assert (small.certificate.relative_error < 1e-6) == (size == 5)
 
 
+@pytest.mark.slow
 def test_many_rows_in_many_columns_are_looked_at_by_some_of_them(largest):
     X = np.random.default_rng(0).normal(size=(3000, 2100))
     probe = FrequencyProbe(KernelMean.from_samples(X, Gaussian(50.0)), 0.95, np.random.default_rng(0))

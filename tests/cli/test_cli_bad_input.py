@@ -187,6 +187,7 @@ def test_a_full_disk_leaves_nothing(suffix, files, tmp_path, capsys, monkeypatch
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("command", ["compress", "cohort", "segment"])
 def test_a_disk_that_is_full_for_the_report_leaves_nothing_of_the_rest(command, files, tmp_path, capsys, monkeypatch):
     words = {

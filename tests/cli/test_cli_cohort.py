@@ -57,6 +57,7 @@ def test_rows_without_a_value_are_counted_by_other_commands_too(bags, tmp_path, 
     assert "2 rows with missing values left out" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_samples_are_compared_by_divergence_on_components_or_atoms(bags, tmp_path, capsys):
     page = tmp_path / "r.html"
     found = {}

@@ -110,6 +110,7 @@ def test_a_folder_and_its_files_are_the_same_stream(rows, tmp_path):
     assert results[0] == results[1] == results[2]
 
 
+@pytest.mark.slow
 def test_the_model_of_a_stream_is_told_of_reported_and_used(rows, tmp_path, capsys):
     out, page = tmp_path / "small.npz", tmp_path / "small.html"
     assert run(words(rows / "parts", out, "--report", page, "-q")) == 0
@@ -285,6 +286,7 @@ def test_ctrl_c_says_how_many_rows_the_checkpoint_holds(interrupted):
     assert left(folder) == ["kept"]
 
 
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -401,6 +403,7 @@ def test_a_damaged_or_foreign_checkpoint_is_refused_in_one_line_and_kept(how, in
     assert left(tmp_path) == ["kept"]
 
 
+@pytest.mark.slow
 def test_progress_counts_rows_and_says_how_many_in_a_second(unbroken):
     _, code, shown = unbroken
     assert code == 0

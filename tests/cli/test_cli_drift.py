@@ -119,6 +119,7 @@ def test_a_file_of_ours_that_is_no_reference_names_the_way_out(folder, tmp_path,
     assert "holds reduset.KernelMean, which new rows cannot be compared with; give rows, a model of `reduset compress`" in error
 
 
+@pytest.mark.slow
 def test_columns_of_text_that_are_left_out_are_told(tmp_path, capsys):
     for name, letters in (("one", "uv"), ("two", "uw")):
         lines = "".join(f"{letters[k % 2]},{np.sin(k)}\n" for k in range(200))
@@ -127,6 +128,7 @@ def test_columns_of_text_that_are_left_out_are_told(tmp_path, capsys):
     assert any("hold no numbers: a" in text for text in notes)
 
 
+@pytest.mark.slow
 def test_a_report_is_written_beside_the_answer(folder, tmp_path, capsys):
     page = tmp_path / "drift.html"
     assert run(["drift", str(folder / "before.csv"), str(folder / "today.parquet"), "--report", str(page)]) == 0

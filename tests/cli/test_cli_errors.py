@@ -33,6 +33,7 @@ def printed(capsys, *arguments):
     return capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_stream_and_memory_print_errors_at_the_same_two_scales(rows, tmp_path, capsys):
     same = ["compress", rows, "--size", 200, "--bandwidth", 0.9, "-o", tmp_path / "small.npz"]
     found = []
@@ -50,6 +51,7 @@ def test_a_stream_and_memory_print_errors_at_the_same_two_scales(rows, tmp_path,
         assert stream[scale] == pytest.approx(memory[scale], rel=0.6)
 
 
+@pytest.mark.slow
 def test_info_shows_the_same_errors_as_compress(rows, tmp_path, capsys):
     model = tmp_path / "small.npz"
     text = printed(capsys, "compress", rows, "--stream", "--size", 100, "--bandwidth", 0.9, "-o", model)
@@ -60,6 +62,7 @@ def test_info_shows_the_same_errors_as_compress(rows, tmp_path, capsys):
     assert json.loads(printed(capsys, "info", model, "--json"))["near_median"]["distance"] == Model.load(model).near_median.distance
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(
     ("options", "better"),
     [

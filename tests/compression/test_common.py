@@ -195,7 +195,7 @@ def test_the_same_seed_gives_the_same_result(select, weights, kernel):
     assert_identical(one, other)
 
 
-@pytest.mark.fast_cases(10)
+@pytest.mark.fast_cases(4)
 @pytest.mark.parametrize(
     ("select", "kernel"),
     [(select, kernel) for select in ("kcenter", "random") for kernel in ("gaussian", "cityblock", "student l2", "function")]

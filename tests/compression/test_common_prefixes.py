@@ -76,7 +76,7 @@ def test_the_path_is_what_at_says(select, weights, kernel):
     assert small.path.relative_errors[-1] == pytest.approx(small.certificate.relative_error, rel=1e-9)
 
 
-@pytest.mark.fast_cases(12)
+@pytest.mark.fast_cases(4)
 @pytest.mark.parametrize(
     ("kernel", "size", "method"),
     [("gaussian", 150, "frequencies"), ("laplacian l2", 150, "frequencies"), ("gaussian", 4, "rows"), ("function", 12, "rows")],

@@ -186,6 +186,30 @@ def test_a_sheet_under_another_name_in_the_archive_is_checked_too(tmp_path):
         lab_table(tmp_path / "hidden.xlsx", "panel")
 
 
+def with_rows(path, rows):
+    """A workbook whose first sheet has these XML rows."""
+    write_sheets(path.with_name("plain.xlsx"), {"s": [["channel"]]})
+    with zipfile.ZipFile(path.with_name("plain.xlsx")) as given, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as changed:
+        for member in given.namelist():
+            content = given.read(member)
+            if member.endswith("sheet1.xml"):
+                head, tail = content.split(b"<sheetData>")[0], content.split(b"</sheetData>")[1]
+                content = head + b"<sheetData>" + rows.encode() + b"</sheetData>" + tail
+            changed.writestr(member, content)
+    return path
+
+
+def test_cells_without_a_position_follow_the_one_before(tmp_path):
+    first, cells = '<row r="1"><c r="A1"><v>1</v></c></row>', "<c><v>2</v></c>" * 400
+    far = with_rows(tmp_path / "far.xlsx", f'{first}<row r="1048576">{cells}</row>')
+    assert far.stat().st_size < 10_000
+    with pytest.raises(FileError, match=r"far\.xlsx: .* spans 419,430,400 cells, at most 2,000,000 are read"):
+        lab_table(far, "panel")
+    rows = "<row><c><v>7</v></c><c><v>8</v></c></row>" * 2
+    near = with_rows(tmp_path / "near.xlsx", f'<row r="1"><c r="A1"><v>1</v></c><c><v>2</v></c></row>{rows}')
+    assert lab_table(near, "panel").columns == {"1": ("7", "7"), "2": ("8", "8")}
+
+
 def test_repeated_empty_cells_after_a_table_are_no_part_of_it(tmp_path):
     blank = "<table:table-cell table:number-columns-repeated='16382'/>"
     rows = [f"<table:table-row>{ods_cell(a)}{ods_cell(b)}{blank}</table:table-row>" for a, b in [("file", "dose"), ("a.fcs", "3")]]

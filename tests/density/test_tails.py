@@ -44,6 +44,7 @@ def error_of(density, X, Q, weights=None):
 # -- the error ---------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.fast_cases(2)
 @DATUM
 @pytest.mark.parametrize("d", [2, 4])
 def test_new_rows_have_the_error_that_is_stated(data, d):

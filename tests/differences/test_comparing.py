@@ -177,6 +177,7 @@ def test_populations_of_which_less_is_known_are_held_against_others_by_how_impro
     assert on_one_scale(same, 1) is statistics
 
 
+@pytest.mark.slow
 def test_level_is_held_beside_covariates_and_batches_that_go_with_the_groups():
     rng = np.random.default_rng(11)
     repetitions, sizes = 150, np.full(10, 10_000)
@@ -205,6 +206,7 @@ def test_level_is_held_with_three_groups_and_patients_of_which_some_miss_samples
     assert np.mean(found) <= most_rejected(0.05, 150)
 
 
+@pytest.mark.slow
 def test_pairs_are_told_apart_better_than_strangers_where_patients_differ():
     rng = np.random.default_rng(13)
     labels, patients, sizes = ["a", "b"] * 8, np.repeat(np.arange(8), 2), np.full(16, 20_000)
@@ -231,6 +233,7 @@ def test_a_rare_population_doubled_is_found_among_samples_of_unequal_size():
     assert np.mean(found) >= 0.85
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["alike", "unequal"])
 def test_intervals_hold_the_true_effect_as_often_as_they_say(kind):
     rng = np.random.default_rng(15)

@@ -299,6 +299,27 @@ def test_a_reference_file_with_settings_out_of_range_names_them(tmp_path, name, 
         DriftTest.load(path)
 
 
+def test_a_reference_file_sets_at_most_50000_resamples(tmp_path):
+    path = tmp_path / "reference.npz"
+    kept = DriftTest(size=64, random_state=0, n_resamples=50_000).fit(X[:500])
+    kept.save(path)
+    assert DriftTest.load(path).n_resamples == 50_000
+    kept.set_params(n_resamples=60_000).save(path)
+    with pytest.warns(UserWarning, match=r"n_resamples in .*reference\.npz is 60,000, and a file sets at most 50,000"):
+        loaded = DriftTest.load(path)
+    assert loaded.n_resamples == 50_000
+    assert loaded.set_params(n_resamples=99).test(Y[:50]).p_value > 0
+
+
+def test_the_power_is_estimated_from_few_samples_however_many_resamples(monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        "reduset.drift.result.null_law.joined_each", lambda values, drawn, _: asked.append(len(values)) or np.ones(len(values))
+    )
+    assert two_sample(X[:60], Y[:60], size=16, n_resamples=4000, rng=0).detectable_share == np.inf
+    assert max(asked) == 250
+
+
 @pytest.mark.parametrize("rows", [500, 9000])
 def test_a_reference_in_single_precision_loads_without_a_warning(tmp_path, rows):
     path = tmp_path / "reference.npz"

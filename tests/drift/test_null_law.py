@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2, expon, kstest
 
-from reduset.drift.null_law import beyond_draws, joined, normal, permuted, resampled, reweighed, signed, square_root
+from reduset.drift.null_law import beyond_draws, joined, joined_each, normal, permuted, resampled, reweighed, signed, square_root
 from reduset.drift.quadratic_forms import upper_tail
 
 
@@ -98,3 +98,18 @@ def test_beyond_the_draws_it_is_a_bound_on_each():
     forms, counts = np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([0.75, 0.25])
     found = beyond_draws(np.array([30.0, 1.0]), forms, np.eye(2), counts)
     assert found == pytest.approx(chi2.sf(30.0, 1) / 0.75, rel=0.12)
+
+
+@pytest.mark.parametrize("draws", [1, 60])
+def test_p_values_of_many_observations_equal_those_of_each(draws):
+    rng = np.random.default_rng(3)
+    drawn, counts = np.round(rng.exponential(size=(draws, 3)), 1), np.array([0.5, 0.3, 0.2])  # with ties
+    observed = np.concatenate([np.round(rng.exponential(size=(20, 3)), 1), drawn[:1], 9 * np.ones((1, 3)), np.zeros((1, 3))])
+    np.testing.assert_array_equal(joined_each(observed, drawn, counts), [joined(each, drawn, counts)[0] for each in observed])
+
+
+def test_draws_in_several_parts_are_those_of_one(monkeypatch):
+    rows = np.random.default_rng(0).normal(size=(30, 2))
+    whole = permuted(rows, 10, 300, np.random.default_rng(1))
+    monkeypatch.setattr("reduset.drift.null_law.BLOCKS_AT_ONCE", 2)
+    np.testing.assert_array_equal(permuted(rows, 10, 300, np.random.default_rng(1)), whole)

@@ -95,6 +95,7 @@ def test_the_same_seed_gives_the_same_features_and_another_others():
     assert not np.allclose(MeanMapFeatures(20, 20, random_state=2).fit_transform(bags), first)
 
 
+@pytest.mark.slow
 def test_models_are_validated_and_searched_on_lists_of_bags():
     bags, spreads = bag_laws.spread_bags(60)
     model = make_pipeline(MeanMapFeatures(200, 200, random_state=0), Ridge(0.01))

@@ -207,6 +207,7 @@ def test_a_mean_that_is_no_density_is_named():
         DensityFeatures().fit([bag, bag]).transform([bag, hollow])
 
 
+@pytest.mark.slow
 def test_a_large_bag_on_a_grid_in_three_dimensions_needs_no_more_memory_than_a_block_of_it():
     """The factors of all points at once would take 40² · 10⁵ numbers, 1.2 GiB."""
     points = clusters(100_000, 3)

@@ -193,6 +193,7 @@ def test_a_bag_of_too_few_different_points_is_refused_by_name():
         fitted.transform({"c": few})
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("psd", ["clip", "flip", "shift", None])
 def test_support_vector_machines_are_validated_on_lists_of_bags(psd):
     bags, spreads = bag_laws.spread_bags(60)

@@ -85,7 +85,7 @@ def test_categories_of_older_files_are_read(tmp_path):
     assert io.read(path, group_column="kind").groups.tolist() == ["u", "v"] * 15
 
 
-@pytest.mark.fast_cases(5)
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -159,7 +159,7 @@ def test_a_file_is_closed_when_it_was_read(file):
     assert "more" in io.read(file, key="obs").columns
 
 
-@pytest.mark.fast_cases(3)
+@pytest.mark.fast_cases(1)
 def test_text_with_a_mask_is_read_as_pandas_3_writes_it(file):
     def masked(group, name, texts, missing=()):
         inner = group.create_group(name)

@@ -82,6 +82,7 @@ def test_it_comes_back_from_its_description_and_from_a_file(smoothness, space, t
     np.testing.assert_array_equal(again(cloud(5)), mean(cloud(5)))
 
 
+@pytest.mark.fast_cases(1)
 @SMOOTHNESS
 def test_the_certificate_covers_a_stream(smoothness):
     X = mixture(4000, 2)

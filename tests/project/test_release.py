@@ -53,7 +53,7 @@ def test_the_pythons_are_the_same_everywhere():
     assert sorted(PYTHONS, key=lambda version: int(version.split(".")[1])) == PYTHONS
     assert PROJECT["requires-python"] == f">={PYTHONS[0]}"
     test = loaded(ROOT / ".github" / "workflows" / "test.yml")
-    assert test["jobs"]["rooms"]["strategy"]["matrix"]["python-version"] == PYTHONS
+    assert test["jobs"]["packages"]["strategy"]["matrix"]["python-version"] == PYTHONS
     assert test["jobs"]["oldest"]["steps"][1]["with"]["python-version"] == PYTHONS[0]
     assert f"Python {PYTHONS[0]} to {PYTHONS[-1]}." in (ROOT / "README.md").read_text()
     matrix = (ROOT / "docs" / "releasing.md").read_text().split("## What it was tried on")[1].split("\n## ")[0]

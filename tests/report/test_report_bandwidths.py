@@ -26,10 +26,11 @@ def model():
 def test_the_tiles_name_the_bandwidth_and_the_error_at_the_median_distance(model, tmp_path):
     write_compression(tmp_path / "r.html", model)
     texts, near = Page(tmp_path / "r.html").text(), model.near_median
+    own, at_median = (told.percent(error).replace(SPACE, " ") for error in (model.certificate.relative_error, near.relative_error))
     assert "Error at bandwidth 0.4" in texts
     assert "Random rows at bandwidth 0.4" in texts
-    assert f"The error at the median distance, {near.distance:.3g}, is {told.percent(near.relative_error).replace(SPACE, ' ')}." in texts
-    assert f"error {told.percent(model.certificate.relative_error).replace(SPACE, ' ')} at bandwidth 0.4" in texts
+    assert f"The error at the median distance, {near.distance:.3g}, is {at_median}." in texts
+    assert f"error {own} at bandwidth 0.4" in texts
     assert embedded(tmp_path / "r.html")["path"]["at"] == " at bandwidth 0.4"
     assert "Error by bandwidth" in texts  # a stream has it, too
 

@@ -113,6 +113,7 @@ def assert_same(one, other):
     assert one.remark == other.remark
 
 
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize("half_life", [1e-3, 1.0, 10.0, 1e300])
 @pytest.mark.parametrize("buffer", [400, 4000])
 def test_the_certificate_holds_however_fast_a_stream_forgets(half_life, buffer, tmp_path):

@@ -110,6 +110,7 @@ def test_errors_near_rounding_are_those_of_a_batch_in_any_order(kind):
     assert streamed(in_order(kind)).result().certificate.relative_error < 2 * batch()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["shuffled", "sorted"])
 def test_errors_near_rounding_survive_merging(kind):
     parts = np.array_split(in_order(kind), 4)

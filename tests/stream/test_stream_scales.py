@@ -29,7 +29,11 @@ def exact_error(X, small, bandwidth, weights=None):
     return full.distance(KernelMean(small.mean.atoms, small.mean.weights * full.mass, kernel)) / full.norm()
 
 
-@pytest.mark.parametrize("kernel", [Gaussian(0.4), Gaussian(1.0), Laplacian(1.0), Student(1.0), Gaussian(0.5, space="l2")], ids=repr)
+KERNELS = [Gaussian(0.4), Gaussian(1.0), Laplacian(1.0), Student(1.0), Gaussian(0.5, space="l2")]
+
+
+@pytest.mark.fast_cases(1)
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_the_profile_of_a_stream_is_that_of_all_its_rows(kernel):
     X = rows(2)
     small = result(X, kernel)
@@ -65,7 +69,9 @@ def test_the_same_rows_have_comparable_errors_in_memory_and_as_a_stream():
     assert batch.is_exact
 
 
-@pytest.mark.parametrize(("d", "bandwidth"), [(200, 6.0), (2, 1e-4)])  # between two bandwidths of the frequencies; out of their reach
+# between two bandwidths of the frequencies, and out of their reach
+@pytest.mark.fast_cases(1)
+@pytest.mark.parametrize(("d", "bandwidth"), [(200, 6.0), (2, 1e-4)])
 def test_where_the_median_distance_is_not_measured_the_nearest_scale_is_printed(d, bandwidth):
     X = rows(d, 4000)
     small = result(X, Gaussian(bandwidth), weights="sum_to_one")
@@ -82,7 +88,8 @@ def test_weights_and_forgetting_count_at_the_median_distance_too():
     weights = np.random.default_rng(0).uniform(0.1, 3.0, len(X))
     stream = StreamCompressor(Gaussian(0.6), 50, 0, buffer=1000).partial_fit(X, sample_weight=weights)
     small = stream.result()
-    assert small.error_at_median[0] == pytest.approx(exact_error(X, small, small.error_at_median[1], weights / weights.sum()), rel=0.2)
+    error, median = small.error_at_median
+    assert error == pytest.approx(exact_error(X, small, median, weights / weights.sum()), rel=0.2)
     forgetful = StreamCompressor(Gaussian(0.6), 50, 0, buffer=1000, half_life=2000).partial_fit(X).result()
     faded = 2.0 ** (-np.arange(len(X) - 1, -1, -1) / 2000)
     error, median = forgetful.error_at_median

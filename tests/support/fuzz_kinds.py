@@ -137,7 +137,7 @@ def _drift_test(path):
 
 def _use_drift_test(path, _):
     test = DriftTest.load(path)
-    found = test.set_params(n_resamples=99).test(np.arange(3.0 * test.n_features_in_).reshape(3, -1))
+    found = test.test(np.arange(3.0 * test.n_features_in_).reshape(3, -1))
     str(found)
 
 

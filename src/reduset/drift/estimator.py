@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from reduset import _archive, _validate
+from reduset._messages import warn
 from reduset._types import PointsLike, SeedLike, WeightsLike
 from reduset._validate.seeds import seeded
 from reduset.bandwidth import SCALES
@@ -26,7 +27,7 @@ from reduset.stream import StreamCompressor
 
 SIZE = 256
 DRAWS = 999
-MAX_SIZE, MAX_RESAMPLES = 100_000, 1_000_000
+MAX_SIZE, MAX_RESAMPLES, MAX_FILE_RESAMPLES = 100_000, 1_000_000, 50_000
 ALPHA = 0.05
 WHOLE_ROWS, WHOLE_BYTES = 8192, 2_500_000  # of a reference whose rows are all kept
 LARGEST_SEED = 2**63
@@ -51,7 +52,7 @@ class DriftTest(BaseEstimator):
     size : int
         Number of atoms at which the samples are compared, at most 100,000.
     n_resamples : int
-        Number of resamples under the null hypothesis, at most 1,000,000.
+        Number of resamples under the null hypothesis, at most 1,000,000, and at most 50,000 from a file.
     alpha : float
         The p-value from which on down a difference is called drift.
     keep_rows : bool
@@ -175,7 +176,10 @@ class DriftTest(BaseEstimator):
 
     @classmethod
     def load(cls, path: _archive.Path_) -> DriftTest:
-        """Read what `save` wrote; a damaged, edited, newer or foreign file is a ValueError."""
+        """Read what `save` wrote; a damaged, edited, newer or foreign file is a ValueError.
+
+        A file sets at most 50,000 resamples. A larger ``n_resamples`` in it is lowered to that with a warning; `set_params` raises it.
+        """
         header, arrays = _archive.read(path, {KIND: FORMAT})
         try:
             told = header["settings"]
@@ -187,6 +191,12 @@ class DriftTest(BaseEstimator):
         except (LookupError, TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"{os.fspath(path)} describes no reference: {error}") from error
         test.n_features_in_ = len(test.reference_.names)
+        if test.n_resamples > MAX_FILE_RESAMPLES:
+            warn(
+                f"n_resamples in {os.fspath(path)} is {test.n_resamples:,}, and a file sets at most {MAX_FILE_RESAMPLES:,}; "
+                f"set_params(n_resamples={test.n_resamples}) uses more"
+            )
+            test.n_resamples = MAX_FILE_RESAMPLES
         return test
 
     def checked(self) -> tuple[int, int, float]:

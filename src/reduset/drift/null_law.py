@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ from reduset.drift.quadratic_forms import upper_tail
 
 A_TIME = 64  # draws
 TIED = 1e-4  # of a statistic: what differs by no more is the same but for rounding, and counts as being as large
+BLOCKS_AT_ONCE = 64  # of draws
 FEW_OF = 32  # where fewer than one in so many rows is drawn, they are looked up one by one
 
 
@@ -82,15 +84,17 @@ def _times(n: int, count: int, draws: int, rng: np.random.Generator) -> NDArray[
 
 def _products(factors: Iterable[NDArray[np.float32]], rows: Array) -> Array:
     """The factors, each some draws (b, n) drawn in turn, times the rows (n, p), by several threads."""
-    kept = rows.astype(np.float32)
-    drawn = list(factors)
-    found: list[Array] = [np.empty(0)] * len(drawn)
-
-    def multiply(k: int) -> None:
-        found[k] = (drawn[k] @ kept).astype(np.float64)
-
-    run_all([partial(multiply, k) for k in range(len(drawn))], blas=True)
+    kept, found = rows.astype(np.float32), list[Array]()
+    rest = iter(factors)
+    while drawn := list(islice(rest, BLOCKS_AT_ONCE)):  # all of them would take draws · n numbers
+        parts: list[Array] = [np.empty(0)] * len(drawn)
+        run_all([partial(_multiply, parts, k, drawn[k], kept) for k in range(len(drawn))], blas=True)
+        found += parts
     return np.concatenate(found)
+
+
+def _multiply(parts: list[Array], k: int, factors: NDArray[np.float32], rows: NDArray[np.float32]) -> None:
+    parts[k] = (factors @ rows).astype(np.float64)
 
 
 def joined(observed: Array, drawn: Array, counts: Array) -> tuple[float, Array]:
@@ -105,6 +109,21 @@ def joined(observed: Array, drawn: Array, counts: Array) -> tuple[float, Array]:
     shares = _shares_above(every)
     evidence = (counts / shares).sum(axis=1)
     return float((evidence >= evidence[0] * (1 - 1e-12)).mean()), shares[0]
+
+
+def joined_each(observed: Array, drawn: Array, counts: Array) -> Array:
+    """(q,) the p-values that `joined` returns, of (q, K) observations one by one, with the draws sorted once."""
+    bounds, ordered = drawn * (1 - TIED), np.sort(drawn, axis=0)
+    size, above = len(drawn) + 1, np.empty_like(drawn)
+    for k, column in enumerate(ordered.T):
+        above[:, k] = len(column) - np.searchsorted(column, bounds[:, k], side="left")
+    found = np.empty(len(observed))
+    for i, values in enumerate(observed):
+        own = 1 + len(drawn) - np.array([np.searchsorted(ordered[:, k], v * (1 - TIED)) for k, v in enumerate(values)])
+        least = (counts / (own / size)).sum() * (1 - 1e-12)
+        evidence = (counts / ((above + (values >= bounds)) / size)).sum(axis=1)
+        found[i] = (1 + (evidence >= least).sum()) / size
+    return found
 
 
 def _shares_above(values: Array) -> Array:

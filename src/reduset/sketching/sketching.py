@@ -320,6 +320,8 @@ class _Errors:
         energy = exponential(kernel.log_energy(full.dimension))
         method = "exact" if scales.certain else "frequencies"
         certificate = Certificate(
-            error, (low, high), confidence, method, float("nan"), energy, None, None, None, None, radius=radius
+            *(error, (low, high), confidence, method, float("nan"), energy, None, None, None, None),
+            radius=radius,
+            bandwidth=kernel.width,
         )
         return cls(certificate, small, found, profile)
