@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from fractions import Fraction
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -15,7 +18,7 @@ from reduset.density import SparseKernelDensity
 from reduset.drift import DriftMonitor, DriftTest, two_sample
 from reduset.explain import background
 from reduset.features import MeanMapFeatures
-from reduset.io import as_table
+from reduset.io import FileError, as_table
 from reduset.modes import SparseMeanShift
 from reduset.proportions import ClassProportions
 from reduset.spectral import Nystroem, ReducedKernelPCA
@@ -77,6 +80,51 @@ def test_dates_and_categories_of_pandas_are_named_too():
         compress(GOOD.assign(day=pd.Timestamp("2026-01-01")), Gaussian(1.0), size=5)
     with pytest.raises(TypeError, match="column 'kind' holds 'x'"):
         compress(GOOD.assign(kind=pd.Categorical(["x"] * 60)), Gaussian(1.0), size=5)
+
+
+ODD = {
+    "period": (lambda: GOOD.assign(when=pd.period_range("2026-01", periods=60, freq="M")), r"Period\('2026-01', 'M'\)"),
+    "list": (lambda: GOOD.assign(when=[[1.0, 2.0]] * 60), r"\[1\.0, 2\.0\]"),
+    "array": (lambda: GOOD.assign(when=[np.arange(100)] * 60), r"array\(\[ 0, 1, 2, .*…"),
+    "dict": (lambda: GOOD.assign(when=[{"a": 1}] * 60), r"\{'a': 1\}"),
+    "interval": (lambda: GOOD.assign(when=pd.interval_range(0, 60)), "Interval"),
+    "date": (lambda: GOOD.assign(when=[pd.Timestamp("2026-01-01").date()] * 60), "datetime.date"),
+    "list of Arrow": (
+        lambda: GOOD.assign(when=pd.array([[1, 2]] * 60, dtype=pd.ArrowDtype(pa.list_(pa.int64())))),
+        r"(array\()?\[1",
+    ),
+    "list of polars": (lambda: pl.from_pandas(GOOD).with_columns(when=pl.lit([1, 2])), r"\[1, 2\]"),
+    "object of polars": (lambda: pl.from_pandas(GOOD).with_columns(when=pl.Series([{1}] * 60, dtype=pl.Object)), r"\{1\}"),
+    "duration of polars": (lambda: pl.from_pandas(GOOD).with_columns(when=pl.duration(hours=3)), "datetime.timedelta"),
+}
+
+
+@pytest.mark.parametrize("kind", ODD)
+@pytest.mark.parametrize("use", ["compress", "density", "kernel PCA", "cohort"])
+def test_entries_that_are_no_numbers_are_named_by_column(use, kind):
+    make, entry = ODD[kind]
+    with pytest.raises(TypeError, match=rf"column 'when' holds {entry}"):
+        USES[use](make())
+
+
+@pytest.mark.parametrize("kind", ODD.keys() - {"object of polars", "date"})
+def test_frames_that_are_encoded_name_such_columns_too(kind):
+    frame = ODD[kind][0]()
+    assert "left out, for they hold no numbers: when" in as_table(frame, encode="auto").notes
+    with pytest.raises(FileError, match=r"column 'when' must hold numbers, got .* in row 1; choose other columns"):
+        as_table(frame, columns=["age", "when"])
+
+
+def test_columns_of_several_types_are_named():
+    frame = GOOD.assign(when=[1] * 59 + ["x"])
+    with pytest.raises(FileError, match=r"column 'when' must hold values of one type, got object .*; convert it, or leave it out"):
+        sketch(frame, 5)
+
+
+def test_objects_that_are_numbers_are_taken():
+    entries = [Decimal(1), Fraction(1, 2), np.float32(2.0), np.bool_(True), 3, True] * 10
+    frame = GOOD.assign(kind=pd.Series(entries, dtype=object))
+    assert compress(frame, Gaussian(1.0), size=5, rng=0).size == 5
 
 
 def test_missing_values_of_nullable_columns_are_found():

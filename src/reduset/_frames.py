@@ -43,17 +43,28 @@ def names_of(value: Any) -> list[Any] | None:
 
 
 def odd_column(value: Any) -> tuple[Any, Any] | None:
-    """The first column of a frame that holds text, dates or the like, and its first entry; None where there is none."""
+    """The first column of a frame that holds text, dates, lists or the like, and an entry of it; None if there is none."""
     if type(value).__module__.split(".")[0] == "pandas" and hasattr(value, "dtypes") and hasattr(value, "columns"):
         return _odd_of_pandas(value)
     if not hasattr(value, "columns") or not hasattr(value, "schema"):
         return None
     for name, kind in value.schema.items():
         is_number = getattr(kind, "is_numeric", None)
-        if is_number is not None and not is_number() and str(kind) not in ("Boolean", "Object", "Unknown", "Null"):
-            column = value[name].drop_nulls()
-            return name, (column[0] if len(column) else f"the type {kind}")
+        if is_number is None or is_number() or str(kind) in ("Boolean", "Unknown", "Null"):
+            continue
+        column = value[name].drop_nulls()
+        if str(kind) != "Object":
+            entry = column[0] if len(column) else f"the type {kind}"
+            return name, (entry.to_list() if hasattr(entry, "to_list") else entry)
+        odd = [entry for entry in column.to_list() if not _is_number(entry)][:1]
+        if odd:
+            return name, odd[0]
     return None
+
+
+def _is_number(entry: Any) -> bool:
+    """Whether an entry of a column of objects can become a float: text, dates and lists cannot, and arrays are no single number."""
+    return hasattr(type(entry), "__float__") and getattr(entry, "ndim", 0) == 0
 
 
 def _odd_of_pandas(frame: Any) -> tuple[Any, Any] | None:
@@ -63,9 +74,9 @@ def _odd_of_pandas(frame: Any) -> tuple[Any, Any] | None:
         column = frame.iloc[:, place].dropna()
         if kind.kind != "O":
             return frame.columns[place], (column.iloc[0] if len(column) else f"the type {kind}")
-        text = next((entry for entry in column if isinstance(entry, str | bytes)), None)
-        if text is not None:
-            return frame.columns[place], text
+        odd = next((entry for entry in column if not _is_number(entry)), None)
+        if odd is not None:
+            return frame.columns[place], odd
     return None
 
 

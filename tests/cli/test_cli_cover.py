@@ -53,6 +53,13 @@ def test_rows_to_go_on_from_are_whole_numbers(tmp_path, data):
     assert "--start must hold whole row numbers, got 1.7" in said.stderr
 
 
+def test_rows_that_are_none_are_told_with_the_file(tmp_path):
+    np.save(tmp_path / "odd.npy", np.array([["a"], ["b"]]))
+    said = in_this_process("cover", "odd.npy", "--size", 1, "-o", "keep.csv", folder=tmp_path, code=2)
+    assert "odd.npy: data must hold numbers, got dtype <U1" in said.stderr
+    assert said.stderr.count("\n") == 1
+
+
 def test_a_radius_says_how_many(tmp_path, data):
     in_this_process("cover", "e.npy", "--radius", 3.0, "-o", tmp_path / "keep.csv", folder=tmp_path)
     assert csv.read_csv(tmp_path / "keep.csv").num_rows == cover(data, radius=3.0).size

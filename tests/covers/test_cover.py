@@ -1,5 +1,7 @@
 """Covers against the definition, their words, radii, owners and groups; rows from arrays, files and tensors; what is refused."""
 
+import re
+
 import numpy as np
 import pyarrow as arrow
 import pytest
@@ -270,3 +272,37 @@ def test_arrays_on_a_gpu_ask_for_the_library_that_they_need(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "cupy", None)
     with pytest.raises(ImportError, match=r"data is an array on a GPU, which needs cupy.* pip install 'reduset\[gpu\]'"):
         cover(OnDevice(), 3)
+
+
+ODD_ARRAYS = {
+    "1-D": (np.ones(5), r"must have two dimensions \(rows, columns\), got shape \(5,\)"),
+    "3-D": (np.ones((2, 3, 4)), "must have two dimensions"),
+    "half, 3-D": (np.ones((2, 3, 4), np.float16), "must have two dimensions"),
+    "NaN": (np.array([[1.0, np.nan], [2.0, 3.0]]), "must be finite, got nan in row 0, column 1"),
+    "half, NaN": (np.array([[1.0, np.nan]], np.float16), "must be finite, got nan in row 0, column 1"),
+    "text": (np.array([["a", "b"]]), "must hold numbers, got dtype <U1"),
+    "dates": (np.array([["2026-01-01"]], "M8[D]"), "must hold numbers, got dtype datetime64"),
+    "structured": (np.zeros(3, [("a", float), ("b", float)]), "must hold numbers, got dtype"),
+    "merged": (np.array([[2**63 - 1], [2**63 - 2]]), "must hold integers that float64 keeps apart"),
+    "large": (np.full((2, 2), 1e20), r"largest absolute value of data must be between 1e-15 and 1e\+15"),
+    "zeros": (np.array([[1.0, 2.0], [0.0, 0.0]]), "must not contain rows of zeros with metric='cosine'"),
+}
+
+
+@pytest.mark.parametrize("kind", ODD_ARRAYS)
+def test_arrays_of_files_that_are_no_rows_are_named(tmp_path, kind):
+    array, message = ODD_ARRAYS[kind]
+    path = tmp_path / "odd.npy"
+    np.save(path, array)
+    for given in (path, str(path)):
+        with pytest.raises(FileError, match=rf"^{re.escape(str(path))}: .*{message}"):
+            cover(given, 1, metric="cosine")
+    with pytest.raises((TypeError, ValueError), match=r"^(data|the largest)"):
+        cover(array, 1, metric="cosine")
+
+
+def test_tables_with_missing_values_are_named(tmp_path):
+    path = tmp_path / "missing.parquet"
+    parquet.write_table(arrow.table({"a": [1.0, None], "b": [1.0, 2.0]}), path)
+    with pytest.raises(FileError, match=r"missing\.parquet: data must be finite, got nan in row 1, column 0"):
+        cover(path, 1)

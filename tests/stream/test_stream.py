@@ -332,11 +332,35 @@ def test_scikit_learn_finds_nothing_to_complain_about():
     check_estimator(StreamCompressor(size=5, random_state=0), on_skip=None)
 
 
+WEIGHTS = {
+    "fractions": np.random.default_rng(1).random(30),
+    "counts": np.arange(1, 31),
+    "counts as floats": np.arange(1.0, 31.0),
+    "counts of a list": list(range(5, 35)),
+    "a column of counts": np.arange(1, 31)[:, None],
+    "a series": pd.Series(np.arange(1, 31)),
+}
+LABELS = {
+    "classes": np.arange(30) % 3,
+    "classes from 1 on": 1 + np.arange(30) % 20,
+    "many classes": np.arange(30),
+    "text": np.array([f"c{k}" for k in range(30)]),
+    "signed": np.random.default_rng(1).normal(size=30),
+    "booleans": np.arange(30) % 2 == 0,
+}
+
+
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
-def test_weights_in_the_position_of_y_raise_an_error(method):
+@pytest.mark.parametrize("kind", LABELS)
+def test_labels_in_the_position_of_y_are_ignored(kind, method):
+    getattr(StreamCompressor(size=5), method)(np.random.default_rng(0).normal(size=(30, 2)), LABELS[kind])
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+@pytest.mark.parametrize("kind", WEIGHTS)
+def test_weights_in_the_position_of_y_raise_an_error(kind, method):
     X, w = np.random.default_rng(0).normal(size=(30, 2)), np.random.default_rng(1).random(30)
     with pytest.raises(ValueError, match=r"y is ignored, got 30 .* pass sample_weight="):
-        getattr(StreamCompressor(size=5), method)(X, w)
+        getattr(StreamCompressor(size=5), method)(X, WEIGHTS[kind])
     with pytest.raises(TypeError, match="positional"):
         getattr(StreamCompressor(size=5), method)(X, None, w)
-    getattr(StreamCompressor(size=5), method)(X, np.arange(30) % 3)  # labels, as in a pipeline

@@ -16,6 +16,9 @@ from reduset._messages import did_you_mean, printable
 from reduset._types import Array, Floats
 from reduset._validate.integers import require_distinct
 
+ENTRY = 60  # letters of an entry in a message
+INTEGERS = ("int64", "uint64", "int128", "uint128", "object")  # types of columns of large integers, in small letters
+
 
 def as_numbers(value: Any, name: str) -> NDArray[Any]:
     """A plain numeric array: float32, float64 and integers as they are (no copy), everything else refused or converted."""
@@ -28,13 +31,9 @@ def as_numbers(value: Any, name: str) -> NDArray[Any]:
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError(f"{name} must not be a masked array; fill it ({name}.filled(...)) or drop the masked rows first")
     value = framed(value)
-    if hasattr(value, "to_numpy") and not isinstance(value, np.ndarray):  # pandas, polars, Arrow
-        odd = odd_column(value)
-        if odd is not None:
-            raise TypeError(
-                f"{name} must hold numbers, column {odd[0]!r} holds {odd[1]!r}; encode or drop such columns: "
-                f"table = reduset.io.as_table({name}, encode='auto'), and as_table(other, encode=table.encoding) for later frames"
-            )
+    is_frame = hasattr(value, "to_numpy") and not isinstance(value, np.ndarray)  # pandas, polars, Arrow
+    if is_frame:
+        _require_numbers(value, name)
         _require_distinct_columns(value, name)
         value = _values(value)
     _require_array_like(value, name)
@@ -48,11 +47,13 @@ def as_numbers(value: Any, name: str) -> NDArray[Any]:
         try:
             if any(isinstance(item, str | bytes) for item in array.flat):
                 raise TypeError("text")
-            array = array.astype(np.float64)
-        except (TypeError, ValueError) as error:
+            objects, array = array, array.astype(np.float64)
+        except (TypeError, ValueError, OverflowError) as error:
             raise TypeError(
                 f"{name} must hold numbers, got objects that are none ({error}); encode or drop such columns"
             ) from error
+        if objects.ndim == 2 and not is_frame:
+            _require_distinct(objects, name)
     if array.dtype.kind == "b":
         array = array.astype(np.float64)
     if array.dtype.kind not in "fiu":
@@ -60,6 +61,18 @@ def as_numbers(value: Any, name: str) -> NDArray[Any]:
     if array.dtype.kind == "f" and array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float32 if array.dtype == np.float16 else np.float64)
     return array
+
+
+def _require_numbers(frame: Any, name: str) -> None:
+    """Raise an error that names the first column of a frame that holds text, dates, lists or the like."""
+    odd = odd_column(frame)
+    if odd is not None:
+        entry = " ".join(repr(odd[1]).split())
+        raise TypeError(
+            f"{name} must hold numbers, column {odd[0]!r} holds {entry if len(entry) <= ENTRY else entry[: ENTRY - 1] + '…'}; "
+            f"encode or drop such columns: table = reduset.io.as_table({name}, encode='auto'), and "
+            "as_table(other, encode=table.encoding) for later frames"
+        )
 
 
 def _values(frame: Any) -> Any:
@@ -73,11 +86,34 @@ def _values(frame: Any) -> Any:
 def _require_distinct_columns(frame: Any, name: str) -> None:
     """Check the columns of 64-bit integers one by one: next to others, a frame itself makes them float64."""
     kinds = getattr(frame, "dtypes", None)
+    if kinds is None and hasattr(frame, "schema"):  # Arrow
+        kinds = frame.schema.values()
     if kinds is not None and hasattr(frame, "columns"):
         for title, kind in zip(frame.columns, kinds, strict=True):
-            if str(kind).lower() in ("int64", "uint64"):
+            if str(kind).lower().startswith(INTEGERS):
                 for column in np.atleast_2d(np.asarray(frame[title].to_numpy()).T):
                     require_distinct(column, name, title)
+
+
+def _require_convertible(value: Any, name: str) -> None:
+    """Check what scikit-learn makes float64 itself: frames, arrays and lists."""
+    value = framed(value)
+    if hasattr(value, "to_numpy") and not isinstance(value, np.ndarray):
+        _require_numbers(value, name)  # of durations, scikit-learn makes numbers
+        _require_distinct_columns(value, name)
+        return
+    try:
+        array = np.asarray(value)
+    except ValueError:  # rows of several lengths
+        return
+    if array.ndim == 2:
+        _require_distinct(array, name)
+
+
+def _require_distinct(array: NDArray[Any], name: str) -> None:
+    if array.dtype.kind == "O" or (array.dtype.kind in "iu" and array.dtype.itemsize == 8):
+        for k in range(array.shape[1]):
+            require_distinct(array[:, k], name, k)
 
 
 def _require_array_like(value: Any, name: str) -> None:
@@ -94,13 +130,18 @@ def _require_array_like(value: Any, name: str) -> None:
 
 
 def known(value: Any, name: str = "X") -> Any:
-    """What scikit-learn can check in its turn: an AnnData or a table of ours as an array, and no object that is neither."""
+    """What scikit-learn can check in its turn: an AnnData or a table of ours as an array, and no object that is neither.
+
+    Text and dates in frames, and integers that float64 merges, raise an error here, which names the column.
+    """
     if table_weights(value) is not None:
         raise ValueError(f"{name} is a table with weights, which are not taken here; pass {name}.values to leave them out")
     if is_annotated(value) or is_table(value):
         return framed(value).to_numpy()
     if not hasattr(value, "to_numpy") and not hasattr(value, "toarray"):
         _require_array_like(framed(value), name)
+    if not hasattr(value, "toarray"):
+        _require_convertible(value, name)
     return value
 
 
@@ -119,9 +160,7 @@ def points(value: Any, name: str = "X", dimension: int | None = None) -> Floats:
         raise ValueError(f"{name} must hold at least one row and one column, got shape {array.shape}")
     if dimension is not None and array.shape[1] != dimension:
         raise ValueError(f"{name} must have {dimension} columns like the atoms, got shape {array.shape}")
-    if array.dtype.kind in "iu" and array.dtype.itemsize == 8:
-        for k in range(array.shape[1]):
-            require_distinct(array[:, k], name, k)
+    _require_distinct(array, name)
     if array.dtype.kind == "f":
         _require_finite(array, name, names_of(value))
     return array

@@ -17,7 +17,7 @@ from reduset._engine import LazyCover
 from reduset._progress import Progress
 from reduset._types import Indices, ProgressLike
 from reduset.covers.result import Cover
-from reduset.covers.rows import open_rows, require_range
+from reduset.covers.rows import naming_file, open_rows, require_range
 
 METRICS = ("euclidean", "cosine")
 BLOCK_ROWS = 1 << 16
@@ -71,11 +71,13 @@ def cover(
         raise ValueError("size or radius must be given: the number of rows, or the largest distance of a row to a chosen one")
     if radius is not None and not (isinstance(radius, Real) and np.isfinite(float(radius)) and radius >= 0):
         raise ValueError(f"radius must be a finite distance of at least 0, got {radius!r}")
-    rows = open_rows(data, column)
+    with naming_file(data):
+        rows = open_rows(data, column)
     n = rows.count
     most = n if size is None else _validate.whole(size, "size", 1, n, "it is a number of rows")
     if cosine:
-        _require_directions(rows)
+        with naming_file(data):
+            _require_directions(rows)
     traversal = LazyCover(rows, cosine)
     given = _first_centres(traversal, start)
     chosen = [] if start is not None else given.tolist()

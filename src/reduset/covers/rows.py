@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,19 @@ def open_rows(data: Any, column: str | None = None) -> Any:
     half = isinstance(values, np.ndarray) and values.dtype == np.float16  # `_validate.points` would copy it to double precision
     array = _half_points(values) if half else _validate.points(values, "data")
     return HostRows(require_range(array if array.dtype.kind == "f" else array.astype(np.float64), "data"))
+
+
+@contextmanager
+def naming_file(data: Any) -> Iterator[None]:
+    """Errors about rows of a file begin with its name."""
+    try:
+        yield
+    except FileError:
+        raise
+    except (TypeError, ValueError) as error:
+        if not isinstance(data, str | os.PathLike):
+            raise
+        raise FileError(f"{os.fspath(data)}: {error}") from error
 
 
 def _half_points(array: NDArray[Any]) -> NDArray[Any]:

@@ -178,7 +178,7 @@ class DriftTest(BaseEstimator):
     def load(cls, path: _archive.Path_) -> DriftTest:
         """Read what `save` wrote; a damaged, edited, newer or foreign file is a ValueError.
 
-        A file sets at most 50,000 resamples. A larger ``n_resamples`` in it is lowered to that with a warning; `set_params` raises it.
+        A file sets at most 50,000 resamples: a larger ``n_resamples`` is lowered to that with a warning; `set_params` raises it.
         """
         header, arrays = _archive.read(path, {KIND: FORMAT})
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,6 +17,7 @@ from reduset.io.source import FLAG, NUMBER, SINGLE, TEXT, Block, CodedLabels, Fo
 from reduset.io.table import FileError, refusing
 
 PYARROW = ("pyarrow", "tables")  # with the extra that brings it
+ROWS = 65536
 A_DAY = {"d": 1, "s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 
@@ -80,7 +82,10 @@ def labels(array: Any) -> CodedLabels:
     if types.is_floating(array.type):
         return encode(numbers(array))
     if not types.is_dictionary(array.type):
-        array = array.dictionary_encode()
+        try:
+            array = array.dictionary_encode()
+        except pyarrow().ArrowNotImplementedError:  # lists, structs, periods
+            array = pyarrow().array([None if item is None else str(item) for item in array.to_pylist()]).dictionary_encode()
     categories = [None if item is None else item if type(item) is int else str(item) for item in array.dictionary.to_pylist()]
     codes = _plain(array.indices.cast(pyarrow().int64()).fill_null(-1))  # those of polars have no sign
     codes = codes if codes.flags.writeable else codes.copy()
@@ -131,6 +136,13 @@ class ArrowSource(Source):
     @abstractmethod
     def _batches(self, names: list[str], rows: int, start: int) -> Iterable[tuple[int, Any]]:
         """Record batches of these columns, about ``rows`` rows each, with the rows before each; those before ``start`` may lack."""
+
+    def _integers(self, name: str) -> Iterator[Numbers]:
+        for _, batch in self._batches([name], ROWS, 0):  # of columns with missing values, which blocks have as floats
+            column = batch.column(batch.schema.get_field_index(name))
+            if not pyarrow().types.is_integer(column.type):
+                return
+            yield _plain(column.drop_null())
 
     def _blocks(self, names: Sequence[str], labels: Sequence[str], rows: int, start: int) -> Iterator[Block]:
         wanted = list(dict.fromkeys([*names, *labels]))
@@ -241,9 +253,23 @@ class FrameSource(ArrowSource):
         if isinstance(seen, nw.LazyFrame):
             seen = seen.collect()
         with refusing(name, self.title):
-            self._table = seen.rename({column: str(column) for column in known if not isinstance(column, str)}).to_arrow()
+            self._table = self._converted(name, seen.rename({each: str(each) for each in known if not isinstance(each, str)}))
             super().__init__(name, self._table.schema, self._table.num_rows)
         self.unnoted = frozenset(self.unasked)  # an index is no column in memory
+
+    @staticmethod
+    def _converted(name: str, frame: Any) -> Any:
+        """The frame as an Arrow table; an error names a column of several types."""
+        try:
+            return frame.to_arrow()
+        except pyarrow().ArrowException as error:
+            found = re.search(r"Conversion failed for column (.*) with type (\w+)", str(error))
+            if found is None:
+                raise
+            raise FileError(
+                f"{name}: column {found[1]!r} must hold values of one type, got {found[2]} ({str(error.args[0])[:80]}); "
+                "convert it, or leave it out"
+            ) from error
 
     def _batches(self, names: list[str], rows: int, start: int) -> Iterable[tuple[int, Any]]:
         return counted(self._table.select(names).to_batches(max_chunksize=rows))

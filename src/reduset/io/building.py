@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from reduset._types import Indices
-from reduset._validate.integers import SUBTRACT, merged_integers
+from reduset._validate.integers import SUBTRACT
 from reduset.io.choice import ColumnChoice
 from reduset.io.guard import Work, check_room
 from reduset.io.source import Block, CodedLabels, LabelDictionary, Numbers, ReadOptions, Source
@@ -61,7 +61,7 @@ def chunks(source: Source, choice: ColumnChoice, options: ReadOptions, single: b
     scales, _ = scales_of(options.transform, source, choice)
     names = [*choice.names, *([] if choice.weight is None else [choice.weight])]
     for block in source.blocks(names, [] if choice.group is None else [choice.group], rows, start):
-        chunk = _stacked(source.path, block, choice, single)
+        chunk = _stacked(source, block, choice, single)
         there = _complete(chunk)
         if not there.all():
             _refuse(source, choice, chunk.rows(~there), options.missing)
@@ -74,16 +74,16 @@ def chunks(source: Source, choice: ColumnChoice, options: ReadOptions, single: b
         yield chunk
 
 
-def _stacked(path: str, block: Block, choice: ColumnChoice, single: bool) -> Chunk:
+def _stacked(source: Source, block: Block, choice: ColumnChoice, single: bool) -> Chunk:
     """Columns beside each other; the last is that of weights, where there are weights."""
     numbers = np.arange(block.first + 1, block.end + 1)
     values = np.empty((len(numbers), len(choice.names)), np.float32 if single else np.float64)
     for place in range(values.shape[1]):
-        merged = merged_integers(block.columns[place])
+        merged = source.merged(choice.names[place], block.columns[place])
         if merged is not None:
             raise FileError(
-                f"{path}: column {choice.titles[place]!r} has the integers {merged[0]} and {merged[1]}, which float64 makes one "
-                f"number; {SUBTRACT}"
+                f"{source.path}: column {choice.titles[place]!r} has the integers {merged[0]} and {merged[1]}, which float64 makes "
+                f"one number; {SUBTRACT}"
             )
         values[:, place] = block.columns[place]
     weights = None if choice.weight is None else np.asarray(block.columns[-1], np.float64)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reduset.io.source import NUMERIC, SINGLE, ReadOptions, Source, is_date
+from reduset.io.source import NUMERIC, SINGLE, ReadOptions, Source, can_encode, is_date
 from reduset.io.table import FileError, listed, nearest
 
 MOST_NAMED = 12  # columns of text, each in a note
@@ -110,6 +110,6 @@ def check_numbers(source: Source, name: str) -> None:
     for row, entry in enumerate(source.texts(name), 1):
         if entry:
             way = f"{name}={'days' if is_date(kind) else 'onehot'}"
-            way_out = f"encode it (encode={way!r}), or choose other columns"
+            way_out = f"encode it (encode={way!r}), or choose other columns" if can_encode(kind) else "choose other columns"
             raise FileError(f"{source.path}: column {name!r} must hold numbers, got {entry[:40]!r} in row {row}; {way_out}")
     raise FileError(f"{source.path}: column {name!r} must hold numbers, and holds {kind} without any entry; choose other columns")

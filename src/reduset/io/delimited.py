@@ -15,9 +15,11 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from reduset.io.arrow import PYARROW, block_of_batch, counted, kind_of, opened, pyarrow
 from reduset.io.paths import suffix_of
-from reduset.io.source import FLAG, NUMBER, SINGLE, TEXT, Block, Format, ReadOptions, Source, is_date, unique_names
+from reduset.io.source import FLAG, NUMBER, SINGLE, TEXT, Block, Format, Numbers, ReadOptions, Source, is_date, unique_names
 from reduset.io.table import FileError, one_line, refusing
 
 HEAD = 1 << 20
@@ -116,6 +118,16 @@ class DelimitedSource(Source):
         except self._arrow.ArrowInvalid as error:
             raise FileError(f"{self.path}: {self._plainly(error)}") from error
 
+    def _integers(self, name: str) -> Iterator[Numbers]:
+        with self._open(self.path, {name: self._arrow.string()}, [name]) as reader:
+            for batch in reader:
+                cells = batch.column(0).drop_null()
+                try:
+                    yield cells.cast(self._arrow.int64()).to_numpy()
+                except self._arrow.ArrowInvalid:  # fractions, or numbers beyond int64
+                    whole = [int(cell) for cell in cells.unique().to_pylist() if INTEGER.fullmatch(cell)]
+                    yield np.array(whole, dtype=object)
+
     def text_batches(self) -> Iterator[Any]:
         """Record batches of all cells as text, as they are written, cut into rows as for numbers."""
         arrow, reader = self._arrow, self._csv
@@ -166,6 +178,7 @@ class DelimitedSource(Source):
 
 
 WHOLE = re.compile(r"\s*(?:0|-?[1-9]\d{0,17})\s*")
+INTEGER = re.compile(r"\s*[-+]?\d{1,300}\s*")
 NUMERAL = re.compile(r"\s*[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|inf(?:inity)?|nan)\s*", re.IGNORECASE)
 
 

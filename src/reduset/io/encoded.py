@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from reduset.io.encoding import AUTO, DAYS, MOST, ONEHOT, ORDINAL, Encoder, in_order, parsed
-from reduset.io.source import CATEGORIES, NUMBER, NUMERIC, TEXT, Block, ReadOptions, Source, is_date
+from reduset.io.source import CATEGORIES, NUMBER, NUMERIC, TEXT, Block, Numbers, ReadOptions, Source, can_encode, is_date
 from reduset.io.table import FileError, nearest
 
 MOST_BY_ITSELF = 50  # categories that are encoded without being named
@@ -48,6 +48,9 @@ class EncodedSource(Source):
 
     def stored_name(self, name: str) -> str:
         return self._inner.stored_name(self._home.get(name, name))
+
+    def merged(self, name: str, values: Numbers) -> tuple[int, int] | None:
+        return None if name in self._home else self._inner.merged(name, values)
 
     def _blocks(self, names: Sequence[str], labels: Sequence[str], rows: int, start: int) -> Iterator[Block]:
         homes = dict.fromkeys(self._home[name] for name in names if name in self._home)
@@ -148,7 +151,7 @@ def _check_kind(source: Source, encoder: Encoder) -> None:
         raise FileError(
             f"{source.path}: column {name!r} must hold dates to be encoded as days, got {seen}; in text, write them as 2026-11-17"
         )
-    if encoder.way != DAYS and kind not in (*NUMERIC, TEXT, CATEGORIES) and not is_date(kind):
+    if encoder.way != DAYS and kind not in NUMERIC and not can_encode(kind):
         raise FileError(
             f"{source.path}: column {name!r} must hold categories to be encoded, and holds {kind}; choose other columns"
         )

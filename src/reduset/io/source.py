@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from reduset._types import Indices
 from reduset._validate import flag, one_of
+from reduset._validate.integers import EXACT, merged_integers
 from reduset.io.table import refusing
 
 SINGLE = "single"  # numbers in single or half precision
@@ -157,6 +158,7 @@ class Source(ABC):
         self.encoding: dict[str, Any] = {}
         self.automatic = NONE
         self.highest: dict[str, float] = {}
+        self._compared: set[str] = set()  # columns whose large numbers were compared
 
     def blocks(self, names: Sequence[str], labels: Sequence[str], rows: int, start: int = 0) -> Iterator[Block]:
         """The columns of these names, and the labels of others, about ``rows`` rows at a time, none without a row.
@@ -178,6 +180,23 @@ class Source(ABC):
     def stored_name(self, name: str) -> str:
         """The column that an encoded column was made from; other names unchanged."""
         return name
+
+    def merged(self, name: str, values: Numbers) -> tuple[int, int] | None:
+        """Two whole numbers of a column that are one in float64, or None.
+
+        ``values`` are those of a block as they were read. If these are floats already, the column is read again, once.
+        """
+        if values.dtype.kind != "f":
+            return merged_integers(values)
+        if values.dtype.itemsize < 8 or name in self._compared or not np.fmax.reduce(np.abs(values), initial=0.0) > EXACT:
+            return None
+        self._compared.add(name)
+        with refusing(self.path, self.title):
+            return next(filter(None, map(merged_integers, self._integers(name))), None)
+
+    def _integers(self, name: str) -> Iterator[Numbers]:
+        """The whole numbers of a column that blocks have as floats, a part at a time."""
+        return iter(())
 
     @abstractmethod
     def _blocks(self, names: Sequence[str], labels: Sequence[str], rows: int, start: int) -> Iterator[Block]:
@@ -231,6 +250,11 @@ def _undated(values: Numbers) -> Numbers:
 def is_date(kind: str) -> bool:
     """Whether a column of such a kind, as types call themselves, holds dates or moments."""
     return kind.startswith(("date", "timestamp", "datetime", "<M8", ">M8"))
+
+
+def can_encode(kind: str) -> bool:
+    """Whether a column that holds no numbers can become numbers."""
+    return kind in (TEXT, CATEGORIES) or is_date(kind)
 
 
 def kind_of_dtype(dtype: np.dtype[Any]) -> str:

@@ -30,6 +30,8 @@ from reduset.weights import KINDS
 
 __all__ = ["StreamCompressor"]
 
+MOST_LABELS = 20  # distinct positive numbers in y, above which they are counts
+
 
 @seeded
 class StreamCompressor(BaseEstimator):
@@ -114,7 +116,9 @@ class StreamCompressor(BaseEstimator):
         Parameters
         ----------
         X : (n, d) array or frame
-        y : ignored; an array that looks like weights raises an error
+        y : ignored
+            Numbers that look like weights raise an error: non-negative ones with fractions, or positive ones with more than 20
+            distinct values. Other arrays are taken for labels, which pipelines pass.
         sample_weight : (n,) array, optional
         """
         _require_no_weights(y)
@@ -138,7 +142,7 @@ class StreamCompressor(BaseEstimator):
         Parameters
         ----------
         X : (n, d) array or frame
-        y : ignored; an array that looks like weights raises an error
+        y : ignored; numbers that look like weights raise an error, as in `fit`
         sample_weight : (n,) array, optional
             Non-negative, on one scale for all chunks; 1 for each row by default.
         """
@@ -319,9 +323,14 @@ def _weights(value: WeightsLike, given: PointsLike, count: int) -> Array:
 
 
 def _require_no_weights(y: object) -> None:
-    """Raise an error for weights in the position of y: non-negative numbers with fractions."""
+    """Raise an error for weights in the position of y: non-negative numbers with fractions, or many different counts.
+
+    scikit-learn's pipelines and checks pass labels there, so that y is ignored otherwise.
+    """
     if y is None or not hasattr(y, "__len__"):
         return
     values = np.asarray(y)
-    if values.ndim == 1 and values.dtype.kind == "f" and values.size and (values >= 0).all() and (values % 1 != 0).any():
+    if values.dtype.kind not in "fiu" or values.size != len(values) or not (np.isfinite(values) & (values >= 0)).all():
+        return
+    if (values % 1 != 0).any() or (values.all() and len(np.unique(values)) > MOST_LABELS):
         raise ValueError(f"y is ignored, got {len(values):,} non-negative numbers that look like weights; pass sample_weight=")
