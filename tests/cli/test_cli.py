@@ -15,6 +15,8 @@ import time
 from pathlib import Path
 
 import flowio
+import llvmlite
+import numba
 import numpy as np
 import pyarrow.csv
 import pyarrow.parquet
@@ -26,7 +28,7 @@ from sklearn.datasets import load_sample_image
 import cli_files
 from cli_processes import ENVIRONMENT, in_this_process, left, on_a_terminal, reduset, rest_of
 from reduset import KernelMean, Model, io
-from reduset.cli import messages
+from reduset.cli import interrupts, messages
 from reduset.cli.entry import run
 from reduset.cli.interrupts import interruptible
 from reduset.report.figures import wide_columns
@@ -323,6 +325,53 @@ def test_an_interrupt_that_an_import_made_an_error_of_is_an_interrupt(how, monke
     monkeypatch.setattr("reduset.cli.entry.app", struck)
     assert run(["info", "x.npz"]) == 130
     assert "interrupted" in capsys.readouterr().err
+
+
+def below(file, calls):
+    """What a call returns below a frame of this file."""
+    space = {"calls": calls}
+    exec(compile("def run():\n    return calls()", file, "exec"), space)
+    return space["run"]()
+
+
+FRAMES = {
+    "llvmlite": (str(Path(llvmlite.__file__).parent / "binding" / "ffi.py"), True),
+    "import": ("<frozen importlib._bootstrap>", True),
+    "numba": (str(Path(numba.__file__).parent / "core" / "dispatcher.py"), False),
+    "a script": (str(Path("home", "llvmlite.py")), False),
+}
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_interrupts_wait_inside_of_imports_and_of_llvmlite_alone(kind):
+    file, waits = FRAMES[kind]
+    assert below(file, lambda: interrupts.must_not_interrupt(sys._getframe())) is waits
+    assert below(file, lambda: below("inner.py", lambda: interrupts.must_not_interrupt(sys._getframe()))) is waits
+
+
+def test_a_module_that_is_imported_is_not_interrupted(tmp_path, monkeypatch):
+    (tmp_path / "imported_once.py").write_text(
+        "import sys\nfrom reduset.cli import interrupts\nwaits = interrupts.must_not_interrupt(sys._getframe())\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    assert importlib.import_module("imported_once").waits
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_a_signal_that_waits_is_raised_again_once_the_frame_is_left(kind, monkeypatch):
+    """The timer that raises it again is set to a day, and rung here."""
+    monkeypatch.setattr(interrupts, "LOOK_AGAIN", 86_400.0)
+    monkeypatch.setattr(interrupts, "AGAIN", 86_400.0)
+    file, waits = FRAMES[kind]
+    with interrupts.interruptible():
+        if waits and hasattr(signal, "setitimer"):
+            below(file, lambda: signal.raise_signal(signal.SIGTERM))
+            assert signal.getitimer(signal.ITIMER_REAL)[0] > 0
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGALRM)
+        else:
+            with pytest.raises(KeyboardInterrupt):
+                below(file, lambda: signal.raise_signal(signal.SIGTERM))
 
 
 def test_help_is_quick_because_nothing_heavy_is_imported():

@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from reduset import Gaussian, KernelMean, compress
+from reduset import Gaussian, KernelMean, compress, sketch
 from reduset.cohort import CohortStudy, SampleSet
 from reduset.drift import two_sample
 from reduset.model import Model
-from reduset.report import write_compression, write_drift, write_study
+from reduset.report import write_compression, write_drift, write_sketch, write_study
 from report_visits import Visit
 
 pytestmark = pytest.mark.slow
@@ -21,7 +21,10 @@ CHANNELS = (
     "Comp-BV786-A :: HLA-DR (clone L243, BD 307642)",
 )
 GROUPS = ("healthy volunteers, age-matched", "rheumatoid arthritis, untreated")
-KINDS = ("compression", "drift", "study")
+KINDS = ("compression", "drift", "study", "sketch")
+GROUP = "diagnosis at the first visit, as coded by the clinic"
+GROUPED = [("study", "map"), ("sketch", "column-3")]
+PICTURES = [("compression", "full"), ("drift", "map"), ("study", "heat"), *GROUPED]
 READABLE = 4.5  # the least contrast of a text (WCAG 2.2, level AA)
 
 # the letters of a table that are cut off on the screen, and have no title
@@ -63,6 +66,8 @@ def paths(tmp_path_factory):
     table = {"sample_id": names, "condition": tuple(GROUPS[k // 4] for k in range(8))}
     samples = SampleSet(names, tuple(map(_cells, range(8))), CHANNELS, table)
     write_study(folder / "study.html", CohortStudy(test="condition", n_atoms=30, random_state=0).fit(samples))
+    frame = pd.DataFrame(X, columns=CHANNELS).assign(**{GROUP: rng.choice(GROUPS, 900)})
+    write_sketch(folder / "sketch.html", sketch(frame, 60, rng=0), frame)
     return {kind: folder / f"{kind}.html" for kind in KINDS}
 
 
@@ -94,11 +99,11 @@ def test_names_in_tables_boxes_and_captions_lack_their_middle_and_are_whole_on_h
         assert full.strip().startswith(start.split("…")[0])
 
 
-@pytest.mark.parametrize(("kind", "figure"), [("compression", "full"), ("drift", "map"), ("study", "heat"), ("study", "map")])
+@pytest.mark.parametrize(("kind", "figure"), PICTURES)
 def test_names_in_pictures_are_whole_on_hover(kind, figure, visit):
     seen = visit(kind)
     read = "(id) => [...document.querySelectorAll(`#${id} title`)].map((each) => each.textContent)"
-    expected = set(GROUPS) if (kind, figure) == ("study", "map") else set(CHANNELS)
+    expected = set(GROUPS) if (kind, figure) in GROUPED else set(CHANNELS)
     assert set(seen.page.evaluate(read, figure)) & expected
     seen.page.click("#theme")  # pictures are drawn anew
     seen.settle()
@@ -151,7 +156,7 @@ def _contrast(text, opacity, below):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize(("kind", "figure"), [("compression", "path"), ("study", "map")])
+@pytest.mark.parametrize(("kind", "figure"), [("compression", "path"), ("study", "map"), ("sketch", "weights")])
 def test_the_words_of_a_legend_can_be_read_also_of_what_is_switched_off(kind, figure, scheme, visit):
     seen = visit(kind, scheme)
     toggle = seen.page.locator(f"#{figure} .legendtoggle").first

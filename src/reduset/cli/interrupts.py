@@ -1,12 +1,14 @@
 """Interrupts that are answered: Ctrl-C, and a polite request to end, which is an end like it.
 
 Python drops an exception that strikes while it runs something for itself (the callback of a weak reference, a finaliser), and with
-it the interrupt. So an interrupt is raised again, every `AGAIN` seconds, until somebody has it in hand. While a module is imported
-it waits, for at most `LONGEST_IMPORT` seconds: compiled modules print a traceback and make another error of it.
+it the interrupt. So an interrupt is raised again, every `AGAIN` seconds, until somebody has it in hand. While a module is
+imported, or LLVM compiles, it waits, for at most `LONGEST_IMPORT` seconds: compiled modules print a traceback and raise another
+error, and LLVM's callbacks print one and drop it.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import time
@@ -16,6 +18,7 @@ from typing import Any
 
 AGAIN = 1.0  # seconds
 LONGEST_IMPORT, LOOK_AGAIN = 10.0, 0.05
+LLVM = f"{os.sep}llvmlite{os.sep}"
 _asked: list[float] = []  # when the first interrupt came
 ENDS = ("SIGINT", "SIGTERM", "SIGHUP")  # Windows has no SIGHUP
 IGNORED = (signal.SIG_IGN, None)  # as nohup has it, or somebody who is no Python
@@ -43,7 +46,7 @@ def interruptible() -> Iterator[None]:
 
 def _interrupt(number: int, frame: Any) -> None:
     _asked.append(time.monotonic())
-    if hasattr(signal, "setitimer") and _is_importing(frame) and time.monotonic() - _asked[0] < LONGEST_IMPORT:
+    if hasattr(signal, "setitimer") and must_not_interrupt(frame) and time.monotonic() - _asked[0] < LONGEST_IMPORT:
         _again(LOOK_AGAIN)
         return
     _again(AGAIN)
@@ -51,10 +54,11 @@ def _interrupt(number: int, frame: Any) -> None:
         raise KeyboardInterrupt
 
 
-def _is_importing(frame: Any) -> bool:
+def must_not_interrupt(frame: Any) -> bool:
+    """Whether a frame is inside of an import, or of llvmlite, whose callbacks from LLVM print an exception and drop it."""
     while frame is not None:
-        file = frame.f_code.co_filename  # llvmlite's callbacks of LLVM drop an exception, and print it
-        if file.startswith("<frozen importlib") or "llvmlite" in file:
+        file = frame.f_code.co_filename
+        if file.startswith("<frozen importlib") or LLVM in file:
             return True
         frame = frame.f_back
     return False

@@ -14,7 +14,8 @@ from reduset.certificate.certificate import percent as error_percent
 from reduset.report import words
 from reduset.report.compression import finite, profile_of_size
 from reduset.report.figures import ProfileFigure, drawn_profile
-from reduset.report.page import Markup, cards, choice, controls, file, joined, markup, origin, write
+from reduset.report.page import LONG, Markup, cards, choice, controls, file, joined, markup, named, origin, write
+from reduset.report.page import names as listed
 from reduset.report.sketch_figure import SketchColumn, sketch_columns, weights_figure
 from reduset.report.words import Card, count, percent, plain, shortened
 from reduset.sketching import Sketch
@@ -134,7 +135,7 @@ def _body(
     about: Mapping[str, Any],
 ) -> Markup:
     sources = about.get("sources") or []
-    listed = ", ".join(map(shortened, names[:NAMED])) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+    head = f"{len(names)} columns: " if len(names) > 1 else "One column: "
     many = len(columns) > UNFOLDED
     settings = {"Kernel": repr(sketch.mean.kernel), "Seconds": sketch.timings, "Groups": _groups(sketch)}
     return markup(
@@ -143,7 +144,7 @@ def _body(
         rows="row" if sketch.n_samples == 1 else "rows",
         m=count(sketch.size),
         sources=plain(sources) if sources else "",
-        columns=f"{len(names)} columns: {listed}" if len(names) > 1 else f"One column: {listed}",
+        columns=markup("$head$names", head=head, names=listed(names, NAMED)),
         done=_done(sketch, columns),
         cards=cards(_cards(sketch, columns)),
         notes=_notes(about.get("notes") or []),
@@ -220,10 +221,12 @@ def _notes(notes: Sequence[str]) -> Markup:
 def _pictures(columns: Sequence[SketchColumn]) -> Markup:
     """A place for each column; beyond the first dozen they are drawn when they are asked for."""
     place = (
-        '<figure><figcaption>$name <span class="aside">$aside</span></figcaption><div class="plot small" id="column-$k" role="img" '
-        'aria-label="$name: proportions of all rows and of the weighted sketch"></div></figure>'
+        '<figure><figcaption>$short <span class="aside">$aside</span></figcaption><div class="plot small" id="column-$k" '
+        'role="img" aria-label="$name: proportions of all rows and of the weighted sketch"></div></figure>'
     )
-    places = [markup(place, k=k, name=each.name, aside=_aside(each)) for k, each in enumerate(columns[:PICTURED])]
+    places = [
+        markup(place, k=k, name=each.name, short=named(each.name), aside=_aside(each)) for k, each in enumerate(columns[:PICTURED])
+    ]
     parts = [markup('<div class="grid three">$first</div>', first=joined(places[:UNFOLDED]))]
     if len(places) > UNFOLDED:
         fold = '<details id="more"><summary>$count more columns</summary><div class="grid three">$rest</div></details>'
@@ -281,8 +284,8 @@ def _table(columns: Sequence[SketchColumn]) -> Markup:
                 row,
                 k=k,
                 size=0.0 if extreme else abs(change.difference),
-                name=each.name,
-                statistic=each.statistic(change),
+                name=named(each.name, LONG),
+                statistic=named(each.statistic(change), LONG),
                 before=each.told(change, change.all_rows),
                 after=each.told(change, change.sketch),
                 over=Markup(' class="over"') if over else Markup(""),
