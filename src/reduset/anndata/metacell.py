@@ -2,7 +2,7 @@
 
 The cells are divided by `select.partition`: each cell is averaged with its neighbours, which reduces noise, then k-means with
 merges and splits forms the groups. On simulated cells they are purer than the cells assigned to the rows of a sketch and than
-strata of equal size (benchmarks/metacells.py). The counts of each group are summed by sparse matrix products. The certificate
+strata of equal size (benchmarks/peers/metacells.py). The counts of each group are summed by sparse matrix products. The certificate
 measures how well the means of the groups, weighted by their numbers of cells, represent the distribution of all cells.
 
 O(n·m·d) for the groups and O(nonzeros) for the sums. Held are a few copies of the coordinates in float32, a block of counts, and
