@@ -18,9 +18,9 @@ def pairs(*, without=()):
     return pytest.mark.parametrize(("select", "kernel"), _with_marks([p for p in PAIRS if p[0] not in without], COVERING_PAIRS))
 
 
-def with_selections(*, among, without=()):
+def with_selections(*, among, without=(), without_cases=()):
     """The cases of these selectors, if a law does not hold for all."""
-    chosen = [case for case in ALL if case[0] in among and case[0] not in without]
+    chosen = [case for case in ALL if case[0] in among and case[0] not in without and case not in without_cases]
     return pytest.mark.parametrize(("select", "weights", "kernel"), _with_marks(chosen, COVERING))
 
 
