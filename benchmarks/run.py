@@ -91,7 +91,7 @@ def section_of(name: str) -> str:
     target.write_text(f"# {module.TITLE}\n\n{details_of(module, record.figures).strip()}\n\n{footer}\n", encoding="utf-8")
     note = " *Stale.*" if changed else ""
     link = target.relative_to(BENCHMARKS).as_posix()
-    return f"### {module.TITLE}\n\n{body}\n\n[Details]({link}), {record.date}.{note}\n"
+    return f"### {module.TITLE}\n\n{body}\n\nDetails: `{link}`, {record.date}.{note}\n"
 
 
 def report() -> None:
