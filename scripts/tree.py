@@ -17,9 +17,9 @@ WIDTH, INDENT, LEAST = 128, 27, 40
 ROOMS = [
     *("_types", "_messages", "_engine", "_columns", "_frames", "_validate", "_progress", "_drawing", "_archive", "io"),
     *("bandwidth", "kernels", "mean", "mixture", "weights", "certificate", "select", "simplification", "compression"),  # the core
-    *("stream", "sketching", "populations", "differences"),
+    *("stream", "sketching"),
     *("density", "modes", "proportions", "cohort", "distributed", "drift", "svm", "spectral", "features", "explain"),  # the uses
-    *("covers", "cytometry", "anndata", "model", "report", "cli", "__main__"),  # the doors
+    *("covers", "anndata", "model", "report", "cytometry", "cli", "__main__"),  # the doors
 ]
 
 

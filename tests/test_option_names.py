@@ -13,7 +13,8 @@ from reduset import Gaussian, Laplacian, Mixture, bandwidth, compress, cover, ke
 from reduset._messages import closest
 from reduset.cli import commands
 from reduset.cli.app import app
-from reduset.cohort import CohortMap, CohortStudy
+from reduset.cohort import CohortMap
+from reduset.cytometry import CohortStudy
 from reduset.density import SparseKernelDensity
 from reduset.distributed import compress as dask_compress
 from reduset.drift import DriftTest, two_sample

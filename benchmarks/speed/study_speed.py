@@ -24,10 +24,10 @@ import numpy as np
 
 BORN = time.perf_counter()  # benchmarks._lib is imported later, since it takes time and memory that are no part of a study
 TITLE = "A study of 37 samples, 2.2 million cells"
-SOURCES = ("cohort", "populations", "differences", "cytometry", "io/fcs.py", "anndata/study_cells.py", "report/study.py")
+SOURCES = ("cohort", "cytometry", "io/fcs.py")
 SECONDS, GIGABYTES = 60.0, 2.0
 SMALL = {"samples": 11, "cells": 30_000}
-# calls within CohortStudy.fit that are timed one by one, by their names in reduset.cohort.study
+# calls within CohortStudy.fit that are timed one by one, by their names in reduset.cytometry.study
 INSIDE = {
     "find_populations": "populations",
     "CohortMap": "map",
@@ -70,17 +70,16 @@ def fitting(measured: Measured) -> None:
 
 
 def reporting(measured: Measured) -> None:
-    from reduset.report.study import write_study
+    from reduset.cytometry.report import write_report
 
-    write_study(measured.target.with_name("cohort.html"), measured.study)
+    write_report(measured.target.with_name("cohort.html"), measured.study)
 
 
 def writing(measured: Measured) -> None:
-    from reduset.anndata import cells_of_study, from_study
-    from reduset.cytometry import write_sketch_fcs, write_tables
+    from reduset.cytometry import cells_to_anndata, to_anndata, write_sketch_fcs, write_tables
 
-    from_study(measured.study).write_h5ad(measured.target.with_name("cohort.h5ad"))
-    cells_of_study(measured.study).write_h5ad(measured.target.with_name("cells.h5ad"))
+    to_anndata(measured.study).write_h5ad(measured.target.with_name("cohort.h5ad"))
+    cells_to_anndata(measured.study).write_h5ad(measured.target.with_name("cells.h5ad"))
     write_tables(measured.target.with_name("tables"), measured.study)
     write_sketch_fcs(measured.target.with_name("cells.fcs"), measured.study)
 

@@ -23,13 +23,11 @@ from benchmarks._lib.cohort_real_data import paired_cohort, real_cohort
 from benchmarks._lib.cohort_study_data import make
 from benchmarks.statistics._repetitions import Kept, Row, column, interval, with_limits
 from reduset.cohort import CohortMap
-from reduset.cohort.witness import witness_of
-from reduset.cytometry import read_cohort
-from reduset.differences import Design, compare, compare_whole, design_of
-from reduset.populations import Populations, find_populations
+from reduset.cytometry import Design, Populations, compare, compare_whole, design_of, find_populations, read_cohort
+from reduset.cytometry.witness import witness_of
 
 TITLE = "A study's level: labels shuffled"
-SOURCES = ("differences", "populations", "cohort/witness.py", "cohort/distances.py")
+SOURCES = ("cytometry", "cohort/distances.py")
 
 REPETITIONS = 200
 QUICK_DESIGNS, QUICK_REPETITIONS, QUICK_SIZE = ("4 against 4",), 3, {"cells": 500}

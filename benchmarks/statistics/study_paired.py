@@ -16,11 +16,10 @@ import numpy as np
 from benchmarks._lib import data_folder, table
 from benchmarks._lib.cohort_real_data import PlantedCohort, paired_cohort
 from benchmarks.statistics._repetitions import Kept, Row, column, interval, proportion, with_limits
-from reduset.differences import compare, design_of
-from reduset.populations import Populations, find_populations
+from reduset.cytometry import Populations, compare, design_of, find_populations
 
 TITLE = "A study of pairs: power and level with strong effects of patients"
-SOURCES = ("differences", "populations")
+SOURCES = ("cytometry",)
 
 FULL = {"repetitions": 50, "cohorts": 10, "flips": 20, "factors": (2.0, 1.5), "cells": 4500}
 QUICK = {"repetitions": 1, "cohorts": 1, "flips": 2, "factors": (2.0,), "cells": 500}

@@ -21,11 +21,10 @@ from benchmarks._lib import data_folder, pins, table, verdict
 from benchmarks._lib.cohort_real_data import PlantedCohort, real_cohort
 from benchmarks.peers.study_rivals import answers
 from benchmarks.statistics._repetitions import DIGEST, Kept, Row, column, proportion, with_limits
-from reduset.differences import compare, design_of
-from reduset.populations import find_populations
+from reduset.cytometry import compare, design_of, find_populations
 
 TITLE = "A study's power: a planted population of 0.5 % that doubles, 8 against 8"
-SOURCES = ("differences", "populations")
+SOURCES = ("cytometry",)
 
 QUICK_REPETITIONS, QUICK_SIZE = 2, {"cells": 500}
 REPETITIONS, FLOWSOM_REPETITIONS, MILO_REPETITIONS = 100, 30, 3

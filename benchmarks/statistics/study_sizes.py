@@ -16,14 +16,14 @@ from scipy.stats import t as t_law
 
 from benchmarks._lib import table, verdict
 from benchmarks.statistics._repetitions import interval, with_limits
-from reduset.differences import compare, design_of
-from reduset.differences.comparing import chances
-from reduset.differences.discovery import q_values
-from reduset.differences.fitting import fit
-from reduset.differences.relabelling import relabellings
+from reduset.cytometry import compare, design_of
+from reduset.cytometry.comparing import chances
+from reduset.cytometry.discovery import q_values
+from reduset.cytometry.fitting import fit
+from reduset.cytometry.relabelling import relabellings
 
 TITLE = "Samples of 50 to 1,000,000 cells in one study"
-SOURCES = ("differences",)
+SOURCES = ("cytometry",)
 
 REPETITIONS, QUICK_REPETITIONS = 300, 5
 RATE = 0.05

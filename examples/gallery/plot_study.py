@@ -11,8 +11,7 @@ The page is :doc:`/docs/study`.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from reduset.cohort import CohortStudy, SampleSet
-from reduset.report import DifferencesDisplay, PopulationDisplay
+from reduset.cytometry import CohortStudy, DifferencesDisplay, PopulationDisplay, SampleSet
 
 rng = np.random.default_rng(1)
 markers = ["CD3", "CD4", "CD8", "CD19", "CD56", "HLA-DR"]

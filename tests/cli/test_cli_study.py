@@ -12,8 +12,8 @@ import pytest
 from reduset import io
 from reduset.cli import study_options
 from reduset.cli.entry import run
-from reduset.cohort.study import CohortStudy
 from reduset.cytometry.cleaning import STEPS
+from reduset.cytometry.study import CohortStudy
 
 MARKERS = ("CD3", "CD4", "CD8")
 PLACES = np.array([[4.0, 4.0, 0.3], [4.0, 0.3, 4.0], [0.3, 0.3, 0.3]])

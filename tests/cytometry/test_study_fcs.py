@@ -8,8 +8,7 @@ import pytest
 
 from io_cases import write_fcs
 from reduset import io
-from reduset.cohort import CohortStudy
-from reduset.cytometry import read_cohort, write_sketch_fcs
+from reduset.cytometry import CohortStudy, read_cohort, write_sketch_fcs
 from reduset.io import FileError
 from study_cases import CELLS, CHANNELS, MARKERS, SAMPLES, linear_events, sample_cells, study_in_memory, study_of_files, write_lab
 

@@ -23,13 +23,13 @@ import pytest
 from sklearn.svm import SVC
 
 from reduset import Gaussian, Laplacian, Matern, Mixture, compress, cover, simplify, sketch, weigh
-from reduset.cohort import CohortMap, CohortStudy
+from reduset.cohort import CohortMap
+from reduset.cytometry import CohortStudy, find_populations
 from reduset.density import SparseKernelDensity
 from reduset.drift import DriftTest, two_sample
 from reduset.explain import background
 from reduset.features import MeanMapFeatures, NeighbourKLKernel
 from reduset.modes import SparseMeanShift
-from reduset.populations import find_populations
 from reduset.proportions import ClassProportions
 from reduset.spectral import (
     Nystroem,

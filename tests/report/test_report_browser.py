@@ -9,8 +9,9 @@ import pytest
 import drift_cases
 from reduset import Gaussian, KernelMean, Laplacian, compress
 from reduset.compression import Path
+from reduset.cytometry import write_report
 from reduset.model import Model
-from reduset.report import write_cohort, write_compression, write_drift, write_segmentation, write_sketch, write_study, write_watch
+from reduset.report import write_cohort, write_compression, write_drift, write_segmentation, write_sketch, write_watch
 from reduset.report.cohort_figure import alike_beside
 from reduset.report.compression import NAMED
 from reduset.report.drift_figure import drift_figure
@@ -48,7 +49,7 @@ def reports(tmp_path_factory):
     write_drift(paths["drift"], drift_cases.result())
     write_drift(folder / "drift of one.html", drift_cases.result(d=1, names=[HOSTILE]))
     write_watch(paths["watch"], drift_cases.monitor(), drift_cases.WATCHED)
-    write_study(paths["study"], study())
+    write_report(paths["study"], study())
     write_sketch(paths["sketch"], *sketched())
     write_segmentation(paths["segmentation"], image(), segmentation(image()), about={"command": HOSTILE})
     return paths | {name: folder / f"{name}.html" for name in ("many", "resolved", "drift of one")}

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from reduset import Gaussian, KernelMean, compress, sketch
-from reduset.cohort import CohortStudy, SampleSet
+from reduset.cytometry import CohortStudy, SampleSet, write_report
 from reduset.drift import two_sample
 from reduset.model import Model
-from reduset.report import write_compression, write_drift, write_sketch, write_study
+from reduset.report import write_compression, write_drift, write_sketch
 from report_visits import Visit
 
 pytestmark = pytest.mark.slow
@@ -65,7 +65,7 @@ def paths(tmp_path_factory):
     names = tuple(f"s{k}" for k in range(8))
     table = {"sample_id": names, "condition": tuple(GROUPS[k // 4] for k in range(8))}
     samples = SampleSet(names, tuple(map(_cells, range(8))), CHANNELS, table)
-    write_study(folder / "study.html", CohortStudy(test="condition", n_atoms=30, random_state=0).fit(samples))
+    write_report(folder / "study.html", CohortStudy(test="condition", n_atoms=30, random_state=0).fit(samples))
     frame = pd.DataFrame(X, columns=CHANNELS).assign(**{GROUP: rng.choice(GROUPS, 900)})
     write_sketch(folder / "sketch.html", sketch(frame, 60, rng=0), frame)
     return {kind: folder / f"{kind}.html" for kind in KINDS}

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from reduset.cohort import CohortStudy
-from reduset.report import write_study
-from reduset.report.study_figure import study_figure
+from reduset.cytometry import CohortStudy, write_report
+from reduset.cytometry.figures import study_figure
 from reduset.report.words import shortened
 from report_cases import HOSTILE, QUOTED, sample_set, study
 from report_visits import Visit, hovered
@@ -23,7 +22,7 @@ def fitted():
 @pytest.fixture(scope="module")
 def seen(browser, fitted, tmp_path_factory):
     path = tmp_path_factory.mktemp("study") / "study.html"
-    write_study(path, fitted)
+    write_report(path, fitted)
     visit = Visit(browser, path)
     yield visit
     assert visit.complaints == []
@@ -33,7 +32,7 @@ def seen(browser, fitted, tmp_path_factory):
 
 
 def opened(browser, folder, shown):
-    write_study(folder / "r.html", shown)
+    write_report(folder / "r.html", shown)
     return Visit(browser, folder / "r.html")
 
 

@@ -14,7 +14,8 @@ import numpy as np
 
 from reduset import Gaussian, KernelMean, Laplacian, compress, simplify
 from reduset._engine import single_threaded_blas
-from reduset.cohort import CohortMap, CohortStudy
+from reduset.cohort import CohortMap
+from reduset.cytometry import CohortStudy
 from reduset.density import SparseKernelDensity
 from reduset.features import MeanMapFeatures
 from reduset.spectral import ReducedKernelPCA

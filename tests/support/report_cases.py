@@ -10,7 +10,8 @@ import pandas as pd
 
 from reduset import Gaussian, KernelMean, compress, sketch
 from reduset.certificate import Certificate
-from reduset.cohort import CohortMap, CohortStudy, SampleSet
+from reduset.cohort import CohortMap
+from reduset.cytometry import CohortStudy, SampleSet
 from reduset.model import Model
 from reduset.modes.segmentation import Segmentation, flat
 

@@ -7,8 +7,7 @@ from functools import cache
 import numpy as np
 
 from io_cases import write_fcs
-from reduset.cohort import CohortStudy, SampleSet
-from reduset.cytometry import read_cohort
+from reduset.cytometry import CohortStudy, SampleSet, read_cohort
 
 SAMPLES, CELLS = 12, 400
 MARKERS = ("CD3", "HLA/DR", "Ki67")

@@ -47,7 +47,7 @@ def write_annotated(path: Any, adata: Any) -> None:
     Parameters
     ----------
     path : where to, ending in .h5ad
-    adata : AnnData, of `from_study` say
+    adata : AnnData, of `to_anndata` say
     """
     name = named(path)
     check_annotated(adata, written=False)

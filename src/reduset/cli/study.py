@@ -12,7 +12,7 @@ from reduset.cli.request import origin
 
 if TYPE_CHECKING:
     from reduset.cli.cohort import CohortCommand
-    from reduset.cohort import CohortStudy, SampleSet
+    from reduset.cytometry import CohortStudy, SampleSet
 
 H5AD, FCS = frozenset({".h5ad"}), frozenset({".fcs"})
 # of a map alone, with the value that says nothing
@@ -34,8 +34,7 @@ def run_study(request: CohortCommand) -> int:
     """Read, compare, write; the exit code."""
     written = _check(request)
     from reduset._messages import printable
-    from reduset.cohort import CohortStudy
-    from reduset.cytometry import read_cohort
+    from reduset.cytometry import CohortStudy, read_cohort
     from reduset.kernels import Gaussian
 
     gate = None if request.gate is None else (request.gate, request.population)
@@ -118,12 +117,13 @@ def _write(request: CohortCommand, study: CohortStudy) -> list[Path]:
     more: list[Any] = []
     with _archive.together():
         if request.output is not None or request.cells is not None:
-            from reduset.anndata import cells_of_study, from_study, write_annotated
+            from reduset.anndata import write_annotated
+            from reduset.cytometry import cells_to_anndata, to_anndata
 
             if request.output is not None:
-                write_annotated(request.output, from_study(study))
+                write_annotated(request.output, to_anndata(study))
             if request.cells is not None:
-                write_annotated(request.cells, cells_of_study(study))
+                write_annotated(request.cells, cells_to_anndata(study))
         if request.tables is not None:
             from reduset.cytometry import write_tables
 
@@ -134,8 +134,8 @@ def _write(request: CohortCommand, study: CohortStudy) -> list[Path]:
             made = write_sketch_fcs(request.fcs, study)
             more += [each for each in made if each != request.fcs]
         if request.report is not None:
-            from reduset.report import write_study
+            from reduset.cytometry import write_report
 
             about = origin(study.samples_.sources, study.notes_)
-            write_study(request.report, study, about=about)
+            write_report(request.report, study, about=about)
     return [Path(each) for each in more]

@@ -1,13 +1,49 @@
-"""A lab's files as the samples of a study: panel and sample tables, channels by name, cleaning, gates and scales.
+"""Cytometry studies: files of many samples, their populations, and which populations differ between groups of patients.
 
-`read_cohort` does it all; each step is a file of its own. What comes out of a study: `study_tables` and `study_fcs`.
+From files to samples: `read_cohort` (`reading`) reads, cleans and gates the files, with a panel and a table of samples.
+From samples to results: `CohortStudy` (`study`) finds populations (`finding`), places the samples on a map (`reduset.cohort`) and
+compares groups (`comparing`). From results to files: tables, FCS files, AnnData and a report.
 
-May import: `io`, the uses, and what is below them.
+May import: the public names of all packages but `cli`.
 """
 
+from reduset.cytometry.annotated_cells import cells_to_anndata
+from reduset.cytometry.annotated_samples import to_anndata
+from reduset.cytometry.comparing import Differences, compare
+from reduset.cytometry.design import Design, DesignError, design_of
+from reduset.cytometry.displays import DifferencesDisplay, PopulationDisplay
+from reduset.cytometry.finding import find_populations
 from reduset.cytometry.panel import Panel, PanelMarker, read_panel
+from reduset.cytometry.populations import Populations
 from reduset.cytometry.reading import read_cohort
+from reduset.cytometry.report import write_report
+from reduset.cytometry.sample_set import SampleSet
+from reduset.cytometry.study import CohortStudy
 from reduset.cytometry.study_fcs import write_sketch_fcs
 from reduset.cytometry.study_tables import write_tables
+from reduset.cytometry.whole import WholeTest, compare_whole
 
-__all__ = ["Panel", "PanelMarker", "read_cohort", "read_panel", "write_sketch_fcs", "write_tables"]
+__all__ = [
+    "CohortStudy",
+    "Design",
+    "DesignError",
+    "Differences",
+    "DifferencesDisplay",
+    "Panel",
+    "PanelMarker",
+    "PopulationDisplay",
+    "Populations",
+    "SampleSet",
+    "WholeTest",
+    "cells_to_anndata",
+    "compare",
+    "compare_whole",
+    "design_of",
+    "find_populations",
+    "read_cohort",
+    "read_panel",
+    "to_anndata",
+    "write_report",
+    "write_sketch_fcs",
+    "write_tables",
+]

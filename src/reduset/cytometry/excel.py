@@ -15,7 +15,7 @@ import zipfile
 from pathlib import Path
 from xml.parsers import expat
 
-from reduset.cohort.sample_columns import as_text
+from reduset.cytometry.sample_columns import as_text
 from reduset.io.guard import check_bomb, need
 from reduset.io.paths import head_of
 from reduset.io.table import FileError, listed, nearest, refusing

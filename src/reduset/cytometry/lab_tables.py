@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from reduset.cohort.sample_columns import as_text, columns_of
 from reduset.cytometry.excel import sheet_of, sheet_rows
+from reduset.cytometry.sample_columns import as_text, columns_of
 from reduset.io.delimited import DelimitedSource
 from reduset.io.paths import named
 from reduset.io.registry import open_source

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from reduset._progress import Progress
 from reduset._types import Indices, ProgressLike
 from reduset._validate import flag, one_of
-from reduset.cohort.sample_set import SampleSet
 from reduset.cytometry.cleaning import STEPS
 from reduset.cytometry.cleaning import clean as clean_events
 from reduset.cytometry.excel import sheet_of
@@ -28,6 +27,7 @@ from reduset.cytometry.lab_tables import lab_table
 from reduset.cytometry.markers import COMMON, SAME, StrangeFile, StudyMarkers, study_markers
 from reduset.cytometry.opening import FileChannels, look_at, read_events
 from reduset.cytometry.panel import Panel, read_panel
+from reduset.cytometry.sample_set import SampleSet
 from reduset.cytometry.sample_table import NamedSamples, by_file, by_table
 from reduset.cytometry.scaling import asked_scales, put_on_scales, told_tops
 from reduset.cytometry.study_files import study_files

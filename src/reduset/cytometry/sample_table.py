@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from reduset.cohort.sample_columns import SAMPLE_ID
 from reduset.cytometry.lab_tables import Cells, LabTable
+from reduset.cytometry.sample_columns import SAMPLE_ID
 from reduset.io.reading import stems_of
 from reduset.io.table import FileError, listed, nearest
 

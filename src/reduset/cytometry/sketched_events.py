@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset._types import Array, Floats, Indices
-from reduset.cohort import CohortStudy, SampleSet
 from reduset.cytometry.opening import FileChannels, look_at, read_events
+from reduset.cytometry.sample_set import SampleSet
+from reduset.cytometry.study import CohortStudy
 from reduset.io.source import unique_names
 from reduset.io.table import FileError
 from reduset.io.transforms import parse

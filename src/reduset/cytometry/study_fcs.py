@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from reduset._types import Array, Indices
-from reduset.cohort import CohortStudy
-from reduset.cohort.study import check_study
 from reduset.cytometry.results_folder import refuse_sources, results_folder
 from reduset.cytometry.sketched_events import SketchedEvents, sample_of_atom, sketched_events
+from reduset.cytometry.study import CohortStudy, check_study
 from reduset.io.fcs_writing import write_fcs
 from reduset.io.paths import named, suffix_of
 from reduset.io.registry import said_format

@@ -17,13 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset.cohort import CohortStudy
-from reduset.cohort.sample_columns import SAMPLE_ID, as_text
-from reduset.cohort.study import check_study
+from reduset.cytometry.naming import SIGNS
 from reduset.cytometry.results_folder import refuse_sources, results_folder
+from reduset.cytometry.sample_columns import SAMPLE_ID, as_text
+from reduset.cytometry.study import CohortStudy, check_study
 from reduset.io.paths import named, write_file
 from reduset.io.source import unique_names
-from reduset.populations.naming import SIGNS
 
 
 @dataclass(frozen=True)

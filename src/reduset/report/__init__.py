@@ -17,26 +17,21 @@ if TYPE_CHECKING:
     from reduset.report.map_displays import CohortDisplay, EmbeddingDisplay
     from reduset.report.segmentation import write_segmentation
     from reduset.report.sketch import write_sketch
-    from reduset.report.study import write_study
-    from reduset.report.study_displays import DifferencesDisplay, PopulationDisplay
     from reduset.report.watch import write_watch
 
 __all__ = [
     "AtomsDisplay",
     "CohortDisplay",
     "DensityDisplay",
-    "DifferencesDisplay",
     "DriftDisplay",
     "EmbeddingDisplay",
     "PathDisplay",
-    "PopulationDisplay",
     "ProfileDisplay",
     "write_cohort",
     "write_compression",
     "write_drift",
     "write_segmentation",
     "write_sketch",
-    "write_study",
     "write_watch",
 ]
 
@@ -44,18 +39,15 @@ _HOMES = {
     "AtomsDisplay": "displays",
     "CohortDisplay": "map_displays",
     "DensityDisplay": "displays",
-    "DifferencesDisplay": "study_displays",
     "DriftDisplay": "drift_displays",
     "EmbeddingDisplay": "map_displays",
     "PathDisplay": "displays",
-    "PopulationDisplay": "study_displays",
     "ProfileDisplay": "displays",
     "write_cohort": "cohort",
     "write_compression": "compression",
     "write_drift": "drift",
     "write_segmentation": "segmentation",
     "write_sketch": "sketch",
-    "write_study": "study",
     "write_watch": "watch",
 }
 
