@@ -111,13 +111,13 @@ def test_entries_that_are_no_numbers_are_named_by_column(use, kind):
 def test_frames_that_are_encoded_name_such_columns_too(kind):
     frame = ODD[kind][0]()
     assert "left out, for they hold no numbers: when" in as_table(frame, encode="auto").notes
-    with pytest.raises(FileError, match=r"column 'when' must hold numbers, got .* in row 1; choose other columns"):
+    with pytest.raises(FileError, match=r"column 'when' .*got .* in row 1"):
         as_table(frame, columns=["age", "when"])
 
 
 def test_columns_of_several_types_are_named():
     frame = GOOD.assign(when=[1] * 59 + ["x"])
-    with pytest.raises(FileError, match=r"column 'when' must hold values of one type, got object .*; convert it, or leave it out"):
+    with pytest.raises(FileError, match=r"column 'when' .*got object"):
         sketch(frame, 5)
 
 
@@ -136,7 +136,7 @@ def test_missing_values_of_nullable_columns_are_found():
 
 
 def test_long_tables_name_the_column():
-    with pytest.raises(ValueError, match="bags must be finite, got nan in row 7, column 'pay'"):
+    with pytest.raises(ValueError, match=r"bags .*got nan in row 7, column 'pay'"):
         CohortMap().fit(MISSING.assign(donor=Y), sample="donor")
 
 

@@ -264,7 +264,7 @@ def test_division_by_zero_and_infinite_factors_are_refused():
     f, _ = signed_pair(Gaussian(0.9))
     with pytest.raises(ZeroDivisionError, match="divided by 0"):
         f / 0
-    with pytest.raises(ValueError, match="factor must be finite, got inf"):
+    with pytest.raises(ValueError, match=r"factor .*got inf"):
         f * np.inf
 
 
@@ -329,7 +329,7 @@ def test_sample_refuses_what_is_no_count(count):
 def test_a_bump_that_is_no_density_has_no_log_density_and_no_draws():
     f = KernelMean.from_samples(np.ones((3, 4)), Student(1.0, exponent=1.5))
     for use in (lambda: f.log_density(np.ones((1, 4))), lambda: f.sample(3)):
-        with pytest.raises(ValueError, match=r"exponent must be above d/2 = 2 for the bump to be a density, got 1.5; use a larger"):
+        with pytest.raises(ValueError, match=r"exponent .*got 1.5"):
             use()
 
 
@@ -397,9 +397,9 @@ def test_inputs_are_never_changed():
 def test_queries_must_have_the_columns_of_the_atoms():
     f = KernelMean.from_samples(queries(), Gaussian(1.0))
     for use in (f, f.gradient, f.log_density):
-        with pytest.raises(ValueError, match=r"Q must have 2 columns like the atoms, got shape \(4, 3\)"):
+        with pytest.raises(ValueError, match=r"Q .*got shape \(4, 3\)"):
             use(np.zeros((4, 3)))
-        with pytest.raises(ValueError, match=r"Q must be finite, got nan in row 0, column 1"):
+        with pytest.raises(ValueError, match=r"Q .*got nan in row 0, column 1"):
             use([[0.0, np.nan]])
         with pytest.raises(ValueError, match=r"Q must have two dimensions .* Q.reshape\(1, -1\) for a single point"):
             use([0.0, 1.0])
@@ -407,7 +407,7 @@ def test_queries_must_have_the_columns_of_the_atoms():
 
 def test_precision_is_one_of_three():
     f = KernelMean.from_samples(queries(), Gaussian(1.0))
-    with pytest.raises(ValueError, match="precision must be one of 'auto', 'double', 'single'; got 'half'"):
+    with pytest.raises(ValueError, match=r"precision .*got 'half'"):
         f(queries(), precision="half")
 
 
@@ -444,7 +444,7 @@ def test_sparse_queries_are_made_dense_a_block_at_a_time(make, monkeypatch):
     np.testing.assert_allclose(mean(make(rows)), mean(rows), rtol=1e-5)
     np.testing.assert_allclose(mean.log_density(make(rows)), mean.log_density(rows), rtol=1e-9)
     assert max(seen) == 256
-    with pytest.raises(ValueError, match=r"Q must have 30 columns like the atoms, got shape \(700, 29\)"):
+    with pytest.raises(ValueError, match=r"Q .*got shape \(700, 29\)"):
         mean(make(rows[:, :29]))
     with pytest.raises(ValueError, match="Q must be real numbers in two dimensions"):
         mean(make(rows * 1j))

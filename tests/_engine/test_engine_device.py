@@ -90,13 +90,13 @@ def test_the_environment_says_so_too(cupy, monkeypatch):
     monkeypatch.setenv("REDUSET_DEVICE", "auto")
     assert reduset.get_device() == "auto"
     monkeypatch.setenv("REDUSET_DEVICE", "tpu")
-    with pytest.raises(ValueError, match="REDUSET_DEVICE must be one of 'cpu', 'cuda', 'auto'; got 'tpu'"):
+    with pytest.raises(ValueError, match=r"REDUSET_DEVICE .*got 'tpu'"):
         reduset.get_device()
 
 
 @pytest.mark.parametrize("wrong", ["gpu", 0, "CUDA", ["cuda"]])
 def test_other_devices_are_refused(wrong):
-    with pytest.raises(ValueError, match="device must be one of 'cpu', 'cuda', 'auto'; got "):
+    with pytest.raises(ValueError, match=r"device must .*'cpu'.*'cuda'.*'auto'"):
         reduset.set_device(wrong)
 
 
@@ -156,9 +156,9 @@ def test_weights_of_rows_lie_where_the_rows_do():
         shape = (5,)
 
     X = np.arange(15.0).reshape(5, 3)
-    with pytest.raises(ValueError, match="sample_weight must be an array of the processor like the rows, got one on a GPU"):
+    with pytest.raises(ValueError, match=r"sample_weight .*got one on a GPU"):
         KernelMean.from_samples(X, Gaussian(1.0), OnCard())
-    with pytest.raises(ValueError, match="sample_weight must lie on the GPU that the rows lie on, got an array of the"):
+    with pytest.raises(ValueError, match=r"sample_weight .*got an array of the"):
         _rows.weights(np.ones(5), OnDevice(), 5)
 
 

@@ -21,14 +21,14 @@ def adata():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"use_rep": "X_pcaa"}, r"use_rep must be one of .* got 'X_pcaa' \(did you mean 'X_pca'\?\); there are X_pca, X_umap, X"),
+        ({"use_rep": "X_pcaa"}, r"use_rep .*got 'X_pcaa' \(did you mean 'X_pca'\?\)"),
         ({"size": N + 1}, f"size must be .* {N + 1}"),
         ({"size": 0}, "size must be"),
         ({"size": 0.1}, "for a share of them there is fraction=0.1"),
         ({"size": 10, "fraction": 0.1}, "size and fraction both"),
         ({"fraction": 1.5}, "fraction must be at most 1"),
         ({"fraction": -1}, "fraction must be"),
-        ({"sample_key": "doner"}, r"sample_key must be one of the columns of adata.obs, got 'doner' \(did you mean 'donor'\?\)"),
+        ({"sample_key": "doner"}, r"sample_key .*got 'doner' \(did you mean 'donor'\?\)"),
         ({"sample_key": "donor", "size": 2}, "at least the number of groups"),
         ({"quotas": "fair"}, "quotas must be"),
         ({"key_added": "donor"}, r"obs\['donor'\] is there already"),
@@ -130,7 +130,7 @@ def test_project_without_a_sketch(adata):
 
 def test_project_of_a_column_that_is_not_there(adata):
     sketch(adata, 50)
-    with pytest.raises(ValueError, match=r"column must be one of .* got 'kinds' \(did you mean 'kind'\?\)"):
+    with pytest.raises(ValueError, match=r"column .*got 'kinds' \(did you mean 'kind'\?\)"):
         project(adata, "kinds")
     with pytest.raises(ValueError, match=r"or the keys of adata\.obsm, got 'kinds'"):
         project(adata, "kinds")
@@ -196,7 +196,7 @@ def test_project_wants_neighbours(adata):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"basis": "umaps"}, r"basis must be one of .*did you mean 'umap'"),
+        ({"basis": "umaps"}, "basis must .*'umap'"),
         ({"components": "1"}, "components must be two numbers from 1 to 2"),
         ({"components": "1,3"}, "components must be two numbers"),
         ({"components": "x,y"}, "components must be two numbers"),

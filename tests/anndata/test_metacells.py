@@ -181,9 +181,7 @@ def test_which_matrix_is_summed():
     adata.raw = None
     with pytest.raises(ValueError, match=r"layer must name a matrix of counts, and none of X holds whole numbers .* X, spliced"):
         metacells(adata, M)
-    with pytest.raises(
-        ValueError, match=r"layer must be one of .* got 'splice' \(did you mean 'spliced'\?\); there are X, spliced"
-    ):
+    with pytest.raises(ValueError, match=r"layer .*got 'splice' \(did you mean 'spliced'\?\)"):
         metacells(adata, M, layer="splice")
 
 
@@ -261,7 +259,7 @@ def test_a_view_becomes_a_copy_without_a_warning():
         ({"tol": 0}, "tol must be"),
         (
             {"label_key": "knd"},
-            r"label_key must be one of the columns of adata.obs, got 'knd' \(did you mean 'kind'\?\).* kind, donor",
+            r"label_key .*got 'knd' \(did you mean 'kind'\?\).* kind, donor",
         ),
         ({"sample_key": "doner"}, "sample_key must be one of the columns"),
         ({"sample_key": "donor", "size": 2}, "size must be at least the number of groups"),

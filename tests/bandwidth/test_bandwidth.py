@@ -343,7 +343,7 @@ def test_an_empty_middle_half_has_no_iqr():
 
 def test_labels_must_fit():
     X = cloud(10, 2)
-    with pytest.raises(ValueError, match=r"y must have shape \(10,\), one label a point; got \(9,\)"):
+    with pytest.raises(ValueError, match=r"y .*got \(9,\)"):
         bandwidth.jaakkola(X, y=np.zeros(9))
     with pytest.raises(ValueError, match="y must hold at least two classes"):
         bandwidth.jaakkola(X, y=np.zeros(10))
@@ -355,7 +355,7 @@ def test_labels_must_fit():
 @pytest.mark.parametrize(
     ("X", "error", "message"),
     [
-        ([[1.0], [np.nan]], ValueError, "X must be finite, got nan in row 1, column 0"),
+        ([[1.0], [np.nan]], ValueError, "X .*got nan in row 1, column 0"),
         ([1.0, 2.0], ValueError, "X must have two dimensions"),
         (np.empty((0, 2)), ValueError, "X must hold at least one row"),
         ([["a"], ["b"]], TypeError, "X must hold numbers"),
@@ -372,8 +372,8 @@ def test_what_is_no_cloud_of_points_is_refused(rule, X, error, message):
     ("w", "message"),
     [
         ([1.0, 2.0], r"sample_weight must have shape \(3,\)"),
-        ([1.0, np.nan, 1.0], "sample_weight must be finite, got nan at position 1"),
-        ([1.0, -1.0, 1.0], "sample_weight must not be negative, got -1.0 at position 1"),
+        ([1.0, np.nan, 1.0], "sample_weight .*got nan at position 1"),
+        ([1.0, -1.0, 1.0], "sample_weight .*got -1.0 at position 1"),
         ([0.0, 0.0, 0.0], "sample_weight must not be all zero"),
     ],
 )

@@ -99,7 +99,7 @@ def test_the_most_atoms_may_depend_on_each_bag():
         kernel=Gaussian(0.3), atoms="own", select="kcenter", plateau=1e-12, max_size=lambda n: int(3 * n**0.5), layout="mds",
         n_components=1, random_state=0,
     )  # fmt: skip
-    with pytest.warns(NotReachedWarning, match="plateau=1e-12 was not reached by 2 of 2 bags"):
+    with pytest.warns(NotReachedWarning, match="plateau=1e-12.*2.*2"):
         cohort.fit(bags)
     assert [each.size for each in cohort.compressions_] == [90, 60]
 
@@ -189,7 +189,7 @@ def test_a_mixture_has_no_plateau():
 def test_a_picture_is_segmented_in_the_papers_setting():
     image = np.zeros((30, 40), np.uint8)
     image[:, 20:] = 200
-    with pytest.warns(NotReachedWarning, match="plateau=1e-08 was not reached with .* atoms"):
+    with pytest.warns(NotReachedWarning, match="plateau=1e-08"):
         found = segment(image, bandwidth=0.1, select="kcenter", plateau=1e-8, max_size="sqrt", random_state=0)
     assert found.labels.shape == image.shape
     assert found.labels[0, 0] != found.labels[0, -1]

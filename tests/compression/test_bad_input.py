@@ -37,18 +37,18 @@ ENTRIES = pytest.mark.parametrize("entry", [by_compress, by_samples])
 @pytest.mark.parametrize(
     ("X", "kind", "message"),
     [
-        (np.where(np.eye(4), np.nan, 1.0), ValueError, "X must be finite, got nan in row 0, column 0; drop or impute"),
-        (np.where(np.eye(4), -np.inf, 1.0), ValueError, "X must be finite, got -inf in row 0, column 0; drop or impute"),
-        (np.zeros((0, 2)), ValueError, r"X must hold at least one row and one column, got shape \(0, 2\)"),
-        (np.zeros((2, 0)), ValueError, r"X must hold at least one row and one column, got shape \(2, 0\)"),
+        (np.where(np.eye(4), np.nan, 1.0), ValueError, "X .*got nan in row 0, column 0"),
+        (np.where(np.eye(4), -np.inf, 1.0), ValueError, "X .*got -inf in row 0, column 0"),
+        (np.zeros((0, 2)), ValueError, r"X .*got shape \(0, 2\)"),
+        (np.zeros((2, 0)), ValueError, r"X .*got shape \(2, 0\)"),
         (np.zeros(5), ValueError, r"got shape \(5,\); use X.reshape\(-1, 1\) for points on a line"),
-        (np.zeros((2, 2, 2)), ValueError, r"X must have two dimensions \(rows, columns\), got shape \(2, 2, 2\)"),
+        (np.zeros((2, 2, 2)), ValueError, r"X .*got shape \(2, 2, 2\)"),
         ([[1.0], [1.0, 2.0]], ValueError, "X must be a rectangular array of numbers"),
-        ([["a", "b"]], TypeError, "X must hold numbers, got dtype"),
-        (sparse.eye_array(4, format="csr"), TypeError, r"X must be dense, got a sparse matrix .* pass X.toarray\(\)"),
+        ([["a", "b"]], TypeError, "X .*got dtype"),
+        (sparse.eye_array(4, format="csr"), TypeError, "X .*got a sparse matrix"),
         (np.ma.masked_array(np.eye(4)), TypeError, "X must not be a masked array; fill it"),
-        (np.eye(4) * 1j, TypeError, "X must be real, got complex128"),
-        (np.array([[1.0, "a"]], dtype=object), TypeError, "X must hold numbers, got objects that are none"),
+        (np.eye(4) * 1j, TypeError, "X .*got complex128"),
+        (np.array([[1.0, "a"]], dtype=object), TypeError, "X .*got objects that are none"),
         (None, ValueError, "X must have two dimensions"),
     ],
     ids=lambda value: None if isinstance(value, str | type) else type(value).__name__,
@@ -63,13 +63,13 @@ def test_points_that_break_a_rule_are_refused(entry, X, kind, message):
     ("w", "message"),
     [
         (np.zeros(60), "sample_weight must not be all zero; leave it out"),
-        (np.full(60, np.nan), "sample_weight must be finite, got nan at position 0"),
+        (np.full(60, np.nan), "sample_weight .*got nan at position 0"),
         (
             np.where(np.arange(60) == 7, -1.0, 1.0),
-            r"sample_weight must not be negative, got -1.0 at position 7; for signed",
+            "sample_weight .*got -1.0 at position 7",
         ),
-        (np.ones(59), r"sample_weight must have shape \(60,\), one weight a point; got \(59,\)"),
-        (np.ones((60, 1)), r"sample_weight must have shape \(60,\), one weight a point; got \(60, 1\)"),
+        (np.ones(59), r"sample_weight .*got \(59,\)"),
+        (np.ones((60, 1)), r"sample_weight .*got \(60, 1\)"),
     ],
 )
 def test_weights_that_break_a_rule_are_refused(entry, w, message):
@@ -80,10 +80,10 @@ def test_weights_that_break_a_rule_are_refused(entry, w, message):
 @pytest.mark.parametrize(
     ("atoms", "weights", "message"),
     [
-        (cloud(3), [1, np.nan, 1], "weights must be finite, got nan at position 1"),
-        (cloud(3), [1, 1], r"weights must have shape \(3,\), one weight a point; got \(2,\)"),
-        ([[np.inf]], [1], "atoms must be finite, got inf in row 0, column 0"),
-        (np.zeros((0, 2)), [], r"atoms must hold at least one row and one column, got shape \(0, 2\)"),
+        (cloud(3), [1, np.nan, 1], "weights .*got nan at position 1"),
+        (cloud(3), [1, 1], r"weights .*got \(2,\)"),
+        ([[np.inf]], [1], "atoms .*got inf in row 0, column 0"),
+        (np.zeros((0, 2)), [], r"atoms .*got shape \(0, 2\)"),
     ],
 )
 def test_a_mean_refuses_what_breaks_a_rule(atoms, weights, message):
@@ -211,49 +211,49 @@ def test_every_point_may_be_an_atom():
 @pytest.mark.parametrize(
     ("options", "kind", "message"),
     [
-        ({"size": 0}, ValueError, "size must be between 1 and 60, got 0; it is a number of the data's points"),
-        ({"size": -3}, ValueError, "size must be between 1 and 60, got -3"),
-        ({"size": 61}, ValueError, "size must be between 1 and 60, got 61; it is a number of the data's points"),
-        ({"size": 5.0}, TypeError, "size must be a whole number, got 5.0"),
-        ({"size": True}, TypeError, "size must be a whole number, got True"),
-        ({"size": "5"}, TypeError, "size must be a whole number, got '5'"),
-        ({"tol": 0}, ValueError, "tol must be above 0, got 0; it is a relative error"),
-        ({"tol": -0.1}, ValueError, "tol must be above 0, got -0.1"),
-        ({"tol": np.nan}, ValueError, "tol must be finite, got nan"),
-        ({"tol": np.inf}, ValueError, "tol must be finite, got inf"),
-        ({"tol": "small"}, TypeError, "tol must be a number, got 'small'"),
-        ({"tol": True}, TypeError, "tol must be a number, got True"),
-        ({"plateau": 0.0}, ValueError, "plateau must be above 0, got 0.0"),
+        ({"size": 0}, ValueError, "size .*got 0"),
+        ({"size": -3}, ValueError, "size .*got -3"),
+        ({"size": 61}, ValueError, "size .*got 61"),
+        ({"size": 5.0}, TypeError, "size .*got 5.0"),
+        ({"size": True}, TypeError, "size .*got True"),
+        ({"size": "5"}, TypeError, "size .*got '5'"),
+        ({"tol": 0}, ValueError, "tol .*got 0"),
+        ({"tol": -0.1}, ValueError, "tol .*got -0.1"),
+        ({"tol": np.nan}, ValueError, "tol .*got nan"),
+        ({"tol": np.inf}, ValueError, "tol .*got inf"),
+        ({"tol": "small"}, TypeError, "tol .*got 'small'"),
+        ({"tol": True}, TypeError, "tol .*got True"),
+        ({"plateau": 0.0}, ValueError, "plateau .*got 0.0"),
         ({"plateau": None}, ValueError, "this kernel, .*, is one, so give one of size and tol"),
         ({}, ValueError, "this kernel, .*, is one, so give one of size and tol"),
         ({"size": 5, "tol": 0.1}, ValueError, "this kernel, .*, is one, so got size=5 and tol=0.1 as well; leave one of them out"),
         ({"tol": 0.1, "plateau": 0.1}, ValueError, "give exactly one of .*; got tol and plateau"),
         ({"size": 5, "max_size": 9}, ValueError, "max_size goes with tol or plateau; with size it has no meaning, leave it out"),
-        ({"tol": 0.1, "max_size": 0}, ValueError, "max_size must be between 1 and 60, got 0"),
-        ({"tol": 0.1, "max_size": 61}, ValueError, "max_size must be between 1 and 60, got 61"),
-        ({"tol": 0.1, "max_size": 7.5}, TypeError, "max_size must be a whole number, got 7.5"),
+        ({"tol": 0.1, "max_size": 0}, ValueError, "max_size .*got 0"),
+        ({"tol": 0.1, "max_size": 61}, ValueError, "max_size .*got 61"),
+        ({"tol": 0.1, "max_size": 7.5}, TypeError, "max_size .*got 7.5"),
         (
             {"size": 5, "select": "best"},
             ValueError,
-            "select must be one of 'auto', .*'thinning', or a selector such as .*; got 'best'",
+            "select .*got 'best'",
         ),
-        ({"size": 5, "select": KCenter}, ValueError, r"select must be one of 'auto', .*, or a selector .*; write KCenter\(\)"),
+        ({"size": 5, "select": KCenter}, ValueError, r"select must .*'auto'.*KCenter\(\)"),
         ({"size": 5, "select": None}, ValueError, "select must be one of"),
-        ({"size": 5, "weights": "best"}, ValueError, "weights must be one of 'clipped', 'free', .*; got 'best'$"),
+        ({"size": 5, "weights": "best"}, ValueError, "weights .*got 'best'$"),
         ({"size": 5, "weights": np.ones(5)}, ValueError, "weights must be one of"),
         (
             {"size": 5, "progress": "yes"},
             TypeError,
-            r"progress must be True, False or a function of .*, got 'yes'",
+            "progress .*got 'yes'",
         ),
         ({"size": 5, "progress": 1}, TypeError, "progress must be True, False or a function"),
-        ({"size": 5, "rng": "seed"}, TypeError, "rng must be None, a seed or a numpy Generator, got 'seed'"),
-        ({"size": 5, "rng": -1}, TypeError, "rng must be None, a seed or a numpy Generator, got -1"),
-        ({"size": 5, "confidence": 0}, ValueError, "confidence must lie between 0 and 1, got 0"),
-        ({"size": 5, "confidence": 1.0}, ValueError, "confidence must lie between 0 and 1, got 1.0"),
-        ({"size": 5, "confidence": 95}, ValueError, "confidence must lie between 0 and 1, got 95"),
-        ({"size": 5, "confidence": np.nan}, ValueError, "confidence must be finite, got nan"),
-        ({"size": 5, "confidence": "95%"}, TypeError, "confidence must be a number, got '95%'"),
+        ({"size": 5, "rng": "seed"}, TypeError, "rng .*got 'seed'"),
+        ({"size": 5, "rng": -1}, TypeError, "rng .*got -1"),
+        ({"size": 5, "confidence": 0}, ValueError, "confidence .*got 0"),
+        ({"size": 5, "confidence": 1.0}, ValueError, "confidence .*got 1.0"),
+        ({"size": 5, "confidence": 95}, ValueError, "confidence .*got 95"),
+        ({"size": 5, "confidence": np.nan}, ValueError, "confidence .*got nan"),
+        ({"size": 5, "confidence": "95%"}, TypeError, "confidence .*got '95%'"),
     ],
     ids=str,
 )
@@ -266,13 +266,13 @@ def test_options_that_break_a_rule_are_refused(options, kind, message):
 @pytest.mark.parametrize(
     ("width", "kind", "message"),
     [
-        (0, ValueError, "bandwidth must be above 0, got 0"),
-        (-1.0, ValueError, "bandwidth must be above 0, got -1.0"),
-        (np.nan, ValueError, "bandwidth must be finite, got nan"),
-        (np.inf, ValueError, "bandwidth must be finite, got inf"),
-        ("wide", ValueError, "bandwidth must be one of 'iqr', 'isj', 'jaakkola', .*; got 'wide'"),
+        (0, ValueError, "bandwidth .*got 0"),
+        (-1.0, ValueError, "bandwidth .*got -1.0"),
+        (np.nan, ValueError, "bandwidth .*got nan"),
+        (np.inf, ValueError, "bandwidth .*got inf"),
+        ("wide", ValueError, "bandwidth .*got 'wide'"),
         ([1.0, 2.0], TypeError, "bandwidth must be a number, got"),
-        (True, TypeError, "bandwidth must be a number, got True"),
+        (True, TypeError, "bandwidth .*got True"),
     ],
 )
 def test_bandwidths_that_break_a_rule_are_refused(family, width, kind, message):
@@ -283,13 +283,13 @@ def test_bandwidths_that_break_a_rule_are_refused(family, width, kind, message):
 @pytest.mark.parametrize(
     ("make", "kind", "message"),
     [
-        (lambda: Gaussian(1.0, space="h1"), ValueError, "space must be one of 'l2', 'rkhs'; got 'h1'"),
-        (lambda: Gaussian(1.0, normalized="yes"), TypeError, "normalized must be True or False, got 'yes'"),
+        (lambda: Gaussian(1.0, space="h1"), ValueError, "space .*got 'h1'"),
+        (lambda: Gaussian(1.0, normalized="yes"), TypeError, "normalized .*got 'yes'"),
         (lambda: Gaussian(1.0, covariance=[[1, 2], [2, 1]]), ValueError, "covariance must be positive definite"),
-        (lambda: Laplacian(1.0, metric="chebyshev"), ValueError, "metric must be one of 'cityblock', 'euclidean'; got 'chebyshev'"),
-        (lambda: Student(1.0, exponent=0), ValueError, "exponent must be above 0, got 0"),
-        (lambda: FunctionKernel("sinc"), ValueError, "function must be one of .*; got 'sinc'"),
-        (lambda: FunctionKernel(3), TypeError, "function must be callable .* or the name of a scikit-learn kernel; got 3"),
+        (lambda: Laplacian(1.0, metric="chebyshev"), ValueError, "metric .*got 'chebyshev'"),
+        (lambda: Student(1.0, exponent=0), ValueError, "exponent .*got 0"),
+        (lambda: FunctionKernel("sinc"), ValueError, "function .*got 'sinc'"),
+        (lambda: FunctionKernel(3), TypeError, "function .*got 3"),
     ],
 )
 def test_kernels_that_break_a_rule_are_refused(make, kind, message):
@@ -319,12 +319,12 @@ def test_functions_that_are_no_kernel_are_refused(function, message):
 
 
 def test_a_covariance_of_another_dimension_is_refused():
-    with pytest.raises(ValueError, match=r"covariance must be 3 by 3 like the points' columns, got \(2, 2\)"):
+    with pytest.raises(ValueError, match=r"covariance .*got \(2, 2\)"):
         compress(cloud(), Gaussian(1.0, covariance=np.eye(2)), size=5)
 
 
 def test_a_student_outside_l2_is_refused_with_the_way_out():
-    with pytest.raises(ValueError, match=r"exponent must be above d/4 = 0.75 for the bump to lie in L2, got 0.5; use a larger"):
+    with pytest.raises(ValueError, match=r"exponent .*got 0.5"):
         compress(cloud(), Student(1.0, exponent=0.5, space="l2"), size=5)
 
 
@@ -345,14 +345,12 @@ def test_a_compression_is_no_data_but_its_mean_is():
 @pytest.mark.parametrize("sign", [-1.0, 0.0])
 def test_weights_on_a_simplex_need_mass(weights, sign):
     full = KernelMean(cloud(2), [1.0 if sign == 0 else -2.0, -1.0], GAUSSIAN)
-    with pytest.raises(
-        ValueError, match=f"weights='{weights}' needs a mean whose weights sum to more than 0, got .*; use weights='free'"
-    ):
+    with pytest.raises(ValueError, match=f"weights='{weights}'.*0.*weights='free'"):
         compress(full, size=1, weights=weights)
 
 
 def test_a_tolerance_out_of_reach_is_told():
-    with pytest.warns(NotReachedWarning, match="tol=1e-06 was not reached with 5 atoms: the error is .* Raise max_size, or widen"):
+    with pytest.warns(NotReachedWarning, match="tol=1e-06.*5.*max_size"):
         small = compress(cloud(), GAUSSIAN, tol=1e-6, max_size=5, rng=0)
     assert not small.reached
     assert small.size == 5
@@ -368,9 +366,7 @@ def test_at_refuses_sizes_it_has_not(size):
 
 def test_reweigh_wants_the_mean_that_was_compressed():
     small = compress(cloud(), GAUSSIAN, size=20, rng=0)
-    with pytest.raises(
-        TypeError, match=r"full must be the KernelMean that was compressed, got ndarray; use KernelMean.from_samples"
-    ):
+    with pytest.raises(TypeError, match=r"full .*got ndarray"):
         small.reweigh(cloud())
     for other in (cloud(61), cloud(60, 2)):
         with pytest.raises(ValueError, match="full must be the mean that was compressed, of 60 atoms in 3 dimensions; got"):
@@ -382,9 +378,9 @@ def test_reweigh_wants_the_mean_that_was_compressed():
 @pytest.mark.parametrize("selector", [KCenter(), Random()])
 def test_selectors_check_their_arguments(selector):
     full = KernelMean.from_samples(cloud(), GAUSSIAN)
-    with pytest.raises(TypeError, match=r"mean must be a KernelMean, got ndarray; use KernelMean.from_samples\(X\)"):
+    with pytest.raises(TypeError, match=r"mean .*got ndarray"):
         selector.select(cloud(), 3)
-    with pytest.raises(ValueError, match="size must be between 1 and 60, got 61"):
+    with pytest.raises(ValueError, match=r"size .*got 61"):
         selector.select(full, 61)
 
 

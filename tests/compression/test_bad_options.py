@@ -33,13 +33,13 @@ def kernels_for(select):
 @pytest.mark.parametrize(
     ("refine", "kind", "message"),
     [
-        (1.5, TypeError, "refine must be True, False or a number of steps, got 1.5"),
-        ("yes", TypeError, "refine must be True, False or a number of steps, got 'yes'"),
-        (None, TypeError, "refine must be True, False or a number of steps, got None"),
-        ([5], TypeError, r"refine must be True, False or a number of steps, got \[5\]"),
-        (0, ValueError, "refine must be at least 1, got 0; it is a number of steps, or True or False"),
-        (-3, ValueError, "refine must be at least 1, got -3"),
-        (np.int64(0), ValueError, "refine must be at least 1, got 0"),
+        (1.5, TypeError, "refine .*got 1.5"),
+        ("yes", TypeError, "refine .*got 'yes'"),
+        (None, TypeError, "refine .*got None"),
+        ([5], TypeError, r"refine .*got \[5\]"),
+        (0, ValueError, "refine .*got 0"),
+        (-3, ValueError, "refine .*got -3"),
+        (np.int64(0), ValueError, "refine .*got 0"),
     ],
 )
 def test_what_is_no_number_of_steps_is_refused(refine, kind, message):
@@ -59,9 +59,7 @@ def test_atoms_of_a_function_cannot_be_moved(refine, kernel):
 
 @pytest.mark.parametrize("refine", [True, 3, np.True_])
 def test_own_weights_do_not_move(refine):
-    with pytest.raises(
-        ValueError, match="weights='own' belong to the atoms as they were selected, refine moves them; use weights='free'"
-    ):
+    with pytest.raises(ValueError, match=r"weights='own'.*weights='free'"):
         compress(cloud(), GAUSSIAN, size=5, select="thinning", weights="own", refine=refine)
 
 
@@ -74,13 +72,13 @@ def test_atoms_that_are_not_to_be_moved_stay(refine):
 @pytest.mark.parametrize(
     ("ell", "kind", "message"),
     [
-        (0, ValueError, "ell must be above 0, got 0; the paper advises 3 to 5"),
-        (-4.0, ValueError, "ell must be above 0, got -4.0"),
-        (np.inf, ValueError, "ell must be finite, got inf"),
-        (np.nan, ValueError, "ell must be finite, got nan"),
-        ("4", TypeError, "ell must be a number, got '4'"),
-        (True, TypeError, "ell must be a number, got True"),
-        (None, TypeError, "ell must be a number, got None"),
+        (0, ValueError, "ell .*got 0"),
+        (-4.0, ValueError, "ell .*got -4.0"),
+        (np.inf, ValueError, "ell .*got inf"),
+        (np.nan, ValueError, "ell .*got nan"),
+        ("4", TypeError, "ell .*got '4'"),
+        (True, TypeError, "ell .*got True"),
+        (None, TypeError, "ell .*got None"),
     ],
 )
 def test_what_is_no_share_of_the_bandwidth_is_refused(ell, kind, message):
@@ -90,7 +88,7 @@ def test_what_is_no_share_of_the_bandwidth_is_refused(ell, kind, message):
 
 @pytest.mark.parametrize("line_search", [1, 0, None, "yes", 0.5])
 def test_what_is_no_yes_or_no_is_refused(line_search):
-    with pytest.raises(TypeError, match=f"line_search must be True or False, got {line_search!r}"):
+    with pytest.raises(TypeError, match=f"line_search .*got {line_search!r}"):
         Herding(line_search=line_search)
 
 
@@ -103,9 +101,7 @@ def test_every_selector_has_its_name(name):
 
 @pytest.mark.parametrize("name", ["KMeans", "k-means", "kernel thinning", "", "shadows"])
 def test_other_names_are_refused(name):
-    with pytest.raises(
-        ValueError, match=f"select must be one of 'auto', 'cholesky', .*, 'thinning', or a selector .*; got '{name}'"
-    ):
+    with pytest.raises(ValueError, match=f"select .*got '{name}'"):
         compress(cloud(), GAUSSIAN, size=5, select=name)
 
 
@@ -129,12 +125,12 @@ def test_sketch_is_recommended_for_real_rows(asked):
 
 @pytest.mark.parametrize("kind", [Greedy, KMeans, Auto])
 def test_a_class_is_no_selector(kind):
-    with pytest.raises(ValueError, match=rf"select must be one of .*; got <class .*>; write {kind.__name__}\(\)"):
+    with pytest.raises(ValueError, match=r"select .*got <class"):
         compress(cloud(), GAUSSIAN, size=5, select=kind)
 
 
 def test_another_class_is_no_selector_either():
-    with pytest.raises(ValueError, match=r"select must be one of .*, or a selector such as KCenter\(first=0\); got <class 'int'>$"):
+    with pytest.raises(ValueError, match=r"select .*got <class 'int'>$"):
         compress(cloud(), GAUSSIAN, size=5, select=int)
 
 
@@ -149,21 +145,21 @@ def test_only_shadows_end_by_themselves(name):
 def test_shadows_take_one_goal_at_most():
     with pytest.raises(ValueError, match=r"give exactly one of .*; got size and tol"):
         compress(cloud(), GAUSSIAN, select="shadow", size=5, tol=0.1)
-    with pytest.raises(ValueError, match="max_size must be between 1 and 60, got 0"):
+    with pytest.raises(ValueError, match=r"max_size .*got 0"):
         compress(cloud(), GAUSSIAN, select="shadow", max_size=0)
 
 
 @pytest.mark.parametrize("select", SELECTORS)
 def test_selectors_check_their_arguments(select):
     full = KernelMean.from_samples(cloud(), GAUSSIAN)
-    with pytest.raises(TypeError, match=r"mean must be a KernelMean, got ndarray; use KernelMean.from_samples\(X\)"):
+    with pytest.raises(TypeError, match=r"mean .*got ndarray"):
         SELECTORS[select].select(cloud(), 3)
     for size in (0, 61):
-        with pytest.raises(ValueError, match=f"size must be between 1 and 60, got {size}"):
+        with pytest.raises(ValueError, match=f"size .*got {size}"):
             SELECTORS[select].select(full, size)
-    with pytest.raises(TypeError, match=r"size must be a whole number, got 3\.0"):
+    with pytest.raises(TypeError, match=r"size .*got 3\.0"):
         SELECTORS[select].select(full, 3.0)
-    with pytest.raises(TypeError, match="rng must be None, a seed or a numpy Generator, got 'seed'"):
+    with pytest.raises(TypeError, match=r"rng .*got 'seed'"):
         SELECTORS[select].select(full, 3, rng="seed")
 
 

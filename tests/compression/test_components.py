@@ -112,7 +112,7 @@ def test_a_tolerance_gives_about_the_fewest():
     assert small.certificate.interval[1] <= 0.05
     fewer = compress(X, Gaussian(0.5), size=max(small.size // 2, 1), pieces="components", rng=0)
     assert fewer.certificate.interval[1] > 0.05
-    with pytest.warns(NotReachedWarning, match="tol=0.0001 was not reached with 3 components"):
+    with pytest.warns(NotReachedWarning, match="tol=0.0001.*3"):
         compress(X, Gaussian(0.3), tol=1e-4, max_size=3, pieces="components", rng=0)
 
 
@@ -185,12 +185,12 @@ def test_data_of_every_kind_have_components(X):
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"kernel": Laplacian(1.0)}, TypeError, r"pieces='components' needs a Gaussian kernel, got Laplacian\(1\); use Gaussian"),
+        ({"kernel": Laplacian(1.0)}, TypeError, r"pieces='components' .*got Laplacian\(1\)"),
         ({"select": "kmeans"}, ValueError, "select chooses or moves atoms, .* leave one of them out"),
         ({"refine": True}, ValueError, "refine chooses or moves atoms"),
-        ({"groups": np.zeros(60)}, ValueError, "groups goes with atoms, not with pieces='components'"),
+        ({"groups": np.zeros(60)}, ValueError, "groups.*pieces='components'"),
         ({"weights": "own"}, ValueError, "weights='own' are the selector's own, and Auto has none"),
-        ({"pieces": "shapes"}, ValueError, "pieces must be one of 'atoms', 'components'; got 'shapes'$"),
+        ({"pieces": "shapes"}, ValueError, "pieces .*got 'shapes'$"),
     ],
 )
 def test_what_does_not_go_together_is_refused(options, error, words):
@@ -200,7 +200,7 @@ def test_what_does_not_go_together_is_refused(options, error, words):
 
 def test_weights_of_both_signs_and_many_columns_are_refused():
     signed = KernelMean(ridges(20), np.linspace(-1, 2, 20), Gaussian(1.0))
-    with pytest.raises(ValueError, match="need weights that are not negative, got one of -1; use pieces='atoms'"):
+    with pytest.raises(ValueError, match=r"need .*got one of -1"):
         compress(signed, size=3, pieces="components")
     with pytest.raises(ValueError, match=r"takes up to 64 columns, .* got 70"):
         compress(np.random.default_rng(0).normal(size=(80, 70)), Gaussian(1.0), size=3, pieces="components")

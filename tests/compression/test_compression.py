@@ -238,5 +238,5 @@ def test_the_name_of_a_family_leaves_the_bandwidth_open():
 
 @pytest.mark.parametrize("kernel", ["gausian", True, [1.0]])
 def test_other_kernels_raise_an_error_that_lists_the_names(kernel):
-    with pytest.raises(TypeError, match=r"kernel must be a Gaussian\(\.\.\.\).* one of 'gaussian'"):
+    with pytest.raises(TypeError, match=r"kernel must .*Gaussian\(\.\.\.\).*'gaussian'"):
         compress(cloud(30, 2, 0), kernel, size=2)

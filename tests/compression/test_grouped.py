@@ -54,7 +54,7 @@ def test_a_rare_group_gets_atoms_by_the_root_of_its_weight():
 
 def test_fewer_atoms_than_groups_are_refused():
     X = np.random.default_rng(0).normal(size=(100, 2))
-    with pytest.raises(ValueError, match=r"size must be at least the number of groups, 25, .*; got 10"):
+    with pytest.raises(ValueError, match=r"size .*got 10"):
         compress(X, size=10, groups=np.arange(100) % 25)
 
 
@@ -128,7 +128,7 @@ def test_quotas_follow_their_rule(rule, expected):
 
 
 def test_a_rule_for_quotas_that_is_none_is_refused():
-    with pytest.raises(ValueError, match="quotas must be one of 'equal', 'proportional', 'square root'; got 'fair'"):
+    with pytest.raises(ValueError, match=r"quotas .*got 'fair'"):
         compress(np.random.default_rng(0).normal(size=(50, 2)), size=10, groups=np.arange(50) % 2, quotas="fair")
 
 

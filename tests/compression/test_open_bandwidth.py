@@ -87,7 +87,7 @@ def test_groups_share_the_bandwidth_that_all_rows_bear():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"size": 5, "max_size": 10}, "max_size goes with tol or plateau alone, got it with size=5"),
+        ({"size": 5, "max_size": 10}, "max_size .*got it with size=5"),
         ({"tol": 0.0}, "tol must be above 0"),
         ({"tol": 0.1, "plateau": 0.1}, "give exactly one of .*; got tol and plateau"),
     ],
@@ -100,7 +100,7 @@ def test_what_an_open_bandwidth_has_no_use_for_is_refused(options, words):
 def test_a_column_that_drowns_the_others_is_warned_of_by_its_name():
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"income": 4e4 * rng.lognormal(size=800), "age": rng.normal(50, 9, size=800)})
-    with pytest.warns(UserWarning, match=r"column 'income' spreads [\d,]+ times as far as column 'age'.*scales='robust'"):
+    with pytest.warns(UserWarning, match=r"'income'.*[\d,]+.*'age'.*scales='robust'"):
         compress(table, size=20, tol=0.2, rng=0)
     for kernel in (Gaussian(), Gaussian(scales="robust"), Gaussian(1e4)):  # what somebody has said is taken as meant
         compress(table, kernel, size=20, tol=None if kernel.bandwidth else 0.2, rng=0)

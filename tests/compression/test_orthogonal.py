@@ -41,7 +41,7 @@ def test_free_weights_of_three_points_are_zero_with_an_error_of_one():
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "free"])
 def test_weights_with_a_sum_cannot_be_zero_and_are_certified_as_they_are(kind):
-    with pytest.warns(UserWarning, match=f"orthogonal to all atoms .* the error with weights='{kind}' is 202 %"):
+    with pytest.warns(UserWarning, match=f"weights='{kind}'.*202"):
         small = compress(THREE, LINEAR, size=1, select=KCenter(first=0), weights=kind, rng=0)
     f = THREE.mean(axis=0)
     np.testing.assert_allclose(small.mean.weights, [1.0])

@@ -336,7 +336,7 @@ def test_a_tolerance_takes_fewer_atoms_where_they_may_move(tol, kind):
 
 
 def test_a_tolerance_out_of_reach_is_said_so():
-    with pytest.warns(NotReachedWarning, match="tol=0.001 was not reached with 10 atoms"):
+    with pytest.warns(NotReachedWarning, match="tol=0.001.*10"):
         moved = compress(cloud(300), Gaussian(0.2), tol=0.001, max_size=10, refine=3, rng=0)
     assert moved.size == 10
     assert not moved.reached

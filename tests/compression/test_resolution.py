@@ -201,7 +201,7 @@ def test_a_tolerance_beyond_any_bandwidth_is_told():
     [
         ({"kernel": Gaussian(1.0), "size": 3, "tol": 0.1}, r"are three, of which two give the third: .* got size=3 and tol=0.1"),
         ({"kernel": Gaussian(1.0)}, "so give one of size and tol"),
-        ({"kernel": FunctionKernel("rbf", gamma=1.0), "size": 3, "tol": 0.1}, "has no bandwidth to search for, so got size=3"),
+        ({"kernel": FunctionKernel("rbf", gamma=1.0), "size": 3, "tol": 0.1}, "has .*got size=3"),
         ({"size": 3, "tol": 0.0}, "tol must be above 0"),
         ({"size": 31, "tol": 0.1}, "size must be"),
     ],
@@ -253,7 +253,7 @@ def test_free_weights_keep_the_tolerance_up_to_infinite_bandwidth(seed):
 @pytest.mark.parametrize("options", [{}, {"kernel": Gaussian(0.5)}, {"size": 10}])
 def test_a_tolerance_of_one_or_more_raises_an_error(options):
     for tol in (1, 1.5):
-        with pytest.raises(ValueError, match=f"tol must be below 1, got {tol}"):
+        with pytest.raises(ValueError, match=f"tol .*got {tol}"):
             compress(np.random.default_rng(0).normal(size=(50, 2)), tol=tol, **options)
 
 

@@ -204,8 +204,8 @@ ONES = np.ones((5, 2))
         ((ONES, 2, {"metric": "l1"}), "metric must be one of"),
         ((ONES, 2, {"radius": -1.0}), "radius must be a finite distance"),
         ((ONES, 2, {"radius": np.inf}), "radius must be a finite distance"),
-        ((np.array([[1.0], [np.nan]]), 1), "data must be finite, got nan in row 1"),
-        ((np.array([[1.0], [np.inf]], np.float16), 1), "data must be finite, got inf in row 1, column 0"),
+        ((np.array([[1.0], [np.nan]]), 1), "data .*got nan in row 1"),
+        ((np.array([[1.0], [np.inf]], np.float16), 1), "data .*got inf in row 1, column 0"),
         ((np.ones(4), 1), "data must have two dimensions"),
         ((np.ones(4, np.float16), 1), "data must have two dimensions"),
         (
@@ -304,5 +304,5 @@ def test_arrays_of_files_that_are_no_rows_are_named(tmp_path, kind):
 def test_tables_with_missing_values_are_named(tmp_path):
     path = tmp_path / "missing.parquet"
     parquet.write_table(arrow.table({"a": [1.0, None], "b": [1.0, 2.0]}), path)
-    with pytest.raises(FileError, match=r"missing\.parquet: data must be finite, got nan in row 1, column 0"):
+    with pytest.raises(FileError, match=r"missing\.parquet: data .*got nan in row 1, column 0"):
         cover(path, 1)

@@ -298,7 +298,7 @@ def test_words_and_rows_tell_groups_shares_and_fold_changes():
     ("change", "message"),
     [
         ({"counts": np.empty((10, 0), int)}, "counts must have a row a sample and a column a population, at least one"),
-        ({"names": ["one"]}, "names must be one for each of the 8 columns of counts, got 1"),
+        ({"names": ["one"]}, "names .*got 1"),
         ({"null": "bootstrap"}, "null must be one of"),
         ({"fdr": 5}, "fdr must"),
         ({"confidence": 95}, "confidence must"),

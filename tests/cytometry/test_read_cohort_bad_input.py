@@ -55,7 +55,7 @@ def test_a_file_that_cannot_be_read_is_refused_or_left_out_with_the_reason(tmp_p
 def test_a_file_that_the_table_names_and_the_folder_lacks(tmp_path):
     folder = write_folder(tmp_path / "in", 2)
     samples = write_samples(tmp_path / "samples.csv", 3)
-    with pytest.raises(FileError, match=r"sample 's2' has no file 'a2\.fcs', which .*samples\.csv names.*keep_going=True"):
+    with pytest.raises(FileError, match=r"'s2'.*'a2\.fcs'.*samples\.csv.*names.*keep_going=True"):
         read_cohort(folder, samples=samples)
     cohort = read_cohort(folder, samples=samples, keep_going=True)
     assert cohort.names == ("s0", "s1")
@@ -101,7 +101,7 @@ def test_a_single_event_is_no_sample(tmp_path):
 
 def test_duplicate_samples_and_files_are_refused(tmp_path):
     folder = write_folder(tmp_path / "in", 2)
-    with pytest.raises(FileError, match="sample_id must differ between samples, got 's0' in rows 1 and 3"):
+    with pytest.raises(FileError, match=r"sample_id .*got 's0' in rows 1 and 3"):
         read_cohort(folder, samples=write_samples(tmp_path / "samples.csv", 2, "b.fcs,s0,x,y,1\n"))
     with pytest.raises(FileError, match="file_name must name each file once"):
         read_cohort(folder, samples=write_samples(tmp_path / "samples.csv", 2, "a0.fcs,s9,x,y,1\n"))

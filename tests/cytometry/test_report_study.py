@@ -215,7 +215,7 @@ def test_displays_draw_the_numbers_of_the_report(fitted, tmp_path):
 
 
 def test_what_is_no_fitted_study_is_refused(tmp_path):
-    with pytest.raises(TypeError, match="study must be a CohortStudy, got CohortMap; a CohortMap has write_cohort"):
+    with pytest.raises(TypeError, match=r"study .*got CohortMap"):
         write_report(tmp_path / "r.html", cohort())
     with pytest.raises(ValueError, match="not fitted"):
         write_report(tmp_path / "r.html", CohortStudy())

@@ -26,7 +26,7 @@ def test_the_index_of_a_pandas_frame_names_samples_unless_it_counts_rows():
     frame = pd.DataFrame(ROWS).set_index("sample_id")
     assert SampleSet.of(BAGS, frame).table["age"] == (4, 5, 3)
     assert SampleSet.of(BAGS, frame.rename_axis(None)).table["age"] == (4, 5, 3)
-    with pytest.raises(ValueError, match="samples must have a column 'sample_id' to be matched with 'a'; it has condition, age"):
+    with pytest.raises(ValueError, match=r"samples must .*'sample_id'.*'a'"):
         SampleSet.of(BAGS, frame.reset_index(drop=True))
 
 
@@ -35,7 +35,7 @@ def test_samples_without_names_go_by_their_order():
     assert found.names == ("sample 1", "sample 2", "sample 3")
     assert found.column("condition") == ("x", "y", "z")
     assert SampleSet.of(list(BAGS.values()), ROWS).names == ("c", "a", "b")
-    with pytest.raises(ValueError, match="samples must have a row for each of the 3 samples, in their order; got 2"):
+    with pytest.raises(ValueError, match=r"samples .*got 2"):
         SampleSet.of(list(BAGS.values()), {"condition": ["x", "y"]})
 
 
@@ -56,8 +56,8 @@ def test_whole_numbers_become_floats_and_samples_of_the_table_without_cells_are_
 @pytest.mark.parametrize(
     ("samples", "message"),
     [
-        ({"sample_id": ["a", "b"]}, "samples must have a row for every sample, got none for c"),
-        ({"sample_id": ["a", "b", "c", "a"]}, "samples must have another 'sample_id' in each row, got 'a' twice"),
+        ({"sample_id": ["a", "b"]}, "samples .*got none for c"),
+        ({"sample_id": ["a", "b", "c", "a"]}, "samples .*got 'a' twice"),
         ({"sample_id": ["a", "b", None]}, "must have an entry of 'sample_id' in every row, got none in row 3"),
         ({"condition": ["a", "b", "c"]}, "must have a column 'sample_id'"),
         ({"sample_id": []}, "must hold at least one row"),
@@ -69,9 +69,9 @@ def test_tables_that_do_not_fit_are_refused(samples, message):
 
 
 def test_names_must_differ_and_markers_must_fit():
-    with pytest.raises(ValueError, match="bags must have names that differ as text, got '1' twice"):
+    with pytest.raises(ValueError, match=r"bags .*got '1' twice"):
         SampleSet.of({1: BAGS["a"], "1": BAGS["b"]})
-    with pytest.raises(ValueError, match=r"markers must be 2 names, one a column; got \['p'\]"):
+    with pytest.raises(ValueError, match=r"markers .*got \['p'\]"):
         SampleSet.of(BAGS, markers=["p"])
     with pytest.raises(ValueError, match="got 'p' twice"):
         SampleSet.of(BAGS, markers=["p", "p"])
@@ -80,7 +80,7 @@ def test_names_must_differ_and_markers_must_fit():
 @pytest.mark.parametrize(("entry", "seen"), [("old", "'old'"), (None, "no entry"), ("nan", "'nan'"), (True, "True")])
 def test_a_column_that_holds_something_else_is_no_numbers(entry, seen):
     found = SampleSet.of(BAGS, {"sample_id": ["a", "b", "c"], "age": ["3", " 4.5", entry]})
-    with pytest.raises(ValueError, match=f"column 'age' must hold numbers to be taken as such, got {seen} for sample 'c'"):
+    with pytest.raises(ValueError, match=f"column 'age' .*got {seen} for sample 'c'"):
         found.numbers("age")
     with pytest.raises(ValueError, match="has no column 'Age'; it has sample_id, age"):
         found.column("Age")

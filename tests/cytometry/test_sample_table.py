@@ -49,9 +49,9 @@ def test_a_file_that_is_not_there_is_told_with_the_nearest():
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"file_name": ["a", "c"], "sample_id": ["x", "x"]}, "sample_id must differ between samples, got 'x' in rows 1 and 2"),
-        ({"file_name": ["a.fcs", "a.fcs"]}, "file_name must name each file once, got 'a.fcs' and 'a.fcs'"),
-        ({"file_name": ["a.fcs", "A"]}, "file_name must name each file once, got 'a.fcs' and 'A'"),
+        ({"file_name": ["a", "c"], "sample_id": ["x", "x"]}, "sample_id .*got 'x' in rows 1 and 2"),
+        ({"file_name": ["a.fcs", "a.fcs"]}, "file_name .*got 'a.fcs' and 'a.fcs'"),
+        ({"file_name": ["a.fcs", "A"]}, "file_name .*got 'a.fcs' and 'A'"),
         ({"file_name": ["zz", "zz"]}, "must name each file once"),
         ({"sample": ["a"]}, r"needs a column 'file_name' \(or filename, .*\); it has sample"),
         ({"file_name": ["a", None], "x": ["1", "2"]}, "row 2 has no file_name; fill it"),

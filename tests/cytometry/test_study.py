@@ -106,12 +106,12 @@ SIX = {
         ({"test": "alone"}, SIX, "alone has a single sample in b"),
         ({"test": "condition", "block": "patient"}, SIX, "no block has samples of two groups of condition"),
         ({"test": "condition", "covariates": ["site"]}, SIX, "condition cannot be told apart from site"),
-        ({"test": "condition", "reference": "c"}, SIX, "the reference must be a group of condition, got 'c'; there are a, b"),
+        ({"test": "condition", "reference": "c"}, SIX, "the reference .*got 'c'"),
         ({"test": "condition", "fdr": 5}, SIX, "fdr must"),
         ({"test": "condition", "confidence": 2}, SIX, "confidence must"),
         ({"test": "condition", "null": "bootstrap"}, SIX, "null must be one of"),
         ({"scales": [1.0, 0.0]}, SIX, "scales must be 2 numbers above 0"),
-        ({}, SIX | {"sample_id": ["p0"] * 2 + list(BAGS)[2:]}, "samples must have another 'sample_id' in each row, got 'p0' twice"),
+        ({}, SIX | {"sample_id": ["p0"] * 2 + list(BAGS)[2:]}, "samples .*got 'p0' twice"),
     ],
 )
 def test_what_cannot_be_done_is_refused_before_anything_is_computed(options, table, message, monkeypatch):

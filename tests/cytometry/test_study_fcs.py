@@ -178,6 +178,6 @@ def test_an_event_without_a_number_is_named(tmp_path):
 def test_other_formats_and_studies_that_are_none_are_refused(tmp_path):
     with pytest.raises(FileError, match=r"must end in \.fcs, for one file, or be a folder"):
         write_sketch_fcs(tmp_path / "cells.csv", study_in_memory())
-    with pytest.raises(TypeError, match="study must be a fitted CohortStudy, got int"):
+    with pytest.raises(TypeError, match=r"study .*got int"):
         write_sketch_fcs(tmp_path / "cells.fcs", 3)
     assert list(tmp_path.iterdir()) == []

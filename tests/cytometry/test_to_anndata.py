@@ -186,7 +186,7 @@ def test_the_study_is_not_changed_through_its_tables():
 
 def test_what_is_no_fitted_study_is_refused():
     for make in (to_anndata, cells_to_anndata):
-        with pytest.raises(TypeError, match="study must be a fitted CohortStudy, got dict"):
+        with pytest.raises(TypeError, match=r"study .*got dict"):
             make({})
         with pytest.raises(NotFittedError):
             make(CohortStudy())

@@ -20,7 +20,6 @@ from reduset import FunctionKernel, Gaussian, KernelMean, Laplacian, NotReachedW
 from reduset.certificate import Certificate
 from reduset.density import SparseKernelDensity
 from reduset.density.likelihood import search_bandwidth
-from reduset.kernels import ANY_FAMILY, FAMILIES
 
 KERNELS = {
     "gaussian": "gaussian",
@@ -148,14 +147,14 @@ def test_names_of_columns_are_kept_and_asked_for():
     np.testing.assert_array_equal(density.marginal(["width"])(at), density.marginal([1])(at))
     np.testing.assert_array_equal(density.marginal("width")(at), density.marginal(-1)(at))
     np.testing.assert_array_equal(density.conditional("width", 0.2)(at), density.conditional([1], [0.2])(at))
-    with pytest.raises(ValueError, match=r"columns must be numbers or among \['length', 'width'\], got 'height'"):
+    with pytest.raises(ValueError, match=r"columns .*got 'height'"):
         density.marginal(["height"])
     with pytest.raises(ValueError, match="feature names"):
         density.score_samples(X[["width", "length"]])
 
 
 def test_columns_of_an_array_have_no_names():
-    with pytest.raises(ValueError, match=r"columns must be numbers or among \[\], got 'width'"):
+    with pytest.raises(ValueError, match=r"columns .*got 'width'"):
         fitted().marginal("width")
 
 
@@ -391,7 +390,7 @@ def test_one_point_is_a_bump():
 
 
 def test_points_that_coincide_are_one_atom_and_need_a_bandwidth():
-    with pytest.warns(UserWarning, match="all points coincide, so bandwidth='scott' finds none; 1.0 is used"):
+    with pytest.warns(UserWarning, match="bandwidth='scott'.*1.0"):
         density = fitted(np.ones((30, 2)))
     assert (density.mean_.size, density.bandwidth_) == (1, 1.0)
 
@@ -424,20 +423,20 @@ def test_the_data_are_not_changed():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"kernel": "flat"}, ValueError, f"kernel must be one of {str(sorted(['exponential', *FAMILIES]))[1:-1]}; got 'flat'"),
-        ({"kernel": FunctionKernel("rbf")}, TypeError, f"kernel must be one of .*, or a {ANY_FAMILY}; got Func"),
-        ({"kernel": Student(exponent=0.9)}, ValueError, "exponent must be above d/2 = 1 .* got 0.9; use a larger exponent"),
-        ({"bandwidth": "narrow"}, ValueError, "bandwidth must be one of .*'likelihood'.*; got 'narrow'"),
-        ({"bandwidth": -1.0}, ValueError, "bandwidth must be above 0, got -1.0"),
+        ({"kernel": "flat"}, ValueError, "kernel .*got 'flat'"),
+        ({"kernel": FunctionKernel("rbf")}, TypeError, "kernel .*got Func"),
+        ({"kernel": Student(exponent=0.9)}, ValueError, "exponent .*got 0.9"),
+        ({"bandwidth": "narrow"}, ValueError, "bandwidth .*got 'narrow'"),
+        ({"bandwidth": -1.0}, ValueError, "bandwidth .*got -1.0"),
         ({"bandwidth": []}, ValueError, "bandwidth must hold at least one number"),
-        ({"tol": 0.0}, ValueError, "tol must be above 0, got 0.0; it is a relative error"),
-        ({"size": 0}, ValueError, "size must be at least 1, got 0"),
-        ({"size": 0, "bandwidth": "likelihood"}, ValueError, "size must be at least 1, got 0"),
+        ({"tol": 0.0}, ValueError, "tol .*got 0.0"),
+        ({"size": 0}, ValueError, "size .*got 0"),
+        ({"size": 0, "bandwidth": "likelihood"}, ValueError, "size .*got 0"),
         ({"size": 5, "tol": 0.1}, ValueError, "give at most one of size, tol and plateau, got size=5 and tol=0.1"),
-        ({"max_size": 0}, ValueError, "max_size must be at least 1, got 0"),
-        ({"max_size": 2.5}, TypeError, "max_size must be a whole number, got 2.5"),
-        ({"weights": "heavy"}, ValueError, "weights must be one of .*; got 'heavy'"),
-        ({"random_state": "luck"}, TypeError, "random_state must be None, a seed .*, got 'luck'"),
+        ({"max_size": 0}, ValueError, "max_size .*got 0"),
+        ({"max_size": 2.5}, TypeError, "max_size .*got 2.5"),
+        ({"weights": "heavy"}, ValueError, "weights .*got 'heavy'"),
+        ({"random_state": "luck"}, TypeError, "random_state .*got 'luck'"),
         (
             {"whiten": True, "kernel": Gaussian(1.0, covariance=COVARIANCE)},
             ValueError,
@@ -460,14 +459,14 @@ def test_a_constant_column_cannot_be_whitened():
 @pytest.mark.parametrize("weights", [None, [1.0, 0.0, 0.0]])
 def test_one_point_cannot_be_whitened(weights):
     X = cloud(3 if weights else 1)
-    with pytest.raises(ValueError, match=r"whiten takes .* at least 2 points of weight; got 1. Use whiten=False"):
+    with pytest.raises(ValueError, match=r"whiten .*got 1. Use whiten=False"):
         SparseKernelDensity(bandwidth=1.0, whiten=True).fit(X, sample_weight=weights)
 
 
 def test_bad_weights_are_named():
-    with pytest.raises(ValueError, match=r"sample_weight must not be negative, got -1.0 at position 4"):
+    with pytest.raises(ValueError, match=r"sample_weight .*got -1.0 at position 4"):
         SparseKernelDensity().fit(cloud(10), sample_weight=np.where(np.arange(10) == 4, -1.0, 1.0))
-    with pytest.raises(ValueError, match=r"sample_weight must have shape \(10,\), one weight a point; got \(9,\)"):
+    with pytest.raises(ValueError, match=r"sample_weight .*got \(9,\)"):
         SparseKernelDensity().fit(cloud(10), sample_weight=np.ones(9))
 
 
@@ -504,5 +503,5 @@ def test_columns_go_by_mask_and_values_by_their_names():
     named = density.conditional(["c", "a"], pandas.Series([0.5, 2.0], index=["a", "c"]))
     np.testing.assert_array_equal(named.atoms, density.conditional([2, 0], [2.0, 0.5]).atoms)
     np.testing.assert_array_equal(density.marginal([True, False, True]).atoms, density.marginal([0, 2]).atoms)
-    with pytest.raises(ValueError, match="columns as a mask must have 3 entries, got 2"):
+    with pytest.raises(ValueError, match=r"columns as a mask .*got 2"):
         density.marginal([True, False])

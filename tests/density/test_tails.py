@@ -236,7 +236,7 @@ def test_permutation_and_translation_change_no_cell():
 
 def test_max_size_widens_the_cells_and_warns_where_the_error_is_too_large():
     X = heavy()
-    with pytest.warns(NotReachedWarning, match=r"log_tol=0.1 takes more than 200 atoms for 5,000 points: .* Raise max_size"):
+    with pytest.warns(NotReachedWarning, match="log_tol=0.1.*200.*5,000.*max_size"):
         density = fitted(X, max_size=200, bandwidth=0.1)
     assert density.mean_.size <= 200
     assert density.log_error_.q99 > 0.1

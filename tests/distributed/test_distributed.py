@@ -85,12 +85,12 @@ def test_a_tolerance_is_reached_with_about_as_many_atoms_as_in_memory(tol, monke
 
 @pytest.mark.parametrize("tol", [1, 1.0, 3])
 def test_a_tolerance_is_below_one(tol):
-    with pytest.raises(ValueError, match=f"tol must be below 1, got {tol!r}; it is a relative error"):
+    with pytest.raises(ValueError, match=f"tol .*got {tol!r}"):
         distributed.compress(parts(X), Gaussian(0.8), tol=tol)
 
 
 def test_a_tolerance_out_of_reach_is_said():
-    with pytest.warns(NotReachedWarning, match="tol=0.001 was not reached with 30 atoms.*Raise max_size"):
+    with pytest.warns(NotReachedWarning, match="tol=0.001.*30.*max_size"):
         small = distributed.compress(parts(X), Gaussian(0.8), tol=1e-3, max_size=30, rng=0)
     assert not small.reached
     assert small.size == 30

@@ -167,7 +167,7 @@ def test_what_is_not_finite_is_refused_by_partition(bad):
     [
         (lambda: X, TypeError, "collection must be a Dask array.*use reduset.compress"),
         (lambda: parts(X)[:, 0], ValueError, "must have two dimensions"),
-        (lambda: [delayed(X[:500]), delayed(X[:500, :2])], ValueError, "partition 1 must have 3 columns like partition 0, got 2"),
+        (lambda: [delayed(X[:500]), delayed(X[:500, :2])], ValueError, "partition 1 .*got 2"),
         (lambda: [delayed(X[:0]), delayed(X[:0])], ValueError, "all its partitions are empty"),
         (
             lambda: [delayed(pd.DataFrame(X[:9], columns=list("abc"))), delayed(pd.DataFrame(X[:9], columns=list("acb")))],
@@ -206,7 +206,7 @@ def test_what_cannot_be_done_is_said(options, error, words):
 
 
 def test_a_size_beyond_the_rows_is_refused():
-    with pytest.raises(ValueError, match="size must be between 1 and 9, got 10; it is a number of the data's rows"):
+    with pytest.raises(ValueError, match=r"size .*got 10"):
         distributed.compress(parts(X[:9], 4), Gaussian(0.8), size=10)
 
 

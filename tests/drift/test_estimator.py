@@ -196,7 +196,7 @@ def test_a_distance_has_an_interval_and_what_chance_allows():
         (lambda: DriftTest().fit(X).test(Y[:1]), "at least 2 rows"),
         (lambda: DriftTest().fit(np.full((50, 2), 3.0)).test(np.full((50, 2), 3.0)), "coincide|alike"),
         (lambda: DriftTest().fit(np.where(np.eye(9, 2) > 0, np.nan, 1.0)), "finite"),
-        (lambda: DriftTest(keep_rows=False).fit(X[:300]), "keep_rows=False needs a reference of at least 500 rows"),
+        (lambda: DriftTest(keep_rows=False).fit(X[:300]), "keep_rows=False.*500"),
         (lambda: two_sample(X, Y, sample_weight=np.ones(9000)), "sample_weight must be a pair"),
         (lambda: DriftTest().fit(StreamCompressor(Gaussian(1.0), 5, 0).partial_fit(X[:1])), "at least 2 rows"),
         (lambda: DriftTest(alpha=0.0).fit(X), "alpha must lie between 0 and 1"),

@@ -364,7 +364,7 @@ def test_it_says_what_it_is(table):
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"size": 601}, "size must be between 1 and 600, got 601"),
+        ({"size": 601}, "size .*got 601"),
         ({"size": 0}, "size must be between"),
         ({"size": 10, "tol": 0.1}, "size and tol both"),
         ({"tol": 0.1, "weights": "equal"}, "tol needs weights='simplex'"),
@@ -386,7 +386,7 @@ def test_bad_options_are_named(table, options, match):
 def test_bad_tables_are_named(table):
     holed = table.copy()
     holed[3, 1] = np.nan
-    with pytest.raises(ValueError, match="X must be finite, got nan in row 3, column 1"):
+    with pytest.raises(ValueError, match=r"X .*got nan in row 3, column 1"):
         background(holed, 5)
     with pytest.raises(TypeError, match="encode or drop such columns"):
         background(pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}), 1)

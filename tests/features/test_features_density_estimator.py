@@ -156,7 +156,7 @@ def test_points_outside_of_the_cube_are_refused_where_that_is_asked_for_and_the_
     bags, _ = bag_laws.spread_bags()
     fitted = clone(SMALL).set_params(outside="refuse").fit(bags)
     far = {"well": bags[0], "ill": np.concatenate([bags[1], [[1e3, 0.0]]])}
-    with pytest.raises(ValueError, match=r"bags\['ill'\] has 1 of 42 points outside .* use outside='clip' .* larger margin"):
+    with pytest.raises(ValueError, match=r"bags\['ill'\].*1.*42.*outside='clip'"):
         fitted.transform(far)
     fitted.transform(bags)
 
@@ -201,7 +201,7 @@ def test_bags_that_are_all_alike_have_a_kernel_of_ones():
 def test_a_bandwidth_finer_than_the_nodes_is_told_with_what_would_do():
     bags, _ = bag_laws.spread_bags()
     fine = clone(SMALL).set_params(output="distance", bandwidth=0.001)
-    with pytest.warns(UserWarning, match=r"bandwidth=0\.001 of the cube is finer than its nodes.*n_nodes=1200, or marginals=True"):
+    with pytest.warns(UserWarning, match=r"bandwidth=0\.001.*nodes.*n_nodes=1200.*marginals=True"):
         fine.fit(bags)
     fine.set_params(marginals=True).fit(bags)
     fine.set_params(marginals=False, bandwidth=0.01).fit(bags)
@@ -225,7 +225,7 @@ def test_a_bandwidth_that_is_given_is_in_units_of_the_cube(bandwidth):
 def test_more_random_frequencies_than_memory_are_refused():
     bags = [np.random.default_rng(k).normal(size=(40, 3)) for k in range(3)]
     huge = DensityFeatures(n_components=2000, basis="values", bandwidth=0.03)
-    with pytest.raises(ValueError, match=r"n_components=2000 .* GiB of random frequencies, and 2 are the most.*output='distance'"):
+    with pytest.raises(ValueError, match=r"n_components=2000.*GiB.*2.*most.*output='distance'"):
         huge.fit(bags)
 
 
@@ -263,13 +263,13 @@ def test_bad_options_are_named(case):
 
 
 def test_a_grid_is_refused_above_three_columns():
-    with pytest.raises(ValueError, match="integration='grid' is for at most 3 columns, got 4; use 'sobol', or marginals=True"):
+    with pytest.raises(ValueError, match=r"integration='grid' .*got 4"):
         DensityFeatures(integration="grid").fit(bag_laws.spread_bags(d=4)[0])
 
 
 def test_pairwise_names_what_is_wrong():
     bags, _ = bag_laws.spread_bags(3)
-    with pytest.raises(ValueError, match="metric must be one of 'chi2', 'hellinger', 'js', 'l2', 'tv'"):
+    with pytest.raises(ValueError, match=r"metric must .*'chi2'.*'hellinger'.*'js'.*'l2'.*'tv'"):
         pairwise(bags, "kl")
     with pytest.raises(ValueError, match=r"bags\[1\] must hold at least 2 points"):
         pairwise([bags[0], bags[1][:1]])
@@ -334,7 +334,7 @@ def test_what_is_no_option_is_refused_by_its_name():
         DensityFeatures(nodes=9)
     with pytest.raises(ValueError, match="Invalid parameter 'nodes'"):
         DensityFeatures().set_params(nodes=9)
-    with pytest.raises(TypeError, match="quadrature must be a Quadrature, got 9"):
+    with pytest.raises(TypeError, match=r"quadrature .*got 9"):
         DensityFeatures(quadrature=9).fit(bag_laws.spread_bags()[0])
 
 

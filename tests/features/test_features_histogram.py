@@ -117,7 +117,7 @@ def test_later_points_outside_of_the_box_are_moved_or_refused():
 
 def test_too_many_bins_are_refused_with_a_way_out():
     bags = [np.random.default_rng(0).normal(size=(20, 7)) for _ in range(3)]
-    with pytest.raises(ValueError, match=r"n_bins=10 along each of 7 columns makes 10,000,000 bins.*; use marginals=True"):
+    with pytest.raises(ValueError, match=r"n_bins=10.*7.*10,000,000.*marginals=True"):
         HistogramFeatures().fit(bags)
     with pytest.raises(ValueError, match=r"n_components=1000 .* \(1,000,000 bins\) takes 37.3 GiB.*output='distance'"):
         HistogramFeatures().fit([bag[:, :6] for bag in bags])

@@ -201,7 +201,7 @@ def test_a_compression_stands_for_its_bag():
 def test_a_mean_that_is_no_density_is_named():
     bag = clusters(50, 2)
     hollow = KernelMean(bag, np.where(np.arange(50) < 30, -1.0, 1.0), Gaussian(0.3))
-    with pytest.raises(ValueError, match=r"bags\['ill'\] must have weights of positive sum, got -10"):
+    with pytest.raises(ValueError, match=r"bags\['ill'\] .*got -10"):
         DensityFeatures().fit({"well": bag, "ill": hollow})
     with pytest.raises(ValueError, match=r"bags\[1\] must have weights of positive sum"):
         DensityFeatures().fit([bag, bag]).transform([bag, hollow])

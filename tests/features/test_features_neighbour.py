@@ -186,7 +186,7 @@ def test_a_bag_where_every_point_is_repeated_still_has_a_scale():
 def test_a_bag_of_too_few_different_points_is_refused_by_name():
     bags, _ = bag_laws.spread_bags(4)
     few = np.repeat(bags[3][:4], 10, axis=0)
-    with pytest.raises(ValueError, match=r"bags\[3\] must hold at least 5 different points for n_neighbors=4, got 4; use a"):
+    with pytest.raises(ValueError, match=r"bags\[3\] .*got 4"):
         NeighbourKLKernel().fit([*bags[:3], few])
     fitted = NeighbourKLKernel().fit({"a": bags[0], "b": bags[1]})
     with pytest.raises(ValueError, match=r"bags\['c'\] must hold at least 5 different points"):
@@ -261,5 +261,5 @@ def test_the_number_of_jobs_changes_nothing_and_a_bad_one_is_named():
     bags = [np.random.default_rng(seed).normal(seed % 3, 1.0, size=(30, 2)) for seed in range(8)]
     one, two = (NeighbourKLKernel(n_jobs=jobs).fit(bags).divergences_ for jobs in (1, 2))
     np.testing.assert_array_equal(one, two)
-    with pytest.raises(ValueError, match="n_jobs must be at least 1, got 0"):
+    with pytest.raises(ValueError, match=r"n_jobs .*got 0"):
         NeighbourKLKernel(n_jobs=0).fit(bags)

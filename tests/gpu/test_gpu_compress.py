@@ -89,7 +89,7 @@ def test_weights_of_rows_lie_where_the_rows_do():
         ValueError, match=r"sample_weight must lie on the GPU that the rows lie on, .* send it there \(cupy\.asarray"
     ):
         compress(cupy.asarray(X), size=30, sample_weight=w)
-    with pytest.raises(ValueError, match=r"sample_weight must be an array of the processor like the rows, got one on a GPU; bring"):
+    with pytest.raises(ValueError, match=r"sample_weight .*got one on a GPU"):
         compress(X, size=30, sample_weight=cupy.asarray(w))
 
 
@@ -106,7 +106,7 @@ def test_tensors_go_in_and_a_small_mean_comes_out():
     X = rows(np.float32)
     there = compress(torch.from_numpy(X).cuda(), size=40, tol=0.2, rng=0)
     assert_same(compress(X, size=40, tol=0.2, rng=0), there)
-    with pytest.raises(ValueError, match=r"X must be plain numbers, got a tensor that requires grad; pass X\.detach\(\)"):
+    with pytest.raises(ValueError, match=r"X .*got a tensor that requires grad"):
         compress(torch.from_numpy(X).cuda().requires_grad_(), size=40)
 
 

@@ -84,9 +84,9 @@ def test_what_is_wrong_on_the_device_is_named():
 
     rows = cupy.ones((5, 2))
     rows[3, 1] = cupy.nan
-    with pytest.raises(ValueError, match="data must be finite, got nan in row 3, column 1"):
+    with pytest.raises(ValueError, match=r"data .*got nan in row 3, column 1"):
         cover(rows, 2)
-    with pytest.raises(ValueError, match="data must be of a floating type on a GPU, got int64"):
+    with pytest.raises(ValueError, match=r"data .*got int64"):
         cover(cupy.ones((5, 2), cupy.int64), 2)
     with pytest.raises(ValueError, match="data must have two dimensions"):
         cover(cupy.ones(5), 2)

@@ -84,7 +84,7 @@ def test_a_folder_without_files_of_data_and_a_folder_in_place_of_a_file(tmp_path
 def test_no_files_at_all():
     with pytest.raises(io.FileError, match="no files were named"):
         io.read([])
-    with pytest.raises(TypeError, match="a file must be named by a path, got 3"):
+    with pytest.raises(TypeError, match=r"a file .*got 3"):
         io.read(3)
 
 
@@ -299,9 +299,9 @@ def test_every_row_lacks_a_value(file):
 def test_frames_are_refused_in_the_same_words():
     with pytest.raises(io.FileError, match=r"pandas DataFrame: no column 'aplha' .did you mean 'alpha'"):
         io.as_table(table(), columns=["aplha"])
-    with pytest.raises(io.FileError, match="column 'word' must hold numbers, got 'w' in row 1"):
+    with pytest.raises(io.FileError, match=r"column 'word' .*got 'w' in row 1"):
         io.as_table(table(), columns=["word"])
-    with pytest.raises(TypeError, match="frame must be a pandas, polars or Arrow table, got list"):
+    with pytest.raises(TypeError, match=r"frame .*got list"):
         io.as_table([[1.0]])
 
 

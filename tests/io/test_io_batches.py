@@ -132,7 +132,7 @@ def test_batches_of_many_columns_have_fewer_rows(tmp_path):
 
 def test_a_start_beyond_the_end_is_refused(tmp_path):
     write(tmp_path / "t.parquet", frame(50, 0))
-    with pytest.raises(ValueError, match="start must be at most 50, the number of rows; got 51"):
+    with pytest.raises(ValueError, match=r"start .*got 51"):
         io.batches(tmp_path / "t.parquet", start=51)
     with pytest.raises(ValueError, match="start must be at least 0"):
         io.batches(tmp_path / "t.parquet", start=-1)

@@ -121,9 +121,7 @@ def test_another_file_is_encoded_the_same_way_and_a_new_category_is_refused(tmp_
     one = frame()[frame()["city"].eq("Rome")]
     other = io.read(written(tmp_path, ".csv", one), columns=table.columns, encode=table.encoding)
     assert other.columns == table.columns
-    with pytest.raises(
-        io.FileError, match=r"column 'city' must hold categories that its encoding has .*got 'Bonn' in row 3; leave"
-    ):
+    with pytest.raises(io.FileError, match=r"column 'city' .*got 'Bonn' in row 3"):
         io.read(written(tmp_path, ".csv", frame().replace({"city": {frame()["city"][2]: "Bonn"}})), encode=table.encoding)
 
 
@@ -185,7 +183,7 @@ def test_what_lies_between_categories_is_written_encoded(tmp_path):
         ("name=onehot", None),
         (
             "when=days",
-            r"column 'when' must hold dates to be encoded as days, got '17/11/2026' in row 1; in text, write them as 2026-",
+            "column 'when' .*got '17/11/2026' in row 1",
         ),
         ("city=onehot", r"encode names 'city', and it has no such column"),
     ],
@@ -244,7 +242,7 @@ def test_auto_omits_text_with_many_categories_unless_it_is_named(tmp_path):
     table = io.read(path, encode="auto")
     assert table.columns == ("x", "city=a", "city=b")
     assert any("name" in note for note in table.notes)
-    with pytest.raises(io.FileError, match="column 'name' must have at most 50 categories to be encoded, got 60"):
+    with pytest.raises(io.FileError, match=r"column 'name' .*got 60"):
         io.read(path, columns=["x", "name"], encode="auto")
 
 

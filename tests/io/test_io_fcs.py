@@ -148,7 +148,7 @@ def test_a_matrix_that_does_nothing_is_noted(tmp_path, spill, note):
 )
 def test_a_matrix_that_cannot_be_applied_is_refused_with_the_way_out(tmp_path, spill):
     path = write_fcs(tmp_path / "t.fcs", events(), NAMES, extra={"SPILL": spill})
-    with pytest.raises(io.FileError, match=r"t\.fcs: its spillover matrix .*; pass compensate=False"):
+    with pytest.raises(io.FileError, match=r"t\.fcs.*compensate=False"):
         io.read(path)
     np.testing.assert_array_equal(io.read(path, compensate=False).values, events())
 
@@ -254,7 +254,7 @@ def test_of_several_data_sets_the_first_is_read(tmp_path):
     np.testing.assert_array_equal(io.read(one, key="2/events").values, events(seed=1))
     with pytest.raises(io.FileError, match=r"one\.fcs: has 2 data sets, and none of number 3"):
         io.read(one, key="3")
-    with pytest.raises(io.FileError, match=r"key='0' is no part of an FCS file; .*'2' for the second data set"):
+    with pytest.raises(io.FileError, match=r"key='0'.*'2'"):
         io.read(one, key="0")
 
 
@@ -319,9 +319,9 @@ def test_a_file_cut_short_anywhere_is_refused(tmp_path, left):
         ({"$BYTEORD": "3,4,1,2"}, "in the order 3,4,1,2"),
         ({"$PAR": "0"}, "says it has 0 channels"),
         ({"$PAR": "x"}, "says it has x channels"),
-        ({"$P1E": "x"}, r"\$P1E must be two numbers, got 'x'"),
-        ({"$P1G": "x"}, r"\$P1G must be a number, got 'x'"),
-        ({"$P1R": "x"}, r"\$P1R must be a number, got 'x'"),
+        ({"$P1E": "x"}, r"\$P1E .*got 'x'"),
+        ({"$P1G": "x"}, r"\$P1G .*got 'x'"),
+        ({"$P1R": "x"}, r"\$P1R .*got 'x'"),
         ({"$BYTEORD": ""}, r"lacks the keyword \$BYTEORD"),
     ],
     ids=str,
@@ -335,7 +335,7 @@ def test_what_the_standard_forbids_is_refused(tmp_path, extra, message):
 
 def test_odd_widths_are_refused(tmp_path):
     path = write_fcs(tmp_path / "t.fcs", events(), NAMES, kind="I", extra={"$P2B": "10"})
-    with pytest.raises(io.FileError, match=r"\$P2B must be whole bytes, at most 8 of them; got 10 bits"):
+    with pytest.raises(io.FileError, match=r"\$P2B .*got 10 bits"):
         io.read(path)
 
 

@@ -93,7 +93,7 @@ def test_categories_of_older_files_are_read(tmp_path):
         ({"key": "uns"}, "has no array 'uns'"),
         ({"columns": ["CD33"]}, "no column 'CD33' .did you mean 'CD3E'|no column 'CD33' .did you mean 'CD4'"),
         ({"columns": ["depth"]}, "'depth' is no column of the points; it may be the weight_column"),
-        ({"weight_column": "kind"}, "column 'kind' must hold numbers, got 'T' in row 1"),
+        ({"weight_column": "kind"}, "column 'kind' .*got 'T' in row 1"),
         ({"group_column": "kinds"}, "no column 'kinds' for group_column .did you mean 'kind'"),
     ],
     ids=str,

@@ -101,5 +101,5 @@ def test_a_file_that_is_open_in_this_process_is_read(tmp_path, locking, mode):
 def test_obs_that_is_no_table_is_refused(tmp_path):
     with h5py.File(tmp_path / "t.h5ad", "w") as file:
         file["obs"], file["X"] = np.arange(3.0), VALUES
-    with pytest.raises(io.FileError, match=r"t\.h5ad: 'obs' must be a table of columns, got float64"):
+    with pytest.raises(io.FileError, match=r"t\.h5ad: 'obs' .*got float64"):
         io.read(tmp_path / "t.h5ad")

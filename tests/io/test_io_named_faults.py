@@ -120,7 +120,7 @@ def test_arrays_that_are_no_rows_of_numbers_are_told_with_their_file(array, mess
 def test_bits_that_do_not_fit_the_kind_of_number_are_told_with_the_keyword(kind, right, wrong, tmp_path):
     path = tmp_path / "odd.fcs"
     write_fcs(path, np.ones((4, 2)), ["a", "b"], kind=kind, extra={"$P2B": str(wrong)})
-    with pytest.raises(FileError, match=rf"^{re.escape(str(path))}: \$P2B must be {right} for \$DATATYPE {kind}, got {wrong}"):
+    with pytest.raises(FileError, match=rf"^{re.escape(str(path))}: \$P2B .*got {wrong}"):
         io.read(path)
 
 

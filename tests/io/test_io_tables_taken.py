@@ -115,7 +115,7 @@ def test_annotated_data_are_cut_into_bags_by_a_column_of_obs():
     assert list(found.names_) == ["n", "s", "w"]
     apart = CohortMap(size=20, random_state=0).fit(ROWS, sample=annotated.obs["site"])
     np.testing.assert_array_equal(found.distances_, apart.distances_)
-    with pytest.raises(ValueError, match=r"sample='place' must be one of the columns \['site'\]"):
+    with pytest.raises(ValueError, match=r"sample='place' must .*\['site'\]"):
         CohortMap(size=20).fit(annotated, sample="place")
 
 

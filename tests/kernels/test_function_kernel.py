@@ -75,7 +75,7 @@ def test_a_function_that_returns_no_kernel_matrix_is_refused(function, message):
 def test_what_is_neither_a_function_nor_a_name_is_refused():
     with pytest.raises(TypeError, match="function must be callable"):
         FunctionKernel(3.0)
-    with pytest.raises(ValueError, match=r"function must be one of .*'rbf'.*; got 'gauss'"):
+    with pytest.raises(ValueError, match=r"function .*got 'gauss'"):
         FunctionKernel("gauss")
 
 

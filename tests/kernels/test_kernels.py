@@ -103,7 +103,7 @@ def test_without_normalization_a_bump_is_one_at_its_centre():
 @pytest.mark.parametrize("exponent", [0.5, 1.0, 1.5])
 def test_a_student_that_is_no_density_says_so(exponent):
     kernel = Student(1.0, exponent=exponent, normalized=True)
-    with pytest.raises(ValueError, match=r"exponent must be above d/2 = 1\.5 .* got .*; use a larger exponent"):
+    with pytest.raises(ValueError, match=r"exponent must .*d/2.*=.*1\.5"):
         kernel.log_peak(3)
     with pytest.raises(ValueError, match="exponent must be above d/2"):
         kernel.noise(3, 3, np.random.default_rng(0))
@@ -111,7 +111,7 @@ def test_a_student_that_is_no_density_says_so(exponent):
 
 def test_a_student_outside_l2_says_so():
     kernel = Student(1.0, exponent=0.75, space="l2")
-    with pytest.raises(ValueError, match=r"exponent must be above d/4 = 0\.75 .* use a larger exponent or space='rkhs'"):
+    with pytest.raises(ValueError, match=r"exponent must .*d/4.*=.*0\.75.*space='rkhs'"):
         kernel.log_energy(3)
     with pytest.raises(ValueError, match="exponent must be above d/4"):
         kernel.product(3)
@@ -578,12 +578,12 @@ def test_a_bandwidth_that_is_none_is_refused(value):
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: Gaussian("widest"), ValueError, r"bandwidth must be one of .*'scott'.*; got 'widest'"),
-        (lambda: Gaussian(True), TypeError, "bandwidth must be a number, got True"),
-        (lambda: Gaussian(1.0, space="sobolev"), ValueError, "space must be one of 'l2', 'rkhs'; got 'sobolev'"),
+        (lambda: Gaussian("widest"), ValueError, "bandwidth .*got 'widest'"),
+        (lambda: Gaussian(True), TypeError, "bandwidth .*got True"),
+        (lambda: Gaussian(1.0, space="sobolev"), ValueError, "space .*got 'sobolev'"),
         (lambda: Gaussian(1.0, normalized="yes"), TypeError, "normalized must be True or False"),
-        (lambda: Laplacian(1.0, metric="hamming"), ValueError, "metric must be one of 'cityblock', 'euclidean'; got 'hamming'"),
-        (lambda: Matern(1.0, smoothness=0.5), ValueError, "smoothness must be 1.5 or 2.5, got 0.5; use Laplacian"),
+        (lambda: Laplacian(1.0, metric="hamming"), ValueError, "metric .*got 'hamming'"),
+        (lambda: Matern(1.0, smoothness=0.5), ValueError, "smoothness .*got 0.5"),
         (lambda: Matern(1.0, smoothness=-1), ValueError, "smoothness must be above 0"),
         (lambda: Matern(1.0, smoothness="much"), TypeError, "smoothness must be a number"),
         (lambda: Student(1.0, exponent=0), ValueError, "exponent must be above 0"),

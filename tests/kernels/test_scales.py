@@ -285,9 +285,9 @@ def test_files_keep_scales(tmp_path):
         ({"scales": [1.0, "2"]}, r"scales\[1\] must be a number"),
         ({"scales": [[1.0, 2.0]]}, r"got shape \(1, 2\)"),
         ({"scales": {"a": 1}}, "scales must"),
-        ({"scales": [1.0] * 3}, "scales must be 2 numbers, one for each of the points' columns, got 3"),
-        ({"scales": "robust"}, "its bandwidth and scales must be numbers, got .*robust"),
-        ({"bandwidth": None}, r"its bandwidth and scales must be numbers, got Gaussian\(\)"),
+        ({"scales": [1.0] * 3}, "scales .*got 3"),
+        ({"scales": "robust"}, "its bandwidth and scales .*got .*robust"),
+        ({"bandwidth": None}, r"its bandwidth and scales .*got Gaussian\(\)"),
         ({"scales": [1.0, 1.0], "covariance": [1.0, 1.0]}, "covariance and scales"),
         ({"scale": [1.0, 1.0]}, "does not know"),
     ],
@@ -301,18 +301,18 @@ def test_a_file_that_says_otherwise_is_refused(tmp_path, told, message):
 @pytest.mark.parametrize(
     ("scales", "error", "message"),
     [
-        ([1.0, 0.0], ValueError, r"scales\[1\] must be above 0, got 0.0; it divides a column: use 1 to leave that as it is"),
-        ([1.0, -2.0], ValueError, r"scales\[1\] must be above 0, got -2.0"),
-        ([float("nan"), 1.0], ValueError, r"scales\[0\] must be finite, got nan"),
-        ([1.0, float("inf")], ValueError, r"scales\[1\] must be finite, got inf"),
-        ([1.0, 1e-200], ValueError, "scales must lie between 1e-150 and 2e\\+150, got 1e-200 to 1; rescale the columns"),
+        ([1.0, 0.0], ValueError, r"scales\[1\] .*got 0.0"),
+        ([1.0, -2.0], ValueError, r"scales\[1\] .*got -2.0"),
+        ([float("nan"), 1.0], ValueError, r"scales\[0\] .*got nan"),
+        ([1.0, float("inf")], ValueError, r"scales\[1\] .*got inf"),
+        ([1.0, 1e-200], ValueError, "scales .*got 1e-200 to 1"),
         ([], ValueError, r"a number for each column, 'robust' or 'standard', got shape \(0,\)"),
         (2.0, ValueError, r"got shape \(\)"),
-        ([[1.0, 2.0], [3.0]], TypeError, r"scales\[0\] must be a number, got \[1.0, 2.0\]"),
+        ([[1.0, 2.0], [3.0]], TypeError, r"scales\[0\] .*got \[1.0, 2.0\]"),
         ([[1.0, 2.0]], ValueError, r"got shape \(1, 2\)"),
-        ("iqr", ValueError, r"scales must be one of .*'robust'.*; got 'iqr'"),
+        ("iqr", ValueError, "scales .*got 'iqr'"),
         (["a", "b"], TypeError, "scales"),
-        ([1.0, None], TypeError, r"scales\[1\] must be a number, got None"),
+        ([1.0, None], TypeError, r"scales\[1\] .*got None"),
     ],
 )
 def test_scales_that_are_none_are_refused(scales, error, message):
@@ -321,9 +321,9 @@ def test_scales_that_are_none_are_refused(scales, error, message):
 
 
 def test_scales_of_other_columns_and_beside_a_covariance_are_refused():
-    with pytest.raises(ValueError, match="scales must be 3 numbers, one for each of the points' columns, got 2"):
+    with pytest.raises(ValueError, match=r"scales .*got 2"):
         KernelMean.from_samples(table(), Gaussian(scales=[1.0, 2.0]))
-    with pytest.raises(ValueError, match=r"covariance and scales both .* got a covariance of 2 by 2 and scales='robust'"):
+    with pytest.raises(ValueError, match=r"covariance .*got a covariance of 2 by 2 and scales='robust'"):
         Gaussian(covariance=np.eye(2), scales="robust")
     with pytest.raises(ValueError, match=r"widen it, or use a rule"):
         KernelMean.from_samples(np.array([[0.0, 0.0], [1.0, 1e10]]), Gaussian(1e-200, scales=[1.0, 1e-140]))

@@ -133,7 +133,7 @@ def test_files_keep_the_kernel(tmp_path):
 
 def test_what_is_no_mean_of_components_is_refused():
     pieces, weights = laws()
-    with pytest.raises(TypeError, match=r"kernel must be a Gaussian, got Laplacian\(1\)"):
+    with pytest.raises(TypeError, match=r"kernel .*got Laplacian\(1\)"):
         ComponentMean(weights, pieces.places, pieces.spreads + np.eye(2), Laplacian(1.0))
     with pytest.raises(ValueError, match=r"covariances of a mean of components must be full, \(m, d, d\)"):
         ComponentMean(weights, pieces.places, np.ones(4), Gaussian(1.0))

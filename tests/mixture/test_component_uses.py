@@ -23,12 +23,12 @@ def test_uses_of_atoms_name_the_way_out(given, small):
     mean = small if given == "Compression" else small.mean
     with pytest.raises(TypeError, match=r"reduce must have atoms.*has components.*pieces='atoms'"):
         ReducedKernelPCA(1, reduce=mean).fit(ROWS)
-    with pytest.raises(TypeError, match=r"bags\[1\] must be points or atoms, got a ComponentMean.*pieces='atoms'"):
+    with pytest.raises(TypeError, match=r"bags\[1\] .*got a ComponentMean.*pieces='atoms'"):
         MeanMapFeatures().fit([ROWS, mean])
 
 
 def test_distances_of_many_are_found_on_atoms(small):
-    with pytest.raises(TypeError, match=r"means\[1\] must be a KernelMean, got a ComponentMean.*a\.distance\(b\) or a\.kl\(b\)"):
+    with pytest.raises(TypeError, match=r"means\[1\] .*got a ComponentMean.*a\.distance\(b\) or a\.kl\(b\)"):
         distances([KernelMean.from_samples(ROWS, small.mean.kernel), small.mean])
 
 

@@ -181,7 +181,7 @@ def test_negative_weights_are_kept_and_a_negative_density_is_no_divisor():
     f = KernelMean([[0.0, 0.0], [4.0, 0.0]], [2.0, -1.0], Gaussian(1.0, normalized=True))
     np.testing.assert_array_equal(marginal(f, [0]).weights, [2.0, -1.0])
     assert conditional(f, [0], [1.0]).weights[1] < 0
-    with pytest.raises(ValueError, match="f must be positive at the given values to be divided by it, got a sum of weights of -"):
+    with pytest.raises(ValueError, match=r"f .*got a sum of weights of -"):
         conditional(f, [0], [4.0])
 
 
@@ -196,14 +196,14 @@ def test_other_kernels_have_no_closed_form(kernel):
 @pytest.mark.parametrize(
     ("columns", "error", "message"),
     [
-        ([], ValueError, r"columns must name at least one column, and none twice; got \[\]"),
+        ([], ValueError, r"columns .*got \[\]"),
         ([0, 0], ValueError, r"none twice; got \[0, 0\]"),
         ([0, -3], ValueError, r"none twice; got \[0, -3\]"),
-        ([3], ValueError, "columns must be between -3 and 2, got 3"),
-        ([-4], ValueError, "columns must be between -3 and 2, got -4"),
-        ([0.5], TypeError, "columns must be a whole number, got 0.5"),
-        (["a"], TypeError, "columns must be a whole number, got 'a'"),
-        ([True], TypeError, "columns must be a whole number, got True"),
+        ([3], ValueError, "columns .*got 3"),
+        ([-4], ValueError, "columns .*got -4"),
+        ([0.5], TypeError, "columns .*got 0.5"),
+        (["a"], TypeError, "columns .*got 'a'"),
+        ([True], TypeError, "columns .*got True"),
     ],
 )
 def test_bad_columns_are_named(columns, error, message):
@@ -216,10 +216,10 @@ def test_bad_columns_are_named(columns, error, message):
 @pytest.mark.parametrize(
     ("columns", "values", "error", "message"),
     [
-        ([0, 1, 2], [0.0, 0.0, 0.0], ValueError, "columns must leave at least one out, got all 3"),
-        ([0, 1], [0.0], ValueError, "values must be one number for each of the 2 columns, got 1"),
-        ([0], [0.0, 1.0], ValueError, "values must be one number for each of the 1 columns, got 2"),
-        ([0], np.nan, ValueError, "values must be finite, got nan"),
+        ([0, 1, 2], [0.0, 0.0, 0.0], ValueError, "columns .*got all 3"),
+        ([0, 1], [0.0], ValueError, "values .*got 1"),
+        ([0], [0.0, 1.0], ValueError, "values .*got 2"),
+        ([0], np.nan, ValueError, "values .*got nan"),
         ([0], "x", TypeError, "values must hold numbers"),
     ],
 )

@@ -162,7 +162,7 @@ def test_a_mean_alone_is_no_model_and_names_are_checked(tmp_path):
     small.mean.save(tmp_path / "mean.npz")
     with pytest.raises(ValueError, match=r"not a readable reduset\.Model file: it holds 'reduset\.KernelMean'"):
         Model.load(tmp_path / "mean.npz")
-    with pytest.raises(ValueError, match="columns must name the 3 columns, got 2 names"):
+    with pytest.raises(ValueError, match=r"columns .*got 2 names"):
         Model.of(full, small, columns=["a", "b"])
     with pytest.raises(ValueError, match="full must be the mean that was compressed, of 3,000 points in 3 columns"):
         Model.of(KernelMean(full.atoms[1:], full.weights[1:], full.kernel), small)

@@ -79,9 +79,9 @@ def test_many_clusters_take_little_memory():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([[0, 1]], [0, 1]), r"labels must be one label a point, \(n,\); got an array of shape \(1, 2\)"),
-        (([0, 1], []), r"others must be one label a point, \(n,\); got an array of shape \(0,\)"),
-        (([0, 1], [0, 1, 1]), "labels and others must be of the same points, got 2 and 3"),
+        (([[0, 1]], [0, 1]), r"labels .*got an array of shape \(1, 2\)"),
+        (([0, 1], []), r"others .*got an array of shape \(0,\)"),
+        (([0, 1], [0, 1, 1]), "labels and others .*got 2 and 3"),
         (([0, 1], [0, 1], [1.0]), r"sample_weight must have shape \(2,\)"),
         (([0, 1], [0, 1], [1.0, -1.0]), "sample_weight must not be negative"),
         (([0, 1], [0, 1], [0.0, 0.0]), "sample_weight must not be all zero"),
@@ -113,10 +113,10 @@ def test_ends_as_far_apart_as_the_radius_agree():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((np.zeros((3, 2)), np.zeros((2, 2)), 1.0), "ends and others must be of the same points, got 3 and 2 rows"),
+        ((np.zeros((3, 2)), np.zeros((2, 2)), 1.0), "ends and others .*got 3 and 2 rows"),
         ((np.zeros((3, 2)), np.zeros((3, 1)), 1.0), "others must have 2 columns"),
         ((np.zeros(3), np.zeros(3), 1.0), "ends must have two dimensions"),
-        ((np.zeros((3, 2)), np.zeros((3, 2)), 0.0), "radius must be above 0, got 0.0"),
+        ((np.zeros((3, 2)), np.zeros((3, 2)), 0.0), "radius .*got 0.0"),
         ((np.full((3, 2), np.nan), np.zeros((3, 2)), 1.0), "ends must be finite"),
     ],
 )

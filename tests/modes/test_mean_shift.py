@@ -163,7 +163,7 @@ def test_a_shift_of_everything_shifts_the_ends():
 
 
 def test_other_kernels_are_refused():
-    with pytest.raises(TypeError, match="mean shift climbs a Gaussian density, got Laplacian"):
+    with pytest.raises(TypeError, match=r"mean .*got Laplacian"):
         mean_shift(KernelMean.from_samples(cloud(5), Laplacian(1.0)), cloud(5))
 
 

@@ -201,7 +201,7 @@ def test_wide_components_are_climbed_where_narrow_ones_are_out_of_range():
 def test_weights_below_zero_are_refused():
     f = Mixture([1.0, -0.1], np.zeros((2, 2)), np.ones(2))
     for call in (lambda: mean_shift(f, [[0.0, 0.0]]), lambda: merge_modes(f, np.zeros((1, 2)), 1.0)):
-        with pytest.raises(ValueError, match=r"weights are not negative; got one of -0\.1"):
+        with pytest.raises(ValueError, match=r"weights .*got one of -0\.1"):
             call()
 
 

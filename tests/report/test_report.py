@@ -378,13 +378,13 @@ def test_a_report_appears_whole_or_not_at_all(tmp_path, monkeypatch):
 def test_what_is_no_model_or_no_such_image_is_refused(tmp_path):
     full = KernelMean.from_samples(np.arange(10.0)[:, None], Gaussian(1.0))
     small = compress(full, size=2, rng=0)
-    with pytest.raises(TypeError, match=r"model must be a Model, got Compression; make one by Model.of"):
+    with pytest.raises(TypeError, match=r"model .*got Compression"):
         write_compression(tmp_path / "r.html", small)
     with pytest.raises(ValueError, match="image must be the one that was segmented, of 40 × 60 pixels"):
         write_segmentation(tmp_path / "r.html", image(20, 20), segmentation(image()))
-    with pytest.raises(ValueError, match="groups must have one entry for each of the 6 samples, got 2"):
+    with pytest.raises(ValueError, match=r"groups .*got 2"):
         write_cohort(tmp_path / "r.html", cohort(), groups=["a", "b"])
-    with pytest.raises(ValueError, match="groups must be by the names of the samples, got 'nobody'"):
+    with pytest.raises(ValueError, match=r"groups .*got 'nobody'"):
         write_cohort(tmp_path / "r.html", cohort(), groups={"nobody": "a"})
 
 

@@ -122,7 +122,7 @@ def test_few_rows_that_show_nothing_are_told(tmp_path):
 
 
 def test_what_is_no_result_has_no_report(tmp_path):
-    with pytest.raises(TypeError, match="result must be a DriftResult, got ndarray"):
+    with pytest.raises(TypeError, match=r"result .*got ndarray"):
         write_drift(tmp_path / "r.html", rows())
 
 

@@ -159,9 +159,9 @@ def test_constant_columns_and_few_rows_have_a_report(tmp_path):
 def test_what_cannot_be_reported_is_refused(tmp_path):
     X = np.random.default_rng(0).normal(size=(60, 2))
     small = sketch(X, 10, rng=0)
-    with pytest.raises(TypeError, match="sketch must be a Sketch, got ndarray"):
+    with pytest.raises(TypeError, match=r"sketch .*got ndarray"):
         write_sketch(tmp_path / "r.html", X, X)
-    with pytest.raises(ValueError, match=r"data must be what was sketched, 60 rows of 2 columns; got shape \(59, 2\)"):
+    with pytest.raises(ValueError, match=r"data .*got shape \(59, 2\)"):
         write_sketch(tmp_path / "r.html", small, X[1:])
     assert not (tmp_path / "r.html").exists()
 

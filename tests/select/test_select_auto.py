@@ -119,13 +119,13 @@ def test_before_it_has_begun_there_are_no_atoms():
 @pytest.mark.parametrize(
     ("budget", "kind", "message"),
     [
-        (0, ValueError, "budget must be above 0, got 0; it is a number of seconds"),
-        (-1.0, ValueError, "budget must be above 0, got -1.0"),
-        (np.inf, ValueError, "budget must be finite, got inf"),
-        (np.nan, ValueError, "budget must be finite, got nan"),
-        ("1s", TypeError, "budget must be a number, got '1s'"),
-        (True, TypeError, "budget must be a number, got True"),
-        (None, TypeError, "budget must be a number, got None"),
+        (0, ValueError, "budget .*got 0"),
+        (-1.0, ValueError, "budget .*got -1.0"),
+        (np.inf, ValueError, "budget .*got inf"),
+        (np.nan, ValueError, "budget .*got nan"),
+        ("1s", TypeError, "budget .*got '1s'"),
+        (True, TypeError, "budget .*got True"),
+        (None, TypeError, "budget .*got None"),
     ],
 )
 def test_what_is_no_number_of_seconds_is_refused(budget, kind, message):

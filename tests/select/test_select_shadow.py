@@ -178,9 +178,7 @@ def test_as_many_shadows_as_are_allowed_are_an_end():
 
 
 def test_an_ell_that_keeps_every_point_is_told():
-    with pytest.warns(
-        UserWarning, match=r"Shadow: ell=400 keeps every one of the 120 points, .*; lower ell, or widen the bandwidth"
-    ):
+    with pytest.warns(UserWarning, match="ell=400.*120"):
         small = compress(cloud(), Gaussian(0.5), select=Shadow(ell=400.0), rng=0)
     assert small.size == 120
     assert small.certificate.relative_error < 1e-6

@@ -197,7 +197,7 @@ def test_mass_weights_of_one_component_leave_the_other_sign_out():
 
 
 def test_mass_weights_need_weights_that_are_not_refitted():
-    with pytest.raises(ValueError, match=r"mass_weights=True sets the weights by the groups, .* pass refit=False, polish=False"):
+    with pytest.raises(ValueError, match=r"mass_weights=True.*refit=False.*polish=False"):
         simplify(many(20), 3, mass_weights=True)
 
 

@@ -244,7 +244,7 @@ def test_a_tolerance_is_reached_with_about_the_fewest():
 
 def test_a_tolerance_out_of_reach_is_said():
     f = many(120)
-    with pytest.warns(NotReachedWarning, match=r"tol=0.001 was not reached with 3 components: .* Raise max_size"):
+    with pytest.warns(NotReachedWarning, match="tol=0.001.*3.*max_size"):
         found = simplify(f, tol=0.001, max_size=3, rng=0)
     assert not found.reached
     assert found.size == 3
@@ -285,7 +285,7 @@ def test_rounds_of_regrouping_are_no_more_than_allowed():
     for rounds in (1, 3):
         found = simplify(f, size=9, rounds=rounds, polish=False, rng=0)
         assert sum(step.stage == "group" for step in found.history) == rounds
-    with pytest.raises(ValueError, match="rounds must be at least 1, got 0"):
+    with pytest.raises(ValueError, match=r"rounds .*got 0"):
         simplify(f, size=9, rounds=0)
 
 

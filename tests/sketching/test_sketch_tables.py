@@ -31,7 +31,7 @@ def test_identifiers_are_kept_if_asked_for():
     kept = sketch(PEOPLE, 60, identifiers="keep", rng=0)
     assert kept.kept.names[0] == "customer_id"
     assert not any("not used" in note for note in kept.notes)
-    with pytest.raises(ValueError, match="identifiers must be one of 'keep', 'omit'; got 'drop'"):
+    with pytest.raises(ValueError, match=r"identifiers .*got 'drop'"):
         sketch(PEOPLE, 60, identifiers="drop")
     with pytest.raises(ValueError, match="identifiers must be one of"):
         sketch(PEOPLE[["age"]].to_numpy(), 60, identifiers=True)
@@ -113,7 +113,7 @@ def test_weights_of_a_table_count(tmp_path):
 
 def test_the_warning_of_units_names_the_option_of_sketch():
     X = PEOPLE[["income", "age"]].to_numpy()
-    with pytest.warns(UserWarning, match=r"column 0 spreads .*scales='robust' divides columns.*scales=None uses them") as caught:
+    with pytest.warns(UserWarning, match="0.*scales='robust'.*columns.*scales=None") as caught:
         sketch(X, 60, rng=0)
     assert "Gaussian" not in str(caught[0].message)
     with warnings.catch_warnings():
@@ -130,7 +130,7 @@ def test_an_index_of_a_frame_is_no_note():
 
 @pytest.mark.parametrize("tol", [1, 1.0, 2])
 def test_a_tolerance_is_below_one(tol):
-    with pytest.raises(ValueError, match=f"tol must be below 1, got {tol!r}; it is a relative error"):
+    with pytest.raises(ValueError, match=f"tol .*got {tol!r}"):
         sketch(RNG.normal(size=(50, 2)), 5, tol=tol)
 
 

@@ -133,7 +133,7 @@ def test_a_column_that_drowns_the_others_is_warned_of():
     rng = np.random.default_rng(0)
     people = np.column_stack([rng.lognormal(10.3, 0.6, 4000), rng.normal(45, 12, 4000), rng.poisson(3, 4000)])
     people[:8, 1:] = 20, 25  # rare by the narrow columns
-    with pytest.warns(UserWarning, match=r"column 0 spreads .* times as far as column 2.*scales='robust'"):
+    with pytest.warns(UserWarning, match="0.*2.*scales='robust'"):
         sketch(people, 100, rng=0)
     small = sketch(people, 100, kernel=Gaussian(scales="robust"), rng=0)
     covered = sketch(people, 100, kernel=Gaussian(scales="robust"), coverage=0.1, rng=0)
@@ -257,7 +257,7 @@ def test_it_prints_radius_weights_error_and_columns():
         ({"coverage": 2}, "coverage must be at most 1"),
         ({"quotas": "fair"}, "quotas must be one of"),
         ({"groups": np.zeros(3)}, "groups must have shape"),
-        ({"groups": np.where(np.arange(6000) == 7, np.nan, 1.0)}, "groups must be labels, got missing"),
+        ({"groups": np.where(np.arange(6000) == 7, np.nan, 1.0)}, "groups .*got missing"),
         ({"groups": np.arange(6000) % 200}, "size must be at least the number of groups, 200"),
         ({"confidence": 1.5}, "confidence"),
     ],

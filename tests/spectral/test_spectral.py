@@ -194,7 +194,7 @@ def test_far_from_all_atoms_coordinates_are_finite_and_the_same():
 
 
 def test_more_components_than_rows_are_refused():
-    with pytest.raises(ValueError, match="n_components must be between 1 and 20, got 21; X has n_samples=20"):
+    with pytest.raises(ValueError, match=r"n_components .*got 21"):
         ReducedKernelPCA(21, kernel=Gaussian(1.0)).fit(cloud(20))
 
 
@@ -226,22 +226,22 @@ def test_a_constant_column_changes_nothing():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"n_components": 0}, ValueError, "n_components must be between 1 and 50, got 0"),
+        ({"n_components": 0}, ValueError, "n_components .*got 0"),
         ({"n_components": 2.0}, TypeError, "n_components must be a whole number"),
-        ({"kernel": "linear"}, ValueError, "kernel='linear' is not offered: use sklearn.decomposition.PCA"),
-        ({"kernel": "precomputed"}, ValueError, "kernel='precomputed' is not offered: .* pass the points"),
-        ({"kernel": "round"}, ValueError, "kernel must be one of .*; got 'round'"),
-        ({"kernel": Gaussian(1.0), "gamma": 0.1}, ValueError, "gamma goes with kernel='rbf' or 'laplacian'"),
+        ({"kernel": "linear"}, ValueError, "kernel='linear'"),
+        ({"kernel": "precomputed"}, ValueError, "kernel='precomputed'"),
+        ({"kernel": "round"}, ValueError, "kernel .*got 'round'"),
+        ({"kernel": Gaussian(1.0), "gamma": 0.1}, ValueError, "gamma.*kernel='rbf'.*'laplacian'"),
         ({"kernel": "rbf", "gamma": -1.0}, ValueError, "gamma must be above 0"),
         ({"reduce": "kcenter"}, ValueError, "reduce='kcenter' needs size"),
-        ({"reduce": "nothing"}, ValueError, "reduce must be None, a Compression, a KernelMean, one of .*; got 'nothing'"),
+        ({"reduce": "nothing"}, ValueError, "reduce .*got 'nothing'"),
         ({"reduce": None, "size": 5}, ValueError, "size=5 goes with a selector"),
         ({"ell": 0.0}, ValueError, "ell must be above 0"),
         ({"weights": "heavy"}, ValueError, "weights must be one of 'auto', 'nearest'"),
         ({"refine": "yes"}, TypeError, "refine must be True or False"),
         ({"centre": 1}, TypeError, "centre must be True or False"),
         ({"fit_inverse_transform": True, "alpha": 0.0}, ValueError, "alpha must be above 0"),
-        ({"eigen_solver": "lobpcg"}, ValueError, "eigen_solver must be one of 'arpack', 'auto', 'dense', 'randomized'"),
+        ({"eigen_solver": "lobpcg"}, ValueError, "eigen_solver must .*'arpack'.*'auto'.*'dense'.*'randomized'"),
         ({"random_state": "luck"}, TypeError, "random_state must be None, a seed"),
     ],
 )

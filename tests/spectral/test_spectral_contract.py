@@ -159,23 +159,23 @@ def test_parameters_of_a_function_are_scikit_learns():
         (
             {"kernel": "rbf", "kernel_params": [1]},
             TypeError,
-            r"kernel_params must be None or a dict of parameters by name, got \[1\]",
+            r"kernel_params .*got \[1\]",
         ),
-        ({"kernel": "rbf", "kernel_params": {"degree": 2}}, ValueError, "'degree' is no parameter of kernel='rbf'; it has gamma"),
+        ({"kernel": "rbf", "kernel_params": {"degree": 2}}, ValueError, "'degree'.*kernel='rbf'"),
         (
             {"kernel": "cosine", "kernel_params": {"gamma": 2}},
             ValueError,
-            "'gamma' is no parameter of kernel='cosine'; it has none",
+            "'gamma'.*kernel='cosine'",
         ),
         (
             {"kernel": "student", "kernel_params": {"gamma": 2}},
             ValueError,
-            "'gamma' is no parameter of kernel='student'; it has band",
+            "'gamma'.*kernel='student'",
         ),
         (
             {"kernel": "rbf", "gamma": 1.0, "kernel_params": {"gamma": 2}},
             ValueError,
-            "gamma=1.0 and kernel_params=.* both give gamma",
+            "gamma=1.0.*kernel_params=.*",
         ),
         ({"kernel": "rbf", "kernel_params": {"gamma": -2}}, ValueError, "gamma must be"),
         (

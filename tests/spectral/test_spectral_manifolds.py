@@ -138,13 +138,13 @@ def test_the_iterative_solver_finds_what_the_dense_one_does():
 @pytest.mark.parametrize(
     ("model", "error", "message"),
     [
-        (ReducedDiffusionMap(0), ValueError, "n_components must be between 1 and 49, got 0"),
-        (ReducedDiffusionMap(50), ValueError, "n_components must be between 1 and 49, got 50; X has n_samples=50"),
-        (ReducedDiffusionMap(time=-1.0), ValueError, "time must be at least 0, got -1.0"),
-        (ReducedDiffusionMap(alpha="all"), TypeError, "alpha must be a number, got 'all'"),
+        (ReducedDiffusionMap(0), ValueError, "n_components .*got 0"),
+        (ReducedDiffusionMap(50), ValueError, "n_components .*got 50"),
+        (ReducedDiffusionMap(time=-1.0), ValueError, "time .*got -1.0"),
+        (ReducedDiffusionMap(alpha="all"), TypeError, "alpha .*got 'all'"),
         (ReducedLaplacianEigenmap(kernel=FunctionKernel("cosine"), reduce=None), ValueError, "the kernel must not be negative"),
-        (ReducedSpectralClustering(0), ValueError, "n_clusters must be at least 1, got 0"),
-        (ReducedSpectralClustering(51), ValueError, "n_clusters must be between 1 and 50, got 51"),
+        (ReducedSpectralClustering(0), ValueError, "n_clusters .*got 0"),
+        (ReducedSpectralClustering(51), ValueError, "n_clusters .*got 51"),
         (
             ReducedSpectralClustering(9, kernel=Gaussian(9.0)),
             ValueError,

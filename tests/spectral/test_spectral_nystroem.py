@@ -54,7 +54,7 @@ def test_shadows_say_themselves_how_many_there_are_up_to_the_number_asked_for():
 
 
 def test_more_features_than_rows_are_told():
-    with pytest.warns(UserWarning, match="n_components=30 is more than the 20 rows"):
+    with pytest.warns(UserWarning, match="n_components=30.*20"):
         assert Nystroem("rbf", n_components=30).fit_transform(cloud(20)).shape == (20, 20)
 
 
@@ -170,10 +170,10 @@ def test_kernel_pca_by_features_is_kernel_pca_where_every_row_is_an_atom():
 @pytest.mark.parametrize(
     ("model", "error", "message"),
     [
-        (Nystroem(n_components=0), ValueError, "n_components must be at least 1, got 0"),
+        (Nystroem(n_components=0), ValueError, "n_components .*got 0"),
         (Nystroem("linear"), ValueError, "kernel='linear' is not offered"),
         (Nystroem(reduce="luck"), ValueError, "reduce must be None, a Compression, a KernelMean, one of"),
-        (WeightedNystroem(51), ValueError, "n_components must be between 1 and 50, got 51; X has n_samples=50"),
+        (WeightedNystroem(51), ValueError, "n_components .*got 51"),
         (WeightedNystroem(size=None), ValueError, "reduce='kmeans' needs size"),
         (WeightedNystroem(all_rows="yes"), TypeError, "all_rows must be True or False"),
     ],

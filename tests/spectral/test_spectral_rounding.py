@@ -75,7 +75,7 @@ def test_as_many_functions_as_clusters_without_the_constant_one(way):
         for count in (None, 2)
     ]
     np.testing.assert_array_equal(*alike)
-    with pytest.raises(ValueError, match=rf"assign_labels='{way}' makes 3 clusters from n_components=2 .* got 4; leave n_comp"):
+    with pytest.raises(ValueError, match=f"assign_labels='{way}' .*got 4"):
         ReducedSpectralClustering(3, n_components=4, assign_labels=way).fit(X)
 
 
@@ -143,9 +143,9 @@ def test_it_says_what_it_does_where_that_is_asked_for(way, capsys):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"assign_labels": "spin"}, ValueError, "assign_labels must be one of 'cluster_qr', 'discretize', 'kmeans'; got 'spin'"),
-        ({"verbose": -1}, ValueError, "verbose must be at least 0, got -1"),
-        ({"verbose": "yes"}, TypeError, "verbose must be a whole number, got 'yes'"),
+        ({"assign_labels": "spin"}, ValueError, "assign_labels .*got 'spin'"),
+        ({"verbose": -1}, ValueError, "verbose .*got -1"),
+        ({"verbose": "yes"}, TypeError, "verbose .*got 'yes'"),
     ],
 )
 def test_bad_parameters_are_named(options, error, message):

@@ -120,7 +120,7 @@ def test_weights_of_both_parts_count():
     [
         (lambda: streamed(mixture(900, 3)), "other has 3 features, but StreamCompressor is expecting 2 features"),
         (lambda: streamed(mixture(900, 2), kernel=Gaussian(1.0)), "both must have the same kernel"),
-        (lambda: streamed(mixture(900, 2), size=20), "both must have the same size, got 60 and 20"),
+        (lambda: streamed(mixture(900, 2), size=20), "both .*got 60 and 20"),
         (lambda: streamed(mixture(900, 2), half_life=10.0), "both must have the same half_life"),
     ],
 )

@@ -296,7 +296,7 @@ def test_a_file_of_another_kind_is_refused(tmp_path):
         ({"votes": {"classes": [1, 2], "dtype": "<i8", "shape": "x", "break_ties": False}}, "shape must be one of"),
         ({"loss": {}}, "bound"),
         ({"loss": {"bound": "inf", "nonsense": 1}}, "nonsense"),
-        ({"names": 3}, "names must be those of 2 columns, got 3"),
+        ({"names": 3}, "names .*got 3"),
     ],
 )
 def test_a_header_that_makes_no_sense_is_refused(changes, message, tmp_path):
