@@ -28,8 +28,9 @@ from benchmarks.applications.component_bags import (
     root_mean_square,
     validated,
 )  # fmt: skip
+from benchmarks.applications.features_validation import Validated, validated_features
 from reduset._engine.threads import single_threaded_blas
-from reduset.features import DensityFeatures, HistogramFeatures, MeanMapFeatures, NeighbourKLKernel, Tuned, tune
+from reduset.features import DensityFeatures, HistogramFeatures, MeanMapFeatures, NeighbourKLKernel
 
 TITLE = "The number of components of mixtures (Sutherland et al. 2016)"
 SOURCES = ("features",)
@@ -66,7 +67,7 @@ METHODS: dict[str, tuple[Any, dict[str, tuple[float, ...]]]] = {
 }
 
 
-def chosen(points: int, sizes: Sizes) -> dict[str, Tuned]:
+def chosen(points: int, sizes: Sizes) -> dict[str, Validated]:
     """Bandwidth and width of the kernel of each method, by validation on bags that are used for nothing else."""
     bags, y = draw(sizes.tuning_bags, points, TUNING_SEED)
     found = {}
@@ -74,14 +75,11 @@ def chosen(points: int, sizes: Sizes) -> dict[str, Tuned]:
         features = features.set_params(n_components=sizes.tuning_components)
         tried = {key: values[-(sizes.grid or len(values)) :] for key, values in grid.items()}
         with single_threaded_blas():
-            found[name] = tune(
-                features, Ridge(), bags, y, features_grid=tried, widths=WIDTHS, model_grid={"alpha": ALPHAS}, validation=0.4,
-                random_state=0,
-            )  # fmt: skip
+            found[name] = validated_features(features, Ridge(), bags, y, tried, WIDTHS, {"alpha": ALPHAS}, 0.4)
     return found
 
 
-def best_of_ours(tuned: dict[str, Tuned]) -> str:
+def best_of_ours(tuned: dict[str, Validated]) -> str:
     """By the same validation, without test bags."""
     return max(OURS, key=lambda name: tuned[name].score)
 
@@ -115,7 +113,7 @@ def ridge(X: np.ndarray, y: np.ndarray, Q: np.ndarray) -> np.ndarray:
         return whole.predict(Q, ALPHAS[int(np.argmin(errors))])
 
 
-def of_seed(points: int, seed: int, tuned: dict[str, Tuned], sizes: Sizes) -> dict[tuple[str, int], tuple]:
+def of_seed(points: int, seed: int, tuned: dict[str, Validated], sizes: Sizes) -> dict[tuple[str, int], tuple]:
     """Error on the test bags, and seconds for the features of the training bags and for the regression."""
     bags, y = draw(max(sizes.training) + sizes.test, points, seed)
     found: dict[tuple[str, int], tuple] = {
@@ -193,7 +191,7 @@ def of_points(points: int, sizes: Sizes) -> tuple[list[tuple], list[list[str]], 
     return rows, summary, f"{points} points: {described}"
 
 
-def _said(found: Tuned) -> str:
+def _said(found: Validated) -> str:
     return ", ".join(f"{name} {value:.3g}" for name, value in found.features.items()) + f" (R² {found.score:.4f})"
 
 
@@ -209,7 +207,7 @@ def measure(quick: bool) -> dict[str, Any]:
         "details": "Y is uniform on 1 … 10; a bag has that many Gaussians of equal weight with means uniform on [−5, 5]² and "
         "covariances aAAᵀ + B as in the paper, each truncated to that square by drawing points outside again (the paper states "
         f"only that they are truncated). D = {sizes.components:,} (the paper has 5,000), M = 5, {POINT_COMPONENTS} random features "
-        f"of points for MMD. Bandwidth, basis or bins and the width of the kernel are chosen by `tune` on {sizes.tuning_bags:,} "
+        f"of points for MMD. Bandwidth, basis or bins and kernel width are chosen by validation on {sizes.tuning_bags:,} "
         "other bags, once for each method and number of points; the best of ours by the same validation; the ridge penalty on a "
         f"tenth of the training bags. {sizes.test:,} test bags, means over {sizes.seeds} seeds. Differences from the best of ours "
         "are taken seed by seed, ± standard error, with the number of seeds in which ours is lower. The k-NN kernel (kl) was "

@@ -17,9 +17,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from benchmarks._lib import data_folder, table, verdict
-from reduset.features import DensityFeatures, HistogramFeatures, MeanMapFeatures, tune
-from reduset.features.embedding import frequencies_of
-from reduset.features.fourier import fourier_features
+from benchmarks.applications.features_validation import validated_features
+from reduset.features import DensityFeatures, HistogramFeatures, MeanMapFeatures
+from reduset.features.embedding import fourier_features, frequencies_of
 
 TITLE = "Cats against dogs, and patients' groups, by features of bags (Sutherland et al. 2016)"
 SOURCES = ("features",)
@@ -73,10 +73,9 @@ def images(sizes: Sizes) -> Part:
     for name, (features, grid) in METHODS.items():
         features.set_params(n_components=sizes.components // 2)
         begun = time.perf_counter()
-        found = tune(
-            features, classifier(), [train[k] for k in part], y[part],
-            features_grid={key: values[: sizes.grid] for key, values in grid.items()},
-            widths=WIDTHS[: sizes.grid], model_grid={"C": PENALTIES[: sizes.grid]}, validation=0.25, random_state=0,
+        found = validated_features(
+            features, classifier(), [train[k] for k in part], y[part], {key: values[: sizes.grid] for key, values in grid.items()},
+            WIDTHS[: sizes.grid], {"C": PENALTIES[: sizes.grid]}, 0.25,
         )  # fmt: skip
         tuning = time.perf_counter() - begun
         options = dict(found.features)

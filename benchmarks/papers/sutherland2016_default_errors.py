@@ -15,8 +15,8 @@ from benchmarks.applications.component_bags import draw
 from reduset.features import DensityFeatures, pairwise
 
 TITLE = "Errors of distances at the default settings (Sutherland et al. 2016)"
-SOURCES = ("features/homogeneous_distances.py", "features/projection.py", "features/basis.py", "features/nodes.py",
-           "features/quadrature.py", "features/pairwise.py", "features/density_features.py")  # fmt: skip
+SOURCES = ("features/homogeneous_distances.py", "features/projection.py",
+           "features/quadrature.py", "features/density_features.py")  # fmt: skip
 
 DISTANCES = ("js", "hellinger", "chi2", "tv")
 COUNTS = (1, 2, 3, 5, 8)

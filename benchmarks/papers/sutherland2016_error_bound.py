@@ -16,7 +16,7 @@ from reduset.features.homogeneous_distances import kappa
 
 TITLE = "The error bound of the estimated kernel (Sutherland et al. 2016, Theory)"
 SOURCES = ("features/error_bound.py", "features/bound_terms.py", "features/density_features.py", "features/projection.py",
-           "features/fourier.py", "features/homogeneous_distances.py")  # fmt: skip
+           "features/embedding.py", "features/homogeneous_distances.py")  # fmt: skip
 
 SD, BACKGROUND, MEANS = 0.2, 0.4, (0.3, 0.7)
 SIZES = ((1000, 0.08), (10_000, 0.04), (100_000, 0.03))  # points and bandwidth

@@ -11,10 +11,9 @@ from scipy.special import ndtr
 from scipy.stats import norm, qmc, truncnorm
 
 from reduset.features import DensityFeatures, pairwise
-from reduset.features.basis import along_axis, at_points, indices
 from reduset.features.homogeneous_distances import kappa
 from reduset.features.merging import WeightedBag
-from reduset.features.nodes import Grid, Scattered, nodes_for
+from reduset.features.projection import Grid, Scattered, along_axis, at_points, indices, nodes_for
 
 METRICS = ["js", "tv", "hellinger", "chi2", "l2"]
 

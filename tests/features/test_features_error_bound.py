@@ -20,7 +20,7 @@ from reduset.features.bound_terms import (
     random_feature_error,
     slope_total,
 )
-from reduset.features.fourier import fourier_features, unit_frequencies
+from reduset.features.embedding import fourier_features, unit_frequencies
 from reduset.features.homogeneous_distances import correlation, drawn, feature_map, kappa, placed
 from reference_densities import UniformAndNormals, constants_of, fine_grid, square_distance
 

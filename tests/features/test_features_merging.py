@@ -9,7 +9,7 @@ from scipy.spatial.distance import pdist
 from reduset import Gaussian, KernelMean, compress
 from reduset.features import DensityFeatures, HistogramFeatures, MeanMapFeatures, pairwise, projection
 from reduset.features.merging import WeightedBag, _cells, density_at, merged
-from reduset.features.nodes import POINTS_AT_ONCE, Grid, Scattered
+from reduset.features.projection import POINTS_AT_ONCE, Grid, Scattered
 
 
 def clusters(n=20_000, d=5, seed=0, shift=0.0):

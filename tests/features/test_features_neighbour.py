@@ -16,7 +16,7 @@ from sklearn.svm import SVC
 import bag_laws
 from reduset.features import NeighbourKLKernel
 from reduset.features.nearest import DivergenceEstimator, NeighbourIndex, correction
-from reduset.features.psd import PSDCorrection
+from reduset.features.neighbour import PSDCorrection
 
 WIDE, SHIFT = 1.3, 0.5  # q is N(0.5, 1.3²) along each axis, p the standard normal
 

@@ -17,11 +17,10 @@ import pyarrow.parquet
 from scipy.sparse import csr_array
 from sklearn.datasets import make_blobs, make_moons
 from sklearn.gaussian_process.kernels import Matern
-from sklearn.linear_model import Ridge
-from sklearn.svm import SVC, SVR, LinearSVC, NuSVC, NuSVR, OneClassSVM
+from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 from reduset import Gaussian, KernelMean, compress
-from reduset.features import DensityFeatures, HistogramFeatures, MeanMapFeatures, NeighbourKLKernel, pairwise, tune
+from reduset.features import DensityFeatures, HistogramFeatures, MeanMapFeatures, NeighbourKLKernel, pairwise
 from reduset.select import Herding
 from reduset.spectral import (
     Nystroem,
@@ -170,12 +169,6 @@ LISTS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def tuned(make: Any, model: Any, grid: Any, model_grid: Any, y: Any) -> Any:
-    given = bags(20, 60)
-    found = tune(make, model, given, y, features_grid=grid, model_grid=model_grid, validation=0.3, random_state=0)
-    return found.features, found.model, found.score, found.tried, str(found), found.pipeline.predict(given)
-
-
 def large(**options: Any) -> Any:
     rows = [cloud(11_000, 5, seed) for seed in (0, 1)]
     return DensityFeatures("js", output="distance", bandwidth=0.08, n_nodes=512, random_state=0, **options).fit_transform(rows)
@@ -238,31 +231,3 @@ for divergence, psd in product(("kl", "renyi", "hellinger"), ("clip", "flip", "s
     options = {"divergence": divergence, "psd": psd, "kernel_width": 3.0}  # wide enough to be indefinite
     add(f"features/neighbour/{divergence}/{psd}", features, NeighbourKLKernel, given=bags(20, 40), **options)
 add("features/neighbour/options", features, NeighbourKLKernel, divergence="renyi", alpha=0.5, n_neighbors=2, kernel_width=1.0)
-add(
-    "features/tune/ridge",
-    tuned,
-    DensityFeatures("js", n_components=40),
-    Ridge(),
-    {"bandwidth": [0.05, 0.1]},
-    {"alpha": [1e-3, 0.1]},
-    np.arange(20.0),
-)
-add(
-    "features/tune/svm",
-    tuned,
-    MeanMapFeatures(40, 60),
-    LinearSVC(random_state=0),
-    {"bandwidth": [0.5, 1.0]},
-    {"C": [0.1, 1.0]},
-    np.arange(20) % 3 > 0,
-)
-add(
-    "features/tune/few features",
-    tuned,
-    DensityFeatures("l2", n_components=8),
-    Ridge(),
-    None,
-    {"alpha": [1e-3, 0.1]},
-    np.arange(20.0),
-)
-add("features/tune/histograms", tuned, HistogramFeatures(n_components=40), Ridge(), {"n_bins": [4, 6]}, None, np.arange(20.0))

@@ -1,8 +1,11 @@
-"""What the estimators on bags share: checking bags, and weighted ones among them."""
+"""Input of the estimators on bags: checked bags, weighted bags, and consecutive blocks of bags for the threads.
+
+Blocks depend on the bags alone, so the number of threads changes the time and not the result.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,10 +15,36 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from reduset import _validate
-from reduset._types import Array, BagsLike, Floats, ProgressLike
+from reduset._engine import get_threads, run_all
+from reduset._types import Array, BagsLike, Floats, ProgressLike, Report
 from reduset.compression import Compression
 from reduset.mean import KernelMean
 from reduset.mixture import Mixture
+
+BLOCK_POINTS = 1 << 15
+TASKS_BETWEEN_REPORTS = 8  # for each thread
+
+
+def bag_blocks(sizes: Sequence[int], most_bags: int) -> list[tuple[int, int]]:
+    """Consecutive (first, last) bags, at most so many of them and 2¹⁵ points, or a single bag."""
+    cuts, first, held = [], 0, 0
+    for k, size in enumerate(sizes):
+        if k > first and (k - first == most_bags or held + size > BLOCK_POINTS):
+            cuts.append((first, k))
+            first, held = k, 0
+        held += size
+    return [*cuts, (first, len(sizes))]
+
+
+def run_in_rounds(
+    tasks: Sequence[Callable[[], None]], done: Sequence[int], report: Report | None = None, threads: int | None = None
+) -> None:
+    """Run all tasks, and say after every few how many of ``done[-1]`` things are done."""
+    step = TASKS_BETWEEN_REPORTS * (get_threads() if threads is None else threads)
+    for start in range(0, len(tasks), step):
+        run_all(tasks[start : start + step], most=threads)
+        if report is not None:
+            report(done[min(start + step, len(tasks)) - 1], done[-1])
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -18,9 +18,8 @@ import numpy as np
 from scipy.special import zeta
 
 from reduset._types import Array
-from reduset.features import basis
 from reduset.features.homogeneous_distances import TOTALS, DistanceFrequencies, correlation, kappa
-from reduset.features.nodes import Grid
+from reduset.features.projection import VALUES, Grid, along_axis
 
 RATIO_STEPS = 20_000
 FARTHEST_RATIO = 40.0  # of log ratios; errors beyond are at most 4Z e^(−20)
@@ -142,7 +141,7 @@ def projection_tail(slopes: Slopes, n_basis: int, kind: str, discrepancy: float)
     ∫|r|² and ∫|r'|² follow from the coefficients of f', and the sum over nodes differs from ∫|r|² by at most
     2·discrepancy·‖r‖·‖r'‖.
     """
-    if kind == basis.VALUES:
+    if kind == VALUES:
         return 0.0
     if kind == "cosine":
         norm, slope = slopes.first / (pi * n_basis), slopes.first
@@ -159,10 +158,10 @@ def projection_tail(slopes: Slopes, n_basis: int, kind: str, discrepancy: float)
 
 def gram_range(nodes: Grid) -> tuple[float, float]:
     """Least and largest eigenvalue of the products of the basis, integrated on the nodes; 1 and 1 if these integrals are exact."""
-    if nodes.kind == basis.VALUES:
+    if nodes.kind == VALUES:
         return 1.0, 1.0
     u, w = nodes.axis
-    functions = basis.along_axis(u, nodes.n_basis, nodes.kind)
+    functions = along_axis(u, nodes.n_basis, nodes.kind)
     values = np.linalg.eigvalsh((functions * w[:, None]).T @ functions)
     low, high = max(float(values[0]), 0.0), float(values[-1])
     return low**nodes.dimension, high**nodes.dimension

@@ -1,7 +1,8 @@
 """DensityFeatures: bags in, rows for linear models out (Sutherland, Oliva, Póczos & Schneider 2016). Validates, calls, stores.
 
 Ridge regression or a linear SVM on the rows learns with the kernel exp(−d²/(2σ²)) of a distance d between densities, in time linear
-in the number of bags.
+in the number of bags. `pairwise` integrates the same density estimates without basis and frequencies, at O(N²·nodes): for tests,
+small N, and for viewing a distance before learning with it.
 """
 
 from __future__ import annotations
@@ -15,14 +16,12 @@ from reduset import _validate
 from reduset._messages import warn
 from reduset._types import Array, BandwidthLike, ProgressLike, SeedLike
 from reduset._validate.seeds import seeded
-from reduset.features.basis import MOST_DIMENSION
 from reduset.features.bound_terms import DensityClass
 from reduset.features.embedding import CubeEmbedding
 from reduset.features.error_bound import ErrorBound, error_bound
-from reduset.features.homogeneous_distances import DISTANCES, MOST_PLACED, DistanceFrequencies, drawn, placed
+from reduset.features.homogeneous_distances import DISTANCES, MOST_PLACED, DistanceFrequencies, drawn, kappa, placed
 from reduset.features.merging import WeightedBag
-from reduset.features.nodes import SPACING, finest, nodes_for
-from reduset.features.projection import DensityView, Projection
+from reduset.features.projection import MOST_DIMENSION, SPACING, DensityView, Projection, finest, nodes_for
 from reduset.features.quadrature import Quadrature, TakesQuadrature, options_unlisted
 
 ROUNDING = 1e-12  # of the cube: what a constant column's spread may come out as
@@ -255,3 +254,38 @@ def variance_of(bag: WeightedBag) -> Array:
     if shares is None:
         return points.var(axis=0, dtype=np.float64)
     return np.asarray(shares @ (points - shares @ points) ** 2)
+
+
+def pairwise(bags: Any, metric: str = "js", **options: Any) -> Array:
+    """(N, N) distances d between the density estimates of bags.
+
+    Parameters
+    ----------
+    bags : list of (n, d) arrays, or what else `DensityFeatures` takes
+    metric : "js", "hellinger", "tv", "chi2" or "l2"
+        d² is the Jensen–Shannon divergence, the squared Hellinger distance, the total variation ∫|p − q|, ½ ∫(p − q)²/(p + q), or
+        ∫(p − q)².
+    options : of `DensityFeatures`
+        ``bandwidth``, ``marginals``, ``integration``, ``n_nodes``, ``tol``, ``margin``, ``group``, ``random_state``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset.features import pairwise
+    >>> rng = np.random.default_rng(0)
+    >>> bags = [rng.normal(shift, 1, size=(500, 1)) for shift in (0, 0, 3)]
+    >>> d = pairwise(bags, "hellinger")
+    >>> bool(d[0, 1] < 0.2 < d[0, 2])
+    True
+    """
+    _validate.one_of(metric, "metric", DISTANCES)
+    model = DensityFeatures("l2", output="distance", basis="values", **options)
+    scaled = model.fit_transform(bags)  # densities at the nodes of every view, times the roots of the nodes' weights
+    squares, start = np.zeros((len(scaled), len(scaled))), 0
+    for view in model.views_:
+        roots = view.nodes.roots
+        values = scaled[:, start : start + len(roots)] / roots
+        start += len(roots)
+        for i in range(len(values) - 1):
+            squares[i, i + 1 :] += kappa(values[i], values[i + 1 :], metric) @ roots**2
+    return np.sqrt(squares + squares.T)

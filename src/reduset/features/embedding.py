@@ -1,33 +1,137 @@
-"""From bags to vectors, and from vectors to random features of a Gaussian kernel between them: what three estimators share.
+"""The base class of features of bags: bags become vectors, and vectors random features of a Gaussian kernel.
 
-Each says how a bag becomes a vector. The width of the kernel is a number, or the median distance of some training bags' vectors.
+Subclasses define how a bag becomes a vector. The kernel width is a number, or the median distance of some training vectors. Random
+Fourier features (Rahimi & Recht 2007) have orthogonal frequencies by default (Yu et al. 2016):
+
+    exp(−‖a − b‖²/(2σ²)) ≈ z(a)·z(b),   z(a) = √(2/D) (sin ω₁·a, …, cos ω₁·a, …),   ω ~ N(0, σ⁻² I), D/2 of them
+
+Orthogonal frequencies have the same lengths in directions that are orthogonal within blocks: the same mean, less variance.
+O(dim·D) a vector. Each thread holds one block of vectors: 2²¹ numbers, or one vector if that is longer.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
+from scipy.linalg import qr
 from scipy.spatial.distance import pdist
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
 from reduset import _validate
 from reduset._engine import single_threaded_blas
+from reduset._messages import warn
 from reduset._progress import Progress
-from reduset._types import Array, BagsLike, BandwidthLike, Report, SeedLike
-from reduset.features.bag_blocks import embed
-from reduset.features.base import BagTransformer, counts_of, with_shares
-from reduset.features.cube import OUTSIDE, CubeScaler
-from reduset.features.fourier import unit_frequencies
+from reduset._types import Array, BagsLike, BandwidthLike, Floats, Report, SeedLike
+from reduset.features.base import BagTransformer, bag_blocks, counts_of, run_in_rounds, with_shares
 from reduset.features.merging import WeightedBag
 
+OUTSIDE = ("clip", "refuse")
 OUTPUTS = ("distance", "features")
 SOME_BAGS = 500  # whose distances say what is near
-MOST_NUMBERS = 1 << 28  # of the frequencies of random features: 2 GiB
+MOST_FREQUENCY_NUMBERS = 1 << 28  # 2 GiB
+BLOCK_BAGS, BLOCK_NUMBERS = 64, 1 << 21
+
+
+def embed(
+    sizes: Sequence[int],
+    length: int,
+    fill: Callable[[int, int, Array], None],
+    frequencies: Array | None,
+    report: Report | None = None,
+    threads: int | None = None,
+) -> Array:
+    """(N, length) vectors, or their (N, D) random Fourier features.
+
+    Parameters
+    ----------
+    sizes : points of each bag, by which work is dealt
+    fill : called with first, last and zeros of shape (last − first, length), which it is to fill for these bags
+    frequencies : (length, D/2), or None to stop at the vectors
+    threads : the most
+    """
+    out = np.zeros((len(sizes), length if frequencies is None else 2 * frequencies.shape[1]))
+
+    def task(first: int, last: int) -> None:
+        vectors = out[first:last] if frequencies is None else np.zeros((last - first, length))
+        fill(first, last, vectors)
+        if frequencies is not None:
+            out[first:last] = fourier_features(vectors, frequencies)
+
+    cuts = bag_blocks(sizes, max(1, min(BLOCK_BAGS, BLOCK_NUMBERS // length)))
+    with single_threaded_blas():
+        run_in_rounds([partial(task, first, last) for first, last in cuts], [last for _, last in cuts], report, threads)
+    return out
+
+
+def unit_frequencies(dimension: int, count: int, orthogonal: bool, rng: np.random.Generator) -> Array:
+    """(dimension, count) frequencies for σ = 1."""
+    if not orthogonal:
+        return rng.normal(size=(dimension, count))
+    blocks = []
+    for start in range(0, count, dimension):
+        size = min(dimension, count - start)
+        normal = np.asfortranarray(rng.normal(size=(dimension, size)))  # which is then factorised in place
+        basis = qr(normal, mode="economic", overwrite_a=True, check_finite=False)[0]
+        # a normal matrix has uniform directions up to the signs that the factorisation fixes
+        basis *= rng.choice([-1.0, 1.0], size)
+        basis *= np.sqrt(rng.chisquare(dimension, size))
+        blocks.append(basis)
+    return np.hstack(blocks) if len(blocks) > 1 else blocks[0]
+
+
+def fourier_features(vectors: Array, frequencies: Array) -> Array:
+    """(N, D) features z of (N, dimension) vectors, D twice the number of frequencies."""
+    angles = vectors @ frequencies
+    scale = np.sqrt(1.0 / frequencies.shape[1])
+    return scale * np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+
+
+@dataclass(frozen=True)
+class CubeScaler:
+    """Min–max scaling to the unit cube, column by column: x ↦ (x − low)/width."""
+
+    low: Array
+    width: Array
+
+    @classmethod
+    def around(cls, bags: list[Floats], margin: float) -> CubeScaler:
+        """The box of all points, wider by ``margin`` of its width on every side; a column without spread lies in the middle."""
+        low = np.min([bag.min(axis=0) for bag in bags], axis=0).astype(np.float64)
+        high = np.max([bag.max(axis=0) for bag in bags], axis=0).astype(np.float64)
+        width = high - low
+        flat = width <= 0
+        width[flat] = 1.0
+        low[flat] -= 0.5
+        pad = np.where(flat, 0.0, margin * width)
+        return cls(low - pad, width + 2 * pad)
+
+    def coordinates(self, bags: list[Floats], outside: str, names: list[Any]) -> list[Array]:
+        """The bags in the cube. Points outside are moved to its faces, with a word on how many; or refused, with the bag's name."""
+        mapped, moved, touched = [], 0, 0
+        for name, bag in zip(names, bags, strict=True):
+            unit = (bag - self.low) / self.width
+            out = int(np.count_nonzero(((unit < 0) | (unit > 1)).any(axis=1)))
+            if out and outside == "refuse":
+                raise ValueError(
+                    f"bags[{name!r}] has {out} of {len(bag)} points outside of the box that was fitted; use outside='clip' to move "
+                    "them to its faces, or fit with a larger margin"
+                )
+            if out:
+                moved, touched = moved + out, touched + 1
+                np.clip(unit, 0.0, 1.0, out=unit)
+            mapped.append(np.ascontiguousarray(unit, np.float64))
+        if moved:
+            warn(
+                f"{moved:,} points of {touched:,} bags lie outside of the box that was fitted, and were moved to its faces; fit "
+                "with a larger margin, or use outside='refuse'",
+            )
+        return mapped
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -154,11 +258,11 @@ def median_of(distances: Array) -> float:
 def room_for_waves(n_components: Any, length: int, what: str, way_out: str) -> None:
     """Refuse more random frequencies than memory should be asked for, before anything is computed."""
     half = _validate.whole(n_components, "n_components", 2) // 2
-    if length * half > MOST_NUMBERS:
+    if length * half > MOST_FREQUENCY_NUMBERS:
         raise ValueError(
             f"n_components={n_components} for vectors of {length:,} numbers ({what}) takes {length * half * 8 / 2**30:.1f} GiB of "
-            f"random frequencies, and {MOST_NUMBERS * 8 / 2**30:.0f} are the most; use {way_out}, smaller n_components, or "
-            "output='distance'"
+            f"random frequencies, and {MOST_FREQUENCY_NUMBERS * 8 / 2**30:.0f} are the most; use {way_out}, smaller n_components, "
+            "or output='distance'"
         )
 
 

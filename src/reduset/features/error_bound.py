@@ -30,7 +30,7 @@ from reduset.features.bound_terms import (
     random_feature_error,
     slope_total,
 )
-from reduset.features.nodes import Grid
+from reduset.features.projection import Grid
 
 if TYPE_CHECKING:
     from reduset.features.density_features import DensityFeatures

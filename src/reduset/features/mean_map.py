@@ -18,8 +18,7 @@ from reduset._engine import Frame, single_threaded_blas, wave_sums
 from reduset._types import Array, BandwidthLike
 from reduset._validate.seeds import seeded
 from reduset.cohort.shared_atoms import pool
-from reduset.features.embedding import Embedding, even
-from reduset.features.fourier import unit_frequencies
+from reduset.features.embedding import Embedding, even, unit_frequencies
 from reduset.features.merging import WeightedBag
 from reduset.kernels import Gaussian
 

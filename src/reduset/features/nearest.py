@@ -26,7 +26,7 @@ from scipy.spatial import cKDTree
 from scipy.special import gammaln
 
 from reduset._types import Array, Floats, Report
-from reduset.features.bag_blocks import bag_blocks, run_in_rounds
+from reduset.features.base import bag_blocks, run_in_rounds
 
 DIVERGENCES = ("hellinger", "kl", "renyi")
 

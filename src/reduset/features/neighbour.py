@@ -1,9 +1,20 @@
 """NeighbourKLKernel: a kernel matrix of bags from k-nearest-neighbour divergences (Póczos, Xiong, Sutherland & Schneider 2012).
 
-    K(p, q) = exp(−D(p, q)/(2σ²)),   D(p, q) = max(0, ½ D(p‖q) + ½ D(q‖p)) by `nearest`, made positive semidefinite by `definite`
+    K(p, q) = exp(−D(p, q)/(2σ²)),   D(p, q) = max(0, ½ D(p‖q) + ½ D(q‖p)) by `nearest`
 
-The divergence stands where the square of a distance would, as in Sutherland et al. 2016. It costs N² pairs of bags: O(N²·n·log n +
-N³), where features of bags are linear in N. Memory O(N²), and the points themselves, which later bags are compared with.
+The divergence takes the place of a squared distance, as in Sutherland et al. 2016. It costs N² pairs of bags: O(N²·n·log n + N³),
+where features of bags are linear in N. Memory O(N²), and the points themselves, which later bags are compared with.
+
+K is indefinite. A rule makes it positive semidefinite, also for later rows (Chen et al. 2009):
+
+    K = U Λ Uᵀ,   P = U M Uᵀ,   K' = P K,   and a row k of similarities of a new object to the training ones becomes P k
+
+    "clip"   M = 1 where λ > 0, 0 elsewhere: the nearest positive semidefinite matrix
+    "flip"   M = sign λ
+    "shift"  K' = K + s I with s = −min λ (0 if no λ is negative): it changes only an object's similarity with itself, so rows of
+             new objects stay as they are, and s is added there to rows of training objects
+
+A training object therefore gets the row of K' that it was fitted with. O(N³) once, O(N²) a row.
 """
 
 from __future__ import annotations
@@ -13,15 +24,58 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
 
 from reduset import _validate
+from reduset._engine import single_threaded_blas
 from reduset._messages import warn
 from reduset._progress import Progress
 from reduset._types import Array, BagsLike, BandwidthLike
 from reduset.features.base import BagTransformer
 from reduset.features.embedding import median_of
 from reduset.features.nearest import DIVERGENCES, DivergenceEstimator, NeighbourIndex, symmetrised
-from reduset.features.psd import RULES, PSDCorrection
+
+RULES = ("clip", "flip", "shift")
+
+
+@dataclass(frozen=True)
+class PSDCorrection:
+    """A spectrum correction (clip, flip or shift), as learnt from a training matrix.
+
+    Attributes
+    ----------
+    projection : (N, N) P; None where it changes nothing
+    shift : s
+    least : the smallest eigenvalue that was found
+    """
+
+    projection: Array | None
+    shift: float
+    least: float
+
+    @classmethod
+    def learnt(cls, K: Array, rule: str) -> PSDCorrection:
+        """From the symmetric (N, N) similarities of the training objects."""
+        with single_threaded_blas():  # the same result whatever the number of threads
+            values, vectors = eigh(K)
+            least = float(values[0])
+            if least >= -len(K) * np.finfo(np.float64).eps * abs(float(values[-1])):
+                return cls(None, 0.0, least)
+            if rule == "shift":
+                return cls(None, -least, least)
+            kept = values > 0
+            positive = vectors[:, kept] @ vectors[:, kept].T
+            if rule == "clip":
+                return cls(positive, 0.0, least)
+            return cls(positive - vectors[:, ~kept] @ vectors[:, ~kept].T, 0.0, least)
+
+    def rows(self, k: Array, alike: NDArray[np.bool_]) -> Array:
+        """(M, N) similarities to the training objects after the rule; ``alike``: which are the object itself (the first counts)."""
+        if self.projection is not None:
+            with single_threaded_blas():
+                return k @ self.projection
+        return k + self.shift * (alike & (np.cumsum(alike, axis=1) == 1)) if self.shift else k
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

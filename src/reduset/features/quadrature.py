@@ -12,9 +12,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Self, TypeVar
 
 from reduset import _validate
-from reduset.features.basis import BASES
-from reduset.features.cube import OUTSIDE
-from reduset.features.nodes import INTEGRATION
+from reduset.features.embedding import OUTSIDE
+from reduset.features.projection import BASES, INTEGRATION
 
 FREQUENCIES = ("placed", "random")
 
