@@ -22,11 +22,10 @@ from reduset.cohort import CohortMap
 from reduset.model import Model
 from reduset.report import words as told
 from reduset.report import write_cohort, write_compression, write_drift, write_segmentation, write_sketch, write_watch
-from reduset.report.cohort_figure import alike_beside
 from reduset.report.figures import path_figure, profile_figure, wide_columns
+from reduset.report.maps import alike_beside
 from reduset.report.page import as_json, as_script, plotly_script
-from reduset.report.png import encoded
-from reduset.report.segmentation import as_bytes, borders, coded, shrunk
+from reduset.report.segmentation import as_bytes, borders, coded, data_uri, shrunk
 from report_cases import (
     BREAKERS,
     GROUPS,
@@ -410,6 +409,12 @@ def test_bags_that_are_alike_stand_beside_each_other():
     assert sorted(alike_beside(far)) == list(range(6))
 
 
+def _decoded(uri):
+    kind, _, text = uri.partition(",")
+    assert kind == "data:image/png;base64"
+    return base64.b64decode(text)
+
+
 def test_images_in_a_report_are_those_given():
     pillow = pytest.importorskip("PIL.Image")
     from io import BytesIO
@@ -417,10 +422,10 @@ def test_images_in_a_report_are_those_given():
     rng = np.random.default_rng(0)
     for shape in ((7, 5), (7, 5, 1), (7, 5, 3), (6, 9, 4)):
         picture = rng.integers(0, 256, shape).astype(np.uint8)
-        read = np.asarray(pillow.open(BytesIO(encoded(picture))))
+        read = np.asarray(pillow.open(BytesIO(_decoded(data_uri(picture)))))
         np.testing.assert_array_equal(read.reshape(shape), picture)
     labels = rng.integers(0, 70_000, (8, 9))
-    code = np.asarray(pillow.open(BytesIO(encoded(coded(labels))))).astype(np.int64)
+    code = np.asarray(pillow.open(BytesIO(_decoded(data_uri(coded(labels)))))).astype(np.int64)
     np.testing.assert_array_equal(code @ [1, 256, 65536], labels)
 
 

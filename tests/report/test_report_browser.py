@@ -12,10 +12,10 @@ from reduset.compression import Path
 from reduset.cytometry import write_report
 from reduset.model import Model
 from reduset.report import write_cohort, write_compression, write_drift, write_segmentation, write_sketch, write_watch
-from reduset.report.cohort_figure import alike_beside
 from reduset.report.compression import NAMED
 from reduset.report.drift_figure import drift_figure
 from reduset.report.figures import ROUNDING, profile_figure
+from reduset.report.maps import alike_beside
 from reduset.report.words import figures, fine, percent, shortened
 from report_cases import GROUPS, HOSTILE, cohort, image, laws, model, resolved, segmentation, sketched, study
 from report_visits import SIZES, WIDER, Visit, hovered

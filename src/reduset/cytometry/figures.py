@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from reduset._types import Array, Indices
 from reduset.cytometry.comparing import Differences
 from reduset.cytometry.study import CohortStudy
-from reduset.report.cohort_figure import CohortFigure, alike_beside, cohort_figure
+from reduset.report.maps import CohortFigure, alike_beside, cohort_figure
 
 MOST_KINDS = 24  # looks of dots that can be told apart: six colours with eight shapes
 LEAST_REACH = 1.0  # a fold change of two has room in every picture

@@ -19,7 +19,8 @@ from reduset.cytometry.report_tables import (
 )
 from reduset.cytometry.report_words import FOUND, against, compared, study_cards
 from reduset.cytometry.study import CohortStudy
-from reduset.report.page import Markup, cards, choice, controls, file, markup, origin, packed, write
+from reduset.report.blocks import Markup, cards, choice, controls, markup
+from reduset.report.page import file, origin, packed, write
 from reduset.report.words import count, percent, plain
 
 PARAMETERS = {

@@ -12,7 +12,8 @@ from reduset.cytometry.figures import DifferencesFigure, StudyFigure
 from reduset.cytometry.populations import Populations
 from reduset.cytometry.report_words import FOUND
 from reduset.cytometry.study import CohortStudy
-from reduset.report.page import LONG, Markup, file, joined, markup, named, table
+from reduset.report.blocks import LONG, Markup, joined, markup, named, table
+from reduset.report.page import file
 from reduset.report.words import count, p_told, percent, shortened
 
 SHORT = 18  # letters of a marker among several

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from reduset.report.compression import write_compression
     from reduset.report.displays import AtomsDisplay, DensityDisplay, PathDisplay, ProfileDisplay
     from reduset.report.drift import write_drift
-    from reduset.report.drift_displays import DriftDisplay
-    from reduset.report.map_displays import CohortDisplay, EmbeddingDisplay
+    from reduset.report.drift_figure import DriftDisplay
+    from reduset.report.maps import CohortDisplay, EmbeddingDisplay
     from reduset.report.segmentation import write_segmentation
     from reduset.report.sketch import write_sketch
     from reduset.report.watch import write_watch
@@ -37,10 +37,10 @@ __all__ = [
 
 _HOMES = {
     "AtomsDisplay": "displays",
-    "CohortDisplay": "map_displays",
+    "CohortDisplay": "maps",
     "DensityDisplay": "displays",
-    "DriftDisplay": "drift_displays",
-    "EmbeddingDisplay": "map_displays",
+    "DriftDisplay": "drift_figure",
+    "EmbeddingDisplay": "maps",
     "PathDisplay": "displays",
     "ProfileDisplay": "displays",
     "write_cohort": "cohort",

@@ -123,6 +123,21 @@ function draw(ids = [...figures.keys()]) {
   }
 }
 
+/** Pictures of columns, each by its number; those folded away are drawn when they are unfolded. */
+function columnFigures(name, count, build) {
+  const more = byId("more");
+  const atOnce = count - (more ? more.querySelectorAll(".plot").length : 0);
+  for (let k = 0; k < atOnce; k += 1) figure(`${name}-${k}`, () => build(k));
+  if (!more) return;
+  more.addEventListener("toggle", () => {
+    for (let k = atOnce; k < count; k += 1) {
+      if (more.open) figure(`${name}-${k}`, () => build(k));
+      else figures.delete(`${name}-${k}`);
+    }
+    draw();
+  });
+}
+
 const inView = (id) => {
   const { top, bottom } = byId(id).getBoundingClientRect();
   return bottom > 0 && top < innerHeight;

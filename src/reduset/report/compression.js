@@ -208,18 +208,7 @@ if (data.pairs.length) {
   figure("difference", differenceFigure);
 }
 figure("atoms", atomsFigure);
-const more = byId("more");
-const folded = more ? more.querySelectorAll(".plot").length : 0;
-for (let k = 0; k < columnCount - folded; k += 1) figure(`marginal-${k}`, () => marginalFigure(k));
-if (more) {
-  more.addEventListener("toggle", () => {
-    for (let k = columnCount - folded; k < columnCount; k += 1) {
-      if (more.open) figure(`marginal-${k}`, () => marginalFigure(k));
-      else figures.delete(`marginal-${k}`);
-    }
-    draw();
-  });
-}
+columnFigures("marginal", columnCount, marginalFigure);
 
 const slider = byId("step");
 

@@ -7,6 +7,7 @@ single precision, measured from the middle of their grid, so that a column of la
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,14 +19,40 @@ from reduset.mixture import ComponentMean
 from reduset.mixture.pieces import own_covariance
 from reduset.model import Model
 from reduset.report import words
+from reduset.report.blocks import (
+    DRAWN_AT_ONCE,
+    Markup,
+    aside,
+    columns_of,
+    folded,
+    grid,
+    hero,
+    joined,
+    markup,
+    named,
+    notice,
+    pairs,
+    pictures,
+    plot,
+    reduced,
+    selection,
+    small,
+    table,
+)
 from reduset.report.figures import ROUNDING, PathFigure, ProfileFigure, is_whitened, path_figure, profile_figure, wide_columns
-from reduset.report.page import Markup, cards, file, joined, markup, named, names, origin, packed, pairs, table, write
+from reduset.report.page import Section, finite, packed, write_page
 from reduset.report.words import count
 
-MOST_VALUES = 200_000  # of atoms in the file: what keeps it under 6 MB
+MOST_VALUES = 200_000  # coordinates of atoms in the file, which keeps it under 6 MB
 LISTED = 20  # atoms in the table
-LISTED_COLUMNS = 12
 NAMED = 18  # letters of a name in the box of pairs
+SLIDER = """<div class="controls" role="group" aria-label="What the pictures show">
+<label class="slide"><span>$pieces</span><input type="range" id="step" min="0" max="$last" value="$last" step="1"></label>
+<button type="button" id="play" aria-label="Play through all sizes">▶</button>
+<output id="told" for="step">$shown</output>
+$pairs
+</div>
+"""
 
 
 def write_compression(path: _archive.Path_, model: Model) -> None:
@@ -38,242 +65,252 @@ def write_compression(path: _archive.Path_, model: Model) -> None:
     """
     if not isinstance(model, Model):
         raise TypeError(f"model must be a Model, got {type(model).__name__}; make one by Model.of(full, small)")
-    drawn = path_figure(model)
-    title = f"{count(model.n_samples, 'row')} → {count(model.size, model.piece)}"
-    write(path, title, _body(model, drawn), contents(model, drawn), ["common.js", "densities.js", "profile.js", "compression.js"])
+    shown = path_figure(model)
+    components = isinstance(model.mean, ComponentMean)
+    write_page(
+        path,
+        f"{count(model.n_samples, 'row')} → {count(model.size, model.piece)}",
+        hero(
+            reduced(model.n_samples, "row", model.size, model.piece),
+            [words.plain(model.about.get("sources") or []), columns_of(model.columns)],
+            _cards(model, shown),
+            aside(words.error(model.certificate, piece=model.piece)),
+            notice(words.wide(wide_columns(model), len(model.columns), is_whitened(model))),
+        ),
+        [_by_size(model, shown), _slider(model, shown), _by_bandwidth(model), _densities(model), _columns(model), _heaviest(model)],
+        ["densities.js", "profile.js", "compression.js"],
+        about={"components" if components and name == "selection" else name: each for name, each in model.about.items()},
+        settings={"Kernel": repr(model.mean.kernel), "Columns": model.columns},
+        data={"piece": model.piece, "profile": None} | _atoms(model),
+    )
 
 
-def contents(model: Model, path: PathFigure) -> dict[str, Any]:
-    """What the scripts of the page read."""
-    portrait = model.portrait
-    embedded = _embedded(model)
+def _cards(model: Model, path: PathFigure) -> list[words.Card]:
+    n, m = model.n_samples, model.size
+    vain = path.bound is None or path.bound >= 1
+    return [
+        words.kept(n, m, model.piece),
+        words.lost(model.certificate, piece=model.piece, near=model.near_median),
+        words.finest(model.resolved, m) if vain and model.resolved is not None else words.promised(path),
+        words.random_rows(path, n, model.total is None),
+    ]
+
+
+def _atoms(model: Model) -> dict[str, Any]:
+    """The atoms, their weights at every step, and the grids of the densities."""
+    portrait, embedded = model.portrait, _embedded(model)
     middles = portrait.grids[:embedded].mean(axis=1)
+    weights = [row[:size] for row, size in zip(model.step_weights, model.step_sizes, strict=True)]
     return {
         "columns": list(model.columns[:embedded]),
-        "piece": model.piece,
-        "path": {
-            "sizes": path.sizes.tolist(),
-            "errors": finite(path.errors),
-            "randomSizes": None if path.random_sizes is None else finite(path.random_sizes),
-            "randomErrors": None if path.random_errors is None else finite(path.random_errors),
-            "size": path.size,
-            "error": finite(path.error),
-            "interval": finite(np.array(path.interval)),
-            "bound": None if path.bound is None else finite(path.bound),
-            "at": at_bandwidth(path.bandwidth),
-        },
         "steps": {
             "sizes": model.step_sizes.tolist(),
-            "errors": finite(np.array([model.error_at(k) for k in range(len(model.step_sizes))])),
-            "weights": packed(
-                np.concatenate([row[:size] for row, size in zip(model.step_weights, model.step_sizes, strict=True)]), "f8"
-            ),
+            "errors": finite([model.error_at(k) for k in range(len(model.step_sizes))]),
+            "weights": packed(np.concatenate(weights), "f8"),
         },
-        "profile": _profile(model),
         "middles": middles.tolist(),
         "atoms": packed((np.asarray(model.mean.atoms[:, :embedded], np.float64) - middles).T),  # by columns
-        "laws": _laws(model, embedded),
+        "laws": _covariances(model, embedded),
         "axes": _axes(portrait.grids[:embedded], portrait.widths, middles),
-        "marginals": packed(portrait.marginals[:embedded]),
-        "bars": [_histogram(each) for each in portrait.bars[:embedded]],
         "pairAxes": _axes(portrait.pair_grids, portrait.pair_widths, middles),
-        "pairs": portrait.pairs.tolist(),
-        "joint": packed(portrait.joint),
     }
 
 
-def _laws(model: Model, embedded: int) -> dict[str, Any] | None:
-    """The covariances of components without the kernel's bump, and that bump, in units of the bumps along the columns.
+def _embedded(model: Model) -> int:
+    """The number of columns whose coordinates are in the file: fewer if there are very many atoms."""
+    portrait = model.portrait
+    return min(len(portrait.grids), max(len(portrait.pair_grids), MOST_VALUES // model.size))
 
-    Variances of each column, covariances of each pair; None for atoms. In double precision: in single, the covariance of a long and
-    thin one could not be inverted.
+
+def _covariances(model: Model, embedded: int) -> dict[str, Any] | None:
+    """The covariances of components without the kernel's own, and the kernel's, in units of the bandwidths along the columns.
+
+    Variances of each column, covariances of each pair; None for atoms. In double precision: in single precision the covariance of a
+    long and thin component could not be inverted.
     """
     if not isinstance(model.mean, ComponentMean):
         return None
-    portrait, laws = model.portrait, model.mean.pieces.spreads
-    bump = own_covariance(model.mean.kernel, model.mean.dimension)
+    portrait, covariances = model.portrait, model.mean.pieces.spreads
+    own = own_covariance(model.mean.kernel, model.mean.dimension)
     widths, (first, second) = portrait.widths[:embedded], portrait.pairs.T
     scale, crossed = np.square(widths), portrait.widths[first] * portrait.widths[second]
     return {
-        "variances": packed((laws.diagonal(axis1=1, axis2=2)[:, :embedded] / scale).T, "f8"),
-        "crossed": packed((laws[:, first, second] / crossed).T, "f8"),
-        "bump": (np.diag(bump)[:embedded] / scale).tolist(),
-        "bumpCrossed": (bump[first, second] / crossed).tolist(),
+        "variances": packed((covariances.diagonal(axis1=1, axis2=2)[:, :embedded] / scale).T, "f8"),
+        "crossed": packed((covariances[:, first, second] / crossed).T, "f8"),
+        "bump": (np.diag(own)[:embedded] / scale).tolist(),
+        "bumpCrossed": (own[first, second] / crossed).tolist(),
     }
 
 
-def _profile(model: Model) -> dict[str, Any] | None:
-    """The error at every scale of each size of which it is known, and which of them each step shows; None where there is none."""
-    if not len(model.profiles.sizes):
+def _axes(grids: Array, widths: Array, middles: Array) -> list[list[float]]:
+    """First and last point of each grid, from its middle, the number of points, and the bandwidth."""
+    ends = zip(grids[:, 0] - middles[: len(grids)], grids[:, -1] - middles[: len(grids)], widths, strict=False)
+    return [[float(low), float(high), grids.shape[1], float(width)] for low, high, width in ends]
+
+
+def _by_size(model: Model, path: PathFigure) -> Section:
+    """The error of every size, and all figures of the certificate."""
+    at = at_bandwidth(path.bandwidth)
+    data = {
+        "sizes": path.sizes.tolist(),
+        "errors": finite(path.errors),
+        "randomSizes": None if path.random_sizes is None else finite(path.random_sizes),
+        "randomErrors": None if path.random_errors is None else finite(path.random_errors),
+        "size": path.size,
+        "error": finite(path.error),
+        "interval": finite(path.interval),
+        "bound": None if path.bound is None else finite(path.bound),
+        "at": at,
+    }
+    bound = ", the triangle the bound that is certain before measuring" if (path.bound or 1) < 1 else ""
+    blocks = [
+        f"Every smaller number of {model.piece}s is contained in this one. The ring follows the slider below, the bar is the "
+        f"interval of the measured error{bound}.",
+        joined(
+            [
+                plot("path", f"Relative error against the number of {model.piece}s, compared with random rows"),
+                folded("All figures of the certificate", pairs(words.figures_of(model.certificate))),
+            ]
+        ),
+    ]
+    return Section("size", f"Error{at} by size", blocks, {"path": data})
+
+
+def _slider(model: Model, path: PathFigure) -> Markup:
+    """The size that all pictures below show, and their pair of columns."""
+    error = words.percent(path.error if path.error >= ROUNDING else 0.0)
+
+    def both(pair: Any, most: int | None = None) -> str:
+        return " × ".join(words.shortened(model.columns[k], most or len(model.columns[k])) for k in pair)
+
+    options = [(k, both(pair, NAMED), both(pair)) for k, pair in enumerate(model.portrait.pairs)]
+    return markup(
+        SLIDER,
+        pieces=f"{model.piece}s".capitalize(),
+        last=len(model.step_sizes) - 1,
+        shown=f"{count(model.size, model.piece)}, error {error}{at_bandwidth(path.bandwidth)}",
+        pairs=selection("pair", "Columns", options) if len(options) > 1 else "",
+    )
+
+
+def _by_bandwidth(model: Model) -> Section | None:
+    """The error at every scale of each size for which it is known."""
+    sizes = model.profiles.sizes
+    if not len(sizes):
         return None
-    shown = [profile_figure(model, int(np.abs(model.step_sizes - size).argmin())) for size in model.profiles.sizes]
+    shown = [profile_figure(model, int(np.abs(model.step_sizes - size).argmin())) for size in sizes]
+    curves = f"{count(len(sizes), 'size')} {'has' if len(sizes) == 1 else 'have'} such a curve"
+    return Section(
+        "fine",
+        "Error by bandwidth",
+        [
+            error_by_bandwidth(profile_figure(model), model.n_samples),
+            plot("fine", "Relative error against the bandwidth, compared with random rows and the sampling error of the rows"),
+            aside(
+                "The smaller the bandwidth, the larger the error. The band is the confidence interval of the error, at all "
+                "bandwidths at once. The dashes end at the smallest bandwidth at which the error is within the tolerance, there "
+                f"and at all larger ones. {curves}: the one nearest to the slider's is shown."
+            ),
+        ],
+        {"profile": profile_data(shown, [model.profiles.nearest(int(size)) for size in model.step_sizes])},
+    )
+
+
+def error_by_bandwidth(shown: ProfileFigure, n: int, kind: str = "") -> Markup:
+    """The error at every scale in words; a script rewrites the first part."""
+    return markup(
+        '<p$kind><span id="fine-told">$error</span> $noise</p>',
+        kind=markup(' class="$kind"', kind=kind) if kind else "",
+        error=words.fine(shown),
+        noise=words.noise(shown, n),
+    )
+
+
+def profile_data(shown: Sequence[ProfileFigure], steps: Sequence[int]) -> dict[str, Any]:
+    """The error at every scale of several sizes, as the scripts read it, and the size that each step of the slider shows."""
     return {
         "bandwidths": finite(shown[-1].bandwidths),
         "noise": finite(shown[-1].noise),
         "confidence": shown[-1].confidence,
         "tol": shown[-1].tol,
-        "steps": [model.profiles.nearest(int(size)) for size in model.step_sizes],
-        "sizes": [profile_of_size(each) for each in shown],
+        "steps": list(steps),
+        "sizes": [
+            {
+                "size": each.size,
+                "errors": finite(each.errors),
+                "low": finite(each.low),
+                "high": finite(each.high),
+                "randomRows": finite(each.random_rows),
+                "finest": each.finest,
+                "own": None if each.own is None else finite(each.own),
+                "highest": each.highest,
+                "told": words.fine(each),
+            }
+            for each in shown
+        ],
     }
 
 
-def profile_of_size(shown: ProfileFigure) -> dict[str, Any]:
-    """The error at every scale of one size, as the scripts read it."""
-    return {
-        "size": shown.size,
-        "errors": finite(shown.errors),
-        "low": finite(shown.low),
-        "high": finite(shown.high),
-        "randomRows": finite(shown.random_rows),
-        "finest": shown.finest,
-        "own": None if shown.own is None else finite(np.array(shown.own)),
-        "highest": shown.highest,
-        "told": words.fine(shown),
-    }
-
-
-def _histogram(bars: Array) -> list[list[float]]:
-    """Where the bars of a column begin and end, and their heights."""
-    return bars[:, bars[1] > bars[0]].tolist()
-
-
-def _embedded(model: Model) -> int:
-    """How many columns the file has the atoms of: fewer where there are very many atoms."""
-    portrait = model.portrait
-    return min(len(portrait.grids), max(len(portrait.pair_grids), MOST_VALUES // model.size))
-
-
-def finite(values: Any) -> Any:
-    """As JSON has them: None for what is not finite."""
-    listed = np.asarray(values, np.float64)
-    found = listed.astype(object)
-    found[~np.isfinite(listed)] = None
-    return found.tolist()
-
-
-def _axes(grids: Array, widths: Array, middles: Array) -> list[list[float]]:
-    """First and last place of each grid, from its middle, how many there are, and the width of the bumps."""
-    ends = zip(grids[:, 0] - middles[: len(grids)], grids[:, -1] - middles[: len(grids)], widths, strict=False)
-    return [[float(low), float(high), grids.shape[1], float(width)] for low, high, width in ends]
-
-
-def _body(model: Model, path: PathFigure) -> Markup:
-    sources = model.about.get("sources") or []
-    columns, piece, laws = model.columns, model.piece, isinstance(model.mean, ComponentMean)
-    many = f"{len(columns)} columns" if len(columns) > 1 else "One column"
-    vain = path.bound is None or path.bound >= 1
-    shown = [
-        words.kept(model.n_samples, model.size, piece),
-        words.lost(model.certificate, piece=piece, near=model.near_median),
-        words.finest(model.resolved, model.size) if vain and model.resolved is not None else words.promised(path),
-        words.random_rows(path, model.n_samples, model.total is None),
+def _densities(model: Model) -> Section:
+    """The densities over two columns and the atoms; of one column the atoms alone."""
+    portrait, pieces = model.portrait, f"{model.piece}s"
+    components, many = isinstance(model.mean, ComponentMean), pieces.capitalize()
+    data = {"pairs": portrait.pairs.tolist(), "joint": packed(portrait.joint)}
+    if not len(portrait.pairs):
+        bars = ", a bar of one standard deviation to either side" if components else ""
+        blocks = [f"Each at its value, as high as its weight{bars}.", plot("atoms", f"{many}, by value and weight")]
+        return Section("atoms", f"The {pieces}", [*blocks, aside(name="drawn")], data)
+    drawn = "as ellipses of one standard deviation" if components else "their areas as their weights"
+    looks = "as ellipses" if components else "by weight"
+    frames = [
+        plot("full", "Density of all rows", "square", "All rows"),
+        plot("small", f"Density of the {pieces}", "square", many),
+        plot("difference", f"Density of the {pieces} less that of all rows", "square", "Difference", small(name="largest")),
+        plot("atoms", f"{many}, {drawn}, over the density of all rows", "square", f"The {pieces} {looks}"),
     ]
-    told, at = {"Kernel": repr(model.mean.kernel), "Columns": columns}, at_bandwidth(path.bandwidth)
-    return markup(
-        file("compression.html"),
-        n=count(model.n_samples),
-        rows="row" if model.n_samples == 1 else "rows",
-        m=count(model.size),
-        atoms=piece if model.size == 1 else f"{piece}s",
-        pieces=f"{piece}s",
-        many=f"{piece}s".capitalize(),
-        sources=words.plain(sources) if sources else "",
-        columns=markup("$many: $names", many=many, names=names(columns)),
-        cards=cards(shown),
-        triangle=", the triangle what was certain before measuring" if (path.bound or 1) < 1 else "",
-        error=words.error(model.certificate, piece=piece),
-        wide=_wide(model),
-        certificate=pairs(words.figures_of(model.certificate)),
-        last=len(model.step_sizes) - 1,
-        told=f"{count(model.size, piece)}, error {words.percent(path.error if path.error >= ROUNDING else 0.0)}{at}",
-        at=at,
-        pairs=_pair_box(model),
-        fine=_fine_section(model),
-        densities=_density_section(model),
-        drawn=words.curves(model.piece, len(model.portrait.bars) > 0),
-        meaning=words.densities(model.mean.kernel),
-        marginals=_marginals(model),
-        table=_heaviest(model),
-        origin=origin({"components" if laws and name == "selection" else name: each for name, each in model.about.items()}, told),
+    text = markup(
+        "<p>Two columns at a time, on the same scale in the first two pictures. "
+        '<span id="shades">The stronger the colour the denser.</span></p>'
     )
+    return Section("pairs", "Before and after", [text, grid(frames), aside(name="drawn")], data)
 
 
-def _wide(model: Model) -> Markup:
-    text = words.wide(wide_columns(model), len(model.columns), is_whitened(model))
-    return markup('<p class="notice">$text</p>', text=text) if text else Markup("")
-
-
-def _pair_box(model: Model) -> Markup:
-    if len(model.portrait.pairs) < 2:
-        return Markup("")
-    option = '<option value="$value" title="$full">$short</option>'
-
-    def both(pair: Any, most: int | None = None) -> str:
-        return " × ".join(words.shortened(model.columns[k], most or len(model.columns[k])) for k in pair)
-
-    pairs_of = enumerate(model.portrait.pairs)
-    options = joined(markup(option, value=k, short=both(pair, NAMED), full=both(pair)) for k, pair in pairs_of)
-    return markup('<label class="choice"><span>Columns</span><select id="pair">$options</select></label>', options=options)
-
-
-def _fine_section(model: Model) -> Markup:
-    """The error at every scale, where it is known."""
-    if not len(model.profiles.sizes):
-        return Markup("")
-    shown = profile_figure(model)
-    many = len(model.profiles.sizes)
-    sizes = f"{count(many, 'size')} {'has' if many == 1 else 'have'}"
-    return markup(file("fine.html"), told=words.fine(shown), noise=words.noise(shown, model.n_samples), sizes=sizes)
-
-
-def _density_section(model: Model) -> Markup:
-    laws = isinstance(model.mean, ComponentMean)
-    return markup(
-        file("pairs.html") if len(model.portrait.pairs) else file("one-column.html"),
-        pieces=f"{model.piece}s",
-        many=f"{model.piece}s".capitalize(),
-        looks="as ellipses" if laws else "by weight",
-        drawn="as ellipses of one standard deviation" if laws else "their areas as their weights",
-        bars=", a bar of one standard deviation to either side" if laws else "",
-    )
-
-
-def _marginals(model: Model) -> Markup:
-    """A place for each column; beyond the first dozen they are drawn when they are asked for."""
-    embedded = _embedded(model)
-    place = (
-        '<figure><figcaption>$short <span class="aside">smoothed at $width</span> '
-        '<span class="aside" id="off-$k"></span></figcaption>'
-        '<div class="plot small" id="marginal-$k" role="img" '
-        'aria-label="Density of $name, all rows against $pieces"></div></figure>'
-    )
-    places = [
-        markup(place, k=k, name=name, short=named(name), pieces=f"{model.piece}s", width=words.figures(float(width)))
-        for k, (name, width) in enumerate(zip(model.columns[:embedded], model.portrait.widths, strict=False))
-    ]
-    first, rest = joined(places[:LISTED_COLUMNS]), joined(places[LISTED_COLUMNS:])
-    parts = [markup('<div class="grid three">$first</div>', first=first)]
-    if rest:
-        fold = '<details id="more"><summary>$count more columns</summary><div class="grid three">$rest</div></details>'
-        parts.append(markup(fold, count=len(places) - LISTED_COLUMNS, rest=rest))
-    if embedded < len(model.columns):
-        parts.append(
-            markup('<p class="aside">Pictures of the first $count columns of $all.</p>', count=embedded, all=len(model.columns))
+def _columns(model: Model) -> Section:
+    """The densities along each column."""
+    portrait, embedded = model.portrait, _embedded(model)
+    drawn = [
+        plot(
+            f"marginal-{k}",
+            f"Density of {name}, all rows against {model.piece}s",
+            "small",
+            named(name),
+            markup("$width $off", width=small(f"smoothed at {words.figures(float(width))}"), off=small(name=f"off-{k}")),
         )
-    return joined(parts)
+        for k, (name, width) in enumerate(zip(model.columns[:embedded], portrait.widths, strict=False))
+    ]
+    text = f"{words.curves(model.piece, len(portrait.bars) > 0)} {words.densities(model.mean.kernel)}"
+    missing = embedded < len(model.columns)
+    rest = f"Pictures of the first {embedded} columns of {len(model.columns)}." if missing else ""
+    data = {
+        "marginals": packed(portrait.marginals[:embedded]),
+        "bars": [each[:, each[1] > each[0]].tolist() for each in portrait.bars[:embedded]],  # ends and heights
+    }
+    return Section("marginals", "Column by column", [text, pictures(drawn, rest)], data)
 
 
-def _heaviest(model: Model) -> Markup:
-    """The heaviest pieces as a table, components with their standard deviations: for those who read rather than look."""
+def _heaviest(model: Model) -> Section:
+    """The heaviest atoms or components as a table, components with their standard deviations."""
     weights = np.asarray(model.mean.weights)
     order = np.argsort(-np.abs(weights), kind="stable")[:LISTED]
-    titles = model.columns[:LISTED_COLUMNS]
-    rows = [[f"{k + 1}", f"{weights[k]:.4g}", *(_place(model, k, column) for column in range(len(titles)))] for k in order]
-    return table([model.piece, "weight", *titles], rows, f"The {len(order)} heaviest of {count(model.size, model.piece)}")
+    titles = model.columns[:DRAWN_AT_ONCE]
+    rows = [[f"{k + 1}", f"{weights[k]:.4g}", *(_position(model, k, column) for column in range(len(titles)))] for k in order]
+    caption = f"The {len(order)} heaviest of {count(model.size, model.piece)}"
+    shown = table([model.piece, "weight", *titles], rows, caption)
+    return Section("table", f"The heaviest {model.piece}s", [folded("As a table", shown)])
 
 
-def _place(model: Model, which: int, column: int) -> str:
-    place = f"{model.mean.atoms[which, column]:.5g}"
+def _position(model: Model, which: int, column: int) -> str:
+    text = f"{model.mean.atoms[which, column]:.5g}"
     if not isinstance(model.mean, ComponentMean):
-        return place
-    return f"{place} ± {np.sqrt(model.mean.covariances[which, column, column]):.2g}"
+        return text
+    return f"{text} ± {np.sqrt(model.mean.covariances[which, column, column]):.2g}"

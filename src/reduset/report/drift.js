@@ -151,20 +151,7 @@ function columnFigure(column) {
 figure("chance", chanceFigure);
 figure("looks", looksFigure);
 figure("map", mapFigure);
-const more = byId("more");
-const folded = more ? more.querySelectorAll(".plot").length : 0;
-const drawnAtOnce = data.columns.length - folded;
-data.columns.slice(0, drawnAtOnce).forEach((column, k) => figure(`column-${k}`, () => columnFigure(column)));
-if (more) {
-  more.addEventListener("toggle", () => {
-    data.columns.slice(drawnAtOnce).forEach((column, k) => {
-      const id = `column-${drawnAtOnce + k}`;
-      if (more.open) figure(id, () => columnFigure(column));
-      else figures.delete(id);
-    });
-    draw();
-  });
-}
+columnFigures("column", data.columns.length, (k) => columnFigure(data.columns[k]));
 
 chooseTwo(state, () => draw(["map"]));
 phone.addEventListener("change", () => draw(["map", "looks"]));

@@ -1,4 +1,4 @@
-"""The report of a test of drift: the verdict in words, the distance against chance, where rows came and went, and the columns."""
+"""The report of a drift test: the verdict, the distance, regions that gained or lost rows, and columns."""
 
 from __future__ import annotations
 
@@ -12,17 +12,44 @@ from reduset import _archive
 from reduset.drift import words as told
 from reduset.drift.regions import Region
 from reduset.drift.result import DriftResult
+from reduset.report.blocks import (
+    Markup,
+    aside,
+    choice,
+    columns_of,
+    controls,
+    cut,
+    folded,
+    grid,
+    hero,
+    joined,
+    named,
+    pictures,
+    plot,
+    small,
+    table,
+    verdict,
+)
 from reduset.report.drift_figure import ColumnFigure, DriftFigure, drift_figure
-from reduset.report.page import Markup, cards, choice, controls, file, joined, markup, named, origin, packed, table, write
-from reduset.report.page import names as listed
+from reduset.report.page import Section, packed, write_page
 from reduset.report.words import Card, count, p_told, percent, plain
 
-MOST_VALUES = 100_000  # of the cells' places in the file
-PICTURED, UNFOLDED = 60, 12  # columns that have a picture, and that are drawn at once
+MOST_VALUES = 100_000  # coordinates of the cells in the file
+PICTURED = 60  # columns that have a picture
 LISTED = 400  # columns in the table
 NAMED = 18  # letters of a name in a box of columns
-PLACED, FULL = 20, 1000  # letters of a name in the table of regions, and of its label
+SHORT, FULL = 20, 1000  # letters of a name in the table of regions, and on hover
 BARS = 36
+STATISTICS = (
+    "Left: the bars are samples of the reference itself, the line is the new rows. Right: each statistic by itself exceeds 1 in 5 "
+    "of 100 samples without any change; the verdict takes all of them together. Circles are the maximum mean discrepancy (MMD) at "
+    "a bandwidth. Diamonds are standardised: each principal component of the difference is divided by its variance plus λ times "
+    "the largest variance. So rare directions count too, the more the smaller λ."
+)
+COLUMNS = (
+    "Columns with the smallest p-values come first. Grey is the reference, the line is now. The bars at the ends of a picture hold "
+    "everything beyond it."
+)
 
 
 def write_drift(path: _archive.Path_, result: DriftResult, *, about: Mapping[str, Any] | None = None) -> None:
@@ -32,89 +59,34 @@ def write_drift(path: _archive.Path_, result: DriftResult, *, about: Mapping[str
     ----------
     path : where to, usually with the ending .html
     result : DriftResult, of `DriftTest.test` or `two_sample`
-    about : plain values to show beside it: "command", "sources", "notes", "versions", and any others
+    about : plain values to show with it: "command", "sources", "notes", "versions", and any others
     """
     shown = drift_figure(result)
-    title = ("Drift" if result.drift else "No drift found") + f" in {count(result.n_samples, 'new row')}"
-    write(path, title, _body(shown, about), contents(shown), ["common.js", "two_columns.js", "drift.js"])
-
-
-def contents(shown: DriftFigure) -> dict[str, Any]:
-    """What the scripts of the page read."""
-    kept = _embedded(shown)
-    return {
-        "drift": shown.result.drift,
-        "names": list(shown.names[:kept]),
-        "pair": _begins_with(shown),
-        "chance": _chance(shown),
-        "looks": [vars(each) for each in shown.looks],
-        "cells": {
-            "places": packed(shown.places[:, :kept].T, "f8"),  # by columns
-            "before": shown.before.tolist(),
-            "after": shown.after.tolist(),
-            "most": shown.most,
-        },
-        "regions": [
-            {
-                "centre": each.centre[:kept].tolist(),
-                "extent": each.extent[:kept].tolist(),
-                "before": each.before,
-                "after": each.after,
-                "columns": [shown.names.index(name) for name in each.columns],
-                "told": told.change(each),
-            }
-            for each in shown.regions
+    answer = "Drift" if result.drift else "No drift found"
+    settings = {
+        "Level": percent(result.alpha),
+        "Draws of chance": count(len(shown.by_chance)),
+        "Permuted": result.exact,
+    }
+    write_page(
+        path,
+        f"{answer} in {count(result.n_samples, 'new row')}",
+        hero(
+            verdict(answer, result.drift, f"in {count(result.n_samples)} new rows"),
+            [plain((about or {}).get("sources") or []), columns_of(shown.names)],
+            _cards(shown),
+            aside(_meaning(result)),
+        ),
+        [
+            _chance(shown),
+            _where(shown),
+            _columns(shown),
+            Section("seen", "The smallest change that would be found", [_seen(result)]),
         ],
-        "columns": [_column(each) for each in shown.columns[:PICTURED]],
-    }
-
-
-def _embedded(shown: DriftFigure) -> int:
-    """How many columns the map has the cells of: fewer where there are very many."""
-    return min(len(shown.names), max(2, MOST_VALUES // len(shown.places)))
-
-
-def _chance(shown: DriftFigure) -> dict[str, Any]:
-    counts, edges = np.histogram(shown.by_chance, BARS)
-    return {
-        "starts": edges[:-1].tolist(),
-        "width": float(edges[1] - edges[0]),
-        "shares": (counts / counts.sum()).tolist(),
-        "seen": shown.seen,
-        "usual": shown.result.chance,
-    }
-
-
-def _column(each: ColumnFigure) -> dict[str, Any]:
-    return {
-        "edges": None if each.edges is None else each.edges.tolist(),
-        "values": None if each.values is None else each.values.tolist(),
-        "before": each.before.tolist(),
-        "after": each.after.tolist(),
-    }
-
-
-def _body(shown: DriftFigure, about: Mapping[str, Any] | None) -> Markup:
-    found, names = shown.result, shown.names
-    sources = (about or {}).get("sources") or []
-    many = f"{len(names)} columns" if len(names) > 1 else "One column"
-    settings = {"Level": percent(found.alpha), "Draws of chance": count(len(shown.by_chance)), "Permuted": found.exact}
-    return markup(
-        file("drift.html"),
-        verdict=markup('<span class="accent">Drift</span>') if found.drift else "No drift found",
-        new=count(found.n_samples),
-        sources=plain(sources) if sources else "",
-        columns=markup("$many: $names", many=many, names=listed(names)),
-        cards=cards(_cards(shown)),
-        meaning=_meaning(found),
-        chance=f"The distance is {told.apart(found)}.",
-        where=_where(shown),
-        choice=_choice(shown),
-        regions=_regions(shown),
-        pictures=_pictures(shown),
-        table=_table(shown),
-        seen=_seen(found),
-        origin=origin(about, settings),
+        ["two_columns.js", "drift.js"],
+        about=about,
+        settings=settings,
+        data={"drift": result.drift},
     )
 
 
@@ -125,9 +97,8 @@ def _cards(shown: DriftFigure) -> list[Card]:
     share, shift = found.detectable_share, found.detectable_shift
     seeing = Card("Could be seen", "hardly anything", "So few rows show no change for sure; test more of them.")
     if math.isfinite(share):
-        text = "Of the rows gone elsewhere would have been found 8 times in 10"
         moved = "" if shift is None or not math.isfinite(shift) else f", or all rows shifted by {shift:.2g} standard deviations"
-        seeing = Card("Could be seen", percent(share), f"{text}{moved}.")
+        seeing = Card("Could be seen", percent(share), f"Of the rows gone elsewhere would have been found 8 times in 10{moved}.")
     return [
         Card("How sure", p_told(found.p_value), _sentence(told.certainty(found))),
         Card("Apart", f"{shown.seen:.2g}", f"Chance alone stays below {found.chance:.2g} in 95 of 100 cases."),
@@ -145,36 +116,85 @@ def _sentence(text: str) -> str:
 
 
 def _meaning(found: DriftResult) -> str:
-    beside = f"{count(found.n_samples, 'new row')} were compared with {count(found.n_reference, 'row')} of the reference"
+    rows = f"{count(found.n_samples, 'new row')} were compared with {count(found.n_reference, 'row')} of the reference"
     if found.drift:
-        return (
-            f"{beside}. Chance alone makes so large a difference in less than {percent(found.alpha)} of all samples: it is drift."
-        )
+        return f"{rows}. Chance alone makes so large a difference in less than {percent(found.alpha)} of all samples: it is drift."
     return (
-        f"{beside}. A difference is called drift where chance alone makes one as large in less than {percent(found.alpha)} of all "
+        f"{rows}. A difference is called drift where chance alone makes one as large in less than {percent(found.alpha)} of all "
         "samples. That none was found does not say that there is none: below is how small a change could have been seen."
     )
 
 
-def _where(shown: DriftFigure) -> str:
+def _chance(shown: DriftFigure) -> Section:
+    """The distance and all statistics, compared with their distributions under the null hypothesis."""
+    counts, edges = np.histogram(shown.by_chance, BARS)
+    chance = {
+        "starts": edges[:-1].tolist(),
+        "width": float(edges[1] - edges[0]),
+        "shares": (counts / counts.sum()).tolist(),
+        "seen": shown.seen,
+        "usual": shown.result.chance,
+    }
+    label = "The distance that was seen, compared with those that chance alone makes"
+    every = "The distance at every bandwidth, as multiples of what chance allows"
+    drawn = [
+        plot("chance", label, "medium", "How far apart", small("at the median distance of rows")),
+        plot("looks", every, "medium", "At every bandwidth", small("1 is what chance allows")),
+    ]
+    blocks = [f"The distance is {told.apart(shown.result)}.", grid(drawn), aside(STATISTICS)]
+    return Section("chance", "Against chance", blocks, {"chance": chance, "looks": [vars(each) for each in shown.looks]})
+
+
+def _where(shown: DriftFigure) -> Section:
+    """The map of the cells and the regions that gained or lost rows."""
+    kept, pair = _embedded(shown), _first_pair(shown)
+    boxes = []
+    if len(shown.names) > 1:
+        options = [(k, shown.names[k]) for k in range(kept)]
+        boxes = [choice("across", "Across", options, pair[0], NAMED), choice("up", "Up", options, pair[1], NAMED)]
+    text = "No single region gained or lost rows for sure. Red gained, blue lost; what is shown may be chance alone."
     if shown.regions:
         many = count(len(shown.regions), "region")
-        return f"{many} gained or lost rows for sure, at a level that holds for all of them together. Red gained, blue lost."
-    return "No single region gained or lost rows for sure. Red gained, blue lost; what is shown may be chance alone."
+        text = f"{many} gained or lost rows for sure, at a level that holds for all of them together. Red gained, blue lost."
+    label = "Map of the cells, coloured by the share of rows that they gained or lost"
+    blocks = [
+        text,
+        controls(boxes, "Columns of the map") if boxes else "",
+        plot("map", label, "tall", "Cells that gained and lost", small(name="most")),
+        aside(name="drawn"),
+        _regions(shown),
+    ]
+    data = {
+        "names": list(shown.names[:kept]),
+        "pair": pair,
+        "cells": {
+            "places": packed(shown.places[:, :kept].T, "f8"),  # by columns
+            "before": shown.before.tolist(),
+            "after": shown.after.tolist(),
+            "most": shown.most,
+        },
+        "regions": [
+            {
+                "centre": each.centre[:kept].tolist(),
+                "extent": each.extent[:kept].tolist(),
+                "before": each.before,
+                "after": each.after,
+                "columns": [shown.names.index(name) for name in each.columns],
+                "told": told.change(each),
+            }
+            for each in shown.regions
+        ],
+    }
+    return Section("where", "Where", blocks, data)
 
 
-def _choice(shown: DriftFigure) -> Markup:
-    """Two boxes of columns, across and up; none where there is one column."""
-    kept, pair = _embedded(shown), _begins_with(shown)
-    if len(shown.names) < 2:
-        return Markup("")
-    options = [(k, shown.names[k]) for k in range(kept)]
-    boxes = [choice("across", "Across", options, pair[0], NAMED), choice("up", "Up", options, pair[1], NAMED)]
-    return controls(boxes, "Columns of the map")
+def _embedded(shown: DriftFigure) -> int:
+    """The number of columns in the map, limited by the size of the file."""
+    return min(len(shown.names), max(2, MOST_VALUES // len(shown.places)))
 
 
-def _begins_with(shown: DriftFigure) -> list[int]:
-    """The columns that the map begins with: the telling ones, where the file has these."""
+def _first_pair(shown: DriftFigure) -> list[int]:
+    """The columns that the map shows first: those that changed most, if the file has them."""
     return list(shown.pair) if max(shown.pair) < _embedded(shown) else [0, 1]
 
 
@@ -196,32 +216,28 @@ def _regions(shown: DriftFigure) -> Markup:
 
 
 def _place(region: Region, names: Sequence[str]) -> Markup:
-    """Where a region is, with the full names of columns on hover."""
-    short, full = (told.place(region, names, longest).removeprefix("near ") for longest in (PLACED, FULL))
-    if short == full:
-        return markup("$short", short=short)
-    return markup('<span class="cut" title="$full">$short</span>', full=full, short=short)
+    """The centre of a region, with the full names of columns on hover."""
+    return cut(*(told.place(region, names, longest).removeprefix("near ") for longest in (SHORT, FULL)))
 
 
-def _pictures(shown: DriftFigure) -> Markup:
-    """A place for each column; beyond the first dozen they are drawn when they are asked for."""
-    place = (
-        '<figure><figcaption>$short <span class="aside">$direction</span></figcaption>'
-        '<div class="plot small" id="column-$k" role="img" aria-label="$name before and now"></div></figure>'
-    )
-    places = [
-        markup(place, k=k, name=name, short=named(name), direction=_direction(each, shown.result.alpha))
+def _columns(shown: DriftFigure) -> Section:
+    drawn = [
+        plot(f"column-{k}", f"{name} before and now", "small", named(name), small(_direction(each, shown.result.alpha)))
         for k, each in enumerate(shown.columns[:PICTURED])
         for name in [each.change.name]
     ]
-    first, rest = joined(places[:UNFOLDED]), joined(places[UNFOLDED:])
-    parts = [markup('<div class="grid three">$first</div>', first=first)]
-    if rest:
-        fold = '<details id="more"><summary>$count more columns</summary><div class="grid three">$rest</div></details>'
-        parts.append(markup(fold, count=len(places) - UNFOLDED, rest=rest))
-    if len(places) < len(shown.names):
-        parts.append(markup('<p class="aside">Pictures of $count columns of $all.</p>', count=len(places), all=len(shown.names)))
-    return joined(parts)
+    rest = f"Pictures of {len(drawn)} columns of {len(shown.names)}." if len(drawn) < len(shown.names) else ""
+    data = [
+        {
+            "edges": None if each.edges is None else each.edges.tolist(),
+            "values": None if each.values is None else each.values.tolist(),
+            "before": each.before.tolist(),
+            "after": each.after.tolist(),
+        }
+        for each in shown.columns[:PICTURED]
+    ]
+    blocks = [COLUMNS, joined([pictures(drawn, rest), folded("As a table", _table(shown))])]
+    return Section("columns", "Column by column", blocks, {"columns": data})
 
 
 def _direction(each: ColumnFigure, alpha: float) -> str:

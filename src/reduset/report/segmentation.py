@@ -5,8 +5,10 @@ Images larger than a screen are shown smaller: pixels are averaged in squares, l
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import replace
+from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -14,16 +16,33 @@ from numpy.typing import NDArray
 
 from reduset import _archive
 from reduset.certificate.certificate import at_bandwidth
+from reduset.io.guard import need
 from reduset.modes import Segmentation
 from reduset.modes.segmentation import pixels
 from reduset.report import words
-from reduset.report.page import Markup, cards, file, joined, markup, origin, write
-from reduset.report.png import data_uri
+from reduset.report.blocks import Markup, aside, hero, joined, markup, reduced
+from reduset.report.page import Section, write_page
 from reduset.report.words import Card, count, percent
 
 LONGEST = 900  # pixels of a side that is shown
 LISTED = 24
 BORDER = (255, 255, 255)
+COMPARED = "Move the handle: the image as it was on the left, each segment in its mean colour on the right."
+WIPE = """<figure>
+<div class="wipe" id="wipe">
+<img src="$after" alt="The image after: each segment in its mean colour">
+<img src="$before" alt="The image before" id="before">
+<span id="handle" aria-hidden="true"></span>
+</div>
+<label class="slide"><span>Before</span>
+<input type="range" id="share" min="0" max="100" value="50" step="0.5" aria-label="Part of the image shown as it was, in percent">
+<span>After</span></label>
+</figure>"""
+SEGMENTS = """<figure><div class="wipe" id="segments">
+<img src="$borders" alt="The borders of the segments, drawn over the image">
+<canvas id="lit" aria-hidden="true"></canvas>
+<img src="$labels" alt="" id="labels" hidden>
+</div></figure>"""
 
 
 def write_segmentation(
@@ -36,36 +55,52 @@ def write_segmentation(
     path : where to, usually with the ending .html
     image : (h, w), (h, w, 3) or (h, w, 4), the image that was segmented
     segmentation : Segmentation, of `reduset.modes.segment`
-    about : plain values to show beside it: "command", "sources", "notes", "versions", and any others
+    about : plain values to show with it: "command", "sources", "notes", "versions", and any others
     """
     before, after = as_bytes(image), as_bytes(segmentation.image)
     labels = segmentation.labels
+    height, width = labels.shape
     if before.shape[:2] != labels.shape:
-        raise ValueError(
-            f"image must be the one that was segmented, of {labels.shape[0]} × {labels.shape[1]} pixels; got {before.shape[:2]}"
-        )
-    title = f"{labels.shape[1]:,} × {labels.shape[0]:,} pixels in {count(segmentation.count, 'segment')}"
+        raise ValueError(f"image must be the one that was segmented, of {height} × {width} pixels; got {before.shape[:2]}")
     step = -(-max(labels.shape) // LONGEST)
     few = labels[step // 2 :: step, step // 2 :: step]
     small, flat = (shrunk(each, step)[: few.shape[0], : few.shape[1]] for each in (before, after))
     sizes = np.bincount(labels.ravel())
-    data = {"sizes": sizes.tolist(), "width": few.shape[1], "height": few.shape[0]}
-    body = markup(
-        file("segmentation.html"),
-        pixels=count(labels.size),
-        segments=count(segmentation.count),
-        things="segment" if segmentation.count == 1 else "segments",
-        lead=f"{labels.shape[1]:,} × {labels.shape[0]:,}" + (f", shown at 1 : {step}" if step > 1 else ""),
-        cards=cards(_cards(segmentation, sizes)),
-        error=words.error(segmentation.certificate, "pixel"),
-        before=data_uri(small),
-        after=data_uri(flat),
-        borders=data_uri(with_borders(small, few)),
-        labels=data_uri(coded(few)),
-        sizes=_sizes(after, labels, sizes),
-        origin=origin(about, {"Bandwidth": float(segmentation.bandwidth)}),
+    write_page(
+        path,
+        f"{width:,} × {height:,} pixels in {count(segmentation.count, 'segment')}",
+        hero(
+            reduced(labels.size, "pixel", segmentation.count, "segment"),
+            [f"{width:,} × {height:,}" + (f", shown at 1 : {step}" if step > 1 else "")],
+            _cards(segmentation, sizes),
+            aside(words.error(segmentation.certificate, "pixel")),
+        ),
+        [
+            Section("images", "Before and after", [COMPARED, markup(WIPE, before=data_uri(small), after=data_uri(flat))]),
+            Section(
+                "segments",
+                "Where the segments end",
+                [
+                    markup('<p id="pointed" aria-live="polite">Point at a pixel for its segment.</p>'),
+                    markup(SEGMENTS, borders=data_uri(with_borders(small, few)), labels=data_uri(coded(few))),
+                ],
+                {"sizes": sizes.tolist(), "width": few.shape[1], "height": few.shape[0]},
+            ),
+            Section("sizes", "How large they are", ["Each in its own colour, the largest first.", _sizes(after, labels, sizes)]),
+        ],
+        ["segmentation.js"],
+        about=about,
+        settings={"Bandwidth": float(segmentation.bandwidth)},
+        plots=False,
     )
-    write(path, title, body, data, ["common.js", "segmentation.js"], plots=False)
+
+
+def data_uri(image: NDArray[np.uint8]) -> str:
+    """A (h, w), (h, w, 1), (h, w, 3) or (h, w, 4) image as a PNG in a data URI."""
+    pillow, file = need("reports of images", "PIL.Image", "images"), BytesIO()
+    array = np.ascontiguousarray(image[:, :, 0] if image.ndim == 3 and image.shape[2] == 1 else image)
+    pillow.fromarray(array).save(file, "PNG", optimize=True)
+    return "data:image/png;base64," + b64encode(file.getvalue()).decode("ascii")
 
 
 def as_bytes(image: Any) -> NDArray[np.uint8]:
@@ -130,7 +165,7 @@ def _cards(segmentation: Segmentation, sizes: NDArray[np.int64]) -> list[Card]:
 
 
 def _sizes(after: NDArray[np.uint8], labels: NDArray[np.int64], sizes: NDArray[np.int64]) -> Markup:
-    """The largest segments, each in its colour, as long as it is large."""
+    """The largest segments as bars in their colours, and the size of the others together."""
     order = np.argsort(-sizes, kind="stable")[:LISTED]
     first = np.unique(labels, return_index=True)[1]
     colours = after.reshape(-1, after.shape[2])[first]
@@ -152,13 +187,9 @@ def _sizes(after: NDArray[np.uint8], labels: NDArray[np.int64], sizes: NDArray[n
                 size=count(int(sizes[k]), "pixel"),
             )
         )
-    return markup('<ol class="sizes">$rows</ol>$rest', rows=joined(rows), rest=_rest(sizes, order))
-
-
-def _rest(sizes: NDArray[np.int64], order: NDArray[np.int64]) -> Markup:
-    """What the list leaves out."""
+    rest = markup('<ol class="sizes">$rows</ol>', rows=joined(rows))
     left = len(sizes) - len(order)
     if not left:
-        return Markup("")
+        return rest
     share = 1 - float(sizes[order].sum()) / float(sizes.sum())
-    return markup('<p class="aside">and $left more, $share of all pixels together</p>', left=count(left), share=percent(share))
+    return joined([rest, aside(f"and {count(left)} more, {percent(share)} of all pixels together")])

@@ -87,20 +87,7 @@ function weightsFigure() {
   };
 }
 
-const more = byId("more");
-const folded = more ? more.querySelectorAll(".plot").length : 0;
-const drawnAtOnce = data.columns.length - folded;
-data.columns.slice(0, drawnAtOnce).forEach((column, k) => figure(`column-${k}`, () => columnFigure(column, `column-${k}`)));
-if (more) {
-  more.addEventListener("toggle", () => {
-    data.columns.slice(drawnAtOnce).forEach((column, k) => {
-      const id = `column-${drawnAtOnce + k}`;
-      if (more.open) figure(id, () => columnFigure(column, id));
-      else figures.delete(id);
-    });
-    draw();
-  });
-}
+columnFigures("column", data.columns.length, (k) => columnFigure(data.columns[k], `column-${k}`));
 figure("weights", weightsFigure);
 if (data.profile) figure("fine", () => fineFigure(0));
 

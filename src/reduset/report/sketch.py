@@ -12,24 +12,41 @@ from reduset._frames import table_weights
 from reduset._types import PointsLike, WeightsLike
 from reduset.certificate.certificate import percent as error_percent
 from reduset.report import words
-from reduset.report.compression import finite, profile_of_size
-from reduset.report.figures import ProfileFigure, drawn_profile
-from reduset.report.page import LONG, Markup, cards, choice, controls, file, joined, markup, named, origin, write
-from reduset.report.page import names as listed
+from reduset.report.blocks import (
+    DRAWN_AT_ONCE,
+    LONG,
+    Markup,
+    choice,
+    columns_of,
+    controls,
+    grid,
+    hero,
+    listed,
+    named,
+    pictures,
+    plot,
+    red,
+    reduced,
+    small,
+    table,
+)
+from reduset.report.compression import error_by_bandwidth, profile_data
+from reduset.report.figures import drawn_profile
+from reduset.report.page import Section, write_page
 from reduset.report.sketch_figure import SketchColumn, sketch_columns, weights_figure
 from reduset.report.words import Card, count, percent, plain, shortened
 from reduset.sketching import Sketch
 from reduset.sketching.columns import MAXIMUM, MINIMUM
 from reduset.sketching.tables import TableRows
 
-PICTURED, UNFOLDED = 60, 12  # columns that have a picture, and that are drawn at once
+PICTURED = 60  # columns that have a picture
 LISTED = 2000  # statistics in the table
 MOST_BARS = 30  # categories of a picture, the most frequent
-NAMED = 8  # columns in the head
+NAMED = 8  # columns in a sentence
 DIVIDED = 6  # columns whose scale is named
 ROUNDING = 1e-9  # standard deviations
 SHOWN = 5e-5  # standard deviations, of four digits
-CLEARLY = 2.0  # times the expected difference of random rows: differences above it are red
+CLEARLY = 2.0  # differences above this multiple of random rows' are red
 
 
 def write_sketch(
@@ -69,47 +86,26 @@ def write_sketch(
     names = tuple(dict.fromkeys(each.column for each in sketch.columns))
     columns = sketch_columns(sketch, rows, weights, names, table.encoding, table.scales)
     titles = [each.name for each in columns]
-    if len(columns) > UNFOLDED:
+    if len(columns) > DRAWN_AT_ONCE:
         columns.sort(key=lambda each: -abs(each.largest.difference) if each.largest is not None else 0.0)
-    shown = _profile(sketch)
-    told = dict(about or {})
-    told.setdefault("notes", list(sketch.notes or table.notes))
-    title = f"{count(sketch.n_samples, 'row')} → {count(sketch.size, 'weighted row')}"
-    write(
+    given = dict(about or {})
+    notes = given.pop("notes", sketch.notes or table.notes) or []
+    write_page(
         path,
-        title,
-        _body(sketch, columns, titles, shown, told),
-        contents(sketch, columns, shown),
-        ["common.js", "profile.js", "sketch.js"],
+        f"{count(sketch.n_samples, 'row')} → {count(sketch.size, 'weighted row')}",
+        hero(
+            reduced(sketch.n_samples, "row", sketch.size, "weighted row"),
+            [plain(given.get("sources") or []), columns_of(titles)],
+            _cards(sketch, columns),
+            listed(notes),
+            lead=_done(sketch, columns),
+        ),
+        [_pictures(columns), _table(sketch, columns), _weights(sketch)],
+        ["profile.js", "sketch.js"],
+        about=given,
+        settings={"Kernel": repr(sketch.mean.kernel), "Seconds": sketch.timings} | _groups(sketch),
+        data={"piece": "sketch row"},
     )
-
-
-def _profile(sketch: Sketch) -> ProfileFigure | None:
-    """The error at every scale; None for kernels without a scale."""
-    if sketch.profile is None:
-        return None
-    width = float(getattr(sketch.mean.kernel, "width", np.nan)) if sketch.resolution is None else np.nan
-    return drawn_profile(sketch.profile, sketch.size, sketch.tol, width, "sketch row")
-
-
-def contents(sketch: Sketch, columns: Sequence[SketchColumn], profile: ProfileFigure | None) -> dict[str, Any]:
-    """What the scripts of the page read."""
-    weights = weights_figure(sketch)
-    return {
-        "piece": "sketch row",
-        "columns": [_column(each) for each in columns[:PICTURED]],
-        "weights": {name: each.tolist() for name, each in vars(weights).items()},
-        "profile": None
-        if profile is None
-        else {
-            "bandwidths": finite(profile.bandwidths),
-            "noise": finite(profile.noise),
-            "confidence": profile.confidence,
-            "tol": profile.tol,
-            "steps": [0],
-            "sizes": [profile_of_size(profile)],
-        },
-    }
 
 
 def _column(each: SketchColumn) -> dict[str, Any]:
@@ -125,42 +121,6 @@ def _column(each: SketchColumn) -> dict[str, Any]:
         "after": after.tolist(),
         "date": each.is_date,
     }
-
-
-def _body(
-    sketch: Sketch,
-    columns: Sequence[SketchColumn],
-    names: Sequence[str],
-    profile: ProfileFigure | None,
-    about: Mapping[str, Any],
-) -> Markup:
-    sources = about.get("sources") or []
-    head = f"{len(names)} columns: " if len(names) > 1 else "One column: "
-    many = len(columns) > UNFOLDED
-    settings = {"Kernel": repr(sketch.mean.kernel), "Seconds": sketch.timings, "Groups": _groups(sketch)}
-    return markup(
-        file("sketch.html"),
-        n=count(sketch.n_samples),
-        rows="row" if sketch.n_samples == 1 else "rows",
-        m=count(sketch.size),
-        sources=plain(sources) if sources else "",
-        columns=markup("$head$names", head=head, names=listed(names, NAMED)),
-        done=_done(sketch, columns),
-        cards=cards(_cards(sketch, columns)),
-        notes=_notes(about.get("notes") or []),
-        order="Columns that changed most come first." if many else "",
-        pictures=_pictures(columns),
-        values=_values(columns),
-        controls=controls([choice("order", "Order", [("column", "by column"), ("change", "largest change first")])], "The table"),
-        table=_table(columns),
-        weights=_weights(sketch),
-        fine=markup(file("sketch-profile.html")) if profile is not None else Markup(""),
-        measured=_measured(sketch, profile),
-        origin=origin(
-            {name: value for name, value in about.items() if name != "notes"},
-            {name: each for name, each in settings.items() if each},
-        ),
-    )
 
 
 def _done(sketch: Sketch, columns: Sequence[SketchColumn]) -> str:
@@ -212,28 +172,24 @@ def _and(names: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _notes(notes: Sequence[str]) -> Markup:
-    if not notes:
-        return Markup("")
-    return markup('<ul class="notes">$rows</ul>', rows=joined(markup("<li>$text</li>", text=text) for text in notes))
-
-
-def _pictures(columns: Sequence[SketchColumn]) -> Markup:
-    """A place for each column; beyond the first dozen they are drawn when they are asked for."""
-    place = (
-        '<figure><figcaption>$short <span class="aside">$aside</span></figcaption><div class="plot small" id="column-$k" '
-        'role="img" aria-label="$name: proportions of all rows and of the weighted sketch"></div></figure>'
-    )
-    places = [
-        markup(place, k=k, name=each.name, short=named(each.name), aside=_aside(each)) for k, each in enumerate(columns[:PICTURED])
+def _pictures(columns: Sequence[SketchColumn]) -> Section:
+    """Every column before and after."""
+    drawn = [
+        plot(
+            f"column-{k}",
+            f"{each.name}: proportions of all rows and of the weighted sketch",
+            "small",
+            named(each.name),
+            small(_aside(each)),
+        )
+        for k, each in enumerate(columns[:PICTURED])
     ]
-    parts = [markup('<div class="grid three">$first</div>', first=joined(places[:UNFOLDED]))]
-    if len(places) > UNFOLDED:
-        fold = '<details id="more"><summary>$count more columns</summary><div class="grid three">$rest</div></details>'
-        parts.append(markup(fold, count=len(places) - UNFOLDED, rest=joined(places[UNFOLDED:])))
-    if len(columns) > PICTURED:
-        parts.append(markup('<p class="aside">Pictures of $some columns of $all.</p>', some=PICTURED, all=len(columns)))
-    return joined(parts)
+    rest = f"Pictures of {PICTURED} columns of {len(columns)}." if len(columns) > PICTURED else ""
+    text = "Grey bars are all rows, red is the weighted sketch, counted in the same bars. Nothing is smoothed. "
+    text += "Columns that changed most come first. " if len(columns) > DRAWN_AT_ONCE else ""
+    text += "A hatched bar at an end holds all rows beyond it."
+    data = {"columns": [_column(each) for each in columns[:PICTURED]]}
+    return Section("columns", "Column by column", [text, pictures(drawn, rest)], data)
 
 
 def _aside(each: SketchColumn) -> str:
@@ -268,48 +224,39 @@ def _scales(columns: Sequence[SketchColumn]) -> str:
     return ", ".join(dict.fromkeys(each.scale.partition(":")[0] for each in columns))
 
 
-def _table(columns: Sequence[SketchColumn]) -> Markup:
+def _table(sketch: Sketch, columns: Sequence[SketchColumn]) -> Section:
     """All statistics, one a row, by column."""
-    row = (
-        '<tr data-order="$k" data-change="$size"><th scope="row">$name</th><td>$statistic</td><td>$before</td><td>$after</td>'
-        "<td$over>$difference</td><td>$random</td></tr>\n"
-    )
     every = [(each, change) for each in columns for change in each.changes]
-    body = []
+    rows, orders = [], []
     for k, (each, change) in enumerate(every[:LISTED]):
         extreme = change.statistic in (MINIMUM, MAXIMUM)
         over = not extreme and abs(change.difference) > max(CLEARLY * change.random_rows, SHOWN)
-        body.append(
-            markup(
-                row,
-                k=k,
-                size=0.0 if extreme else abs(change.difference),
-                name=named(each.name, LONG),
-                statistic=named(each.statistic(change), LONG),
-                before=each.told(change, change.all_rows),
-                after=each.told(change, change.sketch),
-                over=Markup(' class="over"') if over else Markup(""),
-                difference=f"{change.difference:+.4f}" if abs(change.difference) >= SHOWN else "0.0000",
-                random="" if extreme or not np.isfinite(change.random_rows) else f"{change.random_rows:.4f}",
-            )
+        difference = f"{change.difference:+.4f}" if abs(change.difference) >= SHOWN else "0.0000"
+        rows.append(
+            [
+                named(each.name, LONG),
+                named(each.statistic(change), LONG),
+                each.told(change, change.all_rows),
+                each.told(change, change.sketch),
+                red(difference) if over else difference,
+                "" if extreme or not np.isfinite(change.random_rows) else f"{change.random_rows:.4f}",
+            ]
         )
-    head = joined(
-        markup('<th scope="col">$name</th>', name=name)
-        for name in ("column", "statistic", "all rows", "sketch", "difference", "random rows")
-    )
+        orders.append({"order": k, "change": 0.0 if extreme else abs(change.difference)})
     caption = f"{count(len(columns), 'column')}, {count(len(every), 'statistic')}"
     caption += f", of which the first {LISTED:,}" if len(every) > LISTED else ""
-    return markup(
-        '<div class="wide high" id="changes" tabindex="0" role="region" aria-label="$caption"><table><caption>$caption</caption>'
-        "<thead><tr>$head</tr></thead><tbody>$body</tbody></table></div>",
-        caption=caption,
-        head=head,
-        body=joined(body),
+    head = ("column", "statistic", "all rows", "sketch", "difference", "random rows")
+    text = (
+        f"{_values(columns)} Differences are in standard deviations of the column. “Random rows” is the expected size of the "
+        f"difference for {count(sketch.size)} random rows. Differences of more than twice that are red. Minimum and maximum have "
+        "no such comparison."
     )
+    boxes = controls([choice("order", "Order", [("column", "by column"), ("change", "largest change first")])], "The table")
+    return Section("table", "Before and after", [text, boxes, table(head, rows, caption, True, "changes", orders)])
 
 
-def _weights(sketch: Sketch) -> str:
-    """The range of the weights, of covering rows apart, and the covering radius."""
+def _weights(sketch: Sketch) -> Section:
+    """The weights, of covering rows separately, the covering radius, and the error at every scale."""
     relative = sketch.weights * (sketch.size / sketch.weights.sum())
     strata, covers = relative[~sketch.covering], relative[sketch.covering]
     text = f"Weights are {strata.min():.2g} to {strata.max():.2g} times the average. " if len(strata) else ""
@@ -318,7 +265,20 @@ def _weights(sketch: Sketch) -> str:
         text += f"{count(len(covers), 'row')} with rare or extreme values {verb} {_range(covers)} times the average. "
     if sketch.radius is not None:
         text += f"No row is farther than {sketch.radius:.3g} from its nearest row of the sketch."
-    return text
+    label = "How many rows of the sketch have each weight, as a multiple of the average"
+    drawn = [plot("weights", label, "", "Weights", small("1 is the average"))]
+    data: dict[str, Any] = {"weights": {name: each.tolist() for name, each in vars(weights_figure(sketch)).items()}}
+    measured = Markup("")
+    if sketch.profile is None:  # kernels without a scale
+        data["profile"] = None
+    else:
+        width = float(getattr(sketch.mean.kernel, "width", np.nan)) if sketch.resolution is None else np.nan
+        shown = drawn_profile(sketch.profile, sketch.size, sketch.tol, width, "sketch row")
+        data["profile"] = profile_data([shown], [0])
+        label = "Relative error of the kernel density against its bandwidth, with random rows and the sampling error of all rows"
+        drawn.append(plot("fine", label, "", "Error by bandwidth", small("of the kernel density")))
+        measured = error_by_bandwidth(shown, sketch.n_samples, "aside")
+    return Section("weights", "Weights and distances", [text, grid(drawn), measured], data)
 
 
 def _range(values: Any) -> str:
@@ -326,14 +286,7 @@ def _range(values: Any) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _measured(sketch: Sketch, profile: ProfileFigure | None) -> Markup:
-    """The error at every scale in words; the script writes the same."""
-    if profile is None:
-        return Markup("")
-    return markup(
-        '<span id="fine-told">$told</span> $noise', told=words.fine(profile), noise=words.noise(profile, sketch.n_samples)
-    )
-
-
-def _groups(sketch: Sketch) -> str:
-    return "" if sketch.groups is None else f"{len(np.unique(sketch.groups)):,}, sketched separately; their proportions are exact"
+def _groups(sketch: Sketch) -> dict[str, str]:
+    if sketch.groups is None:
+        return {}
+    return {"Groups": f"{len(np.unique(sketch.groups)):,}, sketched separately; their proportions are exact"}

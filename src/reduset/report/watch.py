@@ -1,4 +1,4 @@
-"""The report of a watch: the statistic of a monitor over the rows, file by file, and since when there is drift."""
+"""The report of a watch: the statistic of a monitor over the rows, the alarms, and the files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from reduset import _archive
-from reduset.report.page import Markup, cards, file, markup, named, origin, table, write
+from reduset.report.blocks import Markup, hero, named, plot, sentence, table, verdict
+from reduset.report.page import Section, write_page
 from reduset.report.words import Card, count, shortened
 
 LISTED = 400  # files in the table
@@ -16,7 +17,7 @@ NAMED = 60  # letters of a file's name
 
 @dataclass(frozen=True)
 class Alarm:
-    """An alarm: the row that it was raised at, and (row, low, high) where the change began, or None."""
+    """An alarm: the row at which it was raised, and (row, low, high) where the change began, or None."""
 
     row: int
     since: tuple[int, int, int] | None
@@ -47,23 +48,37 @@ def write_watch(
     ----------
     path : where to, usually with the ending .html
     monitor : DriftMonitor
-    files : what it has seen, in order; may be left out
-    alarms : all of them, where the monitor was reset after some; its own if not given
-    history : "row" and "statistic" over all rows, where the monitor was reset; its own if not given
-    about : plain values to show beside it: "command", "sources", "notes", "versions", and any others
+    files : the files it has seen, in order; may be omitted
+    alarms : all alarms, if the monitor was reset after some; by default its own
+    history : "row" and "statistic" over all rows, if the monitor was reset; by default its own
+    about : plain values to show with it: "command", "sources", "notes", "versions", and any others
     """
     own = [] if monitor.alarmed_at_ is None else [Alarm(int(monitor.alarmed_at_), monitor.since_)]
     raised = own if alarms is None else list(alarms)
     seen = monitor.history_ if history is None else history
     rows = files[-1].first + files[-1].rows if files else monitor.n_seen_
-    title = f"{'Drift' if raised else 'No drift'} in {count(rows, 'row')}"
-    body = _body(monitor, rows, files, raised, max(seen["statistic"], default=0.0), about)
-    write(path, title, body, contents(files, raised, seen), ["common.js", "watch.js"])
+    result, among = "Drift" if raised else "No drift", f"in {count(rows, 'row')}"
+    highest, windows = max(seen["statistic"], default=0.0), monitor.windows
+    shown = _cards(monitor, rows, files, raised, highest)
+    write_page(
+        path,
+        f"{result} {among}",
+        hero(verdict(result, bool(raised), among), ["", count(len(files), "file") if files else ""], shown),
+        [
+            _over_time(monitor, seen, files, raised),
+            Section("alarms", "Alarms", [_alarms(raised)]),
+            Section("files", "File by file", [_files(files)]),
+        ],
+        ["watch.js"],
+        about=about,
+        settings={"Windows": f"{windows[0]:,} to {windows[-1]:,} rows", "Run length without drift": f"{count(monitor.ert)} rows"},
+    )
 
 
-def contents(files: Sequence[WatchedFile], alarms: Sequence[Alarm], history: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    """What the scripts of the page read."""
-    return {
+def _over_time(
+    monitor: Any, history: Mapping[str, Sequence[float]], files: Sequence[WatchedFile], alarms: Sequence[Alarm]
+) -> Section:
+    data = {
         "rows": [int(row) for row in history["row"]],
         "statistics": [float(each) for each in history["statistic"]],
         "files": [{"name": each.name, "first": int(each.first)} for each in files],
@@ -71,24 +86,11 @@ def contents(files: Sequence[WatchedFile], alarms: Sequence[Alarm], history: Map
             {"row": int(each.row), "since": None if each.since is None else [int(row) for row in each.since]} for each in alarms
         ],
     }
-
-
-def _body(
-    monitor: Any, rows: int, files: Sequence[WatchedFile], alarms: list[Alarm], highest: float, about: Mapping[str, Any] | None
-) -> Markup:
-    windows = monitor.windows
-    settings = {"Windows": f"{windows[0]:,} to {windows[-1]:,} rows", "Run length without drift": f"{count(monitor.ert)} rows"}
-    return markup(
-        file("watch.html"),
-        verdict=markup('<span class="accent">Drift</span>') if alarms else "No drift",
-        rows=f"in {count(rows, 'row')}",
-        sources=f"{count(len(files), 'file')}" if files else "",
-        cards=cards(_cards(monitor, rows, files, alarms, highest)),
-        ert=count(monitor.ert),
-        alarms=_alarms(alarms),
-        files=_files(files),
-        origin=origin(about, settings),
+    text = (
+        "The largest difference of all windows of rows from the reference, after each row. At 1 there is an alarm. As long as "
+        f"nothing changes, an alarm comes once in {count(monitor.ert)} rows on average."
     )
+    return Section("time", "As the rows came", [text, plot("time", "The statistic over the rows, with the threshold")], data)
 
 
 def _cards(monitor: Any, rows: int, files: Sequence[WatchedFile], alarms: list[Alarm], highest: float) -> list[Card]:
@@ -97,15 +99,15 @@ def _cards(monitor: Any, rows: int, files: Sequence[WatchedFile], alarms: list[A
     if not alarms:
         return [seen, level, Card("False alarms", f"1 in {count(monitor.ert)}", "Rows, on average, as long as nothing changes.")]
     first = alarms[0]
-    many = Card("Alarms", count(len(alarms)), "The first one is told here.") if len(alarms) > 1 else level
+    many = Card("Alarms", count(len(alarms)), "The first one is described here.") if len(alarms) > 1 else level
     if first.since is None:
-        return [seen, Card("At row", f"{first.row:,}", "When it began cannot be told."), many]
+        return [seen, Card("At row", f"{first.row:,}", "When the change began is unknown."), many]
     row, low, high = first.since
     inside = [each for each in files if each.first <= row]
-    place = f"Row {row - inside[-1].first:,} of {shortened(inside[-1].name, NAMED)}. " if inside else ""
+    where = f"Row {row - inside[-1].first:,} of {shortened(inside[-1].name, NAMED)}. " if inside else ""
     return [
         seen,
-        Card("Since row", f"{row:,}", f"{place}Most likely between {low:,} and {high:,}."),
+        Card("Since row", f"{row:,}", f"{where}Most likely between {low:,} and {high:,}."),
         Card("Noticed after", count(max(first.row - row + 1, 0)), "Rows that had changed, the one of the alarm included."),
         many,
     ]
@@ -113,16 +115,17 @@ def _cards(monitor: Any, rows: int, files: Sequence[WatchedFile], alarms: list[A
 
 def _alarms(alarms: Sequence[Alarm]) -> Markup:
     if not alarms:
-        return Markup("<p>There was none.</p>")
+        return sentence("There was none.")
     rows = [
         [f"{each.row:,}", *(["—"] * 3 if each.since is None else [f"{row:,}" for row in each.since])] for each in alarms[:LISTED]
     ]
-    return table(["at row", "since row", "not before", "not after"], rows, "Alarms, and since when; most likely within these ends")
+    head = ["at row", "since row", "not before", "not after"]
+    return table(head, rows, "Alarms, and since when; most likely within these ends")
 
 
 def _files(files: Sequence[WatchedFile]) -> Markup:
     if not files:
-        return Markup("<p>The rows came from no files.</p>")
+        return sentence("The rows came from no files.")
     rows = [
         [named(each.name, NAMED), f"{each.first:,}", f"{each.rows:,}", f"{max(each.highest, 0.0):.2f}"] for each in files[:LISTED]
     ]
