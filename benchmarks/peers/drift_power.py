@@ -25,7 +25,7 @@ from benchmarks.peers.drift_rivals import LADDER, RIVALS, p_values
 from reduset.drift import two_sample
 
 TITLE = "Drift: power"
-SOURCES = ("drift/estimator.py", "drift/comparison.py", "drift/feature_map.py", "drift/null_law.py", "drift/quadratic_forms.py")
+SOURCES = ("drift/estimator.py", "drift/comparison.py", "drift/feature_map.py", "drift/null_distribution.py")
 
 CACHE = Path(__file__).parent / "results" / "drift_rivals.csv"
 HEAD = ["alternative", "n", "strength", "test", "repetitions", "found"]

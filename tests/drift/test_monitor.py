@@ -8,8 +8,7 @@ from scipy.signal import lfilter
 
 from reduset import _archive
 from reduset.drift import DriftMonitor, DriftTest, monitor_file
-from reduset.drift.dependence import Dependence
-from reduset.drift.history import History
+from reduset.drift.watch_rule import Dependence, History
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(4000, 2))

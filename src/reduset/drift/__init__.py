@@ -1,9 +1,9 @@
-"""Drift: has the law of the rows changed, where, in which columns, and how sure is that (Gretton et al. 2012).
+"""Drift: has the distribution of the rows changed, where, in which columns, and how sure is that (Gretton et al. 2012).
 
-Two samples are looked at from few places at all scales (`feature_map`), what chance does to their difference is drawn
-(`null_law`), and both are put side by side (`comparison`), with both at hand or against a `reference` that was made small once,
-also from a compression (`compressed`) or on Dask (`partitions`). `regions` and `columns` say where; `monitor` watches rows as they
-come.
+Two samples are compared by kernel means at few atoms and several scales (`feature_map`), by the statistics of the registry
+(`statistics`). `null_distribution` draws their differences under the null hypothesis. `comparison` has both samples in memory, or
+one of them as a `reference`: a small summary of rows, also from a compression, or on Dask (`partitions`). `regions` and `columns`
+locate the change. `monitor` watches rows as they arrive.
 
 May import: compression, stream, distributed and what is below them.
 """

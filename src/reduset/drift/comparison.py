@@ -14,7 +14,7 @@ import numpy as np
 from reduset._types import Array, Floats
 from reduset.drift.columns import ColumnBins
 from reduset.drift.feature_map import FeatureMap, column_units, median_distance
-from reduset.drift.null_law import normal, permuted, resampled, reweighed, signed, square_root
+from reduset.drift.null_distribution import normal, permuted, resampled, reweighed, signed, square_root
 from reduset.drift.reference import StoredReference
 from reduset.drift.regions import CellRows, Cells, CellSums
 from reduset.drift.sample import Sample

@@ -17,12 +17,10 @@ from reduset._validate.seeds import seeded
 from reduset.bandwidth import SCALES
 from reduset.drift import reference_file
 from reduset.drift.comparison import pooled, stored
-from reduset.drift.compressed import is_compression, of_compression
-from reduset.drift.copies import warn_of_copies
 from reduset.drift.partitions import is_partitioned, of_partitions
-from reduset.drift.reference import StoredReference
+from reduset.drift.reference import StoredReference, is_compression, of_compression
 from reduset.drift.result import DriftResult
-from reduset.drift.sample import Sample
+from reduset.drift.sample import Sample, warn_of_copies
 from reduset.stream import StreamCompressor
 
 SIZE = 256

@@ -19,12 +19,10 @@ from reduset._progress import Progress
 from reduset._types import Array, Indices, PointsLike, ProgressLike, SeedLike
 from reduset._validate.seeds import seeded
 from reduset.drift import monitor_file
-from reduset.drift.dependence import ROWS as DEPENDENCE_ROWS
-from reduset.drift.dependence import Dependence
 from reduset.drift.estimator import DriftTest
 from reduset.drift.reference import StoredReference
 from reduset.drift.sample import Sample
-from reduset.drift.watch_rule import WatchRule
+from reduset.drift.watch_rule import DEPENDENCE_ROWS, Dependence, WatchRule
 
 ERT = 10_000
 FEWEST_ROWS = 50

@@ -13,12 +13,10 @@ from reduset import _archive, _validate
 from reduset._engine import WindowSums
 from reduset._types import Array
 from reduset.drift import reference_file
-from reduset.drift.dependence import ROWS as DEPENDENCE_ROWS
-from reduset.drift.history import MOST_POINTS, History
 from reduset.drift.reference_file import MOST
 from reduset.drift.run_length import Thresholds
 from reduset.drift.sample import Sample
-from reduset.drift.watch_rule import WatchRule, WatchState
+from reduset.drift.watch_rule import DEPENDENCE_ROWS, HISTORY_POINTS, History, WatchRule, WatchState
 
 KIND = "reduset.DriftMonitor"
 OWN = ("form", "kept", "windows", "thresholds", "ring", "early", "history")
@@ -106,7 +104,7 @@ def _state(told: dict[str, Any], own: dict[str, Array], rule: WatchRule) -> Watc
         and len(ring) > rule.windows[-1]
         and len(early) <= DEPENDENCE_ROWS
         and len(history) == 2
-        and history.shape[1] <= MOST_POINTS
+        and history.shape[1] <= HISTORY_POINTS
     )
     if not fits:
         raise ValueError("the parts of its state do not belong together")

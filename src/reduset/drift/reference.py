@@ -1,26 +1,34 @@
-"""A reference made small once, for tests that cost one pass over the new rows: what is kept of it takes some megabytes at most.
+"""A reference as a small summary, for tests that cost one pass over the new rows: some megabytes at most.
 
-Some rows shape the coordinates (atoms, scales, axes) and are then left aside, since a mean looks nearer than it is from places
-that were chosen by its own rows. Of all others the mean is kept, the covariance (of a fair sample), the shares of cells and
-columns, and a fair sample itself, from which small samples are drawn to see what chance does; without it (``keep_rows=False``)
-there is no row in the reference, and chance is taken for normal. O(n·m) time.
+Some rows shape the coordinates (atoms, scales, axes) and are then left out, since a mean looks nearer than it is from centres that
+were chosen by its own rows. Of all others the summary keeps the mean, the covariance (of a fair sample), the shares of cells and
+columns, and a fair sample itself, from which small samples are drawn under the null hypothesis. With ``keep_rows=False`` the
+reference has no row, and the null distribution is normal. O(n·m) time.
+
+The rows of a compression are gone, but the error of its mean is certified at every scale. The difference to new rows is shortened
+by that error, ‖δ‖ − e, so that no approximation error looks like drift. Only the plain statistics are used, since whitened ones
+cannot be corrected. Single rows are drawn from the atoms by weight, or from the components. Scales finer than the bandwidth of the
+compression are left out. By cell and by column, the reference counts as so many rows as it has atoms.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from reduset._engine import Frame, cached_property, nearest
+from reduset._engine import Frame, cached_property, nearest, rows_by_weight
 from reduset._types import Array, Floats
+from reduset.certificate.by_scale import ErrorProfile
 from reduset.drift.columns import ColumnBins
 from reduset.drift.feature_map import FeatureMap, column_units, median_distance
-from reduset.drift.null_law import normal, square_root
+from reduset.drift.null_distribution import normal, square_root
 from reduset.drift.regions import CellSums
-from reduset.drift.sample import Sample
+from reduset.drift.sample import Sample, names_of
 from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
+from reduset.mixture import ComponentMean
 from reduset.select import KMeans
 
 SHAPING_SHARE, SHAPING_ROWS = 0.25, 8192
@@ -28,6 +36,7 @@ KEPT_ROWS, KEPT_BYTES = 8192, 2_000_000
 COVARIANCE_ROWS = 16_384
 FEWEST_PRIVATE = 500
 TOGETHER = 10  # rows at least that any number stands for where no row is kept
+MAKE_ONE = "fit the test on the rows themselves: DriftTest().fit(X), or reduset drift ROWS TODAY -o reference.npz"
 
 
 @dataclass(frozen=True)
@@ -206,3 +215,68 @@ class StoredReference:
     def root(self) -> Array:
         """(p, p) a factor of the covariance."""
         return square_root(self.covariance)
+
+
+def is_compression(value: Any) -> bool:
+    """Whether it is a `Compression` or a `Model`: a mean that knows what it lost."""
+    return all(hasattr(value, part) for part in ("mean", "n_samples", "certificate", "profile"))
+
+
+def of_compression(small: Any, size: int, keep_rows: bool, rng: np.random.Generator) -> StoredReference:
+    """The reference that a `Compression` or a `Model` is."""
+    mean, kernel = small.mean, small.mean.kernel
+    if not isinstance(kernel, Gaussian) or kernel.covariance is not None:
+        raise ValueError(
+            f"a reference that is compressed must have a Gaussian kernel without a covariance, got {kernel!r}; {MAKE_ONE}"
+        )
+    if float(mean.weights.min()) < 0:
+        raise ValueError(
+            "a reference that is compressed must have no negative weights, they are no shares; compress with weights='simplex', or "
+            + MAKE_ONE
+        )
+    try:
+        profile: ErrorProfile = small.profile()
+    except ValueError as error:
+        raise ValueError(
+            f"a reference that is compressed must know its error at every scale, and this one does not; {MAKE_ONE}"
+        ) from error
+    names = names_of(getattr(small, "columns", None), mean.dimension)
+    points, weights = (mean.means if isinstance(mean, ComponentMean) else mean.atoms), mean.weights / mean.weights.sum()
+    drawn = _rows(mean, COVARIANCE_ROWS, rng)
+    units = np.ones(mean.dimension) if kernel.units is None else np.asarray(kernel.units)
+    order = rng.permutation(len(points))[:size]
+    width = median_distance(drawn, units)
+    wider = np.sqrt(2) if kernel.space == "l2" else 1.0  # bumps of width h have products of width √2·h there
+    features = FeatureMap.shaped(drawn[:KEPT_ROWS], np.unique(points[order], axis=0), units, width)
+    features = features.down_to(wider * kernel.width).plain().stored()
+    places = Places(features, ColumnBins.of(drawn))
+    # a component is looked at by its draws; atoms as they are
+    rows, masses = (drawn, np.full(len(drawn), 1 / len(drawn))) if isinstance(mean, ComponentMean) else (points, weights)
+    found = StoredReference.put_together(
+        places, ReferenceSums.of(places, rows, masses), drawn, keep_rows, names, hasattr(small, "columns"), small.n_samples
+    )
+    drawn_noise = 1 / len(drawn) if isinstance(mean, ComponentMean) else 0.0  # of a mean that is known by draws
+    known = 1.0 / float(weights @ weights)
+    norms = np.asarray([float(np.linalg.norm(found.mean[part])) for part in features.parts])
+    return replace(
+        found,
+        rows=1 / (1 / small.n_samples + drawn_noise),
+        cells=replace(found.cells, rows=known),
+        errors=norms * _upper_errors(wider * profile.bandwidths, profile.intervals[:, 1], features.bandwidths),
+    )
+
+
+def _rows(mean: Any, count: int, rng: np.random.Generator) -> Array:
+    """Draws from the law of the rows: atoms by weight, or the components without the kernel's own width."""
+    if not isinstance(mean, ComponentMean):
+        return np.asarray(mean.atoms[mean.draw_rows(count, rng)], np.float64)
+    which = rows_by_weight(mean.weights, rng.random(count))
+    lengths, directions = np.linalg.eigh(mean.pieces.spreads)  # a law may be flat
+    drawn = rng.standard_normal((count, mean.dimension)) * np.sqrt(np.maximum(lengths, 0.0))[which]
+    return np.asarray(mean.means[which] + np.einsum("nij,nj->ni", directions[which], drawn))
+
+
+def _upper_errors(known: Array, errors: Array, bandwidths: Array) -> Array:
+    """(S,) upper ends of the relative errors at these bandwidths: that of the next finer scale which is known."""
+    at = [min(int((known > width * (1 + 1e-9)).sum()), len(known) - 1) for width in bandwidths]
+    return np.nan_to_num(errors[at], nan=1.0)

@@ -9,7 +9,7 @@ import numpy as np
 from reduset import _validate
 from reduset._engine import blocks, cached_property
 from reduset._types import Array
-from reduset.drift import null_law
+from reduset.drift import null_distribution
 from reduset.drift.columns import ColumnChange, changed_columns
 from reduset.drift.comparison import SideBySide
 from reduset.drift.regions import Region, changed_regions
@@ -59,7 +59,7 @@ class DriftResult:
         features, difference = comparison.features, comparison.difference
         counts = features.counts
         observed, drawn = features.statistics(difference), features.statistics(comparison.drawn)
-        p_value, each = null_law.joined(observed, drawn, counts)
+        p_value, each = null_distribution.joined(observed, drawn, counts)
         if not comparison.exact and p_value <= 1 / (1 + len(drawn)):
             p_value = min(p_value, max(_beyond_draws(comparison, observed), LEAST))
         part = features.median_part
@@ -142,7 +142,7 @@ class DriftResult:
         while low < high:  # power rises with the step
             middle = (low + high) // 2
             moved = seen.features.statistics(some + change(float(STEPS[middle])))  # type: ignore[operator]
-            found = np.mean(null_law.joined_each(moved, drawn[half:], counts) <= self.alpha)
+            found = np.mean(null_distribution.joined_each(moved, drawn[half:], counts) <= self.alpha)
             low, high = (low, middle) if found >= POWER else (middle + 1, high)
         return float(STEPS[low]) if low < len(STEPS) else float("inf")
 
@@ -157,7 +157,7 @@ def _beyond_draws(comparison: SideBySide, observed: Array) -> float:
     features, covariance = comparison.features, comparison.covariance
     forms, counts = features.forms[0], features.counts
     k, part = len(forms), features.column_part
-    least = null_law.beyond_draws(observed[:k], forms, covariance, counts[:k])
+    least = null_distribution.beyond_draws(observed[:k], forms, covariance, counts[:k])
     if features.scores is None:
         return least
     smaller = min(comparison.rows)

@@ -1,4 +1,9 @@
-"""A sample to be compared: rows, and weights that sum to 1."""
+"""A sample to be compared: rows, weights that sum to 1, names of columns, and a warning about copies.
+
+A table joined twice or a log sent again has rows that are copies of others. Copies count as rows, so sampling variation looks like
+drift. Equal rows may also be equal by coincidence if columns hold few values. So pairs of equal rows are counted in as many rows of
+either sample, and the warning is given only if one sample has many more of them than the other. O(n log n).
+"""
 
 from __future__ import annotations
 
@@ -10,11 +15,13 @@ import numpy as np
 
 from reduset._engine import rows_by_weight, rows_of
 from reduset._frames import framed, table_weights
-from reduset._messages import printable
+from reduset._messages import printable, warn
 from reduset._types import Array, Floats, Indices
 from reduset._validate import rows as _rows
 
-FEWEST = 2
+FEWEST_ROWS = 2
+COMPARED_ROWS = 8192  # of either sample, for copies
+FEWEST_EQUAL_PAIRS, PAIRS_RATIO = 10, 4  # the ratio to the other sample's
 
 
 @dataclass(frozen=True)
@@ -33,7 +40,7 @@ class Sample:
     named: bool
 
     @classmethod
-    def checked(cls, X: Any, sample_weight: Any = None, name: str = "X", fewest: int = FEWEST) -> Sample:
+    def checked(cls, X: Any, sample_weight: Any = None, name: str = "X", fewest: int = FEWEST_ROWS) -> Sample:
         """From what a user gives: an array, a frame, or a table with weights; rows of weight 0 are left out."""
         own = table_weights(X)
         if own is not None:
@@ -61,7 +68,7 @@ class Sample:
         told = names_of(names, rows.shape[1])
         return cls(rows, weights / weights.sum(), told, names is not None)
 
-    def require_rows(self, name: str, fewest: int = FEWEST) -> None:
+    def require_rows(self, name: str, fewest: int = FEWEST_ROWS) -> None:
         """Refuse too few."""
         if self.size < fewest:
             raise ValueError(
@@ -122,3 +129,28 @@ def names_of(names: Iterable[Any] | None, count: int) -> tuple[str, ...]:
 
 def _some(names: list[str], most: int = 8) -> str:
     return printable(", ".join(map(repr, names[:most]))) + (" …" if len(names) > most else "")
+
+
+def warn_of_copies(name: str, rows: Floats, others: Floats) -> None:
+    """One sentence where rows repeat each other, as those of another sample of the same law do not."""
+    count, rng = min(len(rows), len(others), COMPARED_ROWS), np.random.default_rng(0)
+    mine, theirs = (_pairs(each[rng.choice(len(each), count, replace=False)]) for each in (rows, others))
+    if mine < FEWEST_EQUAL_PAIRS or mine <= PAIRS_RATIO * (theirs + 1):
+        return
+    repeated = len(rows) - len(np.unique(_marks(rows[:])))
+    warn(
+        f"{repeated:,} of the {len(rows):,} rows of {name} repeat others exactly, as rows of the other sample do not; where they "
+        "are copies, leave them out (drop_duplicates): each counts as a row of its own, and chance then looks like drift"
+    )
+
+
+def _pairs(rows: Floats) -> int:
+    """How many pairs of rows are equal."""
+    counts = np.unique(_marks(rows), return_counts=True)[1]
+    return int((counts * (counts - 1) // 2).sum())
+
+
+def _marks(rows: Floats) -> Array:
+    """(n,) a number a row, the same for equal rows and for no others that one is likely to meet."""
+    factors = np.random.default_rng(1).standard_normal(rows.shape[1])
+    return np.asarray((rows * factors).sum(axis=1))

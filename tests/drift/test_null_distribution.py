@@ -8,8 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2, expon, kstest
 
-from reduset.drift.null_law import beyond_draws, joined, joined_each, normal, permuted, resampled, reweighed, signed, square_root
-from reduset.drift.quadratic_forms import upper_tail
+from reduset.drift.null_distribution import (
+    beyond_draws,
+    joined,
+    joined_each,
+    normal,
+    permuted,
+    resampled,
+    reweighed,
+    signed,
+    square_root,
+    upper_tail,
+)
 
 
 def test_permutations_are_drawn_from_all_of_them():
@@ -111,5 +121,5 @@ def test_p_values_of_many_observations_equal_those_of_each(draws):
 def test_draws_in_several_parts_are_those_of_one(monkeypatch):
     rows = np.random.default_rng(0).normal(size=(30, 2))
     whole = permuted(rows, 10, 300, np.random.default_rng(1))
-    monkeypatch.setattr("reduset.drift.null_law.BLOCKS_AT_ONCE", 2)
+    monkeypatch.setattr("reduset.drift.null_distribution.BLOCKS_AT_ONCE", 2)
     np.testing.assert_array_equal(permuted(rows, 10, 300, np.random.default_rng(1)), whole)
