@@ -3,12 +3,14 @@
     python benchmarks/run.py speed/kernel_sums peers      # one benchmark, all of a folder
     python benchmarks/run.py --quick                      # a small version of each; nothing is recorded
     python benchmarks/run.py --stale                      # benchmarks whose sources changed since they were recorded
+    python benchmarks/run.py --confirm                    # keep stale records whose figures the new code returns as well
     python benchmarks/run.py --report                     # RESULTS.md from the records; nothing is measured
 
 A benchmark is a file ``<folder>/<name>.py`` with
 
 - a docstring: the question, the peers, and the goal;
-- ``TITLE``, and ``SOURCES``: the packages and files of ``src/reduset`` that it measures;
+- ``TITLE``, and ``SOURCES``: the packages and files of ``src/reduset`` that decide its figures;
+- ``TIMED = True`` if its main figures are times; all in ``speed`` and ``gpu`` are;
 - ``measure(quick)``: the figures, as JSON can hold them;
 - ``summary(figures)``: rows of (what, figure, goal, whether it is met) for RESULTS.md; the last two may be "";
 - ``details(figures)``: all tables as Markdown, written to ``results/<name>.md``.
@@ -31,6 +33,7 @@ from typing import Any
 sys.path[0] = str(Path(__file__).resolve().parents[1])  # the folder `statistics` must not hide Python's module
 
 from benchmarks._lib import BENCHMARKS, records, table  # noqa: E402, after the path
+from benchmarks._lib.confirmation import Differs, OldSources, check  # noqa: E402
 
 FOLDERS = {
     "peers": "Compared with other libraries",
@@ -84,14 +87,15 @@ def section_of(name: str) -> str:
     record, module = records.load(name), module_of(name)
     if record is None:
         return ""
-    changed = record.stale(module.SOURCES)
     body = table(["what", "figure", "goal", "met"], summary_of(module, record.figures))
     target = records.file_of(name).with_suffix(".md")
-    footer = f"*{record.machine}; {record.date}, commit {record.commit}*"
+    footer = f"*{record.machine}; measured {record.date}, commit {record.commit}*"
+    if record.confirmed:
+        footer += f"\n\n*Confirmed {record.confirmed}*"
     target.write_text(f"# {module.TITLE}\n\n{details_of(module, record.figures).strip()}\n\n{footer}\n", encoding="utf-8")
-    note = " *Stale.*" if changed else ""
+    note = " *Stale.*" if record.stale(module.SOURCES) else ""
     link = target.relative_to(BENCHMARKS).as_posix()
-    return f"### {module.TITLE}\n\n{body}\n\nDetails: `{link}`, {record.date}.{note}\n"
+    return f"### {module.TITLE}\n\n{body}\n\n`{link}`: measured {record.dates()}.{note}\n"
 
 
 def report() -> None:
@@ -102,29 +106,46 @@ def report() -> None:
     RESULTS.write_text("\n".join(parts), encoding="utf-8")
 
 
-def run(name: str, quick: bool) -> None:
+def run(name: str, quick: bool, file: Path | None) -> None:
     module, begun = module_of(name), time.perf_counter()
     print(f"{name} …", flush=True)
     figures = json.loads(json.dumps(module.measure(quick)))
-    print(table(["what", "figure", "goal", "met"], summary_of(module, figures)), flush=True)
+    summary = summary_of(module, figures)
+    print(table(["what", "figure", "goal", "met"], summary), flush=True)
     details = details_of(module, figures)
     if not quick:
         print(details)
         records.store(name, figures, module.SOURCES)
+    if file is not None:
+        file.write_text(json.dumps({"summary": summary, "figures": figures}), encoding="utf-8")
     print(f"({time.perf_counter() - begun:.0f} s)\n", flush=True)
 
 
-def stale(chosen: Sequence[str]) -> int:
-    count = 0
+def stale(chosen: Sequence[str]) -> None:
+    found = [(name, records.load(name)) for name in chosen]
+    old = [(name, record) for name, record in found if record is None or record.stale(module_of(name).SOURCES)]
+    for name, record in old:
+        print(f"{name}: {'never measured' if record is None else f'{record.dates()}, commit {record.commit}'}")
+    print(f"{len(old)} of {len(chosen)} results are stale")
+
+
+def confirm(chosen: Sequence[str]) -> None:
+    """Confirm the stale records whose figures are the same with the code of their commit and with today's."""
+    sources, kept = OldSources(), 0
     for name in chosen:
-        record = records.load(name)
-        changed = ["never measured"] if record is None else record.stale(module_of(name).SOURCES)
-        if changed:
-            count += 1
-            more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
-            print(f"{name}: {'' if record is None else f'{record.date}, {record.commit}: '}{', '.join(changed[:3])}{more}")
-    print(f"{count} of {len(chosen)} results are stale")
-    return count
+        record, module = records.load(name), module_of(name)
+        if record is None or not record.stale(module.SOURCES):
+            continue
+        timed = getattr(module, "TIMED", name.split("/")[0] in ("speed", "gpu"))
+        try:
+            reason = check(name, module.SOURCES, sources.at(record.commit), timed)
+        except Differs as difference:
+            print(f"{name}: stale, {difference}", flush=True)
+            kept += 1
+            continue
+        records.confirm(name, record, module.SOURCES, reason)
+        print(f"{name}: confirmed, {reason}", flush=True)
+    print(f"{kept} of {len(chosen)} results stay stale")
 
 
 def main() -> None:
@@ -132,14 +153,18 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="benchmarks such as speed/kernel_sums, or folders")
     parser.add_argument("--quick", action="store_true", help="a small version; nothing is recorded")
     parser.add_argument("--stale", action="store_true", help="list results that are older than their sources")
+    parser.add_argument("--confirm", action="store_true", help="keep stale records whose figures the new code returns as well")
+    parser.add_argument("--figures", metavar="FILE", type=Path, help="also write the figures of one benchmark to a JSON file")
     parser.add_argument("--report", action="store_true", help="write RESULTS.md from the records alone")
     given = parser.parse_args()
     chosen = names(given.names)
     if given.stale:
         stale(chosen)
         return
-    for name in () if given.report else chosen:
-        run(name, given.quick)
+    if given.confirm:
+        confirm(chosen)
+    for name in () if given.report or given.confirm else chosen:
+        run(name, given.quick, given.figures)
     if not given.quick:
         report()
 

@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from reduset import get_threads
+import reduset
 
 ROOT = Path(__file__).resolve().parents[2]
 BENCHMARKS = ROOT / "benchmarks"
+LIBRARY = Path(reduset.__file__).parents[1]  # the folder that this process imports it from
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "fpsample")
 
 
@@ -78,4 +79,4 @@ def machine() -> str:
             found.append(f"{package} {version(package)}")
         except PackageNotFoundError:
             found.append(f"{package} not installed")
-    return f"{platform.machine()}, {get_threads()} threads, Python {sys.version.split()[0]}, {', '.join(found)}"
+    return f"{platform.machine()}, {reduset.get_threads()} threads, Python {sys.version.split()[0]}, {', '.join(found)}"

@@ -1,22 +1,21 @@
 """Recorded figures: one JSON file for each benchmark, and whether the code that it measures has changed since.
 
-A record holds the figures, the date, the commit, the machine with versions, and a digest of each source file that the benchmark
-names in ``SOURCES``. A digest is of the code alone: comments, docstrings and line breaks do not change it.
+A record holds the figures, the date, the commit, the machine with versions, and a digest of the definitions in the files of
+``SOURCES`` (``sources.py``). If the code changed, but not the figures, the record is confirmed: the digest becomes today's, and
+``confirmed`` gets the date, the commit and the reason.
 """
 
 from __future__ import annotations
 
-import ast
 import datetime
-import hashlib
 import json
 import subprocess
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks._lib import BENCHMARKS, ROOT, machine
+from benchmarks._lib import BENCHMARKS, ROOT, machine, sources
 
 PACKAGE = ROOT / "src" / "reduset"
 
@@ -29,12 +28,15 @@ class Record:
     date: str
     commit: str
     machine: str
-    sources: dict[str, str]
+    digest: str
+    confirmed: str = ""
 
-    def stale(self, names: Iterable[str]) -> list[str]:
-        """The source files that changed, came or went since."""
-        now = digests(names)
-        return sorted(file for file in now.keys() | self.sources.keys() if now.get(file) != self.sources.get(file))
+    def stale(self, names: Iterable[str]) -> bool:
+        """Whether the code in these files changed since."""
+        return digest(names) != self.digest
+
+    def dates(self) -> str:
+        return f"{self.date}, confirmed {self.confirmed.split(',')[0]}" if self.confirmed else self.date
 
 
 def file_of(name: str) -> Path:
@@ -47,33 +49,31 @@ def load(name: str) -> Record | None:
     return Record(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
 
 
-def store(name: str, figures: dict[str, Any], sources: Iterable[str]) -> Record:
-    record = Record(figures, datetime.date.today().isoformat(), _commit(), machine(), digests(sources))
+def store(name: str, figures: dict[str, Any], names: Iterable[str]) -> None:
+    _write(name, Record(figures, _today(), commit(), machine(), digest(names)))
+
+
+def confirm(name: str, record: Record, names: Iterable[str], reason: str) -> None:
+    _write(name, replace(record, digest=digest(names), confirmed=f"{_today()}, commit {commit()}: {reason}"))
+
+
+def digest(names: Iterable[str]) -> str:
+    """A digest of the definitions in these files of the library."""
+    return sources.digest(PACKAGE, names)
+
+
+def commit() -> str:
+    """The commit that changed the library last; later ones change its tests and pages alone."""
+    command = ["git", "log", "-1", "--format=%h", "--", "src"]
+    found = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    return found.stdout.strip() or "unknown"
+
+
+def _today() -> str:
+    return datetime.date.today().isoformat()
+
+
+def _write(name: str, record: Record) -> None:
     path = file_of(name)
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(asdict(record), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    return record
-
-
-def digests(names: Iterable[str]) -> dict[str, str]:
-    """A digest of each Python file in packages and files of ``src/reduset``."""
-    found = {}
-    for name in names:
-        paths = sorted((PACKAGE / name).rglob("*.py")) if (PACKAGE / name).is_dir() else [PACKAGE / name]
-        for path in paths:
-            found[path.relative_to(PACKAGE).as_posix()] = digest(path.read_text(encoding="utf-8"))
-    return found
-
-
-def digest(code: str) -> str:
-    tree = ast.parse(code)
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list) and body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
-            node.body = body[1:]  # type: ignore[attr-defined]  # a docstring
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:12]
-
-
-def _commit() -> str:
-    found = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=ROOT, check=False)
-    return found.stdout.strip() or "unknown"

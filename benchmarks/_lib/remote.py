@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks._lib import BENCHMARKS, ROOT, pins, python_of
+from benchmarks._lib import BENCHMARKS, LIBRARY, pins, python_of
 
 SCRIPTS = BENCHMARKS / "peers"
 START_UP = 120.0  # seconds for imports, or for loading the rows
@@ -43,7 +43,7 @@ def omitted(environment: str) -> str:
     return "" if is_installed(environment) else f"\n\nThe environment `.venv-{environment}` is missing: its peers are omitted."
 
 
-def output(python: str, script: str, *arguments: str, path: Path = ROOT / "src") -> str:
+def output(python: str, script: str, *arguments: str, path: Path = LIBRARY) -> str:
     """What a script of `benchmarks/peers` prints; it can import what is in the folder ``path``, this library by default."""
     paths = [str(path), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     process = subprocess.run(

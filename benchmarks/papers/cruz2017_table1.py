@@ -22,6 +22,7 @@ from reduset.cohort import CohortMap, procrustes
 from reduset.cohort.layouts import lay_out
 
 TITLE = "Cruz Cortés & Scott 2017, Table I and Figures 2–4: distances of patients, SKM and herding"
+TIMED = True
 SOURCES = ("cohort/estimator.py", "cohort/distances.py", "cohort/layouts.py", "compression/atom_request.py", "select/kcenter.py",
            "weights/span.py", "_engine/farthest.py", "_engine/sums.py")  # fmt: skip
 

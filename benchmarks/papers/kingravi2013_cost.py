@@ -19,6 +19,7 @@ from benchmarks.papers import _kingravi2013 as paper
 from benchmarks.papers._kingravi2013 import NYSTROEM, SHADOW, WEIGHTED
 
 TITLE = "Reduced kernel PCA (2013): data, training cost and storage, Tables 1 and 2"
+TIMED = True
 SOURCES = (*paper.SOURCES, "spectral/nystroem.py", "_engine/shadows.py", "_engine/shadow_products.py", "_engine/sums.py")
 METHODS = SHADOW, NYSTROEM, WEIGHTED
 RANK, SIGMA = 5, 120.0

@@ -18,6 +18,7 @@ from reduset import Gaussian, KernelMean, bandwidth
 from reduset.density import SparseKernelDensity
 
 TITLE = "Densities of SciPy and KDEpy"
+TIMED = True
 SOURCES = ("density", "mean.py", "bandwidth/isj.py", "_engine/sums.py")
 
 CLOUDS = tuple((n, d) for d in (1, 2, 5) for n in (100_000, 1_000_000))

@@ -7,14 +7,11 @@ those of the peers, whose versions are pinned, are kept.
 from __future__ import annotations
 
 import csv
-import hashlib
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks._lib import machine
-from benchmarks._lib.records import digests
+from benchmarks._lib import machine, records
 
 OURS = "reduset"  # all our methods start with it
 Row = dict[str, Any]
@@ -35,8 +32,7 @@ def _first_line(path: Path) -> str:
 
 
 def _header(path: Path, sources: Sequence[str]) -> str:
-    digest = hashlib.sha256(json.dumps(digests(sources), sort_keys=True).encode()).hexdigest()[:12]
-    first, now = _first_line(path), machine()
+    first, now, digest = _first_line(path), machine(), records.digest(sources)
     if first.endswith(f"; sources {digest}"):
         return first
     peers = measured_on(path).split("; reduset: ")[0].removeprefix("peers: ") if first else now

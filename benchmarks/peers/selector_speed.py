@@ -22,6 +22,7 @@ from reduset import Gaussian, KernelMean, bandwidth
 from reduset.select import Cholesky, KMeans, Selector, Shadow, Thinning
 
 TITLE = "Selectors at 100,000 rows against peers with the same algorithm"
+TIMED = True
 SOURCES = (
     "select/cholesky.py",
     "select/kmeans.py",

@@ -7,7 +7,6 @@ with. Rows of other sources are not used.
 from __future__ import annotations
 
 import csv
-import hashlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,7 @@ class Kept:
 
     def __init__(self, path: Path, columns: Sequence[str], keys: int, sources: Iterable[str]) -> None:
         self.path, self.columns, self._keys = path, [*columns, DIGEST], keys
-        self._digest, every = digest_of(sources), read(path)
+        self._digest, every = records.digest(sources), read(path)
         self.rows = [row for row in every if row[DIGEST] in ("", self._digest)]
         self._new = len(self.rows) < len(every) or not path.exists()
 
@@ -50,10 +49,6 @@ class Kept:
 
     def where(self, **key: Any) -> list[Row]:
         return [row for row in self.rows if all(row[name] == value for name, value in key.items())]
-
-
-def digest_of(sources: Iterable[str]) -> str:
-    return hashlib.sha256(repr(sorted(records.digests(sources).items())).encode()).hexdigest()[:12]
 
 
 def read(path: Path) -> list[Row]:
