@@ -44,11 +44,13 @@ FOLDERS = {
     "gpu": "GPU",
 }
 RESULTS = BENCHMARKS / "RESULTS.md"
+MET = {"yes": "", "NO": "**not met**"}
 HEAD = """# Results
 
-Each table answers one question: what was measured, the figure, the goal. *Details* has all tables of a benchmark. Peers and reduset
-are timed in the same run, in turns; times are medians. *Stale* marks figures that are older than the code they measure.
-`python benchmarks/run.py NAME` measures again, `make bench-stale` lists what is stale.
+Each table answers one question. The file below it has all tables of that benchmark. Peers and reduset are timed in the same run,
+in turns; times are medians. *Confirmed* figures are older than the code, which still returns the same ones in the quick version;
+*stale* ones are older than the code they measure. `python benchmarks/run.py NAME` measures again, `make bench-stale` lists what is
+stale, `make bench-confirm` confirms.
 """
 
 
@@ -87,7 +89,11 @@ def section_of(name: str) -> str:
     record, module = records.load(name), module_of(name)
     if record is None:
         return ""
-    body = table(["what", "figure", "goal", "met"], summary_of(module, record.figures))
+    rows = summary_of(module, record.figures)
+    body = table(
+        ["", "figure", "goal"],
+        [[what, figure, ", ".join(filter(None, (goal, MET.get(met, met))))] for what, figure, goal, met in rows],
+    )
     target = records.file_of(name).with_suffix(".md")
     footer = f"*{record.machine}; measured {record.date}, commit {record.commit}*"
     if record.confirmed:

@@ -133,10 +133,15 @@ of the machine."""
 def measure(quick: bool) -> dict[str, Any]:
     cases = QUICK if quick else FULL
     found = [of_case(*case) for *case, _ in cases]
-    lines, of_width = [], {}
+    lines, largest = [], {}
     for (distribution, n, d, dtype, size, goal), each in zip(cases, found, strict=True):
         title, met = f"{distribution}, {n:,} × {d} {dtype}", verdict(-each["seconds"], -goal)
-        of_width[d] = [f"{size:,} centres: {title}", f"{each['seconds']:.3f} s", f"≤ {goal:g} s", met]
+        largest[distribution, d] = [
+            f"{size:,} of {n:,} × {d} {dtype}, {distribution}",
+            f"{each['seconds']:.2g} s",
+            f"≤ {goal:g} s",
+            met,
+        ]
         line = [title, f"{size:,}", f"{each['seconds']:.3f} s", f"{goal:g} s", met, f"{each['whole']:.2f} s", *[""] * 6]
         if "torch" in each:
             line[6:9] = f"{each['torch']:.2f} s", f"{each['torch'] / each['seconds']:.1f}", f"{each['like torch']:.0%}"
@@ -144,7 +149,7 @@ def measure(quick: bool) -> dict[str, Any]:
             line[9:] = f"{each['host']:.2f} s", f"{each['host'] / each['seconds']:.0f}", "yes" if each["like host"] else "NO"
         lines.append(line)
     good = sum(line[4] == "yes" for line in lines)
-    summary = [["Cases within their goal", f"{good} of {len(cases)}", "all", verdict(good, len(cases))], *of_width.values()]
+    summary = [["Cases within their goal", f"{good} of {len(cases)}", "all", verdict(good, len(cases))], *largest.values()]
     for peer, name in (("torch", "a loop in torch"), ("host", "the processor")):
         ratios = [each[peer] / each["seconds"] for each in found if peer in each]
         if ratios:

@@ -93,8 +93,9 @@ def measure(quick: bool) -> dict[str, Any]:
         if least is None:
             uniform.append(ratio)
         else:
-            summary.append([f"Over {peer}: {distribution}, {n:,} × {d}", case[1], *goal])
-    summary.append([f"Over {peer}: uniform rows", f"{min(uniform):.2f} to {max(uniform):.2f}×", "", ""])
+            what = f"{size:,} of {n:,} × {d}, {distribution}: seconds of ours and of {peer}, ratio"
+            summary.append([what, f"{mine:.2f} s, {times[best]:.1f} s, {case[1]}", *goal])
+    summary.append(["uniform rows: ratio", f"{min(uniform):.2f} to {max(uniform):.2f}×", "", ""])
     summary.append(["Same rows as the definition", f"{sum(right)} of {len(right)}", "all", "yes" if all(right) else "NO"])
     head = ["data, rows chosen", "fastest of fpsample", "reduset", "faster by", "goal", "met", "indices against fps_sampling"]
     return {
