@@ -87,3 +87,26 @@ def test_more_sweeps_come_no_farther(problem):
     assert all((each >= 0).all() for each in rows)
     distances = [distance(X, frequencies, each, weights, *fixed) for each in rows]
     assert distances[0] >= distances[1] - 1e-12 >= distances[2] - 2e-12
+
+
+def test_rows_below_limits_decide_where_nothing_else_differs():
+    """Moments in units of 10⁹ and waves of frequency 0 are equal for all candidates; each change is the best by trying all."""
+    rng = np.random.default_rng(5)
+    X, candidates, weights = rng.normal(size=(60, 1)), np.arange(60).reshape(12, 5), rng.uniform(0.5, 1.5, 12) / 12
+    limits, wide = np.array([[-0.7], [0.1], [0.9]]), np.array([1e9])
+    below = np.array([[0.2], [0.5], [0.9]])
+    goals = ColumnGoals(np.arange(1), np.zeros(1), wide, wide, limits, below)
+    nothing = np.zeros((0, 1)), np.zeros(0)
+    found = exchange(X, candidates, weights, lambda _, rows: 0 * rows, np.zeros((1, 1), complex), goals, nothing, 1)
+
+    def off(chosen):
+        rows = X[candidates[np.arange(12), chosen]]
+        return np.sum(np.square(weights.sum() * below[:, 0] - [weights @ (rows[:, 0] <= limit) for limit in limits]))
+
+    expected = np.zeros(12, int)
+    for cell in range(12):
+        tried = [off(np.where(np.arange(12) == cell, t, expected)) for t in range(5)]
+        if min(tried) < tried[expected[cell]] - 1e-12:
+            expected[cell] = int(np.argmin(tried))
+    assert off(found) == pytest.approx(off(expected), rel=1e-9)
+    assert off(found) < off(np.zeros(12, int))

@@ -600,6 +600,17 @@ def test_waves_are_those_of_the_definition(d):
         assert np.max(np.abs(found[:, j] - expected)) < 1e-12 * np.abs(w).sum()
 
 
+@pytest.mark.parametrize("d", [3, 24])
+@pytest.mark.parametrize("release", [0, 1, 2])
+def test_a_second_part_of_the_frequencies_doubles_only_after_its_rung(d, release):
+    X, frequencies, late, w = cloud(600, d), 3 * cloud(20, d, 1), 2 * cloud(20, d, 3), np.random.default_rng(2).normal(size=600)
+    frame = Frame.around(X, 0.7)
+    found = wave_sums(X, w, frequencies, frame, 4, late, release)
+    for j in range(4):
+        expected = reference.waves(frame.apply(X), w, 2**j * frequencies + 2.0 ** max(0, j - release) * late)
+        assert np.max(np.abs(found[:, j] - expected)) < 1e-12 * np.abs(w).sum()
+
+
 @pytest.mark.parametrize("n", [1, 511, 512, 513, 16_383, 16_384, 16_385])
 @pytest.mark.parametrize("d", [2, 24])
 def test_blocks_do_not_show_in_waves(n, d):

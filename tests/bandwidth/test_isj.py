@@ -129,3 +129,9 @@ def test_two_values_and_one_value():
     assert bandwidth.isj(X) > 0
     with pytest.raises(ValueError, match="coincide"):
         bandwidth.isj(np.ones((50, 1)))
+
+
+def test_rows_of_almost_no_weight_do_not_count():
+    x = np.random.default_rng(3).normal(size=(400, 1))
+    half = np.repeat([1.0, 1e-9], 200)
+    assert bandwidth.isj(x, half) == pytest.approx(bandwidth.isj(x[:200]), rel=0.01)

@@ -51,3 +51,10 @@ def test_different_things_have_no_distance(other, message, folder, capsys):
 def test_rows_are_never_called_coarse_models(folder, capsys):
     assert run(["distance", str(folder / "xy.csv"), str(folder / "xy.csv")]) == 0
     assert "coarse" not in capsys.readouterr().out
+
+
+def test_the_limit_of_chance_includes_what_the_models_are_unsure_of(folder, capsys):
+    assert run(["distance", str(folder / "xy.npz"), str(folder / "xy.csv"), "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["uncertainty"] > 0
+    assert answer["by_chance_95"] == pytest.approx(1.96 * answer["by_chance"] + answer["uncertainty"])

@@ -143,3 +143,12 @@ def test_a_rule_for_quotas_that_is_none_is_refused():
 def test_labels_that_are_none_or_not_of_one_kind_are_refused(labels, message):
     with pytest.raises(ValueError, match=message):
         compress(np.random.default_rng(0).normal(size=(50, 2)), size=10, groups=labels)
+
+
+@pytest.mark.parametrize(
+    ("size", "masses", "expected"),
+    # after one atom each, the averages mass / (atoms + 1) are 2.5, 1.5, 1; then 1.67, 1.5, 1
+    [(5, [5.0, 3.0, 2.0], [3, 1, 1]), (7, [5.0, 3.0, 2.0], [4, 2, 1]), (6, [10.0, 4.0, 4.0], [4, 1, 1])],
+)
+def test_atoms_are_divided_by_the_highest_averages_of_dhondt(size, masses, expected):
+    assert quotas(size, np.array(masses), np.array([99, 99, 99]), "proportional").tolist() == expected

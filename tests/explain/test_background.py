@@ -399,3 +399,11 @@ def test_bad_tables_are_named(table):
         small.base_change(lambda rows: 1.0, table)
     with pytest.raises(ValueError, match="finite numbers only"):
         small.base_change(lambda rows: np.full(len(rows), np.nan), table)
+
+
+def test_random_rows_follow_from_the_error_and_the_norm(table):
+    """(1 − ‖f‖²) / ‖f − f_m‖², with the absolute error."""
+    small = background(table, 20, rng=0)
+    norm, relative = small.certificate.norm, small.certificate.relative_error
+    assert norm < 0.9  # so that relative and absolute errors differ
+    assert small.random_rows == pytest.approx((1 - norm**2) / (relative * norm) ** 2, rel=1e-6)

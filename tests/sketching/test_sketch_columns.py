@@ -7,6 +7,8 @@ import pyarrow as pa
 import pytest
 
 from reduset import Gaussian, sketch
+from reduset.sketching.columns import compare_columns
+from reduset.sketching.summaries import summarise
 
 FRAME = pd.DataFrame(
     {
@@ -107,3 +109,10 @@ def test_constant_columns_do_not_change():
     small = sketch(X, 100, kernel=Gaussian(), rng=0)
     constant = [each for each in small.columns if each.column == "x1"]
     assert all(each.difference == 0 for each in constant)
+
+
+def test_the_expected_difference_of_random_rows_has_the_finite_population_correction():
+    X = np.random.default_rng(4).normal(size=(1000, 1))
+    table = compare_columns(["x"], summarise(X, np.ones(1000)), X[:900], np.ones(900), 1000)
+    mean = next(change for change in table.changes if change.statistic == "mean")
+    assert mean.random_rows == pytest.approx(np.sqrt(2 / np.pi) * np.sqrt(1 - 0.9) / np.sqrt(900))
