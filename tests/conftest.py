@@ -7,11 +7,11 @@ and again, while it is collected or later.
 
 import gc
 import os
-from collections import Counter
 
 import pytest
 from hypothesis import settings
 
+from case_marks import mark_slow_cases
 from compile_once import share_compilation
 from timings import Timings
 
@@ -33,15 +33,7 @@ def pytest_configure(config):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """``fast_cases(k)``: the cases after the first k of a parametrised test are slow."""
-    seen = Counter()
-    for item in items:
-        mark = item.get_closest_marker("fast_cases")
-        if mark is not None:
-            name = item.nodeid.split("[")[0]
-            seen[name] += 1
-            if seen[name] > mark.args[0]:
-                item.add_marker(pytest.mark.slow)
+    mark_slow_cases(items)
 
 
 @pytest.hookimpl(wrapper=True)

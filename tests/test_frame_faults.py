@@ -60,6 +60,7 @@ USES = {
 ENCODES = {"sketch"}  # itself, or omits such columns where encode=None
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("frame", FRAMES)
 @pytest.mark.parametrize("use", USES)
 def test_a_missing_value_is_named_by_column_and_row(use, frame):
@@ -68,6 +69,7 @@ def test_a_missing_value_is_named_by_column_and_row(use, frame):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("frame", FRAMES)
 @pytest.mark.parametrize("use", sorted(USES.keys() - ENCODES))
 def test_text_is_named_by_column_with_the_call_that_encodes_it(use, frame):
@@ -99,6 +101,7 @@ ODD = {
 }
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("kind", ODD)
 @pytest.mark.parametrize("use", ["compress", "density", "kernel PCA", "cohort"])
 def test_entries_that_are_no_numbers_are_named_by_column(use, kind):

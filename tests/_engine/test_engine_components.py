@@ -48,6 +48,7 @@ def assert_moments(found, expected, unit, d, rtol=1e-10):
 # -- against the oracle -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.covering_cases
 @EVERY_SHAPE
 @EVERY_OTHER
 @SHARED
@@ -64,6 +65,7 @@ def test_moments_totals_and_products_are_the_sums_over_all_pairs(shape, other, s
     np.testing.assert_allclose(side.products(places, covariances) * unit_of(side), pairs, rtol=1e-9, atol=1e-14)
 
 
+@pytest.mark.covering_cases
 @EVERY_SHAPE
 @EVERY_OTHER
 @SHARED
@@ -143,6 +145,7 @@ def test_moments_of_groups_are_those_of_their_members_alone(shape, shared):
 # -- tiles, blocks, threads -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.covering_cases
 @EVERY_SHAPE
 @SHARED
 @LENGTHS
@@ -298,6 +301,7 @@ def test_widths_of_very_different_size_stand_side_by_side(shape, shared):
     np.testing.assert_allclose(side.totals(f.means, f.covariances), expected @ f.weights, rtol=1e-6)
 
 
+@pytest.mark.covering_cases
 @EVERY_SHAPE
 @SHARED
 @pytest.mark.parametrize("width", [1e-8, 1.0, 1e8])

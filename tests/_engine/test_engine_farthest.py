@@ -51,6 +51,7 @@ def assert_is_the_definition(X, size, first=0, metric="euclidean"):
 # -- the definition -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.covering_cases
 @metrics
 @pytest.mark.parametrize("d", [1, 2, 3, 5, 16, 17, 20, 64, 65, 100])
 def test_a_normal_cloud(metric, d):
@@ -81,6 +82,7 @@ def test_duplicates_are_never_chosen_twice(metric, d):
     assert order.covering_radii()[-1] == 0
 
 
+@pytest.mark.covering_cases
 @pytest.mark.fast_cases(24)
 @metrics
 @pytest.mark.parametrize(("side", "d"), [(1000, 1), (31, 2), (10, 3), (4, 5)])
@@ -131,6 +133,7 @@ def test_fine_structure_in_clusters_a_trillion_times_farther_apart(metric, d):
     assert order.leaves.columns.dtype == np.float64
 
 
+@pytest.mark.covering_cases
 @metrics
 @pytest.mark.parametrize("value", [0.0, 0.1, -7.0, 1e-300, 1e15])
 @pytest.mark.parametrize("n", [1, 2, 3, 65, 300])
@@ -330,6 +333,7 @@ def test_leaves_hold_each_point_once_in_their_boxes(kind, d, dtype):
 # -- nearest --------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.covering_cases
 @metrics
 @pytest.mark.parametrize("d", [1, 2, 3, 5, 16, 20, 39, 40, 100])
 @pytest.mark.parametrize("m", [1, 2, 50])

@@ -47,6 +47,7 @@ def deflated(values, products, worth, floor):
     return chosen
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("bandwidth", [0.3, 1.0, 3.0])
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.3])
 @pytest.mark.parametrize("seed", range(4))

@@ -31,6 +31,7 @@ def at_gap(gap):
     return gap_histograms(np.array([[gap]]), np.ones(1), np.zeros((1, 1)), UNIT, CITYBLOCK)[0]
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("ratio", [0.4, 1.0, 3.0])
 @pytest.mark.parametrize("part", ["bump", "product"])
 @pytest.mark.parametrize("kernel", RADIAL)

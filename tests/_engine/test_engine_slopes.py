@@ -53,6 +53,7 @@ def differences(kernel, X, w, Q, step=1e-6):
     return out
 
 
+@pytest.mark.covering_cases
 @pytest.mark.fast_cases(27)
 @product
 @dimension
@@ -64,6 +65,7 @@ def test_slopes_carry_the_sums(family, d):
     np.testing.assert_allclose(values, reference.product_sums(kernel, X, w, Q), rtol=0, atol=1e-10 * np.abs(w).sum())
 
 
+@pytest.mark.covering_cases
 @product
 @dimension
 def test_slopes_are_the_limits_of_differences(family, d):
@@ -73,6 +75,7 @@ def test_slopes_are_the_limits_of_differences(family, d):
     np.testing.assert_allclose(kernel.product_slopes(X, w, Q)[1], expected, rtol=0, atol=1e-9 * np.abs(w).sum())
 
 
+@pytest.mark.covering_cases
 @product
 @pytest.mark.parametrize("d", [3, 45])
 @pytest.mark.parametrize(("precision", "accuracy"), [("single", 2e-6), ("auto", 1e-5)])
@@ -85,6 +88,7 @@ def test_single_precision_is_close(family, d, precision, accuracy):
     np.testing.assert_allclose(got[1], slopes, rtol=0, atol=accuracy * np.abs(w).sum() / kernel.width * 8)
 
 
+@pytest.mark.covering_cases
 @product
 @pytest.mark.parametrize("d", [3, 45])
 @pytest.mark.parametrize("precision", ["double", "single"])
@@ -118,6 +122,7 @@ def test_a_shift_changes_no_slope(family, d):
     np.testing.assert_allclose(other[1], one[1], rtol=0, atol=1e-9 * 200 / kernel.width)
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("family", ["gaussian", "laplacian", "laplacian l2", "student", "student l2"])
 @pytest.mark.parametrize("d", [40, 50])
 @pytest.mark.parametrize(("precision", "accuracy"), [("double", 1e-11), ("single", 1e-4)])
@@ -156,6 +161,7 @@ def test_the_scale_of_the_weights_comes_out_of_the_slopes(precision, scale):
     np.testing.assert_allclose(got[1] / scale, slopes, rtol=0, atol=1e-5 * np.abs(w).sum())
 
 
+@pytest.mark.covering_cases
 @product
 @pytest.mark.parametrize("d", [1, 3, 45])
 def test_a_matrix_row_by_row_is_the_matrix(family, d):

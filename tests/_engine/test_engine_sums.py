@@ -133,6 +133,7 @@ def test_turn_keeps_the_quarters():
     assert np.max(np.abs(got - expected)) < 5e-16
 
 
+@pytest.mark.covering_cases
 @dimensions
 @pytest.mark.parametrize("metric", [0, 1, 2])
 def test_gaps_are_the_sums_over_coordinates(metric, d):
@@ -172,6 +173,7 @@ def test_a_frame_subtracts_before_it_rounds():
 # -- sums against the definition ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.covering_cases
 @pytest.mark.fast_cases(30)
 @bumps
 @dimensions
@@ -181,6 +183,7 @@ def test_double_sums_are_those_of_the_definition(family, d):
     assert relative(kernel.value_sums(X, w, Q, "double"), reference.value_sums(kernel, X, w, Q)) < 1e-12
 
 
+@pytest.mark.covering_cases
 @pytest.mark.fast_cases(31)
 @bumps
 @dimensions
@@ -190,6 +193,7 @@ def test_single_sums_are_within_2e_6(family, d):
     assert relative(kernel.value_sums(X, w, Q, "single"), reference.value_sums(kernel, X, w, Q)) < 2e-6
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("family", ["gaussian", "laplacian", "cityblock", "cauchy", "student"])
 @pytest.mark.parametrize("d", [1, 2, 3, 5])
 def test_product_sums_in_l2_are_those_of_the_definition(family, d):
@@ -207,6 +211,7 @@ def test_product_sums_in_l2_are_those_of_the_definition(family, d):
         assert relative(kernel.product_sums(X, w, Q, precision), reference.product_sums(kernel, X, w, Q)) < accuracy
 
 
+@pytest.mark.covering_cases
 @bumps
 @dimensions
 def test_gram_holds_the_kernel_of_every_pair(family, d):
@@ -221,6 +226,7 @@ def test_gram_of_points_with_themselves_has_a_unit_diagonal_and_is_symmetric(fam
     assert np.array_equal(K, K.T)
 
 
+@pytest.mark.covering_cases
 @bumps
 @pytest.mark.parametrize("d", [1, 2, 3, 5, 17, 50])
 def test_gradients_are_those_of_the_formula(family, d):
@@ -230,6 +236,7 @@ def test_gradients_are_those_of_the_formula(family, d):
     assert np.max(np.abs(kernel.gradient_sums(X, w, Q) - expected)) < 1e-12 * np.abs(w).sum()
 
 
+@pytest.mark.covering_cases
 @bumps
 @pytest.mark.parametrize("d", [1, 2, 5, 17])
 def test_gradients_are_the_limits_of_differences(family, d):
@@ -252,6 +259,7 @@ def test_the_gradient_at_a_lone_atom_is_zero(family):
 # -- automatic precision --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.covering_cases
 @bumps
 @pytest.mark.parametrize("d", [1, 2, 5, 16, 50, 100])
 def test_auto_is_within_1e_5_even_in_the_tails(eager_single, family, d):
@@ -353,6 +361,7 @@ def dyadic(n, d, seed=0):
     return np.rint(cloud(n, d, seed) * 1024) / 1024
 
 
+@pytest.mark.covering_cases
 @bumps
 @pytest.mark.parametrize("d", [1, 3, 50])
 @pytest.mark.parametrize("precision", ["single", "double", "auto"])
@@ -375,6 +384,7 @@ def test_a_shift_changes_no_gradient_logarithm_or_gram(family):
     assert np.allclose(kernel.product_gram(S, R), kernel.product_gram(X, Q), rtol=1e-9, atol=0)
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("family", ["gaussian", "laplacian", "cauchy"])
 @pytest.mark.parametrize("n", [1, 2, 511, 512, 513, 1025])
 @pytest.mark.parametrize("d", [3, 50])
@@ -409,6 +419,7 @@ def test_sums_of_any_shape_are_those_of_the_definition(n, q, d, seed):
         assert relative(kernel.value_sums(X, w, Q, "double"), reference.value_sums(kernel, X, w, Q)) < 1e-12
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("family", ["gaussian", "laplacian", "cauchy", "student"])
 @pytest.mark.parametrize("d", [40, 50, 101])
 @pytest.mark.parametrize(("precision", "accuracy"), [("double", 1e-12), ("single", 1e-5)])
@@ -545,6 +556,7 @@ def test_the_number_of_threads_can_be_set_and_returned(monkeypatch):
 # -- logarithms -----------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.covering_cases
 @bumps
 @pytest.mark.parametrize("d", [1, 2, 5, 50])
 @pytest.mark.parametrize("far", [0.0, 10.0, 1000.0])

@@ -92,6 +92,7 @@ def errors_of_prefixes(X, order, h):
     return out
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("d", [1, 2, 6])
 def test_neighbour_takes_the_candidate_whose_errors_drop_earliest(seed, d):
@@ -119,6 +120,7 @@ def test_neighbour_of_few_points_is_a_distance_between_them(n):
 # -- weights --------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("rule", QUANTILE_RULES)
 @pytest.mark.parametrize("seed", range(5))
 def test_an_integer_weight_is_a_repetition(rule, seed):
@@ -180,6 +182,7 @@ def test_a_zero_weight_is_a_removal_with_labels_too():
     assert bandwidth.jaakkola(X, w, y) == pytest.approx(bandwidth.jaakkola(X[w > 0], w[w > 0], y[w > 0]), rel=1e-12)
 
 
+@pytest.mark.covering_cases
 @every
 @pytest.mark.parametrize("weight", [0.25, 1.0, 1 / 300])
 def test_equal_weights_change_nothing(rule, weight):
@@ -187,6 +190,7 @@ def test_equal_weights_change_nothing(rule, weight):
     assert find(rule, X, np.full(300, weight)) == pytest.approx(find(rule, X), rel=1e-9)
 
 
+@pytest.mark.covering_cases
 @every
 @pytest.mark.parametrize("scale", [0.5, 1 / 3, 0.37, 7, 1e-6, 1e6, 1e-200, 1e200])
 @pytest.mark.parametrize("kind", ["whole", "fractional", "equal", "few"])
@@ -233,6 +237,7 @@ def test_weights_matter(rule):
 # -- laws -----------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.covering_cases
 @every
 @pytest.mark.parametrize("scale", [2.0**-20, 0.1, 8.0, 1e4, 2.0**40])
 def test_scaling_the_points_scales_the_bandwidth(rule, scale):

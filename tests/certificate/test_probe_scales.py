@@ -34,6 +34,7 @@ def measured_over_true(mean, atoms):
     return np.sqrt(np.array([each.square for each in seen]) / truth), covered
 
 
+@pytest.mark.covering_cases
 @pytest.mark.fast_cases(4)
 @pytest.mark.parametrize("space", ["rkhs", "l2"])
 @pytest.mark.parametrize(("d", "size"), [(1, 60), (2, 60), (2, 300), (5, 100)])

@@ -236,6 +236,7 @@ def test_the_same_seed_gives_the_same_map():
     np.testing.assert_array_equal(one.errors_, other.errors_)
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("layout", ["isomap", "mds"])
 @pytest.mark.parametrize("atoms", ["shared", "all"])
 def test_a_fitted_bag_lands_on_its_place(layout, atoms):

@@ -214,6 +214,7 @@ def test_check_estimator_passes_as_far_as_it_goes():
     assert {result["status"] for result in ran} == {"passed"}
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("distance", ["mmd", "kl"])
 @pytest.mark.parametrize("atoms", ["shared", "own", "all"])
 def test_it_behaves_as_an_estimator_should_with_bags(distance, atoms):

@@ -419,6 +419,7 @@ def test_the_containers_hold_the_same_numbers():
         np.testing.assert_array_equal(np.asarray(make(cloud()), float), cloud())
 
 
+@pytest.mark.covering_cases
 @pytest.mark.fast_cases(34)
 @pytest.mark.parametrize("name", CONTAINERS)
 @pytest.mark.parametrize("kernel", [None, Gaussian("scott"), Laplacian(0.8), FunctionKernel("rbf", gamma=0.5)], ids=repr)

@@ -235,6 +235,7 @@ def test_fewer_distinct_points_than_size_give_that_many_atoms_and_no_error(selec
         assert small.certificate.relative_error == pytest.approx(0, abs=1e-7)
 
 
+@pytest.mark.covering_cases
 @WAY
 @pytest.mark.parametrize("width", [1e100, 1e300])
 def test_a_bandwidth_beyond_the_data_leaves_one_atom(select, width):
@@ -243,6 +244,7 @@ def test_a_bandwidth_beyond_the_data_leaves_one_atom(select, width):
     assert small.certificate.relative_error == pytest.approx(0, abs=1e-7)
 
 
+@pytest.mark.covering_cases
 @pytest.mark.filterwarnings("ignore:Shadow. ell")
 @pytest.mark.parametrize("select", [name for name in WAYS if "kmeans" not in name])  # whose centres see no point then
 @pytest.mark.parametrize("width", [1e-140, 1e-100, 1e-40, 1e-20])

@@ -73,6 +73,7 @@ def test_a_stage_within_a_stage_counts_once():
 SIZES = [32 * 2**k for k in range(8)]
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("d", [1, 2, 3, 5, 10])
 @pytest.mark.parametrize("reached_at", [1000, 2000, 5000])
 @pytest.mark.parametrize("tol", [0.1, 0.01, 1e-4])

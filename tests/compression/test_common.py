@@ -38,6 +38,7 @@ def test_the_error_is_that_of_the_dense_oracle(kernel):
     assert small.certificate.relative_error == pytest.approx(reference.relative_error(full, small.mean), rel=1e-5)
 
 
+@pytest.mark.covering_cases
 @KERNEL
 @pytest.mark.parametrize("groups", [False, True])
 def test_every_nested_result_is_within_its_bounds(kernel, groups):
@@ -109,6 +110,7 @@ def test_the_sup_bound_holds_at_every_point_looked_at():
 
 # herding that must go on meets the repetitions, and the order of equally heavy shadows is rounding; in one case the steps of the
 # descent increase the difference between a weighted and a repeated sum, which is rounding, to 5e-4 in three coordinates
+@pytest.mark.covering_cases
 @with_selections(
     among=WAYS,
     without=[*DRAWN[1:], "herding", "plain herding", "shadow"],
@@ -127,6 +129,7 @@ def test_a_whole_weight_is_repetition(select, weights, kernel):
     assert_same(fixed, repeated, atoms=rounding_of(select))
 
 
+@pytest.mark.covering_cases
 @with_selections(among=WAYS, without=DRAWN[1:])
 def test_a_zero_weight_is_removal(select, weights, kernel):
     X, w = cloud(60), np.random.default_rng(1).integers(0, 3, size=60).astype(float)
@@ -143,6 +146,7 @@ def test_a_zero_weight_is_removal(select, weights, kernel):
     assert_same(kept, removed, atoms=rounding_of(select))
 
 
+@pytest.mark.covering_cases
 @with_selections(among=SELECTORS)
 def test_rows_of_no_weight_are_never_chosen(select, weights, kernel):
     X, w = cloud(60), np.random.default_rng(1).integers(0, 3, size=60).astype(float)
@@ -154,6 +158,7 @@ def test_rows_of_no_weight_are_never_chosen(select, weights, kernel):
             assert np.all(w[chosen.indices] > 0)
 
 
+@pytest.mark.covering_cases
 @EVERY
 def test_only_the_ratios_of_sample_weights_matter(select, weights, kernel):
     X, w = cloud(60), np.random.default_rng(1).uniform(0, 3, size=60)
@@ -173,6 +178,7 @@ def test_the_order_of_the_rows_does_not_matter(kernel, weights):
     assert_same(one, other)
 
 
+@pytest.mark.covering_cases
 @EVERY
 def test_a_shift_of_the_data_does_not_matter(select, weights, kernel):
     X = cloud()
@@ -194,6 +200,7 @@ def test_a_common_scale_of_data_and_bandwidth_does_not_matter(select):
     np.testing.assert_allclose(other.mean.weights, one.mean.weights, rtol=max(1e-7, rounding_of(select)))
 
 
+@pytest.mark.covering_cases
 @EVERY
 def test_the_same_seed_gives_the_same_result(select, weights, kernel):
     one, other = (run(cloud(), select, weights, kernel, rng=5) for _ in range(2))
@@ -226,6 +233,7 @@ def test_the_number_of_threads_does_not_matter(select, kernel):
 # -- what goes in and what stays -------------------------------------------------------------------------------------
 
 
+@pytest.mark.covering_cases
 @EVERY
 def test_inputs_are_never_changed(select, weights, kernel):
     X, w = cloud(), np.random.default_rng(0).uniform(size=120)
@@ -243,6 +251,7 @@ class Traced(np.ndarray):
     """An array that can be watched."""
 
 
+@pytest.mark.covering_cases
 @EVERY
 def test_a_result_keeps_no_reference_to_the_data(select, weights, kernel):
     gc.freeze()  # what was there before cannot have met the data, and looking through it takes long
@@ -285,6 +294,7 @@ def test_results_are_read_only():
 # -- signed means, groups, compressions of compressions --------------------------------------------------------------
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize(
     ("select", "kernel"),
     [(select, kernel) for select in (KCenter("mean"), KCenter("mean", groups=np.arange(120) % 2), Random()) for kernel in KERNELS]
@@ -318,6 +328,7 @@ def test_groups_cover_each_class(kernel):
     assert sorted(labels[small.indices]) == ["a", "b", "rare"]
 
 
+@pytest.mark.covering_cases
 @pytest.mark.filterwarnings("ignore:Shadow. ell=2.5 keeps every one")  # shadows of shadows: no atom covers another
 @EVERY
 def test_a_compression_can_be_compressed(select, weights, kernel):

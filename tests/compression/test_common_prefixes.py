@@ -10,6 +10,7 @@ from reduset import Gaussian, KernelMean, compress
 CONVEX = ["free", "sum_to_one", "simplex"]  # the best of a growing set: more atoms never hurt
 
 
+@pytest.mark.covering_cases
 @pairs(without=MOVED)
 def test_a_freer_weighting_never_loses_more(select, kernel):
     X = cloud()
@@ -24,6 +25,7 @@ def test_a_freer_weighting_never_loses_more(select, kernel):
     assert error["simplex"] <= min(error["clipped"], error["sum_to_one_clipped"], error["simplex_projection"]) * slack
 
 
+@pytest.mark.covering_cases
 @EVERY
 def test_weights_keep_the_rules_of_their_kind(select, weights, kernel):
     alpha = known(select, weights, kernel).mean.weights
@@ -48,6 +50,7 @@ def test_clipped_and_projected_weights_follow_from_the_free_ones(kernel):
     assert np.all(free[~stays] <= shift[0] + 1e-9)
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("weights", CONVEX)
 @pairs()
 def test_more_atoms_never_hurt_along_the_path(weights, select, kernel):
@@ -68,6 +71,7 @@ def test_atoms_without_an_order_of_their_own_come_by_what_they_add(select, weigh
     assert np.all(small.path.relative_errors[:-1] <= reversed_.path.relative_errors[:-1] + 1e-9)
 
 
+@pytest.mark.covering_cases
 @EVERY
 def test_the_path_is_what_at_says(select, weights, kernel):
     small = known(select, weights, kernel, 12)
@@ -90,6 +94,7 @@ def test_the_path_is_what_at_says_where_the_error_is_measured(kernel, size, meth
     assert np.all(np.diff(errors) <= 1e-9)
 
 
+@pytest.mark.covering_cases
 @with_selections(among=NESTED)
 def test_at_is_the_compression_of_that_size(select, weights, kernel):
     X = cloud()
@@ -103,6 +108,7 @@ def test_at_is_the_compression_of_that_size(select, weights, kernel):
         assert nested.selected == size
 
 
+@pytest.mark.covering_cases
 @EVERY
 def test_at_touches_no_data(select, weights, kernel):
     X = cloud()
@@ -117,6 +123,7 @@ def test_at_touches_no_data(select, weights, kernel):
     assert np.isfinite(small.mean(np.zeros((1, 2)))).all()
 
 
+@pytest.mark.covering_cases
 @KERNEL
 @pytest.mark.parametrize("weights", WEIGHTINGS)
 def test_all_points_with_their_own_weights_lose_nothing(kernel, weights):
@@ -126,6 +133,7 @@ def test_all_points_with_their_own_weights_lose_nothing(kernel, weights):
     assert small.certificate.relative_error <= 1e-7
 
 
+@pytest.mark.covering_cases
 @pytest.mark.fast_cases(32)
 @EVERY
 def test_reweigh_is_compressing_with_the_same_atoms_under_the_new_kernel(select, weights, kernel):
@@ -147,6 +155,7 @@ def test_reweigh_with_nothing_new_changes_nothing():
     assert small.reweigh(KernelMean.from_samples(X, KERNELS["gaussian"])).at(3).size == 3
 
 
+@pytest.mark.covering_cases
 @EVERY
 def test_the_error_of_every_prefix_is_its_distance(select, weights, kernel):
     X = cloud()

@@ -47,6 +47,7 @@ def check(data, small):
     return low, high
 
 
+@pytest.mark.covering_cases
 @pytest.mark.fast_cases(140)
 @pytest.mark.parametrize("weights", KINDS)
 @pytest.mark.parametrize("select", SELECTORS)
@@ -61,6 +62,7 @@ def test_atoms_of_any_data_have_a_true_certificate_and_the_same_bits_again(data,
     assert small.mean.atoms.tobytes() == again.mean.atoms.tobytes()
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("select", SELECTORS)
 @pytest.mark.parametrize("data", DATA)
 def test_fewer_constraints_on_the_weights_of_the_same_atoms_never_lose_more(data, select):
@@ -74,6 +76,7 @@ def test_fewer_constraints_on_the_weights_of_the_same_atoms_never_lose_more(data
     assert all(looser <= tighter + ROUNDING for looser, tighter in pairwise(errors))
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("weights", ["free", "sum_to_one", "simplex"])
 @pytest.mark.parametrize("data", DATA)
 def test_components_of_any_data_have_a_true_certificate_and_the_same_bits_again(data, weights):

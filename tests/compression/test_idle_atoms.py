@@ -11,6 +11,7 @@ def cloud(n=3000, d=2, seed=0):
     return np.random.default_rng(seed).normal(size=(n, d))
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("weights", ["simplex", "clipped", "sum_to_one_clipped", "simplex_projection"])
 @pytest.mark.parametrize("select", ["kcenter", "auto"])
 def test_every_atom_carries_weight(weights, select):

@@ -22,6 +22,7 @@ def true_error(full, mean):
     return full.distance(mean) / full.norm()
 
 
+@pytest.mark.covering_cases
 @SELECT
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_the_error_is_the_distance_of_the_two_means_and_within_the_bounds(select, kernel):
@@ -71,6 +72,7 @@ def test_a_prefix_takes_over_the_weight_of_the_rest(select, bandwidth):
         assert small.path.relative_errors[size - 1] == pytest.approx(nested.certificate.relative_error, rel=1e-9)
 
 
+@pytest.mark.covering_cases
 @SELECT
 @pytest.mark.parametrize("bandwidth", [3.0, 30.0])
 def test_redundant_atoms_keep_their_weights(select, bandwidth):

@@ -72,6 +72,7 @@ def assert_no_worse(full, **options):
 # -- the gradient ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.covering_cases
 @KERNEL
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_gradient_is_the_limit_of_differences(monkeypatch, kernel, kind):
@@ -94,6 +95,7 @@ def test_the_gradient_holds_within_a_bound(monkeypatch, kernel):
     assert_gradient(value, 0.4 * np.random.default_rng(0).normal(size=12))
 
 
+@pytest.mark.covering_cases
 @KERNEL
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_objective_is_the_squared_error_at_the_best_weights(kernel, kind):
@@ -164,6 +166,7 @@ def test_moves_stay_within_their_bound_in_the_coordinates_of_the_kernel(bound):
 # -- never worse -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.covering_cases
 @KERNEL
 @pytest.mark.parametrize("kind", WEIGHTINGS)
 def test_moved_atoms_lose_less(kernel, kind):
@@ -251,6 +254,7 @@ def small_is_small(monkeypatch):
     monkeypatch.setattr(module, "SURROGATE_ATOMS", (120, 120))
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("kernel", ["gaussian", "gaussian l2", "oblique", "laplacian l2", "student"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_rounds_on_a_stand_in_lower_the_error_of_the_data(small_is_small, kernel, kind):

@@ -14,6 +14,7 @@ def test_the_panel_of_catalyst_is_read_as_it_is(tmp_path):
     assert panel.markers == (PanelMarker("CD3", "CD3(110:114)Dd", "type"), PanelMarker("pS6", "pS6(Yb172)Dd", "state"))
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("channel", ["fcs_colname", "Channel", "FCS name", "name"])
 @pytest.mark.parametrize("marker", ["antigen", "Marker", "desc", "target"])
 def test_usual_spellings_of_columns_are_known(channel, marker):

@@ -82,6 +82,7 @@ def test_evaluated_exactly_it_is_theirs(kernel, d):
     np.testing.assert_allclose(ours.score_samples(5 * Q), exact, rtol=1e-9)
 
 
+@pytest.mark.covering_cases
 @SHARED
 @pytest.mark.parametrize("d", [1, 2])
 def test_compressed_it_differs_from_theirs_by_what_the_certificate_says(kernel, d):
@@ -169,6 +170,7 @@ def test_other_types_of_numbers_are_the_same_numbers(dtype):
 # -- a density -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.covering_cases
 @KERNEL
 @pytest.mark.parametrize("d", [1, 2])
 def test_it_integrates_to_one(kernel, d):

@@ -65,6 +65,7 @@ def test_a_bump_is_a_truncated_normal_density():
         np.testing.assert_allclose(bump(u, x, h), truncnorm.pdf(u, -x / h, (1 - x) / h, x, h), rtol=1e-12)
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_the_density_on_a_grid_is_that_of_a_plain_double_loop(d, weighted):
@@ -190,6 +191,7 @@ def in_unit_cube(metric, bags, d, **options):
 LEFT = {"js": 0.03, "hellinger": 0.03, "chi2": 0.03, "l2": 0.03, "tv": 0.05}
 
 
+@pytest.mark.covering_cases
 @pytest.mark.fast_cases(10)
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("d", [1, 2])
@@ -203,6 +205,7 @@ def test_distances_of_the_vectors_are_those_of_the_densities_that_were_drawn_fro
             assert found[i, j] == pytest.approx(wanted, rel=LEFT[metric]), (names[i], names[j])
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("d", [1, 2])
 def test_pairwise_distances_are_those_of_the_densities_that_were_drawn_from(large_bags, metric, d):
@@ -221,6 +224,7 @@ def shifted_bags(d, count=6, n=150, seed=0):
     return [rng.normal(0.3 * k / count, 0.5 + 0.1 * k, size=(n + k, d)) for k in range(count)]
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize(("metric", "error"), [("js", 3e-5), ("chi2", 3e-4), ("tv", 0.09), ("hellinger", 1e-12), ("l2", 1e-12)])
 @pytest.mark.parametrize("d", [1, 2, 4])
 def test_values_at_nodes_have_the_pairwise_distances_up_to_the_error_of_the_frequencies(metric, error, d):
@@ -234,6 +238,7 @@ def test_values_at_nodes_have_the_pairwise_distances_up_to_the_error_of_the_freq
     assert metric in ("hellinger", "l2") or gap.max() > error / 100  # the bound says something
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("basis", ["cosine", "fourier"])
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_a_longer_basis_comes_nearer_to_the_pairwise_distances_and_not_above(d, basis):
@@ -316,6 +321,7 @@ def test_a_bag_moved_and_stretched_with_its_cube_has_the_same_vector():
     np.testing.assert_allclose(one, two, atol=1e-6)
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("way", ["uniform", "sobol"])
 @pytest.mark.parametrize("d", [2, 4])
 def test_scattered_nodes_find_the_distances_of_other_nodes(way, d):

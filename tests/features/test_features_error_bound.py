@@ -98,6 +98,7 @@ def test_the_bound_carries_information_for_large_bags():
     assert max(seen) < bound.total < min(0.5, 40 * max(seen))
 
 
+@pytest.mark.covering_cases
 @pytest.mark.fast_cases(24)
 @pytest.mark.parametrize("frequencies", ["placed", "random"])
 @pytest.mark.parametrize("distance", HOMOGENEOUS)
@@ -112,6 +113,7 @@ def test_the_frequencies_change_the_kernel_by_less_than_their_term(pair, distanc
         assert change <= bound_of(features, pair, 1000).frequencies + 1e-9
 
 
+@pytest.mark.covering_cases
 @pytest.mark.fast_cases(7)
 @pytest.mark.parametrize("distance", HOMOGENEOUS)
 @pytest.mark.parametrize("pair", PAIRS)
@@ -146,6 +148,7 @@ def test_a_periodic_density_on_the_fourier_basis_stays_within_its_term():
         assert lost <= projection_tail(Slopes.of(densities, features.frequencies_), n_basis, "fourier", rule.discrepancy) + 1e-9
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("distance", HOMOGENEOUS)
 @pytest.mark.parametrize("pair", PAIRS)
 def test_density_estimates_change_the_kernel_by_less_than_their_term(pair, distance):
@@ -161,6 +164,7 @@ def test_density_estimates_change_the_kernel_by_less_than_their_term(pair, dista
     assert not too_often(violations, times, (1 - confidence) / 2)
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("pair", PAIRS)
 @pytest.mark.parametrize("chance", [0.5, 0.05])
 def test_estimates_at_the_nodes_are_as_near_and_as_large_as_claimed(pair, chance):
@@ -180,6 +184,7 @@ def test_estimates_at_the_nodes_are_as_near_and_as_large_as_claimed(pair, chance
     assert np.median(roots) < root < 5 * np.median(roots)
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("orthogonal", [False, True])
 @pytest.mark.parametrize(("length", "count"), [(3, 1), (3, 7), (40, 30), (40, 200)])
 @pytest.mark.parametrize("distance", [0.3, 1.0, 4.0])

@@ -49,6 +49,7 @@ def by_quadrature(a, b, distance):
     return total * (a + b) - 2 * np.sqrt(a) * np.sqrt(b) * together
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("ratio", RATIOS)
 @pytest.mark.parametrize("scale", [1.0, 3e4])
 @pytest.mark.parametrize("distance", HOMOGENEOUS)
@@ -80,6 +81,7 @@ def test_kappa_is_finite_symmetric_and_zero_only_where_values_agree(distance):
     np.testing.assert_allclose(np.diag(found), 0, atol=1e-16 * values.max() if distance == "js" else 0)
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("distance", TURNING)
 @pytest.mark.parametrize("t", [0.0, 1e-8, 0.3, -2.0, 9.0, 80.0])
 def test_the_correlation_is_what_kappa_leaves(distance, t):
@@ -129,6 +131,7 @@ def test_every_further_placed_frequency_helps(distance):
         assert (np.diff([error(each, distance) for each in every]) < 0).all()
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("distance", TURNING)
 @pytest.mark.parametrize("count", [1, 3, 5])
 def test_placed_frequencies_cannot_be_moved_to_a_lower_error(distance, count):

@@ -20,6 +20,7 @@ def mmd(bags, h):
     return np.array([[one.distance(other) for other in means] for one in means])
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("orthogonal", [True, False])
 @pytest.mark.parametrize("d", [1, 3, 30])
 def test_distances_of_the_mean_vectors_are_those_of_all_pairs_of_points(d, orthogonal):

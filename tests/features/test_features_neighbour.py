@@ -47,6 +47,7 @@ def directed(estimate, X, Y):
 CASES = [("kl", 0.5), ("renyi", 0.5), ("renyi", 0.9), ("renyi", 1.3), ("hellinger", 0.5)]
 
 
+@pytest.mark.covering_cases
 @pytest.mark.fast_cases(8)
 @pytest.mark.parametrize(("divergence", "alpha"), CASES)
 @pytest.mark.parametrize(("d", "k"), [(1, 2), (2, 4), (3, 4)])
@@ -101,6 +102,7 @@ def test_the_usual_kernel_width_is_the_median_root_of_the_divergences():
     assert fitted.kernel_width_ == pytest.approx(np.median(roots))
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("psd", ["clip", "flip", "shift"])
 @pytest.mark.parametrize("divergence", ["kl", "renyi", "hellinger"])
 def test_the_matrix_of_the_training_bags_is_positive_semidefinite_and_shown_again_they_have_its_rows(divergence, psd):

@@ -72,6 +72,7 @@ def joined(parts):
     return np.concatenate([np.column_stack([part.values, part.weights]) for part in parts])
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("rows", [64, 700, 5000])
 def test_batches_of_a_folder_are_its_table_cut_in_pieces(folder, rows):
     whole = io.read(folder, **OPTIONS)

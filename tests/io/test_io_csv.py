@@ -79,6 +79,7 @@ def test_marks_of_missing_values_are_known(tmp_path, word):
     np.testing.assert_array_equal(table.values, [[1, 2], [5, 6]])
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("row", [1, 2, 999, 300_000])
 @pytest.mark.parametrize("columns", [None, ["b"]])
 def test_a_word_among_numbers_is_named_with_its_column_and_row(tmp_path, row, columns):

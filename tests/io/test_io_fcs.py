@@ -39,6 +39,7 @@ def by_flowio(path):
     return data if data.events is not None else None
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("version", ["FCS2.0", "FCS3.0", "FCS3.1"])
 @pytest.mark.parametrize("order", ["<", ">"])
 @pytest.mark.parametrize("kind", ["I", "F", "D"])

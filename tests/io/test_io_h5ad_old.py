@@ -90,6 +90,7 @@ def test_a_frame_in_obsm_has_its_own_columns(tmp_path):
     np.testing.assert_array_equal(io.read(path, key="obsm/protein", columns=["CD19"]).values[:, 0], PCA[:, 0])
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("locking", [None, True, False, "best-effort"])
 @pytest.mark.parametrize("mode", ["r", "r+"])
 def test_a_file_that_is_open_in_this_process_is_read(tmp_path, locking, mode):

@@ -92,6 +92,7 @@ def test_without_names_all_columns_of_numbers_are_taken_and_the_others_noted(fil
     assert table.notes == ("left out, for they hold no numbers: site",)
 
 
+@pytest.mark.covering_cases
 @pytest.mark.fast_cases(33)
 @pytest.mark.parametrize("rows", [1, 64, 300, 1000])
 def test_batches_are_the_table_cut_in_pieces(file, rows):

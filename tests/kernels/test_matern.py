@@ -52,6 +52,7 @@ def test_a_density_far_from_its_points_is_known_by_its_logarithm(smoothness):
     assert expected[-1] > beyond[0] > beyond[1]
 
 
+@pytest.mark.covering_cases
 @SMOOTHNESS
 @SPACES
 @pytest.mark.parametrize("select", ["kcenter", "greedy", "kmeans"])

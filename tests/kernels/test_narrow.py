@@ -20,6 +20,7 @@ def test_points_out_of_reach_of_a_narrow_bandwidth_are_refused():
     assert compress(X, Gaussian(1e-290), size=10, rng=0).size == 10
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("scale", [1e-300, 1e-320, 1e-160])
 @pytest.mark.parametrize("rule", sorted(bandwidth.RULES))
 def test_points_whose_squares_are_lost_are_refused_with_a_way_out(rule, scale):

@@ -104,6 +104,7 @@ def test_a_kernel_with_scales_is_the_plain_one_on_divided_columns(family):
     np.testing.assert_allclose(draws[0] / SCALES, draws[1], rtol=1e-9)
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("select", ["kcenter", "kmeans", "thinning", "cholesky", "shadow", "greedy"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_compressions_are_those_of_divided_columns(select, family):

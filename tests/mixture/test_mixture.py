@@ -89,6 +89,7 @@ def test_inner_norm_and_distance_are_the_double_sums(shape, other):
     assert g.distance(f) == pytest.approx(f.distance(g), rel=1e-12)
 
 
+@pytest.mark.covering_cases
 @EVERY_SHAPE
 @EVERY_OTHER
 @pytest.mark.parametrize("d", [1, 2])
@@ -99,6 +100,7 @@ def test_inner_and_distance_are_integrals(shape, other, d):
     assert f.mass == pytest.approx(reference.integral(f, d), rel=1e-9)
 
 
+@pytest.mark.covering_cases
 @EVERY_SHAPE
 @EVERY_OTHER
 @pytest.mark.parametrize("d", [1, 3])

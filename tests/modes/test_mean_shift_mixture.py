@@ -45,6 +45,7 @@ def plain_step(f, y):
 # -- steps -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.covering_cases
 @SHAPE
 @pytest.mark.parametrize("d", [1, 2, 4])
 @pytest.mark.parametrize("far", [1.0, 40.0, 1e4])

@@ -347,6 +347,7 @@ def test_where_two_bandwidths_take_too_many_groups_there_are_a_hundred_component
     assert fitted(X, bandwidth=0.3, via="mixture", max_size=150).mixture_.size == 100
 
 
+@pytest.mark.covering_cases
 @VIA
 @pytest.mark.parametrize("n", [3000, 12_000])
 def test_modes_are_those_of_all_rows_where_places_climb_on(via, n):

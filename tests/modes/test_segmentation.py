@@ -133,6 +133,7 @@ def test_colours_alone_know_nothing_of_position(kind):
     assert same_regions(cut(image, spatial=0).labels, REGIONS[::-1] if kind == "rows from the bottom" else REGIONS)
 
 
+@pytest.mark.covering_cases
 @KIND
 @pytest.mark.parametrize("spatial", [0, 0.2])
 def test_the_regions_are_found_by_way_of_a_mixture(kind, spatial):

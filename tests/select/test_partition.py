@@ -33,6 +33,7 @@ def test_centres_are_means_and_distances_are_to_them(d, n, m):
     assert (found.distances**2).sum() == pytest.approx(within(X.astype(float), found.assignments), rel=1e-6)
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize(("d", "n", "m"), CASES)
 @pytest.mark.parametrize("seed", range(4))
 def test_exchanges_do_not_raise_the_sum_of_squares(d, n, m, seed):
@@ -87,6 +88,7 @@ def test_blocks_of_groups_change_nothing(monkeypatch):
     np.testing.assert_array_equal(first.assignments, second.assignments)
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("smooth", [False, True])
 @pytest.mark.parametrize(("d", "n", "m"), CASES)
 def test_permuted_rows_have_permuted_assignments(d, n, m, smooth):

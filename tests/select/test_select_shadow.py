@@ -38,6 +38,7 @@ def assert_shadows(f, ell, D, radius):
 # -- the algorithm ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("kernel", RADIAL)
 @pytest.mark.parametrize("ell", [0.7, 2.0, 4.0])
 @pytest.mark.parametrize("weighted", [False, True])

@@ -290,6 +290,7 @@ def test_weights_keep_their_signs():
     assert np.abs(chosen.weights).sum() == pytest.approx(np.abs(w).sum())
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("size", [1, 2, 7, 49, 50])
 @pytest.mark.parametrize("negative", [1e-6, 0.3, 1.0, 30.0])
 def test_either_sign_has_the_places_and_the_weight_of_its_mass(size, negative):

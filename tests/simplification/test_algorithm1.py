@@ -39,6 +39,7 @@ def clumps(rng, m, each, d, shape, shared):
 # -- Algorithm 1 as printed -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.covering_cases
 @pytest.mark.fast_cases(20)
 @EVERY_SHAPE
 @EVERY_OTHER
@@ -172,6 +173,7 @@ def test_later_stages_follow_algorithm_1_too():
 # -- weights by mass --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.covering_cases
 @EVERY_OTHER
 @pytest.mark.parametrize("method", ["l2", "zhang", "kl"])
 @pytest.mark.parametrize("signed", [False, True])
@@ -211,6 +213,7 @@ def slow_bound(f, found):
     return np.sqrt(found.size * np.sum(local) / reference.inner(f, f)), np.sqrt(np.maximum(local, 0) / reference.inner(f, f))
 
 
+@pytest.mark.covering_cases
 @EVERY_SHAPE
 @EVERY_OTHER
 @pytest.mark.parametrize("shared", [False, True], ids=["own", "shared"])

@@ -55,6 +55,7 @@ def sizes(few):
 # -- the gradient -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.covering_cases
 @EVERY_SHAPE
 @EVERY_OTHER
 @WEIGHTS

@@ -95,6 +95,7 @@ def fitted(here, i, many):
     return here.moments.total[i] / unit[i], few.means[i], few.covariances[i]
 
 
+@pytest.mark.covering_cases
 @EVERY_SHAPE
 @EVERY_OTHER
 @SHARED
@@ -107,6 +108,7 @@ def test_the_energies_are_what_the_pairs_explain(shape, other, shared):
     np.testing.assert_allclose(here.energy + 2 * many.log_unit, explained(f, groups, here.few), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.covering_cases
 @pytest.mark.fast_cases(11)
 @EVERY_SHAPE
 @EVERY_OTHER
@@ -231,6 +233,7 @@ def test_matched_moments_are_the_component_of_least_divergence_from_the_group(sh
 # -- grouping ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.covering_cases
 @EVERY_SHAPE
 @EVERY_OTHER
 @SHARED

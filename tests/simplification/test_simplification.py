@@ -19,6 +19,7 @@ SHARED = pytest.mark.parametrize("shared", [False, True], ids=["own", "shared"])
 # -- the error --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.covering_cases
 @EVERY_SHAPE
 @EVERY_OTHER
 @METHODS

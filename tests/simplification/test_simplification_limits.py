@@ -52,6 +52,7 @@ def test_groups_that_empty_begin_anew_and_are_counted():
     assert counted > 0
 
 
+@pytest.mark.covering_cases
 @EVERY_OTHER
 @METHODS
 def test_needles_on_a_line_collapse_to_nothing_that_is_not_a_covariance(method, other):

@@ -165,6 +165,7 @@ def test_a_shadow_of_limited_size_widens_and_gives_all_mass_to_the_nearest_atoms
     assert ours.bounds_.mmd > ReducedKernelPCA(2, kernel=Gaussian(1.0)).fit(X).bounds_.mmd
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 40, 99])
 @pytest.mark.parametrize("spread", [0.0, 30.0, 1e6])
 def test_a_shadow_of_limited_size_covers_far_groups_too(size, spread):

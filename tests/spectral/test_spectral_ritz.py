@@ -118,6 +118,7 @@ def test_a_rough_span_of_many_atoms_serves_as_well_as_their_exact_components():
     assert np.all(true - rough.eigenvalues_ <= rough.bounds_.eigenvalues * 3000)
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("centre", [True, False])
 @pytest.mark.parametrize("d", [3, 20])
 def test_where_functions_are_many_for_the_atoms_a_span_by_more_products_serves_as_well(d, centre):
@@ -130,6 +131,7 @@ def test_where_functions_are_many_for_the_atoms_a_span_by_more_products_serves_a
     assert np.all(true - rough.eigenvalues_ <= 1.2 * (true - exact.eigenvalues_) + 1e-6 * true)
 
 
+@pytest.mark.covering_cases
 @pytest.mark.parametrize("d", [3, 60])
 @pytest.mark.parametrize("centre", [True, False])
 def test_atoms_that_are_rows_are_looked_at_once_and_others_with_the_rest(d, centre, monkeypatch):

@@ -65,6 +65,7 @@ def test_all_support_vectors_kept_change_nothing(name):
     assert small.method_ == "all support vectors"
 
 
+@pytest.mark.covering_cases
 @EVERY
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_keeps_most_of_the_decision(name, method):
