@@ -94,7 +94,7 @@ class Components:
         side.full, side.shared = True, False
         side.centre, side.log_unit = like.centre, like.log_unit
         side.columns, side._rows = np.ascontiguousarray(centres.T), np.ascontiguousarray(entries.T)
-        side._pivots = np.ascontiguousarray(factors.diagonal(axis1=1, axis2=2).T)
+        side._pivots = for_loops(factors.diagonal(axis1=1, axis2=2).T)
         logs = np.log(side._pivots).sum(axis=0) + (0.5 * side.dimension * LOG_2PI + side.log_unit)
         side.peaks = side.weights = np.exp(np.minimum(-logs, 700.0))
         return side
