@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from reduset.drift.feature_map import FeatureMap, median_distance
+from reduset.drift.kernel_statistics import KernelStatistics
 from reduset.kernels import Gaussian
 
 
@@ -42,7 +43,7 @@ def test_a_whitened_statistic_is_a_regularised_mahalanobis_distance():
     difference = np.random.default_rng(2).normal(size=features.size)
     part, spread = features.parts[0], features.variances[features.parts[0]]
     expected = (difference[part] ** 2 / (spread + 0.1 * spread[0])).sum()
-    assert features.statistics(difference)[1] == pytest.approx(expected)
+    assert KernelStatistics().values(features, difference)[1] == pytest.approx(expected)
 
 
 def test_units_of_columns_do_not_matter():
@@ -65,8 +66,9 @@ def test_down_to_a_width_and_plain():
     _, features = shaped()
     kept = features.down_to(features.bandwidths[1]).plain()
     assert kept.octaves == features.octaves[:2]
-    assert kept.forms[0].shape == (2, kept.size)
-    assert set(np.unique(kept.forms[0])) == {0.0, 1.0}
+    coefficients = KernelStatistics().coefficients(kept)
+    assert coefficients.shape == (2, kept.size)
+    assert set(np.unique(coefficients)) == {0.0, 1.0}
 
 
 def test_differences_are_taken_shorter_by_what_they_may_be_off_by():

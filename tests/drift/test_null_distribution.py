@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from scipy.stats import chi2, expon, kstest
 
 from reduset.drift.null_distribution import (
-    beyond_draws,
     joined,
     joined_each,
     normal,
     permuted,
+    quadratic_p_values,
     resampled,
     reweighed,
     signed,
@@ -104,10 +104,10 @@ def test_ties_are_counted_against_the_verdict():
     assert p_value == 1.0
 
 
-def test_beyond_the_draws_it_is_a_bound_on_each():
-    forms, counts = np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([0.75, 0.25])
-    found = beyond_draws(np.array([30.0, 1.0]), forms, np.eye(2), counts)
-    assert found == pytest.approx(chi2.sf(30.0, 1) / 0.75, rel=0.12)
+def test_p_values_of_quadratic_forms_follow_their_chi_squared_tails():
+    forms = np.array([[1.0, 0.0], [0.0, 2.0]])
+    found = quadratic_p_values(np.array([30.0, 1.0]), forms, np.eye(2))
+    assert found == pytest.approx([chi2.sf(30.0, 1), chi2.sf(0.5, 1)], rel=0.12)
 
 
 @pytest.mark.parametrize("draws", [1, 60])

@@ -50,6 +50,10 @@ NoRows = Annotated[
         "anonymous.",
     ),
 ]
+Statistics = Annotated[
+    list[str] | None,
+    typer.Option("--statistic", help="A statistic of the test, kernel or columns; all without it. May be given several times."),
+]
 Fail = Annotated[bool, typer.Option("--fail", help="End with code 4 where there is drift, for scripts.")]
 
 
@@ -72,12 +76,17 @@ class DriftCommand(o.Reading, o.Seeded, o.Telling):
     fail: Fail = False
     scales: Scales = None
     no_rows: NoRows = False
+    statistic: Statistics = None
     weight_column: o.Weight = None
 
     def run(self) -> int:
         """Run it; the exit code."""
         from reduset import _archive, io
+        from reduset.drift import STATISTICS
 
+        for name in self.statistic or ():
+            if name not in STATISTICS:
+                raise ValueError(f"--statistic must be one of {', '.join(STATISTICS)}, got {name}")
         inputs = [self.reference, *self.today]
         written = targets.check_all((self.output, targets.MODEL, inputs), (self.report, targets.HTML, inputs))
         with messages.progress(self.silent) as shown:
@@ -88,6 +97,8 @@ class DriftCommand(o.Reading, o.Seeded, o.Telling):
             _stage(shown, "reading")
             table = io.read(self.today, **known.reading_of(self.today))
             _stage(shown, "testing")
+            if self.statistic:
+                known.test.set_params(statistics=list(self.statistic))
             found = known.test.test(known.rows(table), sample_weight=table.weights)
             facts = facts_of(found)
             lines = [str(found)]

@@ -1,7 +1,7 @@
 """Drift: has the distribution of the rows changed, where, in which columns, and how sure is that (Gretton et al. 2012).
 
 Two samples are compared by kernel means at few atoms and several scales (`feature_map`), by the statistics of the registry
-(`statistics`). `null_distribution` draws their differences under the null hypothesis. `comparison` has both samples in memory, or
+(`registry`). `null_distribution` draws their differences under the null hypothesis. `comparison` has both samples in memory, or
 one of them as a `reference`: a small summary of rows, also from a compression, or on Dask (`partitions`). `regions` and `columns`
 locate the change. `monitor` watches rows as they arrive.
 
@@ -12,6 +12,18 @@ from reduset.drift.columns import ColumnChange
 from reduset.drift.estimator import DriftTest, two_sample
 from reduset.drift.monitor import DriftMonitor, MonitorState
 from reduset.drift.regions import Region
+from reduset.drift.registry import STATISTICS
 from reduset.drift.result import DriftResult
+from reduset.drift.statistic import Statistic
 
-__all__ = ["ColumnChange", "DriftMonitor", "DriftResult", "DriftTest", "MonitorState", "Region", "two_sample"]
+__all__ = [
+    "STATISTICS",
+    "ColumnChange",
+    "DriftMonitor",
+    "DriftResult",
+    "DriftTest",
+    "MonitorState",
+    "Region",
+    "Statistic",
+    "two_sample",
+]

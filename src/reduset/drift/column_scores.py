@@ -11,15 +11,19 @@ bounded, so that p-values beyond the draws follow from Bernstein's inequality. O
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from reduset._types import Array, Floats
 from reduset.drift.columns import ColumnBins
+from reduset.drift.statistic import Statistic
+
+if TYPE_CHECKING:
+    from reduset.drift.feature_map import FeatureMap
 
 MAX_COLUMNS = 100  # of wider tables no scores are kept: the covariance of all coordinates would outgrow the rest
-WEIGHTS = (1.0, 0.5)  # of T₁ and T₂ in the joint statistic, as in `feature_map.STATISTICS`
-COARSEST_WEIGHT = 0.5  # of the plain statistic of the coarsest scale, which finds shifts too
+WEIGHTS = (1.0, 0.5)  # of T₁ and T₂ in the joint statistic, as in `kernel_statistics.FORMS`
 KINDS = 2  # shift and spread
 VARIANCES = (1 / 12, 1 / 180)  # of the scores of a continuous column
 ROUNDING = 1e-6  # draws are in single precision: smaller differences are 0, so that equal samples are ties
@@ -83,6 +87,24 @@ class ColumnScores:
         exponents = np.square(far) / (2 * (np.maximum(variances, 1e-300) + far / (3 * rows)))
         bounds = np.where(self.variances > 0, 2 * np.exp(-exponents), 1.0).reshape(KINDS, -1)
         return np.minimum([bounds.shape[1] * bounds[0].min(), bounds.size * bounds.min()], 1.0)
+
+
+class ColumnStatistics(Statistic):
+    """T₁ and T₂, if there are scores of columns."""
+
+    def weights(self, features: FeatureMap) -> Array:
+        return np.asarray(WEIGHTS if features.scores is not None else ())
+
+    def values(self, features: FeatureMap, differences: Array) -> Array:
+        if features.scores is None:
+            return np.empty((*differences.shape[:-1], 0))
+        return features.scores.statistics(differences[..., features.column_part])
+
+    def p_values_beyond_draws(self, features: FeatureMap, difference: Array, covariance: Array, rows: tuple[float, float]) -> Array:
+        if features.scores is None:
+            return np.empty(0)
+        part = features.column_part
+        return features.scores.beyond_draws(difference[part], np.diag(covariance)[part], min(rows))
 
 
 def _scores(shares: Array) -> Array:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reduset._engine import cached_property
 from reduset._types import Array, Floats
 from reduset.drift.columns import ColumnBins
 from reduset.drift.feature_map import FeatureMap, column_units, median_distance
@@ -18,6 +19,7 @@ from reduset.drift.null_distribution import normal, permuted, resampled, reweigh
 from reduset.drift.reference import StoredReference
 from reduset.drift.regions import CellRows, Cells, CellSums
 from reduset.drift.sample import Sample
+from reduset.drift.statistic import JointStatistic, Statistic
 
 PERMUTED_ROWS = 12_288  # of both samples, up to which all rows are permuted
 SHAPING_ROWS = 4096
@@ -41,6 +43,7 @@ class SideBySide:
     n_reference : how many rows the reference has, those among them that chose where to look
     cells, bins, shares : by place and by column, before and after
     fair : (s, d) some rows of both
+    statistics : of the test
     errors : (S,) what the reference may be off by at each scale, by which the difference is taken shorter
     """
 
@@ -58,6 +61,12 @@ class SideBySide:
     names: tuple[str, ...]
     errors: Array
     n_reference: float
+    statistics: tuple[Statistic, ...]
+
+    @cached_property
+    def joint(self) -> JointStatistic:
+        """The statistics of the test at these coordinates."""
+        return JointStatistic(self.features, self.statistics)
 
     @property
     def difference(self) -> Array:
@@ -65,7 +74,15 @@ class SideBySide:
         return self.features.less(self.after - self.before, self.errors)
 
 
-def pooled(old: Sample, new: Sample, size: int, scales: str | None, draws: int, rng: np.random.Generator) -> SideBySide:
+def pooled(
+    old: Sample,
+    new: Sample,
+    size: int,
+    scales: str | None,
+    draws: int,
+    statistics: tuple[Statistic, ...],
+    rng: np.random.Generator,
+) -> SideBySide:
     """Both samples at hand."""
     old, new = old.here(), new.here()
     rows = np.concatenate([old.rows, new.rows])
@@ -116,10 +133,11 @@ def pooled(old: Sample, new: Sample, size: int, scales: str | None, draws: int, 
         old.names,
         np.zeros(len(features.octaves)),
         n,
+        statistics,
     )
 
 
-def stored(reference: StoredReference, new: Sample, draws: int, seed: int) -> SideBySide:
+def stored(reference: StoredReference, new: Sample, draws: int, statistics: tuple[Statistic, ...], seed: int) -> SideBySide:
     """Against a reference whose rows are gone but for a fair sample, or all gone."""
     features, n, count = reference.features, reference.rows, new.effective
     shares = reference.places.bins.shares(new.rows, new.weights)
@@ -150,6 +168,7 @@ def stored(reference: StoredReference, new: Sample, draws: int, seed: int) -> Si
         reference.names,
         reference.errors,
         float(reference.n_samples),
+        statistics,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ from reduset.drift import reference_file
 from reduset.drift.comparison import pooled, stored
 from reduset.drift.partitions import is_partitioned, of_partitions
 from reduset.drift.reference import StoredReference, is_compression, of_compression
+from reduset.drift.registry import chosen_statistics
 from reduset.drift.result import DriftResult
 from reduset.drift.sample import Sample, warn_of_copies
 from reduset.stream import StreamCompressor
@@ -29,6 +31,7 @@ MAX_SIZE, MAX_RESAMPLES, MAX_FILE_RESAMPLES = 100_000, 1_000_000, 50_000
 ALPHA = 0.05
 WHOLE_ROWS, WHOLE_BYTES = 8192, 2_500_000  # of a reference whose rows are all kept
 LARGEST_SEED = 2**63
+SETTINGS = ("scales", "size", "n_resamples", "alpha", "keep_rows")
 KIND = "reduset.DriftTest"
 FORMAT = _archive.Kind(reference_file.VERSION, (*reference_file.WHOLE, *reference_file.STORED), reference_file.SINCE)
 
@@ -56,6 +59,9 @@ class DriftTest(BaseEstimator):
     keep_rows : bool
         False keeps no row of the reference, only numbers that stand for ten rows or more each: centres of clusters, sums, edges of
         bins. That is not anonymous, but tells no row. The p-values of less than some 200 new rows are then less exact.
+    statistics : None, or names of statistics
+        None takes all that are registered. "kernel" has distances of kernel means at several scales, "columns" the largest shift
+        and spread of a single column (up to 100 columns).
     random_state : int, RandomState, Generator or None
 
     Attributes
@@ -82,6 +88,7 @@ class DriftTest(BaseEstimator):
     n_resamples: int = DRAWS
     alpha: float = ALPHA
     keep_rows: bool = True
+    statistics: str | Sequence[str] | None = None
     random_state: SeedLike = None
 
     def fit(self, X: Any, y: Any = None, sample_weight: WeightsLike = None) -> DriftTest:
@@ -135,15 +142,16 @@ class DriftTest(BaseEstimator):
         """
         check_is_fitted(self, "reference_")
         size, draws, alpha = self.checked()
+        statistics = chosen_statistics(self.statistics)
         kept = self.reference_
         new = Sample.checked(X, sample_weight).like(kept.names, kept.named)
         others = kept.rows if isinstance(kept, Sample) else kept.own_rows
         if len(others):
             warn_of_copies("X", new.rows, others)
         if isinstance(kept, Sample):
-            found = pooled(kept, new, size, self.scales, draws, np.random.default_rng(self._seed))
+            found = pooled(kept, new, size, self.scales, draws, statistics, np.random.default_rng(self._seed))
         else:
-            found = stored(kept, new, draws, self._seed)
+            found = stored(kept, new, draws, statistics, self._seed)
         return DriftResult.of(found, alpha, self._seed)
 
     def stored(self) -> StoredReference:
@@ -164,8 +172,8 @@ class DriftTest(BaseEstimator):
         """
         check_is_fitted(self, "reference_")
         told, arrays = reference_file.arrays_of(self.reference_)
-        settings = {"scales": self.scales, "size": self.size, "n_resamples": self.n_resamples, "alpha": self.alpha}
-        header = {"kind": KIND, "version": FORMAT.version, **told, "settings": settings | {"keep_rows": self.keep_rows}}
+        settings = {name: getattr(self, name) for name in (*SETTINGS, "statistics")}
+        header = {"kind": KIND, "version": FORMAT.version, **told, "settings": settings}
         _archive.write(
             path,
             header | {"seed": self._seed, "about": self.about_ if about is None else about},
@@ -181,7 +189,7 @@ class DriftTest(BaseEstimator):
         header, arrays = _archive.read(path, {KIND: FORMAT})
         try:
             told = header["settings"]
-            test = cls(**{name: told[name] for name in ("scales", "size", "n_resamples", "alpha", "keep_rows")})
+            test = cls(**{name: told[name] for name in SETTINGS}, statistics=told.get("statistics"))
             test.checked()
             test.reference_ = reference_file.from_arrays(header, arrays)
             test.about_ = reference_file.about_from(header)
@@ -202,6 +210,7 @@ class DriftTest(BaseEstimator):
         if self.scales is not None:
             _validate.one_of(self.scales, "scales", SCALES)
         _validate.flag(self.keep_rows, "keep_rows")
+        chosen_statistics(self.statistics)
         return (
             _validate.whole(self.size, "size", 2, MAX_SIZE),
             _validate.whole(self.n_resamples, "n_resamples", 99, MAX_RESAMPLES),
@@ -219,6 +228,7 @@ def two_sample(
     size: int = SIZE,
     n_resamples: int = DRAWS,
     alpha: float = ALPHA,
+    statistics: str | Sequence[str] | None = None,
     rng: SeedLike = None,
 ) -> DriftResult:
     """Are two samples of one law? Both at hand, and treated alike.
@@ -228,7 +238,7 @@ def two_sample(
     X, Y : (n, d) and (n', d) arrays or frames of numbers; what is said of the result is of Y compared with X
         `reduset.io.as_table` encodes frames with text, Y with the ``encoding`` of X's table.
     sample_weight : pair of (n,) and (n',) arrays, or None
-    scales, size, n_resamples, alpha : as in `DriftTest`
+    scales, size, n_resamples, alpha, statistics : as in `DriftTest`
     rng : None, seed or Generator
 
     Examples
@@ -239,7 +249,7 @@ def two_sample(
     >>> two_sample(rng.normal(size=(300, 2)), rng.normal(size=(200, 2)), rng=0).p_value > 0.05
     True
     """
-    settings = DriftTest(scales=scales, size=size, n_resamples=n_resamples, alpha=alpha)
+    settings = DriftTest(scales=scales, size=size, n_resamples=n_resamples, alpha=alpha, statistics=statistics)
     count, draws, level = settings.checked()
     if not isinstance(sample_weight, tuple | list) or len(sample_weight) != 2:
         raise ValueError(
@@ -251,7 +261,8 @@ def two_sample(
     for name, mine, others in (("X", old, new), ("Y", new, old)):
         warn_of_copies(name, mine.rows, others.rows)
     seed = int(_validate.generator(rng).integers(LARGEST_SEED))
-    return DriftResult.of(pooled(old, new, count, scales, draws, np.random.default_rng(seed)), level, seed)
+    chosen = chosen_statistics(statistics)
+    return DriftResult.of(pooled(old, new, count, scales, draws, chosen, np.random.default_rng(seed)), level, seed)
 
 
 def _require_none(sample_weight: Any) -> None:

@@ -1,12 +1,10 @@
-"""Where two samples are looked at: coordinates of a row in the span of few atoms' bumps, at several scales at once.
+"""Coordinates of a row in the span of few atoms' kernels, at several scales at once, in which two samples are compared.
 
-    φ_s(x) = P_sᵀ k_s(C, x),    T_k = Σⱼ ω_kj δⱼ²,    δ = mean φ of the new rows − mean φ of the reference
+    φ_s(x) = P_sᵀ k_s(C, x),    δ = mean φ of the new rows − mean φ of the reference
 
-P_s makes the coordinates of scale s orthonormal in the span and turns them to the principal axes of the rows it was shaped by
-(variances σⱼ²), so that every statistic is a weighted sum of squares: plain (ω = 1, the MMD² within the span) or whitened, ω =
-1/(σⱼ² + λσ₁²), the regularised Mahalanobis distance (Harchaoui, Bach & Moulines 2007; Hagrass, Sriperumbudur & Li 2024). Plain
-sees what moves much of the mass, whitened what hardly moves any of it. O(n·m) for the means of n rows, O(n·m·p) for rows one by
-one.
+P_s makes the coordinates of scale s orthonormal in the span and turns them to the principal axes of the rows it was shaped by, with
+variances σⱼ². So statistics of kernel means are weighted sums of squares of δ (`kernel_statistics`). Scores of single columns
+follow the coordinates of the scales (`column_scores`). O(n·m) for the means of n rows, O(n·m·p) for rows one by one.
 """
 
 from __future__ import annotations
@@ -21,23 +19,11 @@ from scipy.linalg import cholesky, eigh, solve_triangular
 from reduset import bandwidth
 from reduset._engine import blocks, cached_property, single_threaded_blas
 from reduset._types import Array, Floats
-from reduset.drift import column_scores
 from reduset.drift.column_scores import ColumnScores
 from reduset.drift.columns import ColumnBins
 from reduset.kernels import Gaussian
 
 OCTAVES = (-1, 0, 1, 2, 3, 4)  # below the median distance
-# (octave, ridge λ or None for plain, weight): coarse ones see shifts and spreads, which are common; fine ones small clusters
-STATISTICS = (
-    (-1, None, 1.0),
-    (-1, 0.1, 1.0),
-    (-1, 0.01, 1.0),
-    (0, 0.3, 1.0),
-    (1, None, 1.0),
-    (2, 0.01, 0.5),
-    (3, 0.01, 0.5),
-    (4, 0.01, 0.5),
-)
 MOST_AXES = 96  # of one scale
 DEPENDENT = 1e-6  # of the largest eigenvalue: what is added to those of the span, and below which axes of the rows are rounding
 NEIGHBOURS = 2.0  # rows that an atom sees, itself perhaps among them: a scale at which it sees fewer tells nothing
@@ -46,7 +32,7 @@ ROWS_A_BLOCK = 4096
 
 @dataclass(frozen=True)
 class FeatureMap:
-    """Coordinates at several scales, and the statistics that are made of their differences.
+    """Coordinates at several scales, and of single columns.
 
     Attributes
     ----------
@@ -55,7 +41,7 @@ class FeatureMap:
     octaves, bandwidths : (S,) the scales that rows can be told apart at, and how wide they are
     projections : S matrices (m, p_s)
     variances : (p,) of the coordinates, all scales one after the other
-    is_plain : whether statistics are plain alone, one a scale
+    is_plain : whether only plain statistics are used, one a scale
     scores : scores of single columns, whose coordinates follow those of the scales; None where there are none
     """
 
@@ -143,40 +129,6 @@ class FeatureMap:
     def median_part(self) -> slice:
         """The coordinates of the scale of the median distance; of the only one, where there is no other."""
         return self.parts[min(1, len(self.parts) - 1)]
-
-    @property
-    def asked(self) -> tuple[tuple[int, float | None, float], ...]:
-        """(octave, ridge λ or None for plain, weight) of each statistic, at the scales that there are."""
-        every = tuple((octave, None, 1.0) for octave in OCTAVES) if self.is_plain else STATISTICS
-        return tuple(each for each in every if each[0] in self.octaves)
-
-    @cached_property
-    def forms(self) -> tuple[Array, Array]:
-        """(K, p) the weights ω of each statistic of a scale, and (K,) how much each counts among all of them."""
-        rows, counts = [], []
-        for octave, ridge, count in self.asked:
-            part = self.parts[self.octaves.index(octave)]
-            form = np.zeros(self.size)
-            spread = self.variances[part]
-            form[part] = 1.0 if ridge is None else 1.0 / (spread + ridge * spread[0])
-            rows.append(form)
-            counts.append(count)
-        return np.asarray(rows), np.asarray(counts)
-
-    @cached_property
-    def counts(self) -> Array:
-        """(K + 2,) how much each statistic counts, those of columns last; they sum to 1."""
-        counts = self.forms[1]
-        if self.scores is not None:  # the coarsest scale comes first
-            counts = np.concatenate([[column_scores.COARSEST_WEIGHT], counts[1:], column_scores.WEIGHTS])
-        return np.asarray(counts / counts.sum())
-
-    def statistics(self, differences: Array) -> Array:
-        """(…, K + 2) of differences (…, p): of the scales, then of columns."""
-        found = np.asarray(np.square(differences) @ self.forms[0].T)
-        if self.scores is None:
-            return found
-        return np.concatenate([found, self.scores.statistics(differences[..., self.column_part])], axis=-1)
 
     def mean(self, rows: Floats, weights: Array, shares: tuple[Array, ...] | None = None) -> Array:
         """(p,) Σ wᵢ φ(xᵢ); ``shares`` are those of the bins of columns, where they are known."""

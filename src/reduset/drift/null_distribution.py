@@ -176,18 +176,18 @@ def _shares_above(values: Array) -> Array:
     return found
 
 
-def beyond_draws(observed: Array, forms: Array, covariance: Array, counts: Array) -> float:
-    """A p-value where no draw came near: the least of those of normal law, each over how much it counts (weighted Bonferroni).
+def quadratic_p_values(observed: Array, forms: Array, covariance: Array) -> Array:
+    """(K,) p-values of quadratic forms of a normal difference.
 
     Parameters
     ----------
-    observed : (K,); forms : (K, p); counts : (K,) that sum to 1 at most
-    covariance : (p, p) of the difference under chance alone
+    observed : (K,); forms : (K, p)
+    covariance : (p, p) of the difference under the null hypothesis
     """
-    least = 1.0
-    for value, form, count in zip(observed, forms, counts, strict=True):
+    found = np.empty(len(forms))
+    for k, (value, form) in enumerate(zip(observed, forms, strict=True)):
         used = form > 0
         root = np.sqrt(form[used])
         coefficients = np.linalg.eigvalsh(root[:, None] * covariance[np.ix_(used, used)] * root)
-        least = min(least, upper_tail(float(value), np.maximum(coefficients, 0.0)) / float(count))
-    return least
+        found[k] = upper_tail(float(value), np.maximum(coefficients, 0.0))
+    return found

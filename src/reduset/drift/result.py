@@ -56,12 +56,12 @@ class DriftResult:
     @classmethod
     def of(cls, comparison: SideBySide, alpha: float, seed: int) -> DriftResult:
         """From two samples side by side."""
-        features, difference = comparison.features, comparison.difference
-        counts = features.counts
-        observed, drawn = features.statistics(difference), features.statistics(comparison.drawn)
-        p_value, each = null_distribution.joined(observed, drawn, counts)
+        features, difference, joint = comparison.features, comparison.difference, comparison.joint
+        drawn = joint.values(comparison.drawn)
+        p_value, each = null_distribution.joined(joint.values(difference), drawn, joint.weights)
         if not comparison.exact and p_value <= 1 / (1 + len(drawn)):
-            p_value = min(p_value, max(_beyond_draws(comparison, observed), LEAST))
+            beyond = joint.p_value_beyond_draws(difference, comparison.covariance, comparison.rows)
+            p_value = min(p_value, max(beyond, LEAST))
         part = features.median_part
         own = comparison.covariance[part, part]
         square, noise = float(np.square(difference[part]).sum()), float(np.trace(own))
@@ -73,7 +73,7 @@ class DriftResult:
         return cls(
             p_value,
             alpha,
-            float(1 / (counts / each).sum()),
+            float(1 / (joint.weights / each).sum()),
             float(np.sqrt(square)),
             float(np.sqrt(np.quantile(np.square(comparison.drawn[:, part]).sum(axis=1), 0.95))),
             without_noise,
@@ -134,15 +134,15 @@ class DriftResult:
 
     def _detectable(self, change: object) -> float:
         """The least step at which the change is found with probability 0.8; infinite where none is."""
-        seen, counts = self.comparison, self.comparison.features.counts
+        seen, joint = self.comparison, self.comparison.joint
         half = len(seen.drawn) // 2
         some = seen.drawn[: half : max(4, half // MOST_SAMPLES)]
-        drawn = seen.features.statistics(seen.drawn)
+        drawn = joint.values(seen.drawn)
         low, high = 0, len(STEPS)
         while low < high:  # power rises with the step
             middle = (low + high) // 2
-            moved = seen.features.statistics(some + change(float(STEPS[middle])))  # type: ignore[operator]
-            found = np.mean(null_distribution.joined_each(moved, drawn[half:], counts) <= self.alpha)
+            moved = joint.values(some + change(float(STEPS[middle])))  # type: ignore[operator]
+            found = np.mean(null_distribution.joined_each(moved, drawn[half:], joint.weights) <= self.alpha)
             low, high = (low, middle) if found >= POWER else (middle + 1, high)
         return float(STEPS[low]) if low < len(STEPS) else float("inf")
 
@@ -150,16 +150,3 @@ class DriftResult:
         from reduset.drift.words import of_result
 
         return "\n  ".join(of_result(self))
-
-
-def _beyond_draws(comparison: SideBySide, observed: Array) -> float:
-    """A p-value where no draw came near: the least of all statistics, each over how much it counts (weighted Bonferroni)."""
-    features, covariance = comparison.features, comparison.covariance
-    forms, counts = features.forms[0], features.counts
-    k, part = len(forms), features.column_part
-    least = null_distribution.beyond_draws(observed[:k], forms, covariance, counts[:k])
-    if features.scores is None:
-        return least
-    smaller = min(comparison.rows)
-    bounds = features.scores.beyond_draws(comparison.difference[part], np.diag(covariance)[part], smaller)
-    return min(least, float((bounds / counts[k:]).min()))

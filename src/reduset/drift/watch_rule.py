@@ -1,6 +1,6 @@
 """The rule of a monitor: the statistic of the last rows, the threshold of an alarm, and the state of a stream.
 
-The statistic is one quadratic form of all statistics of the test, each over its standard deviation, in the coordinates that make up
+The statistic is one quadratic form of all kernel statistics, each over its standard deviation, in the coordinates that make up
 most of it, for every window (`_engine/windows.py`). The threshold is that of `run_length`. `History` keeps the largest statistic of
 every so many rows.
 
@@ -29,6 +29,7 @@ from scipy.stats import chi2
 from reduset._engine import WindowSums
 from reduset._types import Array, Floats, Indices, Report
 from reduset.drift import run_length
+from reduset.drift.kernel_statistics import KernelStatistics
 from reduset.drift.null_distribution import normal, square_root
 from reduset.drift.reference import StoredReference
 from reduset.drift.run_length import Thresholds
@@ -289,9 +290,10 @@ def _rows_and_covariance(reference: StoredReference, kept: Indices) -> tuple[Arr
 
 def _form(reference: StoredReference) -> tuple[Array, Indices]:
     """(p,) one quadratic form of all statistics, each over its standard deviation; in the coordinates that make up most of it."""
-    forms, counts = reference.features.forms[0], reference.features.forms[1] / reference.features.forms[1].sum()
-    total = np.zeros(reference.features.size)
-    for form, count in zip(forms, counts, strict=True):
+    features, statistics = reference.features, KernelStatistics()
+    counts = np.asarray([weight for *_, weight in statistics.forms(features)])
+    total = np.zeros(features.size)
+    for form, count in zip(statistics.coefficients(features), counts / counts.sum(), strict=True):
         root = np.sqrt(form)
         deviation = np.sqrt(2 * float(np.square(root[:, None] * reference.covariance * root).sum()))
         total += count * form / max(deviation, 1e-300)

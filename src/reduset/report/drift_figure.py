@@ -16,6 +16,7 @@ from reduset._messages import printable
 from reduset._types import Array
 from reduset.drift.columns import ColumnBins, ColumnChange
 from reduset.drift.feature_map import FeatureMap
+from reduset.drift.kernel_statistics import KernelStatistics
 from reduset.drift.regions import Cells, Region
 from reduset.drift.result import DriftResult
 from reduset.drift.words import distances_by_chance
@@ -153,11 +154,11 @@ def _places(atoms: Array, before: Cells, after: Cells) -> Array:
 
 
 def _looks(features: FeatureMap, difference: Array, drawn: Array) -> tuple[Look, ...]:
-    usual = np.quantile(features.statistics(drawn), CONFIDENCE, axis=0)
-    ratios = np.sqrt(features.statistics(difference) / np.maximum(usual, np.finfo(float).tiny))
+    kernel = KernelStatistics()  # columns have figures of their own
+    usual = np.quantile(kernel.values(features, drawn), CONFIDENCE, axis=0)
+    ratios = np.sqrt(kernel.values(features, difference) / np.maximum(usual, np.finfo(float).tiny))
     widths = dict(zip(features.octaves, features.bandwidths.tolist(), strict=True))
-    kernels = ratios[: len(features.asked)].tolist()  # columns have figures of their own
-    found = zip(features.asked, kernels, strict=True)
+    found = zip(kernel.forms(features), ratios.tolist(), strict=True)
     return tuple(Look(widths[octave], ridge, ratio) for (octave, ridge, _), ratio in found)
 
 
