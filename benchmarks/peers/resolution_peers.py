@@ -17,7 +17,7 @@ from benchmarks.peers import peer_data
 from benchmarks.statistics.resolution import SIZE, TOL, sets
 from reduset import bandwidth, compress
 from reduset._types import Array, Report
-from reduset.compression.request import MOST_COLUMNS
+from reduset.compression.plan import MAX_COMPONENT_COLUMNS
 from reduset.mean import KernelMean
 from reduset.select import Selector
 from reduset.select.contract import Traversal
@@ -77,7 +77,7 @@ def resolutions(X: Array, size: int) -> dict[str, float]:
         "thinning": {"select": "thinning", "weights": "simplex"},
         "herding": {"select": "herding", "weights": "simplex"},
     }
-    if X.shape[1] > MOST_COLUMNS:
+    if X.shape[1] > MAX_COMPONENT_COLUMNS:
         options.pop("components")
     found = {way: compress(X, size=size, tol=TOL, rng=0, **given).resolution for way, given in options.items()}
     return {way: 0.0 if width is None else float(bandwidth.median(X) / width) for way, width in found.items()}
@@ -110,6 +110,6 @@ def text_of(found: dict[tuple[str, str], dict[str, float]]) -> str:
     return (
         f"The finest bandwidth with an error within {TOL:.0%}, relative to the median distance, by the same search. Columns are "
         f"standardised, the kernel is Gaussian. Refined atoms are the default's, moved by {STEPS} steps of L-BFGS. Components have "
-        f"up to {MOST_COLUMNS} columns. k-means is `KMeans`, or `MiniBatchKMeans` from {MANY:,} rows.\n\n"
+        f"up to {MAX_COMPONENT_COLUMNS} columns. k-means is `KMeans`, or `MiniBatchKMeans` from {MANY:,} rows.\n\n"
         + table(["rows", "size", *WAYS.values()], rows)
     )

@@ -16,7 +16,7 @@ from reduset import compress
 
 TITLE = "Rare groups"
 SOURCES = (
-    *("select/auto.py", "select/kmeans.py", "select/thinning.py", "compression/resolution.py", "compression/choice.py"),
+    *("select/auto.py", "select/kmeans.py", "select/thinning.py", "compression/resolution.py", "compression/scale_choice.py"),
     *("compression/sizing.py", "weights/isolated.py", "weights/simplex.py"),
 )
 

@@ -16,13 +16,13 @@ import numpy as np
 from benchmarks._lib import data_folder, medians, table, verdict
 from reduset import Compression, Gaussian, KernelMean, bandwidth, compress
 from reduset.certificate import rule
-from reduset.compression.choice import THINNED_ROWS
+from reduset.compression.scale_choice import THINNED_ROWS
 from reduset.select import KMeans, Selector, Thinning
 from reduset.select.auto import KMEANS_ROWS
 
 TITLE = "The resolution of atoms and of random rows"
 SOURCES = (
-    *("compression/resolution.py", "compression/choice.py", "compression/noise_scale.py", "certificate/by_scale.py"),
+    *("compression/resolution.py", "compression/scale_choice.py", "compression/pipeline.py", "certificate/by_scale.py"),
     *(
         "certificate/by_frequencies.py",
         "certificate/frequencies.py",

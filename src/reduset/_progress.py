@@ -1,17 +1,18 @@
-"""Progress: one line on the terminal's error stream, or the caller's own function."""
+"""Progress, as one line on the terminal's error stream or by the caller's own function; and the seconds of each stage."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 Callback = Callable[[str, int, int], None]
 
 SHOW_AFTER, SHOW_EVERY = 0.5, 0.1  # seconds
 WIDTH = 78  # of the line
+BETWEEN_STAGES = "weigh"  # weights and errors of prefixes are computed when they are first needed
 
 
 class Progress:
@@ -59,3 +60,33 @@ class Progress:
         if self._shown:
             sys.stderr.write("\r" + " " * WIDTH + "\r")
             sys.stderr.flush()
+
+
+class Clock:
+    """Seconds by stage, which add up to the whole: what is between stages counts as weighing."""
+
+    def __init__(self) -> None:
+        self._begun = time.perf_counter()
+        self._stages: dict[str, float] = {}
+        self._inside: list[float] = []  # seconds of the stages within each one that is going on
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Count what happens inside towards a stage, and none of it towards one around it."""
+        begun = time.perf_counter()
+        self._inside.append(0.0)
+        try:
+            yield
+        finally:
+            taken = time.perf_counter() - begun
+            self._stages[name] = self._stages.get(name, 0.0) + taken - self._inside.pop()
+            if self._inside:
+                self._inside[-1] += taken
+
+    def timings(self) -> dict[str, float]:
+        """Seconds of each stage, and in all."""
+        total, stages = time.perf_counter() - self._begun, dict(self._stages)
+        if stages:
+            rest = BETWEEN_STAGES if BETWEEN_STAGES in stages else list(stages)[-1]
+            stages[rest] += max(total - sum(stages.values()), 0.0)
+        return stages | {"total": total}

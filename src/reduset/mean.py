@@ -413,3 +413,8 @@ class KernelMean(LinearCombination):
 
     def __repr__(self) -> str:
         return f"KernelMean({self.size:,} atoms in {self.dimension} dimensions, {self.kernel!r})"
+
+
+def with_bandwidth(mean: KernelMean, bandwidth: float) -> KernelMean:
+    """The same with kernel functions of another bandwidth."""
+    return KernelMean(mean.atoms, mean.weights, replace(cast(RadialKernel, mean.kernel), bandwidth=bandwidth))

@@ -10,7 +10,7 @@ import pytest
 from reduset import Gaussian, KernelMean, Model, io
 from reduset.cli import compress as command
 from reduset.cli.entry import run
-from reduset.compression.request import PIECES
+from reduset.compression.plan import PIECES
 
 RNG = np.random.default_rng(0)
 ROWS = np.concatenate([RNG.normal(0, [1.0, 0.4], size=(250, 2)), RNG.normal([4, 1], 0.5, size=(150, 2))])

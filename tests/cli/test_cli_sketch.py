@@ -24,7 +24,7 @@ from reduset.anndata import sketch, sketching
 from reduset.cli import sketch as command
 from reduset.cli.entry import run
 from reduset.compression.grouped import QUOTAS
-from reduset.compression.resolution import TOL
+from reduset.compression.plan import TOL
 
 RNG = np.random.default_rng(0)
 

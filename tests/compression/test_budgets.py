@@ -7,10 +7,10 @@ import pytest
 
 from cases import cloud
 from reduset import Gaussian, NotReachedWarning, compress
+from reduset._progress import Clock
 from reduset.compression import prefixes
 from reduset.compression import refine as moving
-from reduset.compression.clock import Clock
-from reduset.compression.outlook import FAR_BEYOND, atoms_needed
+from reduset.compression.sizing import FAR_BEYOND, atoms_needed
 from reduset.weights import kinds
 
 

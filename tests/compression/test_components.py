@@ -52,7 +52,7 @@ def test_few_components_do_what_takes_many_atoms():
 
 
 def test_the_descent_makes_them_better_than_the_moments_of_groups():
-    from reduset.compression.component_fit import fit_moments
+    from reduset.compression.components import fit_moments
 
     X = ridges(5000, 3)
     full = KernelMean.from_samples(X, Gaussian(0.3, normalized=True))
@@ -70,7 +70,7 @@ def test_spreads_are_covariances_so_that_finer_scales_can_be_looked_at():
 
 
 def test_stand_ins_have_mass_mean_and_covariance_of_the_rows(monkeypatch):
-    from reduset.compression import component_fit
+    from reduset.compression import components as component_fit
     from reduset.mixture.pieces import frame_of
 
     X, w = ridges(20_000, 3), np.random.default_rng(1).uniform(0.5, 2, 20_000)
@@ -207,7 +207,9 @@ def test_weights_of_both_signs_and_many_columns_are_refused():
 
 
 def test_the_most_components_are_those_allowed(monkeypatch):
-    monkeypatch.setattr("reduset.compression.request.MOST_COMPONENTS", 2)
+    from reduset.compression.plan import COMPONENTS, DEFAULTS, GIVEN
+
+    monkeypatch.setitem(DEFAULTS, (GIVEN, COMPONENTS), replace(DEFAULTS[GIVEN, COMPONENTS], most=2))
     for most, told in (({}, 2), ({"max_size": 4}, 4)):
         with pytest.warns(NotReachedWarning, match=f"was not reached with {told} components"):
             compress(ridges(1000), Gaussian(0.3), tol=1e-4, pieces="components", rng=0, **most)

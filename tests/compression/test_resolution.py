@@ -5,7 +5,7 @@ import pytest
 
 from reduset import FunctionKernel, Gaussian, KernelMean, Matern, NotReachedWarning, bandwidth, compress
 from reduset.certificate.by_scale import ExactScales
-from reduset.compression import resolution
+from reduset.compression import plan
 from reduset.select import Selector
 from reduset.select.contract import Traversal
 
@@ -58,8 +58,8 @@ def test_there_is_not_much_that_is_finer():
 
 
 def test_nothing_said_is_a_thousand_atoms_and_five_per_cent(monkeypatch):
-    assert (resolution.SIZE, resolution.TOL) == (1000, 0.05)
-    monkeypatch.setattr(resolution, "SIZE", 60)
+    assert (plan.SIZE, plan.TOL) == (1000, 0.05)
+    monkeypatch.setattr(plan, "SIZE", 60)
     small = compress(clumps(900, 2), rng=0)
     assert small.selected <= 60
     assert small.resolved.tol == 0.05
@@ -219,7 +219,7 @@ def test_the_median_distance_is_said():
 
 
 def test_a_group_that_thinning_gave_no_row_gets_one():
-    from reduset.compression.choice import Chosen, with_groups_missed
+    from reduset.compression.scale_choice import Chosen, with_groups_missed
 
     rng = np.random.default_rng(0)
     many = rng.normal(size=(5000, 4))
@@ -231,7 +231,7 @@ def test_a_group_that_thinning_gave_no_row_gets_one():
     assert ((found.rows >= 5000) & (found.rows < 5040)).sum() == 1
     assert 5040 not in found.rows
     assert len(set(found.rows.tolist())) == 100
-    np.testing.assert_array_equal(found.places, X[found.rows])
+    np.testing.assert_array_equal(found.points, X[found.rows])
     assert found.counts.sum() == pytest.approx(1)
     assert with_groups_missed(full, found).rows is found.rows
 

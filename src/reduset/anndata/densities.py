@@ -24,12 +24,11 @@ from scipy.ndimage import map_coordinates, spline_filter
 
 from reduset import _validate
 from reduset._messages import warn
-from reduset._progress import Progress
 from reduset._types import Array, Floats
 from reduset.anndata.annotated import MADE_BY, check_annotated, check_free, labels_of, missing_from, put, record_of
 from reduset.anndata.representation import check_finite, single
-from reduset.compression.builder import Builder
 from reduset.compression.compressing import compress_quietly
+from reduset.compression.target import Run
 from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
 
@@ -172,7 +171,7 @@ class EmbeddingDensity:
         most = min(MOST_ATOMS, binned.size)
         found = compress_quietly(binned, tol=WITHIN * tol, max_size=most, select="kcenter", weights="free", rng=0)
         small = cast(KernelMean, found.mean)
-        scales = Builder(mean, np.random.default_rng(0), CONFIDENCE, Progress(False)).scales(small.size)
+        scales = Run(np.random.default_rng(0), CONFIDENCE).target(mean).scales(small.size)
         if scales is None:
             raise RuntimeError("a Gaussian has waves, which tell the error at its bandwidth")
         width = np.array([cast(Gaussian, mean.kernel).width])

@@ -19,7 +19,6 @@ import numpy as np
 
 from reduset import _validate
 from reduset._engine import single_threaded_blas
-from reduset._progress import Progress
 from reduset._types import Array, Floats, Indices, SeedLike
 from reduset._validate.seeds import seeded
 from reduset.anndata.annotated import MADE_BY, check_annotated, check_free, column_of, labels_of, put, record_of
@@ -27,9 +26,9 @@ from reduset.anndata.count_sums import Counts
 from reduset.anndata.representation import Representation, representation
 from reduset.certificate.by_scale import ErrorProfile
 from reduset.certificate.certificate import percent
-from reduset.compression.builder import Builder
 from reduset.compression.grouped import quotas
-from reduset.compression.resolution import TOL
+from reduset.compression.plan import TOL
+from reduset.compression.target import Run
 from reduset.io.guard import need
 from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
@@ -285,7 +284,7 @@ class _Certified:
         size = len(groups.sizes)
         coincide = size == 1 and bool((values == values[0]).all())  # cells without a median distance
         full = KernelMean.from_samples(values, Gaussian(1.0) if coincide else Gaussian())
-        scales = Builder(full, rng, CONFIDENCE, Progress(False)).scales(size)
+        scales = Run(rng, CONFIDENCE).target(full).scales(size)
         if scales is None:
             raise RuntimeError("a Gaussian kernel has an error profile at every scale")
         small = KernelMean(groups.centres, groups.sizes / len(values), full.kernel)

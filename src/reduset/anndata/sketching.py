@@ -18,7 +18,7 @@ from reduset._validate.seeds import seeded
 from reduset.anndata.annotated import MADE_BY, check_annotated, check_free, few_cells, labels_of, put, record_of
 from reduset.anndata.representation import Representation, representation
 from reduset.compression.grouped import SQUARE_ROOT
-from reduset.compression.resolution import TOL
+from reduset.compression.plan import TOL
 from reduset.io.guard import need
 from reduset.kernels import Gaussian
 from reduset.sketching import Sketch

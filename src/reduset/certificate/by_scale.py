@@ -434,3 +434,15 @@ def _simultaneous(influence: Array, others: Array, kinds: int, confidence: float
     drawn = np.random.default_rng(SEED).standard_normal((DRAWS, centred.shape[1]))
     largest = np.abs(drawn @ (centred / np.maximum(lengths, 1e-300)).T).max(axis=1)
     return np.asarray(WIDENED * float(np.quantile(largest, confidence)) * np.hypot(_standard_errors(influence, kinds), others))
+
+
+def bandwidth_where(bandwidths: Array, errors: Array, level: float) -> float | None:
+    """The finest bandwidth at which, and at every coarser one, errors are within a level, interpolated; None if there is none."""
+    within = int(np.cumprod(errors <= level).sum())
+    if within == 0:
+        return None
+    if within == len(bandwidths) or errors[within - 1] <= 0:
+        return float(bandwidths[within - 1])
+    logs, widths = np.log(errors), np.log(bandwidths)
+    share = (np.log(level) - logs[within - 1]) / (logs[within] - logs[within - 1])
+    return float(np.exp(widths[within - 1] + share * (widths[within] - widths[within - 1])))

@@ -47,6 +47,13 @@ def probe_for(mean: KernelMean, confidence: float, rng: np.random.Generator) -> 
     return EitherProbe(finer, rows) if finer else rows
 
 
+def planned_method(mean: KernelMean) -> str:
+    """How the error of most approximations to a mean is measured, a name in `METHODS`."""
+    if mean.size <= EXACT_UP_TO:
+        return "exact"
+    return "frequencies" if isinstance(mean.kernel, RadialKernel) else "rows"
+
+
 class EitherProbe(Probe):
     """Frequencies, except where the small mean misses much of the mass of the large one: then a sample of rows."""
 

@@ -172,7 +172,7 @@ def _compressed(request: CompressCommand, table: Table) -> Compression:
     """The mean of all rows by few atoms; each group has its own, where there are groups."""
     from reduset._messages import quietly
     from reduset.compression.compressing import compress
-    from reduset.compression.resolution import TOL
+    from reduset.compression.plan import TOL
 
     scales = o.scales_of(request.scales, request.whiten, table.in_one_unit)
     covariance = covariance_of(table.values, table.weights) if request.whiten else None

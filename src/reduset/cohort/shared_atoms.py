@@ -25,19 +25,20 @@ from typing import NamedTuple
 import numpy as np
 
 from reduset._engine import single_threaded_blas
-from reduset._progress import Progress
+from reduset._progress import Clock, Progress
 from reduset._types import Floats, Indices
 from reduset.cohort.bag_projection import BagEvidence, BagProjector
 from reduset.cohort.bag_source import BagSource
 from reduset.cohort.stopping import PrefixLosses, StoppingRule
 from reduset.compression import Compression, sizing
-from reduset.compression.builder import Builder
-from reduset.compression.clock import Clock
 from reduset.compression.prefixes import Prefixes
 from reduset.compression.result import assemble
+from reduset.compression.selecting import begin
+from reduset.compression.target import Run, Target
 from reduset.kernels import Kernel
 from reduset.mean import KernelMean
 from reduset.select import Selector
+from reduset.select.contract import Traversal
 from reduset.weights.span import CHOLESKY_UP_TO, FactoredSpan, Span, span_of
 
 POOL_ROWS = 1 << 15
@@ -124,22 +125,21 @@ class Sharing(NamedTuple):
 
 def share(source: BagSource, pooled: KernelMean, options: SharingOptions, rng: np.random.Generator, progress: Progress) -> Sharing:
     """Select atoms for the mean of all bags, ``pooled``, and put each bag on them: as many as are asked for, or as do."""
-    builder_rng, *bag_rngs = rng.spawn(1 + len(source.sizes))
+    pooled_rng, *bag_rngs = rng.spawn(1 + len(source.sizes))
     bags = _BagsOnAtoms(source, pooled.kernel, options, bag_rngs, progress)
     with single_threaded_blas():
-        builder = Builder(pooled, builder_rng, options.confidence, progress)
-        builder.open(options.selector)
+        target = Run(pooled_rng, options.confidence, progress).target(pooled)
+        traversal, most = begin(target, options.selector), min(options.most, CHOLESKY_UP_TO)
         if isinstance(options.goal, int):
-            builder.grow(options.goal)
-            bags.project(builder.span)
-            size, reached = builder.size, True
+            span = sizing.grow(target, traversal, options.goal).span
+            bags.project(span)
+            size, reached = span.size, True
         elif isinstance(options.goal, Plateau):
-            most = min(options.most, CHOLESKY_UP_TO)
-            _, size, reached = sizing.by_plateau(builder, options.goal.epsilon, "free", most, None)
-            bags.project(builder.span)
+            found = sizing.by_plateau(target, traversal, options.goal.epsilon, "free", most, None)
+            span, size, reached = found.weighed.span, found.size, found.reached
+            bags.project(span)
         else:
-            size, reached = _grow_until(options.goal, bags, builder, min(options.most, CHOLESKY_UP_TO))
-        span = builder.span
+            span, size, reached = _grow_until(options.goal, bags, target, traversal, most)
         if size < span.size:
             span = span_of(pooled.kernel, span.atoms[:size], span.kappa[:size])
         return Sharing(SharedAtoms(pooled.kernel, span, options), bags.compressions(size), reached)
@@ -188,26 +188,29 @@ def _compression(prefixes: Prefixes, size: int, evidence: BagEvidence, options: 
     )
 
 
-def _grow_until(rule: StoppingRule, bags: _BagsOnAtoms, builder: Builder, most: int) -> tuple[int, bool]:
-    """Grow the atoms until the rule says so; how many of them it takes, and whether it did.
+def _grow_until(rule: StoppingRule, bags: _BagsOnAtoms, target: Target, traversal: Traversal, most: int) -> tuple[Span, int, bool]:
+    """Add atoms until the rule holds: their span, how many of them it takes, and whether it was reached.
 
     The mean of all bags says quickly where to begin, since it loses less than they do: their noise is their own. From there on the
     bags are asked, each time with more atoms.
     """
     free = bags.options.kind == "free"
-    _, asked, _ = sizing.by_tolerance(builder, rule.start, "free", most, None)
+    start = sizing.by_tolerance(target, traversal, rule.start, "free", most, None)
+    asked, known = start.size, start.weighed.kappa
     while True:
-        more = builder.grow(asked) and asked < most
-        bags.project(builder.span)
-        size = builder.size  # without what is redundant
+        weighed = sizing.grow(target, traversal, asked, known)
+        known = max(known, weighed.kappa, key=len)
+        more, span = weighed.atoms.complete and asked < most, weighed.span
+        bags.project(span)
+        size = span.size  # without what is redundant
         losses = bags.losses()
         lack = rule.lack(losses, size)
         if lack <= 1 and not free:  # these weights lose more, and must be found anew for every size
             lack = bags.largest_error(size) / rule.start
         if lack <= 1:
-            return rule.fewest(losses) if free else size, True  # of other weights no smaller size is tried
+            return span, rule.fewest(losses) if free else size, True  # of other weights no smaller size is tried
         if not more:
-            return size, False
+            return span, size, False
         factor = AHEAD * lack ** (1 / _steepness(rule, losses, size, lack))
         asked = min(most, max(asked + 1, int(asked * np.clip(factor, FEWEST_MORE, MOST_MORE))))
 

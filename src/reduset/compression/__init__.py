@@ -5,8 +5,8 @@ May import: select, certificate, weights, mean, kernels, and tables of io.
 
 from reduset._messages import NotReachedWarning
 from reduset.compression.compressing import compress
+from reduset.compression.given_atoms import weigh
 from reduset.compression.prefixes import Path
 from reduset.compression.result import Compression
-from reduset.compression.weighing import weigh
 
 __all__ = ["Compression", "NotReachedWarning", "Path", "compress", "weigh"]

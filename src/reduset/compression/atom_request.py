@@ -18,8 +18,8 @@ from reduset._types import MaxSizeLike, ProgressLike, SelectorLike
 from reduset.certificate.certificate import at_bandwidth
 from reduset.compression import summary
 from reduset.compression.compressing import compress_quietly
+from reduset.compression.plan import MOST_ATOMS
 from reduset.compression.result import Compression
-from reduset.compression.sizing import MOST_ATOMS
 from reduset.mean import KernelMean
 from reduset.select import as_selector
 from reduset.weights import KINDS

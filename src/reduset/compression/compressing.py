@@ -19,25 +19,18 @@ from reduset._types import KernelLike, PointsLike, ProgressLike, SeedLike, Selec
 from reduset._validate.seeds import seeded
 from reduset.bandwidth.rules import warn_of_units
 from reduset.certificate import Certificate
-from reduset.certificate.cancelling import require_norm
 from reduset.certificate.certificate import at_bandwidth, percent
-from reduset.compression import resolution, summary
-from reduset.compression.builder import Builder
-from reduset.compression.clock import Clock
-from reduset.compression.component_search import FITTED, ComponentSearch
-from reduset.compression.grouped import SQUARE_ROOT, compress_groups
-from reduset.compression.noise_scale import at_noise, noise_bandwidth
-from reduset.compression.prefixes import Prefixes
-from reduset.compression.request import COMPONENTS, GIVEN, NOISE, RESOLUTION, Request, checked, is_left_open
-from reduset.compression.resolution import Resolved
-from reduset.compression.result import Compression, assemble_built, assemble_resolved
+from reduset.compression import summary
+from reduset.compression.grouped import SQUARE_ROOT, find_groups
+from reduset.compression.pipeline import find
+from reduset.compression.plan import is_left_open, plan_of
+from reduset.compression.result import Compression, result_of
+from reduset.compression.target import Run
 from reduset.io import Table
 from reduset.io.automatic import on_estimated_scales
 from reduset.mean import KernelMean
 from reduset.mixture import Mixture
 from reduset.mixture.component_mean import SmallMean
-from reduset.select import Auto, KMeans
-from reduset.select.auto import KMEANS_ROWS
 
 TRANSFORMED = "atoms, the bandwidth and the error are of the transformed values"
 
@@ -125,47 +118,24 @@ def compress(
     """
     data, notes = _on_scales(data)
     full = as_mean(data, kernel, sample_weight)
-    require_norm(full)
+    goals: dict[str, Any] = {"tol": tol, "plateau": plateau, "max_size": max_size, "refine": refine}
+    options: dict[str, Any] = {"size": size, "pieces": pieces, "select": select, "weights": weights, "confidence": confidence}
+    plan = plan_of(full, full is not data and is_left_open(kernel), grouped=groups is not None, **goals, **options)
     if kernel is None and full is not data:
-        warn_of_units(full.atoms, names_of(data), "what was lost is told of the wide one alone")
-    request = checked(
-        full,
-        full is not data and is_left_open(kernel),
-        size=size,
-        tol=tol,
-        plateau=plateau,
-        max_size=max_size,
-        pieces=pieces,
-        select=select,
-        refine=refine,
-        weights=weights,
-        groups=groups,
-        confidence=confidence,
-    )
-    rng = _validate.generator(rng)
-    shown = Progress(progress)
+        warn_of_units(full.atoms, names_of(data), "the error is that of the wide column alone")
+    rng, shown = _validate.generator(rng), Progress(progress)
+    run = Run(rng, plan.confidence, shown)
     try:
-        # once for all, and not call by call: whoever compresses in several threads would have it switched under their feet
+        # once for all, and not call by call: compressions in several threads would switch it for each other
         with single_threaded_blas():
-            if groups is None:
-                result, outlook = CompressionRun(request, rng, shown).run()
-            else:
-                limits, options = {"size": request.size, "max_size": max_size}, {"tol": tol, "plateau": plateau, "refine": refine}
-                result, outlook = _by_groups(request, groups, quotas, limits, options, rng, shown), ""
+            found = find(full, plan, run) if groups is None else find_groups(full, plan, groups, quotas, run, **goals)
+            result = replace(result_of(found, rng, plan), notes=notes)
     finally:
         shown.close()
-    result = replace(result, notes=notes)
     if not is_quiet():
         _warn_of_zero_projection(result)
         _warn_if_random_rows_are_better(result)
-    if not result.reached and not is_quiet():
-        own_end, found = f"{request.selector}'s own end", result.certificate
-        warn(
-            f"{request.goal.words or own_end} was not reached with {result.size} {summary.noun(result.mean)}s: the error is "
-            f"{found.relative_error:.3g} (at most {found.interval[1]:.3g}){at_bandwidth(found.bandwidth)}. "
-            + (outlook[:1].upper() + outlook[1:] or "Raise max_size, or widen the bandwidth"),
-            NotReachedWarning,
-        )
+        _warn_if_not_reached(result, found.way_out)
     return result
 
 
@@ -175,6 +145,20 @@ def _on_scales(data: Any) -> tuple[Any, tuple[str, ...]]:
         return data, ()
     table = on_estimated_scales(data)
     return table, (*table.notes, *([TRANSFORMED] if data.channels else []))
+
+
+def _warn_if_not_reached(result: Compression, way_out: str) -> None:
+    """Warn if the goal of the plan was not reached."""
+    plan, error = result.plan, result.certificate
+    if result.reached or plan is None:
+        return
+    goal = plan.goal or f"{plan.selector}'s own end"
+    warn(
+        f"{goal} was not reached with {result.size} {summary.noun(result.mean)}s: the error is "
+        f"{error.relative_error:.3g} (at most {error.interval[1]:.3g}){at_bandwidth(error.bandwidth)}. "
+        + (way_out[:1].upper() + way_out[1:] or "Raise max_size, or widen the bandwidth"),
+        NotReachedWarning,
+    )
 
 
 def _warn_if_random_rows_are_better(result: Compression) -> None:
@@ -200,96 +184,6 @@ def _warn_of_zero_projection(result: Compression) -> None:
         f"the mean is orthogonal to all {pieces} chosen, {result.selected} of {result.n_samples:,} points: {consequence}. "
         f"Choose more {pieces} by a larger size, or others by another select or rng"
     )
-
-
-class CompressionRun:
-    """One request, worked on: each way returns the result, and what to say where its goal was not reached."""
-
-    def __init__(self, request: Request, rng: np.random.Generator, progress: Progress) -> None:
-        self._request, self._rng, self._progress = request, rng, progress
-        self._clock = Clock()
-
-    def run(self) -> tuple[Compression, str]:
-        """By where the bandwidth comes from, and of what pieces."""
-        request = self._request
-        if request.scale == GIVEN:
-            return self._at_given_scale()
-        found = None
-        if request.scale == NOISE:
-            found = self._by_noise()
-        if found is None or not found.reached:
-            found = self.resolved()
-        outlook = f"it is beyond so few at any bandwidth tried: give more {request.pieces}, or a larger tol"
-        return assemble_resolved(found, self._rng), outlook
-
-    def resolved(self) -> Resolved:
-        """At the finest bandwidth that size and tolerance bear."""
-        request = self._request
-        size, tol = (request.goal.most, request.tol) if request.size is None else (request.size, request.tol)
-        if tol is None:
-            raise RuntimeError("a resolution needs a tolerance")
-        if request.pieces == COMPONENTS:
-            return self._components(request.full).by_resolution(size, tol)
-        goal = (request.selector, size, tol, request.kind, request.steps, self._builder, request.steady)
-        return resolution.resolve(request.full, *goal)
-
-    def _by_noise(self) -> Resolved:
-        """As fine as the sample's own noise lets the tolerance be."""
-        request, tol = self._request, self._request.tol or 0.0
-        return at_noise(request.full, noise_bandwidth(request.full, tol, self._rng), tol, self._fewest, self._chosen)
-
-    def _at_given_scale(self) -> tuple[Compression, str]:
-        request = self._request
-        builder, prefixes, m, reached = self._fewest(request.full)
-        result = assemble_built(builder, prefixes, m, self._chosen, reached, self._rng)
-        ended = f"{request.selector} has no more atoms that add to these" if builder.size < request.goal.most else ""
-        return result, builder.outlook or ended
-
-    def _fewest(self, full: KernelMean) -> tuple[Builder, Prefixes, int, bool]:
-        """The pieces of the goal at the bandwidth of a mean."""
-        request = self._request
-        if request.pieces == COMPONENTS:
-            search = self._components(full)
-            if request.size is not None:
-                builder, prefixes = search.by_size(request.size)
-                return builder, prefixes, len(prefixes.atoms), True
-            builder, prefixes, reached = search.by_tolerance(request.tol or 0.0, request.goal.most)
-            return builder, prefixes, len(prefixes.atoms), reached
-        builder = self._builder(full)
-        # by default centres of k-means where scales are open: what others gain at one scale they lose at the coarser ones
-        by_default = request.scale == NOISE and isinstance(request.selector, Auto)
-        builder.open(KMeans(rows=KMEANS_ROWS) if by_default else request.selector)
-        return builder, *request.goal.search(builder, request.kind, request.steps)
-
-    def _components(self, full: KernelMean) -> ComponentSearch:
-        return ComponentSearch(full, self._request.kind, self._builder, self._rng, self._progress)
-
-    def _builder(self, full: KernelMean) -> Builder:
-        return Builder(full, self._rng, self._request.confidence, self._progress, self._clock)
-
-    @property
-    def _chosen(self) -> str:
-        """How the pieces were found, in a word."""
-        return FITTED if self._request.pieces == COMPONENTS else str(self._request.selector)
-
-
-def _by_groups(
-    request: Request,
-    groups: Any,
-    quotas: str,
-    limits: dict[str, int | None],
-    options: dict[str, Any],
-    rng: np.random.Generator,
-    shown: Progress,
-) -> Compression:
-    """Each group apart, at one bandwidth: where none is given, at that of all rows together."""
-    full = request.full
-    if request.scale == RESOLUTION:
-        full, options = CompressionRun(request, rng, shown).resolved().builder.full, options | {"tol": None}
-    elif request.scale == NOISE:
-        full = resolution.with_bandwidth(full, noise_bandwidth(full, request.tol or 0.0, rng))
-    chosen = (request.selector, request.kind, request.confidence, rng, shown)
-    return compress_groups(full, groups, compress_quietly, *chosen, limits, options, quotas)
 
 
 def as_mean(data: KernelMean | PointsLike, kernel: KernelLike, sample_weight: WeightsLike) -> KernelMean:

@@ -1,14 +1,14 @@
-"""Groups compressed apart: each by atoms of its own, whose weights add up to exactly what the group weighs.
+"""Groups compressed separately: each has its own atoms, whose weights add up to exactly the weight of the group.
 
-One fit for all rows would give the groups whatever weight makes the sum of all best, and take it from their neighbours. Apart, the
-shares of classes, samples or batches are those of the data to the last digit, and a rare group has atoms: by default as many as the
-square root of its weight says, between shares in proportion, which leave it a few, and equal ones, which leave the others too few.
+One fit for all rows would give the groups whatever weights make the sum of all best, and take them from their neighbours.
+Separately, the proportions of classes, samples or batches are those of the data to the last digit, and a rare group has atoms. By
+default their number follows the square root of the group's weight, between proportional sizes, which leave rare groups a few, and
+equal ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,15 @@ from numpy.typing import NDArray
 
 from reduset import _validate
 from reduset._engine import as_cupy, on_device, rows_of
-from reduset._progress import Progress
 from reduset._types import Array, Indices
-from reduset.compression.builder import Builder
-from reduset.compression.result import Compression, assemble_built
+from reduset.compression.certifying import Found, certify
+from reduset.compression.pipeline import bandwidth_of_plan, find
+from reduset.compression.plan import NOISE, RESOLUTION, Plan, plan_of
+from reduset.compression.result import Compression, result_of
+from reduset.compression.selecting import Atoms
+from reduset.compression.target import Run
+from reduset.compression.weighing import weigh
 from reduset.mean import KernelMean
-from reduset.select import Auto, Selector
 from reduset.weights.kinds import OWN
 
 SQUARE_ROOT = "square root"
@@ -62,66 +65,59 @@ def quotas(size: int, masses: Array, counts: Indices, rule: str = SQUARE_ROOT) -
     return found
 
 
-def compress_groups(
-    full: KernelMean,
-    groups: Any,
-    compress: Callable[..., Compression],
-    selector: Selector,
-    weights: str,
-    confidence: float,
-    rng: np.random.Generator,
-    progress: Progress,
-    limits: dict[str, int | None],
-    goals: dict[str, Any],
-    shared: str = SQUARE_ROOT,
-) -> Compression:
-    """Compress each group by ``compress`` and put the results together, certified as one.
+def find_groups(full: KernelMean, plan: Plan, groups: Any, rule: str, run: Run, **options: Any) -> Found:
+    """Run the pipeline for each group, at one bandwidth, and certify the atoms of all groups together.
 
-    Of the ``limits`` the "size" is shared out among the groups by the rule ``shared``; "max_size" and the ``goals`` hold for each.
+    Of the ``options`` of the call, ``size`` is divided among the groups by a rule of `QUOTAS`; the others hold for each.
     Free weights are taken with the mass of their group.
     """
-    size, max_size = limits["size"], limits["max_size"]
+    full = bandwidth_of_plan(full, plan, run)
     names, of = labels_of(groups, full.size)
-    counts = np.bincount(of)
-    masses = np.bincount(of, full.weights).astype(np.float64)
-    shares = None if size is None else quotas(size, masses, counts, shared)
-    if isinstance(selector, Auto):
-        selector = replace(selector, budget=selector.budget / len(names))
-    report = progress.stage("groups")
-    streams = rng.spawn(len(names) + 1)
-    builder = Builder(full, streams[-1], confidence, progress)
-    parts, rows, reached = [], [], True
+    counts, masses = np.bincount(of), np.bincount(of, full.weights).astype(np.float64)
+    size = plan.size if plan.bandwidth != NOISE else None
+    sizes = None if size is None else quotas(size, masses, counts, rule)
+    options |= {"select": plan.selector.for_part_of(len(names)), "confidence": plan.confidence}
+    options |= {"weights": "sum_to_one" if plan.weighting == "free" else plan.weighting}
+    if plan.bandwidth == RESOLUTION:
+        options["tol"] = None
+    streams, max_size = run.rng.spawn(len(names) + 1), options.pop("max_size")
+    together = Run(streams[-1], plan.confidence, run.progress, run.clock).target(full)
+    report = run.progress.stage("groups")
+    parts: list[Compression] = []
+    rows: list[Indices | None] = []
     for k in range(len(names)):
         report(k, len(names))
         own = np.flatnonzero(of == k)
-        with builder.clock.stage("groups"):
-            small = compress(
-                KernelMean(rows_of(full.atoms, own), full.weights[own], full.kernel),
-                size=None if shares is None else int(shares[k]),
-                max_size=None if max_size is None else min(max_size, len(own)),
-                select=selector,
-                weights="sum_to_one" if weights == "free" else weights,
-                confidence=confidence,
-                rng=streams[k],
-                **goals,
-            )
+        with run.clock.stage("groups"):
+            part = KernelMean(rows_of(full.atoms, own), full.weights[own], full.kernel)
+            own_run = Run(streams[k], plan.confidence)
+            most = None if max_size is None else min(max_size, len(own))
+            part_plan = plan_of(part, False, size=None if sizes is None else int(sizes[k]), max_size=most, **options)
+            small = result_of(find(part, part_plan, own_run), streams[k])
         parts.append(small)
         rows.append(None if small.indices is None else own[small.indices])
-        reached &= small.reached
     # in turns, so that a prefix holds the first atoms of every group
     order = np.argsort(np.concatenate([(np.arange(part.size) + 0.5) / part.size for part in parts]), kind="stable")
-    label = np.repeat(np.arange(len(names)), [part.size for part in parts])[order]
-    mine = np.concatenate([_of_mass(part, mass) for part, mass in zip(parts, masses, strict=True)])[order]
+    labels = names[np.repeat(np.arange(len(names)), [part.size for part in parts])[order]]
+    weights = np.concatenate([_of_mass(part, mass) for part, mass in zip(parts, masses, strict=True)])[order]
     known = [each for each in rows if each is not None]
     indices = np.concatenate(known)[order] if len(known) == len(rows) else None
-    builder.place(np.concatenate([part.mean.atoms for part in parts])[order], indices, ordered=True)
-    builder.remark = f"{len(names):,} groups apart, each with its own share of the weight"
-    prefixes = builder.prefixes(OWN, mine)
-    result = assemble_built(builder, prefixes, len(mine), str(selector), reached, rng, names[label])
-    return replace(result, weighting=f"{parts[0].weighting} by group")
+    remark = f"{len(names):,} groups apart, each with its own share of the weight"
+    weighed = weigh(together, Atoms(np.concatenate([part.mean.atoms for part in parts])[order], indices, remark=remark))
+    prefixes = certify(together, weighed, OWN, weights)
+    return Found(
+        together,
+        weighed,
+        prefixes,
+        size=len(weights),
+        reached=all(part.reached for part in parts),
+        selection=str(plan.selector),
+        weighting=f"{parts[0].weighting} by group",
+        groups=labels,
+    )
 
 
 def _of_mass(part: Compression, mass: float) -> Array:
-    """The weights of a group, which add up to its mass but for rounding or for the selector's own idea of them."""
+    """The weights of a group, which add up to its mass up to rounding, or to the weights that the selector gives."""
     total = part.mean.mass
     return np.asarray(part.mean.weights * (mass / total) if total != 0 else part.mean.weights)

@@ -22,7 +22,7 @@ steps go on the data.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -31,6 +31,10 @@ from scipy.linalg.lapack import dpotrf
 from reduset._engine import costs, pivot_floor, single_threaded_blas
 from reduset._types import Array, Precision, Report
 from reduset.certificate.surrogate import surrogate
+from reduset.compression.certifying import certify
+from reduset.compression.prefixes import Prefixes
+from reduset.compression.target import Target
+from reduset.compression.weighing import Weighed, weigh
 from reduset.kernels import ANY_FAMILY, RadialKernel
 from reduset.mean import KernelMean
 from reduset.select.contract import support
@@ -64,6 +68,30 @@ class Moved:
     def nowhere(cls, atoms: Array, price: float) -> Moved:
         """Where steps would take longer than anybody who gave no number of them expects."""
         return cls(atoms, f"of which a step would take {price:.1f} s: give their number, refine=10", stayed=True)
+
+
+def move(target: Target, weighed: Weighed, weighting: str, steps: int) -> tuple[Weighed, Prefixes]:
+    """Move the atoms, unless the error, measured on the data with weights of this kind, is not lower after it.
+
+    ``steps`` of 0 leaves their number to the time they take.
+    """
+    run, size = target.run, weighed.span.size
+    before = certify(target, weighed, weighting)
+    error = before.error(size).relative
+    with run.clock.stage("refine"):
+        report = run.progress.stage("moving")
+        found = refine(target.full, weighed.span.atoms, weighting, error**2, steps, target.move_rng, report)
+    if found.stayed:
+        words = f"not moved by L-BFGS, {found.words}"
+    else:
+        moved = weigh(target, weighed.atoms.with_points(found.places, ""))
+        after = certify(target, moved, weighting)
+        lower = after.error(moved.span.size).relative
+        if lower < error:
+            words = f"moved by L-BFGS, {found.words}: error {error:.3g} before, {lower:.3g} after"
+            return replace(moved, atoms=replace(moved.atoms, moved=words)), after
+        words = f"not moved: L-BFGS, {found.words}, found nothing better"
+    return replace(weighed, atoms=replace(weighed.atoms, moved=words)), before
 
 
 def refine(

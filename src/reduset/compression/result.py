@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from reduset import _validate
 from reduset._engine import cached_property
-from reduset._progress import Progress
+from reduset._progress import Clock
 from reduset._types import Indices
 from reduset._validate.seeds import seeded
 from reduset.certificate import Certificate
@@ -19,10 +19,12 @@ from reduset.certificate.bounds import Bounds
 from reduset.certificate.by_scale import ErrorProfile, MedianError, Scales
 from reduset.certificate.certificate import log_density_change
 from reduset.compression import summary
-from reduset.compression.builder import Builder
-from reduset.compression.clock import Clock
+from reduset.compression.certifying import Found, Resolution, bounds, certify
+from reduset.compression.plan import Plan
 from reduset.compression.prefixes import Path, Prefixes
-from reduset.compression.resolution import Resolution, Resolved
+from reduset.compression.selecting import Atoms
+from reduset.compression.target import Run
+from reduset.compression.weighing import weigh
 from reduset.kernels.base import exponential
 from reduset.kernels.registry import as_kernel
 from reduset.mean import KernelMean
@@ -79,7 +81,8 @@ class Compression:
     timings : seconds by stage
     remark : what the selector chose and why, and whether the atoms were moved, where there is something to say
     groups : (m,) the group of each atom, where groups were compressed apart
-    resolved : what the search for the resolution found, where there was one
+    resolved : the resolution, if it was searched for
+    plan : what was done, with every default resolved; None for results of streams, Dask collections and shared atoms
     notes : how the columns of a table were read, and transformed
     """
 
@@ -100,6 +103,7 @@ class Compression:
     resolved: Resolution | None = field(default=None, repr=False)
     _asked: int | None = field(default=None, repr=False)  # the number of atoms asked for, where it says more than ``dropped``
     notes: tuple[str, ...] = field(default=(), repr=False)
+    plan: Plan | None = field(default=None, repr=False)
 
     @property
     def size(self) -> int:
@@ -222,9 +226,10 @@ class Compression:
             raise ValueError(f"weights of this result are {kind!r}, for the kernel they saw; say which to give the atoms now")
         kind = _validate.one_of(kind, "weights", KINDS, HINTS)
         rng = _validate.generator(rng)
-        builder = Builder(full, rng, self._prefixes.confidence, Progress())
-        builder.place(places, rows, ordered=True)
-        return assemble_built(builder, builder.prefixes(kind), builder.size, self.selection, True, rng)
+        target = Run(rng, self._prefixes.confidence).target(full)
+        weighed = weigh(target, Atoms(places, rows))
+        found = Found(target, weighed, certify(target, weighed, kind), weighed.span.size, True, selection=self.selection)
+        return result_of(found, rng)
 
     def __str__(self) -> str:
         return "\n  ".join(summary.of_result(self))
@@ -245,6 +250,9 @@ class Compression:
         if not self.reached:
             lines.append("NOT REACHED within the largest size allowed: see max_size")
         lines.append(f"time       {self.timings['total']:.3g} s" + (f" ({parts})" if parts else ""))
+        if self.plan is not None:
+            first, *others = self.plan.lines()
+            lines += [f"plan       {first}", *(f"           {line}" for line in others)]
         return "\n  ".join(lines)
 
 
@@ -301,36 +309,23 @@ def assemble(
     return selected.told_of(result)
 
 
-def assemble_built(
-    builder: Builder,
-    prefixes: Prefixes,
-    size: int,
-    selection: str,
-    reached: bool,
-    rng: np.random.Generator,
-    groups: NDArray[Any] | None = None,
-) -> Compression:
-    """The result for the first ``size`` atoms of a builder, whose rows are at hand."""
-    rows, dropped = builder.rows() if prefixes.own is None else (builder.atoms.rows, None)
-    return assemble(
+def result_of(found: Found, rng: np.random.Generator, plan: Plan | None = None) -> Compression:
+    """The result of a search over rows in memory."""
+    target, weighed, prefixes = found.target, found.weighed, found.prefixes
+    rows, dropped = weighed.rows if prefixes.own is None else (weighed.atoms.rows, None)
+    result = assemble(
         prefixes,
-        size,
-        builder.full.size,
-        selection,
-        builder.clock,
-        bounds=builder.bounds(prefixes, size),
+        found.size,
+        target.full.size,
+        found.selection,
+        target.run.clock,
+        bounds=bounds(target, weighed, prefixes, found.size),
         indices=rows,
         dropped=dropped,
-        groups=groups,
-        density_change=lambda small: log_density_change(builder.full, small, rng),
-        reached=reached,
-        remark=builder.remark,
-        scales=builder.scales(),
+        groups=found.groups,
+        density_change=lambda small: log_density_change(target.full, small, rng),
+        reached=found.reached,
+        remark=weighed.atoms.words,
+        scales=target.scales(weighed.span.size),
     )
-
-
-def assemble_resolved(found: Resolved, rng: np.random.Generator) -> Compression:
-    """The result at the bandwidth that a search found."""
-    size = found.size or len(found.prefixes.atoms)
-    result = assemble_built(found.builder, found.prefixes, size, found.selection, found.reached, rng)
-    return replace(result, resolved=found.resolution if found.reached else None)
+    return replace(result, resolved=found.resolution, plan=plan, weighting=found.weighting or result.weighting)

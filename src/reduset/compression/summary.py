@@ -9,18 +9,17 @@ import numpy as np
 from reduset.certificate.certificate import ROUNDING, at_bandwidth, percent
 from reduset.kernels import Kernel, RadialKernel
 from reduset.mixture.component_mean import ComponentMean, SmallMean
-from reduset.weights.kinds import OWN, WEIGHTINGS
+from reduset.weights.kinds import DESCRIPTIONS, WEIGHTINGS
 
 if TYPE_CHECKING:
     from reduset.certificate import Certificate
     from reduset.certificate.by_scale import MedianError
-    from reduset.compression.resolution import Resolution
+    from reduset.compression.certifying import Resolution
     from reduset.compression.result import Compression
 
 MASS_ROUNDING = 1e-9
 NEGLIGIBLE = 1e-5  # errors below this are printed as a bound
 ABOVE = 1.005  # times the error of random rows, so that equal figures give no warning
-WEIGHTS = {kind: weighting.description for kind, weighting in WEIGHTINGS.items()} | {OWN: "from the selector"}
 INDENT = "\n              "  # of further lines of an entry
 
 
@@ -136,7 +135,7 @@ def _weights(result: Compression) -> str:
     kind = result.weighting.removesuffix(" by group")
     negative, total = result.certificate.negative_mass, float(result.mean.weights.sum())
     sign = f"signed, {percent(negative)} negative" if negative > 0 else "non-negative"
-    described = result.weighting if result.weighting == "simplex" else f"{result.weighting}: {WEIGHTS[kind]}"
+    described = result.weighting if result.weighting == "simplex" else f"{result.weighting}: {DESCRIPTIONS[kind]}"
     lines = [f"{sign}, sum {total:.4g} ({described})"]
     if len(result.dropped):
         lines.append(f"{counted(len(result.dropped), f'more {noun(result.mean)}')} omitted as redundant at this bandwidth")

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from reduset._engine import single_threaded_blas
 from reduset._types import Array
-from reduset.compression.resolution import with_bandwidth
 from reduset.cytometry.comparing import ENOUGH, chances, log_shares
 from reduset.cytometry.design import Design
 from reduset.cytometry.discovery import found_at, q_values
@@ -24,6 +23,7 @@ from reduset.cytometry.fitting import fit
 from reduset.cytometry.populations import Populations
 from reduset.cytometry.relabelling import relabellings
 from reduset.kernels import RadialKernel
+from reduset.mean import with_bandwidth
 
 
 @dataclass(frozen=True)

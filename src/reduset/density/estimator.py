@@ -28,7 +28,7 @@ from reduset.certificate.certificate import at_bandwidth
 from reduset.compression import Compression, NotReachedWarning
 from reduset.compression.atom_request import AtomRequest
 from reduset.compression.compressing import evaluated
-from reduset.compression.request import COMPONENTS, PIECE_HINTS, PIECES
+from reduset.compression.plan import COMPONENTS, PIECE_HINTS, PIECES
 from reduset.compression.summary import noun
 from reduset.density import likelihood
 from reduset.density.leaf_density import LeafDensity, fit_leaves

@@ -25,18 +25,21 @@ import numpy as np
 from reduset import _validate
 from reduset._engine import single_threaded_blas
 from reduset._messages import is_quiet, warn
-from reduset._progress import Progress
+from reduset._progress import Clock, Progress
 from reduset._types import KernelLike, ProgressLike, SeedLike
 from reduset._validate.seeds import seeded
 from reduset.bandwidth.rules import warn_of_units
 from reduset.certificate.certificate import at_bandwidth
 from reduset.compression import Compression, NotReachedWarning
-from reduset.compression.builder import Builder
-from reduset.compression.clock import Clock
+from reduset.compression.certifying import certify
+from reduset.compression.plan import MOST_ATOMS
 from reduset.compression.prefixes import Prefixes
 from reduset.compression.result import assemble
-from reduset.compression.sizing import MOST_ATOMS
+from reduset.compression.selecting import Atoms, begin
+from reduset.compression.sizing import grow
 from reduset.compression.summary import above_random_rows, better_weights
+from reduset.compression.target import Run, Target
+from reduset.compression.weighing import Weighed, weigh
 from reduset.distributed.first_pass import (
     PartitionSketch,
     SmallMean,
@@ -152,6 +155,19 @@ def compress(
 
 
 @dataclass(frozen=True)
+class Chosen:
+    """Atoms that were chosen for the merged mean."""
+
+    target: Target
+    weighed: Weighed
+
+    @property
+    def size(self) -> int:
+        """How many are kept."""
+        return self.weighed.span.size
+
+
+@dataclass(frozen=True)
 class Evidence:
     """What pass two says of some atoms: the sums over all rows, and every prefix of the atoms measured by them."""
 
@@ -213,13 +229,13 @@ class TwoPassRun:
             raise RuntimeError("rows of weight, and no mean of them")
         return whole, SmallMean(small.atoms, small.weights / mass, small.masses / mass)
 
-    def _evidence(self, chosen: Builder, sizes: tuple[int, ...], sketch: PartitionSketch) -> Evidence:
+    def _evidence(self, chosen: Chosen, sizes: tuple[int, ...], sketch: PartitionSketch) -> Evidence:
         """Every prefix of the chosen atoms up to the last size, with one measurement on all rows."""
         with single_threaded_blas():
-            mean = chosen.full
+            mean = chosen.target.full
             square = float(mean.weights @ mean.kernel.product_sums(mean.atoms, mean.weights, mean.atoms))
             sample = sketch.mean(self._kernel)
-            plan = SecondPassPlan.for_atoms(chosen.span, sizes, square, sample, self._confidence, self._rng)
+            plan = SecondPassPlan.for_atoms(chosen.weighed.span, sizes, square, sample, self._confidence, self._rng)
         (sums,) = self._pass("certifying", "certify", SecondPassSums.of, lambda *_: add_sums, 1, plan)
         with self._clock.stage("weigh"), single_threaded_blas():
             span = span_of(self._kernel, plan.atoms, sums.kappa / sketch.mass)
@@ -235,9 +251,9 @@ class TwoPassRun:
         size = _validate.whole(size, "size", 1, sketch.count, "it is a number of the data's rows")
         # the best of more than enough, or clusters, as many as were asked for: which is better depends on size and bandwidth
         tried = [self._best(small, enough), self._clusters(small, size)]
-        chosen = max(tried, key=lambda run: run.span.energy(size))
+        chosen = max(tried, key=lambda each: each.weighed.span.energy(size))
         evidence = self._evidence(chosen, (min(size, chosen.size),), sketch)
-        return self._result(evidence, len(evidence.prefixes.atoms), chosen.remark, True, size)
+        return self._result(evidence, len(evidence.prefixes.atoms), chosen.weighed.atoms.words, True, size)
 
     def by_tolerance(self, tol: float, allowed: int) -> Compression:
         """The fewest atoms within tol, all that are allowed where none are.
@@ -258,11 +274,11 @@ class TwoPassRun:
                     evidence, smallest = self._within(tol, chosen, None, min(most, chosen.size), sketch)
                 if smallest is not None or last:
                     size = len(evidence.prefixes.atoms) if smallest is None else smallest
-                    return self._result(evidence, size, chosen.remark, smallest is not None)
+                    return self._result(evidence, size, chosen.weighed.atoms.words, smallest is not None)
             first = min(most, 2 * first)
 
     def _within(
-        self, tol: float, chosen: Builder, expected: int | None, available: int, sketch: PartitionSketch
+        self, tol: float, chosen: Chosen, expected: int | None, available: int, sketch: PartitionSketch
     ) -> tuple[Evidence, int | None]:
         """How many of the chosen atoms are within tol of all rows, None where not all of them are.
 
@@ -280,15 +296,13 @@ class TwoPassRun:
 
     # -- what is done here --------------------------------------------------------------------------------------------------
 
-    def _best(self, small: SmallMean, size: int) -> Builder:
+    def _best(self, small: SmallMean, size: int) -> Chosen:
         """The atoms that explain most of the merged mean, in the order of the energy that each adds."""
         with self._clock.stage("choose"), single_threaded_blas():
-            builder = self._builder(small)
-            builder.open(Auto())
-            builder.grow(min(size, len(small.atoms)))
-        return builder
+            target = self._target(small)
+            return Chosen(target, grow(target, begin(target, Auto()), min(size, len(small.atoms))))
 
-    def _fewest(self, small: SmallMean, tol: float, most: int) -> tuple[Builder, int | None]:
+    def _fewest(self, small: SmallMean, tol: float, most: int) -> tuple[Chosen, int | None]:
         """Atoms that are enough for tol by the merged mean, with some to spare, and how many it takes; at most ``most`` of them.
 
         Their number doubles until it is enough, so that a coarse tolerance does not cost what a fine one does.
@@ -297,23 +311,22 @@ class TwoPassRun:
         while True:
             chosen = self._best(small, min(size, most))
             with single_threaded_blas():
-                expected = chosen.prefixes("free").smallest(tol)
+                expected = certify(chosen.target, chosen.weighed, "free").smallest(tol)
             enough = expected is not None and _ahead(expected) <= chosen.size
             if enough or size >= min(most, len(small.atoms)):
                 return chosen, expected
             size *= 2
 
-    def _clusters(self, small: SmallMean, size: int) -> Builder:
+    def _clusters(self, small: SmallMean, size: int) -> Chosen:
         """The same with clusters of the merged mean's atoms."""
         with self._clock.stage("choose"), single_threaded_blas():
-            builder, masses = self._builder(small), KernelMean(small.atoms, small.masses, self._kernel)
-            builder.place(KMeans(rows=None).select(masses, min(size, masses.size), self._rng).atoms, None)
-            builder.remark = "KMeans"
-        return builder
+            target, masses = self._target(small), KernelMean(small.atoms, small.masses, self._kernel)
+            centres = KMeans(rows=None).select(masses, min(size, masses.size), self._rng).atoms
+            return Chosen(target, weigh(target, Atoms(centres, in_order=False, remark="KMeans")))
 
-    def _builder(self, small: SmallMean) -> Builder:
+    def _target(self, small: SmallMean) -> Target:
         mean = KernelMean(small.atoms, small.weights, self._kernel)
-        return Builder(mean, self._rng, self._confidence, self._progress)
+        return Run(self._rng, self._confidence, self._progress).target(mean)
 
     def _result(self, evidence: Evidence, size: int, remark: str, reached: bool, asked: int | None = None) -> Compression:
         prefixes, plan, sums, sketch = evidence.prefixes, evidence.plan, evidence.sums, evidence.sketch

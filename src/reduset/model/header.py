@@ -17,7 +17,7 @@ from reduset import _validate
 from reduset.certificate import Certificate
 from reduset.certificate.by_scale import MedianError
 from reduset.certificate.certificate import METHODS, bandwidth_of
-from reduset.compression.resolution import Resolution
+from reduset.compression.certifying import Resolution
 from reduset.kernels import Kernel
 
 MOST_ROWS = 2**63 - 1

@@ -21,7 +21,7 @@ from reduset._types import Array
 from reduset.certificate import Certificate
 from reduset.certificate.by_scale import ErrorProfile, MedianError, missing_mass
 from reduset.compression import Compression, Path
-from reduset.compression.resolution import Resolution
+from reduset.compression.certifying import Resolution
 from reduset.compression.summary import error_lines, head, noun, resolution
 from reduset.mean import KernelMean
 from reduset.mixture import ComponentMean

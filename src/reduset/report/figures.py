@@ -17,7 +17,7 @@ from reduset._types import Array
 from reduset.certificate import Certificate
 from reduset.certificate.by_scale import ErrorProfile
 from reduset.compression import Compression, Path
-from reduset.compression.resolution import TOL
+from reduset.compression.plan import TOL
 from reduset.compression.summary import noun
 from reduset.kernels import Gaussian
 from reduset.mixture import ComponentMean

@@ -11,7 +11,7 @@ import numpy as np
 from reduset.certificate import Certificate
 from reduset.certificate.by_scale import MedianError
 from reduset.certificate.certificate import DENSITY_ROWS, NO_THEOREM, at_bandwidth
-from reduset.compression.resolution import Resolution
+from reduset.compression.certifying import Resolution
 from reduset.compression.summary import resolution
 from reduset.kernels import Gaussian
 from reduset.report.figures import ROUNDING, PathFigure, ProfileFigure

@@ -9,7 +9,7 @@ large sizes; randomly pivoted Cholesky. What was tried, what each explained and 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -81,9 +81,13 @@ class Auto(Selector):
     """
 
     budget: float = BUDGET
+    automatic = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "budget", _validate.positive(self.budget, "budget", "it is a number of seconds"))
+
+    def for_part_of(self, parts: int) -> Auto:
+        return replace(self, budget=self.budget / parts)
 
     def begin(self, mean: KernelMean, rng: np.random.Generator) -> Traversal:
         return Contest(mean, TRIED, self.budget, rng.spawn(len(TRIED)))

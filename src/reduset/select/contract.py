@@ -108,15 +108,21 @@ class Selector(ABC):
     ending : whether it decides by itself how many atoms there are
     scale_free : whether it chooses the same atoms at every bandwidth
     weighs : whether its traversals have weights of their own
+    automatic : whether it stands for a choice that the plan of a compression makes
     """
 
     ending: ClassVar[bool] = False
     scale_free: ClassVar[bool] = False
     weighs: ClassVar[bool] = False
+    automatic: ClassVar[bool] = False
 
     @abstractmethod
     def begin(self, mean: KernelMean, rng: np.random.Generator) -> Traversal:
         """Open a traversal of the mean's atoms."""
+
+    def for_part_of(self, parts: int) -> Selector:
+        """The selector for one of several parts of the data; those with a time budget divide it."""
+        return self
 
     def __str__(self) -> str:
         return type(self).__name__

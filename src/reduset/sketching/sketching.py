@@ -19,21 +19,22 @@ from numpy.typing import NDArray
 from reduset import _validate
 from reduset._engine import on_device, rows_of, single_threaded_blas, to_numpy
 from reduset._frames import names_of
-from reduset._progress import Progress
+from reduset._progress import Clock, Progress
 from reduset._types import Array, Indices, KernelLike, PointsLike, ProgressLike, Report, SeedLike, WeightsLike
 from reduset._validate.seeds import seeded
 from reduset.bandwidth.rules import SCALES, warn_of_units
 from reduset.certificate import Certificate
 from reduset.certificate.by_scale import ErrorProfile
-from reduset.compression.builder import Builder
-from reduset.compression.clock import Clock
+from reduset.compression.certifying import certify
 from reduset.compression.grouped import QUOTAS, SQUARE_ROOT, labels_of
 from reduset.compression.grouped import quotas as apportioned
-from reduset.compression.request import is_left_open
-from reduset.compression.resolution import TOL, with_bandwidth
+from reduset.compression.plan import TOL, is_left_open
+from reduset.compression.selecting import Atoms
+from reduset.compression.target import Run
+from reduset.compression.weighing import weigh
 from reduset.kernels import Gaussian, RadialKernel
 from reduset.kernels.base import exponential
-from reduset.mean import KernelMean
+from reduset.mean import KernelMean, with_bandwidth
 from reduset.sketching.calibration import BOUND, EVERY, Calibration, calibrate_weights
 from reduset.sketching.columns import compare_columns
 from reduset.sketching.result import Sketch
@@ -300,13 +301,13 @@ class _Errors:
         shown: Progress,
     ) -> _Errors:
         """At the smallest bandwidth within ``tol``; at that of the kernel if there is none, or if no tolerance is given."""
-        builder = Builder(full, rng, confidence, shown)
-        scales, size = builder.scales(len(chosen.rows)), len(chosen.rows)
+        target, size = Run(rng, confidence, shown).target(full), len(chosen.rows)
+        scales = target.scales(size)
         atoms = np.asarray(to_numpy(rows_of(full.atoms, chosen.rows)), np.float64)
         small = KernelMean(atoms, chosen.weights, full.kernel)
         if scales is None:  # a kernel without a scale, whose error takes inner products with all rows
-            builder.place(atoms, chosen.rows, ordered=True)
-            _, certificate = builder.prefixes(OWN, chosen.weights).state(size)
+            weighed = weigh(target, Atoms(atoms, chosen.rows))
+            _, certificate = certify(target, weighed, OWN, chosen.weights).state(size)
             return cls(replace(certificate, radius=radius), small, None, None)
         profile = scales.profile(small, scales.bandwidths, confidence, size)
         found = None if tol is None else profile.finest(tol)

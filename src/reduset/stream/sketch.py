@@ -19,6 +19,7 @@ from typing import cast
 import numpy as np
 
 from reduset._engine import Frame, order_by_energy, single_threaded_blas
+from reduset._progress import Clock
 from reduset._types import Array
 from reduset.certificate import Certificate
 from reduset.certificate.bounds import Bounds
@@ -28,7 +29,6 @@ from reduset.certificate.frequencies import FrequencyLadders, Waves, two_sided
 from reduset.certificate.probe import Measurement
 from reduset.certificate.rule import rows_needed
 from reduset.compression import Compression
-from reduset.compression.clock import Clock
 from reduset.compression.prefixes import Prefixes
 from reduset.compression.result import assemble
 from reduset.kernels import Gaussian, RadialKernel

@@ -67,6 +67,7 @@ WEIGHTINGS = {
 KINDS = tuple(WEIGHTINGS)
 SIGNED = tuple(kind for kind, weighting in WEIGHTINGS.items() if weighting.signed)
 OWN = "own"
+DESCRIPTIONS = {kind: weighting.description for kind, weighting in WEIGHTINGS.items()} | {OWN: "from the selector"}
 HINTS = {"counts": f"; {REAL_ROWS}"}
 
 

@@ -1,0 +1,296 @@
+"""The plan of a compression: every default and every "auto" is resolved here, and nowhere else.
+
+Size, tolerance and bandwidth: two of the three determine the third.
+
+===========  ======================================================================================================
+given        The kernel has a bandwidth: ``size`` gives the error, ``tol`` the size, ``plateau`` is the rule of the 2017 paper.
+resolution   The bandwidth is the finest at which ``size`` atoms have an error of at most ``tol``, there and at coarser scales.
+noise        ``tol`` alone: the bandwidth is that at which the sampling error of the rows equals ``tol``.
+===========  ======================================================================================================
+
+`DEFAULTS` has the selection, the weighting and the largest size for each of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from reduset import _validate
+from reduset._engine import on_device
+from reduset._messages import REAL_ROWS
+from reduset._types import KernelLike, SelectorLike
+from reduset.certificate.cancelling import require_norm
+from reduset.certificate.certificate import METHODS, percent
+from reduset.certificate.rule import planned_method
+from reduset.kernels import ANY_FAMILY, FAMILIES, Gaussian, RadialKernel
+from reduset.mean import KernelMean
+from reduset.select import KMeans, Selector, as_selector, with_own_weights
+from reduset.select.auto import KMEANS_ROWS
+from reduset.weights import KINDS
+from reduset.weights.kinds import DESCRIPTIONS, HINTS, OWN, SIGNED
+from reduset.weights.simplex import require_mass
+
+ATOMS, COMPONENTS = PIECES = ("atoms", "components")
+PIECE_HINTS = {"rows": f"; {REAL_ROWS}"}
+GIVEN, RESOLUTION, NOISE = "given", "resolution", "noise"
+SIZE, TOL, MOST_ATOMS = 1000, 0.05, 5000
+MAX_COMPONENTS = 500
+MAX_COMPONENT_COLUMNS = 64  # each component has a covariance of d(d + 1)/2 numbers
+BY_SELECTOR, BY_SCALES, FITTED = "selector", "scales", "fitted"
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """What a call gets for the options that it does not set.
+
+    Attributes
+    ----------
+    choice : "selector", "scales" (k-means centres or thinned rows, by their errors at all scales) or "fitted" (components)
+        How atoms for a search over bandwidths are chosen.
+    selector : used for "auto" at one bandwidth; None keeps `Auto`, the best of several at one bandwidth
+    weighting, moved_weighting : of atoms that stay, and of atoms that ``refine`` moves
+    most : the largest size if a tolerance determines it
+    """
+
+    choice: str
+    selector: Selector | None
+    weighting: str
+    moved_weighting: str
+    most: int
+
+
+# free weights are the best at one bandwidth; weights of the simplex are good at fine and coarse scales
+DEFAULTS = {
+    (GIVEN, ATOMS): Defaults(BY_SELECTOR, None, "free", "free", MOST_ATOMS),
+    (RESOLUTION, ATOMS): Defaults(BY_SCALES, None, "simplex", "sum_to_one", MOST_ATOMS),
+    # k-means, since what other selectors gain at one scale they lose at coarser ones
+    (NOISE, ATOMS): Defaults(BY_SCALES, KMeans(rows=KMEANS_ROWS), "simplex", "sum_to_one", SIZE),
+    (GIVEN, COMPONENTS): Defaults(FITTED, None, "simplex", "sum_to_one", MAX_COMPONENTS),
+    (RESOLUTION, COMPONENTS): Defaults(FITTED, None, "simplex", "sum_to_one", MOST_ATOMS),
+    (NOISE, COMPONENTS): Defaults(FITTED, None, "simplex", "sum_to_one", MAX_COMPONENTS),
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a compression does, with no default left open.
+
+    Attributes
+    ----------
+    bandwidth : "given", "resolution" or "noise"
+    pieces : "atoms" or "components"
+    choice : who chooses: "selector", "scales" or "fitted"
+    selector : the selector
+    weighting : the kind of the weights
+    scale_robust : whether weights are changed if random rows would be better at a finer scale; only if nobody chose them
+    size, tol, plateau : the goals; None if not set. A selector may end by itself without any.
+    most : the largest number of atoms
+    steps : steps to move the atoms by; None for none, 0 for as many as the time allows
+    confidence : level of the certificate's interval
+    measurement : how the error is measured: "exact", "frequencies" or "rows"
+    """
+
+    bandwidth: str
+    pieces: str
+    choice: str
+    selector: Selector
+    weighting: str
+    scale_robust: bool
+    size: int | None
+    tol: float | None
+    plateau: float | None
+    most: int
+    steps: int | None
+    confidence: float
+    measurement: str
+
+    @property
+    def goal(self) -> str:
+        """The goal as it is written in a call, "tol=0.01"; empty if the selector decides."""
+        searched = self.bandwidth != GIVEN
+        named = {"tol": self.tol} if searched else {"size": self.size, "tol": self.tol, "plateau": self.plateau}
+        return next((f"{name}={value}" for name, value in named.items() if value is not None), "")
+
+    @property
+    def name(self) -> str:
+        """The name of the selection, for results."""
+        return FITTED if self.choice == FITTED else str(self.selector)
+
+    def lines(self) -> list[str]:
+        """The plan in words: (label, text) of each decision."""
+        chosen = str(self.selector)
+        if self.choice == FITTED:
+            chosen = "components fitted by L-BFGS"
+        elif self.choice == BY_SCALES and self.bandwidth == RESOLUTION:
+            chosen = "KMeans or Thinning, by their errors at all scales"
+        weights = f"{self.weighting}: {DESCRIPTIONS[self.weighting]}"
+        tolerance = "" if self.tol is None else percent(self.tol)
+        most = f"at most {self.most:,} {self.pieces}"
+        bandwidth = {
+            GIVEN: "as given",
+            RESOLUTION: f"the finest with an error of at most {tolerance}",
+            NOISE: f"where the sampling error of the rows is {tolerance}",
+        }[self.bandwidth]
+        if self.size is not None:
+            stop = f"at {self.size:,} {self.pieces}"
+        elif self.tol is not None:
+            stop = f"at an error of at most {tolerance}, {most}"
+        elif self.plateau is not None:
+            stop = f"at an atom that adds at most {self.plateau:g} of the energy so far, {most}"
+        else:
+            stop = f"where the selector ends, {most}"
+        moved = {None: "no", 0: "as many steps as take about a second"}.get(self.steps, f"at most {self.steps} steps")
+        entries = {"select": chosen, "weigh": weights, "bandwidth": bandwidth, "stop": stop, "measure": METHODS[self.measurement]}
+        if self.steps is not None:
+            entries["move"] = moved
+        return [f"{label:<10} {text}" for label, text in entries.items()]
+
+
+def is_left_open(kernel: KernelLike) -> bool:
+    """Whether a kernel has a bandwidth that is not set."""
+    named = isinstance(kernel, str) and kernel in FAMILIES
+    return kernel is None or named or (isinstance(kernel, RadialKernel) and kernel.bandwidth is None)
+
+
+def plan_of(
+    full: KernelMean,
+    is_open: bool,
+    *,
+    size: int | None = None,
+    tol: float | None = None,
+    plateau: float | None = None,
+    max_size: int | None = None,
+    pieces: str = ATOMS,
+    select: SelectorLike = "auto",
+    refine: bool | int = False,
+    weights: str | None = None,
+    grouped: bool = False,
+    confidence: float = 0.95,
+) -> Plan:
+    """The plan for a mean, ``is_open`` if its bandwidth is to be found; or an error that names options that exclude each other."""
+    require_norm(full)
+    _validate.one_of(pieces, "pieces", PIECES, PIECE_HINTS)
+    selector = as_selector(select)
+    own_end = plateau is not None or (selector.ending and size is None and tol is None)
+    bandwidth = GIVEN if own_end or not is_open else NOISE if size is None and tol is not None else RESOLUTION
+    defaults = DEFAULTS[bandwidth, pieces]
+    if not own_end and not is_open and not selector.ending:
+        _require_two_of_three(full, size, tol)
+    if bandwidth == RESOLUTION:
+        if max_size is not None:
+            raise ValueError(
+                f"max_size goes with tol or plateau alone, got it with size={size!r}; size is how many atoms there are"
+            )
+        size = min(SIZE, full.size) if size is None else _checked_size(size, full.size)
+        tol, most = TOL if tol is None else _validate.tolerance(tol), min(MOST_ATOMS, full.size)
+    else:
+        size, tol, plateau, most = _one_goal(full.size, selector.ending, defaults.most, max_size, size, tol, plateau)
+    default_weighting = defaults.weighting if refine is False else defaults.moved_weighting
+    weighting = _weighting(default_weighting if weights is None else weights, selector, full)
+    choice = BY_SELECTOR
+    if pieces == COMPONENTS:
+        _require_components(full, selector, refine, plateau, grouped)
+    if selector.automatic:
+        choice = defaults.choice
+        if defaults.selector is not None and not grouped:  # each group has a plan of its own, at one bandwidth
+            selector = defaults.selector
+    steps = None if pieces == COMPONENTS else _steps(refine, weighting, full)
+    confidence = _validate.confidence(confidence)
+    robust = weights is None and weighting == "simplex" and steps is None and pieces == ATOMS
+    goals = (size, tol, plateau, most)
+    measurement = planned_method(full)
+    return Plan(bandwidth, pieces, choice, selector, weighting, robust, *goals, steps, confidence, measurement)
+
+
+def _require_two_of_three(full: KernelMean, size: int | None, tol: float | None) -> None:
+    """Raise if both of size and tol are given with a bandwidth, or none."""
+    if (size is None) == (tol is None):
+        given = "give one of size and tol" if size is None else f"got size={size!r} and tol={tol!r} as well; leave one of them out"
+        three = "size (a number of atoms), tol (a relative error) and the kernel's bandwidth are three, of which two give the third"
+        if not isinstance(full.kernel, RadialKernel):
+            raise ValueError(f"{three}: {full.kernel!r} has no bandwidth to search for, so {given}")
+        raise ValueError(
+            f"{three}: this kernel, {full.kernel!r}, is one, so {given}, or give points and no kernel, for the finest they bear"
+        )
+
+
+def _checked_size(size: Any, n: int) -> int:
+    return _validate.whole(size, "size", 1, n, "it is a number of the data's points")
+
+
+def _one_goal(
+    n: int, ending: bool, default: int, max_size: int | None, size: int | None, tol: float | None, plateau: float | None
+) -> tuple[int | None, float | None, float | None, int]:
+    """Size, tolerance, plateau and the largest size, checked: exactly one goal, or none if the selector ends by itself."""
+    given = {name: goal for name, goal in (("size", size), ("tol", tol), ("plateau", plateau)) if goal is not None}
+    if len(given) > 1 or (not given and not ending):
+        raise ValueError(
+            "give exactly one of size (a number of atoms), tol (a relative error) and plateau (the ε rule); "
+            f"got {' and '.join(given) or 'none'}"
+        )
+    if size is not None:
+        size = _checked_size(size, n)
+        if max_size is not None:
+            raise ValueError("max_size goes with tol or plateau; with size it has no meaning, leave it out")
+        return size, None, None, size
+    default = MOST_ATOMS if plateau is not None else default
+    most = min(n, default) if max_size is None else _validate.whole(max_size, "max_size", 1, n)
+    tol = None if tol is None else _validate.tolerance(tol, "tol")
+    plateau = None if plateau is None else _validate.tolerance(plateau, "plateau")
+    return None, tol, plateau, most
+
+
+def _require_components(full: KernelMean, selector: Selector, refine: bool | int, plateau: float | None, grouped: bool) -> None:
+    """Raise for options and means that components do not support."""
+    if on_device(full.atoms):
+        raise TypeError(
+            "pieces='components' are fitted on the processor; bring X over (X.get(), or X.cpu()), or use pieces='atoms'"
+        )
+    if not isinstance(full.kernel, Gaussian):
+        raise TypeError(f"pieces='components' needs a Gaussian kernel, got {full.kernel!r}; use Gaussian(h), or pieces='atoms'")
+    if full.dimension > MAX_COMPONENT_COLUMNS:
+        raise ValueError(
+            f"pieces='components' takes up to {MAX_COMPONENT_COLUMNS} columns, since each component has a covariance of its own, "
+            f"got {full.dimension}; use pieces='atoms', or fewer columns (their principal components)"
+        )
+    if full.stored_weights.min() < 0:
+        raise ValueError(
+            f"pieces='components' are a density, and need weights that are not negative, got one of {full.weights.min():.3g}; use "
+            "pieces='atoms', or simplify(mean, size)"
+        )
+    for name, given in (("select", not selector.automatic), ("refine", refine is not False)):
+        if given:
+            raise ValueError(f"{name} chooses or moves atoms, pieces='components' are fitted by themselves; leave one of them out")
+    for name, given in (("plateau", plateau is not None), ("groups", grouped)):
+        if given:
+            raise ValueError(f"{name} goes with atoms, not with pieces='components'; leave one of them out")
+
+
+def _weighting(weights: str, selector: Selector, full: KernelMean) -> str:
+    """The kind of weights, if the selector and the mean have such."""
+    kind = _validate.one_of(weights, "weights", (*KINDS, OWN), HINTS)
+    if kind == OWN and not selector.weighs:
+        raise ValueError(
+            f"weights='own' are the selector's own, and {selector} has none ({with_own_weights()} do); use weights='free'"
+        )
+    if kind not in (*SIGNED, OWN):
+        require_mass(kind, full.mass)
+    return kind
+
+
+def _steps(refine: Any, kind: str, full: KernelMean) -> int | None:
+    """The number of steps to move the atoms by: None for none, 0 for as many as the time allows."""
+    if not isinstance(refine, bool | np.bool_ | int | np.integer):
+        raise TypeError(f"refine must be True, False or a number of steps, got {refine!r}")
+    if refine is False or refine is np.False_:
+        return None
+    if kind == OWN:
+        raise ValueError("weights='own' belong to the atoms as they were selected, refine moves them; use weights='free'")
+    if not isinstance(full.kernel, RadialKernel):
+        raise TypeError(f"refine needs a kernel with a gradient, {full.kernel!r} has none; use {ANY_FAMILY}")
+    if isinstance(refine, bool | np.bool_):
+        return 0
+    return _validate.whole(refine, "refine", 1, None, "it is a number of steps, or True or False")
