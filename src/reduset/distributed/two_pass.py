@@ -155,7 +155,7 @@ def compress(
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenAtoms:
     """Atoms that were chosen for the merged mean."""
 
     target: Target
@@ -229,7 +229,7 @@ class TwoPassRun:
             raise RuntimeError("rows of weight, and no mean of them")
         return whole, SmallMean(small.atoms, small.weights / mass, small.masses / mass)
 
-    def _evidence(self, chosen: Chosen, sizes: tuple[int, ...], sketch: PartitionSketch) -> Evidence:
+    def _evidence(self, chosen: ChosenAtoms, sizes: tuple[int, ...], sketch: PartitionSketch) -> Evidence:
         """Every prefix of the chosen atoms up to the last size, with one measurement on all rows."""
         with single_threaded_blas():
             mean = chosen.target.full
@@ -278,7 +278,7 @@ class TwoPassRun:
             first = min(most, 2 * first)
 
     def _within(
-        self, tol: float, chosen: Chosen, expected: int | None, available: int, sketch: PartitionSketch
+        self, tol: float, chosen: ChosenAtoms, expected: int | None, available: int, sketch: PartitionSketch
     ) -> tuple[Evidence, int | None]:
         """How many of the chosen atoms are within tol of all rows, None where not all of them are.
 
@@ -296,13 +296,13 @@ class TwoPassRun:
 
     # -- what is done here --------------------------------------------------------------------------------------------------
 
-    def _best(self, small: SmallMean, size: int) -> Chosen:
+    def _best(self, small: SmallMean, size: int) -> ChosenAtoms:
         """The atoms that explain most of the merged mean, in the order of the energy that each adds."""
         with self._clock.stage("choose"), single_threaded_blas():
             target = self._target(small)
-            return Chosen(target, grow(target, begin(target, Auto()), min(size, len(small.atoms))))
+            return ChosenAtoms(target, grow(target, begin(target, Auto()), min(size, len(small.atoms))))
 
-    def _fewest(self, small: SmallMean, tol: float, most: int) -> tuple[Chosen, int | None]:
+    def _fewest(self, small: SmallMean, tol: float, most: int) -> tuple[ChosenAtoms, int | None]:
         """Atoms that are enough for tol by the merged mean, with some to spare, and how many it takes; at most ``most`` of them.
 
         Their number doubles until it is enough, so that a coarse tolerance does not cost what a fine one does.
@@ -317,12 +317,12 @@ class TwoPassRun:
                 return chosen, expected
             size *= 2
 
-    def _clusters(self, small: SmallMean, size: int) -> Chosen:
+    def _clusters(self, small: SmallMean, size: int) -> ChosenAtoms:
         """The same with clusters of the merged mean's atoms."""
         with self._clock.stage("choose"), single_threaded_blas():
             target, masses = self._target(small), KernelMean(small.atoms, small.masses, self._kernel)
             centres = KMeans(rows=None).select(masses, min(size, masses.size), self._rng).atoms
-            return Chosen(target, weigh(target, Atoms(centres, in_order=False, remark="KMeans")))
+            return ChosenAtoms(target, weigh(target, Atoms(centres, in_order=False, remark="KMeans")))
 
     def _target(self, small: SmallMean) -> Target:
         mean = KernelMean(small.atoms, small.weights, self._kernel)
