@@ -34,7 +34,7 @@ from reduset.cli.interrupts import interruptible
 from reduset.report.figures import wide_columns
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMANDS = ("compress", "cohort", "segment", "info", "evaluate", "distance", "report", "demo")
+COMMANDS = ("compress", "cohort", "study", "segment", "info", "evaluate", "distance", "report", "demo")
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""`reduset cohort` as a study: a lab's folder and tables in, populations that differ out; and what is refused before any work."""
+"""`reduset study`: a lab's folder and tables in, populations that differ out; and what is refused before any work."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from reduset import io
-from reduset.cli import study_options
+from reduset.cli import study as study_command
 from reduset.cli.entry import run
 from reduset.cytometry.cleaning import STEPS
 from reduset.cytometry.study import CohortStudy
@@ -44,7 +44,7 @@ def lab(made, tmp_path):
 
 def study(lab, *more):
     tables = ["--panel", str(lab / "panel.csv"), "--samples", str(lab / "samples.csv")]
-    return ["cohort", str(lab / "files"), *tables, "--atoms", "60", *map(str, more)]
+    return ["study", str(lab / "files"), *tables, "--atoms", "60", *map(str, more)]
 
 
 def told(capsys):
@@ -79,15 +79,24 @@ def test_machines_get_one_object(made, capsys):
     assert set(found["cleaning"]) == {"events", *STEPS}
 
 
-def test_a_folder_and_a_report_alone_are_a_map_as_before(made, tmp_path):
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [("cohort", "--panel"), ("cohort", "--test"), ("cohort", "--block"), ("study", "--distance"), ("study", "--groups")],
+)
+def test_a_map_of_samples_and_a_comparison_of_groups_are_two_commands(command, option, made, capsys):
+    assert run([command, str(made / "files"), option, "x"]) == 2
+    assert f"No such option: {option}" in capsys.readouterr().err
+
+
+def test_the_files_of_a_study_can_also_be_mapped(made, tmp_path):
     files = sorted(map(str, (made / "files").iterdir()))[:4]
     assert run(["cohort", *files, "--size", "9", "-o", str(tmp_path / "distances.csv"), "-q"]) == 0
     assert (tmp_path / "distances.csv").exists()
 
 
 def test_defaults_of_the_command_are_those_of_the_library():
-    assert study_options.STEPS == STEPS
-    assert CohortStudy().fdr == study_options.FDR
+    assert study_command.STEPS == STEPS
+    assert CohortStudy().fdr == study_command.FDR
 
 
 @pytest.mark.parametrize(
@@ -96,8 +105,6 @@ def test_defaults_of_the_command_are_those_of_the_library():
         (["--test", "nothing"], "has no column 'nothing'; it has"),
         (["--test", "sample_id"], "has a single sample in"),
         (["--test", "condition", "--block", "sample_id"], "no block has samples of two groups of condition"),
-        (["--test", "condition", "--groups", "g.csv"], "--groups is for a map alone"),
-        (["--test", "condition", "--distance", "kl"], "--distance is for a map alone"),
         (["--gate-name", "Cells"], "--gate-name Cells needs --gate"),
         (["--clean", "soap"], "clean must be one of"),
         (["--test", "condition", "--fdr", "7"], "fdr must"),

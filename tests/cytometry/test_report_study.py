@@ -38,7 +38,7 @@ def boxes(page):
 
 
 def test_a_whole_study_has_every_section_in_order(fitted, tmp_path):
-    page = written(tmp_path, fitted, about={"command": "reduset cohort folder --test condition"})
+    page = written(tmp_path, fitted, about={"command": "reduset study folder --test condition"})
     assert sections(page) == SECTIONS
     assert boxes(page) == ["population", "colours", "order", "across", "up"]
     text = page.text()
@@ -50,7 +50,7 @@ def test_a_whole_study_has_every_section_in_order(fitted, tmp_path):
         "6,000 of 6,360 events were kept by cleaning",
         "The same control in two runs is",
         "Grey rings are controls: not compared.",
-        "reduset cohort folder --test condition",
+        "reduset study folder --test condition",
         "asinh:150",
         "120 (1.89 %)",
         "Compensated by its spillover matrix.",

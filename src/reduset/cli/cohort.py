@@ -1,4 +1,4 @@
-"""`reduset cohort`: distances between samples, and a map of them; or a study (`study`), where tables of a lab are given."""
+"""`reduset cohort`: distances between samples, and a map of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from reduset.cli import messages, targets
 from reduset.cli import options as o
 from reduset.cli.app import DONE, command
 from reduset.cli.request import are_pictures, covariance_of, origin, spread_note, units_by_name, units_told
-from reduset.cli.study_options import Studying
 
 if TYPE_CHECKING:
     from reduset._types import ProgressLike
@@ -19,20 +18,17 @@ if TYPE_CHECKING:
     from reduset.io import Table
 
 
-@command("folder/ --panel panel.csv --samples samples.csv --test condition --block patient_id --report cohort.html -o cohort.h5ad")
-class CohortCommand(Studying, o.Reading, o.Seeded, o.Telling):
-    """Compare samples, one a file or one a label.
+@command("patients/*.csv --groups groups.csv --report cohort.html -o distances.csv")
+class CohortCommand(o.Reading, o.Seeded, o.Telling):
+    """Map samples, one a file or one a label: distances between them, and a map on which similar samples are close.
 
-    With --panel, --samples, --test or -o .h5ad a study: files are cleaned, populations found, and those that differ between groups
-    named. Else a map, on which samples that are alike are near each other, and distances.
+    To compare groups of patients by the populations of their cells, use reduset study.
     """
 
     data: o.Data
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", "-o", help="Of a study .h5ad; of a map the distances as a table: .csv, .tsv, .parquet or .feather."
-        ),
+        typer.Option("--output", "-o", help="The distances as a table: .csv, .tsv, .parquet or .feather."),
     ] = None
     report: o.Report = None
     group_column: Annotated[
@@ -56,9 +52,7 @@ class CohortCommand(Studying, o.Reading, o.Seeded, o.Telling):
             "whose default they are.",
         ),
     ] = None
-    layout: Annotated[
-        str | None, typer.Option("--layout", help="isomap or mds; if not given isomap for a map alone, mds for a study.")
-    ] = None
+    layout: Annotated[str, typer.Option("--layout", help="isomap or mds.")] = "isomap"
     bandwidth: Annotated[
         str | None,
         typer.Option("--bandwidth", "-b", help="A number, or a rule, such as scott; if not given median, for kl iqr."),
@@ -68,10 +62,6 @@ class CohortCommand(Studying, o.Reading, o.Seeded, o.Telling):
 
     def run(self) -> int:
         """Run it; the exit code."""
-        if self.study_given() or (self.output is not None and self.output.suffix.lower() == ".h5ad"):
-            from reduset.cli.study import run_study
-
-            return run_study(self)
         from reduset import _archive, io
 
         o.check_tol(self.tol)
@@ -131,7 +121,7 @@ def _map_of(tables: dict[str, Table], request: CohortCommand, shown: ProgressLik
     goals = o.given(size=request.size, tol=request.tol, pieces=request.pieces)
     found = CohortMap(
         request.distance,
-        layout=request.layout or "isomap",
+        layout=request.layout,
         n_components=dimensions,
         kernel=kernel,
         random_state=request.seed,

@@ -5,6 +5,7 @@ from reduset.cli import (  # noqa: F401, I001 (the order is that of the help)
     compress,
     cover,
     cohort,
+    study,
     segment,
     info,
     evaluate,

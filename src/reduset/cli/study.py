@@ -1,141 +1,210 @@
-"""`reduset cohort` as a study: a folder of files, a panel and a table of samples in; populations and what differs out."""
+"""`reduset study`: a folder of files, a panel and a table of samples in; populations and their differences between groups out."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from reduset.cli import messages, targets
 from reduset.cli import options as o
-from reduset.cli.app import DONE
+from reduset.cli.app import DONE, command
 from reduset.cli.request import origin
 
 if TYPE_CHECKING:
-    from reduset.cli.cohort import CohortCommand
-    from reduset.cytometry import CohortStudy, SampleSet
+    from reduset.cytometry import CohortStudy
 
+# repeated here because importing reduset.cytometry would make the help wait for the compiler; a test compares the values
+STEPS = ("non-finite", "margin", "doublets", "time")
+FDR = 0.05
+ALL, NONE = "all", "none"
 H5AD, FCS = frozenset({".h5ad"}), frozenset({".fcs"})
-# of a map alone, with the value that says nothing
-MAP_ALONE = {
-    "group_column": ("--group-column", None),
-    "groups": ("--groups", None),
-    "tol": ("--tol", None),
-    "size": ("--size", None),
-    "distance": ("--distance", "mmd"),
-    "pieces": ("--pieces", None),
-    "whiten": ("--whiten", False),
-    "columns": ("--columns", None),
-    "key": ("--key", None),
-    "encode": ("--encode", None),
-}
 
 
-def run_study(request: CohortCommand) -> int:
-    """Read, compare, write; the exit code."""
-    written = _check(request)
-    from reduset._messages import printable
-    from reduset.cytometry import CohortStudy, read_cohort
-    from reduset.kernels import Gaussian
+@command("folder/ --panel panel.csv --samples samples.csv --test condition --block patient_id --report study.html -o study.h5ad")
+class StudyCommand(o.Seeded, o.Telling):
+    """Compare groups of patients: populations of cells, and which of them differ.
 
-    gate = None if request.gate is None else (request.gate, request.population)
-    with messages.progress(request.silent) as shown:
-        samples = read_cohort(
-            request.data[0] if len(request.data) == 1 else request.data,
-            panel=request.panel,
-            samples=request.samples,
-            transform=o.transform_of(request.transform),
-            compensate=request.compensate,
-            channels=request.channels,
-            clean=request.steps(),
-            gate=gate,
-            keep_going=request.keep_going,
-            missing=request.missing,
-            progress=shown,
-        )
-        study = CohortStudy(
-            test=request.test,
-            block=request.block,
-            batch=request.batch,
-            covariates=tuple(request.covariates or ()),
-            control=request.control,
-            reference=request.reference,
-            n_atoms=request.n_atoms,
-            n_populations=request.n_populations,
-            fdr=request.fdr,
-            scales=_scales(request, samples),
-            kernel=None if request.bandwidth is None else Gaussian(o.number_or_rule(request.bandwidth)),
-            layout=request.layout or "mds",
-            random_state=request.seed,
-            progress=shown,
-        ).fit(samples)
-    written += _write(request, study)
-    facts = {**study.facts(), "written": written}
-    lines = [printable(line) for line in str(study).splitlines()]
-    messages.answer(request, facts, *lines, *messages.ending(study.notes_, written))
-    return DONE
+    Files of cells are cleaned and put on common scales, one file a sample. Samples are the units of every test, never cells. For
+    distances between samples and a map alone, use reduset cohort.
+    """
 
-
-def _scales(request: CohortCommand, samples: SampleSet) -> Any:
-    """What markers are divided by: nothing where transforms have brought them to one unit."""
-    if request.scales is None:
-        return None if samples.scales else "robust"
-    return o.scales_of(request.scales, False, False)
-
-
-def _check(request: CohortCommand) -> list[Path]:
-    """Refuse what cannot be done before any work is; the files that will be written."""
-    o.scales_of(request.scales, False, False)
-    given = [f"--{name.replace('_', '-')}" for name in request.study_given()]
-    for name, (option, nothing) in MAP_ALONE.items():
-        if getattr(request, name) not in (nothing, []):
-            raise ValueError(
-                f"{option} is for a map alone, and {given[0] if given else '-o .h5ad'} asks for a study; leave one out"
-            )
-    if request.test is not None and request.samples is None:
-        raise ValueError(f"--test {request.test} needs --samples, the table that has this column")
-    if request.population is not None and request.gate is None:
-        raise ValueError(f"--gate-name {request.population} needs --gate, the file that has it")
-    tables = [Path(each.partition("#")[0]) for each in (request.panel, request.samples, request.gate) if each is not None]
-    inputs = [*request.data, *tables]
-    beside = [each for each in inputs if not each.is_dir()]  # no page and no .h5ad is taken for a sample next time
-    one = request.fcs if request.fcs is not None and request.fcs.suffix.lower() in FCS else None
-    written = targets.check_all(
-        (request.output, H5AD, beside), (request.report, targets.HTML, beside), (request.cells, H5AD, beside), (one, FCS, inputs)
+    data: o.Data
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="An .h5ad with a row a sample: shares, map, populations, differences."),
+    ] = None
+    report: o.Report = None
+    panel: Annotated[
+        str | None,
+        typer.Option(
+            "--panel",
+            help="Which channel is which marker: a table of fcs_colname, antigen and marker_class (type, state or none), as CSV or "
+            "Excel (panel.xlsx#Sheet).",
+        ),
+    ] = None
+    samples: Annotated[
+        str | None,
+        typer.Option("--samples", help="The samples: a table of file_name, sample_id, condition, patient_id and others, likewise."),
+    ] = None
+    test: Annotated[
+        str | None, typer.Option("--test", help="The column whose groups are compared; if not given there is no comparison.")
+    ] = None
+    block: Annotated[
+        str | None, typer.Option("--block", help="Compare within the patients of this column, as pairs are compared.")
+    ] = None
+    batch: Annotated[
+        str | None, typer.Option("--batch", help="The column of runs: examined, and held fixed in the comparison.")
+    ] = None
+    covariates: Annotated[
+        list[str] | None, typer.Option("--covariate", help="A further column that is held fixed: age, sex. May be repeated.")
+    ] = None
+    control: Annotated[
+        str | None, typer.Option("--control", help="The column that marks (yes) the control samples, the same in every run.")
+    ] = None
+    reference: Annotated[
+        str | None,
+        typer.Option("--reference", help="The group that others are compared with; if not given the first by alphabet."),
+    ] = None
+    fdr: Annotated[float, typer.Option("--fdr", help="The false discovery rate over populations.")] = FDR
+    n_atoms: Annotated[int | None, typer.Option("--atoms", help="The finest populations (1,000).")] = None
+    n_populations: Annotated[
+        int | None, typer.Option("--populations", help="How many populations; as many as have valleys around them if not given.")
+    ] = None
+    clean: Annotated[
+        str,
+        typer.Option("--clean", help=f"Which events to remove: {', '.join(STEPS)}, separated by commas, {ALL} or {NONE}."),
+    ] = ALL
+    gate: Annotated[
+        str | None,
+        typer.Option("--gate", help="Only cells within a gate: a FlowJo workspace (.wsp), GatingML (.xml), or membership tables."),
+    ] = None
+    population: Annotated[
+        str | None, typer.Option("--gate-name", help="Which gate of it, by name or path, such as Cells/Singlets.")
+    ] = None
+    channels: Annotated[
+        str, typer.Option("--channels", help="Files whose panels differ: common takes the markers of all, same refuses them.")
+    ] = "common"
+    keep_going: Annotated[
+        bool,
+        typer.Option("--keep-going", help="Omit samples that cannot be read or have no cells; the report names them."),
+    ] = False
+    transform: o.AutoTransform = None
+    compensate: o.Compensate = True
+    missing: o.Missing = "refuse"
+    layout: Annotated[str, typer.Option("--layout", help="Of the map: mds or isomap.")] = "mds"
+    bandwidth: Annotated[
+        str | None,
+        typer.Option("--bandwidth", "-b", help="Of the distances between samples: a number, or a rule; if not given median."),
+    ] = None
+    scales: Annotated[
+        str | None,
+        typer.Option(
+            "--scales",
+            help="What markers are divided by: robust (interquartile ranges), standard (standard deviations), none, or numbers "
+            "separated by commas. If not given robust; none for transformed channels of FCS files.",
+        ),
+    ] = None
+    tables: Annotated[
+        Path | None, typer.Option("--tables", help="A folder for CSV tables: populations, shares, differences, cleaning, …")
+    ] = None
+    cells: Annotated[
+        Path | None, typer.Option("--cells", help="An .h5ad of the cells that represent all others, with weights and populations.")
+    ] = None
+    fcs: Annotated[Path | None, typer.Option("--fcs", help="These cells as one .fcs file, or a folder of them, one a sample.")] = (
+        None
     )
-    for folder in (request.tables, None if one is not None else request.fcs):
-        if folder is not None:
-            targets.check_folder(folder, inputs)
-    if not written and request.tables is None and request.fcs is None and not request.json:
-        raise ValueError("nothing would be kept: give --report for a page to look at, -o for an .h5ad, --tables, or --json")
-    return written
 
+    def run(self) -> int:
+        """Read, compare, write; the exit code."""
+        written = self._check()
+        from reduset._messages import printable
 
-def _write(request: CohortCommand, study: CohortStudy) -> list[Path]:
-    """Write what was asked for, and say which files are in folders."""
-    from reduset import _archive
+        study = self._study()
+        written += self._write(study)
+        lines = [printable(line) for line in str(study).splitlines()]
+        messages.answer(self, study.facts() | {"written": written}, *lines, *messages.ending(study.notes_, written))
+        return DONE
 
-    more: list[Any] = []
-    with _archive.together():
-        if request.output is not None or request.cells is not None:
-            from reduset.anndata import write_annotated
-            from reduset.cytometry import cells_to_anndata, to_anndata
+    def _check(self) -> list[Path]:
+        """Raise an error for what cannot be done, before any work; the files that will be written."""
+        o.scales_of(self.scales, False, False)
+        if self.test is not None and self.samples is None:
+            raise ValueError(f"--test {self.test} needs --samples, the table that has this column")
+        if self.population is not None and self.gate is None:
+            raise ValueError(f"--gate-name {self.population} needs --gate, the file that has it")
+        tables = [Path(each.partition("#")[0]) for each in (self.panel, self.samples, self.gate) if each is not None]
+        inputs = [*self.data, *tables]
+        files = [each for each in inputs if not each.is_dir()]  # a report in a folder of samples is not read as a sample later
+        one = self.fcs if self.fcs is not None and self.fcs.suffix.lower() in FCS else None
+        written = targets.check_all(
+            (self.output, H5AD, files), (self.report, targets.HTML, files), (self.cells, H5AD, files), (one, FCS, inputs)
+        )
+        for folder in (self.tables, None if one is not None else self.fcs):
+            if folder is not None:
+                targets.check_folder(folder, inputs)
+        if not written and self.tables is None and self.fcs is None and not self.json:
+            raise ValueError("nothing would be kept: give --report for a page to look at, -o for an .h5ad, --tables, or --json")
+        return written
 
-            if request.output is not None:
-                write_annotated(request.output, to_anndata(study))
-            if request.cells is not None:
-                write_annotated(request.cells, cells_to_anndata(study))
-        if request.tables is not None:
-            from reduset.cytometry import write_tables
+    def _steps(self) -> tuple[str, ...]:
+        """The steps of cleaning."""
+        if self.clean in (ALL, NONE):
+            return STEPS if self.clean == ALL else ()
+        return tuple(step.strip() for step in self.clean.split(",") if step.strip())
 
-            more += write_tables(request.tables, study)
-        if request.fcs is not None:
-            from reduset.cytometry import write_sketch_fcs
+    def _study(self) -> CohortStudy:
+        from reduset.cytometry import CohortStudy, read_cohort
+        from reduset.kernels import Gaussian
 
-            made = write_sketch_fcs(request.fcs, study)
-            more += [each for each in made if each != request.fcs]
-        if request.report is not None:
-            from reduset.cytometry import write_report
+        with messages.progress(self.silent) as shown:
+            samples = read_cohort(
+                self.data[0] if len(self.data) == 1 else self.data,
+                panel=self.panel,
+                samples=self.samples,
+                transform=o.transform_of(self.transform),
+                compensate=self.compensate,
+                channels=self.channels,
+                clean=self._steps(),
+                gate=None if self.gate is None else (self.gate, self.population),
+                keep_going=self.keep_going,
+                missing=self.missing,
+                progress=shown,
+            )
+            units: Any = None if samples.scales else "robust"  # transformed markers have one unit
+            return CohortStudy(
+                test=self.test,
+                block=self.block,
+                batch=self.batch,
+                covariates=tuple(self.covariates or ()),
+                control=self.control,
+                reference=self.reference,
+                n_atoms=self.n_atoms,
+                n_populations=self.n_populations,
+                fdr=self.fdr,
+                scales=units if self.scales is None else o.scales_of(self.scales, False, False),
+                kernel=None if self.bandwidth is None else Gaussian(o.number_or_rule(self.bandwidth)),
+                layout=self.layout,
+                random_state=self.seed,
+                progress=shown,
+            ).fit(samples)
 
-            about = origin(study.samples_.sources, study.notes_)
-            write_report(request.report, study, about=about)
-    return [Path(each) for each in more]
+    def _write(self, study: CohortStudy) -> list[Path]:
+        """Write all outputs, or none; the files in folders."""
+        from reduset import _archive, cytometry
+        from reduset.anndata import write_annotated
+
+        more: list[Any] = []
+        with _archive.together():
+            if self.output is not None:
+                write_annotated(self.output, cytometry.to_anndata(study))
+            if self.cells is not None:
+                write_annotated(self.cells, cytometry.cells_to_anndata(study))
+            if self.tables is not None:
+                more += cytometry.write_tables(self.tables, study)
+            if self.fcs is not None:
+                more += [each for each in cytometry.write_sketch_fcs(self.fcs, study) if each != self.fcs]
+            if self.report is not None:
+                cytometry.write_report(self.report, study, about=origin(study.samples_.sources, study.notes_))
+        return [Path(each) for each in more]
