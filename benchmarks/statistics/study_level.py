@@ -24,7 +24,7 @@ from benchmarks._lib.cohort_study_data import make
 from benchmarks.statistics._repetitions import Kept, Row, column, interval, with_limits
 from reduset.cohort import CohortMap
 from reduset.cytometry import Design, Populations, compare, compare_whole, design_of, find_populations, read_cohort
-from reduset.cytometry.witness import witness_of
+from reduset.cytometry.comparing import witness_of
 
 TITLE = "A study's level: labels shuffled"
 SOURCES = ("cytometry", "cohort/distances.py")

@@ -18,9 +18,8 @@ from benchmarks._lib import table, verdict
 from benchmarks.statistics._repetitions import interval, with_limits
 from reduset.cytometry import compare, design_of
 from reduset.cytometry.comparing import chances
-from reduset.cytometry.discovery import q_values
-from reduset.cytometry.fitting import fit
-from reduset.cytometry.relabelling import relabellings
+from reduset.cytometry.design import relabellings
+from reduset.cytometry.fitting import fit, q_values
 
 TITLE = "Samples of 50 to 1,000,000 cells in one study"
 SOURCES = ("cytometry",)

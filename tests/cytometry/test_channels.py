@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from reduset.cytometry.channels import find_channel
-from reduset.cytometry.markers import study_markers
-from reduset.cytometry.opening import FileChannels
-from reduset.cytometry.panel import read_panel
+from reduset.cytometry.events import FileChannels
+from reduset.cytometry.markers import read_panel, study_markers
 from reduset.io import FileError
 
 

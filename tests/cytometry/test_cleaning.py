@@ -8,9 +8,9 @@ from hypothesis.extra import numpy as arrays
 
 from cleaning_cases import RANGE, cells, events_of, read_events, shifted, timed
 from io_cases import write_fcs
+from reduset.cytometry.channels import AREA, FORWARD, HEIGHT, SIDE, WIDTH, clock_of, is_width, lights, scatter_parts
 from reduset.cytometry.cleaning import STEPS, clean
-from reduset.cytometry.file_events import FileEvents
-from reduset.cytometry.pulses import AREA, FORWARD, HEIGHT, SIDE, WIDTH, clock_of, is_width, lights, scatter_parts
+from reduset.cytometry.events import FileEvents
 
 
 def test_events_with_a_number_that_is_none_are_taken():

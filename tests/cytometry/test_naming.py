@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from reduset.cytometry.naming import border, short_names, signs
+from reduset.cytometry.populations import border, short_names, signs
 
 CODES = st.tuples(st.integers(1, 8), st.integers(1, 5)).flatmap(
     lambda shape: arrays(np.int64, shape, elements=st.sampled_from([-1, 0, 1]))

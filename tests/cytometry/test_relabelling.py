@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from reduset.cytometry import design_of
-from reduset.cytometry.relabelling import relabellings
+from reduset.cytometry.design import relabellings
 from reference_differences import all_labellings
 
 DESIGNS = {

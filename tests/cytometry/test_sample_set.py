@@ -5,7 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from reduset.cytometry.sample_set import SampleSet
+from reduset.cytometry.samples import SampleSet
 
 BAGS = {name: np.random.default_rng(k).normal(size=(5 + k, 2)) for k, name in enumerate(("a", "b", "c"))}
 ROWS = {"sample_id": ["c", "a", "b"], "condition": ["x", "y", None], "age": [3, 4, 5]}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from reduset.cytometry import find_populations
-from reduset.cytometry.strays import Stray, join_strays
+from reduset.cytometry.populations import Stray, join_strays
 
 PLACES = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0], [2.0, 11.0]])
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from reduset.cytometry import CohortStudy, SampleSet, design_of
-from reduset.cytometry.batches import check_batches
+from reduset.cytometry.distance_tests import check_batches
 from study_cases import plain_study, study_in_memory
 
 MARKERS = ["CD3", "CD19", "CD56"]

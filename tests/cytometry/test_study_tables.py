@@ -8,7 +8,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from reduset.cytometry import CohortStudy, SampleSet, write_tables
-from reduset.cytometry.study_tables import StudyTable
+from reduset.cytometry.tables import StudyTable
 from reduset.io import FileError
 from study_cases import CELLS, SAMPLES, plain_study, sample_cells, study_in_memory, study_of_files, write_lab
 

@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 from reduset._engine import line_dips
-from reduset.cytometry.groups_of_cells import CellGroup
-from reduset.cytometry.merging import FEWEST, Merge, MergeTree, merge_by_mode
-from reduset.cytometry.valleys import Valleys
+from reduset.cytometry.merging import MIN_CELLS, CellGroup, Merge, MergeTree, Valleys, merge_by_mode
 
 
 def group(cells, weights=None, seed=0):
@@ -62,7 +60,7 @@ def test_joined_groups_have_the_mean_and_covariance_of_all_their_cells():
     every = np.concatenate([x, y])
     np.testing.assert_allclose(both.centre, np.average(every, axis=0, weights=w))
     np.testing.assert_allclose(both.covariance, np.cov(every.T, aweights=w, ddof=0))
-    np.testing.assert_allclose([both.count, both.stands_for.sum()], w.sum())
+    np.testing.assert_allclose([both.count, both.represents.sum()], w.sum())
 
 
 def test_covariances_of_all_cells_and_within_groups_are_those_of_the_cells():
@@ -110,7 +108,7 @@ def test_merges_are_those_of_a_search_through_all_neighbours_at_each(seed):
         names = list(alive)
         gaps = np.square([[alive[a].centre - alive[b].centre for b in names] for a in names]).sum(axis=2)
         np.fill_diagonal(gaps, np.inf)
-        if min(len(each.cells) for each in alive.values()) < FEWEST:
+        if min(len(each.cells) for each in alive.values()) < MIN_CELLS:
             small = min(names, key=lambda name: (len(alive[name].cells), alive[name].count))
             pair, dip = {small, names[int(np.argmin(gaps[names.index(small)]))]}, np.inf
         else:

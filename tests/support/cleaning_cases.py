@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reduset.cytometry.file_events import FileEvents
+from reduset.cytometry.events import FileEvents
 from reduset.io.fcs import FcsSource
 from reduset.io.fcs_text import read_head
 from reduset.io.source import ReadOptions

@@ -7,21 +7,20 @@ compares groups (`comparing`). From results to files: tables, FCS files, AnnData
 May import: the public names of all packages but `cli`.
 """
 
-from reduset.cytometry.annotated_cells import cells_to_anndata
-from reduset.cytometry.annotated_samples import to_anndata
+from reduset.cytometry.annotated import cells_to_anndata, to_anndata
 from reduset.cytometry.comparing import Differences, compare
 from reduset.cytometry.design import Design, DesignError, design_of
-from reduset.cytometry.displays import DifferencesDisplay, PopulationDisplay
+from reduset.cytometry.distance_tests import WholeTest, compare_whole
+from reduset.cytometry.fcs_export import write_sketch_fcs
+from reduset.cytometry.figures import DifferencesDisplay, PopulationDisplay
 from reduset.cytometry.finding import find_populations
-from reduset.cytometry.panel import Panel, PanelMarker, read_panel
+from reduset.cytometry.markers import Panel, PanelMarker, read_panel
 from reduset.cytometry.populations import Populations
 from reduset.cytometry.reading import read_cohort
 from reduset.cytometry.report import write_report
-from reduset.cytometry.sample_set import SampleSet
+from reduset.cytometry.samples import SampleSet
 from reduset.cytometry.study import CohortStudy
-from reduset.cytometry.study_fcs import write_sketch_fcs
-from reduset.cytometry.study_tables import write_tables
-from reduset.cytometry.whole import WholeTest, compare_whole
+from reduset.cytometry.tables import write_tables
 
 __all__ = [
     "CohortStudy",

@@ -1,43 +1,51 @@
-"""The design of a comparison: the groups of the samples, and what is held fixed while they are compared.
+"""The design of a comparison: the groups of the samples, what is held fixed, and the relabellings of permutation tests.
 
-With indicators X of all groups but the first and nuisance Z (a constant, blocks, covariates, batches) a population's values are
-modelled as Zγ + Xβ. Blocks (patients with several samples) are part of Z, and labels are exchanged only within them.
+With indicators X of all groups but the first and nuisance Z (a constant, blocks, covariates, batches), the values of a population
+are modelled as Zγ + Xβ. Blocks (patients with several samples) are part of Z, and labels are exchanged only within blocks.
+
+Under the null hypothesis the labels are exchangeable within blocks. n samples in groups of n₁, n₂, … have n!/(n₁!·n₂!·…) labellings
+in each block. All are used if they are few, otherwise random ones. The true labels come first and count as one labelling, so a
+p-value is never 0 (Phipson & Smyth 2010).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
+from math import factorial, prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import qr
 
 from reduset._types import Array, Indices
 from reduset._validate import missing
 
-FEWEST = 2  # samples of a group
-RANK = 1e-9
+MIN_GROUP_SAMPLES = 2
+RANK_TOLERANCE = 1e-9
+MAX_RELABELLINGS = 9_999
 
 
 class DesignError(ValueError):
-    """What is to be compared cannot be."""
+    """The samples cannot be compared as asked."""
 
 
 @dataclass(frozen=True)
 class Design:
-    """What is compared.
+    """The design of a comparison.
 
     Attributes
     ----------
-    name : of what is compared, "condition"
-    levels : its G groups; the first is what the others are compared with
+    name : of the labels, such as "condition"
+    levels : the G groups; the others are compared with the first
     rows : (n,) the samples that have a group, among all
-    codes : (n,) the group of each
-    blocks : (n,) the block of each, all 0 without blocks
+    codes : (n,) their groups
+    blocks : (n,) their blocks, all 0 without blocks
     nuisance : (n, q) what is held fixed, of full rank
     adjusted : the names of covariates and batches among it
-    notes : what there is to say of it
+    notes : remarks
     """
 
     name: str
@@ -51,7 +59,7 @@ class Design:
 
     @property
     def counts(self) -> Indices:
-        """(G,) how many samples each group has."""
+        """(G,) samples of each group."""
         return np.bincount(self.codes, minlength=len(self.levels))
 
     @property
@@ -61,7 +69,7 @@ class Design:
 
     @property
     def freedom(self) -> int:
-        """Degrees of freedom that are left of the samples."""
+        """Residual degrees of freedom."""
         return len(self.codes) - self.nuisance.shape[1] - len(self.levels) + 1
 
 
@@ -74,23 +82,23 @@ def design_of(
     batch: Sequence[Any] | None = None,
     first: str | None = None,
 ) -> Design:
-    """The design of a comparison, looked at before anything is computed.
+    """The design of a comparison; raises `DesignError` before anything is computed.
 
     Parameters
     ----------
-    labels : (N,) the group of each sample, texts or numbers; None or nan for samples that are left out
+    labels : (N,) the group of each sample, texts or numbers; samples with None or nan are omitted
     name : of the labels
-    block : (N,) patients, say, whose samples are compared with each other
-    covariates : by name (N,) numbers, or texts that are taken as categories
-    batch : (N,) the run of each sample, held fixed like a covariate where groups and batches can be told apart
-    first : the group that the others are compared with; the first in the order of numbers, or of the alphabet, if not given
+    block : (N,) for example patients, within which samples are compared
+    covariates : by name (N,) numbers, or texts as categories
+    batch : (N,) the run of each sample, held fixed like a covariate if groups and batches are not confounded
+    first : the group that the others are compared with; by default the first in the order of numbers, or of the alphabet
     """
     given = [k for k, each in enumerate(labels) if not missing(each)]
     rows = np.array(given, np.int64)
-    told = [_text(labels[row]) for row in given]
+    texts = [_text(labels[row]) for row in given]
     notes = [] if len(rows) == len(labels) else [f"{len(labels) - len(rows)} samples without {name} are not compared"]
-    levels = _levels(told, name, None if first is None else _text(first))
-    codes = np.array([levels.index(each) for each in told], np.int64)
+    levels = _levels(texts, name, None if first is None else _text(first))
+    codes = np.array([levels.index(each) for each in texts], np.int64)
     blocks = np.zeros(len(rows), np.int64) if block is None else _blocks([block[row] for row in given], codes, name)
     parts, adjusted = [np.ones((len(rows), 1)), _indicators(blocks)], []
     for title, values in (covariates or {}).items():
@@ -99,13 +107,13 @@ def design_of(
     effect = _indicators(codes)
     if batch is not None:
         runs = _indicators(_runs([batch[row] for row in given], notes))
-        if _told_apart(np.hstack([*parts, runs]), effect):
+        if _is_identified(np.hstack([*parts, runs]), effect):
             parts.append(runs)
             adjusted.append("batch")
         else:
             notes.append(f"{name} and batch cannot be told apart: what is found may be either")
     nuisance = _independent(np.hstack(parts))
-    if not _told_apart(nuisance, effect):
+    if not _is_identified(nuisance, effect):
         held = ", ".join([*(["blocks"] if block is not None else []), *adjusted])
         raise DesignError(f"{name} cannot be told apart from {held}: they fix the group of each sample; leave some of them out")
     design = Design(name, levels, rows, codes, blocks, nuisance, tuple(adjusted), tuple(notes))
@@ -117,15 +125,15 @@ def design_of(
     return design
 
 
-def _levels(told: Sequence[str], name: str, first: str | None) -> tuple[str, ...]:
-    levels = sorted(set(told), key=_in_order)
+def _levels(texts: Sequence[str], name: str, first: str | None) -> tuple[str, ...]:
+    levels = sorted(set(texts), key=_in_order)
     if len(levels) < 2:
         raise DesignError(f"{name} must have at least two groups, got {', '.join(levels) or 'none'}; name another column")
     if first is not None:
         if first not in levels:
             raise DesignError(f"the reference must be a group of {name}, got {first!r}; there are {', '.join(levels)}")
         levels = [first, *(each for each in levels if each != first)]
-    alone = [level for level in levels if told.count(level) < FEWEST]
+    alone = [level for level in levels if texts.count(level) < MIN_GROUP_SAMPLES]
     if alone:
         raise DesignError(
             f"{name} has a single sample in {', '.join(alone[:5])}: nothing says how much samples of that group differ; "
@@ -180,7 +188,7 @@ def _runs(batch: Sequence[Any], notes: list[str]) -> Indices:
 
 
 def _classes(values: Sequence[Any]) -> Indices:
-    """Texts as numbers from 0 on."""
+    """Texts as numbers from 0."""
     return np.asarray(np.unique(np.array([_text(each) for each in values]), return_inverse=True)[1], np.int64)
 
 
@@ -190,13 +198,71 @@ def _indicators(codes: Indices) -> Array:
 
 
 def _independent(columns: Array) -> Array:
-    """As many of the columns as are independent."""
+    """The independent columns among these."""
     _, r, order = qr(columns, mode="economic", pivoting=True)
     size = np.abs(r.diagonal())
-    return columns[:, np.sort(order[: int(np.sum(size > RANK * size[0]))])]
+    return columns[:, np.sort(order[: int(np.sum(size > RANK_TOLERANCE * size[0]))])]
 
 
-def _told_apart(nuisance: Array, effect: Array) -> bool:
-    """Whether no part of the effect lies in what is held fixed."""
+def _is_identified(nuisance: Array, effect: Array) -> bool:
+    """Whether no part of the effect lies in the span of what is held fixed."""
     whole = np.linalg.matrix_rank(np.hstack([nuisance, effect]), tol=1e-8)
     return bool(whole == np.linalg.matrix_rank(nuisance, tol=1e-8) + effect.shape[1])
+
+
+@dataclass(frozen=True)
+class Relabellings:
+    """Labellings of the samples.
+
+    Attributes
+    ----------
+    codes : (B, n) the group of each sample, the true labels first
+    count : the number of all possible labellings
+    """
+
+    codes: NDArray[np.int16] = field(repr=False)
+    count: int
+
+    @property
+    def complete(self) -> bool:
+        """Whether these are all possible ones."""
+        return len(self.codes) == self.count
+
+    def indicators(self, levels: int) -> NDArray[np.float64]:
+        """(G − 1, B, n) 1 for a sample in a group, for all groups but the first."""
+        return np.stack([self.codes == level for level in range(1, levels)]).astype(np.float64)
+
+
+def relabellings(design: Design, rng: np.random.Generator, most: int = MAX_RELABELLINGS) -> Relabellings:
+    """All labellings, or ``most`` random ones and the true one."""
+    blocks = [np.flatnonzero(design.blocks == each) for each in np.unique(design.blocks)]
+    count = prod(factorial(len(rows)) // prod(map(factorial, np.bincount(design.codes[rows]).tolist())) for rows in blocks)
+    if count <= most:
+        choices = [_arrangements(design.codes[rows]) for rows in blocks]
+        codes = np.empty((count, len(design.codes)), np.int16)
+        for k, one in enumerate(product(*choices)):
+            for rows, labels in zip(blocks, one, strict=True):
+                codes[k, rows] = labels
+        own = int(np.flatnonzero((codes == design.codes).all(axis=1))[0])
+        codes[[0, own]] = codes[[own, 0]]
+        return Relabellings(codes, count)
+    codes = np.tile(design.codes.astype(np.int16), (most + 1, 1))
+    for rows in blocks:
+        codes[1:, rows] = rng.permuted(codes[1:, rows], axis=1)
+    return Relabellings(codes, count)
+
+
+def _arrangements(codes: Indices) -> list[list[int]]:
+    """All distinct orders of some labels."""
+
+    def rest(counts: list[int], length: int) -> list[list[int]]:
+        if length == 0:
+            return [[]]
+        found = []
+        for label, left in enumerate(counts):
+            if left:
+                fewer = [*counts[:label], left - 1, *counts[label + 1 :]]
+                found += [[label, *tail] for tail in rest(fewer, length - 1)]
+        return found
+
+    return rest(np.bincount(codes).tolist(), len(codes))

@@ -1,13 +1,12 @@
-"""Populations of many samples: atoms that cover all cells, merged by mode.
+"""Populations of the cells of many samples: atoms that represent all cells, merged by mode.
 
-1. A sketch of the cells of all samples, every sample with the same mass but for the tiniest: atoms near every cell, so that rare
-   ones have their own, each with the cells it stands for. These are the finest populations, and all counts are sums of theirs: no
-   cell is left out.
-2. Atoms merged where no valley lies between them (`merging`), down to the depth of valleys asked for, or to a number. More than a
-   thousand atoms are gathered into groups first, as a sketch of the atoms again. Cells of a sample that was stained otherwise go
-   with those of the others (`strays`).
+1. The cells of all samples are sketched, with the same weight for every sample except very small ones. Every cell has an atom
+   nearby, also a rare one. The atoms with the cells they represent are the finest populations. All counts are sums over atoms, and
+   every cell is counted. 2. Atoms without a valley between them are merged (`merging`), up to a depth of valleys, or a number of
+   populations. More than a thousand atoms are first grouped by a sketch of the atoms. Sample-specific clusters are joined with a
+   population (`populations`).
 
-Cost: that of the sketch, O(n·m·d) at worst; some ten thousand dips on a few lines each; one pass for medians.
+Cost: that of the sketch, O(n·m·d) at most, about ten thousand dips on a few lines each, and one pass for medians.
 """
 
 from __future__ import annotations
@@ -23,24 +22,21 @@ from reduset._messages import warn
 from reduset._progress import Progress
 from reduset._types import Array, Floats, Indices, ProgressLike, SeedLike
 from reduset._validate.seeds import seeded
-from reduset.cytometry.groups_of_cells import CellGroup
-from reduset.cytometry.merging import MergeTree, merge_by_mode
-from reduset.cytometry.naming import border, short_names, signs
-from reduset.cytometry.populations import Populations
-from reduset.cytometry.strays import Stray, join_strays
+from reduset.cytometry.merging import CellGroup, MergeTree, merge_by_mode
+from reduset.cytometry.populations import Populations, Stray, border, join_strays, short_names, signs
 from reduset.kernels import Gaussian
 from reduset.sketching import Sketch, sketch
 
 COVERAGE = 0.3  # of the atoms are farthest-first cells, so that rare populations have several
-ATOMS, CELLS_AN_ATOM, FEWEST_ATOMS = 1000, 50, 20
-GROUPS = 1000  # of atoms at most, from which merging begins
-DIP = 0.5  # of the lower peak, below which a valley parts two populations
-SPEAKS = 0.1  # of the median sample's cells, from which a sample counts in full: fifty cells are not to outweigh a million
-MOST_CELLS = 200_000  # from which borders and medians are taken
+MAX_ATOMS, CELLS_PER_ATOM, MIN_ATOMS = 1000, 50, 20  # by default
+MAX_GROUPS = 1000  # of atoms before merging
+DIP = 0.5
+FULL_WEIGHT_SHARE = 0.1  # of the median sample size; smaller samples have less weight: fifty cells must not outweigh a million
+MAX_SAMPLED_CELLS = 200_000  # for borders and medians
 MAX_MARKERS = 2000  # that define populations: a (d, d) covariance is kept for every group of cells
-OUTER = (0.1, 2.5)  # percent of the cells beyond either end of what has most of them
-LARGEST = 1e15  # squares of what is more are no use beside others
-FAR = 5.0  # such ranges beyond it, from where on places are not told apart
+TAIL_PERCENTS = (0.1, 2.5)
+MAX_VALUE = 1e15  # beyond it, squares lose all other cells to rounding
+OUTLIER_RANGES = 5.0  # inner ranges beyond the inner range, outside of which values are clipped
 
 
 @seeded
@@ -62,12 +58,12 @@ def find_populations(
     ----------
     cells : of each sample (n, d)
     markers : (d,) names of the columns; "x0", "x1", … by default
-    defining : the columns by which populations are told apart, all by default, at most 2,000; the others are only described
-    scales : (d,) what columns are divided by, so that all count alike; they are in one unit by default
-    n_atoms : the finest populations; by default 1,000, or one for 50 cells where there are fewer
-    n_populations : how many there should be; by default as many as have valleys around them
+    defining : the columns that define populations, all by default, at most 2,000; the others are only described
+    scales : (d,) divisors that bring columns to one unit; none by default
+    n_atoms : the number of atoms; by default 1,000, or one for 50 cells if that is less
+    n_populations : the number of populations; by default all with valleys around them
     dip : float between 0 and 1
-        A valley parts two populations where its floor is at most this share of the lower peak.
+        A valley separates two populations if its floor is at most this fraction of the lower peak.
     rng : None, seed or Generator
     progress : bool, or a function of (stage, done, total)
 
@@ -91,7 +87,7 @@ def find_populations(
     columns = np.arange(d) if defining is None else _columns(defining, d)
     check_markers(len(columns))
     dip = _validate.between(dip, "dip", 0.0, 1.0)
-    many = min(len(pooled), ATOMS, max(FEWEST_ATOMS, len(pooled) // CELLS_AN_ATOM))
+    many = min(len(pooled), MAX_ATOMS, max(MIN_ATOMS, len(pooled) // CELLS_PER_ATOM))
     size = many if n_atoms is None else _validate.whole(n_atoms, "n_atoms", 1, len(pooled), "it is a number of cells")
     if n_populations is not None:
         n_populations = _validate.whole(n_populations, "n_populations", 1, size, "a population has an atom at least")
@@ -113,7 +109,7 @@ def find_populations(
             progress=progress,
         )
         with single_threaded_blas():
-            groups = max(GROUPS, n_populations or 0)
+            groups = max(MAX_GROUPS, n_populations or 0)
             group_of_atom, tree = _merged(used, by_sample, small, groups, groups_rng, merges_rng, shown)
         if n_populations is not None and n_populations > tree.size:
             warn(f"n_populations is {n_populations}, and there are only {tree.size} places with cells: that many are found")
@@ -133,15 +129,17 @@ def check_markers(count: int) -> None:
 
 
 def _samples(cells: Sequence[Floats]) -> list[Floats]:
-    """Each sample as finite numbers, all with the same columns."""
+    """The samples as finite numbers with the same columns."""
     if len(cells) == 0:
         raise ValueError("cells must hold at least one sample, got none")
     first = _validate.points(cells[0], "cells[0]")
     every = [first, *(_validate.points(sample, f"cells[{k}]", first.shape[1]) for k, sample in enumerate(cells[1:], 1))]
     for k, sample in enumerate(every):
         largest = max(abs(float(sample.max())), abs(float(sample.min())))
-        if largest > LARGEST:
-            raise ValueError(f"cells[{k}] must stay below {LARGEST:g} in size, got {largest:g}; leave such events out, or rescale")
+        if largest > MAX_VALUE:
+            raise ValueError(
+                f"cells[{k}] must stay below {MAX_VALUE:g} in size, got {largest:g}; leave such events out, or rescale"
+            )
     return every
 
 
@@ -153,8 +151,8 @@ def _units(scales: Array, count: int) -> Array:
 
 
 def _weights(sizes: NDArray[np.int64]) -> Array:
-    """What a cell of each sample weighs, one on average: samples count alike, but for those too small to speak for as many."""
-    weights = 1 / np.maximum(sizes, SPEAKS * np.median(sizes))
+    """(N,) the weight of a cell of each sample, of mean one: all samples have the same weight, except very small ones."""
+    weights = 1 / np.maximum(sizes, FULL_WEIGHT_SHARE * np.median(sizes))
     return np.asarray(weights * (sizes.sum() / (weights @ sizes)))
 
 
@@ -174,7 +172,7 @@ def _merged(
     rng: np.random.Generator,
     shown: Progress,
 ) -> tuple[Indices, MergeTree]:
-    """The group of each atom, its own if they are few, and how groups merge."""
+    """The group of each atom, and the tree in which groups merge."""
     atoms, group_of_atom = np.unique(np.asarray(cells[small.indices], np.float64), axis=0, return_inverse=True)
     if size < len(atoms):
         masses = np.bincount(group_of_atom[small.assignments], weights, len(atoms))
@@ -189,13 +187,13 @@ def _merged(
 
 
 def _fences(cells: Floats) -> Array:
-    """(2, d) beyond which a cell counts as lying there: some events far out are not to say how wide everything is."""
-    some = cells[:: 1 + len(cells) // MOST_CELLS]
+    """(2, d) limits to which values are clipped, so that a few events far away do not determine the spread."""
+    some = cells[:: 1 + len(cells) // MAX_SAMPLED_CELLS]
     low, high = np.percentile(some, [0, 100], axis=0)
-    for tail in OUTER:  # of a marker that hardly any cell has, nearly all are at one value
+    for tail in TAIL_PERCENTS:  # nearly all cells have one value of a marker that is rarely positive
         inner = np.percentile(some, [tail, 100 - tail], axis=0)
         low, high = np.where(inner[1] > inner[0], inner, [low, high])
-    wide = FAR * (high - low)
+    wide = OUTLIER_RANGES * (high - low)
     return np.stack([low - wide, high + wide])
 
 
@@ -211,7 +209,7 @@ def _described(
     size: int | None,
     rng: np.random.Generator,
 ) -> Populations:
-    """The populations from the largest on, with counts, medians and names."""
+    """The populations in decreasing size, with counts, medians and names."""
     m = small.size
     sample = np.repeat(np.arange(len(sizes)), sizes)
     atom_counts = np.bincount(sample * m + small.assignments, minlength=len(sizes) * m).reshape(len(sizes), m)
@@ -224,8 +222,8 @@ def _described(
     masses = np.bincount(of_atom, shares.mean(axis=0))
     k, d = len(masses), len(markers)
     some = np.arange(len(cells))
-    if len(cells) > MOST_CELLS:  # of each population, so that rare ones have their own
-        some = _some_of_each(of_atom[small.assignments], MOST_CELLS // k, rng)
+    if len(cells) > MAX_SAMPLED_CELLS:  # the same number from each population, so that rare ones are represented
+        some = _some_of_each(of_atom[small.assignments], MAX_SAMPLED_CELLS // k, rng)
     owner, rows = of_atom[small.assignments[some]], np.asarray(cells[some], np.float64)
     weight = masses[owner] / np.bincount(owner, minlength=k)[owner]
     medians, above, separations = np.empty((k, d)), np.empty((k, d)), np.empty((k, d))
@@ -259,7 +257,7 @@ def _described(
 
 
 def _some_of_each(owner: Indices, most: int, rng: np.random.Generator) -> Indices:
-    """Not more than so many rows of each owner, ascending."""
+    """At most ``most`` random rows of each owner, ascending."""
     order = rng.permutation(len(owner))
     ranked = order[np.argsort(owner[order], kind="stable")]
     counts = np.bincount(owner)
@@ -275,7 +273,7 @@ def _weighted_median(values: Array, weights: Array) -> float:
 
 
 def _dips(tree: MergeTree, group_of_atom: Indices, of_atom: Indices) -> Array:
-    """(k,) the shallowest valley around each population: that across which it would be merged next."""
+    """(k,) the shallowest valley around each population, across which it would be merged next."""
     of_group = np.empty(tree.size, np.int64)
     of_group[group_of_atom] = of_atom
     found = np.full(of_atom.max() + 1, np.nan)

@@ -1,15 +1,20 @@
-"""F statistics of many populations under many labellings: a weighted linear model for each.
+"""F statistics of many populations under many labellings, p-values from them, and false discovery rates.
 
 For values y of a population with weights w, nuisance Z and indicators X of the groups, with M = I − P the projection off √w·Z,
 
     explained = (Xᵀu)ᵀ (XᵀGX)⁻¹ (Xᵀu),     u = √w·M√w·y,     G = √w·M·√w,
     F = (explained / p) / max((yᵀGy − explained) / d, least),     p = G − 1 groups, d degrees of freedom.
 
-Another labelling is another X, so for B of them one product with u and one with G. No variance is taken as less than what numbers
-of cells leave to chance, mean w·chance: three samples with no cell and three with one are not without variance. Nothing else is
-borrowed: populations differ in how much they vary between samples by far more than the scaled inverse χ² of moderated statistics
-has (Smyth 2004), and drawing all to one variance hides a change of those that hardly vary. The whole treats all labellings alike,
-and an exact test stays exact. O(B·n²) for each population, O(B·n) where they share their weights, some columns at a time.
+Another labelling is another X, so B of them take one product with u and one with G. The variance is at least the sampling variance
+of the cell counts, the mean of w·chance: three samples without a cell and three with one are not without variance. Nothing else is
+shared between populations. They differ in how much they vary between samples by far more than the scaled inverse χ² distribution of
+moderated statistics (Smyth 2004), and shrinkage to one variance hides changes of those that hardly vary. All labellings are treated
+alike, so an exact test stays exact. O(B·n²) for each population, O(B·n) for populations with the same weights.
+
+The p-value of a population is the proportion of labellings whose statistic is at least as large. A few labellings cannot give
+p-values small enough for many populations. F statistics of all populations have nearly one distribution under the null hypothesis,
+so they are pooled over all labellings: p is the proportion of all of them at least as large. q-values are those of Benjamini &
+Hochberg (1995).
 """
 
 from __future__ import annotations
@@ -19,15 +24,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.stats import false_discovery_control
 
 from reduset._types import Array
-from reduset.cytometry.design import Design
-from reduset.cytometry.relabelling import Relabellings
+from reduset.cytometry.design import Design, Relabellings
 
-RIDGE = 1e-12  # of the trace: labellings that Z nearly fixes explain nothing
+RIDGE = 1e-12  # of the trace, for labellings that Z nearly determines
 COLUMNS = 64  # populations at a time
-ROUNDING = 1e-12  # of the values, that nothing smaller can be told from
-ALL = 1e-10  # of the energy, below which nothing is left of it
+VALUE_ROUNDING = 1e-12
+RESIDUAL_ROUNDING = 1e-10  # of the energy
+STATISTIC_ROUNDING = 1e-9  # equivalent labellings differ by rounding
 
 
 @dataclass(frozen=True)
@@ -56,10 +62,10 @@ def fit(
     known: Array | float = 1.0,
     chance: Array | float = 0.0,
 ) -> Fits:
-    """Fit the model to every column of values, (n, k), with weights of the same shape, or none.
+    """Fit the model to every column of values, (n, k), with weights of the same shape or none.
 
-    ``known`` says which share of the degrees of freedom a column has: less than 1 where some samples know next to nothing of it.
-    ``chance`` is the part of the variance of each value, (n, k), that is there whatever samples differ by.
+    ``known`` is the proportion of the degrees of freedom of a column; it is below 1 if some samples hardly inform about it.
+    ``chance`` is the sampling variance of each value, (n, k).
     """
     X, k = labelled.indicators(len(design.levels)), values.shape[1]
     p, B = len(X), X.shape[1]
@@ -72,7 +78,7 @@ def fit(
         explained, energy, effects[:, columns] = frame.explained(values[:, columns], X)
         spreads[:, columns] = frame.spreads[:, None]
         left = energy - explained
-        left[left < ALL * energy] = 0.0
+        left[left < RESIDUAL_ROUNDING * energy] = 0.0
         within = np.maximum(left / freedom[columns], least[columns])
         variance[columns] = within[0]
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -81,7 +87,7 @@ def fit(
 
 
 def _frames(weights: Array | None, k: int, design: Design, X: Array) -> Iterator[tuple[slice, _Frame]]:
-    """Columns that have the same weights, not too many at a time."""
+    """Columns of the same weights, in blocks."""
     if weights is None:
         shared = _Frame.of(np.ones(X.shape[2]), design, X)
         yield from ((slice(first, first + COLUMNS), shared) for first in range(0, k, COLUMNS))
@@ -90,7 +96,7 @@ def _frames(weights: Array | None, k: int, design: Design, X: Array) -> Iterator
 
 
 class _Frame(NamedTuple):
-    """What populations of the same weights share: √w, M, XᵀGX and whether Z fixes it by labelling, √ of (XᵀGX)⁻¹'s diagonal."""
+    """Shared by populations of the same weights: √w, M, XᵀGX, whether Z determines a labelling, and √ of (XᵀGX)⁻¹'s diagonal."""
 
     root: Array
     off: Array
@@ -120,10 +126,36 @@ class _Frame(NamedTuple):
         full = values * self.root[:, None]
         scaled = self.off @ full
         energy = np.einsum("nk,nk->k", scaled, scaled)
-        none = energy <= ROUNDING**2 * np.einsum("nk,nk->k", full, full)
+        none = energy <= VALUE_ROUNDING**2 * np.einsum("nk,nk->k", full, full)
         scaled[:, none], energy[none] = 0.0, 0.0
         along = np.einsum("pbn,nk->bpk", X, scaled * self.root[:, None], optimize=True)
         solved = np.linalg.solve(self.square, along)
         explained = np.einsum("bpk,bpk->bk", along, solved)
         explained[self.fixed] = 0.0
         return explained, energy, solved[0]
+
+
+def own_p_values(statistics: Array) -> Array:
+    """(k,) the proportion of labellings whose statistic is at least as large, from (B, k), the true one first."""
+    return np.asarray(np.mean(statistics >= statistics[0] * (1 - STATISTIC_ROUNDING), axis=0))
+
+
+def pooled_p_values(statistics: Array) -> Array:
+    """(k,) the proportion of the statistics of all populations and labellings that are at least as large."""
+    return _proportion_beyond(statistics, statistics[0])
+
+
+def largest_p_values(statistics: Array) -> Array:
+    """(k,) the proportion of labellings in which any statistic is at least as large: the family-wise p-value (Westfall 1993)."""
+    return _proportion_beyond(statistics.max(axis=1), statistics[0])
+
+
+def _proportion_beyond(statistics: Array, values: Array) -> Array:
+    """The proportion of statistics that are at least as large as each value."""
+    below = np.searchsorted(np.sort(statistics, axis=None), values * (1 - STATISTIC_ROUNDING), side="left")
+    return np.asarray((statistics.size - below) / statistics.size)
+
+
+def q_values(p: Array) -> Array:
+    """(k,) the smallest false discovery rate at which each is found."""
+    return np.asarray(false_discovery_control(p))

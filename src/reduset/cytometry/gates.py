@@ -1,44 +1,328 @@
-"""Gates from files: FlowJo workspaces and GatingML 2.0 by FlowKit, or tables of membership.
+"""Gates from files: which events of a file lie in a population, by its name or path.
 
-Events that were exported from a gate need none of this: they are a file like any other.
+A population is named by its path, `Cells/Singlets/CD3+`, or by the end of a path if that is unique. Three kinds of files are read:
+
+- FlowJo workspaces (.wsp, from version 10 on) and GatingML 2.0 (.xml, .gml), evaluated by FlowKit. FlowKit reads the FCS file
+  itself and takes compensation and scales from the document, because a gate is only valid on these. Documents may come from
+  strangers. A document type (DOCTYPE), which could expand entities and read other files, raises an error before FlowKit parses the
+  document. No gate needs one. FlowKit's parser does not use the network.
+- Tables of membership in any format that `reduset.io` reads: a row an event, a column of true and false a population. They are
+  either one table a file, named by the stem of its FCS file, usually in a folder; or one long table with a column that names the
+  sample or file of each row, and optionally one that numbers its event from 0. Without numbers, rows are in the order of the
+  events. Every event needs a row.
+
+Events that were exported from a gate need no gates: they are a file like any other.
 """
 
 from __future__ import annotations
 
+import io
 import os
-from collections.abc import Callable
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
+from xml.parsers import expat
 
-from reduset.cytometry.gate_documents import DocumentGates, WorkspaceGates
-from reduset.cytometry.gate_set import Gates
-from reduset.cytometry.gate_tables import FolderGates, TableGates
-from reduset.io.paths import named, suffix_of
+import numpy as np
 
-DRAWN: dict[str, Callable[[str, str | None], Gates]] = {".wsp": WorkspaceGates, ".xml": DocumentGates, ".gml": DocumentGates}
+from reduset._engine import cached_property
+from reduset._types import Array, Indices
+from reduset.cytometry.events import FileEvents, Flags
+from reduset.io.folders import files_of
+from reduset.io.guard import need
+from reduset.io.paths import head_of, named, suffix_of
+from reduset.io.registry import open_source
+from reduset.io.source import FLAG, NUMERIC, ReadOptions
+from reduset.io.table import FileError, listed, nearest, one_line
+
+ROOT = "root"  # what FlowKit calls the population of all events
+SAMPLE = ("file_name", "file", "sample", "sample_id")
+EVENT = ("event", "event_id")
+BLOCK_ROWS = 1 << 18
+WORKSPACE = "a FlowJo workspace"
+GATING_ML = "GatingML 2.0"
+
+
+class Gates(ABC):
+    """Gates of some files.
+
+    Attributes
+    ----------
+    path : of their file or folder
+    populations : paths of all populations
+    population : path of the chosen population
+    """
+
+    def __init__(self, path: str, populations: Iterable[str], population: str | None) -> None:
+        self.path = path
+        self.populations = list(populations)
+        self.population = _chosen(path, self.populations, population)
+
+    @abstractmethod
+    def inside(self, events: FileEvents) -> Flags:
+        """(n,) which events of a file are in the population."""
+
+    def check_count(self, events: FileEvents, count: int, what: str) -> None:
+        """Raise an error if another number of events was gated than was read."""
+        if count != len(events.values):
+            raise FileError(
+                f"{self.path}: {what} {count:,} events of {events.path}, which was read with {len(events.values):,}; gate the "
+                "same file"
+            )
+
+
+def _chosen(path: str, populations: list[str], population: str | None) -> str:
+    """The population of that name; without a name the innermost one, if all are nested."""
+    if not populations:
+        raise FileError(f"{path}: holds no gate; draw one, or leave the gates out")
+    if population is None:
+        chain = sorted(populations, key=len)
+        if all(inner.startswith(f"{outer}/") for outer, inner in pairwise(chain)):
+            return chain[-1]
+        raise FileError(f"{path}: holds several populations, say which (population=): {listed(populations, 40)}")
+    asked = _without_root(population)
+    if asked in populations:
+        return asked
+    ends = [each for each in populations if each.endswith(f"/{asked}")]
+    if len(ends) == 1:
+        return ends[0]
+    if ends:
+        raise FileError(f"{path}: population={population!r} is the end of several, say which: {listed(ends, 40)}")
+    there = f"it has {listed(populations, 40)}"
+    raise FileError(f"{path}: has no population {population!r}{nearest(asked, populations)}; {there}")
+
+
+def _without_root(population: str) -> str:
+    """A path of gates without the name of the population of all events and without a slash before it."""
+    return population.strip("/").removeprefix(f"{ROOT}/")
+
+
+class TableGates(Gates):
+    """One long table, or the table of one file."""
+
+    def __init__(self, path: str, population: str | None) -> None:
+        self._source = open_source(path, ReadOptions())
+        kinds = self._source.kinds
+        by_name = {name.casefold(): name for name in kinds}
+        self._sample = next((by_name[name] for name in SAMPLE if name in by_name), None)
+        self._event = next((by_name[name] for name in EVENT if name in by_name and kinds[by_name[name]] != FLAG), None)
+        named = [name for name, kind in kinds.items() if kind in NUMERIC and name not in (self._sample, self._event)]
+        self._columns = {_without_root(name): name for name in named}
+        super().__init__(path, self._columns, population)
+
+    def inside(self, events: FileEvents) -> Flags:
+        values, codes, labels = self._rows
+        if self._sample is not None:
+            values = values[np.isin(codes, self._of_file(labels, events.path))]
+        elif Path(self.path).stem.casefold() != Path(events.path).stem.casefold():
+            must = f"a column {SAMPLE[0]!r} that says of which file each row is, or the name of the one file"
+            raise FileError(f"{self.path}: must have {must}, which {events.path} is not")
+        self.check_count(events, len(values), "has rows for")
+        told = np.isin(values[:, 0], (0.0, 1.0))
+        if not told.all():
+            must = f"column {self._columns[self.population]!r} must hold true and false, or 1 and 0"
+            raise FileError(f"{self.path}: {must}, for every event; got {values[~told, 0][0]:g}")
+        member: Flags = values[:, 0] == 1
+        return member if self._event is None else self._by_number(member, values[:, 1], events)
+
+    @cached_property
+    def _rows(self) -> tuple[Array, Indices, list[str]]:
+        """Membership and event number of all rows, and the code of each label; read once for all files."""
+        columns = [self._columns[self.population], *([self._event] if self._event else [])]
+        known: dict[str, int] = {}
+        values, codes = [], []
+        for block in self._source.blocks(columns, [self._sample] if self._sample else [], BLOCK_ROWS):
+            values.append(np.column_stack([np.asarray(column, np.float64) for column in block.columns]))
+            for labels in block.labels:
+                mine = [known.setdefault(str(label), len(known)) for label in labels.categories]
+                codes.append(np.asarray([*mine, -1], np.int64)[labels.codes])
+        return np.concatenate(values), np.concatenate([*codes, np.empty(0, np.int64)]), list(known)
+
+    def _of_file(self, labels: list[str], path: str) -> list[int]:
+        """The codes of the labels that name a file, with or without its suffix."""
+        name = Path(path).name
+        for mine in (name, Path(name).stem):
+            found = [code for code, label in enumerate(labels) if mine in (Path(label).name, Path(label).stem)]
+            if found:
+                return found
+        raise FileError(
+            f"{self.path}: column {self._sample!r} has no rows of {name}{nearest(name, labels)}; it has {listed(labels)}"
+        )
+
+    def _by_number(self, member: Flags, numbers: Array, events: FileEvents) -> Flags:
+        """Membership in the order of the events."""
+        order = np.argsort(numbers, kind="stable")
+        if not np.array_equal(numbers[order], np.arange(len(numbers))):
+            wrong = numbers[order][numbers[order] != np.arange(len(numbers))][0]
+            raise FileError(
+                f"{self.path}: column {self._event!r} must number each of the {len(numbers):,} events of {events.path} once, "
+                f"from 0 on; got {wrong:g} out of turn"
+            )
+        return member[order]
+
+
+class FolderGates(Gates):
+    """A folder of tables, one for each file."""
+
+    def __init__(self, path: str, population: str | None) -> None:
+        self._files = {Path(file).stem.casefold(): file for file in files_of(path)}
+        self._asked = population
+        first = TableGates(next(iter(self._files.values())), population)
+        super().__init__(path, first.populations, population)
+
+    def inside(self, events: FileEvents) -> Flags:
+        stem = Path(events.path).stem
+        file = self._files.get(stem.casefold())
+        if file is None:
+            names = [os.path.basename(each) for each in self._files.values()]
+            raise FileError(f"{self.path}: has no table for {events.path}, which would be called {stem}; it has {listed(names)}")
+        return TableGates(file, self._asked or self.population).inside(events)
+
+
+class DocumentGates(Gates):
+    """One tree of gates for all files: GatingML."""
+
+    def __init__(self, path: str, population: str | None) -> None:
+        self._flowkit, text = _opened(path, GATING_ML)
+        with _by_flowkit(path, GATING_ML):
+            self._strategy = self._flowkit.parse_gating_xml(text)
+        self._places = _places(self._flowkit, self._strategy)
+        super().__init__(path, self._places, population)
+
+    def inside(self, events: FileEvents) -> Flags:
+        return _inside(self, self._flowkit, self._strategy, self._places[self.population], events, os.path.basename(events.path))
+
+
+class WorkspaceGates(Gates):
+    """A tree of gates for each file: a FlowJo workspace, whose samples are found by the names of their files."""
+
+    def __init__(self, path: str, population: str | None) -> None:
+        self._flowkit, text = _opened(path, WORKSPACE)
+        with _by_flowkit(path, WORKSPACE):
+            self._workspace = self._flowkit.Workspace(text, load_missing_file_data=True)
+            self._samples = self._workspace.get_sample_ids(loaded_only=False)
+            trees = [_places(self._flowkit, self._workspace.get_gating_strategy(sample)) for sample in self._samples]
+        super().__init__(path, dict.fromkeys(each for tree in trees for each in tree), population)
+
+    def inside(self, events: FileEvents) -> Flags:
+        sample = self._sample_of(events.path)
+        strategy = self._workspace.get_gating_strategy(sample)
+        places = _places(self._flowkit, strategy)
+        if self.population not in places:
+            has = f"it has {listed(places, 40)}" if places else "no gate was drawn on it"
+            raise FileError(f"{self.path}: its sample {sample!r} has no population {self.population!r}; {has}")
+        return _inside(self, self._flowkit, strategy, places[self.population], events, sample)
+
+    def _sample_of(self, path: str) -> str:
+        """The sample of a file: of its name, with or without the suffix, or with its name as the keyword $FIL."""
+        name = Path(path).name
+        for called in (name.casefold(), Path(name).stem.casefold()):
+            found = [sample for sample in self._samples if called in (sample.casefold(), Path(sample).stem.casefold())]
+            if not found:
+                files = {sample: (self._workspace.get_keywords(sample) or {}).get("$FIL", "") for sample in self._samples}
+                found = [sample for sample, file in files.items() if called in (file.casefold(), Path(file).stem.casefold())]
+            if len(found) == 1:
+                return str(found[0])
+            if found:
+                raise FileError(f"{self.path}: {listed(found)} are all samples of the file {name}; rename all but one")
+        raise FileError(f"{self.path}: has no sample of the file {name}; its samples are {listed(self._samples, 40)}")
+
+
+def _opened(path: str, what: str) -> tuple[Any, io.BytesIO]:
+    """FlowKit, and a document without a document type."""
+    head_of(path)
+    with open(path, "rb") as stream:
+        text = stream.read()
+    _refuse_document_type(path, text)
+    return need(f"{path}: {what}", "flowkit", "gates"), io.BytesIO(text)
+
+
+def _refuse_document_type(path: str, text: bytes) -> None:
+    """Raise an error for XML with a document type, which stands before the first element, in any encoding."""
+
+    def refused(*_: Any) -> None:
+        raise FileError(f"{path}: declares a document type (DOCTYPE), which no gates need and which is not followed; leave it out")
+
+    def begun(*_: Any) -> None:
+        raise StopIteration
+
+    parser = expat.ParserCreate()
+    parser.StartDoctypeDeclHandler = refused
+    parser.StartElementHandler = begun
+    try:
+        parser.Parse(text, True)
+    except StopIteration:
+        return
+    except expat.ExpatError as error:
+        raise FileError(f"{path}: is no XML, as gates of FlowJo and GatingML are ({error})") from error
+
+
+def _places(flowkit: Any, strategy: Any) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Name and ancestors of every population by its path; the quadrants of a quadrant gate are populations, the gate is not."""
+    found = {}
+    for name, ancestors in strategy.get_gate_ids():
+        try:
+            if isinstance(strategy.get_gate(name, ancestors), flowkit.gates.QuadrantGate):
+                continue
+        except flowkit.exceptions.QuadrantReferenceError:
+            pass  # one of its quadrants
+        found["/".join([*(each for each in ancestors if each != ROOT), name])] = (name, ancestors)
+    return found
+
+
+def _inside(
+    gates: Gates, flowkit: Any, strategy: Any, place: tuple[str, tuple[str, ...]], events: FileEvents, sample: str
+) -> Flags:
+    """The events of a file in one population."""
+    with _by_flowkit(events.path, "an FCS file"):
+        measured = flowkit.Sample(events.path, sample_id=sample, use_flowjo_labels=isinstance(gates, WorkspaceGates))
+    gates.check_count(events, measured.event_count, "gates")
+    with _by_flowkit(gates.path, f"gates for {os.path.basename(events.path)}"):
+        flags: Flags = strategy.gate_sample(measured).get_gate_membership(*place)
+    return flags.astype(bool)
+
+
+@contextmanager
+def _by_flowkit(path: str, what: str) -> Iterator[None]:
+    """Turn FlowKit's exceptions into errors of one line, and ignore its warnings (deprecations, samples that are not available)."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except FileError:
+        raise
+    except Exception as error:
+        raise FileError(f"{path}: FlowKit does not take it as {what} ({one_line(error)})") from error
+
+
+DOCUMENTS: dict[str, Callable[[str, str | None], Gates]] = {".wsp": WorkspaceGates, ".xml": DocumentGates, ".gml": DocumentGates}
 
 
 def open_gates(path: Any, population: str | None = None) -> Gates:
-    """Open gates, whatever they were saved as.
+    """Open the gates of a file or folder.
 
     Parameters
     ----------
-    path : a FlowJo workspace (.wsp), GatingML 2.0 (.xml, .gml); or a table with a row an event and a column of true and false, or 1
-        and 0, for each population: one for each FCS file, called as it is, in a folder, or a long one of all with a column
-        ``file_name`` or ``sample``, and perhaps ``event``, the number of an event from 0 on
-    population : name or path of a gate, ``"CD3+"`` or ``"Cells/Singlets/CD3+"``; None takes the innermost one where there is but
-        one chain of gates
+    path : a FlowJo workspace (.wsp), GatingML 2.0 (.xml, .gml), or tables of membership with a column of true and false, or 1 and
+        0, for each population: a folder with a table for each FCS file, named like it, or one table of all files with a column
+        ``file_name`` or ``sample``, and optionally ``event``, the number of the event from 0
+    population : name or path of a gate, ``"CD3+"`` or ``"Cells/Singlets/CD3+"``; None takes the innermost gate of a single chain
 
     Returns
     -------
-    Gates : ``populations`` and ``inside(events)``, (n,) bool, all False where the gate is empty
+    Gates : ``populations`` and ``inside(events)``, (n,) bool
 
     Raises
     ------
-    FileError : in one line, for whatever is wrong with a file.
+    FileError : if a file is not valid.
     """
     path = named(path)
     if population is not None and not isinstance(population, str):
         raise TypeError(f"population must be the name or path of a gate, got {population!r}")
     if os.path.isdir(path):
         return FolderGates(path, population)
-    return DRAWN.get(suffix_of(path)[0], TableGates)(path, population)
+    return DOCUMENTS.get(suffix_of(path)[0], TableGates)(path, population)

@@ -1,31 +1,46 @@
-"""Small tables that labs keep of their panel and their samples: cells of text by column, None where one is empty.
+"""Small tables that labs keep of their panel and their samples: cells of text by column, None for an empty cell.
 
-From CSV with any separator, TSV, Parquet and Feather by the readers of `reduset.io`; from Excel (`excel`), dicts and frames.
+CSV with any separator, TSV, Parquet and Feather are read by `reduset.io`, sheets of Excel and LibreOffice (.xlsx, .xlsm, .ods) by
+python-calamine; dicts of columns and frames are accepted too. `path.xlsx` names the first sheet, `path.xlsx#Sheet name` another.
+Numbers are formatted as in the sheet: 3, not 3.0.
+
+calamine allocates the whole rectangle up to the last cell, so one cell in the far corner of an otherwise empty sheet exhausts the
+memory. The extent of every sheet is therefore read from the XML first, which costs one pass over the file. The binary formats .xls
+and .xlsb offer no such check and are not supported.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+from xml.parsers import expat
 
-from reduset.cytometry.excel import sheet_of, sheet_rows
-from reduset.cytometry.sample_columns import as_text, columns_of
+from reduset.cytometry.samples import as_text, columns_of
 from reduset.io.delimited import DelimitedSource
-from reduset.io.paths import named
+from reduset.io.guard import check_bomb, need
+from reduset.io.paths import head_of, named
 from reduset.io.registry import open_source
 from reduset.io.source import NUMBER, ReadOptions, Source, unique_names
-from reduset.io.table import FileError, listed, refusing
-
-NO_ENTRY = ("", "na", "n/a", "#n/a", "nan", "null", ".")  # in small letters; "none" is an answer
+from reduset.io.table import FileError, listed, nearest, refusing
 
 Cells = tuple[str | None, ...]
 
+EMPTY_CELLS = ("", "na", "n/a", "#n/a", "nan", "null", ".")  # in lower case; "none" is an answer
+SUFFIXES = (".xlsx", ".xlsm", ".ods")
+BINARY_SUFFIXES = (".xls", ".xlsb")
+MAX_CELLS = 2_000_000
+XLSX_CELLS = b"sheetData"  # the element that holds the cells of a sheet
+ODS_SHEETS = "content.xml"  # the member that holds the sheets
+REFERENCE = re.compile(r"([A-Za-z]{1,7})(\d{1,10})")
+
 
 def loose(name: str) -> str:
-    """A name without regard to case and to the punctuation in which spellings differ."""
+    """A name without case and punctuation, in which spellings differ."""
     return re.sub(r"[-_./\s()]+", "", name).casefold()
 
 
@@ -35,8 +50,8 @@ class LabTable:
 
     Attributes
     ----------
-    source : the file it is from, or what it is where it came from memory
-    columns : by name, each with as many cells as there are rows
+    source : the file, or a name for a table from memory
+    columns : by name, each with a cell for every row
     """
 
     source: str
@@ -46,7 +61,7 @@ class LabTable:
         return len(next(iter(self.columns.values())))
 
     def find(self, spellings: Sequence[str]) -> str | None:
-        """The name of the column that is spelled in one of these ways, the first of which counts most; None where there is none."""
+        """The name of the column with one of these spellings, in the order of preference; None if there is none."""
         for spelling in spellings:
             fitting = [name for name in self.columns if loose(name) == loose(spelling)]
             if len(fitting) > 1:
@@ -56,7 +71,7 @@ class LabTable:
         return None
 
     def need(self, spellings: Sequence[str]) -> str:
-        """The same, refused where there is none."""
+        """The same; an error if there is none."""
         found = self.find(spellings)
         if found is None:
             raise FileError(
@@ -66,7 +81,7 @@ class LabTable:
 
 
 def lab_table(value: Any, what: str) -> LabTable:
-    """A table from a file, a dict of columns or a frame; ``what`` it is called where it has no file."""
+    """A table from a file, a dict of columns or a frame; ``what`` is its name if it has no file."""
     if isinstance(value, LabTable):
         return value
     if not isinstance(value, str | os.PathLike):
@@ -87,7 +102,7 @@ def lab_table(value: Any, what: str) -> LabTable:
 
 
 def _texts(source: Source, name: str) -> list[str]:
-    """A column as it is written, but for decimal commas."""
+    """A column as it is written, except for decimal commas."""
     if not isinstance(source, DelimitedSource):
         return list(source.texts(name))
     cells = [cell for batch in source.text_batches() for cell in batch.column(batch.schema.get_field_index(name)).to_pylist()]
@@ -96,7 +111,7 @@ def _texts(source: Source, name: str) -> list[str]:
 
 
 def _trimmed(source: str, names: list[str], rows: Sequence[Sequence[str]]) -> LabTable:
-    """Cells without blanks around them, None for those that are empty, and no blank rows or columns without a name."""
+    """Cells without surrounding blanks, None for empty ones; blank rows and nameless empty columns are dropped."""
     cells = [[_entry(cell) for cell in row] for row in rows]
     cells = [row for row in cells if any(cell is not None for cell in row)]
     if not cells:
@@ -108,4 +123,150 @@ def _trimmed(source: str, names: list[str], rows: Sequence[Sequence[str]]) -> La
 
 def _entry(cell: str) -> str | None:
     text = cell.strip()
-    return None if text.casefold() in NO_ENTRY else text
+    return None if text.casefold() in EMPTY_CELLS else text
+
+
+def sheet_of(path: str) -> tuple[str, str | None] | None:
+    """The file and the sheet that a path names; None if it names no workbook."""
+    if Path(path).suffix.lower() in SUFFIXES + BINARY_SUFFIXES:
+        return path, None
+    file, mark, sheet = path.rpartition("#")
+    workbook = mark and Path(file).suffix.lower() in SUFFIXES + BINARY_SUFFIXES
+    return (file, sheet) if workbook and not os.path.exists(path) else None
+
+
+def sheet_rows(path: str, sheet: str | None) -> list[list[str]]:
+    """The cells of a sheet, row by row, without blank rows."""
+    head_of(path)
+    suffix = Path(path).suffix.lower()
+    if suffix in BINARY_SUFFIXES:
+        raise FileError(f"{path}: {suffix} workbooks are not supported; save it as .xlsx, .ods or CSV")
+    library = need(f"{path}: reading Excel", "python_calamine", "excel")
+    with refusing(path, "a workbook"):
+        _check_extents(path)
+        with library.load_workbook(path) as book:
+            names = list(book.sheet_names)
+            if not names:
+                raise FileError(f"{path}: holds no sheet")
+            if sheet is not None and sheet not in names:
+                raise FileError(f"{path}: has no sheet {sheet!r}{nearest(sheet, names)}; it has {listed(names)}")
+            rows = book.get_sheet_by_name(names[0] if sheet is None else sheet).to_python()
+    texts = [[as_text(cell) for cell in row] for row in rows]
+    return [row for row in texts if any(row)]
+
+
+def _check_extents(path: str) -> None:
+    """Raise an error if the rectangle of cells of any sheet is too large to allocate.
+
+    The relations of a workbook may give a sheet any name, so every member of the archive is examined.
+    """
+    with zipfile.ZipFile(path) as packed:
+        for member in packed.infolist():
+            check_bomb(path, member.compress_size, member.file_size, member.filename)
+            extent: Extent = OdsExtent() if member.filename == ODS_SHEETS else XlsxExtent()
+            parser = expat.ParserCreate()
+            parser.StartElementHandler, parser.EndElementHandler = extent.start, extent.end
+            parser.CharacterDataHandler = extent.text
+            try:
+                with packed.open(member) as stream:
+                    parser.ParseFile(stream)
+            except expat.ExpatError:
+                # a damaged sheet, in which calamine may look for the end forever; pictures and the like are not XML
+                if member.filename == ODS_SHEETS or XLSX_CELLS in packed.read(member):
+                    raise
+            if extent.cells > MAX_CELLS:
+                raise FileError(
+                    f"{path}: {member.filename} spans {extent.cells:,} cells, at most {MAX_CELLS:,} are read; delete the cells far "
+                    "outside the table"
+                )
+
+
+class Extent:
+    """The number of cells up to the last one of a sheet, from the events of an XML parser."""
+
+    cells = 0
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        """An element begins."""
+
+    def text(self, data: str) -> None:
+        """Text of an element."""
+
+    def end(self, name: str) -> None:
+        """An element ends."""
+
+
+def _local(name: str) -> str:
+    """An XML name without its namespace prefix."""
+    return name.rpartition(":")[2]
+
+
+class XlsxExtent(Extent):
+    """The rectangle from the first cell of a sheet to the last row and column that a reference names."""
+
+    def __init__(self) -> None:
+        self._rows = self._columns = self._row = self._column = 0
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        """Extend the rectangle by a row or cell; one without a position follows the one before."""
+        reference, kind = attributes.get("r", ""), _local(name)
+        if kind == "row":
+            self._row, self._column = (int(reference[:10]) if reference.isdecimal() else self._row + 1), 0
+        elif kind == "c":
+            cell = REFERENCE.fullmatch(reference)
+            self._column += 1
+            if cell:
+                self._column = 0
+                for letter in cell[1].upper():
+                    self._column = 26 * self._column + ord(letter) - ord("A") + 1
+                self._row = int(cell[2])
+            self._rows, self._columns = max(self._rows, self._row), max(self._columns, self._column)
+        self.cells = self._rows * self._columns
+
+
+class OdsExtent(Extent):
+    """The rectangles of the tables of a document, up to the last cell that is not empty, with repetitions."""
+
+    def __init__(self) -> None:
+        self._start_table()
+
+    def _start_table(self) -> None:
+        self._rows = self._used_rows = self._used_columns = 0
+        self._start_row(1)
+
+    def _start_row(self, repeated: int) -> None:
+        self._repeated, self._columns, self._used = repeated, 0, 0
+        self._in_cell = self._filled = False
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        """Open a table, a row or a cell."""
+        kind, local = _local(name), {_local(key): value for key, value in attributes.items()}
+        if kind == "table":
+            self._start_table()
+        elif kind == "table-row":
+            self._start_row(_count(local.get("number-rows-repeated")))
+        elif kind in ("table-cell", "covered-table-cell"):
+            self._columns += _count(local.get("number-columns-repeated"))
+            self._in_cell, self._filled = True, "value-type" in local
+
+    def text(self, data: str) -> None:
+        """A cell with text is not empty."""
+        self._filled = self._filled or bool(self._in_cell and data.strip())
+
+    def end(self, name: str) -> None:
+        """Close a cell, a row or a table."""
+        kind = _local(name)
+        if kind in ("table-cell", "covered-table-cell"):
+            if self._filled:
+                self._used = self._columns
+            self._in_cell = self._filled = False
+        elif kind == "table-row":
+            self._rows += self._repeated
+            if self._used:
+                self._used_rows, self._used_columns = self._rows, max(self._used_columns, self._used)
+        elif kind == "table":
+            self.cells = max(self.cells, self._used_rows * self._used_columns)
+
+
+def _count(repeated: str | None) -> int:
+    return int(repeated[:10]) if repeated and repeated.isdecimal() else 1

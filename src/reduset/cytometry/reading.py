@@ -1,8 +1,8 @@
-"""read_cohort: a folder of files, a panel and a table of samples as the samples of a study.
+"""read_cohort: a folder of files, a panel and a table of samples become the samples of a study.
 
-All files are looked at first, which settles markers and samples; then each is read, cleaned and gated while the next one is read,
-and the cells of all lie in one array in single precision, 4·n·d bytes. Scales are estimated last, from all samples together, and
-applied in place: no file is read twice. O(n·C).
+The channels of all files are read first, which determines markers and samples. Then each file is read, cleaned and gated while the
+next one is being read. The cells of all samples are in one array in single precision, 4·n·d bytes. Scales are estimated last, from
+all samples together, and applied in place, so that no file is read twice. O(n·C).
 """
 
 from __future__ import annotations
@@ -21,16 +21,12 @@ from reduset._types import Indices, ProgressLike
 from reduset._validate import flag, one_of
 from reduset.cytometry.cleaning import STEPS
 from reduset.cytometry.cleaning import clean as clean_events
-from reduset.cytometry.excel import sheet_of
-from reduset.cytometry.file_events import FileEvents
-from reduset.cytometry.lab_tables import lab_table
-from reduset.cytometry.markers import COMMON, SAME, StrangeFile, StudyMarkers, study_markers
-from reduset.cytometry.opening import FileChannels, look_at, read_events
-from reduset.cytometry.panel import Panel, read_panel
-from reduset.cytometry.sample_set import SampleSet
-from reduset.cytometry.sample_table import NamedSamples, by_file, by_table
+from reduset.cytometry.events import FileChannels, FileEvents, read_channels, read_events
+from reduset.cytometry.lab_tables import lab_table, sheet_of
+from reduset.cytometry.markers import COMMON, SAME, Panel, StrangeFile, StudyMarkers, read_panel, study_markers
+from reduset.cytometry.sample_files import NamedSamples, by_file, by_table, study_files
+from reduset.cytometry.samples import SampleSet
 from reduset.cytometry.scaling import asked_scales, put_on_scales, told_tops
-from reduset.cytometry.study_files import study_files
 from reduset.io.batching import ahead
 from reduset.io.guard import check_room
 from reduset.io.plans import gathered_notes
@@ -96,7 +92,7 @@ def read_cohort(
     named = _samples(folder_or_files, panel, samples, gate)
     for name, reason in named.absent.items():
         told.lacks(name, reason)
-    heads = told.each(named.files, lambda name: look_at(named.files[name], compensate))
+    heads = told.each(named.files, lambda name: read_channels(named.files[name], compensate))
     markers = _markers(heads, known_panel, channels, told)
     wanted = asked_scales(markers.names, transform, markers.transforms)
     asked = _Asked(markers, compensate, steps, _gates(gate), missing)

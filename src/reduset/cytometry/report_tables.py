@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from reduset.cytometry.batches import BatchCheck
-from reduset.cytometry.figures import DifferencesFigure, StudyFigure
+from reduset.cytometry.distance_tests import BatchCheck
+from reduset.cytometry.figures import FOUND, DifferencesFigure, StudyFigure
 from reduset.cytometry.populations import Populations
-from reduset.cytometry.report_words import FOUND
 from reduset.cytometry.study import CohortStudy
 from reduset.report.blocks import LONG, Markup, joined, markup, named, table
 from reduset.report.page import file

@@ -1,7 +1,7 @@
-"""Scales of markers, the same in all samples: given, or estimated from what all samples have in a channel.
+"""Scales of markers, the same in all samples: given by name, or estimated from all samples together.
 
-By default asinh(x/5) for mass cytometry, logicle for fluorescence, and none for files that are no FCS files. How they are
-estimated: `reduset.io.scale_estimates`.
+By default asinh(x/5) for mass cytometry, logicle for fluorescence, and none for other files. `reduset.io.scale_estimates` estimates
+them.
 """
 
 from __future__ import annotations

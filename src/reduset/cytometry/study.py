@@ -19,13 +19,11 @@ from reduset._messages import warn
 from reduset._types import Array, KernelLike, ProgressLike, SeedLike
 from reduset._validate.seeds import seeded
 from reduset.cohort.estimator import CohortMap
-from reduset.cytometry.batches import BatchCheck, check_batches
-from reduset.cytometry.comparing import NULLS, Differences, compare
+from reduset.cytometry.comparing import NULLS, Differences, Witness, compare, witness_of
 from reduset.cytometry.design import Design, design_of
+from reduset.cytometry.distance_tests import BatchCheck, WholeTest, check_batches, compare_whole
 from reduset.cytometry.finding import DIP, check_markers, find_populations
-from reduset.cytometry.sample_set import SampleSet
-from reduset.cytometry.whole import WholeTest, compare_whole
-from reduset.cytometry.witness import Witness, witness_of
+from reduset.cytometry.samples import SampleSet
 from reduset.kernels import Gaussian
 
 UNLIKE = 10  # times as many cells in the samples of one group as in those of another

@@ -1,7 +1,7 @@
-"""cells_to_anndata: the cells of a cohort study as AnnData, those that stand for all others, or all cells with their assignments.
+"""A study as AnnData: its samples and atoms (`to_anndata`), so that scanpy plots the map; or its cells (`cells_to_anndata`).
 
-Columns and facts are those that `reduset.anndata.sketch` writes, so that `project` carries labels of the sketch to every cell. Of n
-cells with d markers 4·n·d bytes of X are held, and some 30 bytes a cell beside their names.
+Cells have the columns that `reduset.anndata.sketch` writes, so that `reduset.anndata.project` carries labels of the sketched cells
+to all cells. All n cells with d markers take 4·n·d bytes for X, and about 30 bytes a cell for the other columns.
 """
 
 from __future__ import annotations
@@ -11,19 +11,111 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._types import Floats, Indices
+from reduset._types import Array, Floats, Indices
 from reduset._validate import flag
 from reduset.anndata.annotated import library
 from reduset.anndata.representation import Representation
 from reduset.anndata.sketching import ASSIGNMENT, NAME, WEIGHT, facts
-from reduset.cytometry.annotated_columns import categories, frame, pandas
-from reduset.cytometry.annotated_facts import study_facts
-from reduset.cytometry.annotated_samples import POPULATION, sample_frame
+from reduset.cytometry.annotated_columns import KeyNames, are_measured, categories, column_of_entries, frame, pandas, study_facts
+from reduset.cytometry.samples import SAMPLE_ID
 from reduset.cytometry.study import CohortStudy, check_study
 
-OURS = "reduset.cytometry.cells_to_anndata"
+CELLS, POPULATION, MASS, Q, FOUND, FOLD = "n_cells", "population", "mass", "q", "found", "log2_fold_change"
 SKETCH, SAMPLE, EVENT, SOURCE = "sketch", "sample", "event", "source"
 TYPE, STATE = "type", "state"
+
+
+def to_anndata(study: CohortStudy) -> Any:
+    """A cohort study as AnnData: a row a sample, a column an atom.
+
+    Parameters
+    ----------
+    study : CohortStudy, fitted
+
+    Returns
+    -------
+    AnnData with
+
+    X : (N, m) the share of each atom in each sample, each row summing to 1; ``layers["counts"]`` how many cells that are
+    obs : the table of samples (texts as categories, but plain numbers as numbers), and ``n_cells``
+    var : the ``population`` of each atom, its place on every marker, ``n_cells`` that it stands for, its ``mass`` (the mean of its
+        shares), and where groups were compared ``log2_fold_change_[group]``, ``q`` and ``found`` of the witness
+    obsm : ``X_map``, which ``scanpy.pl.embedding(adata, basis="map", color="condition")`` draws; ``population_share``, a frame with
+        a column a population; ``cleaning``, how many events each step took, where samples came from files
+    obsp : ``distances`` and ``errors``, by how much each can be too small
+    uns : ``populations``, ``differences``, ``batches``, and ``reduset`` with version, parameters and notes, all plain arrays
+
+    Names with "/", which no file of AnnData can have as keys, have "_" in its place; ``uns["reduset"]["renamed"]`` tells which.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reduset.cytometry import CohortStudy, to_anndata
+    >>> rng = np.random.default_rng(0)
+    >>> bags = {name: rng.normal(size=(300, 2)) for name in ("p1", "p2", "p3")}
+    >>> adata = to_anndata(CohortStudy(n_atoms=20, random_state=0).fit(bags))
+    >>> adata.shape, adata.obs["n_cells"].tolist()
+    ((3, 20), [300, 300, 300])
+    """
+    check_study(study)
+    samples, found = study.samples_, study.populations_
+    shares = found.atom_counts / found.sizes[:, None]
+    obs, obs_names = sample_frame(study, (CELLS,))
+    obs[CELLS] = samples.sizes
+    var, var_names = _atoms(study, shares)
+    population_names, steps = KeyNames(), KeyNames()
+    obsm = {
+        "X_map": _two_columns(study.map_.embedding_),
+        "population_share": frame(dict(zip(population_names.keys(found.names), found.shares.T, strict=True)), samples.names),
+    }
+    if samples.counted:
+        obsm["cleaning"] = frame({steps.key(step): counts for step, counts in samples.counted.items()}, samples.names)
+    uns = study_facts(study, "reduset.cytometry.to_anndata")
+    renamed = {"obs": obs_names.record(), "var": var_names.record(), "population_share": population_names.record()}
+    uns["reduset"] |= {"renamed": {place: record for place, record in renamed.items() if record}}
+    return library().AnnData(
+        shares,
+        obs=obs,
+        var=var,
+        obsm=obsm,
+        obsp={"distances": np.array(study.map_.distances_), "errors": np.array(study.map_.errors_)},
+        layers={"counts": found.atom_counts.copy()},
+        uns=uns,
+    )
+
+
+def sample_frame(study: CohortStudy, taken: tuple[str, ...]) -> tuple[Any, KeyNames]:
+    """The table of samples as a frame; what was measured is a number there, groups and patients are categories."""
+    names = KeyNames(taken)
+    groups = (SAMPLE_ID, study.test, study.block, study.batch, study.control)
+    columns = {
+        names.key(name): column_of_entries(entries, name in study.covariates or (name not in groups and are_measured(entries)))
+        for name, entries in study.samples_.table.items()
+    }
+    return frame(columns, study.samples_.names), names
+
+
+def _two_columns(places: Array) -> Array:
+    """Two coordinates also of two samples, which lie on a line: plots want a plane."""
+    found = np.asarray(places, np.float64)
+    return np.hstack([found, np.zeros((len(found), 2 - found.shape[1]))]) if found.shape[1] < 2 else found.copy()
+
+
+def _atoms(study: CohortStudy, shares: Array) -> tuple[Any, KeyNames]:
+    """A row an atom: what it is, and how much of it groups have."""
+    found, witness = study.populations_, study.witness_
+    own: dict[str, Any] = {
+        POPULATION: categories(found.of_atom, found.names),
+        CELLS: found.atom_counts.sum(axis=0),
+        MASS: shares.mean(axis=0),
+    }
+    names = KeyNames((*own, Q, FOUND))
+    if witness is not None and study.differences_ is not None:
+        levels = study.differences_.design.levels[1:]
+        changes = zip(names.keys(f"{FOLD}_{level}" for level in levels), witness.fold_changes, strict=True)
+        own |= dict(changes) | {Q: witness.q_values, FOUND: witness.found}
+    own |= dict(zip(names.keys(found.markers), found.atoms.T, strict=True))
+    return frame(own, [f"atom{number}" for number in range(1, len(found.atoms) + 1)]), names
 
 
 def cells_to_anndata(study: CohortStudy, *, every_cell: bool = False) -> Any:
@@ -81,7 +173,7 @@ def cells_to_anndata(study: CohortStudy, *, every_cell: bool = False) -> Any:
         obs[SOURCE] = categories(np.array([files.index(each) for each in samples.sources])[sample], files)
     table, renamed = sample_frame(study, (*obs, SOURCE))
     obs |= {key: table[key].array.take(sample) for key in table}
-    uns = study_facts(study, OURS) | {SKETCH: _sketch_facts(study, X)}
+    uns = study_facts(study, "reduset.cytometry.cells_to_anndata") | {SKETCH: _sketch_facts(study, X)}
     uns["reduset"] |= {"renamed": {"obs": record} if (record := renamed.record()) else {}}
     return library().AnnData(X, obs=pandas().DataFrame(obs, index=names), var=_markers(study), uns=uns)
 

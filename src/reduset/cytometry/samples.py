@@ -1,22 +1,27 @@
-"""Samples as a study sees them: the cells of each on markers with names, the table of samples, and what was left out on the way.
+"""Samples of a study: the cells of each sample on named markers, and the table of samples.
 
-Cells may come from files (`reduset.cytometry.read_cohort`), or from arrays and frames in memory (`SampleSet.of`).
+Samples come from files (`reduset.cytometry.read_cohort`), or from arrays and frames in memory (`SampleSet.of`). The table of
+samples is a dict of columns, or a frame of pandas, polars or Arrow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from reduset._frames import framed
 from reduset._types import Array, BagsLike, Floats, Indices
 from reduset._validate import bags as checked_bags
-from reduset.cytometry.sample_columns import SAMPLE_ID, Columns, as_text, columns_of
+from reduset._validate import missing
 
 SHOWN = 5  # names in a message
+Columns = dict[str, tuple[Any, ...]]
+SAMPLE_ID = "sample_id"
 
 
 @dataclass(frozen=True)
@@ -143,3 +148,51 @@ def _matched(table: Columns, names: list[str], nameless: bool, sample: Any) -> t
     rows = [ids.index(name) for name in names]
     others = {each: "is in the table of samples, and has no cells" for each in ids if each not in names}
     return {name: tuple(column[row] for row in rows) for name, column in table.items()}, names, others
+
+
+def columns_of(samples: Any, name: str = "samples") -> Columns:
+    """Columns of one length, None where an entry is missing.
+
+    The index of a pandas frame is a column too, unless it only counts rows: under its own name, or as `sample_id`.
+    """
+    samples = framed(samples)
+    if isinstance(samples, Mapping):
+        columns = {str(key): _entries(value, key, name) for key, value in samples.items()}
+    elif hasattr(samples, "columns") and hasattr(samples, "__getitem__"):
+        columns = {str(key): _entries(samples[key].to_list(), key, name) for key in list(samples.columns)}
+        columns = _index(samples, name) | columns
+    else:
+        raise TypeError(f"{name} must be a dict of columns, or a frame; got {type(samples).__name__}")
+    lengths = {key: len(column) for key, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"{name} must have columns of one length, got {lengths}")
+    if not columns or not next(iter(lengths.values())):
+        raise ValueError(f"{name} must hold at least one row, got none; leave it out where there is no table")
+    return columns
+
+
+def _entries(column: Any, key: Any, name: str) -> tuple[Any, ...]:
+    if isinstance(column, str | bytes) or not isinstance(column, Iterable):
+        raise TypeError(f"{name}[{key!r}] must hold one entry a sample, got {column!r}")
+    plain = column.tolist() if hasattr(column, "tolist") else list(column)
+    return tuple(None if missing(entry) else entry for entry in plain)
+
+
+def _index(frame: Any, name: str) -> Columns:
+    """What the index of a pandas frame says of its rows, if anything."""
+    index = getattr(frame, "index", None)
+    if index is None or not hasattr(index, "names") or len(index.names) != 1 or type(index).__name__ == "RangeIndex":
+        return {}
+    entries = _entries(index, "index", name)
+    if index.name is None and not all(isinstance(entry, str) for entry in entries):
+        return {}  # numbers of rows, some of which were left out
+    return {SAMPLE_ID if index.name is None else str(index.name): entries}
+
+
+def as_text(value: Any) -> str:
+    """An entry as text, as a table shows it: whole numbers without a point, dates without midnight."""
+    if isinstance(value, float) and math.isfinite(value):
+        return str(int(value)) if value == int(value) and abs(value) < 1e15 else f"{value:.15g}"
+    if hasattr(value, "isoformat"):
+        return str(value.isoformat()).removesuffix("T00:00:00").replace("T", " ")
+    return str(value).strip()

@@ -1,18 +1,18 @@
-"""One file of a sample: first what channels it has, then its events with all of them.
+"""The events of one file: its channels first, then all events with all channels, which cleaning and gates examine.
 
-Of FCS files the events are compensated and linear; of other files every column of numbers is a channel, as it is. Events are kept
-in single precision, O(n·C) of them at a time.
+Events of FCS files are compensated and on a linear scale. In other files, every numeric column is a channel, without any change.
+Events are in single precision, 4·n·C bytes at a time.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._types import Array
-from reduset.cytometry.file_events import FileEvents
+from reduset._types import Array, Floats
 from reduset.io.fcs import LABELS, FcsSource
 from reduset.io.fcs_channels import are_mass_channels, no_dye
 from reduset.io.guard import check_room
@@ -21,11 +21,34 @@ from reduset.io.source import NUMERIC, ReadOptions, Source
 from reduset.io.table import FileError, listed
 
 ROWS = 65536
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class FileEvents:
+    """All events of a file.
+
+    Attributes
+    ----------
+    path : of the file
+    channels : the names of its channels ($PnN)
+    labels : their labels ($PnS), "" for none
+    values : (n, C)
+    tops : (C,) the largest value that a channel can hold; infinite if the file does not state it
+    measured : (n, C) the values before compensation, which show saturated detectors; None if they are equal to ``values``
+    """
+
+    path: str
+    channels: tuple[str, ...]
+    labels: tuple[str, ...]
+    values: Floats = field(repr=False)
+    tops: Array = field(repr=False)
+    measured: Floats | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
 class FileChannels:
-    """What a file says before its events.
+    """The channels of a file, known before its events are read.
 
     Attributes
     ----------
@@ -33,11 +56,11 @@ class FileChannels:
     names : of its channels ($PnN)
     labels : of its channels ($PnS), "" for none
     tops : (C,) the largest value that each can hold
-    dyes : the places of channels that measure a marker as far as the file tells
-    rows : how many events it holds; None where that is not known before reading
+    dyes : the positions of the channels that seem to measure a marker
+    rows : the number of events; None if it is not known before reading
     is_fcs : whether it is an FCS file
-    compensated : whether spillover is taken out
-    notes : what there is to say of it
+    compensated : whether its events are compensated
+    notes : remarks of the reader
     """
 
     path: str
@@ -56,7 +79,7 @@ class FileChannels:
         return self.is_fcs and are_mass_channels(self.names, self.labels)
 
 
-def look_at(path: str, compensate: bool) -> FileChannels:
+def read_channels(path: str, compensate: bool) -> FileChannels:
     """The channels of a file."""
     source = open_source(path, ReadOptions(compensate=compensate))
     names = _numeric(source)
@@ -73,7 +96,7 @@ def look_at(path: str, compensate: bool) -> FileChannels:
 
 
 def read_events(path: str, compensate: bool, measured: bool = False) -> FileEvents:
-    """All events of a file; if ``measured`` also as they were before spillover was taken out, where it was."""
+    """All events of a file; with ``measured`` also their values before compensation."""
     source = open_source(path, ReadOptions(compensate=compensate))
     names = _numeric(source)
     labels, tops = _labels_and_tops(source, names)
@@ -100,7 +123,7 @@ def _values(source: Source, names: tuple[str, ...]) -> NDArray[np.float32]:
     if rows is not None:
         check_room(source.path, 4.0 * rows * len(names), "its events", "leave the file out, or give it fewer channels")
         whole = np.empty((rows, len(names)), np.float32)
-    with np.errstate(over="ignore"):  # what single precision cannot hold is infinite, and left out as such
+    with np.errstate(over="ignore"):  # numbers beyond single precision become infinite, and are removed as such
         for block in source.blocks(names, [], ROWS):
             count = block.end - block.first
             part = np.empty((count, len(names)), np.float32) if whole is None else whole[filled : filled + count]
@@ -114,3 +137,15 @@ def _values(source: Source, names: tuple[str, ...]) -> NDArray[np.float32]:
     if not filled:
         raise FileError(f"{source.path}: holds no events")
     return np.concatenate(parts) if whole is None else whole[:filled]
+
+
+class Flagged(NamedTuple):
+    """The events (n,) that a cleaning step removes, and notes on what it could not do."""
+
+    events: Flags
+    notes: list[str]
+
+    @classmethod
+    def none(cls, count: int, *notes: str) -> Flagged:
+        """None of ``count`` events."""
+        return cls(np.zeros(count, bool), list(notes))

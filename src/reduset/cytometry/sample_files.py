@@ -1,22 +1,33 @@
-"""The table of samples: which file is which sample, and what is known of it (condition, patient, run).
+"""The files of a study, and the sample of each file.
 
-CATALYST's table as it is: `file_name`, `sample_id`, `condition`, `patient_id` and any further columns, all kept as text. A file is
-found by its name with or without folder and suffix, and in other letters where only one fits.
+The files are those named, or the FCS files of a folder, which may also hold a panel, a table of samples, or notes. FCS files are
+recognised by their suffix or first bytes. If a folder has none, its subfolders are searched. A folder without any FCS file has one
+file a sample of another format, such as CSV or Parquet.
+
+The table of samples is CATALYST's: `file_name`, `sample_id`, `condition`, `patient_id` and any further columns, all as text. A file
+is found by its name, with or without folder and suffix, and without case if only one file fits. Without a table each file is a
+sample.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from reduset.cytometry.lab_tables import Cells, LabTable
-from reduset.cytometry.sample_columns import SAMPLE_ID
+from reduset.cytometry.samples import SAMPLE_ID
+from reduset.io.folders import counted_order
+from reduset.io.paths import named
 from reduset.io.reading import stems_of
-from reduset.io.table import FileError, listed, nearest
+from reduset.io.registry import said_format, usual_suffixes
+from reduset.io.table import FileError, listed, nearest, one_line
 
 FILE = ("file_name", "filename", "file", "fcs_file", "path")
 IDENTIFIER = (SAMPLE_ID, "sample", "sample_name")
+FCS = "FCS"
 
 
 @dataclass(frozen=True)
@@ -114,3 +125,66 @@ def _names(table: LabTable, entries: list[str], found: list[str | None]) -> list
             rows = f"rows {names.index(name) + 1} and {row + 1}"
             raise FileError(f"{table.source}: {column or SAMPLE_ID} must differ between samples, got {name!r} in {rows}")
     return names
+
+
+def study_files(folder_or_files: Any, besides: Iterable[str] = ()) -> list[str]:
+    """The paths of all files, in the order in which people count; ``besides`` are tables that may lie in the same folder."""
+    several = isinstance(folder_or_files, Sequence) and not isinstance(folder_or_files, str)
+    given = [named(path) for path in (folder_or_files if several else [folder_or_files])]
+    if not given:
+        raise FileError("no files were named")
+    others = {os.path.realpath(path) for path in besides}
+    found = [name for path in given for name in (_inside(path, others) if os.path.isdir(path) else [path])]
+    if len({os.path.realpath(name) for name in found}) < len(found):
+        twice = next(name for place, name in enumerate(found) if name in found[:place] or found.count(name) > 1)
+        raise FileError(f"{twice}: is named twice; each file is one sample")
+    return found
+
+
+def _inside(folder: str, others: set[str]) -> list[str]:
+    by_format: dict[str, list[str]] = {}
+    for path in _files(folder):
+        kind = _format(path)
+        if kind is not None and os.path.realpath(path) not in others:
+            by_format.setdefault(kind, []).append(path)
+    if FCS not in by_format:
+        deeper = [path for path in _deeper(folder) if _format(path) == FCS]
+        by_format |= {FCS: deeper} if deeper else {}
+    if FCS in by_format:
+        return by_format[FCS]
+    if len(by_format) > 1:
+        raise FileError(f"{folder}: holds files of several formats, {listed(by_format)}, and no FCS files; name those to read")
+    if not by_format:
+        raise FileError(f"{folder}: is a folder without FCS files or others of data ({usual_suffixes()} and so on); name some")
+    return next(iter(by_format.values()))
+
+
+def _files(folder: str) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            names = [entry.name for entry in entries if entry.is_file() and not entry.name.startswith((".", "_"))]
+    except OSError as error:
+        raise FileError(f"{folder}: cannot be looked into ({one_line(error)})") from error
+    return [os.path.join(folder, name) for name in sorted(names, key=counted_order)]
+
+
+def _deeper(folder: str) -> Iterator[str]:
+    """The files of all folders inside, whose names do not begin with a dot or an underscore."""
+    for where, folders, _ in os.walk(folder):
+        folders[:] = sorted((name for name in folders if not name.startswith((".", "_"))), key=counted_order)
+        if where != folder:
+            yield from _files(where)
+
+
+def _format(path: str) -> str | None:
+    """The format that a file's suffix says; FCS by its first bytes where that says nothing."""
+    said = said_format(path)
+    if said is not None:
+        return said.title
+    if Path(path).suffix.lower() in (".wsp", ".xml"):
+        return None
+    try:
+        with open(path, "rb") as stream:
+            return FCS if stream.read(3) == FCS.encode() else None
+    except OSError:
+        return None

@@ -1,14 +1,16 @@
-"""write_tables: what a cohort study found as CSV files, for colleagues and other programs.
+"""write_tables: the results of a study as CSV files, for colleagues and other programs.
 
-Numbers have all their digits; what is missing is an empty cell. Texts are written as they are, so that names match those of other
-tables: a spreadsheet may take one that begins with "=", "+", "-" or "@" for a formula.
+Numbers have all digits, and missing values are empty cells. Texts are written without change, so that names match those of other
+tables. A spreadsheet may take a text that begins with "=", "+", "-" or "@" for a formula.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import methodcaller
 from pathlib import Path
@@ -17,12 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset.cytometry.naming import SIGNS
-from reduset.cytometry.results_folder import refuse_sources, results_folder
-from reduset.cytometry.sample_columns import SAMPLE_ID, as_text
+from reduset import _archive
+from reduset.cytometry.populations import SIGNS
+from reduset.cytometry.samples import SAMPLE_ID, as_text
 from reduset.cytometry.study import CohortStudy, check_study
 from reduset.io.paths import named, write_file
 from reduset.io.source import unique_names
+from reduset.io.table import FileError, one_line
 
 
 @dataclass(frozen=True)
@@ -193,3 +196,33 @@ def _cleaning(study: CohortStudy) -> StudyTable | None:
 def _left_out(study: CohortStudy) -> StudyTable | None:
     left_out = study.samples_.left_out
     return StudyTable([SAMPLE_ID, "reason"], list(left_out.items())) if left_out else None
+
+
+@contextmanager
+def results_folder(folder: str) -> Iterator[Path]:
+    """The folder, in which files that are written inside appear together; one that was made goes again where that fails."""
+    place = Path(folder)
+    if place.exists() and not place.is_dir():
+        raise FileError(f"{folder}: is a file, and a folder is needed; give another name")
+    made = not place.exists()
+    try:
+        place.mkdir(exist_ok=True)
+    except FileNotFoundError as error:
+        raise FileError(f"{folder}: cannot be made, for there is no folder {place.parent}") from error
+    except OSError as error:
+        raise FileError(f"{folder}: cannot be made ({one_line(error)})") from error
+    try:
+        with _archive.together():
+            yield place
+    except BaseException:
+        if made and not any(place.iterdir()):
+            place.rmdir()
+        raise
+
+
+def refuse_sources(targets: Sequence[Path], sources: Sequence[str]) -> None:
+    """Refuse to write over a file that the study was read from."""
+    read = {os.path.realpath(source) for source in sources}
+    for target in targets:
+        if os.path.realpath(target) in read:
+            raise FileError(f"{target}: is a file of the study itself, and would be lost; give another folder")

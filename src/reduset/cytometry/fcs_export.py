@@ -1,28 +1,123 @@
-"""The sketched cells of a study with all channels of their files: linear and compensated, as gating programs want them.
+"""write_sketch_fcs: the sketched cells of a study as FCS files, for FlowJo and similar programs.
 
-Each file is read once more for the few events that are taken of it. Channels are those that all files have: a marker where the
-study found it, whatever its channel is called there, and of the others those of one name and label everywhere. The markers are put
-on the study's scales again and compared, so that a file that has changed since is refused. A study from memory has markers alone.
+Events have all channels that the files share, linear and compensated as gating programs need them, and further channels with the
+weight, the population and the sample. Each file is read once more for its few sketched events. A marker is the channel that the
+study used, whatever its name in a file; other channels need the same name and label in all files. The markers are transformed again
+and compared with the study, so a file that was changed since raises an error. A study from memory has only its markers.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reduset._types import Array, Floats, Indices
-from reduset.cytometry.opening import FileChannels, look_at, read_events
-from reduset.cytometry.sample_set import SampleSet
-from reduset.cytometry.study import CohortStudy
+from reduset.cytometry.events import FileChannels, read_channels, read_events
+from reduset.cytometry.samples import SampleSet
+from reduset.cytometry.study import CohortStudy, check_study
+from reduset.cytometry.tables import refuse_sources, results_folder
+from reduset.io.fcs_writing import write_fcs
+from reduset.io.paths import named, suffix_of
+from reduset.io.registry import said_format
 from reduset.io.source import unique_names
 from reduset.io.table import FileError
 from reduset.io.transforms import parse
 
+FCS = ".fcs"
+WEIGHT, POPULATION, SAMPLE = "weight", "population", "sample"
+LONGEST = 100  # letters of a name of a file
 NEAR = 1e-3  # of a marker's largest number, to which single precision keeps what was put on a scale
 
 Key = int | tuple[str, str]  # the number of a marker; the name and label of another channel
+
+
+def write_sketch_fcs(path: Any, study: CohortStudy) -> list[Path]:
+    """Write the sketched cells of a study as FCS files.
+
+    Parameters
+    ----------
+    path : a name that ends in .fcs, for one file of all samples; or a folder, which is made where it is not there, for a file a
+        sample. They appear all or none.
+    study : CohortStudy, fitted. Where its samples came from files, these are read once more: channels are all that they share,
+        linear, and compensated where the study was. Else channels are the markers, as they are.
+
+    Returns
+    -------
+    the files written
+
+    Notes
+    -----
+    Further channels are ``weight``, how many cells an event stands for; ``population`` and ``sample``, numbers from 1 on, whose
+    names are keywords: POPULATION1, SAMPLE1 and so on. ``sample`` is that which the cell itself is of. In one file of all samples
+    weights sum to the cells of all. In the file of a sample are those sketched cells, of whichever sample, that stand for some of
+    its cells, and weights are how many of its own: they sum to the cells of that sample, and tell its shares. VALUES says on which
+    scale the channels are, SCALE1 and so on the scale of channel 1 on which samples were compared.
+    """
+    check_study(study)
+    name = named(path)
+    found = study.populations_
+    if suffix_of(name) == (FCS, False) and not Path(name).is_dir():
+        refuse_sources([Path(name)], study.samples_.sources)
+        _write(Path(name), study, sketched_events(study), found.atom_counts.sum(axis=0), {})
+        return [Path(name)]
+    if said_format(name) is not None and not Path(name).is_dir():
+        raise FileError(f"{name}: must end in .fcs, for one file, or be a folder, for a file a sample")
+    with results_folder(name) as folder:
+        written = [folder / f"{stem}{FCS}" for stem in _stems(study.samples_.names)]
+        refuse_sources(written, study.samples_.sources)
+        events = sketched_events(study)
+        for number, target in enumerate(written):
+            _write(target, study, events, found.atom_counts[number], {"$SMNO": study.samples_.names[number]})
+    return written
+
+
+def _stems(names: tuple[str, ...]) -> list[str]:
+    """Names of samples as names of files, no two the same in whatever letters."""
+    plain = [re.sub(r"[^\w.+ -]", "_", name)[:LONGEST].strip(" .") or "sample" for name in names]
+    seen: set[str] = set()
+    made = []
+    for stem in plain:
+        new, number = stem, 2
+        while new.casefold() in seen:
+            new, number = f"{stem} ({number})", number + 1
+        seen.add(new.casefold())
+        made.append(new)
+    return made
+
+
+def _write(path: Path, study: CohortStudy, events: SketchedEvents, weights: Indices, more: dict[str, str]) -> None:
+    """The cells of weight above 0."""
+    rows = np.flatnonzero(weights)
+    numbers = [weights, study.populations_.of_atom + 1, sample_of_atom(study) + 1]
+    values = np.column_stack([events.values, *numbers])[rows]
+    channels = unique_names([*events.channels, WEIGHT, POPULATION, SAMPLE])[0]
+    keywords = _ranges(events, values) | _told(study, events) | more
+    write_fcs(str(path), values, channels, [*events.labels, "", "", ""], keywords)
+
+
+def _ranges(events: SketchedEvents, values: Array) -> dict[str, str]:
+    """What channels can hold, as their files say, so that programs draw the axes that they drew."""
+    tops = zip(events.tops.tolist(), values.max(axis=0).tolist(), strict=False)
+    return {f"$P{n}R": str(int(np.ceil(top))) for n, (top, most) in enumerate(tops, 1) if most < top < np.inf}
+
+
+def _told(study: CohortStudy, events: SketchedEvents) -> dict[str, str]:
+    """What numbers and scales mean."""
+    samples = study.samples_
+    linear = f"linear, spillover {'taken out where a file has a matrix' if samples.compensated else 'not taken out'}"
+    scales = zip(events.markers, samples.markers, strict=True)
+    return {
+        "CREATOR": "reduset",
+        "VALUES": linear if events.linear else "markers as they were compared",
+        **{f"SCALE{place + 1}": samples.scales[marker] for place, marker in scales if marker in samples.scales},
+        **{f"POPULATION{n}": name for n, name in enumerate(study.populations_.names, 1)},
+        **{f"SAMPLE{n}": name for n, name in enumerate(samples.names, 1)},
+    }
 
 
 @dataclass(frozen=True)
@@ -66,7 +161,7 @@ def sample_of_atom(study: CohortStudy) -> Indices:
 
 def _of_files(study: CohortStudy) -> SketchedEvents:
     samples, rows = study.samples_, study.populations_.sketch.indices
-    heads = [look_at(source, samples.compensated) for source in samples.sources]
+    heads = [read_channels(source, samples.compensated) for source in samples.sources]
     keys = [_keys(samples, number, head) for number, head in enumerate(heads)]
     common = [key for key in keys[0] if all(key in each for each in keys)]
     sample, starts = sample_of_atom(study), np.cumsum(samples.sizes) - samples.sizes
