@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -99,6 +101,24 @@ def test_the_sources_of_every_benchmark_exist(name):
     package = ROOT / "src" / "reduset"
     found = sources.files(package, module_of(name).SOURCES)
     assert found or name == "papers/sutherland2016_aic_bic"  # measures no code of the library
+
+
+@pytest.mark.slow  # a process of its own, as `make bench-quick` runs it
+@pytest.mark.parametrize("name", ["papers/zhang2010_figure1", "papers/sutherland2016_figure2"])
+def test_the_quick_version_of_a_benchmark_has_a_summary_and_records_nothing(name, tmp_path):
+    file, record = tmp_path / "figures.json", ROOT / "benchmarks" / f"{name.replace('/', '/results/')}.json"
+    before = record.read_bytes()
+    command = [sys.executable, ROOT / "benchmarks" / "run.py", name, "--quick", "--figures", file]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    summary = json.loads(file.read_text(encoding="utf-8"))["summary"]
+    assert summary
+    for row in summary:
+        assert len(row) == 4
+        assert row[0]
+        assert re.search(r"\d", row[1])
+        assert f"| {' | '.join(row)} |" in run.stdout
+    assert record.read_bytes() == before
 
 
 def words(text: str) -> int:
