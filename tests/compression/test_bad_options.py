@@ -6,12 +6,14 @@ import pytest
 from cases import DRAWN, SELECTORS, WAYS, WITH_OWN_WEIGHTS, kernels_of, squeeze
 from reduset import FunctionKernel, Gaussian, KernelMean, Laplacian, Student, compress, weigh
 from reduset.density import SparseKernelDensity
-from reduset.select import BY_NAME, Auto, Greedy, Herding, KMeans, Shadow, as_selector
+from reduset.select import BY_NAME, Auto, Greedy, Herding, KCenter, KMeans, Shadow, as_selector
 from reduset.weights import KINDS
 
 GAUSSIAN = Gaussian(0.8)
 KERNELS = {
     "gaussian": GAUSSIAN,
+    "gaussian l2": Gaussian(0.8, space="l2", normalized=True),
+    "laplacian": Laplacian(0.8),
     "cityblock l2": Laplacian(0.8, metric="cityblock", space="l2"),
     "student l2": Student(0.8, exponent=2.0, space="l2"),
     "function": FunctionKernel("rbf", gamma=0.5),
@@ -24,7 +26,8 @@ def cloud(n=60, d=3, seed=0):
 
 
 def kernels_for(select):
-    return [kernel for name, kernel in KERNELS.items() if name != "function" or "function" in kernels_of(select)]
+    functions = not isinstance(select, str) or "function" in kernels_of(select)
+    return [kernel for name, kernel in KERNELS.items() if name != "function" or functions]
 
 
 # -- refused, with a way out -----------------------------------------------------------------------------------------
@@ -198,8 +201,8 @@ def test_one_point_is_its_own_compression(select):
             assert small.reached
 
 
-@pytest.mark.fast_cases(21)
-@WAY
+@pytest.mark.covering_cases
+@pytest.mark.parametrize("select", [*WAYS, KCenter(), KCenter(groups=np.arange(100) // 100)])
 @pytest.mark.parametrize("weights", KINDS)
 def test_a_constant_cloud_compresses_to_one_atom_with_error_zero(select, weights):
     for kernel in kernels_for(select):
@@ -207,6 +210,7 @@ def test_a_constant_cloud_compresses_to_one_atom_with_error_zero(select, weights
         np.testing.assert_array_equal(small.mean.atoms, [[0.1, 0.1, 0.1]])
         np.testing.assert_allclose(small.mean.weights, [1.0], rtol=1e-12)
         assert small.certificate.relative_error == pytest.approx(0, abs=1e-12)
+        assert small.certificate.bound is None or small.certificate.bound == pytest.approx(0, abs=1e-6)
 
 
 @pytest.mark.parametrize("select", WITH_OWN_WEIGHTS)
@@ -222,6 +226,7 @@ def test_a_constant_cloud_has_error_zero_with_own_weights(select):
 def test_a_constant_cloud_reaches_any_goal_with_one_atom(select, goal):
     small = squeeze(np.ones((100, 3)), GAUSSIAN, select, rng=0, **goal)
     assert (small.size, small.reached) == (1, True)
+    assert small.certificate.relative_error == pytest.approx(0, abs=1e-12)
 
 
 @pytest.mark.fast_cases(15)
@@ -230,7 +235,7 @@ def test_fewer_distinct_points_than_size_give_that_many_atoms_and_no_error(selec
     X = np.repeat(3 * cloud(6), 20, axis=0)
     for kernel in kernels_for(select):
         small = squeeze(X, kernel, select, size=120, rng=0)
-        assert small.size == 6
+        assert small.size == len(np.unique(small.mean.atoms, axis=0)) == 6
         np.testing.assert_allclose(small.mean.weights, 1 / 6, rtol=1e-8)
         assert small.certificate.relative_error == pytest.approx(0, abs=1e-7)
 
@@ -238,8 +243,9 @@ def test_fewer_distinct_points_than_size_give_that_many_atoms_and_no_error(selec
 @pytest.mark.covering_cases
 @WAY
 @pytest.mark.parametrize("width", [1e100, 1e300])
-def test_a_bandwidth_beyond_the_data_leaves_one_atom(select, width):
-    small = squeeze(cloud(), Gaussian(width), select, size=12, rng=0)
+@pytest.mark.parametrize("covariance", [None, np.diag([1.0, 2.0, 3.0])], ids=["round", "oblique"])
+def test_a_bandwidth_beyond_the_data_leaves_one_atom(select, width, covariance):
+    small = squeeze(cloud(), Gaussian(width, covariance=covariance), select, size=12, rng=0)
     assert small.size == 1
     assert small.certificate.relative_error == pytest.approx(0, abs=1e-7)
 

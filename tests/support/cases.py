@@ -104,7 +104,9 @@ def cloud(n=120, d=2, seed=0):
 
 
 def squeeze(data, kernel=None, select="kcenter", **options):
-    """compress by one of `WAYS`."""
+    """compress by one of `WAYS`, or by a selector."""
+    if isinstance(select, Selector):
+        return compress(data, kernel, select=select, **options)
     selector = SELECTORS[MOVED.get(select, select)]
     return compress(data, kernel, select=selector, refine=STEPS if select in MOVED else False, **options)
 
