@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from archive_cases import mean_of, npy, replace_member
-from reduset import Gaussian, KernelMean, _archive
+from reduset import Gaussian, KernelMean
+from reduset._archive import archive
 
 
 @pytest.fixture
@@ -97,6 +98,6 @@ def test_an_array_of_an_unknown_format_is_refused(version, saved):
 
 
 def test_an_enormous_header_is_refused_unread(saved, monkeypatch):
-    monkeypatch.setattr(_archive, "HEADER_MOST", 100)
+    monkeypatch.setattr(archive, "MAX_HEADER_BYTES", 100)
     with pytest.raises(ValueError, match="its header is too large"):
         KernelMean.load(saved)

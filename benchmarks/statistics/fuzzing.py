@@ -19,7 +19,7 @@ import fuzz
 from fuzz_kinds import KINDS
 
 TITLE = "Files with random faults"
-SOURCES = ("io", "model", "_archive.py", "drift/reference_file.py", "stream/checkpoint.py")
+SOURCES = ("io", "model", "_archive", "drift/reference_file.py", "stream/checkpoint.py")
 
 SECONDS, SEED = float(os.environ.get("REDUSET_FUZZ_SECONDS", 60)), 13
 QUICK_FILES = 4  # of each kind

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import numbers
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -28,12 +27,21 @@ from reduset._validate.seeds import seeded
 from reduset.kernels import ANY_FAMILY, Kernel, RadialKernel
 from reduset.kernels.base import exponential
 from reduset.kernels.boxes import boxes_of
-from reduset.kernels.registry import as_kernel, kernel_from
+from reduset.kernels.registry import as_kernel, stored_kernel
 
 NODES = {1: 1024, 2: 128, 3: 32}  # of a grid, a column, by the number of columns
 MOST_NODES = 1 << 24  # of a grid
 REACH = 3.0  # bandwidths beyond the outermost atoms
 TOL = 1e-5  # of the probability of a box, where it is summed by lattices
+MEAN = _archive.Kind(
+    "reduset.KernelMean",
+    "kernel mean",
+    {
+        "kernel": stored_kernel,
+        "atoms": _archive.fields.Numbers(("m", "d")),
+        "weights": _archive.fields.Numbers(("m",)),
+    },
+)
 
 
 class GridValues(NamedTuple):
@@ -391,25 +399,12 @@ class KernelMean(LinearCombination):
 
     def save(self, path: _archive.Path_) -> None:
         """Write an .npz with a JSON header, atomically. Nothing in it is ever executed."""
-        kind = _archive.MEAN
-        header = {"kind": kind, "version": _archive.KINDS[kind].version, "kernel": self.kernel.to_dict()}
-        _archive.write(path, header, {"atoms": np.asarray(self.atoms, np.float64), "weights": np.ascontiguousarray(self.weights)})
+        _archive.write(path, MEAN, {"kernel": self.kernel, "atoms": self.atoms, "weights": self.weights})
 
     @classmethod
     def load(cls, path: _archive.Path_) -> KernelMean:
         """Read what `save` wrote, or the mean in a larger file; a damaged, edited, newer or foreign file is a ValueError."""
-        return cls.from_parts(path, *_archive.read(path, _archive.holding(_archive.MEAN, "atoms", "weights")))
-
-    @classmethod
-    def from_parts(cls, path: _archive.Path_, header: dict[str, Any], arrays: dict[str, Any]) -> KernelMean:
-        """The mean that a file describes."""
-        try:
-            kernel = kernel_from(header.get("kernel"))
-            if isinstance(kernel, RadialKernel) and not kernel.is_resolved:  # what is stored was resolved, and is not to be guessed
-                raise ValueError(f"its bandwidth and scales must be numbers, got {kernel!r}")
-            return cls(arrays["atoms"], arrays["weights"], kernel)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{os.fspath(path)} describes no {cls._called}: {error}") from error
+        return _archive.read(path, {MEAN: lambda values: cls(**values)})
 
     def __repr__(self) -> str:
         return f"KernelMean({self.size:,} atoms in {self.dimension} dimensions, {self.kernel!r})"

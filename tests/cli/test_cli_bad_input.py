@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import cli_files
-from reduset import _archive
 from reduset.cli import demo, targets
 from reduset.cli.entry import run
 from reduset.io import guard
@@ -177,7 +176,7 @@ def test_a_full_disk_leaves_nothing(suffix, files, tmp_path, capsys, monkeypatch
     def full(stream):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(_archive.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     out = tmp_path / f"small{suffix}"
     command = "compress" if suffix == ".npz" else "sketch"
     assert run([command, str(files / "rows.csv"), "-c", "x,y", "--size", "5", "-o", str(out)]) == 2
@@ -195,7 +194,7 @@ def test_a_disk_that_is_full_for_the_report_leaves_nothing_of_the_rest(command, 
         "cohort": [*(str(files / "bags" / f"{name}.csv") for name in "ab"), "--size", "9", "-o", str(tmp_path / "d.csv")],
         "segment": [str(files / "picture.png"), "-b", "0.2", "-o", str(tmp_path / "out.png")],
     }[command]
-    sync, calls = _archive.os.fsync, []
+    sync, calls = os.fsync, []
 
     def full(stream):
         calls.append(stream)
@@ -203,7 +202,7 @@ def test_a_disk_that_is_full_for_the_report_leaves_nothing_of_the_rest(command, 
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         sync(stream)
 
-    monkeypatch.setattr(_archive.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     assert run([command, *words, "--report", str(tmp_path / "page.html")]) == 2
     told = capsys.readouterr()
     assert told.out == ""

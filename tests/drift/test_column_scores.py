@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom, ks_2samp, ranksums
 
-from reduset import _archive
+from archive_cases import parts, store
 from reduset.drift import DriftTest, column_scores, two_sample
 from reduset.drift.column_scores import ColumnScores
 from reduset.drift.columns import ColumnBins
-from reduset.drift.estimator import KIND
 
 REPETITIONS = 40
 SLACK = 0.1  # of the repetitions: 5 points of power, and sampling error
@@ -87,25 +86,7 @@ def test_wide_tables_have_no_scores(monkeypatch):
 def saved(tmp_path_factory):
     rng, path = np.random.default_rng(6), tmp_path_factory.mktemp("drift") / "reference.npz"
     DriftTest(size=32, random_state=0, n_resamples=99).fit(rng.normal(size=(9000, 2))).save(path)
-    return _archive.read(path, {KIND: _archive.Kind(2, tuple(_names(path)))})
-
-
-def _names(path):
-    with np.load(path) as file:
-        return [name for name in file.files if name != _archive.HEADER]
-
-
-def test_a_file_of_version_1_is_a_reference_without_scores_of_columns(saved, tmp_path):
-    header, arrays = saved
-    p = arrays["variances"].shape[0]
-    old = {name: each for name, each in arrays.items() if not name.startswith("column_")}
-    old |= {"mean": arrays["mean"][:p], "covariance": np.ascontiguousarray(arrays["covariance"][:p, :p])}
-    _archive.write(tmp_path / "old.npz", {k: v for k, v in header.items() if k != "digest"} | {"version": 1}, old)
-    test = DriftTest.load(tmp_path / "old.npz")
-    assert test.reference_.features.scores is None
-    rng = np.random.default_rng(7)
-    assert test.test(rng.normal(size=(200, 2))).p_value > 0.01
-    assert test.test(rng.normal(size=(200, 2)) + 1.0).p_value < 0.01
+    return parts(path)
 
 
 @pytest.mark.parametrize(
@@ -122,6 +103,6 @@ def test_a_file_of_version_1_is_a_reference_without_scores_of_columns(saved, tmp
 def test_a_file_with_scores_out_of_range_is_refused(saved, tmp_path, name, change):
     header, arrays = saved
     changed = arrays | {name: np.ascontiguousarray(change(arrays[name]))}
-    _archive.write(tmp_path / "bad.npz", {k: v for k, v in header.items() if k != "digest"}, changed)
+    store(tmp_path / "bad.npz", header, changed)
     with pytest.raises(ValueError, match=name):
         DriftTest.load(tmp_path / "bad.npz")

@@ -8,8 +8,9 @@ import polars as pl
 import pytest
 
 import reduset
-from reduset import Gaussian, KernelMean, Model, _archive, compress
-from reduset.drift import DriftTest, estimator, two_sample
+from archive_cases import parts, store
+from reduset import Gaussian, KernelMean, Model, compress
+from reduset.drift import DriftTest, two_sample
 from reduset.drift.reference import StoredReference
 from reduset.stream import StreamCompressor
 
@@ -73,7 +74,7 @@ def test_no_row_is_kept_where_none_may_be(tmp_path):
     test.save(tmp_path / "reference.npz")
     with np.load(tmp_path / "reference.npz") as kept:
         assert kept["sample"].shape == (0, 3)
-        assert kept["rows"].size == 0
+        assert "rows" not in kept
         assert not np.isin(kept["atoms"], X).any()
         assert not np.isin(kept["edges"], X).any()
         shares, sums = kept["cell_shares"][:, None], kept["cell_sums"]
@@ -292,9 +293,8 @@ def test_a_reference_file_that_was_changed_is_refused(reference, tmp_path):
 def test_a_reference_file_with_settings_out_of_range_names_them(tmp_path, name, value):
     path = tmp_path / "reference.npz"
     DriftTest(size=64, random_state=0).fit(X[:500]).save(path)
-    header, arrays = _archive.read(path, {estimator.KIND: estimator.FORMAT})
-    header.pop("digest", None)
-    _archive.write(path, header | {"settings": header["settings"] | {name: value}}, arrays)
+    header, arrays = parts(path)
+    store(path, header | {"settings": header["settings"] | {name: value}}, arrays)
     with pytest.raises(ValueError, match=f"{name} must"):
         DriftTest.load(path)
 

@@ -5,8 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from archive_cases import header_of, members, reseal
-from reduset import FunctionKernel, Gaussian, KernelMean, Laplacian, _archive, compress
+from archive_cases import header_of, members, reseal, store
+from reduset import FunctionKernel, Gaussian, KernelMean, Laplacian, compress
+from reduset._archive import archive
 from reduset.cli.entry import run
 from reduset.model import Model
 from reduset.stream import StreamCompressor
@@ -47,7 +48,7 @@ INFINITE = float("inf")
         ({"n_samples": 2**70}, "n_samples"),
         ({"n_samples": True}, "n_samples"),
         ({"n_samples": None}, "n_samples"),
-        ({"total": 1e308}, "total must be at most 1e.140"),
+        ({"total": 1e308}, "total must be .* at most 1e.140"),
         ({"total": -1.0}, "total"),
         ({"total": "x"}, "total"),
         ({"columns": 3}, "columns must be 2 names"),
@@ -113,7 +114,7 @@ def rewritten(path, change):
     header = json.loads(content.pop("header").tobytes())
     header.pop("digest")
     change(header)
-    complete = header | {"digest": _archive._digest(header, content)}
+    complete = header | {"digest": archive._digest(header, content)}
     text = np.frombuffer(json.dumps(complete, sort_keys=True).encode(), np.uint8)
     with open(path, "wb") as stream:
         np.savez(stream, header=text, **content)
@@ -140,14 +141,15 @@ def test_boundless_numbers_and_deep_nests_are_named(saved, change, field):
 @pytest.mark.parametrize(
     ("name", "array", "field"),
     [
-        ("step_sizes", np.array(3.0), "step_sizes must have 1 dimensions, got shape"),
-        ("step_sizes", np.array([np.nan]), "step_sizes must hold whole numbers"),
-        ("step_sizes", np.array([1e300]), "step_sizes must hold whole numbers"),
+        ("step_sizes", np.array(3.0), "step_sizes must have the shape"),
+        ("step_sizes", np.array([np.nan]), "step_sizes must hold finite numbers, got nan"),
+        ("step_sizes", np.array([1e300]), "step_sizes must hold numbers that are at least 1 and at most 9.*, got 1e"),
         ("step_sizes", np.array([1.5]), "step_sizes must hold whole numbers"),
-        ("path", np.array(1.0), "path"),
-        ("path", np.ones((3, 2)), "path must be sizes and errors"),
-        ("path", np.array([[1.0, 2.0], [0.1, -5.0]]), "path must hold no negative errors, got -5"),
-        ("path", np.empty((2, 0)), "do not belong together"),
+        ("path_sizes", np.array(1.0), "path_sizes must have the shape"),
+        ("path_errors", np.ones((3, 2)), "path_errors must have the shape"),
+        ("path_errors", np.array([0.1, -5.0]), "path_errors must have the shape"),
+        ("path_errors", np.full(5, -5.0), "path_errors must hold numbers that are at least 0, got -5"),
+        ("path_sizes", np.empty(0), "path_sizes must have the shape"),
         ("grids", np.array(1.0), "grids"),
         ("pairs", np.array([[np.inf, 0.0]]), "pairs"),
         ("pairs", np.array(7.0), "pairs"),
@@ -158,8 +160,7 @@ def test_boundless_numbers_and_deep_nests_are_named(saved, change, field):
 def test_arrays_of_other_dimensions_are_named(saved, name, array, field):
     header, content = header_of(saved), members(saved) | {name: array}
     content.pop("header")
-    header.pop("digest")
-    _archive.write(saved, header, content)
+    store(saved, header, content)
     with pytest.raises(ValueError, match=rf"small\.npz describes no model: .*{field}"):
         Model.load(saved)
 
@@ -225,7 +226,7 @@ LOSS = {"largest": 0.1, "mean": 0.1, "label_changes": 0, "rows": 5, "measured_on
         ({"loss": LOSS | {"bound": "x"}}, r"loss\.bound"),
         ({"loss": LOSS | {"measured_on": 5}}, r"loss\.measured_on"),
         ({"loss": LOSS | {"score_before": 0.5}}, r"loss\.score_before"),
-        ({"loss": 5}, "not"),
+        ({"loss": 5}, "loss must be an object"),
         ({"votes": {"classes": list(range(3000)), "dtype": "<i8", "shape": "ovr", "break_ties": False}}, "classes do not fit"),
         ({"votes": {"classes": [300, 1], "dtype": "|i1", "shape": "ovr", "break_ties": False}}, "300"),
         ({"votes": {"classes": [0, 1], "dtype": "<i8", "shape": "ovr", "break_ties": 7}}, "break_ties"),
@@ -238,7 +239,7 @@ def test_a_field_of_an_svm_is_named(tmp_path, changes, field):
     path = tmp_path / "svm.npz"
     compress_svm(SVC(gamma=1.0).fit(ROWS, ROWS[:, 0] > 0), size=3, rng=0).save(path)
     reseal(path, **changes)
-    with pytest.raises(ValueError, match=rf"svm\.npz is not a readable .*{field}"):
+    with pytest.raises(ValueError, match=rf"svm\.npz describes no compressed SVM: .*{field}"):
         CompressedSVC.load(path)
 
 
@@ -252,17 +253,18 @@ def test_a_field_of_an_svm_is_named(tmp_path, changes, field):
         {"seen": -3},
         {"seen": INFINITE},
         {"dimension": 0},
-        {"plan": []},
-        {"plan": {}},
-        {"settings": None},
-        {"tally": []},
-        {"tally": 5},
+        {"settings": []},
+        {"settings": {}},
+        {"ending": None},
+        {"drift": []},
+        {"mass": None},
+        {"flavour": 1},
     ],
     ids=str,
 )
 def test_a_checkpoint_is_checked_alike(tmp_path, changes):
     path = tmp_path / "kept.npz"
-    stream = StreamCompressor(Gaussian(1.0), 5, 0)
+    stream = StreamCompressor(Gaussian(1.0), 5, 0, buffer=20)
     stream.partial_fit(ROWS)
     stream.checkpoint(path)
     reseal(path, **changes)
@@ -295,6 +297,6 @@ def test_numbers_that_are_none_are_refused_with_the_file_and_the_field(saved, na
     header.pop("digest")
     content[name] = content[name].astype(np.float64)
     content[name].flat[0] = np.nan
-    _archive.write(saved, header, content)
+    store(saved, header, content)
     with pytest.raises(ValueError, match=f"{saved.name} describes no model: {name} must hold finite numbers, got nan"):
         Model.load(saved)

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from archive_cases import header_of, members, reseal
-from reduset import FunctionKernel, Gaussian, KernelMean, _archive, compress
+from archive_cases import members, parts, reseal, store
+from reduset import FunctionKernel, Gaussian, KernelMean, compress
 from reduset.cli.entry import run
 from reduset.model import Model
 from reduset.model.profiles import EVERY
@@ -30,19 +30,20 @@ def saved(tmp_path):
 
 def changed(path, **arrays):
     """The file with other arrays, its digest made anew."""
-    header, content = header_of(path), members(path) | arrays
-    content.pop("header")
-    header.pop("digest")
-    _archive.write(path, header, content)
+    header, content = parts(path)
+    store(path, header, content | arrays)
 
 
-def as_version_one(path):
-    """The file as it was before there were profiles."""
-    header, content = header_of(path), members(path)
-    for name in ("header", "scales", "profile_sizes", "profiles", "bars"):
-        content.pop(name)
-    header = {name: value for name, value in header.items() if name not in ("digest", "resolved")} | {"version": 1}
-    _archive.write(path, header, content)
+def without_profiles(path):
+    """The file of the same model, of which no profiles, no resolution and no histograms are known."""
+    header, content = parts(path)
+    empty = {
+        "scales": np.empty(0),
+        "profile_sizes": np.empty(0),
+        "profile_errors": np.empty((0, 5, 0)),
+        "bars": np.empty((0, 3, 0)),
+    }
+    store(path, header | {"resolved": None}, content | empty)
 
 
 @pytest.mark.parametrize("n", [600, 6000])  # exact, and by waves
@@ -88,8 +89,8 @@ def test_a_resolution_is_kept_and_told_as_the_result_tells_it(saved, capsys):
     assert json.loads(capsys.readouterr().out)["resolution"]["bandwidth"] == small.resolution
 
 
-def test_older_files_load_as_before_and_say_nothing_of_it(saved, tmp_path, capsys):
-    as_version_one(saved)
+def test_a_model_without_profiles_prints_none(saved, tmp_path, capsys):
+    without_profiles(saved)
     back = Model.load(saved)
     assert back.resolved is None
     assert back.resolution is None
@@ -130,10 +131,10 @@ GOOD = {"bandwidth": 0.5, "tol": 0.05, "median": 2.0, "random_rows": None, "alon
 @pytest.mark.parametrize(
     ("told", "field"),
     [
-        (5, "resolved must be an object of bandwidth, tol, median, random_rows"),
-        ({}, "resolved must be an object"),
-        ({"bandwidth": 0.5}, "resolved must be an object"),
-        (GOOD | {"flavour": 1}, "resolved must be an object"),
+        (5, "resolved must be an object, got 5"),
+        ({}, r"resolved\.bandwidth is missing"),
+        ({"bandwidth": 0.5}, r"resolved\.tol is missing"),
+        (GOOD | {"flavour": 1}, r"resolved\.flavour is not known"),
         (GOOD | {"bandwidth": -1.0}, r"resolved\.bandwidth"),
         (GOOD | {"bandwidth": None}, r"resolved\.bandwidth"),
         (GOOD | {"tol": "x"}, r"resolved\.tol"),
@@ -160,19 +161,31 @@ def test_random_rows_that_are_within_at_no_scale_are_kept_as_none(saved):
 @pytest.mark.parametrize(
     ("change", "field"),
     [
-        (lambda kept: {"profiles": kept["profiles"][:, :4]}, "profiles must be 5 curves of each of"),
-        (lambda kept: {"profiles": kept["profiles"][:, :, :-1]}, "profiles must be 5 curves"),
-        (lambda kept: {"profiles": kept["profiles"][0]}, "profiles must have 3 dimensions"),
-        (lambda kept: {"profiles": -kept["profiles"]}, "profiles must hold no negative errors"),
+        (
+            lambda kept: {"profile_errors": kept["profile_errors"][:, :4]},
+            r"profile_errors must have the shape \(profiles = .*, 5, scales = ",
+        ),
+        (lambda kept: {"profile_errors": kept["profile_errors"][:, :, :-1]}, "profile_errors must have the shape"),
+        (lambda kept: {"profile_errors": kept["profile_errors"][0]}, "profile_errors must have the shape"),
+        (
+            lambda kept: {"profile_errors": -kept["profile_errors"]},
+            "profile_errors must hold numbers that are at least 0, got -",
+        ),
         (lambda kept: {"scales": kept["scales"][::-1]}, "scales must be positive numbers from coarse to fine"),
-        (lambda kept: {"scales": kept["scales"] * np.nan}, "scales must be positive"),
-        (lambda kept: {"scales": kept["scales"] - kept["scales"][0]}, "scales must be positive"),
-        (lambda kept: {"scales": np.array(1.0)}, "scales must have 1 dimensions"),
-        (lambda kept: {"scales": np.empty(0), "profiles": kept["profiles"][:, :, :0]}, "profiles must be 5 curves"),
+        (lambda kept: {"scales": kept["scales"] * np.nan}, "scales must hold finite numbers, got nan"),
+        (lambda kept: {"scales": kept["scales"] - kept["scales"][0]}, "scales must hold numbers that are above 0"),
+        (lambda kept: {"scales": np.array(1.0)}, r"scales must have the shape \(scales\), got \(\)"),
+        (
+            lambda kept: {"scales": np.empty(0), "profile_errors": kept["profile_errors"][:, :, :0]},
+            "profiles must have sizes and scales",
+        ),
         (lambda kept: {"profile_sizes": kept["profile_sizes"] + 0.5}, "profile_sizes must hold whole numbers"),
         (lambda kept: {"profile_sizes": kept["profile_sizes"] + 1}, "profile_sizes must go up to the 30 atoms"),
         (lambda kept: {"profile_sizes": kept["profile_sizes"][::-1]}, "profile_sizes must go up to"),
-        (lambda kept: {"profile_sizes": np.append(0, kept["profile_sizes"][1:])}, "profile_sizes must go up to"),
+        (
+            lambda kept: {"profile_sizes": np.append(0, kept["profile_sizes"][1:])},
+            "profile_sizes must hold numbers that are at least 1",
+        ),
     ],
 )
 def test_hostile_profiles_are_named(saved, change, field):
@@ -182,9 +195,9 @@ def test_hostile_profiles_are_named(saved, change, field):
 
 
 def test_numbers_beyond_floating_point_are_read_and_reported(saved, tmp_path):
-    kept = members(saved)["profiles"].copy()
+    kept = members(saved)["profile_errors"].copy()
     kept[:, 2] = np.inf
     kept[0], kept[1, 1] = np.nan, 0.0
-    changed(saved, profiles=kept)
+    changed(saved, profile_errors=kept)
     assert np.isinf(Model.load(saved).profile().intervals[:, 1]).all()
     assert run(["report", str(saved), "-o", str(tmp_path / "small.html")]) == 0

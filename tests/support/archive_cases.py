@@ -6,7 +6,8 @@ import zipfile
 
 import numpy as np
 
-from reduset import KernelMean, _archive
+from reduset import KernelMean
+from reduset._archive.archive import write_parts
 
 
 def mean_of(kernel, count=5):
@@ -22,6 +23,12 @@ def members(path):
 
 def header_of(path):
     return json.loads(members(path)["header"].tobytes())
+
+
+def parts(path):
+    """The header and the arrays of a file."""
+    arrays = members(path)
+    return json.loads(arrays.pop("header").tobytes()), arrays
 
 
 def as_member(header):
@@ -43,8 +50,12 @@ def reseal(path, **changes):
     """The same file with fields of the header changed and the digest made anew, as somebody who knows the format could."""
     content = members(path)
     header = json.loads(content.pop("header").tobytes()) | changes
-    header.pop("digest")
-    _archive.write(path, header, content)
+    store(path, header, content)
+
+
+def store(path, header, arrays):
+    """A file with this header and these arrays, its digest made anew."""
+    write_parts(path, {name: value for name, value in header.items() if name != "digest"}, arrays)
 
 
 def npy(array, allow_pickle=False):

@@ -8,7 +8,7 @@ from copy import deepcopy
 
 import numpy as np
 
-from reduset import _archive
+from reduset._archive import archive
 
 EDGES = [0, 1, -1, 2, 127, 128, 255, 256, -128, 32767, 65535, 2**31 - 1, -(2**31), 2**32 - 1, 2**53, 2**63 - 1, -(2**63)]
 TOKENS = [
@@ -105,7 +105,7 @@ def mutated_model(data, rng):
         else:
             name = pick(rng, sorted(arrays))
             arrays[name] = _changed_array(arrays[name], rng)
-    complete = header | {"digest": _archive._digest(header, arrays)}
+    complete = header | {"digest": archive._digest(header, arrays)}
     arrays["header"] = np.frombuffer(json.dumps(complete, sort_keys=True).encode(), np.uint8)
     return _packed({f"{name}.npy": _npy(array) for name, array in arrays.items()})
 

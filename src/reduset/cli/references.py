@@ -82,7 +82,7 @@ def reference_of(asked: Asking, alpha: float | None = None, no_rows: bool = Fals
     kind = _archive.kind_of(path)
     if kind is not None and kind.startswith(KEPT):
         return _loaded(asked, alpha, no_rows)
-    if kind in (_archive.MODEL, _archive.COMPONENT_MODEL):
+    if kind == "reduset.Model":
         return _of_model(asked, alpha, no_rows)
     raise ValueError(f"{path} holds {kind or 'something that cannot be read'}, which new rows cannot be compared with; {WAY_OUT}")
 

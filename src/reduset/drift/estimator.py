@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from reduset import _archive, _validate
+from reduset._archive import fields as f
 from reduset._messages import warn
 from reduset._types import PointsLike, SeedLike, WeightsLike
 from reduset._validate.seeds import seeded
@@ -31,9 +32,10 @@ MAX_SIZE, MAX_RESAMPLES, MAX_FILE_RESAMPLES = 100_000, 1_000_000, 50_000
 ALPHA = 0.05
 WHOLE_ROWS, WHOLE_BYTES = 8192, 2_500_000  # of a reference whose rows are all kept
 LARGEST_SEED = 2**63
-SETTINGS = ("scales", "size", "n_resamples", "alpha", "keep_rows")
-KIND = "reduset.DriftTest"
-FORMAT = _archive.Kind(reference_file.VERSION, (*reference_file.WHOLE, *reference_file.STORED), reference_file.SINCE)
+SETTINGS = ("scales", "size", "n_resamples", "alpha", "keep_rows", "statistics")
+FIELDS: f.Fields = {"settings": f.entries(), "seed": f.whole(0, LARGEST_SEED), "about": f.entries()}
+ROWS_FILE = _archive.Kind("reduset.DriftTest.rows", "reference", reference_file.ROWS | FIELDS)
+STORED_FILE = _archive.Kind("reduset.DriftTest", "reference", reference_file.STORED | FIELDS)
 
 
 @seeded
@@ -171,14 +173,12 @@ class DriftTest(BaseEstimator):
         about : plain values to keep beside it, ``about_`` once loaded
         """
         check_is_fitted(self, "reference_")
-        told, arrays = reference_file.arrays_of(self.reference_)
-        settings = {name: getattr(self, name) for name in (*SETTINGS, "statistics")}
-        header = {"kind": KIND, "version": FORMAT.version, **told, "settings": settings}
-        _archive.write(
-            path,
-            header | {"seed": self._seed, "about": self.about_ if about is None else about},
-            reference_file.padded(arrays, FORMAT.names),
-        )
+        values = reference_file.values_of(self.reference_) | {
+            "settings": {name: getattr(self, name) for name in SETTINGS},
+            "seed": self._seed,
+            "about": self.about_ if about is None else about,
+        }
+        _archive.write(path, ROWS_FILE if isinstance(self.reference_, Sample) else STORED_FILE, values)
 
     @classmethod
     def load(cls, path: _archive.Path_) -> DriftTest:
@@ -186,23 +186,28 @@ class DriftTest(BaseEstimator):
 
         A file sets at most 50,000 resamples: a larger ``n_resamples`` is lowered to that with a warning; `set_params` raises it.
         """
-        header, arrays = _archive.read(path, {KIND: FORMAT})
-        try:
-            told = header["settings"]
-            test = cls(**{name: told[name] for name in SETTINGS}, statistics=told.get("statistics"))
-            test.checked()
-            test.reference_ = reference_file.from_arrays(header, arrays)
-            test.about_ = reference_file.about_from(header)
-            test._seed = _validate.whole(header["seed"], "seed", 0, LARGEST_SEED)
-        except (LookupError, TypeError, ValueError, OverflowError) as error:
-            raise ValueError(f"{os.fspath(path)} describes no reference: {error}") from error
-        test.n_features_in_ = len(test.reference_.names)
+        test = _archive.read(
+            path,
+            {
+                STORED_FILE: lambda values: cls._with(values, reference_file.reference_from(values)),
+                ROWS_FILE: lambda values: cls._with(values, reference_file.sample_from(values)),
+            },
+        )
         if test.n_resamples > MAX_FILE_RESAMPLES:
             warn(
                 f"n_resamples in {os.fspath(path)} is {test.n_resamples:,}, and a file sets at most {MAX_FILE_RESAMPLES:,}; "
                 f"set_params(n_resamples={test.n_resamples}) uses more"
             )
             test.n_resamples = MAX_FILE_RESAMPLES
+        return test
+
+    @classmethod
+    def _with(cls, values: dict[str, Any], reference: Sample | StoredReference) -> DriftTest:
+        """A fitted test with the settings in a file."""
+        test = cls(**{name: values["settings"][name] for name in SETTINGS})
+        test.checked()
+        test.reference_, test.about_, test._seed = reference, values["about"], values["seed"]
+        test.n_features_in_ = len(reference.names)
         return test
 
     def checked(self) -> tuple[int, int, float]:

@@ -1,125 +1,84 @@
-"""The file of a monitor on its way: the rule, the reference that it is of, and what is known of the stream, as plain arrays with a
-JSON header (`reduset._archive`), read as if a stranger had written it.
-"""
+"""A monitor as a file (`reduset._archive`): its rule, its reference and its state."""
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
 
-from reduset import _archive, _validate
+from reduset import _archive
+from reduset._archive import fields as f
 from reduset._engine import WindowSums
-from reduset._types import Array
 from reduset.drift import reference_file
-from reduset.drift.reference_file import MOST
+from reduset.drift.reference_file import MAX_ROWS
 from reduset.drift.run_length import Thresholds
-from reduset.drift.sample import Sample
 from reduset.drift.watch_rule import DEPENDENCE_ROWS, HISTORY_POINTS, History, WatchRule, WatchState
 
-KIND = "reduset.DriftMonitor"
-OWN = ("form", "kept", "windows", "thresholds", "ring", "early", "history")
-FORMAT = _archive.Kind(reference_file.VERSION, (*reference_file.STORED, *OWN), reference_file.SINCE)
-# largest absolute value of each array: coordinates are below 1e9, and sums of them over at most 2**53 rows below 1e25
-BOUNDS = {"form": 1e30, "kept": 1e9, "windows": 1e9, "thresholds": 1e30, "ring": 1e25, "early": 1e10, "history": 1e50}
+COUNT = f.whole(0, MAX_ROWS)
+OWN: f.Fields = {
+    "about": f.entries(),
+    "ert": f.number(1),
+    "thin": f.whole(1, MAX_ROWS),
+    "level": f.number(0, above=True),
+    "position": COUNT,
+    "every": f.whole(1, MAX_ROWS),
+    "n_seen": COUNT,
+    "last": f.number(),
+    "window": COUNT,
+    "alarmed_at": f.optional(COUNT),
+    "since": f.optional(f.listed(COUNT, 3)),
+    "form": f.Numbers(("form",), low=0, high=1e30),
+    "kept": f.Numbers(("form",), low=0, high=1e9, integers=True),
+    "windows": f.Numbers(("windows",), low=2, high=1e9, integers=True),
+    "centres": f.Numbers(("windows",), low=-1e30, high=1e30),
+    "factors": f.Numbers(("windows",), low=-1e30, high=1e30),
+    # coordinates are below 1e9, and sums of them over at most 2**53 rows below 1e25
+    "ring": f.Numbers(("ring", "form"), low=-1e25, high=1e25),
+    "early": f.Numbers(("early?", "form"), low=-1e10, high=1e10, optional=True),
+    "history_rows": f.Numbers(("history?",), low=-1e50, high=1e50),
+    "history_statistics": f.Numbers(("history?",), low=-1e50, high=1e50),
+}
+KIND = _archive.Kind("reduset.DriftMonitor", "monitor", reference_file.STORED | OWN)
 
 
 def write(path: _archive.Path_, rule: WatchRule, state: WatchState, about: dict[str, Any]) -> None:
-    """Write a monitor, and plain values beside it."""
-    told, arrays = reference_file.arrays_of(rule.reference)
-    set_to, history = rule.thresholds, state.history
-    own = {
-        "form": rule.form,
-        "kept": rule.kept.astype(np.float64),
-        "windows": rule.windows.astype(np.float64),
-        "thresholds": np.stack([set_to.centres, set_to.factors]),
-        "ring": state.sums.ring,
-        "early": np.empty((0, len(rule.form))) if state.early is None else state.early,
-        "history": np.stack([history.rows, history.statistics]),
-    }
-    header = {
-        "kind": KIND,
-        "version": FORMAT.version,
-        **told,
-        "ert": rule.ert,
-        "thin": rule.thin,
-        "level": set_to.level,
-        "position": state.sums.position,
-        "watched": state.early is None,
-        "every": history.every,
-        **{name: getattr(state, name) for name in ("n_seen", "last", "window", "alarmed_at", "since")},
+    """Write a monitor, and plain values with it."""
+    values = {
+        **reference_file.values_of(rule.reference),
+        **vars(rule),
+        **vars(rule.thresholds),
+        **vars(state),
         "about": about,
+        "position": state.sums.position,
+        "ring": state.sums.ring,
+        "every": state.history.every,
+        "history_rows": state.history.rows,
+        "history_statistics": state.history.statistics,
     }
-    _archive.write(path, header, reference_file.padded(arrays | own, FORMAT.names))
+    _archive.write(path, KIND, values)
 
 
 def read(path: _archive.Path_) -> tuple[WatchRule, WatchState, dict[str, Any]]:
-    """The rule, what is known of the stream, and the values beside them."""
-    told, arrays = _archive.read(path, {KIND: FORMAT})
-    try:
-        own = {name: _bounded(name, np.asarray(arrays.pop(name), np.float64)) for name in OWN}
-        rule = _rule(told, own, reference_file.from_arrays(told, arrays))
-        return rule, _state(told, own, rule), reference_file.about_from(told)
-    except (LookupError, TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"{os.fspath(path)} describes no monitor: {error}") from error
+    """The rule, the state of the stream, and the values with them."""
+    return _archive.read(path, {KIND: _monitor})
 
 
-def _bounded(name: str, array: Array) -> Array:
-    """The array, or an error if a value is not finite or larger than any monitor has."""
-    if not np.isfinite(array).all() or np.abs(array).max(initial=0.0) > BOUNDS[name]:
-        raise ValueError(f"{name} must hold finite numbers of at most {BOUNDS[name]:g}")
-    return array
-
-
-def _rule(told: dict[str, Any], own: dict[str, Array], known: Any) -> WatchRule:
-    if isinstance(known, Sample):
-        raise ValueError("its reference is none that can be watched against")
-    form, kept, windows = own["form"], own["kept"].astype(np.int64), own["windows"].astype(np.int64)
-    fits = (
-        form.ndim == 1
-        and len(form) > 0
-        and (form >= 0).all()
-        and kept.shape == form.shape
-        and ((kept >= 0) & (kept < known.features.size)).all()
-        and windows.ndim == 1
-        and len(windows) > 0
-        and (windows >= 2).all()
-        and (np.diff(windows) > 0).all()
-        and own["thresholds"].shape == (2, len(windows))
+def _monitor(values: dict[str, Any]) -> tuple[WatchRule, WatchState, dict[str, Any]]:
+    reference, windows, early = reference_file.reference_from(values), values["windows"], values["early"]
+    if values["kept"].max() >= reference.features.size or not (np.diff(windows) > 0).all():
+        raise ValueError("kept must be coordinates of the reference, and windows must increase")
+    if len(values["ring"]) <= windows[-1] or (early is not None and len(early) > DEPENDENCE_ROWS):
+        raise ValueError("ring must be longer than the longest window, and early at most as long as the rows that are examined")
+    if len(values["history_rows"]) > HISTORY_POINTS or (values["alarmed_at"] is not None and values["since"] is None):
+        raise ValueError(f"history must have at most {HISTORY_POINTS:,} points, and an alarm a beginning")
+    rule = WatchRule(
+        reference,
+        thresholds=Thresholds(values["centres"], values["factors"], values["level"]),
+        **{name: values[name] for name in ("ert", "thin", "form", "kept", "windows")},
     )
-    if not fits:
-        raise ValueError("the parts of its rule do not belong together")
-    centres, factors = own["thresholds"]
-    level = _validate.positive(told["level"], "level")
-    ert, thin = _validate.at_least(told["ert"], "ert", 1), _validate.whole(told["thin"], "thin", 1, MOST)
-    return WatchRule(known, ert, thin, form, kept, windows, Thresholds(centres, factors, level))
-
-
-def _state(told: dict[str, Any], own: dict[str, Array], rule: WatchRule) -> WatchState:
-    ring, early, history = own["ring"], own["early"], own["history"]
-    fits = (
-        ring.ndim == early.ndim == history.ndim == 2
-        and ring.shape[1] == early.shape[1] == len(rule.form)
-        and len(ring) > rule.windows[-1]
-        and len(early) <= DEPENDENCE_ROWS
-        and len(history) == 2
-        and history.shape[1] <= HISTORY_POINTS
+    state = WatchState(
+        WindowSums(windows, values["ring"], values["position"]),
+        history=History(values["history_rows"], values["history_statistics"], values["every"]),
+        **{name: values[name] for name in ("early", "n_seen", "last", "window", "alarmed_at", "since")},
     )
-    if not fits:
-        raise ValueError("the parts of its state do not belong together")
-    alarmed_at, since = told["alarmed_at"], told["since"]
-    if alarmed_at is not None:
-        alarmed_at = _validate.whole(alarmed_at, "alarmed_at", 0, MOST)
-        first, low, high = (_validate.whole(each, "since", 0, MOST) for each in since)
-        since = (first, low, high)
-    return WatchState(
-        WindowSums(rule.windows, ring, _validate.whole(told["position"], "position", 0, MOST)),
-        None if _validate.flag(told["watched"], "watched") else early,
-        History(history[0], history[1], _validate.whole(told["every"], "every", 1, MOST)),
-        _validate.whole(told["n_seen"], "n_seen", 0, MOST),
-        _validate.finite(told["last"], "last"),
-        _validate.whole(told["window"], "window", 0, MOST),
-        alarmed_at,
-        since,
-    )
+    return rule, state, values["about"]

@@ -1,14 +1,13 @@
-"""A reference as a file: plain arrays and a header, read as if a stranger had written it (`reduset._archive`)."""
+"""A reference as fields of a file (`reduset._archive`): their types and bounds, and the way there and back."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reduset import _validate
+from reduset._archive import fields as f
 from reduset._types import Array
 from reduset.drift.column_scores import KINDS, MAX_COLUMNS, ColumnScores
 from reduset.drift.columns import ColumnBins
@@ -17,45 +16,63 @@ from reduset.drift.reference import Places, StoredReference
 from reduset.drift.regions import CellSums
 from reduset.drift.sample import Sample
 
-WHOLE = ("rows", "weights")
-STORED = (
-    *("scales", "atoms", "bandwidths", "projections", "variances", "mean", "covariance", "errors"),
-    *("cell_shares", "cell_sums", "cell_squares", "edges", "shares", "sample", "column_scores", "column_variances"),
-)
-VERSION, SINCE = 2, (("column_scores", 2), ("column_variances", 2))  # files of version 1 have no scores of columns
-MOST, LARGEST, FEATURE = (
-    2**53,
-    1e300,
-    1e9,
-)  # counts, numbers of rows and their squares, coordinates
-Arrays = dict[str, NDArray[Any]]
+MAX_ROWS = 2**53
+LARGEST_FEATURE = 1e9  # coordinates and their variances are far below
+COLUMNS: f.Fields = {"columns": f.names("d"), "named": f.flag}
+ROWS: f.Fields = COLUMNS | {
+    "rows": f.Numbers(("n", "d"), dtype=None),
+    "weights": f.Numbers(("n",), low=0),
+}
+STORED: f.Fields = COLUMNS | {
+    "octaves": f.listed(f.whole(OCTAVES[0], OCTAVES[-1]), "octaves"),
+    "axes": f.listed(f.whole(1), "octaves"),
+    "plain": f.flag,
+    "counts": f.listed(f.whole(1), "d"),
+    "listed": f.listed(f.flag, "d"),
+    "reference_rows": f.number(1, MAX_ROWS),
+    "known_rows": f.number(1, MAX_ROWS),
+    "n_samples": f.whole(1, MAX_ROWS),
+    "scales": f.Numbers(("d",), low=1e-150, above=True),
+    "atoms": f.Numbers(("m", "d")),
+    "bandwidths": f.Numbers(("octaves",), low=0, high=LARGEST_FEATURE, above=True),
+    "projections": f.Numbers(("m", "axes"), low=-LARGEST_FEATURE, high=LARGEST_FEATURE, dtype=np.float32),
+    "variances": f.Numbers(("axes",), low=0, high=LARGEST_FEATURE, above=True),
+    "mean": f.Numbers(("coordinates",), low=-LARGEST_FEATURE, high=LARGEST_FEATURE),
+    "covariance": f.Numbers(("coordinates", "coordinates"), low=-LARGEST_FEATURE, high=LARGEST_FEATURE, dtype=np.float32),
+    "errors": f.Numbers(("octaves",), low=0, high=LARGEST_FEATURE),
+    "cell_shares": f.Numbers(("m",), low=0, high=LARGEST_FEATURE),
+    "cell_sums": f.Numbers(("m", "d")),
+    "cell_squares": f.Numbers(("m", "d")),
+    "edges": f.Numbers(("edges",)),
+    "shares": f.Numbers(("bins",), low=0, high=LARGEST_FEATURE),
+    "sample": f.Numbers(("sampled?", "d"), dtype=None),
+    "column_scores": f.Numbers((KINDS, "bins"), low=-1, high=1, dtype=np.float32, optional=True),
+    "column_variances": f.Numbers(("scored columns",), low=0, high=1, optional=True),
+}
 
 
-def arrays_of(reference: Sample | StoredReference) -> tuple[dict[str, Any], Arrays]:
-    """The part of a header and the arrays that a reference is."""
-    told: dict[str, Any] = {"columns": list(reference.names), "named": reference.named}
+def values_of(reference: Sample | StoredReference) -> dict[str, Any]:
+    """The values of ``ROWS`` or ``STORED``."""
+    named = {"columns": reference.names, "named": reference.named}
     if isinstance(reference, Sample):
-        return told | {"whole": True}, {"rows": reference.rows, "weights": reference.weights}
-    features, bins = reference.features, reference.places.bins
-    told |= {
-        "whole": False,
-        "octaves": list(features.octaves),
+        return named | {"rows": reference.rows, "weights": reference.weights}
+    features, bins, scores = reference.features, reference.places.bins, reference.features.scores
+    return named | {
+        "octaves": features.octaves,
         "axes": [projection.shape[1] for projection in features.projections],
         "plain": features.is_plain,
         "counts": [len(each) for each in bins.edges],
-        "listed": list(bins.listed),
+        "listed": bins.listed,
         "reference_rows": reference.rows,
         "known_rows": reference.cells.rows,
         "n_samples": reference.n_samples,
-    }
-    arrays: Arrays = {
         "scales": features.scales,
         "atoms": features.atoms,
         "bandwidths": features.bandwidths,
-        "projections": np.concatenate(features.projections, axis=1).astype(np.float32),
+        "projections": np.concatenate(features.projections, axis=1),
         "variances": features.variances,
         "mean": reference.mean,
-        "covariance": reference.covariance.astype(np.float32),
+        "covariance": reference.covariance,
         "errors": reference.errors,
         "cell_shares": reference.cells.shares,
         "cell_sums": reference.cells.sums,
@@ -63,115 +80,73 @@ def arrays_of(reference: Sample | StoredReference) -> tuple[dict[str, Any], Arra
         "edges": np.concatenate(bins.edges),
         "shares": np.concatenate(reference.shares),
         "sample": reference.sample,
+        "column_scores": None if scores is None else np.concatenate(scores.values, axis=1),
+        "column_variances": None if scores is None else scores.variances,
     }
-    return told, arrays | _scores_of(features)
 
 
-def from_arrays(told: dict[str, Any], arrays: Arrays) -> Sample | StoredReference:
-    """What `arrays_of` gave; parts that do not belong together are a ValueError."""
-    names = told["columns"]
-    if not (isinstance(names, list) and names and all(isinstance(each, str) for each in names)):
-        raise ValueError("columns must be names")
-    named, d = _validate.flag(told["named"], "named"), len(names)
-    arrays = {name: array if name in ("rows", "sample") else array.astype(np.float64) for name, array in arrays.items()}
-    for name, array in arrays.items():
-        largest = LARGEST if name in ("rows", "sample", "atoms", "edges", "scales", "cell_sums", "cell_squares") else FEATURE
-        if not np.isfinite(array).all() or float(np.abs(array).max(initial=0.0)) > largest:
-            raise ValueError(f"{name} must hold finite numbers of a size that a reference has")
-    if _validate.flag(told["whole"], "whole"):
-        _require("rows", arrays["rows"].ndim == 2 and arrays["rows"].shape[1] == d and len(arrays["rows"]) >= 2)
-        weights = _validate.weights(arrays["weights"], len(arrays["rows"]), "weights")
-        return Sample(_validate.points(arrays["rows"], "rows"), weights / weights.sum(), tuple(names), named)
-    features = _features(told, arrays, d)
-    bins, shares = _columns(told, arrays, d)
-    features = replace(features, scores=_scores(arrays, bins))
-    m, p = len(features.atoms), features.size
-    cells = tuple(arrays[name] for name in ("cell_shares", "cell_sums", "cell_squares"))
-    _require("cells", [each.shape for each in cells] == [(m,), (m, d), (m, d)] and (cells[0] >= 0).all())
-    _require("cell_shares", abs(float(cells[0].sum()) - 1) < 1e-6)
-    _require("mean", arrays["mean"].shape == (p,) and arrays["covariance"].shape == (p, p))
-    _require("errors", arrays["errors"].shape == (len(features.octaves),) and (arrays["errors"] >= 0).all())
-    _require("sample", arrays["sample"].ndim == 2 and arrays["sample"].shape[1] == d)
-    known, compared = (_validate.at_least(told[name], name, 1) for name in ("known_rows", "reference_rows"))
-    _require("counts", max(known, compared) <= MOST)
+def sample_from(values: dict[str, Any]) -> Sample:
+    """The sample with these values of ``ROWS``."""
+    rows = _validate.points(values["rows"], "rows")
+    _require("rows", len(rows) >= 2)
+    weights = _validate.weights(values["weights"], len(rows), "weights")
+    return Sample(rows, weights / weights.sum(), values["columns"], values["named"])
+
+
+def reference_from(values: dict[str, Any]) -> StoredReference:
+    """The reference with these values of ``STORED``."""
+    counts, edges = values["counts"], values["edges"]
+    _require("counts", len(edges) == sum(counts) and len(values["shares"]) == 2 * sum(counts) + len(counts))
+    bins = ColumnBins(tuple(np.split(edges, np.cumsum(counts)[:-1])), values["listed"])
+    _require("edges", all((np.diff(each) > 0).all() for each in bins.edges))
+    _require("shares", abs(float(values["shares"].sum()) - len(counts)) < 1e-6 * len(counts))
+    _require("cell_shares", abs(float(values["cell_shares"].sum()) - 1) < 1e-6)
+    features = _features(values, bins)
+    _require("mean", len(values["mean"]) == features.size)
     return StoredReference(
         Places(features, bins),
-        arrays["mean"],
-        arrays["covariance"].astype(np.float64),
-        compared,
-        CellSums.without_rows(known, *cells),
-        shares,
-        arrays["sample"],
-        tuple(names),
-        named,
-        _validate.whole(told["n_samples"], "n_samples", 1, MOST),
-        arrays["errors"],
+        values["mean"],
+        values["covariance"],
+        values["reference_rows"],
+        CellSums.without_rows(values["known_rows"], *(values[name] for name in ("cell_shares", "cell_sums", "cell_squares"))),
+        tuple(np.split(values["shares"], _bin_ends(counts))),
+        values["sample"],
+        values["columns"],
+        values["named"],
+        values["n_samples"],
+        values["errors"],
     )
 
 
-def _features(told: dict[str, Any], arrays: Arrays, d: int) -> FeatureMap:
-    octaves = tuple(_validate.whole(each, "octaves", OCTAVES[0], OCTAVES[-1]) for each in told["octaves"])
-    axes = [_validate.whole(each, "axes", 1) for each in told["axes"]]
-    scales, atoms, projections = arrays["scales"], arrays["atoms"], arrays["projections"].astype(np.float64)
-    _require("octaves", len(octaves) > 0 and all(np.diff(octaves) > 0) and len(axes) == len(octaves))
-    _require(
-        "scales", scales.shape == (d,) and (scales > 1e-150).all() and atoms.ndim == 2 and atoms.shape[1] == d and len(atoms) > 0
+def _features(values: dict[str, Any], bins: ColumnBins) -> FeatureMap:
+    octaves, axes, scores = values["octaves"], values["axes"], values["column_scores"]
+    _require("octaves", all(np.diff(octaves) > 0))
+    _require("axes", sum(axes) == len(values["variances"]))
+    _require("column_scores", (scores is None) == (values["column_variances"] is None))
+    parts = tuple(np.ascontiguousarray(each) for each in np.split(values["projections"], np.cumsum(axes)[:-1], axis=1))
+    return FeatureMap(
+        values["scales"],
+        values["atoms"],
+        octaves,
+        values["bandwidths"],
+        parts,
+        values["variances"],
+        values["plain"],
+        None if scores is None else _scores(scores, values["column_variances"], bins),
     )
-    _require("bandwidths", arrays["bandwidths"].shape == (len(octaves),) and (arrays["bandwidths"] > 0).all())
-    _require("projections", projections.shape == (len(atoms), sum(axes)) and arrays["variances"].shape == (sum(axes),))
-    _require("variances", (arrays["variances"] > 0).all())
-    parts = tuple(np.ascontiguousarray(each) for each in np.split(projections, np.cumsum(axes)[:-1], axis=1))
-    plain = _validate.flag(told["plain"], "plain")
-    return FeatureMap(scales, atoms, octaves, arrays["bandwidths"], parts, arrays["variances"], plain)
 
 
-def _columns(told: dict[str, Any], arrays: Arrays, d: int) -> tuple[ColumnBins, tuple[Array, ...]]:
-    counts = [_validate.whole(each, "counts", 1) for each in told["counts"]]
-    listed = tuple(_validate.flag(each, "listed") for each in told["listed"])
-    _require("counts", len(counts) == len(listed) == d and arrays["edges"].shape == (sum(counts),))
-    _require("shares", arrays["shares"].shape == (2 * sum(counts) + d,) and (arrays["shares"] >= 0).all())
-    edges = tuple(np.split(arrays["edges"], np.cumsum(counts)[:-1]))
-    _require("edges", all((np.diff(each) > 0).all() for each in edges))
-    _require("shares", abs(float(arrays["shares"].sum()) - d) < 1e-6 * d)
-    shares = tuple(np.split(arrays["shares"], np.cumsum([2 * count + 1 for count in counts])[:-1]))
-    return ColumnBins(edges, listed), shares
+def _scores(scores: Array, variances: Array, bins: ColumnBins) -> ColumnScores:
+    counts = [len(each) for each in bins.edges]
+    _require("column_variances", len(counts) <= MAX_COLUMNS and len(variances) == KINDS * len(counts))
+    return ColumnScores(bins, tuple(np.split(scores, _bin_ends(counts), axis=1)), variances)
 
 
-def _scores_of(features: FeatureMap) -> Arrays:
-    """The scores of columns and their variances; nothing where there are none."""
-    scores = features.scores
-    if scores is None:
-        return {}
-    return {
-        "column_scores": np.concatenate(scores.values, axis=1).astype(np.float32),
-        "column_variances": scores.variances,
-    }
-
-
-def _scores(arrays: Arrays, bins: ColumnBins) -> ColumnScores | None:
-    """What `_scores_of` gave; None where it gave nothing, as in files of version 1."""
-    values, variances = (arrays.get(name, np.empty(0)) for name in ("column_scores", "column_variances"))
-    if not values.size and not variances.size:
-        return None
-    counts = [2 * len(each) + 1 for each in bins.edges]
-    _require("column_scores", len(counts) <= MAX_COLUMNS and values.shape == (KINDS, sum(counts)) and (np.abs(values) <= 1).all())
-    _require("column_variances", variances.shape == (KINDS * len(counts),) and ((variances >= 0) & (variances <= 1)).all())
-    return ColumnScores(bins, tuple(np.split(values, np.cumsum(counts)[:-1], axis=1)), variances)
+def _bin_ends(counts: Any) -> Any:
+    """Where the bins of each column end: 2e + 1 bins for e edges, as in `ColumnBins.shares`."""
+    return np.cumsum([2 * count + 1 for count in counts])[:-1]
 
 
 def _require(part: str, holds: Any) -> None:
     if not holds:
         raise ValueError(f"its {part} do not fit the rest")
-
-
-def padded(arrays: Arrays, names: tuple[str, ...]) -> Arrays:
-    """All the arrays that a kind of file has, those that are not needed empty."""
-    return {name: np.ascontiguousarray(arrays.get(name, np.empty(0))) for name in names}
-
-
-def about_from(told: dict[str, Any]) -> dict[str, Any]:
-    """The plain values beside a reference."""
-    about = told["about"]
-    if not isinstance(about, dict):
-        raise ValueError(f"about must be an object, got {str(about)[:60]}")
-    return about

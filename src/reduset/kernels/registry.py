@@ -56,3 +56,16 @@ def kernel_from(fields: Any) -> Kernel:
         return KERNELS[fields["name"]](**rest)
     except (KeyError, TypeError) as error:
         raise ValueError(f"the file describes a kernel that this version does not know: {fields['name']!r} ({error})") from error
+
+
+def kernel_field(value: Any, name: str, sizes: Any) -> Kernel:
+    """A kernel as a type of field in a file (`_archive.fields`)."""
+    return kernel_from(value)
+
+
+def stored_kernel(value: Any, name: str, sizes: Any) -> Kernel:
+    """The same with a bandwidth that is a number, because the data are gone."""
+    kernel = kernel_from(value)
+    if isinstance(kernel, RadialKernel) and not kernel.is_resolved:
+        raise ValueError(f"the bandwidth and scales of {name} must be numbers, got {kernel!r}")
+    return kernel

@@ -7,9 +7,8 @@ density always: weights are shares, and the kernel counts as normalized.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -17,13 +16,16 @@ from reduset import _archive
 from reduset._types import Array, BandwidthLike
 from reduset.kernels import Gaussian
 from reduset.kernels.base import exponential
-from reduset.kernels.registry import kernel_from
+from reduset.kernels.registry import stored_kernel
 from reduset.mean import KernelMean
 from reduset.mixture.covariances import symmetric
-from reduset.mixture.mixture import Mixture
+from reduset.mixture.mixture import MIXTURE, Mixture
 from reduset.mixture.pieces import ComponentPieces, Pieces, frame_of, gram_of, kappa_of, own_covariance
 
 ROUNDING = 1e-6  # of a spread, beside the kernel's own
+COMPONENT_MEAN = _archive.Kind(
+    "reduset.ComponentMean", "mean of components", {"kernel": stored_kernel, **MIXTURE.fields}, holds=(MIXTURE,)
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,29 +149,19 @@ class ComponentMean(Mixture):
 
     def save(self, path: _archive.Path_) -> None:
         """Write an .npz with a JSON header, atomically. Nothing in it is ever executed."""
-        kind = _archive.COMPONENTS
-        header = {"kind": kind, "version": _archive.KINDS[kind].version, "kernel": self.kernel.to_dict()}
-        _archive.write(path, header, {name: np.ascontiguousarray(getattr(self, name)) for name in _archive.KINDS[kind].names})
+        _archive.write(path, COMPONENT_MEAN, vars(self))
 
     @classmethod
     def load(cls, path: _archive.Path_) -> ComponentMean:
         """Read what `save` wrote, or the mean in a larger file; a damaged, edited, newer or foreign file is a ValueError."""
-        kinds = _archive.holding(_archive.COMPONENTS, *_archive.LAWS)
-        kinds.pop(_archive.MIXTURE)  # which has no kernel
-        return cls.from_parts(path, *_archive.read(path, kinds))
+        return _archive.read(path, {COMPONENT_MEAN: cls.from_values})
 
     @classmethod
-    def from_parts(cls, path: _archive.Path_, header: dict[str, Any], arrays: dict[str, Any]) -> ComponentMean:
-        """The mean that a file describes."""
-        try:
-            kernel = cast(Gaussian, kernel_from(header.get("kernel")))
-            if isinstance(kernel, Gaussian) and not kernel.is_resolved:  # what is stored was resolved, and is not to be guessed
-                raise ValueError(f"its bandwidth and scales must be numbers, got {kernel!r}")
-            found = cls(arrays["weights"], arrays["means"], arrays["covariances"], kernel)
-            found._require_wide()
-            return found
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{os.fspath(path)} describes no {cls._called}: {error}") from error
+    def from_values(cls, values: dict[str, Any]) -> ComponentMean:
+        """The mean in a file."""
+        found = cls(**values)
+        found._require_wide()
+        return found
 
     def __repr__(self) -> str:
         return f"ComponentMean({self.size:,} components in {self.dimension} dimensions, {self.kernel!r})"

@@ -9,7 +9,6 @@ are diagonal.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -39,7 +38,15 @@ from reduset.mean import KernelMean, LinearCombination
 from reduset.mixture.conditioning import as_columns, known_columns, weights_where
 from reduset.mixture.covariances import NDIM, inverses, widened
 
-KIND = _archive.MIXTURE
+MIXTURE = _archive.Kind(
+    "reduset.Mixture",
+    "mixture",
+    {
+        "weights": _archive.fields.Numbers(("m",)),
+        "means": _archive.fields.Numbers(("m", "d")),
+        "covariances": _archive.fields.Numbers(("m", "...")),
+    },
+)
 SHAPES = {ndim: shape for shape, ndim in NDIM.items()}
 DRAWS = 10_000
 HIGHEST = 600.0  # |log| of an integral that weights can carry
@@ -387,17 +394,12 @@ class Mixture(LinearCombination):
 
     def save(self, path: _archive.Path_) -> None:
         """Write an .npz with a JSON header, atomically. Nothing in it is ever executed."""
-        arrays = {name: np.ascontiguousarray(getattr(self, name)) for name in _archive.LAWS}
-        _archive.write(path, {"kind": KIND, "version": _archive.KINDS[KIND].version}, arrays)
+        _archive.write(path, MIXTURE, vars(self))
 
     @classmethod
     def load(cls, path: _archive.Path_) -> Mixture:
         """Read what `save` wrote, or the mixture in a larger file; a damaged, edited, newer or foreign file is a ValueError."""
-        _, arrays = _archive.read(path, _archive.holding(KIND, *_archive.LAWS))
-        try:
-            return cls(*(arrays[name] for name in _archive.LAWS))
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{os.fspath(path)} describes no {cls._called}: {error}") from error
+        return _archive.read(path, {MIXTURE: lambda values: cls(**values)})
 
     def __repr__(self) -> str:
         return f"Mixture({self.size:,} components in {self.dimension} dimensions, {self.shape} covariances)"

@@ -7,39 +7,102 @@ mean too, or `ComponentMean.load` where it is one of components: a file of anoth
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset import _archive
+from reduset import _archive, _validate
+from reduset._archive import fields as f
 from reduset._messages import printable
 from reduset._types import Array
 from reduset.certificate import Certificate
 from reduset.certificate.by_scale import ErrorProfile, MedianError, missing_mass
+from reduset.certificate.certificate import METHODS, bandwidth_of
 from reduset.compression import Compression, Path
 from reduset.compression.certifying import Resolution
 from reduset.compression.summary import error_lines, head, noun, resolution
-from reduset.mean import KernelMean
+from reduset.mean import MEAN, KernelMean
 from reduset.mixture import ComponentMean
-from reduset.mixture.component_mean import SmallMean
-from reduset.model.header import (
-    certificate_from,
-    check_arrays,
-    checked_about,
-    columns_from,
-    count_from,
-    median_error_from,
-    resolution_from,
-    total_from,
-)
+from reduset.mixture.component_mean import COMPONENT_MEAN, SmallMean
 from reduset.model.marginals import MarginalDensities
-from reduset.model.profiles import SizeProfiles
+from reduset.model.profiles import CURVES, SizeProfiles
 
 STEPS = 24
+AMOUNT = f.optional(f.measured())
+ABOUT = f.entries(  # what this library writes into ``about``; users may add entries with other names
+    selection=f.text,
+    weighting=f.text,
+    remark=f.optional(f.text),
+    reached=f.flag,
+    timings=f.mapping(f.measured(signed=True)),
+    command=f.text,
+    versions=f.mapping(f.text),
+    sources=f.listed(f.text),
+    notes=f.listed(f.text),
+    transform=f.optional(f.either(f.text, f.mapping(f.optional(f.text)))),
+    encode=f.optional(f.mapping(f.either(f.text, f.entries()))),
+    compensate=f.flag,
+    portrait_rows=f.whole(1),
+)
+FIELDS: f.Fields = {
+    "columns": f.names("d"),
+    "n_samples": f.whole(1),
+    "certificate": f.record(
+        Certificate,
+        relative_error=f.measured(),
+        interval=f.listed(f.measured(), 2),
+        confidence=f.proportion,
+        method=f.one_of(METHODS),
+        norm=f.measured(),
+        energy=f.measured(),
+        bound=AMOUNT,
+        theorem_bound=AMOUNT,
+        sup_bound=AMOUNT,
+        incoherence=f.optional(f.measured(signed=True)),
+        log_density_change=AMOUNT,
+        negative_mass=f.proportion,
+        radius=AMOUNT,
+        bandwidth=AMOUNT,
+    ),
+    "total": f.optional(f.number(0, _validate.HEAVIEST)),
+    "resolved": f.optional(
+        f.record(
+            Resolution,
+            bandwidth=f.number(0, above=True),
+            tol=f.number(0, above=True),
+            median=f.number(0, above=True),
+            random_rows=f.optional(f.number(0, above=True)),
+            alone=f.flag,
+            by_noise=f.flag,
+        )
+    ),
+    "near_median": f.optional(
+        f.record(MedianError, relative_error=f.number(0), bandwidth=f.number(0, above=True), distance=f.number(0, above=True))
+    ),
+    "about": ABOUT,
+    "path_sizes": f.Numbers(("sizes",), low=0, integers=True),
+    "path_errors": f.Numbers(("sizes",), low=0, high=np.inf, unbounded=True),
+    "step_sizes": f.Numbers(("steps",), low=1, high=f.MAX_EXACT, integers=True),
+    "step_weights": f.Numbers(("steps", "m")),
+    "grids": f.Numbers(("pictured", "places")),
+    "widths": f.Numbers(("pictured",)),
+    "marginals": f.Numbers(("pictured", "places")),
+    "pair_grids": f.Numbers(("paired", "pair_places")),
+    "pair_widths": f.Numbers(("paired",)),
+    "pairs": f.Numbers(("pairs?", 2), low=0, high=f.MAX_EXACT, integers=True),
+    "joint": f.Numbers(("pairs?", "pair_places", "pair_places")),
+    "bars": f.Numbers(("barred?", 3, "bars?")),
+    "scales": f.Numbers(("scales?",), low=0, above=True),
+    "profile_sizes": f.Numbers(("profiles?",), low=1, high=f.MAX_EXACT, integers=True),
+    "profile_errors": f.Numbers(("profiles?", CURVES, "scales?"), low=0, high=np.inf, unbounded=True),
+}
+MODEL = _archive.Kind("reduset.Model", "model", MEAN.fields | FIELDS, holds=(MEAN,))
+COMPONENT_MODEL = _archive.Kind(
+    "reduset.Model.components", "model", COMPONENT_MEAN.fields | FIELDS, holds=(COMPONENT_MEAN, *COMPONENT_MEAN.holds)
+)
 
 
 def column_names(names: Sequence[str] | None, dimension: int, parameter: str = "columns") -> tuple[str, ...]:
@@ -211,85 +274,54 @@ class Model:
 
     def save(self, path: _archive.Path_) -> None:
         """Write one .npz with a JSON header, atomically. Nothing in it is ever executed."""
-        portrait = {name: np.asarray(value, np.float64) for name, value in vars(self.portrait).items()}
-        kind = _archive.COMPONENT_MODEL if isinstance(self.mean, ComponentMean) else _archive.MODEL
-        own = _archive.LAWS if isinstance(self.mean, ComponentMean) else ("atoms", "weights")
-        arrays = {
-            **{name: np.ascontiguousarray(getattr(self.mean, name), np.float64) for name in own},
-            "path": np.stack([self.path.sizes.astype(np.float64), self.path.relative_errors]),
-            "step_sizes": self.step_sizes.astype(np.float64),
-            "step_weights": self.step_weights,
-            **portrait,
+        kind = COMPONENT_MODEL if isinstance(self.mean, ComponentMean) else MODEL
+        values = {
+            **{name: getattr(self.mean, name) for name in kind.holds[0].fields},
+            **vars(self),
+            **vars(self.portrait),
             **self.profiles.arrays(),
+            "path_sizes": self.path.sizes,
+            "path_errors": self.path.relative_errors,
         }
-        header = {
-            "kind": kind,
-            "version": _archive.KINDS[kind].version,
-            "kernel": self.mean.kernel.to_dict(),
-            "columns": list(self.columns),
-            "n_samples": int(self.n_samples),
-            "certificate": asdict(self.certificate),
-            "total": self.total,
-            "resolved": None if self.resolved is None else asdict(self.resolved),
-            "near_median": None if self.near_median is None else asdict(self.near_median),
-            "about": checked_about(self.about),  # or it could not be read again
-        }
-        _archive.write(path, header, arrays)
+        _archive.write(path, kind, values)
 
     @classmethod
     def load(cls, path: _archive.Path_) -> Model:
         """Read what `save` wrote; a damaged, edited, newer or foreign file is a ValueError."""
-        kinds = {name: _archive.KINDS[name] for name in (_archive.MODEL, _archive.COMPONENT_MODEL)}
-        header, arrays = _archive.read(path, kinds)
-        kept = ComponentMean if header["kind"] == _archive.COMPONENT_MODEL else KernelMean
-        mean: SmallMean = kept.from_parts(path, header, arrays)
-        try:
-            check_arrays(arrays)
-            drawn = {name: arrays[name] for name in MarginalDensities.__dataclass_fields__ if name in arrays}
-            portrait = MarginalDensities(**drawn | {"pairs": drawn["pairs"].astype(np.int64).reshape(-1, 2)})
-            sizes, errors = arrays["path"]
-            certificate = certificate_from(header.get("certificate"), mean.kernel)
-            model = cls(
-                mean,
-                columns_from(header.get("columns"), mean.dimension),
-                count_from(header.get("n_samples")),
-                certificate,
-                Path(sizes.astype(np.int64), errors),
-                arrays["step_sizes"].astype(np.int64),
-                arrays["step_weights"],
-                portrait,
-                total_from(header.get("total")),
-                checked_about(header.get("about")),
-                SizeProfiles.from_arrays(arrays, certificate.confidence, mean.size),
-                resolution_from(header.get("resolved")),
-                median_error_from(header.get("near_median")),
-            )
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise ValueError(f"{os.fspath(path)} describes no model: {error}") from error
-        model._check(path)
-        return model
-
-    def _check(self, path: _archive.Path_) -> None:
-        """Refuse parts that do not belong together: a digest says that they were written so, and not that they are sound."""
-        m, d, steps = self.mean.size, self.mean.dimension, len(self.step_sizes)
-        portrait = self.portrait
-        columns, paired = len(portrait.grids), len(portrait.pair_grids)
-        fits = (
-            self.step_weights.shape == (steps, m)
-            and steps > 0
-            and ((self.step_sizes >= 1) & (self.step_sizes <= m)).all()
-            and portrait.marginals.shape == portrait.grids.shape
-            and portrait.widths.shape == (columns,)
-            and columns <= d
-            and paired <= d
-            and portrait.pair_widths.shape == (paired,)
-            and portrait.joint.shape == (len(portrait.pairs), *2 * portrait.pair_grids.shape[1:])
-            and ((portrait.pairs >= 0) & (portrait.pairs < paired)).all()
-            and portrait.bars.shape[:2] in ((columns, 3), (0, 3))
-            and len(self.path.sizes) > 0
+        return _archive.read(
+            path,
+            {
+                MODEL: lambda values: cls._from_values(values, KernelMean(**{name: values[name] for name in MEAN.fields})),
+                COMPONENT_MODEL: lambda values: cls._from_values(
+                    values, ComponentMean.from_values({name: values[name] for name in COMPONENT_MEAN.fields})
+                ),
+            },
         )
-        if not fits:
-            raise ValueError(f"{os.fspath(path)} describes no model: its parts do not belong together")
+
+    @classmethod
+    def _from_values(cls, values: dict[str, Any], mean: SmallMean) -> Model:
+        """The model in a file, whose parts must agree with each other: a digest does not show that they do."""
+        certificate, width = values["certificate"], bandwidth_of(mean.kernel)
+        if certificate.bandwidth not in (None, width):
+            raise ValueError(f"certificate.bandwidth must be that of the kernel, {width}, got {certificate.bandwidth!r}")
+        portrait = MarginalDensities(**{name: values[name] for name in MarginalDensities.__dataclass_fields__})
+        columns, paired = len(portrait.grids), len(portrait.pair_grids)
+        if (
+            max(columns, paired) > mean.dimension
+            or portrait.pairs.max(initial=0) >= paired
+            or len(portrait.bars) not in (0, columns)
+        ):
+            raise ValueError("grids, pair_grids, pairs and bars must describe columns of the model")
+        if values["step_sizes"].max() > mean.size:
+            raise ValueError(f"step_sizes must be at most {mean.size:,}, the size of the model, got {values['step_sizes'].max():,}")
+        return cls(
+            mean,
+            path=Path(values["path_sizes"], values["path_errors"]),
+            portrait=portrait,
+            profiles=SizeProfiles.from_arrays(values, certificate.confidence, mean.size),
+            certificate=replace(certificate, bandwidth=width, interval=tuple(certificate.interval)),
+            **{name: values[name] for name in cls.__dataclass_fields__ if name in values and name != "certificate"},
+        )
 
     def __str__(self) -> str:
         lines = [

@@ -57,27 +57,21 @@ class SizeProfiles:
         return {
             "scales": self.profiles[0].bandwidths if self.profiles else np.empty(0),
             "profile_sizes": self.sizes.astype(np.float64),
-            "profiles": np.stack(curves) if curves else np.empty((0, CURVES, 0)),
+            "profile_errors": np.stack(curves) if curves else np.empty((0, CURVES, 0)),
         }
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], confidence: float, largest: int) -> SizeProfiles:
-        """What `arrays` gave, of a result of so many atoms and intervals of this confidence, checked as a stranger's."""
-        if "profiles" not in arrays:  # files from before there were profiles
-            return cls.unknown()
-        scales, sizes, curves = arrays["scales"], arrays["profile_sizes"], arrays["profiles"]
-        if curves.shape != (len(sizes), CURVES, len(scales)) or (len(sizes) > 0) != (len(scales) > 0):
-            raise ValueError(
-                f"profiles must be {CURVES} curves of each of {len(sizes)} sizes at {len(scales)} scales, got shape {curves.shape}"
-            )
-        if not (np.isfinite(scales).all() and (scales > 0).all() and (np.diff(scales) < 0).all()):
+        """What `arrays` returned, from a file: of a result of so many atoms and intervals of this confidence."""
+        scales, sizes, curves = arrays["scales"], arrays["profile_sizes"], arrays["profile_errors"]
+        if (len(sizes) > 0) != (len(scales) > 0):
+            raise ValueError(f"profiles must have sizes and scales, got {len(sizes)} sizes and {len(scales)} scales")
+        if not (np.diff(scales) < 0).all():
             raise ValueError("scales must be positive numbers from coarse to fine")
-        if len(sizes) and not (sizes[0] >= 1 and (np.diff(sizes) > 0).all() and sizes[-1] == largest):
+        if len(sizes) and not ((np.diff(sizes) > 0).all() and sizes[-1] == largest):
             raise ValueError(f"profile_sizes must go up to the {largest:,} atoms of the model")
-        if (curves < 0).any():  # what is not known may be NaN, and infinite what is beyond floating point
-            raise ValueError(f"profiles must hold no negative errors, got {np.nanmin(curves)}")
         profiles = [
             ErrorProfile(scales, errors, np.stack([low, high], axis=1), drawn, noise, confidence)
             for errors, low, high, drawn, noise in curves
         ]
-        return cls(sizes.astype(np.int64), tuple(profiles))
+        return cls(sizes, tuple(profiles))

@@ -6,7 +6,6 @@ Prediction costs O(m·d) a row in place of O(n·d), as one matrix product a bloc
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,6 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, OutlierMixin, Regressor
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from reduset import _archive, _validate
+from reduset._archive import fields as f
 from reduset._engine import row_blocks
 from reduset._types import Array, PointsLike
 from reduset._validate.rows import naming_columns
@@ -25,7 +25,31 @@ from reduset.svm.loss import SvmLoss
 from reduset.svm.machines import DecisionRule
 from reduset.svm.one_vs_one import OneVsOne
 
-VERSION = 1
+FIELDS: f.Fields = {
+    "centres": f.Numbers(("m", "d")),
+    "widths": f.Numbers(("m",), low=0, above=True),
+    "weights": f.Numbers(("m", "functions")),
+    "intercepts": f.Numbers(("functions",)),
+    "names": f.optional(f.names("d")),
+    "method": f.text,
+    "support_vectors": f.whole(),
+    "loss": f.record(
+        SvmLoss,
+        largest=f.number(0),
+        mean=f.number(0),
+        label_changes=f.optional(f.whole()),
+        rows=f.whole(1),
+        measured_on=f.text,
+        relative=f.number(0),
+        bound=f.measured(),
+        score_before=f.optional(f.number()),
+        score_after=f.optional(f.number()),
+    ),
+    "offset": f.number(),
+    "votes": f.optional(
+        f.record(dict, classes=f.listed(f.scalar), dtype=f.text, shape=f.one_of(("ovr", "ovo")), break_ties=f.flag)
+    ),
+}
 
 
 class CompressedSVM(BaseEstimator):
@@ -96,36 +120,41 @@ class CompressedSVM(BaseEstimator):
     def save(self, path: _archive.Path_) -> None:
         """Write to a file of plain arrays, checked when it is read and never executed."""
         check_is_fitted(self)
-        found, names = self.expansion_, getattr(self, "feature_names_in_", None)
-        header = {
-            "kind": f"reduset.{type(self).__name__}",
-            "version": VERSION,
+        votes, names = self._rule.votes, getattr(self, "feature_names_in_", None)
+        values = {
+            **vars(self.expansion_),
             "method": self.method_,
             "support_vectors": self.n_support_vectors_,
-            "loss": {key: repr(value) if value == np.inf else value for key, value in asdict(self.loss_).items()},
+            "loss": self.loss_,
             "names": None if names is None else [str(name) for name in names],
             "offset": getattr(self, "offset_", 0.0),
-            "votes": None if self._rule.votes is None else _plain(self._rule.votes),
+            "votes": None if votes is None else _plain(votes),
         }
-        arrays = {"centres": found.centres, "widths": found.widths, "weights": found.weights, "intercepts": found.intercepts}
-        _archive.write(path, header, arrays)
+        _archive.write(path, self._file(), values)
 
     @classmethod
     def load(cls, path: _archive.Path_) -> Self:
         """Read what `save` wrote."""
-        kind = _archive.Kind(VERSION, ("centres", "widths", "weights", "intercepts"))
-        header, arrays = _archive.read(path, {f"reduset.{cls.__name__}": kind})
-        try:
-            expansion = _checked(**arrays)
-            votes = None if header["votes"] is None else _votes_of(len(expansion.intercepts), **header["votes"])
-            names = None if header["names"] is None else _names_of(header["names"], expansion.centres.shape[1])
-            rule = DecisionRule(cls.kind, votes, _validate.finite(header["offset"], "offset"), names)
-            if (votes is None) != (cls.kind != "classifier"):
-                raise ValueError("its classes do not fit its functions")
-            vectors = _validate.whole(header["support_vectors"], "support_vectors", 0, 2**63 - 1)
-            return cls.holding(rule, expansion, str(header["method"]), SvmLoss.from_header(header["loss"]), vectors)
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise ValueError(f"{path} is not a readable reduset.{cls.__name__} file: {error}") from error
+        return _archive.read(path, {cls._file(): cls._from_values})
+
+    @classmethod
+    def _file(cls) -> _archive.Kind:
+        return _archive.Kind(f"reduset.{cls.__name__}", "compressed SVM", FIELDS)
+
+    @classmethod
+    def _from_values(cls, values: dict[str, Any]) -> Self:
+        expansion = GaussianExpansion(*(values[name] for name in ("centres", "widths", "weights", "intercepts")))
+        votes = None if values["votes"] is None else _votes_of(len(expansion.intercepts), **values["votes"])
+        if (votes is None) != (cls.kind != "classifier"):
+            raise ValueError("its classes do not fit its functions")
+        loss: SvmLoss = values["loss"]
+        if loss.label_changes is not None and loss.label_changes > loss.rows:
+            raise ValueError(f"loss.label_changes must be at most loss.rows, {loss.rows:,}, got {loss.label_changes:,}")
+        if (loss.score_before is None) != (loss.score_after is None):
+            raise ValueError("loss.score_before and loss.score_after must both be numbers, or neither")
+        names = None if values["names"] is None else np.array(values["names"], dtype=object)
+        rule = DecisionRule(cls.kind, votes, values["offset"], names)
+        return cls.holding(rule, expansion, values["method"], loss, values["support_vectors"])
 
     def to_onnx(self, path: _archive.Path_ | None = None, dtype: DTypeLike = np.float32) -> Any:
         """The model as an ONNX graph: returned as a ``ModelProto``, or written to a file.
@@ -200,31 +229,12 @@ def _plain(votes: OneVsOne) -> dict[str, Any]:
     }
 
 
-def _names_of(told: Any, width: int) -> NDArray[Any]:
-    if not isinstance(told, list) or len(told) != width or not all(isinstance(name, str) for name in told):
-        raise ValueError(f"names must be those of {width} columns, got {str(told)[:60]}")
-    return np.array(told, dtype=object)
-
-
-def _votes_of(functions: int, classes: list[Any], dtype: str, shape: str, break_ties: bool) -> OneVsOne:
+def _votes_of(functions: int, classes: tuple[Any, ...], dtype: str, shape: str, break_ties: bool) -> OneVsOne:
     pairs = len(classes) * (len(classes) - 1) // 2
     if pairs != functions:  # looked at before so many pairs are made
         raise ValueError(f"its classes do not fit its functions: {len(classes):,} classes have {pairs:,} pairs, got {functions:,}")
-    if len(classes) < 2 or not all(isinstance(label, str | int | float) for label in classes):
-        raise ValueError("its classes are none")
+    if len(classes) < 2:
+        raise ValueError(f"classes must be at least 2, got {len(classes)}")
     if not re.fullmatch(r"[UO]|[<>|][biuf][1248]", dtype):  # of text no length: a file could ask for any
         raise ValueError(f"its classes are of an unknown type {dtype!r}")
-    return OneVsOne(
-        np.array(classes, dtype=dtype), _validate.one_of(shape, "shape", ("ovr", "ovo")), _validate.flag(break_ties, "break_ties")
-    )
-
-
-def _checked(centres: Array, widths: Array, weights: Array, intercepts: Array) -> GaussianExpansion:
-    """An expansion from a file that anyone may have written."""
-    m = len(centres)
-    fit = widths.shape == (m,) and weights.shape == (m, *intercepts.shape)
-    if not fit or centres.ndim != 2 or 0 in (*centres.shape, intercepts.size):
-        raise ValueError("its arrays do not fit together")
-    if not all(np.isfinite(each).all() for each in (centres, widths, weights, intercepts)) or not (widths > 0).all():
-        raise ValueError("its numbers are not finite, or a width is not above 0")
-    return GaussianExpansion(*(np.asarray(each, np.float64) for each in (centres, widths, weights, intercepts)))
+    return OneVsOne(np.array(classes, dtype=dtype), shape, break_ties)

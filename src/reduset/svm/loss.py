@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, r2_score
 
-from reduset import _validate
 from reduset._types import Array
 from reduset.svm.expansion import GaussianExpansion
 from reduset.svm.machines import SupportVectorMachine
@@ -41,28 +40,6 @@ class SvmLoss:
     bound: float
     score_before: float | None = None
     score_after: float | None = None
-
-    @classmethod
-    def from_header(cls, told: Any) -> SvmLoss:
-        """The loss that a file tells: known fields alone, counts that can be and numbers that are none below 0."""
-        known = [field.name for field in fields(cls)]
-        lacking = [field.name for field in fields(cls) if field.default is MISSING and field.name not in told]
-        odd = [name for name in told if name not in known]
-        if odd or lacking:
-            raise ValueError(f"loss must have the fields {', '.join(known)}; got {odd[0] if odd else 'no ' + lacking[0]}")
-        rows = _validate.whole(told["rows"], "loss.rows", 1, 2**63 - 1)
-        if told["label_changes"] is not None:
-            _validate.whole(told["label_changes"], "loss.label_changes", 0, rows)
-        if not isinstance(told["measured_on"], str):
-            raise ValueError(f"loss.measured_on must be text, got {told['measured_on']!r}")
-        amounts = {name: _validate.at_least(told[name], f"loss.{name}", 0.0) for name in ("largest", "mean", "relative")}
-        bound = float("inf") if told["bound"] in ("inf", float("inf")) else _validate.at_least(told["bound"], "loss.bound", 0.0)
-        if (told.get("score_before") is None) != (told.get("score_after") is None):
-            raise ValueError("loss.score_before and loss.score_after must both be numbers, or neither")
-        for name in ("score_before", "score_after"):
-            if told.get(name) is not None:
-                _validate.finite(told[name], f"loss.{name}")
-        return cls(**{**told, **amounts, "bound": bound})
 
     def __str__(self) -> str:
         lines = [
