@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from dask import array as dask_array
 
+from archive_cases import reseal
 from reduset import Gaussian, KernelMean, Laplacian, Matern, Mixture, Model, Student, bandwidth, compress, distributed
 from reduset.certificate.by_frequencies import FrequencyProbe
 from reduset.cohort import CohortMap
@@ -294,9 +295,11 @@ def test_files_keep_scales(tmp_path):
     ],
 )
 def test_a_file_that_says_otherwise_is_refused(tmp_path, told, message):
-    header = {"kernel": Gaussian(0.5).to_dict() | told}
+    path = tmp_path / "x.npz"
+    KernelMean(np.eye(2), np.ones(2), Gaussian(0.5)).save(path)
+    reseal(path, kernel=Gaussian(0.5).to_dict() | told)
     with pytest.raises(ValueError, match=message):
-        KernelMean.from_parts("x.npz", header, {"atoms": np.eye(2), "weights": np.ones(2)})
+        KernelMean.load(path)
 
 
 @pytest.mark.parametrize(

@@ -74,10 +74,8 @@ class Numbers:
             known = each if isinstance(each, int) else sizes.setdefault(each, size)
             fits = fits and known == size and (size > 0 or str(each).endswith("?"))
         if not fits:
-            known = {
-                each: f"{each.rstrip('?')} = {sizes[each]:,}" for each in self.shape if isinstance(each, str) and each in sizes
-            }
-            rule = ", ".join(known.get(str(each), str(each).rstrip("?")) for each in self.shape)
+            parts = [str(each) for each in self.shape]
+            rule = ", ".join(f"{each.rstrip('?')} = {sizes[each]:,}" if each in sizes else each.rstrip("?") for each in parts)
             raise ValueError(f"{name} must have the shape ({rule}), got {found}")
 
 
