@@ -1,4 +1,7 @@
-"""The tree of the source in docs/design.md, from the first sentence of every file: `make tree` writes it, a test compares it."""
+"""The packages of the source in docs/design.md, from the first sentence of each: `make tree` writes the list, a test compares it.
+
+With `--files`, every file is printed as well, with the first sentence of its docstring.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +42,8 @@ def line(name: str, words: str) -> str:
     return text.rstrip() + "\n"
 
 
-def tree() -> str:
-    """The whole tree, in the order in which rooms may import each other."""
+def tree(files: bool = False) -> str:
+    """The packages in the order in which they may import each other; with every file, if asked for."""
     lines = ["src/reduset/\n", line("  __init__.py", sentence(PACKAGE / "__init__.py"))]
     for room in ROOMS:
         folder = PACKAGE / room
@@ -48,7 +51,9 @@ def tree() -> str:
             lines.append(line(f"  {room}.py", sentence(PACKAGE / f"{room}.py")))
             continue
         lines.append(line(f"  {room}/", sentence(folder / "__init__.py")))
-        lines += [line(f"    {path.name}", sentence(path)) for path in sorted(folder.glob("*.py")) if path.name != "__init__.py"]
+        if files:
+            modules = sorted(set(folder.glob("*.py")) - {folder / "__init__.py"})
+            lines += [line(f"    {path.name}", sentence(path)) for path in modules]
     return "".join(lines)
 
 
@@ -60,4 +65,4 @@ def with_tree(page: str) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(with_tree(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    sys.stdout.write(tree())
+    sys.stdout.write(tree(files="--files" in sys.argv))
