@@ -26,9 +26,9 @@ class Progress:
         self._shown = 0.0
         self._listening = ExitStack()
         if progress is True:  # a function is told of stages alone, which are the same in every run
-            from reduset._engine import compiling_told
+            from reduset._engine import report_compilation
 
-            self._listening.enter_context(compiling_told(self._tell_compiling))
+            self._listening.enter_context(report_compilation(self._tell_compiling))
 
     def stage(self, name: str) -> Callable[[int, int], None]:
         """A reporter (done, total) for one stage."""

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _archive, _validate
-from reduset._engine import as_given, home_of, on_device, row_blocks, rows_by_weight, to_numpy
+from reduset._engine import as_given, device_of, on_device, row_blocks, rows_by_weight, to_numpy
 from reduset._frames import is_sparse, table_weights
 from reduset._types import Array, Floats, KernelLike, PointsLike, Precision, SeedLike, WeightsLike
 from reduset._validate import boxes as _boxes
@@ -324,7 +324,7 @@ class KernelMean(LinearCombination):
         """What is a number, or a row of them, at each row of Q; sparse rows are made dense a block at a time."""
         if on_device(Q):
             queries = _rows.queries(Q, "Q", self.dimension)
-            with home_of(queries):
+            with device_of(queries):
                 return as_given(evaluate(queries), Q)
         if not is_sparse(Q):
             return evaluate(_validate.points(Q, "Q", self.dimension))

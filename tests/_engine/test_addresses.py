@@ -11,7 +11,7 @@ from numba import njit
 from numba.core.errors import TypingError
 
 from reduset._engine.addresses import addressed, row, strip
-from reduset._engine.compiled import compiling_told
+from reduset._engine.compiled import report_compilation
 from reduset._engine.depths import LINEAR, LOGARITHM, ROOT, TABLE, depths_at, pulls_at, to_depths
 from reduset._engine.gaps import CITYBLOCK, SOFT_CITYBLOCK, SQUARED, gaps_at, to_gaps
 from reduset._engine.profile import Profile
@@ -112,7 +112,7 @@ def test_an_address_is_compiled_for_once_whoever_asks():
         for i in range(count):
             t[i] = Z[i]
 
-    with compiling_told(told.append), ThreadPoolExecutor(8) as pool:
+    with report_compilation(told.append), ThreadPoolExecutor(8) as pool:
         addresses = set(pool.map(loop.at, [np.float64] * 8))
     assert len(addresses) == 1
     assert told == [True, False]

@@ -7,7 +7,7 @@ import numpy as np
 from numba import njit
 
 from reduset import _engine
-from reduset._engine import compiling_told
+from reduset._engine import report_compilation
 
 FILES = [ast.parse(path.read_text(encoding="utf-8")) for path in Path(_engine.__file__).parent.glob("*.py")]
 
@@ -28,7 +28,7 @@ def test_compiling_is_told_once_with_all_that_is_compiled_on_the_way():
     def above(x):
         return below(x) + np.empty(3)[0] * 0
 
-    with compiling_told(told.append):
+    with report_compilation(told.append):
         above(1)
         assert told == [True, False]
         above(2)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from reduset._engine import CITYBLOCK, SQUARED, FarthestFirst, Frame, rows_apart
+from reduset._engine import CITYBLOCK, SQUARED, FarthestFirst, Frame, rows_not_among
 
 
 @pytest.mark.parametrize("d", [1, 2, 5, 40])
@@ -13,11 +13,11 @@ def test_rows_apart_are_those_of_the_definition(d, dtype):
     points = rng.integers(-3, 3, size=(3000, d)).astype(dtype)
     places = points[rng.integers(3000, size=40)]
     expected = [i for i, point in enumerate(points) if not (point == places).all(axis=1).any()]
-    np.testing.assert_array_equal(rows_apart(points, places), expected)
+    np.testing.assert_array_equal(rows_not_among(points, places), expected)
 
 
 def test_zeros_of_both_signs_are_one_place():
-    assert not len(rows_apart(np.array([[0.0, -0.0], [-0.0, 0.0]]), np.array([[-0.0, -0.0]])))
+    assert not len(rows_not_among(np.array([[0.0, -0.0], [-0.0, 0.0]]), np.array([[-0.0, -0.0]])))
 
 
 @pytest.mark.parametrize("metric", [SQUARED, CITYBLOCK])

@@ -9,7 +9,7 @@ import reduset
 import reference_mixture as reference
 from reduset import Mixture
 from reduset._engine import components as engine
-from reduset._engine.components import Components, as_full, logs_at, sums_at
+from reduset._engine.components import Components, as_full, component_logs, component_sums
 from reduset._engine.ellipsoids import TILE
 from reference_mixture import SHAPES, covariances_of, mixture_of
 
@@ -89,7 +89,7 @@ def test_sums_at_points_are_values_slopes_and_precisions(shape, d):
     rng = np.random.default_rng(d)
     f = mixture_of(rng, 6, d, shape, signed=True)
     Q = rng.normal(size=(11, d))
-    out, unit = sums_at(Q, f.weights, f.means, f.covariances, 2)
+    out, unit = component_sums(Q, f.weights, f.means, f.covariances, 2)
     out = out * np.exp(unit)
     np.testing.assert_allclose(out[0], reference.evaluate(f, Q), rtol=1e-10, atol=1e-13)
     np.testing.assert_allclose(out[1 : 1 + d].T, reference.gradient(f, Q), rtol=1e-6, atol=1e-8)
@@ -108,9 +108,9 @@ def test_lower_orders_are_the_first_rows_of_higher_ones(shape):
     rng = np.random.default_rng(1)
     f = mixture_of(rng, 6, 3, shape)
     Q = rng.normal(size=(300, 3))
-    most, unit = sums_at(Q, f.weights, f.means, f.covariances, 2)
+    most, unit = component_sums(Q, f.weights, f.means, f.covariances, 2)
     for order, rows in ((0, 1), (1, 4)):
-        found, same = sums_at(Q, f.weights, f.means, f.covariances, order)
+        found, same = component_sums(Q, f.weights, f.means, f.covariances, order)
         assert same == unit
         np.testing.assert_allclose(found, most[:rows], rtol=1e-13)
 
@@ -120,7 +120,7 @@ def test_logs_are_those_of_the_sum(shape):
     rng = np.random.default_rng(2)
     f = mixture_of(rng, 9, 3, shape)
     Q = 3 * rng.normal(size=(20, 3))
-    np.testing.assert_allclose(logs_at(Q, f.weights, f.means, f.covariances), np.log(reference.evaluate(f, Q)), rtol=1e-11)
+    np.testing.assert_allclose(component_logs(Q, f.weights, f.means, f.covariances), np.log(reference.evaluate(f, Q)), rtol=1e-11)
 
 
 @EVERY_SHAPE
@@ -159,9 +159,11 @@ def test_no_component_is_lost_or_counted_twice_at_the_edge_of_a_tile(shape, shar
     np.testing.assert_allclose(side.moments(places, covariances).total, expected, rtol=1e-11)
     np.testing.assert_allclose(side.closest(places, covariances, np.ones(2), np.ones(2))[2], expected, rtol=1e-11)
     one = np.random.default_rng(0).normal(size=(1, 2))
-    kept = [np.asarray(sums_at(np.repeat(one, n, axis=0), f.weights, f.means, f.covariances, 2)[0])]
+    kept = [np.asarray(component_sums(np.repeat(one, n, axis=0), f.weights, f.means, f.covariances, 2)[0])]
     np.testing.assert_array_equal(kept[0], np.repeat(kept[0][:, :1], n, axis=1))
-    np.testing.assert_allclose(kept[0][0] * np.exp(sums_at(one, f.weights, f.means, f.covariances, 0)[1]), f(one)[0], rtol=1e-12)
+    np.testing.assert_allclose(
+        kept[0][0] * np.exp(component_sums(one, f.weights, f.means, f.covariances, 0)[1]), f(one)[0], rtol=1e-12
+    )
 
 
 @SHARED
@@ -189,11 +191,11 @@ def test_points_across_blocks_are_those_of_one_block(extra, monkeypatch):
     rng = np.random.default_rng(8)
     f = mixture_of(rng, 5, 2)
     Q = rng.normal(size=(2 * engine.BLOCK + extra, 2))
-    values, logs = sums_at(Q, f.weights, f.means, f.covariances, 1)[0], f.log_density(Q)
+    values, logs = component_sums(Q, f.weights, f.means, f.covariances, 1)[0], f.log_density(Q)
     monkeypatch.setattr(engine, "BLOCK", 10 * len(Q))
-    np.testing.assert_array_equal(values, sums_at(Q, f.weights, f.means, f.covariances, 1)[0])
+    np.testing.assert_array_equal(values, component_sums(Q, f.weights, f.means, f.covariances, 1)[0])
     np.testing.assert_array_equal(logs, f.log_density(Q))
-    np.testing.assert_allclose(logs, np.log(values[0]) + sums_at(Q[:1], f.weights, f.means, f.covariances, 0)[1], atol=1e-9)
+    np.testing.assert_allclose(logs, np.log(values[0]) + component_sums(Q[:1], f.weights, f.means, f.covariances, 0)[1], atol=1e-9)
 
 
 @EVERY_SHAPE

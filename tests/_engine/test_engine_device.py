@@ -8,7 +8,7 @@ import pytest
 
 import reduset
 from reduset import Gaussian, KernelMean
-from reduset._engine import LabelSums, device, first_of_order
+from reduset._engine import LabelSums, device, random_rows
 from reduset._engine.cuda import guard
 from reduset._validate import rows as _rows
 
@@ -171,10 +171,10 @@ def test_sums_by_label_are_those_of_the_definition():
 
 @pytest.mark.parametrize(("count", "most"), [(100, 30), (100, 100), (100_000, 20)])
 def test_the_first_of_a_random_order_come_once_and_again(count, most):
-    found = first_of_order(count, most, np.random.default_rng(3))
+    found = random_rows(count, most, np.random.default_rng(3))
     assert len(np.unique(found)) == most
     assert 0 <= found.min() <= found.max() < count
-    np.testing.assert_array_equal(found, first_of_order(count, most, np.random.default_rng(3)))
+    np.testing.assert_array_equal(found, random_rows(count, most, np.random.default_rng(3)))
 
 
 @pytest.mark.parametrize("weights", [-np.ones(5000), np.where(np.arange(5000) < 10, 0.0, -1.0)], ids=["negative", "none above 0"])

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reduset._engine import line_dips
+from reduset._engine import valley_depths
 from reduset._engine.dips import BEYOND, BINS, ENOUGH, SILVERMAN, TAIL
 
 
@@ -41,7 +41,7 @@ def test_dips_are_those_of_their_definition(count_a, count_b, apart, spread, fin
     rng = np.random.default_rng(seed)
     a, b = rng.normal(size=(3, count_a)), rng.normal(apart, spread, (3, count_b))
     stands = rng.exponential(size=count_a) + 0.1, rng.exponential(size=count_b) + 0.1
-    found = line_dips(a, b, *stands, np.full(3, finest))
+    found = valley_depths(a, b, *stands, np.full(3, finest))
     expected = [slow_dip(a[k], b[k], *stands, finest) for k in range(3)]
     np.testing.assert_allclose(found, expected, rtol=1e-4)
 
@@ -49,9 +49,9 @@ def test_dips_are_those_of_their_definition(count_a, count_b, apart, spread, fin
 def test_the_order_of_the_groups_and_the_unit_of_a_line_mean_nothing():
     rng = np.random.default_rng(0)
     a, b, stands = rng.normal(size=(2, 300)), rng.normal(3, 1, (2, 500)), (np.ones(300), np.full(500, 2.0))
-    found = line_dips(a, b, *stands, np.full(2, 0.1))
-    np.testing.assert_allclose(line_dips(b, a, *stands[::-1], np.full(2, 0.1)), found, rtol=1e-9)
-    np.testing.assert_allclose(line_dips(64 * a, 64 * b, *stands, np.full(2, 6.4)), found, rtol=1e-9)
+    found = valley_depths(a, b, *stands, np.full(2, 0.1))
+    np.testing.assert_allclose(valley_depths(b, a, *stands[::-1], np.full(2, 0.1)), found, rtol=1e-9)
+    np.testing.assert_allclose(valley_depths(64 * a, 64 * b, *stands, np.full(2, 6.4)), found, rtol=1e-9)
 
 
 @pytest.mark.parametrize("many", [ENOUGH - 1, 10 * ENOUGH])
@@ -59,12 +59,12 @@ def test_ends_of_many_points_are_found_by_some(many):
     rng = np.random.default_rng(1)
     a, b = rng.normal(size=(1, many)), rng.normal(4, 1, (1, many))
     expected = slow_dip(a[0], b[0], np.ones(many), np.ones(many), 0.0)
-    np.testing.assert_allclose(line_dips(a, b, np.ones(many), np.ones(many), np.zeros(1)), expected, rtol=0.02)
+    np.testing.assert_allclose(valley_depths(a, b, np.ones(many), np.ones(many), np.zeros(1)), expected, rtol=0.02)
 
 
 def test_a_group_in_one_place_is_told_from_those_that_do_not_hold_it():
     place, around = np.full((1, 30), 2.0), np.random.default_rng(2).normal(2, 1, (1, 300))
     ones = np.ones(30), np.ones(300)
-    assert line_dips(place, around, *ones, np.zeros(1)) == 1.0
-    assert line_dips(place + 9, around, *ones, np.zeros(1)) == 0.0
-    assert line_dips(around, place + 9, *ones[::-1], np.zeros(1)) == 0.0
+    assert valley_depths(place, around, *ones, np.zeros(1)) == 1.0
+    assert valley_depths(place + 9, around, *ones, np.zeros(1)) == 0.0
+    assert valley_depths(around, place + 9, *ones[::-1], np.zeros(1)) == 0.0

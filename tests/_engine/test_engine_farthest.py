@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 import reference
 from reduset._engine.farthest import FarthestFirst
 from reduset._engine.gaps import CITYBLOCK, SQUARED
-from reduset._engine.leaves import LEAF, grow
+from reduset._engine.leaves import LEAF, build_leaves
 from reduset._engine.neighbours import nearest
 from reduset._engine.profile import Frame
 
@@ -313,7 +313,7 @@ CLOUDS = {
 def test_leaves_hold_each_point_once_in_their_boxes(kind, d, dtype):
     X = CLOUDS[kind](d)
     frame = Frame.around(X, 0.8)
-    leaves = grow(X, frame, dtype)
+    leaves = build_leaves(X, frame, dtype)
     assert sorted(leaves.order.tolist()) == list(range(len(X)))
     assert leaves.starts[0] == 0
     assert leaves.starts[-1] == len(X)
@@ -352,7 +352,7 @@ def test_nearest_with_given_leaves_is_the_same():
     X, atoms = cloud(2000, 3), cloud(40, 3, 1)
     frame = Frame.around(X, 1.0)
     for dtype in (np.float32, np.float64):
-        _, distance = nearest(X, atoms, frame, leaves=grow(X, frame, dtype))
+        _, distance = nearest(X, atoms, frame, leaves=build_leaves(X, frame, dtype))
         assert np.allclose(distance, reference.nearest(X, atoms)[1], rtol=1e-6)
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from cases import KERNELS
 from reduset import set_threads
-from reduset._engine import CITYBLOCK, SQUARED, Frame, KernelMaps, Profile, gram, own_gaps, product_matrix
+from reduset._engine import CITYBLOCK, SQUARED, Frame, KernelMaps, Profile, assigned_distances, gram, product_matrix
 from reduset._engine.depths import LOGARITHM, ROOT
 from reduset._engine.packed import varying_columns
 
@@ -156,4 +156,4 @@ def test_gaps_to_owners_are_those_of_the_definition(dtype, metric, matrix):
     frame = Frame.around(X, matrix)
     steps = frame.apply(X) - frame.apply(X[:20])[owners]
     wanted = (steps**2).sum(axis=1) if metric == SQUARED else np.abs(steps).sum(axis=1)
-    np.testing.assert_allclose(own_gaps(X, X[:20], owners, frame, metric), np.where(owners < 0, 0.0, wanted), atol=1e-13)
+    np.testing.assert_allclose(assigned_distances(X, X[:20], owners, frame, metric), np.where(owners < 0, 0.0, wanted), atol=1e-13)

@@ -6,7 +6,7 @@ import pytest
 import reference
 from cases import COVARIANCE
 from reduset import Gaussian, Laplacian, Matern, Student, set_threads
-from reduset._engine import NearSums
+from reduset._engine import LeafSums
 from reduset._engine.gaps import SOFT_CITYBLOCK
 from reduset._engine.profile import Frame, Profile
 
@@ -33,7 +33,7 @@ def queries(X):
 
 def sums_of(kernel, X, w):
     shape = kernel.bump(X.shape[1])
-    return NearSums.of(X, w, kernel.frame(X, shape), shape.profile)
+    return LeafSums.of(X, w, kernel.frame(X, shape), shape.profile)
 
 
 def shares(n, seed=1):
@@ -116,4 +116,4 @@ def test_points_that_coincide_are_one_leaf_after_another():
 
 def test_metrics_without_bounds_raise():
     with pytest.raises(ValueError, match="squared and city-block"):
-        NearSums.of(np.ones((3, 2)), np.ones(3), Frame(np.zeros(2), 1.0), Profile(metric=SOFT_CITYBLOCK))
+        LeafSums.of(np.ones((3, 2)), np.ones(3), Frame(np.zeros(2), 1.0), Profile(metric=SOFT_CITYBLOCK))

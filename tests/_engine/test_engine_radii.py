@@ -12,7 +12,7 @@ from cases import KERNELS, cloud
 from reduset import set_threads
 from reduset._engine.gaps import CITYBLOCK, SOFT_CITYBLOCK, SQUARED
 from reduset._engine.profile import Frame
-from reduset._engine.radii import BINS, OCTAVES, gap_histograms, gap_nodes
+from reduset._engine.radii import BINS, OCTAVES, distance_histograms, distance_nodes
 from reduset.kernels import RadialKernel
 
 RADIAL = {name: kernel for name, kernel in KERNELS.items() if isinstance(kernel, RadialKernel)}
@@ -28,7 +28,7 @@ def depths_at(profile, gaps):
 
 def at_gap(gap):
     """The histogram of one point at a distance."""
-    return gap_histograms(np.array([[gap]]), np.ones(1), np.zeros((1, 1)), UNIT, CITYBLOCK)[0]
+    return distance_histograms(np.array([[gap]]), np.ones(1), np.zeros((1, 1)), UNIT, CITYBLOCK)[0]
 
 
 @pytest.mark.covering_cases
@@ -43,8 +43,8 @@ def test_sums_over_one_histogram_are_the_kernel_sums_for_every_bandwidth(kernel,
     metric = shape.profile.metric
     if metric == SOFT_CITYBLOCK:
         ratio = 1.0  # a gap that does not scale
-    counts = gap_histograms(X, w, Q, narrow.frame(X, shape), metric)
-    depths = depths_at(shape.profile, gap_nodes() / ratio ** (2 if metric == SQUARED else 1))
+    counts = distance_histograms(X, w, Q, narrow.frame(X, shape), metric)
+    depths = depths_at(shape.profile, distance_nodes() / ratio ** (2 if metric == SQUARED else 1))
     found = counts @ np.exp(-depths)
     wide = replace(narrow, bandwidth=narrow.width * ratio)
     values = (reference.bump if part == "bump" else reference.product_shape)(wide, Q, X)
@@ -58,7 +58,7 @@ def test_sums_over_one_histogram_are_the_kernel_sums_for_every_bandwidth(kernel,
 @settings(max_examples=300, deadline=None)
 @given(depth=st.floats(1e-6, 24))
 def test_an_exponential_is_off_by_the_square_of_its_bin_over_8(depth):
-    found = at_gap(depth) @ np.exp(-gap_nodes())
+    found = at_gap(depth) @ np.exp(-distance_nodes())
     error = found / np.exp(-depth) - 1
     rounding = 1e-7 * (1 + depth)  # of a gap in single precision
     assert -rounding <= error <= (depth * BIN) ** 2 / 8 + rounding
@@ -67,7 +67,7 @@ def test_an_exponential_is_off_by_the_square_of_its_bin_over_8(depth):
 @settings(max_examples=200, deadline=None)
 @given(depth=st.floats(1e-6, 700))
 def test_its_logarithm_is_off_by_a_bin_at_most_however_deep(depth):
-    found = np.log(at_gap(depth) @ np.exp(-gap_nodes()))
+    found = np.log(at_gap(depth) @ np.exp(-distance_nodes()))
     assert -depth * (1 + 1e-6) <= found <= -depth * (1 - BIN)
 
 
@@ -77,21 +77,21 @@ def test_weights_and_mean_gaps_are_kept(metric, dimension):
     X, Q = cloud(300, dimension), cloud(4, dimension, seed=1)
     w = np.random.default_rng(0).uniform(size=300)
     frame = Frame.around(X, 0.7)
-    counts = gap_histograms(X, w, Q, frame, CITYBLOCK if metric == "cityblock" else SQUARED)
+    counts = distance_histograms(X, w, Q, frame, CITYBLOCK if metric == "cityblock" else SQUARED)
     gaps = np.stack([reference.gaps(X * 0.7, q * 0.7, metric) for q in Q])
     np.testing.assert_allclose(counts.sum(axis=1), w.sum(), rtol=1e-12)
-    np.testing.assert_allclose(counts @ gap_nodes(), gaps @ w, rtol=1e-6)
+    np.testing.assert_allclose(counts @ distance_nodes(), gaps @ w, rtol=1e-6)
 
 
 def test_more_points_than_a_block_are_all_counted():
     X = np.random.default_rng(0).normal(size=(70_000, 1))
-    counts = gap_histograms(X, np.full(70_000, 0.5), np.zeros((1, 1)), UNIT, SQUARED)
+    counts = distance_histograms(X, np.full(70_000, 0.5), np.zeros((1, 1)), UNIT, SQUARED)
     assert counts.sum() == pytest.approx(35_000, rel=1e-12)
-    assert counts[0] @ gap_nodes() == pytest.approx(0.5 * np.square(X).sum(), rel=1e-6)
+    assert counts[0] @ distance_nodes() == pytest.approx(0.5 * np.square(X).sum(), rel=1e-6)
 
 
 def test_the_nodes_are_32_to_an_octave():
-    ends = gap_nodes()
+    ends = distance_nodes()
     assert len(ends) == BINS + 1
     assert (ends[0], ends[-1]) == (2.0**-OCTAVES, 2.0**OCTAVES)
     np.testing.assert_array_equal(ends[32:] / ends[:-32], 2.0)
@@ -107,12 +107,12 @@ def test_gaps_below_the_least_count_as_the_least(gap):
 def test_gaps_beyond_the_largest_count_as_the_largest(gap):
     found = at_gap(gap)
     assert found.sum() == 1
-    assert found @ gap_nodes() == pytest.approx(2.0**OCTAVES, rel=1e-5)
+    assert found @ distance_nodes() == pytest.approx(2.0**OCTAVES, rel=1e-5)
 
 
 def test_a_gap_whose_square_overflows_counts_as_the_largest():
-    found = gap_histograms(np.array([[1e200]]), np.ones(1), np.zeros((1, 1)), UNIT, SQUARED)
-    assert found[0] @ gap_nodes() == pytest.approx(2.0**OCTAVES, rel=1e-5)
+    found = distance_histograms(np.array([[1e200]]), np.ones(1), np.zeros((1, 1)), UNIT, SQUARED)
+    assert found[0] @ distance_nodes() == pytest.approx(2.0**OCTAVES, rel=1e-5)
 
 
 def test_threads_do_not_change_a_bit():
@@ -122,7 +122,7 @@ def test_threads_do_not_change_a_bit():
     for threads in (1, 2, 3):
         set_threads(threads)
         try:
-            found.append(gap_histograms(X, w, Q, Frame.around(X, 2.0), SQUARED))
+            found.append(distance_histograms(X, w, Q, Frame.around(X, 2.0), SQUARED))
         finally:
             set_threads(None)
     np.testing.assert_array_equal(found[0], found[1])
@@ -132,6 +132,6 @@ def test_threads_do_not_change_a_bit():
 def test_a_common_shift_changes_hardly_anything():
     X, Q = np.round(cloud(200), 4), np.round(cloud(5, seed=1), 4)
     w = np.ones(200)
-    near = gap_histograms(X, w, Q, Frame.around(X, 2.0), SQUARED) @ np.exp(-gap_nodes())
-    far = gap_histograms(X + 1e8, w, Q + 1e8, Frame.around(X + 1e8, 2.0), SQUARED) @ np.exp(-gap_nodes())
+    near = distance_histograms(X, w, Q, Frame.around(X, 2.0), SQUARED) @ np.exp(-distance_nodes())
+    far = distance_histograms(X + 1e8, w, Q + 1e8, Frame.around(X + 1e8, 2.0), SQUARED) @ np.exp(-distance_nodes())
     np.testing.assert_allclose(far, near, rtol=1e-5)

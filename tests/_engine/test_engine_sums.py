@@ -18,7 +18,7 @@ from reduset._engine.farthest import FarthestFirst
 from reduset._engine.gaps import gaps_at, to_gaps
 from reduset._engine.neighbours import nearest
 from reduset._engine.profile import Frame, Profile
-from reduset._engine.waves import wave_sums
+from reduset._engine.waves import fourier_sums
 
 DIMENSIONS = (1, 2, 3, 5, 16, 17, 50, 100)
 BUMPS = {
@@ -474,7 +474,7 @@ def test_memory_layout_changes_nothing(layout, d):
         (kernel.gradient_sums(laid, weighed, asked), kernel.gradient_sums(X, w, Q)),
         (kernel.log_sums(laid, weighed, asked), kernel.log_sums(X, w, Q)),
         (kernel.product_gram(laid, asked), kernel.product_gram(X, Q)),
-        (wave_sums(laid, weighed, Q, Frame.around(X, 1.0)), wave_sums(X, w, Q, Frame.around(X, 1.0))),
+        (fourier_sums(laid, weighed, Q, Frame.around(X, 1.0)), fourier_sums(X, w, Q, Frame.around(X, 1.0))),
     ):
         assert np.allclose(got, expected, rtol=1e-13, atol=1e-13)
 
@@ -518,8 +518,8 @@ def _outcomes():
         kernel.product_gram(small[:300], small[:40]),
         Gaussian(7.0).value_sums(wide, w[:20_000], wide[:30], "double"),
         Gaussian(7.0).value_sums(wide, w[:20_000], wide[:30], "single"),
-        wave_sums(small, w, small[:60], frame),
-        wave_sums(wide, w[:20_000], wide[:20], Frame.around(wide, 0.1)),
+        fourier_sums(small, w, small[:60], frame),
+        fourier_sums(wide, w[:20_000], wide[:20], Frame.around(wide, 0.1)),
         order.indices,
         order.covering_radii(),
         *nearest(small, small[:50], frame),
@@ -605,7 +605,7 @@ def test_waves_are_those_of_the_definition(d):
     X, frequencies = cloud(700, d), 3 * cloud(30, d, 1)
     w = np.random.default_rng(2).normal(size=700)
     frame = Frame.around(X, 0.7)
-    found = wave_sums(X, w, frequencies, frame, rungs=3)
+    found = fourier_sums(X, w, frequencies, frame, rungs=3)
     assert found.shape == (len(frequencies), 3)
     for j in range(3):
         expected = reference.waves(frame.apply(X), w, 2**j * frequencies)
@@ -617,7 +617,7 @@ def test_waves_are_those_of_the_definition(d):
 def test_a_second_part_of_the_frequencies_doubles_only_after_its_rung(d, release):
     X, frequencies, late, w = cloud(600, d), 3 * cloud(20, d, 1), 2 * cloud(20, d, 3), np.random.default_rng(2).normal(size=600)
     frame = Frame.around(X, 0.7)
-    found = wave_sums(X, w, frequencies, frame, 4, late, release)
+    found = fourier_sums(X, w, frequencies, frame, 4, late, release)
     for j in range(4):
         expected = reference.waves(frame.apply(X), w, 2**j * frequencies + 2.0 ** max(0, j - release) * late)
         assert np.max(np.abs(found[:, j] - expected)) < 1e-12 * np.abs(w).sum()
@@ -628,13 +628,13 @@ def test_a_second_part_of_the_frequencies_doubles_only_after_its_rung(d, release
 def test_blocks_do_not_show_in_waves(n, d):
     X, frequencies, w = cloud(n, d), cloud(4, d, 1), np.random.default_rng(2).uniform(size=n)
     expected = np.exp(1j * X @ frequencies.T).T @ w
-    got = wave_sums(X, w, frequencies, Frame(np.zeros(d), 1.0))[:, 0]
+    got = fourier_sums(X, w, frequencies, Frame(np.zeros(d), 1.0))[:, 0]
     assert np.max(np.abs(got - expected)) < 1e-12 * w.sum()
 
 
 def test_the_wave_of_frequency_zero_is_the_total_weight():
     w = np.random.default_rng(2).normal(size=100)
-    got = wave_sums(cloud(100, 2), w, np.zeros((1, 2)), Frame(np.zeros(2), 1.0))
+    got = fourier_sums(cloud(100, 2), w, np.zeros((1, 2)), Frame(np.zeros(2), 1.0))
     assert got[0] == pytest.approx(w.sum(), rel=1e-13)
     assert got[0].imag == 0
 

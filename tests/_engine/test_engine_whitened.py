@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from reduset._engine import from_lower_rows, place_whitened, whitened_slopes
+from reduset._engine import from_lower_rows, from_whitened, whitened_gradients
 from reference_mixture import covariances_of
 
 DIMENSIONS = pytest.mark.parametrize("d", [1, 2, 3, 5])
@@ -13,7 +13,7 @@ WIDEST = 2.0
 def placed(variables, means, root):
     m, d = means.shape
     centres, factors, entries, even = np.empty((m, d)), np.zeros((m, d, d)), np.empty((m, d * (d + 1) // 2)), np.empty(m)
-    place_whitened(variables, means, root, WIDEST, centres, factors, entries, even)
+    from_whitened(variables, means, root, WIDEST, centres, factors, entries, even)
     return centres, factors, entries, even
 
 
@@ -66,7 +66,7 @@ def test_slopes_are_those_of_a_function_of_the_mean_and_the_covariance(d):
 
     found = np.empty_like(variables)
     lower = np.tril_indices(d)
-    whitened_slopes(root, placed(variables, means, root)[1], by_mean, np.ascontiguousarray(by_covariance[:, *lower]), found)
+    whitened_gradients(root, placed(variables, means, root)[1], by_mean, np.ascontiguousarray(by_covariance[:, *lower]), found)
     step = 1e-6
     for place in np.ndindex(*variables.shape):
         change = np.zeros_like(variables)

@@ -13,7 +13,7 @@ from reduset import _engine
 
 PACKAGE = Path(reduset.__file__).parent
 ROOMS = [path for path in PACKAGE.rglob("*.py") if "_engine" not in path.parts]
-WITHOUT_A_COMPILER = ["blocks", "row_blocks", "run_all", "get_threads", "threads_here", "physical_memory", "costs"]
+WITHOUT_A_COMPILER = ["blocks", "row_blocks", "run_all", "get_threads", "thread_limit", "physical_memory", "costs"]
 
 
 def met(tree):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from reduset._engine import line_dips
+from reduset._engine import valley_depths
 from reduset.cytometry.merging import MIN_CELLS, CellGroup, Merge, MergeTree, Valleys, merge_by_mode
 
 
@@ -14,7 +14,7 @@ def group(cells, weights=None, seed=0):
 
 
 def dip_on_a_line(a, b):
-    return float(line_dips(a[None], b[None], np.ones(len(a)), np.ones(len(b)), np.zeros(1))[0])
+    return float(valley_depths(a[None], b[None], np.ones(len(a)), np.ones(len(b)), np.zeros(1))[0])
 
 
 def test_pieces_of_one_bell_have_no_valley_between_them_and_two_bells_have_one():
@@ -42,7 +42,7 @@ def test_few_cells_apart_may_be_chance():
 def test_cells_that_stand_for_many_are_as_uncertain_as_few():
     rng = np.random.default_rng(3)
     a, b = rng.normal(size=(1, 40)), rng.normal(3.5, 1, (1, 40))
-    one, hundred = (float(line_dips(a, b, np.full(40, w), np.full(40, w), np.zeros(1))[0]) for w in (1.0, 100.0))
+    one, hundred = (float(valley_depths(a, b, np.full(40, w), np.full(40, w), np.zeros(1))[0]) for w in (1.0, 100.0))
     assert one == pytest.approx(hundred)
 
 

@@ -13,7 +13,7 @@ from dask import delayed
 from cases import KERNELS
 from dask_cases import assert_equal, cluster, parts, points, true_error
 from reduset import Gaussian, KernelMean, Laplacian, NotReachedWarning, compress, distributed, get_threads
-from reduset._engine.threads import threads_here
+from reduset._engine.threads import thread_limit
 from reduset.weights import KINDS
 
 X = points()
@@ -145,7 +145,7 @@ def test_tasks_keep_to_one_thread_and_others_do_not_notice():
     before = get_threads()
     distributed.compress(parts(X, 3000), Gaussian(0.8), size=20, rng=0)
     assert get_threads() == before
-    with threads_here(1):
+    with thread_limit(1):
         inside = []
         other = threading.Thread(target=lambda: inside.append(get_threads()))
         other.start()

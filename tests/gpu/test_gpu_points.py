@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from reduset import Gaussian, KernelMean, Laplacian, Matern, Student, compress
-from reduset._engine import DevicePoints, Frame, cell_sums, nearest, wave_sums
+from reduset._engine import DevicePoints, Frame, cluster_sums, fourier_sums, nearest
 from reduset._engine.cuda import chunks, sums, waves
 from reduset._engine.gaps import CITYBLOCK, SQUARED
 from reduset._validate import rows as _rows
@@ -108,7 +108,7 @@ def test_no_number_of_blocks_changes_a_bit(monkeypatch, entries):
     frame = Frame(np.full(3, 5.0), 1.0)
 
     def found():
-        waved = wave_sums(there.atoms, there.weights, frequencies, frame, 5)
+        waved = fourier_sums(there.atoms, there.weights, frequencies, frame, 5)
         return [there(Q, "double"), there.log_density(Q, "double"), there.gradient(Q), there(Q), waved]
 
     before = found()
@@ -167,8 +167,8 @@ def test_waves_are_those_of_the_processor(late, d):
     slow = rng.normal(size=(70, d)) if late else None
     frame = Frame(np.full(d, 5.0), 0.7)
     given = w, omega, frame, 9, slow, 4
-    found = wave_sums(DevicePoints.checked(cupy.asarray(X)), *given)
-    np.testing.assert_allclose(found, wave_sums(X, *given), atol=1e-9)
+    found = fourier_sums(DevicePoints.checked(cupy.asarray(X)), *given)
+    np.testing.assert_allclose(found, fourier_sums(X, *given), atol=1e-9)
 
 
 @pytest.mark.parametrize(("metric", "d"), [(SQUARED, 3), (CITYBLOCK, 3), (SQUARED, 70)])
@@ -183,10 +183,10 @@ def test_nearest_atoms_and_sums_over_cells(metric, d):
     assert np.mean(index == expected) > 0.999
     if metric == SQUARED:
         w = np.random.default_rng(6).random(len(X))
-        for one, two in zip(cell_sums(there, w, atoms, frame), cell_sums(X, w, atoms, frame), strict=True):
+        for one, two in zip(cluster_sums(there, w, atoms, frame), cluster_sums(X, w, atoms, frame), strict=True):
             np.testing.assert_allclose(one, two, rtol=1e-8, atol=1e-8)
-        again = cell_sums(there, w, atoms, frame)
-        assert np.array_equal(again[1], cell_sums(there, w, atoms, frame)[1])
+        again = cluster_sums(there, w, atoms, frame)
+        assert np.array_equal(again[1], cluster_sums(there, w, atoms, frame)[1])
 
 
 def test_points_there_are_taken_like_an_array_and_never_all_by_accident():

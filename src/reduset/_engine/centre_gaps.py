@@ -29,7 +29,9 @@ from reduset._engine.tiles import gap_rows
 from reduset._types import Floats
 
 
-def own_gaps(points: Floats, centres: Floats, owners: NDArray[np.int64], frame: Frame, metric: int) -> NDArray[np.float64]:
+def assigned_distances(
+    points: Floats, centres: Floats, owners: NDArray[np.int64], frame: Frame, metric: int
+) -> NDArray[np.float64]:
     """(n,) the gap of each point to the centre that owns it, 0 where none does (an owner below 0); by differences."""
     out = np.empty(len(points))
     scale = abs(frame.matrix) if isinstance(frame.matrix, float) and points.dtype == centres.dtype == np.float64 else None

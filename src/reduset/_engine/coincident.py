@@ -19,7 +19,7 @@ from reduset._types import Floats
 SEED = 0x9E3779B97F4A7C15
 
 
-def rows_apart(points: Floats, places: Floats) -> NDArray[np.int32]:
+def rows_not_among(points: Floats, places: Floats) -> NDArray[np.int32]:
     """The rows of (n, d) points that equal none of (m, d) places, m ≥ 1, in their order."""
     known = _comparable(places)
     odd: NDArray[np.uint64] = np.random.default_rng(SEED).integers(1 << 63, size=(known.shape[1],), dtype=np.uint64)

@@ -64,7 +64,7 @@ class _Ear(event.Listener):
 
 
 @contextmanager
-def compiling_told(tell: Callable[[bool], None]) -> Iterator[None]:
+def report_compilation(tell: Callable[[bool], None]) -> Iterator[None]:
     """Call ``tell(True)`` whenever something begins to be compiled inside, and ``tell(False)`` when it has been."""
     ear = _Ear(tell)
     with event.install_listener("numba:compile", ear), event.install_listener(ADDRESSED, ear):

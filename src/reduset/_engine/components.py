@@ -301,7 +301,7 @@ class Components:
 # -- points -----------------------------------------------------------------------------------------------------------------
 
 
-def sums_at(queries: Any, weights: Array, places: Array, covariances: Array, order: int) -> tuple[Array, float]:
+def component_sums(queries: Any, weights: Array, places: Array, covariances: Array, order: int) -> tuple[Array, float]:
     """(rows, q) Σᵢ wᵢ gᵢ(q), below it with order 1 Σ w g S⁻¹(t − q), with 2 also Σ w g S⁻¹ (lower rows, or diagonal); log unit."""
     d = places.shape[1]
     peaks = log_peaks(covariances, d)
@@ -318,7 +318,7 @@ def sums_at(queries: Any, weights: Array, places: Array, covariances: Array, ord
     return out, unit
 
 
-def logs_at(queries: Any, weights: Array, places: Array, covariances: Array) -> Array:
+def component_logs(queries: Any, weights: Array, places: Array, covariances: Array) -> Array:
     """(q,) log Σᵢ wᵢ gᵢ(q), finite however far; −inf where it is 0 and NaN where it is negative."""
     d = places.shape[1]
     present = weights != 0  # what has no weight must not set the scale

@@ -21,7 +21,7 @@ NEGLIGIBLE = 8.0  # bandwidths from which nothing is smoothed to; of errors the 
 FINEST_BINS = 0.5  # bandwidth in bins
 
 
-def line_dips(a: Array, b: Array, stands_a: Array, stands_b: Array, finest: Array) -> Array:
+def valley_depths(a: Array, b: Array, stands_a: Array, stands_b: Array, finest: Array) -> Array:
     """(l,) the dips of two groups, from their places on each line, (l, s), and how many points each of these stands for, (s,).
 
     Nothing finer than ``finest`` is seen, (l,).

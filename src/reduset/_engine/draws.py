@@ -16,7 +16,7 @@ def rows_by_weight(weights: Array, chance: Array) -> NDArray[np.int64]:
     return np.minimum(np.searchsorted(ends, chance * ends[-1], side="right"), len(ends) - 1)
 
 
-def first_of_order(count: int, most: int, rng: np.random.Generator) -> NDArray[np.integer]:
+def random_rows(count: int, most: int, rng: np.random.Generator) -> NDArray[np.integer]:
     """The first ``most`` of a random order of range(count), without the order itself where these are few."""
     if count > MANY_TIMES * most:
         return rng.choice(count, most, replace=False)

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from reduset._engine.addresses import row, strip
 from reduset._engine.arithmetic import FAST
-from reduset._engine.coincident import rows_apart
+from reduset._engine.coincident import rows_not_among
 from reduset._engine.compiled import compiled, inner
 from reduset._engine.gaps import CITYBLOCK, SQUARED, gaps_at, to_gaps
-from reduset._engine.leaves import box_gap, copy_point, grow, longer
+from reduset._engine.leaves import box_gap, build_leaves, copy_point, longer
 from reduset._engine.profile import Frame, sums_are_exact
 from reduset._engine.threads import blocks, run_all
 from reduset._types import Floats, Report
@@ -96,7 +96,7 @@ class FarthestFirst:
 
     def _prepare(self, dtype: type, rows: NDArray[np.int32] | None) -> None:
         """Grow leaves of all rows or some in this precision, for the atoms so far."""
-        self.leaves = leaves = grow(self.points, self.frame, dtype, rows)
+        self.leaves = leaves = build_leaves(self.points, self.frame, dtype, rows)
         count = len(leaves.low)
         boxes = leaves.columns, leaves.starts, leaves.low, leaves.high, leaves.order, int(np.diff(leaves.starts).max())
         distance: Floats = np.full(len(leaves.order), np.inf, dtype)
@@ -156,7 +156,7 @@ class FarthestFirst:
 
     def _look_closer(self) -> int:
         """Grow leaves in float64 of the rows that coincide with no atom; DONE where there are none."""
-        rest = rows_apart(self.points, self.points[self._indices])
+        rest = rows_not_among(self.points, self.points[self._indices])
         if not len(rest):
             return DONE
         del self.leaves, self._state  # not both at a time

@@ -46,7 +46,7 @@ class Leaves:
         return int(self.low.shape[1])
 
 
-def grow(
+def build_leaves(
     points: Floats, frame: Frame, dtype: type = np.float32, rows: NDArray[np.int32] | None = None, length: int | None = None
 ) -> Leaves:
     """Sort the points, or some rows of them, into leaves, in the coordinates of ``frame``.
@@ -73,7 +73,7 @@ def grow(
     return Leaves(order, starts, columns, low, high, frame, reach * float(np.finfo(dtype).eps) / 2)
 
 
-def cells(points: Floats, frame: Frame, length: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+def leaf_order(points: Floats, frame: Frame, length: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Rows in boxes of at most ``length`` points: their order, and where in it each box starts, with the end of the last."""
     order = np.arange(len(points), dtype=np.int32)
     return order, _cut(_keys(points, None, frame, np.float32), order, length)

@@ -22,12 +22,12 @@ from reduset._types import Floats
 COLUMNS_A_STEP = 16
 
 
-def cell_sums(
+def cluster_sums(
     points: Floats, weights: Any, centres: NDArray[np.float64], frame: Frame, leaves: Leaves | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(m,) Σ w and (m, d) Σ w (x − c) over the points nearest to each centre c."""
     if goes_to_card(points, centres):
-        from reduset._engine.cuda.cells import cell_sums as on_card
+        from reduset._engine.cuda.cells import cluster_sums as on_card
 
         return on_card(points, weights, centres, frame)
     owner, _ = nearest(points, centres, frame, SQUARED, leaves)

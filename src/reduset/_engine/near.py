@@ -30,7 +30,7 @@ from reduset._engine.arithmetic import FAST, exp_minus
 from reduset._engine.compiled import compiled, inner
 from reduset._engine.depths import LINEAR, to_depths
 from reduset._engine.gaps import CITYBLOCK, SQUARED, to_gaps
-from reduset._engine.leaves import grow
+from reduset._engine.leaves import build_leaves
 from reduset._engine.profile import Frame, Profile
 from reduset._engine.threads import blocks, run_all
 from reduset._types import Array, Floats
@@ -45,7 +45,7 @@ MAX_STRAIN = 2.0  # half the squared number of standard deviations from a leaf's
 
 
 @dataclass(frozen=True)
-class NearSums:
+class LeafSums:
     """Weighted points in leaves, prepared for queries.
 
     Attributes
@@ -74,7 +74,7 @@ class NearSums:
     profile: Profile
 
     @classmethod
-    def of(cls, points: Floats, weights: Floats, frame: Frame, profile: Profile, length: int = 128) -> NearSums:
+    def of(cls, points: Floats, weights: Floats, frame: Frame, profile: Profile, length: int = 128) -> LeafSums:
         """Sort (n, d) points with positive weights (n,) into leaves of at most ``length`` points.
 
         ``profile`` is of a kernel with squared or city-block distances.
@@ -82,7 +82,7 @@ class NearSums:
         if profile.metric not in (SQUARED, CITYBLOCK):
             raise ValueError("leaves have bounds in squared and city-block distances only")
         d = points.shape[1]
-        leaves = grow(points, frame, np.float64, length=length)
+        leaves = build_leaves(points, frame, np.float64, length=length)
         reach = max(float(np.abs(leaves.low).max()), float(np.abs(leaves.high).max()))
         dtype: type = np.float32 if profile.in_single and reach <= SINGLE_REACH else np.float64
         unit = float(np.max(weights))

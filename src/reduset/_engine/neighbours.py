@@ -21,7 +21,7 @@ from reduset._engine.compiled import compiled
 from reduset._engine.cuda.arrays import on_device
 from reduset._engine.device import goes_to_card
 from reduset._engine.gaps import CITYBLOCK, SQUARED, gaps_at, to_gaps
-from reduset._engine.leaves import Leaves, grow
+from reduset._engine.leaves import Leaves, build_leaves
 from reduset._engine.precision import FEW_COLUMNS
 from reduset._engine.profile import Frame
 from reduset._engine.ranks import Ranks
@@ -48,7 +48,7 @@ class LeafCover:
 Use = Callable[[int, Any, NDArray[np.int32], NDArray[np.float64]], None]
 
 
-def each_nearest(
+def nearest_by_block(
     points: Floats, atoms: Floats, frame: Frame, metric: int, leaves: Leaves | None, use: Use, there: bool = False
 ) -> None:
     """Call ``use(block, rows, index, distance)`` for each block of points, numbered by rising numbers, from several threads.
@@ -79,7 +79,7 @@ def each_nearest(
         parts = enumerate(row_blocks(points, points.shape[1]))
         run_all([partial(_plain_task, points, A, shrunk, frame, sized, metric, use, k, a, b) for k, (a, b) in parts])
         return
-    leaves = leaves or grow(points, frame)
+    leaves = leaves or build_leaves(points, frame)
     shrunk = A.astype(leaves.columns.dtype)
     parts = enumerate(blocks(len(leaves.low), LEAVES_A_TASK))
     run_all([partial(_leaf_task, points, A, shrunk, frame, metric, leaves, use, k, a, b) for k, (a, b) in parts])
@@ -87,7 +87,7 @@ def each_nearest(
 
 def _on_card(points: Floats, atoms: Floats, frame: Frame, metric: int, use: Use, there: bool) -> None:
     """The same on a GPU, whose answers stay there, or are brought here block by block and handed on by several threads."""
-    from reduset._engine.cuda.nearest import each_nearest as on_card
+    from reduset._engine.cuda.nearest import nearest_by_block as on_card
 
     def hand_on(start: int, stop: int, index: Any, distance: Any) -> None:
         if there:
@@ -101,20 +101,20 @@ def _on_card(points: Floats, atoms: Floats, frame: Frame, metric: int, use: Use,
 
 def leaves_for(points: Floats, frame: Frame, atoms: int) -> Leaves | None:
     """The points in leaves, for whoever asks for nearest atoms several times; None where so many atoms do without."""
-    return grow(points, frame) if points.shape[1] < BLAS_FROM and atoms > FEW and not on_device(points) else None
+    return build_leaves(points, frame) if points.shape[1] < BLAS_FROM and atoms > FEW and not on_device(points) else None
 
 
 def nearest(
     points: Floats, atoms: Floats, frame: Frame, metric: int = SQUARED, leaves: Leaves | None = None
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """For each point the index of its nearest atom and their distance, as `each_nearest` finds them."""
+    """For each point the index of its nearest atom and their distance, as `nearest_by_block` finds them."""
     index = np.empty(len(points), np.int32)
     distance = np.empty(len(points))
 
     def fill(_, rows, its_index, its_distance):
         index[rows], distance[rows] = its_index, its_distance
 
-    each_nearest(points, atoms, frame, metric, leaves, fill)
+    nearest_by_block(points, atoms, frame, metric, leaves, fill)
     return index, distance
 
 

@@ -31,13 +31,13 @@ TOGETHER = 1 << 11  # points
 QUERIES_TASK = 32
 
 
-def gap_nodes() -> NDArray[np.float64]:
+def distance_nodes() -> NDArray[np.float64]:
     """The gaps at the ends of the bins, (BINS + 1,)."""
     return ((FIRST + np.arange(BINS + 1)) << SHIFT).astype(np.int32).view(np.float32).astype(np.float64)
 
 
-def gap_histograms(points: Floats, weights: Floats, queries: Floats, frame: Frame, metric: int) -> NDArray[np.float64]:
-    """The weight at each of the `gap_nodes` for each query, (q, BINS + 1); gaps beyond the ends count as the ends."""
+def distance_histograms(points: Floats, weights: Floats, queries: Floats, frame: Frame, metric: int) -> NDArray[np.float64]:
+    """The weight at each of the `distance_nodes` for each query, (q, BINS + 1); gaps beyond the ends count as the ends."""
     out = np.zeros((len(queries), BINS + 1))
     Q = frame.apply(queries)
     gaps = gaps_at(metric, np.float64)

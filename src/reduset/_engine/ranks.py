@@ -11,7 +11,7 @@ WITHIN_SINGLE = 1e18  # squares of coordinates, so that float32 holds their sums
 SINGLE, SURE = 2.0**-22, 1e-3  # the rounding of a product, and the share of a squared distance that it may be
 
 
-def arrays_of(values: Any) -> Any:
+def array_module(values: Any) -> Any:
     """NumPy or CuPy, whichever an array is of."""
     if isinstance(values, np.ndarray):
         return np
@@ -31,7 +31,7 @@ class Ranks:
 
     @classmethod
     def of(cls, A: Any, unit: float) -> Ranks:
-        xp = arrays_of(A)
+        xp = array_module(A)
         squares = xp.einsum("ij,ij->i", A, A)
         fits = unit == 1.0 and 1 / WITHIN_SINGLE < float(squares.max()) < WITHIN_SINGLE
         single = (A.astype(xp.float32), (0.5 * squares).astype(xp.float32)) if fits else None
@@ -41,7 +41,7 @@ class Ranks:
         """(rows,) the nearest atom of each row of Z, and how far it is."""
         if self.single is None:
             return self._in_double(Z)
-        xp, (atoms, half) = arrays_of(Z), self.single
+        xp, (atoms, half) = array_module(Z), self.single
         scores = Z.astype(xp.float32) @ atoms.T
         scores -= half
         index = xp.argmax(scores, axis=1).astype(xp.int32)
@@ -54,11 +54,11 @@ class Ranks:
         return index, distance
 
     def _in_double(self, Z: Any) -> tuple[Any, Any]:
-        xp = arrays_of(Z)
+        xp = array_module(Z)
         index = xp.argmax(Z @ self.atoms.T - self.half, axis=1).astype(xp.int32)
         return index, _lengths(Z - self.atoms[index])
 
 
 def _lengths(values: Any) -> Any:
-    xp = arrays_of(values)
+    xp = array_module(values)
     return xp.sqrt(xp.einsum("ij,ij->i", values, values))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from reduset._engine.arithmetic import FAST
 from reduset._engine.compiled import compiled
 from reduset._engine.gaps import SQUARED, gaps_at, to_gaps
-from reduset._engine.leaves import box_gap, copy_point, grow
+from reduset._engine.leaves import box_gap, build_leaves, copy_point
 from reduset._engine.profile import Frame
 from reduset._engine.shadow_products import shadows_by_products
 from reduset._engine.sums import BLAS_FROM
@@ -36,7 +36,7 @@ def shadow_centres(
         found = shadows_by_products(points, frame, radius * radius, report)
         if found is not None:
             return found
-    leaves = grow(points, frame, np.float64)
+    leaves = build_leaves(points, frame, np.float64)
     place = np.empty(n, np.int64)
     place[leaves.order] = np.arange(n)
     leaf_of = np.repeat(np.arange(len(leaves.low)), np.diff(leaves.starts))

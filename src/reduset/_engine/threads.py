@@ -50,7 +50,7 @@ def get_threads() -> int:
 
 
 @contextmanager
-def threads_here(count: int) -> Iterator[None]:
+def thread_limit(count: int) -> Iterator[None]:
     """Use ``count`` threads for what the calling thread does inside, whatever the rest of the process uses.
 
     For whoever runs in one of many threads or processes that share the cores already.

@@ -25,7 +25,7 @@ BLAS_FROM = 24
 BLAS_ROWS = 512
 
 
-def wave_sums(
+def fourier_sums(
     points: Floats,
     weights: Floats,
     frequencies: NDArray[np.float64],
@@ -44,7 +44,7 @@ def wave_sums(
     in_turn : keep to one thread, for callers that have their own
     """
     if goes_to_card(points, frequencies):
-        from reduset._engine.cuda.waves import wave_sums as on_card
+        from reduset._engine.cuda.waves import fourier_sums as on_card
 
         return on_card(points, weights, frequencies, frame, rungs, late, release)
     slow = np.zeros((len(frequencies), 0)) if late is None else late

@@ -15,7 +15,7 @@ from reduset._engine.compiled import compiled
 
 
 @compiled()
-def place_whitened(variables, means, root, widest, centres, factors, entries, even):
+def from_whitened(variables, means, root, widest, centres, factors, entries, even):
     """From variables (m, d + e): centres (m, d), L (m, d, d), H (m, e) in lower rows, and ``even`` (m,): |H| / Π Hᵣᵣ, at most 1."""
     m, d = means.shape
     T = np.zeros((d, d))
@@ -47,7 +47,7 @@ def place_whitened(variables, means, root, widest, centres, factors, entries, ev
 
 
 @compiled()
-def whitened_slopes(root, factors, by_mean, by_covariance, out):
+def whitened_gradients(root, factors, by_mean, by_covariance, out):
     """The slopes by the variables, (m, d + e), from those by the mean (m, d) and the covariance (m, e), in lower rows.
 
     ∂E/∂T = 2 L⁰ᵀ(∂E/∂H) L in its lower half, its diagonal times exp(v) = Lᵣᵣ/L⁰ᵣᵣ.

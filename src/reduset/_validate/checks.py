@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset._columns import from_column
-from reduset._engine import refuse_device, row_blocks
+from reduset._engine import require_cpu, row_blocks
 from reduset._frames import AnnotatedRows, framed, is_annotated, is_sparse, is_table, names_of, odd_column, table_weights
 from reduset._messages import did_you_mean, printable
 from reduset._types import Array, Floats
@@ -22,7 +22,7 @@ INTEGERS = ("int64", "uint64", "int128", "uint128", "object")  # types of column
 
 def as_numbers(value: Any, name: str) -> NDArray[Any]:
     """A plain numeric array: float32, float64 and integers as they are (no copy), everything else refused or converted."""
-    refuse_device(value, name)
+    require_cpu(value, name)
     if is_sparse(value):
         raise TypeError(
             f"{name} must be dense, got a sparse matrix of shape {value.shape}; pass {name}.toarray() if it fits in memory, or few "

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from reduset._engine import LeafCover, beside
+from reduset._engine import LeafCover, to_device_of
 from reduset._types import Array
 from reduset.mean import KernelMean
 from reduset.weights.counts import with_nearest_atoms
@@ -114,7 +114,7 @@ def bounds_of(mean: KernelMean, atoms: Array, chosen: float, cover: LeafCover | 
     parts: dict[int, tuple[BoundTerms, float]] = {}
 
     def add(block: int, rows: Any, _: Any, g: Array, distance: Array) -> None:
-        weights = beside(g, mean.magnitudes[rows])
+        weights = to_device_of(g, mean.magnitudes[rows])
         parts[block] = BoundTerms.of(g, weights), float(np.where(weights > 0, distance, 0.0).max())
 
     with_nearest_atoms(mean, atoms, cover, add, there=True)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from reduset._engine import Frame, blocks, wave_sums
+from reduset._engine import Frame, blocks, fourier_sums
 from reduset._types import Array, Floats
 from reduset.certificate.probe import Measurement
 from reduset.kernels import RadialKernel
@@ -166,7 +166,7 @@ class FrequencyLadders:
         """
         if isinstance(points, ComponentPieces):
             return np.stack([self._damped(points, weights, frame, rung) for rung in range(self.rungs)], axis=1)
-        return wave_sums(points, weights, self.climbing, frame, self.rungs, self.late, self.release)
+        return fourier_sums(points, weights, self.climbing, frame, self.rungs, self.late, self.release)
 
     def _damped(self, pieces: ComponentPieces, weights: Floats, frame: Frame, rung: int) -> Waves:
         angles, damping = pieces.damping(self._at_rung(rung), frame)

@@ -49,7 +49,7 @@ def progress(quiet: bool = False, counted: str | None = None) -> Iterator[ShowPr
     from rich.console import Console
     from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    from reduset._engine import compiling_told
+    from reduset._engine import report_compilation
 
     console = Console(stderr=True)
     parts: list[ProgressColumn] = [
@@ -76,7 +76,7 @@ def progress(quiet: bool = False, counted: str | None = None) -> Iterator[ShowPr
         bars.update(tasks[stage], completed=done, total=most, count=count)
 
     compiling = bars.add_task("compiling", total=None, count="first use only", visible=False)
-    with bars, compiling_told(lambda begins: bars.update(compiling, visible=begins, refresh=begins)):
+    with bars, report_compilation(lambda begins: bars.update(compiling, visible=begins, refresh=begins)):
         yield report
 
 

@@ -20,7 +20,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from reduset._engine import SQUARED, Components, Frame, blocks, cells, each_nearest
+from reduset._engine import SQUARED, Components, Frame, blocks, leaf_order, nearest_by_block
 from reduset._types import Array, Report
 from reduset.certificate.by_scale import ErrorProfile, bandwidth_where
 from reduset.compression.certifying import Found, certify
@@ -182,7 +182,7 @@ def group_moments(full: KernelMean, centres: Array, frame: Frame) -> ComponentAr
         for k, (row, column) in enumerate(zip(*lower, strict=True)):
             out[1 + d + k] = np.bincount(nearest, weights * away[:, row] * away[:, column], m)
 
-    each_nearest(full.atoms, centres, frame, SQUARED, None, add)
+    nearest_by_block(full.atoms, centres, frame, SQUARED, None, add)
     sums = np.sum([parts[block] for block in sorted(parts)], axis=0)  # in the order of the rows, so that threads do not matter
     there = sums[0] > 0
     mass, shift = sums[0, there], (sums[1 : 1 + d, there] / sums[0, there]).T
@@ -204,7 +204,7 @@ def stand_ins(full: KernelMean, frame: Frame, count: int, rng: np.random.Generat
     """Two points for each of about ``count`` cells of rows, or the rows themselves where these are no more; and their weights."""
     if full.size <= 2 * count:
         return frame.apply(full.atoms), np.array(full.weights)
-    order, starts = cells(full.atoms, frame, max(full.size // count, 2))
+    order, starts = leaf_order(full.atoms, frame, max(full.size // count, 2))
     chance = rng.random(len(starts) - 1)
     found = [_of_cells(full, frame, order, starts[a : b + 1], chance[a:b]) for a, b in _runs(starts)]
     return np.concatenate([z for z, _ in found]), np.concatenate([w for _, w in found])

@@ -31,7 +31,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from reduset._engine import line_dips
+from reduset._engine import valley_depths
 from reduset._types import Array, Floats, Indices, Report
 
 MAX_SAMPLE = 300  # cells of a group before merging
@@ -124,7 +124,7 @@ class Valleys:
             return np.inf
         finest = MIN_BANDWIDTH * np.sqrt(np.einsum("dl,dl->l", lines, self.total @ lines))
         finest = np.maximum(finest, np.sqrt(np.square(self.steps) @ np.square(lines)))
-        return float(line_dips(lines.T @ a.cells.T, lines.T @ b.cells.T, a.represents, b.represents, finest).min())
+        return float(valley_depths(lines.T @ a.cells.T, lines.T @ b.cells.T, a.represents, b.represents, finest).min())
 
     def _lines(self, a: CellGroup, b: CellGroup) -> Array:
         """(d, l) directions of projection."""

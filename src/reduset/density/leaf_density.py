@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reduset._engine import CITYBLOCK, SQUARED, NearSums
+from reduset._engine import CITYBLOCK, SQUARED, LeafSums
 from reduset._messages import NotReachedWarning, warn
 from reduset._types import Array, Floats
 from reduset.density.log_error import EXACT, LogError, held_out_split
@@ -39,7 +39,7 @@ class LeafDensity:
     """A mean whose log density is evaluated by leaves; by all its atoms where these are few or their columns many."""
 
     mean: KernelMean
-    sums: NearSums | None
+    sums: LeafSums | None
     ratio: float
 
     @classmethod
@@ -50,7 +50,7 @@ class LeafDensity:
         if not by_leaves:
             return cls(mean, None, ratio)
         frame, length = kernel.frame(mean.atoms, shape), length or _leaf_length(mean.size)
-        return cls(mean, NearSums.of(mean.atoms, mean.weights, frame, shape.profile, length), ratio)
+        return cls(mean, LeafSums.of(mean.atoms, mean.weights, frame, shape.profile, length), ratio)
 
     def log_density(self, Q: Floats, ratio: float | None = None) -> Array:
         """At each row of Q, (q,)."""

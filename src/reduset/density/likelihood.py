@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from reduset import _validate
-from reduset._engine import SOFT_CITYBLOCK, SQUARED, gap_histograms, gap_nodes, rows_of
+from reduset._engine import SOFT_CITYBLOCK, SQUARED, distance_histograms, distance_nodes, rows_of
 from reduset._messages import warn
 from reduset._types import Array, Floats, Indices, PointsLike, SeedLike, WeightsLike
 from reduset._validate import rows as _rows
@@ -140,9 +140,9 @@ def _by_histograms(mean: KernelMean, queries: Floats, grid: Array, product: bool
         scaled = replace(_require_radial(mean.kernel), bandwidth=middle)
         shape = (scaled.product if product else scaled.bump)(mean.dimension)
         profile = shape.profile
-        counts = gap_histograms(mean.atoms, mean.weights, queries, scaled.frame(mean.atoms, shape), profile.metric)
+        counts = distance_histograms(mean.atoms, mean.weights, queries, scaled.frame(mean.atoms, shape), profile.metric)
         power = 2 if profile.metric == SQUARED else 1
-        depths = np.outer((middle / grid[some]) ** power, gap_nodes())
+        depths = np.outer((middle / grid[some]) ** power, distance_nodes())
         for row in depths:
             profile.to_depths(row)
         yield some, counts, depths

@@ -22,7 +22,7 @@ from dask.base import compute
 from dask.callbacks import Callback
 from dask.delayed import delayed
 
-from reduset._engine import single_threaded_blas, threads_here
+from reduset._engine import single_threaded_blas, thread_limit
 from reduset._types import Report
 
 FAN_IN = 8
@@ -63,7 +63,7 @@ def alone(function: Callable[..., Any], *arguments: Any) -> Any:
     fault = next((each for each in given if isinstance(each, Fault)), None)
     if fault is not None:
         return fault
-    with threads_here(1), single_threaded_blas():
+    with thread_limit(1), single_threaded_blas():
         return function(*arguments)
 
 

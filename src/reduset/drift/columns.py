@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from reduset._engine import LabelSums, beside, column_of, home_of
+from reduset._engine import LabelSums, column_of, device_of, to_device_of
 from reduset._types import Array, Floats
 
 FEW_VALUES = 64
@@ -48,16 +48,16 @@ class ColumnBins:
     def shares(self, rows: Floats, weights: Array) -> tuple[Array, ...]:
         """The share of the weight (n,) in every bin of each column: below, at or between edges in turn (2e + 1 of e edges)."""
         found = []
-        with home_of(rows):
+        with device_of(rows):
             for k, edges in enumerate(self.edges):
                 positions = self.positions(rows, k)
-                found.append(LabelSums(positions, 2 * len(edges) + 1).of(beside(positions, weights)))
+                found.append(LabelSums(positions, 2 * len(edges) + 1).of(to_device_of(positions, weights)))
         return tuple(found)
 
     def positions(self, rows: Floats, k: int) -> Any:
         """(n,) the bin of every row in column k, where the rows lie."""
         column = column_of(rows, k)
-        cuts = beside(column, self.edges[k])
+        cuts = to_device_of(column, self.edges[k])
         below = np.searchsorted(cuts, column, side="left")
         at = below < len(cuts)
         at[at] = cuts[below[at]] == column[at]

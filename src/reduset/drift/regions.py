@@ -19,7 +19,17 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import linkage
 from scipy.special import ndtr
 
-from reduset._engine import LabelSums, arrays_of, beside, blocks, column_of, each_nearest, home_of, on_device, to_numpy
+from reduset._engine import (
+    LabelSums,
+    array_module,
+    blocks,
+    column_of,
+    device_of,
+    nearest_by_block,
+    on_device,
+    to_device_of,
+    to_numpy,
+)
 from reduset._types import Array, Floats, Indices
 from reduset.drift.feature_map import FeatureMap
 
@@ -93,8 +103,8 @@ class CellRows:
         """Of rows (n, d) with weights (n,) that sum to 1."""
         index, distance = nearest_cells(features, rows)
         m = len(features.atoms)
-        with home_of(rows):
-            shares, examples = LabelSums(index, m).of(beside(index, weights)), _examples(index, distance, m)
+        with device_of(rows):
+            shares, examples = LabelSums(index, m).of(to_device_of(index, weights)), _examples(index, distance, m)
         return cls(float(weights.sum()) ** 2 / float(weights @ weights), shares, examples, rows, weights, index)
 
     def by_cell(self) -> tuple[Array, Array]:
@@ -113,8 +123,8 @@ class CellRows:
         """(m, end − first) sums and squares of some columns."""
         m = len(self.shares)
         sums, squares = np.empty((m, end - first)), np.empty((m, end - first))
-        with home_of(self.values):
-            by_cell, masses = LabelSums(self.cells, m), beside(self.cells, self.weights)
+        with device_of(self.values):
+            by_cell, masses = LabelSums(self.cells, m), to_device_of(self.cells, self.weights)
             for k in range(first, end):
                 column = column_of(self.values, k)
                 sums[:, k - first] = by_cell.of(masses * column)
@@ -161,20 +171,20 @@ class Region:
 def nearest_cells(features: FeatureMap, rows: Any) -> tuple[Any, Any]:
     """The cell of every row, and how far the atom is, where the rows lie."""
     kernel = features.kernels[0]
-    xp = arrays_of(rows.values) if on_device(rows) else np
-    with home_of(rows):
+    xp = array_module(rows.values) if on_device(rows) else np
+    with device_of(rows):
         index, distance = xp.empty(len(rows), np.int64), xp.empty(len(rows))
 
     def note(_: int, there: Any, nearest: NDArray[np.int32], far: Array) -> None:
         index[there], distance[there] = nearest, far
 
-    each_nearest(rows, features.atoms, kernel.plain_frame(rows), 0, None, note, there=on_device(rows))
+    nearest_by_block(rows, features.atoms, kernel.plain_frame(rows), 0, None, note, there=on_device(rows))
     return index, distance
 
 
 def _examples(index: Any, distance: Any, m: int) -> Indices:
     """(m, 3) the rows of each cell that are nearest to its atom, -1 where there are fewer."""
-    xp = arrays_of(index)
+    xp = array_module(index)
     order = np.lexsort((distance, index)) if xp is np else xp.lexsort(xp.stack([distance, index.astype(np.float64)]))
     first = to_numpy(xp.searchsorted(index[order], xp.arange(m)))
     examples = np.full((m, EXAMPLES), -1, np.int64)

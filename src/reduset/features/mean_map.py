@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from reduset import _validate
-from reduset._engine import Frame, single_threaded_blas, wave_sums
+from reduset._engine import Frame, fourier_sums, single_threaded_blas
 from reduset._types import Array, BandwidthLike
 from reduset._validate.seeds import seeded
 from reduset.cohort.shared_atoms import pool
@@ -94,5 +94,5 @@ class MeanMapFeatures(Embedding):
 def mean_waves(bag: WeightedBag, frame: Frame, frequencies: Array) -> Array:
     """(2s,) sines, then cosines of the mean random Fourier feature, of (s, d) frequencies in the frame's coordinates."""
     shares = np.broadcast_to(1 / len(bag), len(bag)) if bag.shares is None else bag.shares
-    found = wave_sums(bag.points, shares, frequencies, frame, in_turn=len(bag) < LARGE_BAG)[:, 0]
+    found = fourier_sums(bag.points, shares, frequencies, frame, in_turn=len(bag) < LARGE_BAG)[:, 0]
     return np.concatenate([found.imag, found.real]) / np.sqrt(len(frequencies))

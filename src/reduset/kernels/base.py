@@ -357,7 +357,7 @@ class RadialKernel(Kernel):
         values, inner = engine.gradient_sums(points, weights, queries, frame, shape.profile, precision)
         if np.ndim(frame.matrix) == 0:
             return values, inner * frame.matrix
-        matrix = engine.beside(inner, np.asarray(frame.matrix))
+        matrix = engine.to_device_of(inner, np.asarray(frame.matrix))
         return values, inner * matrix if matrix.ndim == 1 else inner @ matrix.T
 
     def log_sums(self, points: Floats, weights: Floats, queries: Floats, precision: Precision = "double") -> Array:

@@ -22,12 +22,12 @@ from reduset._engine import (
     as_diagonal,
     as_full,
     box_sums,
+    component_logs,
+    component_sums,
     is_shared,
     log_peaks,
-    logs_at,
     oblique_box_sums,
     row_blocks,
-    sums_at,
 )
 from reduset._types import Array, PointsLike, SeedLike
 from reduset._validate.seeds import seeded
@@ -255,11 +255,11 @@ class Mixture(LinearCombination):
 
     def _sums_at(self, Q: PointsLike, order: int) -> tuple[Array, float]:
         queries = _validate.points(Q, "Q", self.dimension)
-        return sums_at(queries, self.weights, self.means, self.covariances, order)
+        return component_sums(queries, self.weights, self.means, self.covariances, order)
 
     def log_density(self, Q: PointsLike) -> Array:
         """log f at each row of Q; does not underflow. −inf where f is 0, NaN where signed weights make it negative."""
-        return logs_at(_validate.points(Q, "Q", self.dimension), self.weights, self.means, self.covariances)
+        return component_logs(_validate.points(Q, "Q", self.dimension), self.weights, self.means, self.covariances)
 
     def _in_boxes(self, low: Array, high: Array, tol: float) -> Array:
         if self.covariances.ndim == 3 and self.dimension > 1:

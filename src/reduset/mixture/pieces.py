@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from reduset._engine import Components, Frame, blocks, sums_at
+from reduset._engine import Components, Frame, blocks, component_sums
 from reduset._types import Array, Floats, Report
 from reduset.kernels import Gaussian, Kernel
 from reduset.mean import KernelMean
@@ -75,7 +75,7 @@ class ComponentPieces:
         frame = frame_of(kernel, self.places)
         z, spreads = self.in_frame(frame)
         d = z.shape[1]
-        values, log_unit = sums_at(frame.apply(queries), weights, z, spreads + OWN * np.eye(d), 0)
+        values, log_unit = component_sums(frame.apply(queries), weights, z, spreads + OWN * np.eye(d), 0)
         return np.asarray(values[0] * np.exp(log_unit - _log_peak(d)))
 
     def kappa(self, full: KernelMean, report: Report | None = None) -> Array:

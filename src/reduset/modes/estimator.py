@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from reduset import _validate
-from reduset._engine import as_given, beside, nearest, on_device, taken
+from reduset._engine import as_given, nearest, on_device, take_on_device, to_device_of
 from reduset._messages import warn
 from reduset._progress import Progress
 from reduset._types import (
@@ -164,9 +164,9 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
             last = Ascent(found.limits, np.arange(len(found.limits)), 0, 0)
         self.cluster_centers_, mode_of = find_modes(density, last.limits, merge, self.max_iter)
         self._mode_of = mode_of[last.owner]
-        self.ends_ = as_given(taken(last.ends, found.owner), given)
+        self.ends_ = as_given(take_on_device(last.ends, found.owner), given)
         self.n_iter_ = found.steps + last.steps
-        self.labels_: Labels = as_given(self._without_orphans(density, X, taken(self._mode_of, found.owner)), given)
+        self.labels_: Labels = as_given(self._without_orphans(density, X, take_on_device(self._mode_of, found.owner)), given)
         return self
 
     def _points(self, X: PointsLike, reset: bool = True) -> Floats:
@@ -253,13 +253,13 @@ class SparseMeanShift(ClusterMixin, BaseEstimator):
         density = self._ascent_density()
         found = self._ascend(density, X)
         closest, _ = nearest(found.limits, self._limits, density.frame)
-        return as_given(self._without_orphans(density, X, taken(self._mode_of[closest], found.owner)), given)
+        return as_given(self._without_orphans(density, X, take_on_device(self._mode_of[closest], found.owner)), given)
 
     def _without_orphans(self, density: AscentDensity, X: Any, labels: Labels) -> Labels:
         if self.cluster_all:
             return labels
         _, distance = nearest(X, self._limits, density.frame)
-        return np.where(beside(labels, distance) > _validate.positive(self.orphan, "orphan"), -1, labels)
+        return np.where(to_device_of(labels, distance) > _validate.positive(self.orphan, "orphan"), -1, labels)
 
 
 def segment(

@@ -15,7 +15,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
-from reduset._engine import DevicePoints, arrays_of, home_of, taken, to_numpy
+from reduset._engine import DevicePoints, array_module, device_of, take_on_device, to_numpy
 from reduset._types import Array, Floats, Labels, Report
 from reduset.mean import KernelMean
 from reduset.mixture import Mixture
@@ -40,7 +40,7 @@ class Ascent:
 
     @property
     def ends(self) -> Array:
-        return taken(self.limits, self.owner)
+        return take_on_device(self.limits, self.owner)
 
 
 def mean_shift(
@@ -60,14 +60,14 @@ def mean_shift(
     meet : trajectories this close go on as one, in bandwidths (the density's unit of length); 0 keeps them apart
     rest : a step below which a point has arrived, in bandwidths
     """
-    with home_of(starts):
+    with device_of(starts):
         return _climbed(as_ascent(density), starts, most, meet, rest, report)
 
 
 def _climbed(surface: AscentDensity, starts: Floats, most: int, meet: float, rest: float, report: Report | None) -> Ascent:
     places = starts.values.astype(np.float64) if isinstance(starts, DevicePoints) else np.array(starts, np.float64)
-    leader = arrays_of(places).arange(len(places))  # whom each follows; leaders follow themselves, or another since
-    moving = arrays_of(places).arange(len(places))
+    leader = array_module(places).arange(len(places))  # whom each follows; leaders follow themselves, or another since
+    moving = array_module(places).arange(len(places))
     steps = 0
     while steps < most and len(moving):
         if meet > 0:

@@ -19,16 +19,16 @@ from reduset._engine import (
     DevicePoints,
     Frame,
     as_diagonal,
-    beside,
     blocks,
+    build_leaves,
+    component_sums,
     from_lower_rows,
     gradient_sums,
-    grow,
     is_shared,
     log_peaks,
     nearest,
     on_device,
-    sums_at,
+    to_device_of,
     to_numpy,
 )
 from reduset._types import Array, Floats
@@ -92,9 +92,9 @@ class KernelMeanAscent:
         length = np.sqrt(2 * np.einsum("ij,ij->i", move, move))
         if lost.any():
             far = to_numpy(here[lost])  # so far that single precision may not tell the atoms apart
-            closest, distance = nearest(far, self._weighty, frame, SQUARED, grow(far, frame, np.float64))
-            there[lost] = beside(here, self._weighty[closest])
-            length[lost] = beside(here, np.sqrt(2) * distance)
+            closest, distance = nearest(far, self._weighty, frame, SQUARED, build_leaves(far, frame, np.float64))
+            there[lost] = to_device_of(here, self._weighty[closest])
+            length[lost] = to_device_of(here, np.sqrt(2) * distance)
         return MeanShiftStep(there, value, length)
 
 
@@ -131,7 +131,7 @@ class MixtureAscent:
     def step(self, here: Array) -> MeanShiftStep:
         z = self.frame.apply(here)
         d = z.shape[1]
-        sums, _ = sums_at(z, self._weights, self._means, self._covariances, 2)
+        sums, _ = component_sums(z, self._weights, self._means, self._covariances, 2)
         value = sums[0]
         lost = ~(value > UNDERFLOW)
         sums = sums[1:] / np.where(lost, 1.0, value)

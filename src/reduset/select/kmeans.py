@@ -20,15 +20,15 @@ from reduset._engine import (
     SQUARED,
     Frame,
     Leaves,
-    cell_sums,
+    build_leaves,
+    cluster_sums,
     costs,
     draw_seeds,
-    first_of_order,
-    grow,
     nearest,
     on_device,
-    rows_apart,
+    random_rows,
     rows_by_weight,
+    rows_not_among,
     rows_of,
 )
 from reduset._types import Array, Floats, Indices, Report
@@ -144,7 +144,7 @@ class _Clusters(Traversal):
             return [(self._points, self._magnitudes())] * 2
         magnitudes = self._magnitudes()
         if self._mean.is_uniform or magnitudes.min() == magnitudes.max():
-            order = first_of_order(n, max(lengths), self._rng)
+            order = random_rows(n, max(lengths), self._rng)
         else:  # by weight, and then all alike: rows that carry the mass must not be missed
             order = rows_by_weight(magnitudes, self._rng.random(max(lengths)))
         batches = [(rows_of(self._points, order[:length]), np.ones(min(length, len(order)))) for length in lengths]
@@ -152,7 +152,7 @@ class _Clusters(Traversal):
 
     def _with_others(self, seen: Floats, places: Array) -> tuple[Floats, Array]:
         """Rows that were drawn, all at these places, and rows at other places: where they are many, as many drawn of them."""
-        rows = rows_apart(self._points, places)
+        rows = rows_not_among(self._points, places)
         magnitudes = self._magnitudes()
         others, left = float(magnitudes[rows].sum()), float(magnitudes.sum())
         if len(rows) > len(seen):
@@ -175,7 +175,7 @@ class _Clusters(Traversal):
 
 def sweep(points: Floats, weights: Array, centres: Array, frame: Frame, leaves: Leaves | None) -> tuple[Array, Indices]:
     """Each centre to the mean of the points nearest to it; one without points stays. And which of them have points."""
-    masses, pulls = cell_sums(points, weights, centres, frame, leaves)
+    masses, pulls = cluster_sums(points, weights, centres, frame, leaves)
     occupied = np.flatnonzero(masses)
     moved = centres.copy()
     moved[occupied] += pulls[occupied] / masses[occupied, None]
@@ -199,4 +199,4 @@ def coordinates_of(mean: KernelMean) -> tuple[Frame, float]:
 
 def leaves_of(points: Floats, frame: Frame) -> Leaves | None:
     """The points in leaves; None in so many dimensions that matrix products are quicker, and of points on a GPU."""
-    return grow(points, frame) if points.shape[1] < costs.MANY and not on_device(points) else None
+    return build_leaves(points, frame) if points.shape[1] < costs.MANY and not on_device(points) else None

@@ -19,7 +19,7 @@ from functools import partial
 import numpy as np
 
 from reduset import _validate
-from reduset._engine import balance_lists, balance_products, blocks, first_of_order, run_all
+from reduset._engine import balance_lists, balance_products, blocks, random_rows, run_all
 from reduset._types import Array, Indices, Report
 from reduset.kernels import Kernel, RadialKernel
 from reduset.mean import KernelMean
@@ -144,7 +144,7 @@ class _Thinned(Traversal):
         """The first rows of a random order; where weights differ, as many drawn systematically by weight."""
         mean, rng = self._mean, self._rng
         if mean.is_uniform:
-            return first_of_order(mean.size, min(most, mean.size), rng).astype(np.int64)
+            return random_rows(mean.size, min(most, mean.size), rng).astype(np.int64)
         rows = np.arange(mean.size) if among is None else among
         magnitudes = mean.magnitudes[rows]
         if magnitudes.min() == magnitudes.max():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reduset._engine import SQUARED, FarthestFirst, Frame, as_diagonal, grow, log_determinants, nearest
+from reduset._engine import SQUARED, FarthestFirst, Frame, as_diagonal, build_leaves, log_determinants, nearest
 from reduset._types import Array, Labels
 from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
@@ -101,5 +101,5 @@ def _farthest(means: Array, weights: Array, count: int) -> FarthestFirst:
 def _owners(means: Array, centres: Array) -> Labels:
     """The nearest centre of each place; numbered so that none is without."""
     frame = Frame.around(means, 1.0)
-    owner, _ = nearest(means, centres, frame, SQUARED, grow(means, frame, np.float64) if means.shape[1] < 40 else None)
+    owner, _ = nearest(means, centres, frame, SQUARED, build_leaves(means, frame, np.float64) if means.shape[1] < 40 else None)
     return np.unique(owner, return_inverse=True)[1].astype(np.int64)

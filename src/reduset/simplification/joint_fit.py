@@ -21,7 +21,7 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf
 from scipy.optimize import minimize
 
-from reduset._engine import Components, as_diagonal, as_full, from_lower_rows, pivot_floor, place_whitened, whitened_slopes
+from reduset._engine import Components, as_diagonal, as_full, from_lower_rows, from_whitened, pivot_floor, whitened_gradients
 from reduset._types import Array
 from reduset.mixture.covariances import FLATTEST, diagonals, log_squares, not_positive
 from reduset.simplification.local_fit import ComponentArrays
@@ -237,7 +237,7 @@ class _Variables:
         centres, factors = np.empty((self._size, self._dimension)), np.zeros_like(self._root)
         entries, even = np.empty((self._size, self._widths)), np.empty(self._size)
         start = self._start.means - origin
-        place_whitened(u.reshape(self._size, -1), start, self._root, self._widest, centres, factors, entries, even)
+        from_whitened(u.reshape(self._size, -1), start, self._root, self._widest, centres, factors, entries, even)
         # of a correlation's eigenvalues the least is at least |R|/e and the largest at most d, so that most need no decomposition
         if not even.min() > np.e * self._dimension * FLATTEST and not_positive(from_lower_rows(entries, self._dimension)).any():
             raise np.linalg.LinAlgError("a covariance has collapsed")
@@ -246,7 +246,7 @@ class _Variables:
     def placed_gradient(self, factors: Array, by_mean: Array, by_covariance: Array) -> Array:
         """The gradient at the factors from those by mean (m, d) and covariance, in lower rows."""
         out = np.empty((self._size, self._dimension + self._widths))
-        whitened_slopes(self._root, factors, by_mean, by_covariance, out)
+        whitened_gradients(self._root, factors, by_mean, by_covariance, out)
         return out.ravel()
 
     def gradient(self, u: Array, by_mean: Array, by_covariance: Array) -> Array:

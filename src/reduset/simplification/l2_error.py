@@ -20,7 +20,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from reduset._engine import Components, log_peaks, sums_at
+from reduset._engine import Components, component_sums, log_peaks
 from reduset._types import Array, Labels
 from reduset.mixture.covariances import log_squares, widened
 from reduset.simplification.joint_fit import JointFit
@@ -127,5 +127,5 @@ class L2ErrorEstimator:
         if not many.shared:
             return side.totals(self._means, self._covariances)
         own, shared = (widened(each.covariances, 3 if many.full else 2, many.dimension) for each in (few, many))
-        values, log_unit = sums_at(self._means, few.weights, few.means, own + shared, 0)
+        values, log_unit = component_sums(self._means, few.weights, few.means, own + shared, 0)
         return np.asarray(values[0] * np.exp(log_unit - many.log_unit))

@@ -34,15 +34,15 @@ from reduset._engine import (
     ColumnGoals,
     Frame,
     blocks,
-    each_nearest,
     equal_mass_strata,
     exchange,
+    fourier_sums,
     nearest,
+    nearest_by_block,
     on_device,
     rows_of,
     run_all,
     to_numpy,
-    wave_sums,
 )
 from reduset._types import Array, Indices, Report
 from reduset.mean import KernelMean
@@ -321,7 +321,7 @@ class _Strata:
             own = frame.apply(points[which]) - first[stratum[which]]
             found[which] = np.where(distance < np.sqrt(np.einsum("ij,ij->i", own, own)), index, -1)
 
-        each_nearest(points, cover, frame, SQUARED, None, note)
+        nearest_by_block(points, cover, frame, SQUARED, None, note)
         return found
 
     def _exchanged(
@@ -354,7 +354,7 @@ class _Strata:
             if not moves.all():
                 waving, frequencies = frequencies, np.zeros((b - a, self.mean.dimension))
                 frequencies[:, moves] = waving
-            left[a:b] = self._all_waves(frequencies, fixed) - wave_sums(rows_of(atoms, rows), both, frequencies, frame, RUNGS)
+            left[a:b] = self._all_waves(frequencies, fixed) - fourier_sums(rows_of(atoms, rows), both, frequencies, frame, RUNGS)
             frequencies /= 2 * np.pi  # in place: with many columns they are larger than the rows
             for c, e in blocks(len(angles), 8):
                 angles[c:e, a:b] = frame.apply(np.asarray(points[c:e], np.float64)) @ frequencies.T
@@ -371,11 +371,11 @@ class _Strata:
         frame, _ = coordinates_of(self.mean)
         atoms, step = self.mean.atoms, len(self.order) // max(GOAL_ROWS, GOAL_ROWS_A_STRATUM * (len(self.starts) - 1))
         if step < 2:
-            return wave_sums(atoms, self.mass, frequencies, frame, RUNGS)
+            return fourier_sums(atoms, self.mass, frequencies, frame, RUNGS)
         some = self.order[step // 2 :: step]
         weights = self.mass[some] * (self.mass[self.order].sum() / self.mass[some].sum())
-        waves = wave_sums(rows_of(atoms, some), weights, frequencies, frame, RUNGS)
-        return waves + wave_sums(rows_of(atoms, fixed), self.mass[fixed], frequencies, frame, RUNGS)
+        waves = fourier_sums(rows_of(atoms, some), weights, frequencies, frame, RUNGS)
+        return waves + fourier_sums(rows_of(atoms, fixed), self.mass[fixed], frequencies, frame, RUNGS)
 
 
 def _nearest_other(points: Array) -> Array:

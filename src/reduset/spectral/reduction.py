@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset import _validate
-from reduset._engine import SQUARED, blocks, nearest, own_gaps, row_blocks
+from reduset._engine import SQUARED, assigned_distances, blocks, nearest, row_blocks
 from reduset._types import Array, Floats
 from reduset.compression import Compression
 from reduset.kernels import Kernel, RadialKernel
@@ -213,7 +213,7 @@ def _products_with(full: KernelMean, atoms: Array, owners: NDArray[np.int64]) ->
         return out
     shape = kernel.product(d)
     metric = shape.profile.ranking
-    gaps = own_gaps(full.atoms, atoms, owners, kernel.frame(full.atoms, shape), metric)
+    gaps = assigned_distances(full.atoms, atoms, owners, kernel.frame(full.atoms, shape), metric)
     return kernel.product_at(np.sqrt(gaps) if metric == SQUARED else gaps, d)
 
 

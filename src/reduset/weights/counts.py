@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reduset._engine import LeafCover, blocks, each_nearest, to_numpy
+from reduset._engine import LeafCover, blocks, nearest_by_block, to_numpy
 from reduset._types import Array
 from reduset.kernels import RadialKernel
 from reduset.mean import KernelMean
@@ -43,7 +43,7 @@ def with_nearest_atoms(
         def found(block: int, rows: Any, index: NDArray[np.int32], distance: Array) -> None:
             use(block, rows, index, kernel.product_at(scale * distance, d) if products else distance[:0], scale * distance)
 
-        each_nearest(mean.atoms, atoms, frame, metric, leaves, found, there)
+        nearest_by_block(mean.atoms, atoms, frame, metric, leaves, found, there)
         return
     for k, (a, b) in enumerate(blocks(mean.size, max(1, PAIRS // len(atoms)))):
         values = kernel.product_gram(mean.atoms[a:b], atoms)

@@ -22,7 +22,7 @@ def on_device(value: Any) -> bool:
         return False
 
 
-def refuse_device(value: Any, name: str) -> None:
+def require_cpu(value: Any, name: str) -> None:
     """Refuse a value on a GPU where only the processor computes."""
     if on_device(value):
         way_out = f"bring it to the processor ({name}.get(), or {name}.cpu())"

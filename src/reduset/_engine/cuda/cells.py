@@ -1,4 +1,4 @@
-"""Sums over the rows nearest to each of some centres, on a GPU: `cell_sums` of the engine there, the same bits from run to run."""
+"""`cluster_sums` on a GPU: sums over the rows nearest to each centre. The same bits from run to run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ THREADS = 128
 ENTRIES = 1 << 26
 
 
-def cell_sums(points: Any, weights: Any, centres: NDArray[np.float64], frame: Frame) -> tuple[Any, Any]:
+def cluster_sums(points: Any, weights: Any, centres: NDArray[np.float64], frame: Frame) -> tuple[Any, Any]:
     """(m,) Σ w and (m, d) Σ w (x − c) over the rows nearest to each centre c."""
     import cupy
 

@@ -23,7 +23,7 @@ def to_depths(gaps: Any, metric: int, family: int, exponent: float, table: Any, 
     program(((len(gaps) + THREADS - 1) // THREADS,), (THREADS,), (gaps, *numbers))
 
 
-def beside(values: Any, others: Any) -> Any:
+def to_device_of(values: Any, others: Any) -> Any:
     """Other numbers where values are: weights, of which no more than one is sent where they are one number, or small tables."""
     if not on_device(values) or on_device(others):
         return others

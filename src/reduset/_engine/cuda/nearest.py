@@ -1,4 +1,4 @@
-"""The nearest atom of every row on a GPU: `each_nearest` of the engine there.
+"""The nearest atom of every row on a GPU: `nearest_by_block` of the engine there.
 
 In few columns gaps come from differences in registers, ranked in single precision; in many, products of matrices rank them, and
 rows for which their rounding may decide are looked at again in double. The distance is taken from the differences, in double.
@@ -30,7 +30,7 @@ MOST_ATOMS, SHARED = 128, 1 << 15
 Find = Callable[[Any], tuple[Any, Any]]  # of rows on the device the index of the nearest atom and how far it is, there
 
 
-def each_nearest(points: Any, atoms: Floats, frame: Frame, metric: int, use: Callable[[int, int, Any, Any], None]) -> None:
+def nearest_by_block(points: Any, atoms: Floats, frame: Frame, metric: int, use: Callable[[int, int, Any, Any], None]) -> None:
     """Call ``use(start, stop, index, distance)`` with arrays of the device for each block of points."""
     with on_card(points, atoms):
         find = finder(points, atoms, frame, metric)

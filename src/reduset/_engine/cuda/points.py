@@ -137,14 +137,14 @@ class DevicePoints:
         return f"DevicePoints({self.shape[0]:,} by {self.shape[1]}, {self.values.dtype}, GPU {self.values.device.id})"
 
 
-def home_of(values: Any) -> AbstractContextManager[Any]:
+def device_of(values: Any) -> AbstractContextManager[Any]:
     """While something is computed where values lie: their device is the current one."""
     if isinstance(values, DevicePoints):
         return values.values.device
     return values.device if on_device(values) else nullcontext()
 
 
-def taken(values: NDArray[Any], index: Any) -> Any:
+def take_on_device(values: NDArray[Any], index: Any) -> Any:
     """values[index] where the index lies."""
     if isinstance(index, np.ndarray):
         return values[index]

@@ -1,4 +1,4 @@
-"""Sums of waves over points on a GPU: `wave_sums` of the engine there, in double precision throughout."""
+"""Sums of waves over points on a GPU: `fourier_sums` of the engine there, in double precision throughout."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SPAN = 1 << 11
 ENTRIES = 1 << 26  # angles at a time
 
 
-def wave_sums(
+def fourier_sums(
     points: Any,
     weights: Any,
     frequencies: NDArray[np.float64],
