@@ -31,36 +31,13 @@ extensions = [
 
 # The chapters of the site, in the order of the sidebar. Pages that do not exist are left out; those in no chapter come last.
 chapters = {
-    "Begin": ["start", "compress", "command", "files", "report", "gallery/index"],
-    "Uses": [
-        "sketch",
-        "cover",
-        "anndata",
-        "density",
-        "modes",
-        "mixtures",
-        "svm",
-        "spectral",
-        "features",
-        "proportions",
-        "cohort",
-        "study",
-        "drift",
-    ],
-    "Scale": ["scaling", "stream", "gpu", "distributed"],
-    "Coming from elsewhere": ["from_scikit_learn", "from_scipy", "from_kdepy", "from_coreax", "from_quapy", "from_shap"],
-    "Understand": ["choosing", "select", "certificate", "mathematics"],
-    "Look up": ["contents", "api", "reference"],
-    "Project": [
-        "../README",
-        "design",
-        "../benchmarks/RESULTS",
-        "../CONTRIBUTING",
-        "releasing",
-        "../CHANGELOG",
-        "../SECURITY",
-        "../CODE_OF_CONDUCT",
-    ],
+    "Begin": ["start", "glossary", "choosing", "command", "files", "report", "gallery/index"],
+    "Make data small": ["sketch", "compress", "cover", "select", "certificate", "mixtures"],
+    "Use the small set": ["study", "cohort", "anndata", "drift", "proportions", "density", "modes", "spectral", "svm", "features"],
+    "Large data": ["scaling", "stream", "gpu", "distributed"],
+    "Coming from another library": ["from_scikit_learn", "from_scipy", "from_kdepy", "from_coreax", "from_quapy", "from_shap"],
+    "Reference": ["reference", "api", "mathematics", "../benchmarks/RESULTS"],
+    "Project": ["../README", "design", "../CONTRIBUTING", "releasing", "../CHANGELOG", "../SECURITY", "../CODE_OF_CONDUCT"],
 }
 
 root_doc = "docs/index"
