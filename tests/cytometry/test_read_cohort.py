@@ -8,7 +8,7 @@ import pytest
 
 from lab_files import CHANNELS, PANEL, lab_events, write_folder, write_sample, write_samples
 from reduset.cytometry import read_cohort
-from reduset.io.transforms import parse
+from reduset.io.transforms import parse_transform
 
 PLAIN = {"clean": (), "transform": "none"}
 
@@ -42,7 +42,9 @@ def test_cells_are_the_events_of_their_numbers_on_their_scales(tmp_path):
         np.testing.assert_array_equal(plain.cells[k], events[:, 3:])
         for place, marker in enumerate(scaled.markers):
             column = events[scaled.events[k], 3 + place].astype(float)
-            np.testing.assert_allclose(scaled.cells[k][:, place], parse(scaled.scales[marker]).scale(column), rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(
+                scaled.cells[k][:, place], parse_transform(scaled.scales[marker]).scale(column), rtol=1e-5, atol=1e-6
+            )
     assert plain.scales == {}
     assert list(plain.counted) == ["events"]
 

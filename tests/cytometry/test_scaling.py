@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from reduset.cytometry.scaling import asked_scales, put_on_scales, told_tops
 from reduset.io.scale_estimates import linear_decades, noise_reach, pooled, scale_of
-from reduset.io.transforms import parse
+from reduset.io.transforms import parse_transform
 
 MARKERS = ("CD3", "CD4", "HLA-DR")
 
@@ -115,19 +115,19 @@ def test_every_column_has_a_scale_that_is_finite_and_ascending(values, top):
     there = scale.scale(np.sort(values))
     assert np.isfinite(there).all()
     assert (np.diff(there) >= -1e-9).all()
-    assert parse(scale.name).name == scale.name
+    assert parse_transform(scale.name).name == scale.name
 
 
 def test_the_scale_is_applied_in_place_and_a_value_without_place_is_named():
     cells = np.abs(np.column_stack([normal(count=40000)] * 3)).astype(np.float32) + 1
     expected = np.arcsinh(cells[:, 0].astype(float) / 5)
     before = cells[:, 1].copy()
-    put_on_scales(cells, [parse("asinh:5"), None, parse("log")], "a.fcs", MARKERS, np.arange(1, 40001))
+    put_on_scales(cells, [parse_transform("asinh:5"), None, parse_transform("log")], "a.fcs", MARKERS, np.arange(1, 40001))
     np.testing.assert_allclose(cells[:, 0], expected, rtol=1e-6)
     np.testing.assert_array_equal(cells[:, 1], before)
     cells[39000, 2] = -1
     with pytest.raises(ValueError, match=r"a\.fcs: transform 'log' needs values above 0, column 'HLA-DR' has .* in row 39001"):
-        put_on_scales(cells, [None, None, parse("log")], "a.fcs", MARKERS, np.arange(1, 40001))
+        put_on_scales(cells, [None, None, parse_transform("log")], "a.fcs", MARKERS, np.arange(1, 40001))
 
 
 def test_every_sample_has_a_say_in_the_scale():

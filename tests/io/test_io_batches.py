@@ -14,8 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import io_cases
+from file_kinds import write_any
 from reduset import io
-from reduset.io import files_of
+from reduset.io import files_of, open_files
 from reduset.io.batching import ahead
 
 COUNTS = (700, 1, 1300, 0, 450)  # rows of five files, one of them empty
@@ -294,3 +295,18 @@ def test_the_thread_ends_with_an_abandoned_iterator(how, tmp_path):
         del reading
         gc.collect()
     assert readers() == []
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "npy", "fcs"])
+def test_files_are_read_in_passes_and_by_row_number(tmp_path, suffix):
+    paths = [write_any(tmp_path / f"{k}.{suffix}", seed=k, count=count) for k, count in enumerate((300, 6, 200))]
+    whole, files = io.read(paths, identifiers="keep"), open_files(paths, identifiers="keep")
+    assert files.columns == whole.columns
+    assert files.rows in (None, 506)
+    for rows in (64, None):
+        np.testing.assert_array_equal(np.concatenate([block.values for block in files.blocks(rows)]), whole.values)
+    for rows in ([0], [505], [3, 299, 300, 304, 305, 400], range(506), []):
+        if len(rows):
+            np.testing.assert_array_equal(files.take(np.array(rows)).values, whole.values[rows])
+    with pytest.raises(io.FileError, match="no row 506"):
+        files.take(np.array([2, 506]))

@@ -10,8 +10,8 @@ import pytest
 
 from io_cases import write_fcs
 from reduset import io
-from reduset.io.registry import open_source
-from reduset.io.source import ReadOptions
+from reduset.io.reader import ReadOptions
+from reduset.io.registry import open_file
 
 FOLDER = Path(os.environ.get("REDUSET_DATA", Path(__file__).resolve().parents[3] / "shared" / "data")) / "fcs"
 REAL = sorted(FOLDER.iterdir()) if FOLDER.is_dir() else []
@@ -24,7 +24,7 @@ def events(count=50, seed=0):
 
 def every(path, **options):
     """All channels, time and scatter too."""
-    return io.read(path, columns=list(open_source(str(path), ReadOptions()).kinds), **options)
+    return io.read(path, columns=list(open_file(str(path), ReadOptions()).kinds), **options)
 
 
 def stored(path):
@@ -87,13 +87,13 @@ def test_amplified_whole_numbers_gains_and_clocks_are_put_on_a_linear_scale_as_f
 def test_tops_are_the_largest_values_that_channels_can_hold_on_the_scale_of_what_is_read(tmp_path):
     extra = {"$P2E": "4,1", "$P3G": "2", "$P1S": "CD3"}
     path = write_fcs(tmp_path / "t.fcs", np.full((2, 3), 1023), NAMES, kind="I", ranges=[1024] * 3, extra=extra)
-    source = open_source(str(path), ReadOptions())
+    source = open_file(str(path), ReadOptions())
     np.testing.assert_allclose(source.tops, every(path).values[0])
-    np.testing.assert_allclose(open_source(str(path), ReadOptions(key="events")).tops, 1023)
+    np.testing.assert_allclose(open_file(str(path), ReadOptions(key="events")).tops, 1023)
     assert source.labels == ("CD3", "", "")
     assert not source.compensated
     path = write_fcs(tmp_path / "t.fcs", events(), NAMES, ranges=[262144, 0, "1e39"])
-    np.testing.assert_array_equal(open_source(str(path), ReadOptions()).tops, [262144, np.inf, 1e39])
+    np.testing.assert_array_equal(open_file(str(path), ReadOptions()).tops, [262144, np.inf, 1e39])
 
 
 def test_floating_point_events_are_linear_whatever_is_said_of_their_amplification(tmp_path):

@@ -7,6 +7,7 @@ import h5py
 import numpy as np
 import pytest
 
+from file_kinds import write_any
 from io_cases import write_h5ad
 from reduset import io
 
@@ -182,3 +183,23 @@ def test_text_with_a_mask_is_read_as_pandas_3_writes_it(file):
     with pytest.raises(io.FileError, match="column 'site' has no value in row 4"):
         io.read(file, group_column="site")
     assert len(io.read(file, group_column="site", missing="drop")) == 29
+
+
+def test_a_file_written_anew_is_read_anew(tmp_path):
+    """A reader that stayed open would give the rows of before."""
+    file = write_any(tmp_path / "t.h5ad")
+    before, other = io.read(file), write_any(file.with_name("other.h5ad"), seed=1)
+    file.write_bytes(other.read_bytes())
+    after = io.read(file)
+    assert (after.values == io.read(other).values).all()
+    assert (after.values != before.values).any()
+
+
+def test_a_refused_file_is_not_held_open(tmp_path):
+    file = write_any(tmp_path / "t.h5ad")
+    with pytest.raises(io.FileError) as caught:
+        io.read(file, key="obsm/X_umap")
+    with h5py.File(file, "a") as again:  # though the error is kept
+        again["obsm/X_umap"] = again["obsm/X_pca"][:]
+    assert caught.value
+    assert io.read(file, key="obsm/X_umap").values.shape == (40, 2)

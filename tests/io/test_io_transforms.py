@@ -8,7 +8,7 @@ from scipy.optimize import brentq
 
 from reduset import io
 from reduset.io.logicle import Logicle
-from reduset.io.transforms import parse
+from reduset.io.transforms import parse_transform
 
 SCALES = [
     Logicle(),
@@ -63,11 +63,11 @@ def test_logicle_is_monotone_and_inverted_for_all_parameters(x, top, decades, sh
 
 def test_transforms_are_parsed():
     x = np.array([0.5, 3.0])
-    np.testing.assert_allclose(parse("asinh:150").scale(x), np.arcsinh(x / 150))
-    np.testing.assert_allclose(parse("asinh").scale(x), np.arcsinh(x))
-    np.testing.assert_allclose(parse("log").scale(x), np.log(x))
-    np.testing.assert_allclose(parse("logicle").scale(x), Logicle()(x))
-    np.testing.assert_allclose(parse("logicle:T=1000,W=1").scale(x), Logicle(1000, 1)(x))
+    np.testing.assert_allclose(parse_transform("asinh:150").scale(x), np.arcsinh(x / 150))
+    np.testing.assert_allclose(parse_transform("asinh").scale(x), np.arcsinh(x))
+    np.testing.assert_allclose(parse_transform("log").scale(x), np.log(x))
+    np.testing.assert_allclose(parse_transform("logicle").scale(x), Logicle()(x))
+    np.testing.assert_allclose(parse_transform("logicle:T=1000,W=1").scale(x), Logicle(1000, 1)(x))
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_transforms_are_parsed():
 )
 def test_other_transforms_are_refused(text):
     with pytest.raises(ValueError, match=r"transform|logicle needs"):
-        parse(text)
+        parse_transform(text)
 
 
 @pytest.mark.parametrize("value", [3, ["log"], b"log"])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from reduset.cytometry.events import FileEvents
-from reduset.io.fcs import FcsSource
+from reduset.io.fcs import FcsReader
 from reduset.io.fcs_text import read_head
-from reduset.io.source import ReadOptions
+from reduset.io.reader import ReadOptions
 
 RANGE = 262144.0
 PULSES = ("FSC-A", "FSC-H", "SSC-A", "SSC-H")
@@ -16,7 +16,7 @@ DYES = ("FITC-A", "PE-A", "APC-A", "PerCP-A")
 
 def read_events(path):
     """A small FCS file with all its channels; the largest value of a channel is one step below its range where it counts steps."""
-    head, source = read_head(str(path)), FcsSource(str(path), ReadOptions())
+    head, source = read_head(str(path)), FcsReader(str(path), ReadOptions())
     names = [channel.name for channel in head.channels]
     values = np.concatenate([np.column_stack(block.columns) for block in source.blocks(names, [], 1 << 20)])
     whole = head.text["datatype"].strip().upper() == "I"

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from reduset.io.guard import need
-from reduset.io.table import listed, nearest
+from reduset.io import listed, nearest, need
 
 MADE_BY = "made_by"
 

@@ -12,10 +12,7 @@ from shutil import copyfileobj
 from typing import Any
 
 from reduset.anndata.annotated import check_annotated, library
-from reduset.io.h5ad_check import check_readable
-from reduset.io.paths import head_of, named, suffix_of, write_file
-from reduset.io.source import ReadOptions
-from reduset.io.table import FileError, one_line
+from reduset.io import FileError, head_of, one_line, path_text, suffix_of, write_file
 
 
 @contextmanager
@@ -23,7 +20,6 @@ def opened(path: str, use_rep: str | None = None) -> Iterator[Any]:
     """An AnnData that is backed by a file, read-only; closed in the end."""
     anndata = library()
     head_of(path)
-    check_readable(path, ReadOptions(key="X" if use_rep in (None, "X") else f"obsm/{use_rep}"))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of layouts that are old, and of names that repeat, which a sketch tells
@@ -49,7 +45,7 @@ def write_annotated(path: Any, adata: Any) -> None:
     path : where to, ending in .h5ad
     adata : AnnData, of `to_anndata` say
     """
-    name = named(path)
+    name = path_text(path)
     check_annotated(adata, written=False)
     if suffix_of(name) != (".h5ad", False):
         raise FileError(f"{name}: must end in .h5ad, which is what is written")

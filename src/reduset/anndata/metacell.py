@@ -29,7 +29,7 @@ from reduset.certificate.certificate import percent
 from reduset.compression.grouped import quotas
 from reduset.compression.plan import TOL
 from reduset.compression.target import Run
-from reduset.io.guard import need
+from reduset.io import need
 from reduset.kernels import Gaussian
 from reduset.mean import KernelMean
 from reduset.select.partition import partition

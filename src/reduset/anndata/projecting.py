@@ -24,7 +24,7 @@ from reduset._types import Array, Floats, Indices
 from reduset.anndata.annotated import check_annotated, few_cells, missing_from, put, record_of
 from reduset.anndata.representation import representation
 from reduset.anndata.sketching import ASSIGNMENT, NAME, OURS
-from reduset.io.guard import need
+from reduset.io import need
 
 SURE = "_sure"
 BEYOND = 1.05  # of the farthest candidate's distance, so that its vote counts too

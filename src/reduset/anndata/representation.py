@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from reduset._messages import warn
 from reduset.anndata.annotated import few_cells, missing_from
-from reduset.io.guard import check_room
+from reduset.io import check_room
 
 PCA, SVD = "X_pca", "X_svd"
 FEW_COLUMNS = 50

@@ -19,7 +19,7 @@ from reduset.anndata.annotated import MADE_BY, check_annotated, check_free, few_
 from reduset.anndata.representation import Representation, representation
 from reduset.compression.grouped import SQUARE_ROOT
 from reduset.compression.plan import TOL
-from reduset.io.guard import need
+from reduset.io import need
 from reduset.kernels import Gaussian
 from reduset.sketching import Sketch
 from reduset.sketching import sketch as sketch_rows

@@ -51,7 +51,7 @@ class _Command(TyperCommand):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         for each in vars(self)["params"]:
             if FORMATS in (getattr(each, "help", None) or ""):
-                from reduset.io.registry import usual_suffixes
+                from reduset.io import usual_suffixes
 
                 each.help = each.help.replace(FORMATS, usual_suffixes())
         super().format_help(ctx, formatter)

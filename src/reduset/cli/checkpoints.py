@@ -27,7 +27,7 @@ COMMAND = "reduset compress --stream"
 
 def files_told(names: Sequence[str]) -> list[list[Any]]:
     """Name, size and time of change of every file: by these it is known again."""
-    from reduset.io.paths import head_of
+    from reduset.io import head_of
 
     told = []
     for name in names:

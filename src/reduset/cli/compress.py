@@ -139,8 +139,7 @@ class CompressCommand(o.Reading, o.Seeded, o.Telling):
 
     def run(self) -> int:
         """Run it; the exit code."""
-        from reduset.io.guard import Work
-        from reduset.io.reading import read_for
+        from reduset.io import Work, read_for
         from reduset.mean import KernelMean
         from reduset.model import Model
         from reduset.model.columns import column_differences

@@ -106,8 +106,7 @@ class CoverCommand(o.Threaded, o.Telling):
 
 
 def _write(path: Path, columns: dict[str, Any]) -> None:
-    from reduset.io.guard import need
-    from reduset.io.writing import write_table
+    from reduset.io import need, write_table
 
     arrow = need("writing rows", "pyarrow", "tables")
     write_table(str(path), arrow.table({name: arrow.array(each, from_pandas=True) for name, each in columns.items()}))

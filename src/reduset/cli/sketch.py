@@ -210,10 +210,7 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
         import numpy as np
 
         from reduset import _archive
-        from reduset.io.guard import Work, need
-        from reduset.io.picking import SEPARATORS, is_text, pick_rows, write_text
-        from reduset.io.reading import read_for
-        from reduset.io.writing import write_table
+        from reduset.io import SEPARATORS, Work, is_text, need, pick_rows, read_for, write_table, write_text
         from reduset.sketching import sketch
 
         reading = self.reading()
@@ -271,8 +268,7 @@ class SketchCommand(o.Reading, o.Seeded, o.Telling):
         return DONE
 
     def _write_assignments(self, columns: dict[str, Any]) -> None:
-        from reduset.io.guard import need
-        from reduset.io.writing import write_table
+        from reduset.io import need, write_table
 
         arrow = need("writing rows", "pyarrow", "tables")
         write_table(str(self.assignments), arrow.table({name: arrow.array(each) for name, each in columns.items()}))

@@ -15,7 +15,7 @@ NEEDED = ((HTML, "plotly", "report"), (IMAGE, "PIL", "images"))  # with the extr
 
 def rows() -> frozenset[str]:
     """The suffixes of tables."""
-    from reduset.io.registry import written_suffixes
+    from reduset.io import written_suffixes
 
     return frozenset(written_suffixes())
 

@@ -17,7 +17,7 @@ from reduset.cli import messages
 from reduset.cli.checkpoints import files_told
 from reduset.cli.references import Reference
 from reduset.drift import DriftMonitor
-from reduset.io.folders import counted_order
+from reduset.io import counted_order
 from reduset.report.watch import Alarm, WatchedFile
 
 if TYPE_CHECKING:

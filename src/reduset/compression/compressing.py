@@ -26,8 +26,7 @@ from reduset.compression.pipeline import find
 from reduset.compression.plan import is_left_open, plan_of
 from reduset.compression.result import Compression, result_of
 from reduset.compression.target import Run
-from reduset.io import Table
-from reduset.io.automatic import on_estimated_scales
+from reduset.io import Table, on_estimated_scales
 from reduset.mean import KernelMean
 from reduset.mixture import Mixture
 from reduset.mixture.component_mean import SmallMean

@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 
 from reduset import _validate
 from reduset._engine import DevicePoints, DeviceRows, HostRows, blocks, on_device
-from reduset.io.arrays import mapped_array
-from reduset.io.guard import need
-from reduset.io.table import FileError, listed
+from reduset.io import FileError, listed, mapped_array, need
 
 TABLES = (".parquet", ".feather", ".arrow")
 BLOCK_VALUES = 1 << 26  # values checked at a time

@@ -21,7 +21,7 @@ from reduset._types import Indices
 from reduset.anndata.annotated import MADE_BY
 from reduset.cytometry.samples import as_text
 from reduset.cytometry.study import CohortStudy
-from reduset.io.guard import need
+from reduset.io import need
 
 WHOLE = 1 << 53  # up to which doubles are exact
 PLAIN_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)?(\.[0-9]+)?(?<=[0-9])")

@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from reduset.cytometry.events import FileChannels
 from reduset.cytometry.lab_tables import loose
-from reduset.io.fcs_channels import PULSES
-from reduset.io.table import FileError
+from reduset.io import PULSES, FileError
 
 WAY_OUT = "say in the panel which is meant, by its $PnN or its number ($P7)"
 AREA, HEIGHT, WIDTH = "area", "height", "width"

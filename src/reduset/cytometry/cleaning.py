@@ -38,7 +38,7 @@ from reduset._validate import one_of
 from reduset.cytometry.channels import AREA, FORWARD, HEIGHT, SIDE, WIDTH, lights, scatter_parts
 from reduset.cytometry.events import FileEvents, Flagged, Flags
 from reduset.cytometry.time_drift import time_drift
-from reduset.io.table import listed
+from reduset.io import listed
 
 MAX_MARGIN_SHARE = 0.05
 NOTED_SHARE = 0.001  # of the events, from which values beyond the stated range are worth a note

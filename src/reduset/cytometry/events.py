@@ -13,12 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset._types import Array, Floats
-from reduset.io.fcs import LABELS, FcsSource
-from reduset.io.fcs_channels import are_mass_channels, no_dye
-from reduset.io.guard import check_room
-from reduset.io.registry import open_source
-from reduset.io.source import NUMERIC, ReadOptions, Source
-from reduset.io.table import FileError, listed
+from reduset.io import (
+    LABELS_NOTE,
+    NUMERIC,
+    FcsReader,
+    FileError,
+    FileReader,
+    ReadOptions,
+    are_mass_channels,
+    check_room,
+    listed,
+    no_dye,
+    open_file,
+)
 
 ROWS = 65536
 Flags = NDArray[np.bool_]
@@ -81,42 +88,42 @@ class FileChannels:
 
 def read_channels(path: str, compensate: bool) -> FileChannels:
     """The channels of a file."""
-    source = open_source(path, ReadOptions(compensate=compensate))
+    source = open_file(path, ReadOptions(compensate=compensate))
     names = _numeric(source)
     if not names:
         raise FileError(f"{path}: holds no column of numbers; it has {listed(source.kinds) or 'none'}")
     labels, tops = _labels_and_tops(source, names)
-    is_fcs = isinstance(source, FcsSource)
+    is_fcs = isinstance(source, FcsReader)
     others = [name for name in source.kinds if name not in names]
-    notes = [note for note in source.notes if not (is_fcs and note.startswith(LABELS))]
+    notes = [note for note in source.notes if not (is_fcs and note.startswith(LABELS_NOTE))]
     notes += [f"left out, for they hold no numbers: {listed(others)}"] if others else []
     dyes = tuple(place for place, name in enumerate(names) if not (is_fcs and no_dye(name)))
-    compensated = isinstance(source, FcsSource) and source.compensated
+    compensated = isinstance(source, FcsReader) and source.compensated
     return FileChannels(path, names, labels, tops, dyes, source.rows, is_fcs, compensated, tuple(notes))
 
 
 def read_events(path: str, compensate: bool, measured: bool = False) -> FileEvents:
     """All events of a file; with ``measured`` also their values before compensation."""
-    source = open_source(path, ReadOptions(compensate=compensate))
+    source = open_file(path, ReadOptions(compensate=compensate))
     names = _numeric(source)
     labels, tops = _labels_and_tops(source, names)
     raw = None
-    if measured and isinstance(source, FcsSource) and source.compensated:
-        raw = _values(open_source(path, ReadOptions(compensate=False)), names)
+    if measured and isinstance(source, FcsReader) and source.compensated:
+        raw = _values(open_file(path, ReadOptions(compensate=False)), names)
     return FileEvents(path, names, labels, _values(source, names), tops, raw)
 
 
-def _numeric(source: Source) -> tuple[str, ...]:
+def _numeric(source: FileReader) -> tuple[str, ...]:
     return tuple(name for name, kind in source.kinds.items() if kind in NUMERIC)
 
 
-def _labels_and_tops(source: Source, names: tuple[str, ...]) -> tuple[tuple[str, ...], Array]:
-    if isinstance(source, FcsSource):
+def _labels_and_tops(source: FileReader, names: tuple[str, ...]) -> tuple[tuple[str, ...], Array]:
+    if isinstance(source, FcsReader):
         return source.labels, source.tops
     return ("",) * len(names), np.full(len(names), np.inf)
 
 
-def _values(source: Source, names: tuple[str, ...]) -> NDArray[np.float32]:
+def _values(source: FileReader, names: tuple[str, ...]) -> NDArray[np.float32]:
     """(n, C) in one array that is allocated once where the number of rows is known."""
     rows, parts, filled = source.rows, [], 0
     whole = None

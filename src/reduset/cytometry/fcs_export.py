@@ -21,12 +21,7 @@ from reduset.cytometry.events import FileChannels, read_channels, read_events
 from reduset.cytometry.samples import SampleSet
 from reduset.cytometry.study import CohortStudy, check_study
 from reduset.cytometry.tables import refuse_sources, results_folder
-from reduset.io.fcs_writing import write_fcs
-from reduset.io.paths import named, suffix_of
-from reduset.io.registry import said_format
-from reduset.io.source import unique_names
-from reduset.io.table import FileError
-from reduset.io.transforms import parse
+from reduset.io import FileError, format_by_suffix, parse_transform, path_text, suffix_of, unique_names, write_fcs
 
 FCS = ".fcs"
 WEIGHT, POPULATION, SAMPLE = "weight", "population", "sample"
@@ -59,13 +54,13 @@ def write_sketch_fcs(path: Any, study: CohortStudy) -> list[Path]:
     scale the channels are, SCALE1 and so on the scale of channel 1 on which samples were compared.
     """
     check_study(study)
-    name = named(path)
+    name = path_text(path)
     found = study.populations_
     if suffix_of(name) == (FCS, False) and not Path(name).is_dir():
         refuse_sources([Path(name)], study.samples_.sources)
         _write(Path(name), study, sketched_events(study), found.atom_counts.sum(axis=0), {})
         return [Path(name)]
-    if said_format(name) is not None and not Path(name).is_dir():
+    if format_by_suffix(name) is not None and not Path(name).is_dir():
         raise FileError(f"{name}: must end in .fcs, for one file, or be a folder, for a file a sample")
     with results_folder(name) as folder:
         written = [folder / f"{stem}{FCS}" for stem in _stems(study.samples_.names)]
@@ -214,7 +209,7 @@ def _check_same(study: CohortStudy, sample: Indices, linear: NDArray[np.float32]
     samples, atoms = study.samples_, study.populations_.atoms
     for j, marker in enumerate(samples.markers):
         scale = samples.scales.get(marker)
-        again = linear[:, j].astype(np.float64) if scale is None else parse(scale).scale(linear[:, j])
+        again = linear[:, j].astype(np.float64) if scale is None else parse_transform(scale).scale(linear[:, j])
         off = ~(np.abs(again - atoms[:, j]) <= NEAR * np.abs(atoms[:, j]).max(initial=1e-30))
         if off.any():
             path = samples.sources[int(sample[int(np.argmax(off))])]

@@ -32,12 +32,21 @@ import numpy as np
 from reduset._engine import cached_property
 from reduset._types import Array, Indices
 from reduset.cytometry.events import FileEvents, Flags
-from reduset.io.folders import files_of
-from reduset.io.guard import need
-from reduset.io.paths import head_of, named, suffix_of
-from reduset.io.registry import open_source
-from reduset.io.source import FLAG, NUMERIC, ReadOptions
-from reduset.io.table import FileError, listed, nearest, one_line
+from reduset.io import (
+    FLAG,
+    NUMERIC,
+    FileError,
+    ReadOptions,
+    files_of,
+    head_of,
+    listed,
+    nearest,
+    need,
+    one_line,
+    open_file,
+    path_text,
+    suffix_of,
+)
 
 ROOT = "root"  # what FlowKit calls the population of all events
 SAMPLE = ("file_name", "file", "sample", "sample_id")
@@ -105,7 +114,7 @@ class TableGates(Gates):
     """One long table, or the table of one file."""
 
     def __init__(self, path: str, population: str | None) -> None:
-        self._source = open_source(path, ReadOptions())
+        self._source = open_file(path, ReadOptions())
         kinds = self._source.kinds
         by_name = {name.casefold(): name for name in kinds}
         self._sample = next((by_name[name] for name in SAMPLE if name in by_name), None)
@@ -320,7 +329,7 @@ def open_gates(path: Any, population: str | None = None) -> Gates:
     ------
     FileError : if a file is not valid.
     """
-    path = named(path)
+    path = path_text(path)
     if population is not None and not isinstance(population, str):
         raise TypeError(f"population must be the name or path of a gate, got {population!r}")
     if os.path.isdir(path):

@@ -21,12 +21,22 @@ from typing import Any
 from xml.parsers import expat
 
 from reduset.cytometry.samples import as_text, columns_of
-from reduset.io.delimited import DelimitedSource
-from reduset.io.guard import check_bomb, need
-from reduset.io.paths import head_of, named
-from reduset.io.registry import open_source
-from reduset.io.source import NUMBER, ReadOptions, Source, unique_names
-from reduset.io.table import FileError, listed, nearest, refusing
+from reduset.io import (
+    NUMBER,
+    DelimitedReader,
+    FileError,
+    FileReader,
+    ReadOptions,
+    check_bomb,
+    head_of,
+    listed,
+    nearest,
+    need,
+    open_file,
+    path_text,
+    refusing,
+    unique_names,
+)
 
 Cells = tuple[str | None, ...]
 
@@ -89,21 +99,21 @@ def lab_table(value: Any, what: str) -> LabTable:
             name: [as_text(cell) if cell is not None else "" for cell in cells] for name, cells in columns_of(value, what).items()
         }
         return _trimmed(what, list(texts), list(zip(*texts.values(), strict=True)))
-    path = named(value)
+    path = path_text(value)
     sheet = sheet_of(path)
     if sheet is not None:
         rows = sheet_rows(*sheet)
         if not rows:
             raise FileError(f"{path}: holds nothing")
         return _trimmed(path, unique_names(rows[0])[0], rows[1:])
-    source = open_source(path, ReadOptions())
+    source = open_file(path, ReadOptions())
     with refusing(path, source.title):
         return _trimmed(path, list(source.kinds), list(zip(*(_texts(source, name) for name in source.kinds), strict=True)))
 
 
-def _texts(source: Source, name: str) -> list[str]:
+def _texts(source: FileReader, name: str) -> list[str]:
     """A column as it is written, except for decimal commas."""
-    if not isinstance(source, DelimitedSource):
+    if not isinstance(source, DelimitedReader):
         return list(source.texts(name))
     cells = [cell for batch in source.text_batches() for cell in batch.column(batch.schema.get_field_index(name)).to_pylist()]
     commas = source.decimal == "," and source.kinds[name] == NUMBER

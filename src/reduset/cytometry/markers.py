@@ -20,10 +20,7 @@ from typing import Any
 from reduset.cytometry.channels import find_channel, has_own_label
 from reduset.cytometry.events import FileChannels
 from reduset.cytometry.lab_tables import Cells, LabTable, lab_table, loose
-from reduset.io.fcs_channels import isotopes, redundant
-from reduset.io.source import NONE, PLAIN
-from reduset.io.table import FileError, listed, nearest
-from reduset.io.transforms import parse
+from reduset.io import NONE, PLAIN, FileError, isotopes, listed, nearest, parse_transform, redundant
 
 CHANNEL = ("fcs_colname", "channel", "channel_name", "fcs_name", "name")
 MARKER = ("antigen", "marker", "marker_name", "desc", "target")
@@ -109,7 +106,7 @@ def _scale(source: str, row: int, transform: str | None, cofactor: str | None) -
     if transform.casefold() in PLAIN:
         return NONE
     try:
-        parse(transform)
+        parse_transform(transform)
     except (TypeError, ValueError) as error:
         raise FileError(f"{source}: row {row}: {error}") from error
     return transform

@@ -27,13 +27,20 @@ from reduset.cytometry.markers import COMMON, SAME, Panel, StrangeFile, StudyMar
 from reduset.cytometry.sample_files import NamedSamples, by_file, by_table, study_files
 from reduset.cytometry.samples import SampleSet
 from reduset.cytometry.scaling import asked_scales, put_on_scales, told_tops
-from reduset.io.batching import ahead
-from reduset.io.guard import check_room
-from reduset.io.plans import gathered_notes
-from reduset.io.scale_estimates import FLUORESCENCE, MASS, automatic_scale, pooled, scale_of
-from reduset.io.source import NONE
-from reduset.io.table import FileError, listed
-from reduset.io.transforms import Transform
+from reduset.io import (
+    FLUORESCENCE,
+    MASS,
+    NONE,
+    FileError,
+    Transform,
+    ahead,
+    automatic_scale,
+    check_room,
+    gathered_notes,
+    listed,
+    pooled,
+    scale_of,
+)
 
 FEWEST = 2  # cells of a sample
 REFUSE, DROP = "refuse", "drop"

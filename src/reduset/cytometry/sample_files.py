@@ -19,11 +19,7 @@ from typing import Any
 
 from reduset.cytometry.lab_tables import Cells, LabTable
 from reduset.cytometry.samples import SAMPLE_ID
-from reduset.io.folders import counted_order
-from reduset.io.paths import named
-from reduset.io.reading import stems_of
-from reduset.io.registry import said_format, usual_suffixes
-from reduset.io.table import FileError, listed, nearest, one_line
+from reduset.io import FileError, counted_order, format_by_suffix, listed, nearest, one_line, path_text, stems_of, usual_suffixes
 
 FILE = ("file_name", "filename", "file", "fcs_file", "path")
 IDENTIFIER = (SAMPLE_ID, "sample", "sample_name")
@@ -130,7 +126,7 @@ def _names(table: LabTable, entries: list[str], found: list[str | None]) -> list
 def study_files(folder_or_files: Any, besides: Iterable[str] = ()) -> list[str]:
     """The paths of all files, in the order in which people count; ``besides`` are tables that may lie in the same folder."""
     several = isinstance(folder_or_files, Sequence) and not isinstance(folder_or_files, str)
-    given = [named(path) for path in (folder_or_files if several else [folder_or_files])]
+    given = [path_text(path) for path in (folder_or_files if several else [folder_or_files])]
     if not given:
         raise FileError("no files were named")
     others = {os.path.realpath(path) for path in besides}
@@ -178,7 +174,7 @@ def _deeper(folder: str) -> Iterator[str]:
 
 def _format(path: str) -> str | None:
     """The format that a file's suffix says; FCS by its first bytes where that says nothing."""
-    said = said_format(path)
+    said = format_by_suffix(path)
     if said is not None:
         return said.title
     if Path(path).suffix.lower() in (".wsp", ".xml"):

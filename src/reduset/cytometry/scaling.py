@@ -16,9 +16,7 @@ from numpy.typing import NDArray
 from reduset._engine import run_all
 from reduset._types import Array
 from reduset.cytometry.lab_tables import loose
-from reduset.io.source import AUTO, NONE, PLAIN
-from reduset.io.table import nearest
-from reduset.io.transforms import Transform, parse
+from reduset.io import AUTO, NONE, PLAIN, Transform, nearest, parse_transform
 
 BLOCK = 32768  # events of a task
 
@@ -41,7 +39,7 @@ def _checked(text: Any) -> str:
     name = text.strip() if isinstance(text, str) else text
     if name in (AUTO, *PLAIN):
         return AUTO if name == AUTO else NONE
-    return parse(name).name
+    return parse_transform(name).name
 
 
 def put_on_scales(

@@ -23,9 +23,7 @@ from reduset import _archive
 from reduset.cytometry.populations import SIGNS
 from reduset.cytometry.samples import SAMPLE_ID, as_text
 from reduset.cytometry.study import CohortStudy, check_study
-from reduset.io.paths import named, write_file
-from reduset.io.source import unique_names
-from reduset.io.table import FileError, one_line
+from reduset.io import FileError, one_line, path_text, unique_names, write_file
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ def write_tables(folder: Any, study: CohortStudy) -> list[Path]:
     """
     check_study(study)
     tables = {f"{name}.csv": table for name, table in _tables(study).items() if table is not None}
-    with results_folder(named(folder)) as place:
+    with results_folder(path_text(folder)) as place:
         written = [place / name for name in tables]
         refuse_sources(written, study.samples_.sources)
         for path, table in zip(written, tables.values(), strict=True):

@@ -5,7 +5,7 @@ May import: stream, cohort, compression and what is below them.
 """
 
 try:
-    import dask  # noqa: F401  said here, and not where it is first used
+    import dask
 except ImportError as error:
     raise ImportError("reduset.distributed needs Dask, which is not installed: pip install 'reduset[dask]'") from error
 

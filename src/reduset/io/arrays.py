@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from reduset.io.guard import check_bomb, check_room
-from reduset.io.source import Block, Format, Numbers, ReadOptions, Source, block_of, encode, kind_of_dtype
+from reduset.io.reader import Block, FileReader, Format, Numbers, ReadOptions, block_of, encode, kind_of_dtype
 from reduset.io.table import FileError, listed, nearest, one_line
 
 PART = 1 << 20  # bytes unpacked at a time
@@ -77,7 +77,7 @@ def mapped_array(path: str) -> Numbers:
     return np.memmap(path, dtype, "r", offset, shape, "F" if fortran else "C")
 
 
-class NpySource(Source):
+class NpyReader(FileReader):
     """A .npy file, mapped into memory for each block anew: only the rows at hand are read, and no others stay."""
 
     may_number_rows = True
@@ -115,7 +115,7 @@ class _Member(NamedTuple):
         _check(path, self.shape, self.dtype, size, f"its array {name!r}")
 
 
-class NpzSource(Source):
+class NpzReader(FileReader):
     """One array of an .npz file, row block by row block; arrays of one dimension and as many entries may be weights or groups."""
 
     may_number_rows = True
@@ -198,6 +198,6 @@ def _chosen(path: str, key: str | None, members: dict[str, _Member]) -> str:
 
 
 FORMATS = (
-    Format("a NumPy array", (".npy",), NpySource, magic=(b"\x93NUMPY",)),
-    Format("NumPy arrays (.npz)", (".npz",), NpzSource, magic=(b"PK\x03\x04", b"PK\x05\x06"), keyed=True),
+    Format("a NumPy array", (".npy",), NpyReader, magic=(b"\x93NUMPY",)),
+    Format("NumPy arrays (.npz)", (".npz",), NpzReader, magic=(b"PK\x03\x04", b"PK\x05\x06"), keyed=True),
 )

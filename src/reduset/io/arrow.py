@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from reduset.io.guard import need
-from reduset.io.source import FLAG, NUMBER, SINGLE, TEXT, Block, CodedLabels, Format, Numbers, ReadOptions, Source, encode
+from reduset.io.reader import FLAG, NUMBER, SINGLE, TEXT, Block, CodedLabels, FileReader, Format, Numbers, ReadOptions, encode
 from reduset.io.table import FileError, refusing
 
 PYARROW = ("pyarrow", "tables")  # with the extra that brings it
@@ -119,7 +119,7 @@ def _check_names(path: str, names: Iterable[str]) -> None:
         raise FileError(f"{path}: two columns are named {twice!r}; rename one of them")
 
 
-class ArrowSource(Source):
+class ArrowReader(FileReader):
     """Whatever gives record batches of chosen columns."""
 
     may_number_rows = True
@@ -163,7 +163,7 @@ def slices(batch: Any, rows: int) -> Iterator[Any]:
     return (batch.slice(at, rows) for at in range(0, batch.num_rows, rows))
 
 
-class ParquetSource(ArrowSource):
+class ParquetReader(ArrowReader):
     """Parquet; the pages of columns that were not chosen are never read."""
 
     def __init__(self, path: str, _: ReadOptions) -> None:
@@ -184,7 +184,7 @@ class ParquetSource(ArrowSource):
                 first += count
 
 
-class FeatherSource(ArrowSource):
+class FeatherReader(ArrowReader):
     """Arrow's own files: Feather (the same with another suffix), and streams."""
 
     def __init__(self, path: str, _: ReadOptions) -> None:
@@ -225,7 +225,7 @@ def _sound(batch: Any) -> Any:
     return batch
 
 
-class FrameSource(ArrowSource):
+class FrameReader(ArrowReader):
     """A frame in memory: pandas, polars (lazy too) and Arrow objects, through narwhals."""
 
     title = "a frame"
@@ -288,7 +288,7 @@ FORMATS = (
     Format(
         "Parquet",
         (".parquet", ".pq"),
-        ParquetSource,
+        ParquetReader,
         magic=(b"PAR1",),
         needs=PYARROW,
         nested=True,
@@ -298,7 +298,7 @@ FORMATS = (
     Format(
         "Arrow or Feather",
         (".feather", ".arrow", ".ipc", ".arrows"),
-        FeatherSource,
+        FeatherReader,
         magic=(b"ARROW1", b"\xff\xff\xff\xff"),
         needs=PYARROW,
         write=_write_feather,

@@ -12,10 +12,10 @@ import numpy as np
 
 from reduset._types import Array
 from reduset.io.choice import ColumnChoice
+from reduset.io.reader import AUTO, NONE, FileReader
 from reduset.io.scale_estimates import MASS, POOLED, automatic_scale, scale_of
-from reduset.io.source import AUTO, NONE, Source
 from reduset.io.table import Table, listed
-from reduset.io.transforms import parse
+from reduset.io.transforms import parse_transform
 
 ROWS = 65536
 
@@ -38,7 +38,7 @@ class ChannelSample:
     upright: tuple[bool, ...]
 
     @classmethod
-    def of(cls, source: Source, choice: ColumnChoice, some: bool = True) -> ChannelSample:
+    def of(cls, source: FileReader, choice: ColumnChoice, some: bool = True) -> ChannelSample:
         """Of the columns that are read of a file; without events unless ``some``."""
         tops = np.array([source.highest.get(name, np.inf) for name in choice.names])
         upright = tuple(name in source.upright for name in choice.names)
@@ -63,7 +63,7 @@ def on_estimated_scales(table: Table) -> Table:
     values, rows = table.values.copy(), np.arange(1, len(table) + 1)
     for place, title in enumerate(table.columns):
         if title in scales:
-            values[:, place] = parse(scales[title]).apply(table.sources[0], title, values[:, place], rows)
+            values[:, place] = parse_transform(scales[title]).apply(table.sources[0], title, values[:, place], rows)
     scales = table.scales | scales
     one_unit = table.in_one_unit or set(table.columns) <= set(scales)
     return replace(table, values=values, scales=scales, notes=(*table.notes, *notes), channels=(), in_one_unit=one_unit)

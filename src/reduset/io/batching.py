@@ -9,11 +9,13 @@ from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+import numpy as np
+
 from reduset._validate import whole
 from reduset.io.building import Chunk
 from reduset.io.plans import ROWS, FilePlan, ReadPlan, notes_of, plan_of
-from reduset.io.source import options_of
-from reduset.io.table import Table
+from reduset.io.reader import options_of
+from reduset.io.table import FileError, Table
 
 Item = TypeVar("Item")
 END: Any = object()
@@ -37,7 +39,7 @@ class Batches(Iterator[Table]):
 
     def __init__(self, plan: ReadPlan, rows: int | None, start: int) -> None:
         self.columns, self.scales, self.encoding = plan.first.choice.titles, plan.first.scales, plan.first.encoding
-        self.rows = max(1, min(ROWS, MOST // len(self.columns))) if rows is None else rows
+        self.rows = default_rows(len(self.columns)) if rows is None else rows
         self.sources = tuple(file.path for file in plan.files)
         self.total = plan.rows
         if self.total is not None and start > self.total:
@@ -60,6 +62,72 @@ class Batches(Iterator[Table]):
     def close(self) -> None:
         """Read no further."""
         self._tables.close()
+
+
+class TableFiles:
+    """Files with the same columns as one table on disk, which is read in blocks of rows, or row by row number.
+
+    Rows are numbered from 0 over all files in their order, rows with missing values included. Every pass opens the files anew, so
+    passes may run one after another or at the same time.
+
+    Attributes
+    ----------
+    columns : names of the d columns.
+    sources : the files.
+    rows : number of rows of all files; None for CSV, TSV and Arrow streams, whose rows are known after a pass.
+    scales, encoding, in_one_unit : as in `Table`.
+    """
+
+    def __init__(self, plan: ReadPlan) -> None:
+        self._plan = plan
+        self.columns, self.scales, self.encoding = plan.first.choice.titles, plan.first.scales, plan.first.encoding
+        self.sources = tuple(file.path for file in plan.files)
+        self.rows = plan.rows
+        self.in_one_unit = plan.in_one_unit
+
+    def blocks(self, rows: int | None = None, start: int = 0) -> Iterator[Table]:
+        """Tables of ``rows`` rows each, the last one shorter, from row ``start`` on.
+
+        A block covers ``len(block) + block.dropped`` rows of the files. ``block.weights`` and ``block.groups`` are its own.
+        """
+        size = default_rows(len(self.columns)) if rows is None else rows
+        return (table for _, table in _tables(self._plan, size, start) if table is not None)
+
+    def take(self, rows: Any) -> Table:
+        """The table of the rows with these numbers, which must be ascending. Blocks without such rows are skipped if possible."""
+        numbers = np.asarray(rows, np.int64)
+        builder, before, at = self._plan.builder(len(numbers)), 0, 0
+        for file in self._plan.files:
+            end = -1
+            while at < len(numbers) and before + end < numbers[at] and (file.rows is None or numbers[at] < before + file.rows):
+                end = 0
+                for chunk in self._plan.chunks(file, start=0 if file.rows is None else int(numbers[at] - before)):
+                    end, last = chunk.end, int(np.searchsorted(numbers, before + chunk.end))
+                    wanted = np.isin(chunk.numbers - 1, numbers[at:last] - before, assume_unique=True)
+                    builder.add(file.path, chunk.rows(wanted))
+                    at = last
+                    if at == len(numbers) or (file.rows is not None and numbers[at] - before >= end + ROWS):
+                        break  # the rows up to the next one may be skipped
+                if file.rows is None:
+                    break
+            before += file.rows if file.rows is not None else max(end, 0)
+        if at < len(numbers):
+            raise FileError(f"{self.sources[-1]}: has no row {numbers[at]:,}; all files together have {before:,}")
+        return self._plan.table(builder, self._plan.files, len(numbers))
+
+    def notes(self, dropped: int = 0) -> tuple[str, ...]:
+        """What was done while reading, with this number of omitted rows."""
+        return notes_of(self._plan.files, dropped)
+
+
+def open_files(paths: Any, **options: Any) -> TableFiles:
+    """Files with the same columns, opened for several passes; ``options`` are the other arguments of ``read``."""
+    return TableFiles(plan_of(paths, options_of(**options)))
+
+
+def default_rows(columns: int) -> int:
+    """The rows of a block whose size is not given."""
+    return max(1, min(ROWS, MOST // columns))
 
 
 def batches(paths: Any, *, rows: int | None = None, start: int = 0, **same: Any) -> Batches:

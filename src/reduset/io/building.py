@@ -16,7 +16,7 @@ from reduset._types import Indices
 from reduset._validate.integers import SUBTRACT
 from reduset.io.choice import ColumnChoice
 from reduset.io.guard import Work, check_room
-from reduset.io.source import Block, CodedLabels, LabelDictionary, Numbers, ReadOptions, Source
+from reduset.io.reader import Block, CodedLabels, FileReader, LabelDictionary, Numbers, ReadOptions
 from reduset.io.table import FileError
 from reduset.io.transforms import Transform, chosen
 
@@ -50,13 +50,15 @@ class Chunk:
         return self.rows(slice(int(np.searchsorted(self.numbers, row, "right")), None))
 
 
-def scales_of(transform: Any, source: Source, choice: ColumnChoice) -> tuple[dict[str, Transform], list[str]]:
+def scales_of(transform: Any, source: FileReader, choice: ColumnChoice) -> tuple[dict[str, Transform], list[str]]:
     """The scale of each column that has one, and notes."""
     upright = frozenset(title for title, name in zip(choice.titles, choice.names, strict=True) if name in source.upright)
     return chosen(transform, source.path, choice.titles, upright)
 
 
-def chunks(source: Source, choice: ColumnChoice, options: ReadOptions, single: bool, rows: int, start: int = 0) -> Iterator[Chunk]:
+def chunks(
+    source: FileReader, choice: ColumnChoice, options: ReadOptions, single: bool, rows: int, start: int = 0
+) -> Iterator[Chunk]:
     """The rows of a file that lack nothing, or all of them, on their scales; from the block with row ``start`` on (from 0)."""
     scales, _ = scales_of(options.transform, source, choice)
     names = [*choice.names, *([] if choice.weight is None else [choice.weight])]
@@ -74,7 +76,7 @@ def chunks(source: Source, choice: ColumnChoice, options: ReadOptions, single: b
         yield chunk
 
 
-def _stacked(source: Source, block: Block, choice: ColumnChoice, single: bool) -> Chunk:
+def _stacked(source: FileReader, block: Block, choice: ColumnChoice, single: bool) -> Chunk:
     """Columns beside each other; the last is that of weights, where there are weights."""
     numbers = np.arange(block.first + 1, block.end + 1)
     values = np.empty((len(numbers), len(choice.names)), np.float32 if single else np.float64)
@@ -100,7 +102,7 @@ def _complete(chunk: Chunk) -> Numbers:
     return there
 
 
-def _refuse(source: Source, choice: ColumnChoice, chunk: Chunk, missing: str) -> None:
+def _refuse(source: FileReader, choice: ColumnChoice, chunk: Chunk, missing: str) -> None:
     """Refuse infinite values in rows that are not complete, and missing ones unless they are to be dropped."""
     titles = [*choice.titles, *([] if choice.weight is None else [choice.weight])]
     cells = chunk.values if chunk.weights is None else np.column_stack([chunk.values, chunk.weights])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reduset.io.source import NUMERIC, SINGLE, ReadOptions, Source, can_encode, is_date
+from reduset.io.reader import NUMERIC, SINGLE, FileReader, ReadOptions, can_encode, is_date
 from reduset.io.table import FileError, listed, nearest
 
 MOST_NAMED = 12  # columns of text, each in a note
@@ -24,7 +24,7 @@ class ColumnChoice:
     notes: tuple[str, ...]
 
 
-def choose(source: Source, options: ReadOptions) -> ColumnChoice:
+def choose(source: FileReader, options: ReadOptions) -> ColumnChoice:
     """The columns of a file that are to be read."""
     weight = _beside(source, options.weight_column, "weight_column")
     group = _beside(source, options.group_column, "group_column")
@@ -56,7 +56,7 @@ def choose(source: Source, options: ReadOptions) -> ColumnChoice:
     return ColumnChoice(tuple(names), tuple(options.columns or names), weight, group, single, tuple(notes))
 
 
-def choose_alike(source: Source, options: ReadOptions, first: ColumnChoice, first_path: str) -> ColumnChoice:
+def choose_alike(source: FileReader, options: ReadOptions, first: ColumnChoice, first_path: str) -> ColumnChoice:
     """The same columns of another file; where none were asked for, it must have the same ones."""
     mine = choose(source, replace(options, weight_column=first.weight, group_column=first.group))
     if options.columns is not None:
@@ -71,7 +71,7 @@ def choose_alike(source: Source, options: ReadOptions, first: ColumnChoice, firs
     return replace(mine, names=first.names, titles=first.titles)
 
 
-def _asked_for(source: Source, columns: Sequence[str]) -> list[str]:
+def _asked_for(source: FileReader, columns: Sequence[str]) -> list[str]:
     """The file's own names of columns, each of numbers and named once."""
     for name in columns:
         if name in source.aside and name not in source.kinds and name not in source.aliases:
@@ -85,14 +85,14 @@ def _asked_for(source: Source, columns: Sequence[str]) -> list[str]:
     return names
 
 
-def _beside(source: Source, name: Any, parameter: str) -> str | None:
+def _beside(source: FileReader, name: Any, parameter: str) -> str | None:
     """The file's own name of the column of weights or groups."""
     if name is not None and not isinstance(name, str):
         raise TypeError(f"{parameter} must be a column's name, got {name!r}")
     return None if name is None else _own_name(source, name, [*source.kinds, *source.aside], f" for {parameter}")
 
 
-def _own_name(source: Source, name: str, columns: list[str], purpose: str = "") -> str:
+def _own_name(source: FileReader, name: str, columns: list[str], purpose: str = "") -> str:
     """A column by its name or alias."""
     if name in columns:
         return name
@@ -102,7 +102,7 @@ def _own_name(source: Source, name: str, columns: list[str], purpose: str = "") 
     raise FileError(f"{source.path}: no column {name!r}{purpose}{nearest(name, known)}; it has {listed(known)}")
 
 
-def check_numbers(source: Source, name: str) -> None:
+def check_numbers(source: FileReader, name: str) -> None:
     """Refuse a column that holds no numbers, with the first entry that is none."""
     kind = (source.kinds | source.aside)[name]
     if kind in NUMERIC:

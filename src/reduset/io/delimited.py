@@ -19,7 +19,7 @@ import numpy as np
 
 from reduset.io.arrow import PYARROW, block_of_batch, counted, kind_of, opened, pyarrow
 from reduset.io.paths import suffix_of
-from reduset.io.source import FLAG, NUMBER, SINGLE, TEXT, Block, Format, Numbers, ReadOptions, Source, is_date, unique_names
+from reduset.io.reader import FLAG, NUMBER, SINGLE, TEXT, Block, FileReader, Format, Numbers, ReadOptions, is_date, unique_names
 from reduset.io.table import FileError, one_line, refusing
 
 HEAD = 1 << 20
@@ -28,7 +28,7 @@ TOO_LONG = f"a line is longer than {BLOCK >> 20} MiB; is it a table?"
 MISSING = ["", "NA", "N/A", "#N/A", "nan", "NaN", "NAN", "-nan", "null", "NULL", "None", "none", "."]
 
 
-class DelimitedSource(Source):
+class DelimitedReader(FileReader):
     """CSV or TSV: text in columns, with this separator or the commonest in its first line."""
 
     may_number_rows = True
@@ -232,7 +232,7 @@ def _writer(separator: str) -> Callable[[Any, Any], None]:
 FORMATS = tuple(
     Format(title, suffixes, opener, needs=PYARROW, gzipped=True, write=_writer(separator), written=suffixes[:1])
     for title, suffixes, opener, separator in (
-        ("CSV", (".csv", ".txt"), DelimitedSource, ","),
-        ("TSV", (".tsv", ".tab"), partial(DelimitedSource, separator="\t"), "\t"),
+        ("CSV", (".csv", ".txt"), DelimitedReader, ","),
+        ("TSV", (".tsv", ".tab"), partial(DelimitedReader, separator="\t"), "\t"),
     )
 )

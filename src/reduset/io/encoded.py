@@ -12,21 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from reduset.io.encoding import AUTO, DAYS, MOST, ONEHOT, ORDINAL, Encoder, in_order, parsed
-from reduset.io.source import CATEGORIES, NUMBER, NUMERIC, TEXT, Block, Numbers, ReadOptions, Source, can_encode, is_date
+from reduset.io.encoding import AUTO, DAYS, MOST, ONEHOT, ORDINAL, Encoder, in_order, parse_encoding
+from reduset.io.reader import CATEGORIES, NUMBER, NUMERIC, TEXT, Block, FileReader, Numbers, ReadOptions, can_encode, is_date
 from reduset.io.table import FileError, nearest
 
 MOST_BY_ITSELF = 50  # categories that are encoded without being named
 IDENTIFIER = "looks like an identifier"
 ROWS = 65536
 
-Opener = Callable[[], Source]
+Opener = Callable[[], FileReader]
 
 
-class EncodedSource(Source):
+class EncodedReader(FileReader):
     """A file with some of its columns encoded."""
 
-    def __init__(self, inner: Source, encoders: Mapping[str, Encoder]) -> None:
+    def __init__(self, inner: FileReader, encoders: Mapping[str, Encoder]) -> None:
         kinds: dict[str, str] = {}
         for name, kind in inner.kinds.items():
             for title in encoders[name].titles if name in encoders else (name,):
@@ -66,7 +66,7 @@ class EncodedSource(Source):
 
 def encoding_of(openers: Sequence[Opener], options: ReadOptions) -> tuple[dict[str, Encoder], ReadOptions]:
     """The encoders of the columns of files, all settled; and what is asked of the files once these are encoded."""
-    others, asked = parsed(options.encode)
+    others, asked = parse_encoding(options.encode)
     if not others and not asked:
         return {}, options
     first = openers[0]()
@@ -112,17 +112,17 @@ def _too_many(categories: int) -> str:
     return f"has {_counted(categories)} categories" + (f" (more than {MOST_BY_ITSELF})" if categories <= MOST else "")
 
 
-def encoded(opener: Opener, encoders: Mapping[str, Encoder]) -> Source:
+def encoded(opener: Opener, encoders: Mapping[str, Encoder]) -> FileReader:
     """A file, opened, with these columns of it encoded."""
     source = opener()
     if not encoders:
         return source
     for each in encoders.values():
         _check_kind(source, each)
-    return EncodedSource(source, encoders)
+    return EncodedReader(source, encoders)
 
 
-def _checked(source: Source, encoder: Encoder, options: ReadOptions) -> Encoder:
+def _checked(source: FileReader, encoder: Encoder, options: ReadOptions) -> Encoder:
     """The encoder of a column that is there, and is one of the points'."""
     name = encoder.column
     if name in (options.weight_column, options.group_column):
@@ -140,7 +140,7 @@ def _is_wanted(name: str, options: ReadOptions) -> bool:
     return options.columns is None or any(each == name or each.startswith(f"{name}=") for each in options.columns)
 
 
-def _check_kind(source: Source, encoder: Encoder) -> None:
+def _check_kind(source: FileReader, encoder: Encoder) -> None:
     """Refuse a column that is not there, or that cannot be encoded in such a way."""
     name = encoder.column
     if name not in source.kinds:
@@ -157,7 +157,7 @@ def _check_kind(source: Source, encoder: Encoder) -> None:
         )
 
 
-def _by_itself(source: Source, options: ReadOptions, asked: Mapping[str, Encoder]) -> Iterator[tuple[str, str]]:
+def _by_itself(source: FileReader, options: ReadOptions, asked: Mapping[str, Encoder]) -> Iterator[tuple[str, str]]:
     """Columns that hold no numbers and are to be encoded without being named, and the way that befits each."""
     for name, kind in source.kinds.items():
         chosen = name not in source.unasked if options.columns is None else _is_wanted(name, options)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset._messages import did_you_mean
-from reduset.io.source import CodedLabels, Numbers
+from reduset.io.reader import CodedLabels, Numbers
 from reduset.io.table import FileError, listed
 
 ONEHOT, ORDINAL, DAYS, AUTO = "onehot", "ordinal", "days", "auto"
@@ -105,7 +105,7 @@ class Encoder:
         return [self.known[int(code)] for code in codes]
 
 
-def parsed(encode: Any) -> tuple[bool, dict[str, Encoder]]:
+def parse_encoding(encode: Any) -> tuple[bool, dict[str, Encoder]]:
     """Whether all other columns are to be encoded too, as befits each; and the encoders of those that are named."""
     if encode is None:
         return False, {}
@@ -158,7 +158,7 @@ def undo(encoding: Mapping[str, Any], titles: Sequence[str], values: NDArray[Any
     seat = {title: place for place, title in enumerate(titles)}
     raw: dict[str, Any] = {}
     home: dict[str, str] = {}
-    for column, each in parsed(encoding)[1].items():
+    for column, each in parse_encoding(encoding)[1].items():
         if all(title in seat for title in each.titles):
             raw[column] = each.undone(values[:, [seat[title] for title in each.titles]])
             home |= dict.fromkeys(each.titles if raw[column] is not None else (), column)

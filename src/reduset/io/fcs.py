@@ -15,17 +15,17 @@ import numpy as np
 
 from reduset.io.fcs_channels import are_mass_channels, no_dye, omitted
 from reduset.io.fcs_text import Channel, FcsHead, read_head
+from reduset.io.reader import NUMBER, SINGLE, Block, FileReader, Format, Numbers, ReadOptions, block_of
 from reduset.io.scale_estimates import FLUORESCENCE, MASS
-from reduset.io.source import NUMBER, SINGLE, Block, Format, Numbers, ReadOptions, Source, block_of
 from reduset.io.spillover import spillover_of
 from reduset.io.table import FileError, listed
 
-LABELS = "labels"  # how the note on them begins
+LABELS_NOTE = "labels"  # how the note on labels begins
 
 FEW_BITS = 1 << 16
 
 
-class FcsSource(Source):
+class FcsReader(FileReader):
     """An FCS file."""
 
     def __init__(self, path: str, options: ReadOptions) -> None:
@@ -49,7 +49,7 @@ class FcsSource(Source):
             self.highest = dict(zip(names, self.tops.tolist(), strict=True))
         self.notes += [*head.notes, *self._record.notes, *unclear]
         named = [f"{name} is {label}" for label, name in self.aliases.items()]
-        self.notes += [f"{LABELS}: {listed(named, 40)}"] if named else []
+        self.notes += [f"{LABELS_NOTE}: {listed(named, 40)}"] if named else []
         self._spillover = None
         if options.compensate and not self._stored:
             self._spillover, note = spillover_of(path, head.text, names, [channel.label for channel in head.channels])
@@ -206,4 +206,4 @@ def _mask(channel: Channel) -> int | None:
     return (1 << bits) - 1 if bits < channel.bits else None
 
 
-FORMATS = (Format("FCS", (".fcs", ".lmd"), FcsSource, magic=(b"FCS",), keyed=True),)
+FORMATS = (Format("FCS", (".fcs", ".lmd"), FcsReader, magic=(b"FCS",), keyed=True),)

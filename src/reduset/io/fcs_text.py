@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from reduset.io.source import unique_names
+from reduset.io.reader import unique_names
 from reduset.io.table import FileError
 
 MOST_CHANNELS = 100_000

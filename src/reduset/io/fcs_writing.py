@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from reduset._types import PointsLike, WeightsLike
 from reduset._validate import weights as checked_weights
-from reduset.io.paths import named, write_file
+from reduset.io.paths import path_text, write_file
 
 SEPARATORS = "/|\\\f\x1e!#~`"
 FIRST = 58  # byte of TEXT, after HEADER
@@ -49,7 +49,7 @@ def write_fcs(
         next whole number above all events of the channel.
     weights : (n,) of either sign, as a further channel named "weight", or "sample_weight" where that is taken.
     """
-    name = named(path)
+    name = path_text(path)
     events = np.asarray(values)
     if events.ndim != 2 or events.dtype.kind not in "fiu" or not events.size:
         raise ValueError(f"values must be a 2-D array of numbers, not empty; got {events.dtype} of shape {events.shape}")

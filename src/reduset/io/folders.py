@@ -13,15 +13,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from reduset.io.paths import named
-from reduset.io.registry import said_format, usual_suffixes
-from reduset.io.source import Format
+from reduset.io.paths import path_text
+from reduset.io.reader import Format
+from reduset.io.registry import format_by_suffix, usual_suffixes
 from reduset.io.table import FileError, one_line
 
 
 def files_of(paths: Any) -> list[str]:
     """The names of all files that one path, or several, stand for."""
-    given = [named(path) for path in ([paths] if not isinstance(paths, Sequence) or isinstance(paths, str) else paths)]
+    given = [path_text(path) for path in ([paths] if not isinstance(paths, Sequence) or isinstance(paths, str) else paths)]
     if not given:
         raise FileError("no files were named")
     return [name for path in given for name in (_inside(path) if os.path.isdir(path) else [path])]
@@ -62,7 +62,7 @@ def _entries(folder: str) -> tuple[dict[str, Format], list[str]]:
             seen = sorted(
                 (entry for entry in entries if not entry.name.startswith((".", "_"))), key=lambda entry: counted_order(entry.name)
             )
-            files = {entry.path: said_format(entry.name) for entry in seen if entry.is_file()}
+            files = {entry.path: format_by_suffix(entry.name) for entry in seen if entry.is_file()}
             folders = [entry.path for entry in seen if entry.is_dir(follow_symlinks=False)]
     except OSError as error:
         raise FileError(f"{folder}: cannot be looked into ({one_line(error)})") from error

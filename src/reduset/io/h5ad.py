@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from reduset.io.guard import check_room
-from reduset.io.h5ad_check import check_readable
 from reduset.io.h5ad_frames import StoredFrame
 from reduset.io.h5ad_items import StoredItems
-from reduset.io.source import Block, CodedLabels, Format, Numbers, ReadOptions, Source, kind_of_dtype, text_of
+from reduset.io.reader import Block, CodedLabels, FileReader, Format, Numbers, ReadOptions, kind_of_dtype, text_of
 from reduset.io.table import FileError, listed, nearest
 
 PART = 1 << 26  # bytes of dense rows held at a time
@@ -24,11 +23,10 @@ PART = 1 << 26  # bytes of dense rows held at a time
 Part = tuple[int, int, list[Numbers]]  # from row, to row, the chosen columns of these
 
 
-class H5adSource(Source):
+class H5adReader(FileReader):
     """One array of an .h5ad file."""
 
     def __init__(self, path: str, options: ReadOptions) -> None:
-        check_readable(path, options)
         self._items = StoredItems(path)
         try:
             self._settle(path, "X" if options.key is None else options.key)
@@ -183,5 +181,5 @@ class _Sparse:
 
 
 FORMATS = (
-    Format("AnnData (HDF5)", (".h5ad", ".h5"), H5adSource, magic=(b"\x89HDF\r\n\x1a\n",), needs=("h5py", "h5ad"), keyed=True),
+    Format("AnnData (HDF5)", (".h5ad", ".h5"), H5adReader, magic=(b"\x89HDF\r\n\x1a\n",), needs=("h5py", "h5ad"), keyed=True),
 )

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from reduset.io.source import CATEGORIES, TEXT, CodedLabels, Numbers, encode, kind_of_dtype, text_of
+from reduset.io.reader import CATEGORIES, TEXT, CodedLabels, Numbers, encode, kind_of_dtype, text_of
 from reduset.io.table import FileError
 
 INDEX = ("_index", "index")

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from reduset.io.choice import ColumnChoice
-from reduset.io.source import SINGLE, Numbers, Source
+from reduset.io.reader import SINGLE, FileReader, Numbers
 from reduset.io.table import listed
 
 FEWEST = 20  # rows: fewer may well lie in order by chance
@@ -59,7 +59,7 @@ def _power_sum(n: int, power: int) -> int:
     return n * (n + 1) * (2 * n + 1) // 6 if power == 2 else (n * (n + 1) // 2) ** 2
 
 
-def identifiers(source: Source, choice: ColumnChoice, shuffled: bool = False) -> list[str]:
+def identifiers(source: FileReader, choice: ColumnChoice, shuffled: bool = False) -> list[str]:
     """The columns among those chosen that look like identifiers, by the first rows; with ``shuffled``, by all rows."""
     if not source.may_number_rows:
         return []
@@ -99,7 +99,7 @@ def _is_within(column: Numbers, width: int) -> bool:
     return _is_whole(column) and float(column.max()) - float(column.min()) < width and float(np.abs(column).max()) < WIDEST
 
 
-def _permutations(source: Source, names: Sequence[str]) -> set[str]:
+def _permutations(source: FileReader, names: Sequence[str]) -> set[str]:
     """The columns that hold all whole numbers of their range, each once."""
     sums: dict[str, PowerSums] = {}
     lost: set[str] = set()
@@ -115,7 +115,7 @@ def _permutations(source: Source, names: Sequence[str]) -> set[str]:
     return {name for name, each in sums.items() if name not in lost and each.is_permutation}
 
 
-def without_identifiers(source: Source, choice: ColumnChoice, omit: bool) -> ColumnChoice:
+def without_identifiers(source: FileReader, choice: ColumnChoice, omit: bool) -> ColumnChoice:
     """The choice with a note on columns that look like identifiers, and without them if they are to be omitted."""
     found = identifiers(source, choice, omit)
     if not found:

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset.io.guard import need
-from reduset.io.paths import head_of, named, write_file
-from reduset.io.source import NUMBER, Block, Format, ReadOptions, Source, block_of
+from reduset.io.paths import head_of, path_text, write_file
+from reduset.io.reader import NUMBER, Block, FileReader, Format, ReadOptions, block_of
 from reduset.io.table import FileError, refusing
 
 KINDS = ("PNG", "JPEG", "TIFF", "BMP", "GIF", "WEBP", "PPM")
@@ -21,7 +21,7 @@ MOST_PIXELS = 200_000_000
 
 def read_image(path: Any) -> NDArray[np.uint8]:
     """The pixels of a picture, (h, w, 3) or, where it is grey, (h, w), from 0 to 255, turned as its camera says, opaque."""
-    name = named(path)
+    name = path_text(path)
     head_of(name)
     pillow, turning = (need("reading images", module, "images") for module in ("PIL.Image", "PIL.ImageOps"))
     with refusing(name, "an image"), warnings.catch_warnings():
@@ -39,7 +39,7 @@ def read_image(path: Any) -> NDArray[np.uint8]:
 
 def write_image(path: Any, pixels: NDArray[np.uint8]) -> None:
     """Write (h, w), (h, w, 3) or (h, w, 4) bytes as a picture, in the format of the suffix; it appears whole or not at all."""
-    name = named(path)
+    name = path_text(path)
     pillow = need("writing images", "PIL.Image", "images")
     kind = pillow.registered_extensions().get(os.path.splitext(name.lower())[1])
     if kind not in KINDS:
@@ -57,7 +57,7 @@ def _from_deep(name: str, levels: NDArray[Any]) -> NDArray[np.uint8]:
     return (levels >> 8).astype(np.uint8)
 
 
-class ImageSource(Source):
+class ImageReader(FileReader):
     """The pixels of a picture as rows, line after line."""
 
     in_one_unit = True
@@ -79,7 +79,7 @@ FORMATS = (
     Format(
         "an image",
         (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".gif", ".webp", ".ppm", ".pgm"),
-        ImageSource,
+        ImageReader,
         magic=(b"\x89PNG", b"\xff\xd8\xff", b"II*\x00", b"MM\x00*", b"GIF8", b"BM", b"RIFF", b"P5", b"P6"),
         sure=False,
         needs=("PIL", "images"),

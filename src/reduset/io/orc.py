@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from reduset.io.arrow import PYARROW, ArrowSource, counted, opened, pyarrow, slices
-from reduset.io.source import Format, ReadOptions
+from reduset.io.arrow import PYARROW, ArrowReader, counted, opened, pyarrow, slices
+from reduset.io.reader import Format, ReadOptions
 
 
-class OrcSource(ArrowSource):
+class OrcReader(ArrowReader):
     """An ORC file."""
 
     def __init__(self, path: str, _: ReadOptions) -> None:
@@ -27,4 +27,4 @@ class OrcSource(ArrowSource):
 
 
 # not sure by its first bytes, for three letters may well begin a name
-FORMATS = (Format("ORC", (".orc",), OrcSource, magic=(b"ORC",), sure=False, needs=PYARROW, nested=True),)
+FORMATS = (Format("ORC", (".orc",), OrcReader, magic=(b"ORC",), sure=False, needs=PYARROW, nested=True),)

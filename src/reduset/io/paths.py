@@ -11,7 +11,7 @@ from reduset._archive import write_whole
 from reduset.io.table import FileError, nearest, one_line
 
 
-def named(path: Any) -> str:
+def path_text(path: Any) -> str:
     """A path as text; anything else is refused."""
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"a file must be named by a path, got {path!r}; for frames there is as_table")

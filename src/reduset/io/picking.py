@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reduset._types import Indices
-from reduset.io.arrow import ArrowSource, pyarrow
-from reduset.io.delimited import MISSING, DelimitedSource
+from reduset.io.arrow import ArrowReader, pyarrow
+from reduset.io.delimited import MISSING, DelimitedReader
 from reduset.io.folders import files_of
 from reduset.io.paths import write_file
-from reduset.io.registry import open_source
-from reduset.io.source import FLAG, NUMBER, NUMERIC, CodedLabels, ReadOptions, Source
+from reduset.io.reader import FLAG, NUMBER, NUMERIC, CodedLabels, FileReader, ReadOptions
+from reduset.io.registry import open_file
 
 BLOCK = 65536  # rows
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
@@ -38,8 +38,8 @@ def pick_rows(paths: Any, rows: Indices, key: str | None = None, as_text: bool =
     nothing is lost by it. Of an .h5ad file obs comes too.
     """
     arrow = pyarrow()
-    sources = [open_source(path, ReadOptions(key=key, compensate=False)) for path in files_of(paths)]
-    plain = as_text and all(isinstance(source, DelimitedSource) for source in sources)
+    sources = [open_file(path, ReadOptions(key=key, compensate=False)) for path in files_of(paths)]
+    plain = as_text and all(isinstance(source, DelimitedReader) for source in sources)
     parts, notes = [], []
     before = 0
     for source in sources:
@@ -76,16 +76,16 @@ def write_text(path: str, table: Any, suffix: str) -> None:
     write_file(path, fill)
 
 
-def _stored(source: Source, rows: Indices, plain: bool) -> tuple[Any, int]:
+def _stored(source: FileReader, rows: Indices, plain: bool) -> tuple[Any, int]:
     """Those of one file, by their numbers in it, and how many rows it has."""
     arrow = pyarrow()
-    if isinstance(source, DelimitedSource):
+    if isinstance(source, DelimitedReader):
         batches, count = _chosen(source.text_batches(), rows)
         texts = arrow.Table.from_batches(batches)
         decimal = source.decimal
         columns = {name: _typed(texts.column(name), source.kinds[name], decimal, plain) for name in texts.column_names}
         return arrow.table(columns), count
-    if isinstance(source, ArrowSource):
+    if isinstance(source, ArrowReader):
         batches, count = _chosen((batch for _, batch in source._batches(list(source.kinds), BLOCK, 0)), rows)
         return arrow.Table.from_batches(batches).replace_schema_metadata(None), count
     found, count = _picked(source, rows)
@@ -151,7 +151,7 @@ def _told(column: Any) -> Any:
     return pyarrow().array([None if cell is None else str(cell) for cell in column.to_pylist()], pyarrow().string())
 
 
-def _picked(source: Source, rows: Indices) -> tuple[dict[str, NDArray[Any]], int]:
+def _picked(source: FileReader, rows: Indices) -> tuple[dict[str, NDArray[Any]], int]:
     """Numbers as numbers, all else as text, empty where it is missing; and how many rows there are."""
     kinds = {**source.kinds, **source.aside}
     numbers = [name for name, kind in kinds.items() if kind in NUMERIC]

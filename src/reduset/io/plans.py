@@ -17,13 +17,16 @@ from reduset.io.encoded import encoded, encoding_of
 from reduset.io.folders import files_of
 from reduset.io.guard import READ, Work
 from reduset.io.identifiers import without_identifiers
-from reduset.io.registry import open_source
-from reduset.io.source import NONE, ReadOptions, Source
+from reduset.io.reader import NONE, FileReader, ReadOptions
+from reduset.io.registry import open_file
 from reduset.io.table import FileError, Table
 
 ROWS = 65536
 BLOCK = 1 << 19  # bytes of a block of rows, about
 FEW = 3  # files that are named with a note of theirs
+
+
+Opener = Callable[[], FileReader]
 
 
 @dataclass(frozen=True)
@@ -36,13 +39,15 @@ class FilePlan:
     scales: dict[str, str]
     notes: tuple[str, ...]
     encoding: dict[str, Any]
-    open: Callable[[], Source]
+    open: Callable[[], FileReader]
     channels: ChannelSample | None = None
     in_one_unit: bool = False
     has_channels: bool = False
 
     @classmethod
-    def of(cls, source: Source, choice: ColumnChoice, transform: Any, reopen: Callable[[], Source] | None = None) -> FilePlan:
+    def of(
+        cls, source: FileReader, choice: ColumnChoice, transform: Any, reopen: Callable[[], FileReader] | None = None
+    ) -> FilePlan:
         """What is read of an open file, which stays open unless there is a way to open it again."""
         scales, told = scales_of(transform, source, choice)
         return cls(
@@ -76,6 +81,8 @@ class ReadPlan:
         self.rows = None if None in counts else sum(count or 0 for count in counts)
         self.single = all(file.choice.single for file in files)
         self.options = options
+        transformed = set(self.first.choice.titles) <= set(self.first.scales)
+        self.in_one_unit = all(file.in_one_unit or (file.has_channels and transformed) for file in files)
 
     def chunks(self, file: FilePlan, most: int = ROWS, start: int = 0) -> Iterator[Chunk]:
         """The rows of one file from the block with row ``start`` on; blocks have at most so many rows, and fit in the cache."""
@@ -96,10 +103,10 @@ class ReadPlan:
         titles, scales, encoding = self.first.choice.titles, self.first.scales, self.first.encoding
         kinds = [file.channels for file in files if file.channels is not None and file.channels.automatic != NONE]
         channels = tuple(kinds) if len(kinds) == len(files) else ()
-        transformed = set(titles) <= set(scales)
-        one_unit = all(file.in_one_unit or (file.has_channels and transformed) for file in files)
         notes = notes_of(files, dropped)
-        return Table(values, titles, weights, groups, sources, notes, dropped, scales, encoding, channels, in_one_unit=one_unit)
+        return Table(
+            values, titles, weights, groups, sources, notes, dropped, scales, encoding, channels, in_one_unit=self.in_one_unit
+        )
 
 
 def plan_of(paths: Any, options: ReadOptions) -> ReadPlan:
@@ -107,7 +114,7 @@ def plan_of(paths: Any, options: ReadOptions) -> ReadPlan:
     names = files_of(paths)
     files: list[FilePlan] = []
     counting: tuple[str, ...] = ()
-    openers = [partial(open_source, name, options) for name in names]
+    openers = [partial(open_file, name, options) for name in names]
     encoders, options = encoding_of(openers, options)
     sampled: list[ChannelSample] = []
     for name, opener in zip(names, openers, strict=True):

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 
 from reduset._types import PointsLike
-from reduset.io.arrow import FrameSource
+from reduset.io.arrow import FrameReader
 from reduset.io.choice import choose
 from reduset.io.encoded import encoded, encoding_of
 from reduset.io.guard import READ, Work
 from reduset.io.identifiers import without_identifiers
-from reduset.io.paths import named
+from reduset.io.paths import path_text
 from reduset.io.plans import FilePlan, ReadPlan, plan_of
-from reduset.io.registry import open_source
-from reduset.io.source import ReadOptions, options_of, unique_names
+from reduset.io.reader import ReadOptions, options_of, unique_names
+from reduset.io.registry import open_file
 from reduset.io.table import FileError, Table, listed
 
 
@@ -126,7 +126,7 @@ def stems_of(paths: list[str]) -> list[str]:
 
 def read_labels(path: Any) -> dict[str, str]:
     """The second column of a file by the first: which group each sample belongs to, say. Further columns are not read."""
-    source = open_source(named(path), ReadOptions())
+    source = open_file(path_text(path), ReadOptions())
     if len(source.kinds) < 2:
         raise FileError(f"{source.path}: must have two columns, a sample and its group in each row, got {listed(source.kinds)}")
     names, labels = (source.texts(column) for column in list(source.kinds)[:2])
@@ -149,7 +149,7 @@ def as_table(
     wanted = None
     if options.columns is not None:
         wanted = [*options.columns, *(name for name in (weight_column, group_column) if name is not None)]
-    plain = FrameSource(frame, wanted)
+    plain = FrameReader(frame, wanted)
     encoders, options = encoding_of([lambda: plain], options)
     source = encoded(lambda: plain, encoders)
     choice = choose(source, options)

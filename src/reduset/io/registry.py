@@ -12,7 +12,7 @@ from importlib import import_module
 
 from reduset.io.guard import need
 from reduset.io.paths import head_of, suffix_of
-from reduset.io.source import Format, ReadOptions, Source
+from reduset.io.reader import FileReader, Format, ReadOptions
 from reduset.io.table import FileError, refusing
 
 # A reader a module, with its FORMATS; in the order in which messages name them.
@@ -44,13 +44,13 @@ def written_suffixes() -> dict[str, Format]:
     return {suffix: each for each in formats() for suffix in each.written}
 
 
-def said_format(path: str) -> Format | None:
+def format_by_suffix(path: str) -> Format | None:
     """The format that a file's suffix says; None for none that is known, or not if packed."""
     suffix, packed = suffix_of(path)
     return next((each for each in formats() if suffix in each.suffixes and (each.gzipped or not packed)), None)
 
 
-def seen_format(head: bytes) -> Format | None:
+def format_by_content(head: bytes) -> Format | None:
     """The format that the first bytes belong to; None for what may be text."""
     return next((each for each in formats() if head.startswith(each.magic)), None)
 
@@ -59,7 +59,7 @@ def format_of(path: str) -> Format:
     """The format of a file, by its suffix and its first bytes."""
     head = head_of(path)
     suffix, packed = suffix_of(path)
-    said, seen = said_format(path), seen_format(head)
+    said, seen = format_by_suffix(path), format_by_content(head)
     if packed and (said is None or not head.startswith(GZIP)):
         packable = " and ".join(each.title for each in formats() if each.gzipped)
         raise FileError(f"{path}: only {packable} are read from gzip, and it must be gzip; unpack or rename it")
@@ -89,7 +89,7 @@ def _by_bytes(path: str, suffix: str, seen: Format | None) -> Format:
     return seen
 
 
-def open_source(path: str, options: ReadOptions) -> Source:
+def open_file(path: str, options: ReadOptions) -> FileReader:
     """A file, opened by the reader of its format; whatever a damaged one provokes is refused in one line."""
     found = format_of(path)
     if options.key is not None and not found.keyed:

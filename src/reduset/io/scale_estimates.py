@@ -19,8 +19,8 @@ from statistics import NormalDist
 import numpy as np
 
 from reduset._types import Floats
-from reduset.io.source import AUTO, NONE
-from reduset.io.transforms import Transform, parse
+from reduset.io.reader import AUTO, NONE
+from reduset.io.transforms import Transform, parse_transform
 
 MASS, FLUORESCENCE = "asinh:5", "logicle"
 
@@ -49,7 +49,7 @@ def scale_of(asked: str, automatic: str, values: Floats, top: float) -> Transfor
     name = automatic if asked == AUTO else asked
     if name == NONE:
         return None
-    return _logicle(name, values, top) if name.startswith("logicle") else parse(name)
+    return _logicle(name, values, top) if name.startswith("logicle") else parse_transform(name)
 
 
 def _logicle(name: str, values: Floats, top: float) -> Transform:
@@ -62,7 +62,7 @@ def _logicle(name: str, values: Floats, top: float) -> Transform:
     if "W" not in given:
         given["W"] = math.floor(100 * min(linear_decades(reach, height, decades), (decades - max(below, 0.0)) / 2)) / 100
     ordered = {letter: given[letter] for letter in "TWMA" if letter in given}
-    return parse("logicle:" + ",".join(f"{letter}={_short(value)}" for letter, value in ordered.items()))
+    return parse_transform("logicle:" + ",".join(f"{letter}={_short(value)}" for letter, value in ordered.items()))
 
 
 def _short(value: float) -> str:

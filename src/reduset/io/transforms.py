@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from reduset._messages import did_you_mean
 from reduset.io.logicle import Logicle
-from reduset.io.source import PLAIN
+from reduset.io.reader import PLAIN
 from reduset.io.table import FileError, listed, nearest
 
 WAYS = "None, 'asinh:150', 'logicle', 'log', 'auto', 'none', or a dict of columns to these"
@@ -43,7 +43,7 @@ class Transform:
         return self.scale(values)
 
 
-def parse(text: Any) -> Transform:
+def parse_transform(text: Any) -> Transform:
     """A transform from its name."""
     if not isinstance(text, str):
         raise TypeError(f"transform must be {WAYS}; got {text!r}")
@@ -84,9 +84,9 @@ def chosen(transform: Any, path: str, columns: Sequence[str], upright: frozenset
         for name in transform:
             if name not in columns:
                 raise FileError(f"{path}: transform names {name!r}, which was not read{nearest(str(name), columns)}")
-        made = {name: parse(text) for name, text in transform.items() if text is not None and text not in PLAIN}
+        made = {name: parse_transform(text) for name, text in transform.items() if text is not None and text not in PLAIN}
         return made, [f"{column} on the scale {one.name}" for column, one in made.items()]
-    one = parse(transform)
+    one = parse_transform(transform)
     made = {name: one for name in columns if name not in upright}
     left = [name for name in columns if name in upright]
     note = f"{one.name} of {len(made)} columns" + (f"; left as they are: {listed(left)}" if left else "")

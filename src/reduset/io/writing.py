@@ -14,8 +14,8 @@ from reduset._types import PointsLike, WeightsLike
 from reduset._validate import weights as checked_weights
 from reduset.io.encoding import undo
 from reduset.io.guard import need
-from reduset.io.paths import named, suffix_of, write_file
-from reduset.io.registry import said_format, written_suffixes
+from reduset.io.paths import path_text, suffix_of, write_file
+from reduset.io.registry import format_by_suffix, written_suffixes
 from reduset.io.table import FileError, Table
 
 
@@ -40,7 +40,7 @@ def write_rows(
         rows; where numbers lie between categories, as centres of several rows do, the encoded columns are written, and returned
         is what was encoded so.
     """
-    name = named(path)
+    name = path_text(path)
     names = list(columns.columns if isinstance(columns, Table) else columns)
     rows = np.asarray(values)
     if rows.ndim != 2 or rows.dtype.kind not in "fiu" or rows.shape[1] != len(names):
@@ -63,7 +63,7 @@ def write_rows(
 def write_table(path: str, table: Any) -> None:
     """Write an Arrow table in the format of the suffix."""
     suffix, packed = suffix_of(path)
-    kind = said_format(path)
+    kind = format_by_suffix(path)
     if kind is None or kind.write is None:
         offered = written_suffixes()
         gzipped = ", ".join(suffix for suffix, each in offered.items() if each.gzipped)

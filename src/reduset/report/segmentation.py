@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from reduset import _archive
 from reduset.certificate.certificate import at_bandwidth
-from reduset.io.guard import need
+from reduset.io import need
 from reduset.modes import Segmentation
 from reduset.modes.segmentation import pixels
 from reduset.report import words

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from reduset._types import Array, Floats
-from reduset.io.encoding import DAYS, ONEHOT, ORDINAL, Encoder, parsed
+from reduset.io import DAYS, ONEHOT, ORDINAL, Encoder, parse_encoding
 from reduset.model.histograms import histograms
 from reduset.sketching import Change, Sketch
 from reduset.sketching.columns import MAXIMUM, MEAN, MINIMUM, PROPORTION, SPREAD
@@ -86,7 +86,7 @@ def sketch_columns(
     scales: Mapping[str, str],
 ) -> list[SketchColumn]:
     """Every column of the table, in its order; categories that are columns of 0 and 1 as one."""
-    encoders = parsed(dict(encoding) or None)[1]
+    encoders = parse_encoding(dict(encoding) or None)[1]
     homes = {title: each for each in encoders.values() if each.way == ONEHOT for title in each.titles}
     changes: dict[str, list[Change]] = {name: [] for name in names}
     for change in sketch.columns:

@@ -15,8 +15,7 @@ import numpy as np
 
 from reduset._frames import framed, is_annotated
 from reduset._types import Array, Indices
-from reduset.io import Table, as_table
-from reduset.io.automatic import on_estimated_scales
+from reduset.io import Table, as_table, on_estimated_scales
 
 TRANSFORMED = "statistics of columns, distances and the error are of the transformed values; rows are kept as they were read"
 DIVIDED = "columns are divided by their interquartile ranges; scales=None uses them as they are"

@@ -113,7 +113,7 @@ class Block(NamedTuple):
         return self.first + len(self.labels[0].codes if self.labels else self.columns[0])
 
 
-class Source(ABC):
+class FileReader(ABC):
     """An open file.
 
     Attributes
@@ -224,7 +224,7 @@ class Format:
 
     title: str
     suffixes: tuple[str, ...]
-    open: Callable[[str, ReadOptions], Source]
+    open: Callable[[str, ReadOptions], FileReader]
     magic: tuple[bytes, ...] = ()
     sure: bool = True
     needs: tuple[str, str] = ("numpy", "")
